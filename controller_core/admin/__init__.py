@@ -1,5 +1,5 @@
-"""Requests of clients: what Kafka's tools and client libraries ask the controller for (the server half of seeds 001, 002).
+"""Client requests that Kafka's tools and client libraries send to the controller (the server half of seeds 001, 002).
 
-One module for each request. It checks what was asked, in Kafka's order and with Kafka's error codes, and hands on to the
-procedure of `controller_core.controller` that does it; `apis.py` is the table of them all.
+Each request has its own module. It validates the request, in Kafka's order and with Kafka's error codes, and calls the
+procedure of `controller_core.controller` that does the work. `apis.py` is the table of all requests.
 """

@@ -1,6 +1,6 @@
-"""AlterUserScramCredentials: users' SCRAM credentials in ZooKeeper, from where brokers read them (KIP-554).
+"""AlterUserScramCredentials: SCRAM credentials of users in ZooKeeper, where brokers read them (KIP-554).
 
-What is wrong with one alteration of a user refuses all of that user's, and nobody else's.
+One invalid alteration refuses all alterations of the same user, and of no other user.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,11 +39,12 @@ from controller_core.zk.session import Conflict, Delete, WriteOp, ZkNode
 Alteration = ScramCredentialDeletion | ScramCredentialUpsertion
 
 _WRITE_WEIGHT: Final = 5
-"""As how many looks at an alteration counts what is written for a user, whose keys are derived by hashes."""
+"""Weight of a user's write in units of one checked alteration. Keys are derived by many hashes, so writes take
+longer."""
 
 
 async def on_alter_scram(term: Term, request: AlterUserScramCredentialsRequest) -> AlterUserScramCredentialsResponse:
-    """Writes the credentials of the users whose alterations are all sound; quotas in the same place stay."""
+    """Write the credentials of all users whose alterations are valid. Quotas in the same znode are kept."""
     by_user = _by_user([alteration async for alteration in slice_up(_alterations(request))])
     refused = {
         user: why
@@ -54,6 +55,7 @@ async def on_alter_scram(term: Term, request: AlterUserScramCredentialsRequest) 
     async def attempt(users: Sequence[str]) -> dict[str, Conflict]:
         writes: dict[str, list[WriteOp]] = {}
         configs = [paths.user_config(paths.sanitized(user)) for user in users]
+        # Quotas of a user's clients are children of the same znode.
         nodes, below = await term.zk.read_many(configs), await term.zk.children_many(configs)
         async for user, node, clients in slice_up(zip(users, nodes, below, strict=True), lambda _: _WRITE_WEIGHT):
             try:
@@ -72,7 +74,7 @@ async def on_alter_scram(term: Term, request: AlterUserScramCredentialsRequest) 
 
 
 def refusal(request: AlterUserScramCredentialsRequest, error_code: ErrorCode) -> AlterUserScramCredentialsResponse:
-    """The answer that refuses every user of the request."""
+    """Return the answer that refuses every user of the request."""
     return _response(_result(user, Refused(error_code)) for user in _by_user(_alterations(request)))
 
 
@@ -89,7 +91,8 @@ def _by_user(alterations: Iterable[Alteration]) -> dict[str, list[Alteration]]:
 
 
 def _why_unsound(alterations: list[Alteration]) -> Refused | None:
-    """What is wrong with the alterations whatever the user has now; where several are wrong, Kafka names the last."""
+    """Return the problem of the alterations, whatever credentials the user has. Like Kafka, name the last of
+    several."""
     wrong = [why for each in alterations if (why := _why_unsound_alone(each)) is not None]
     if wrong:
         return wrong[-1]
@@ -118,7 +121,8 @@ def _why_unsound_alone(alteration: Alteration) -> Refused | None:
 
 
 def _name_complaint(name: str) -> str | None:
-    """A user's name is the last part of a path, and ZooKeeper ends the connection of who asks for an impossible one."""
+    """Return the problem of a user's name, or None. The name becomes a znode's name, and ZooKeeper closes the
+    connection of a client that uses an invalid path."""
     if not name:
         return "Username must not be empty"
     if name in (".", ".."):
@@ -129,9 +133,10 @@ def _name_complaint(name: str) -> str | None:
 
 
 def _write(user: str, alterations: list[Alteration], node: ZkNode | None, *, has_clients: bool) -> WriteOp:
-    """The write of a user's configuration as the alterations make it; raises `Refused`.
+    """Return the write of a user's altered configuration. Raises `Refused`.
 
-    Of a user who has nothing left, no quotas of single clients either, nothing is kept, as with Kafka."""
+    Like Kafka, delete the znode if the user has neither settings nor quotas of single clients left.
+    """
     path = paths.user_config(paths.sanitized(user))
     try:
         present = codecs.decode_config(node.data, path) if node else {}

@@ -1,4 +1,4 @@
-"""The table of the client requests that the controller answers in its turn among the other events."""
+"""The table of the client requests that the controller answers in turn with its other events."""
 
 from typing import Final
 
@@ -20,4 +20,4 @@ CLIENT_APIS: Final[tuple[AnyServedApi, ...]] = (
 )
 
 OWN_CONFIG_APIS: Final[tuple[AnyServedApi, ...]] = (own_configs.ALTER, own_configs.DESCRIBE)
-"""Any broker answers these, for itself and for topics; what is about the controller itself takes its turn here."""
+"""Requests that any broker answers for itself and for topics. The controller answers those about itself, in turn."""

@@ -1,6 +1,6 @@
-"""What a request still waits for, looked at after every event: so a look must cost little, however much it is.
+"""The unfinished items of a waiting request. They are checked after every event, so a check must be cheap.
 
-One item that is not done is enough to go on waiting, so only the next one is looked at, until it is done.
+One unfinished item is enough to keep waiting. So only one item is checked until it is done.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,18 +12,18 @@ Item = TypeVar("Item")
 
 
 class Pending(Generic[Item]):
-    """Items that later events will see done."""
+    """Items that later events will complete."""
 
     def __init__(self, items: Iterable[Item], is_done: Callable[[Term, Item], bool]) -> None:
         self._items = list(items)
         self._is_done = is_done
 
     def is_over(self, term: Term) -> bool:
-        """Whether each of the items was seen done."""
+        """Return True if every item was seen done."""
         while self._items and self._is_done(term, self._items[-1]):
             self._items.pop()
         return not self._items
 
     def left(self, term: Term) -> list[Item]:
-        """The items that are not done now."""
+        """Return the items that are not done now."""
         return [item for item in self._items if not self._is_done(term, item)]

@@ -1,4 +1,4 @@
-"""How one part of a request is refused: the error code that Kafka has for it, and words that say what to change."""
+"""Refusals of one part of a request: Kafka's error code, and a message that says what to change."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -11,7 +11,7 @@ Checked = TypeVar("Checked")
 
 
 class Refused(Exception):
-    """One topic, partition or user of a request is refused; the others are not affected."""
+    """One topic, partition or user of a request is refused. The others are not affected."""
 
     def __init__(self, error_code: ErrorCode, message: str | None = None) -> None:
         super().__init__(message or error_code.name)
@@ -20,7 +20,7 @@ class Refused(Exception):
 
 
 def outcome_of(check: Callable[[], Checked]) -> Checked | Refused:
-    """What a check returns, or why it refused."""
+    """Return the result of a check, or its refusal."""
     try:
         return check()
     except Refused as refused:
@@ -28,11 +28,12 @@ def outcome_of(check: Callable[[], Checked]) -> Checked | Refused:
 
 
 def contended(error: Contended) -> Refused:
-    """Somebody else wrote the same again and again: the client may try again, and its library does."""
+    """Return the refusal after repeated conflicts with another writer. The code is retriable, so client libraries
+    retry."""
     return Refused(ErrorCode.request_timed_out, f"Nothing was changed: {error}.")
 
 
 EXCEEDED = Refused(ErrorCode.throttling_quota_exceeded)
-"""Whoever asks has used up his quota; nothing is begun. Kafka has no words for it but the error's own."""
+"""The client has used up its quota, and nothing is begun. Like in Kafka, there is no message besides the error code."""
 TIMED_OUT = Refused(ErrorCode.request_timed_out)
-"""What was asked for is begun, and was not done within the client's time."""
+"""The operation has begun, but was not complete within the client's timeout."""

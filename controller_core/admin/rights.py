@@ -1,4 +1,4 @@
-"""What whoever asks may do, for those who answer him."""
+"""The rights of a caller, for the code that answers it."""
 
 from typing import Final, Protocol
 
@@ -6,11 +6,14 @@ from controller_core.model.authorization.acls import Operation, Resource
 
 
 class Rights(Protocol):
-    """Those of one who asks, at this moment."""
+    """The rights of one caller at this moment."""
 
     def may(self, operation: Operation, resource: Resource, *, is_wanted: bool = True) -> bool:
-        """Whether he may do that. `is_wanted`: whether he asked for it, so that the log says it where it is refused; he did
-        not where it is only looked up, as for a filter."""
+        """Return True if the caller may do the operation.
+
+        `is_wanted` is True if the caller requested the operation, so that a refusal is logged. It is False for mere
+        filters.
+        """
         ...
 
 
@@ -21,4 +24,4 @@ class _Everything:
 
 
 EVERYTHING: Final[Rights] = _Everything()
-"""Where no ACLs are asked."""
+"""The rights of every caller if no ACLs are used."""

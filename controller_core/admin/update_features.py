@@ -1,9 +1,9 @@
-"""UpdateFeatures: which version of a feature the whole cluster may use from now on (KIP-584).
+"""UpdateFeatures: changes the finalized version of features for the whole cluster (KIP-584).
 
-Every update is judged by itself and by the present registration of every live broker, and the valid ones are written in
-one transaction: only where they change anything, and only while `/feature` is what they were judged by. From version 2 on
-(Kafka 4.0, KIP-1022) it is all or nothing: where one update is refused none is written, and the answer is that of all.
-Whatever the answer is, what it does not confirm is not written, unless the controller died over it: then the client looks.
+Each update is checked against the current registration of every live broker. The valid updates are written in one
+transaction, if they change anything and `/feature` has not changed since the check. From version 2 on (Kafka 4.0,
+KIP-1022) one refused update refuses all, with one answer. Updates that an answer does not confirm are not written,
+unless the controller failed during the request; then the client has to look.
 """
 
 from collections.abc import Mapping
@@ -40,16 +40,16 @@ AnyResponse = UpdateFeaturesResponse | UpdateFeaturesResponse1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Outcome:
-    """What became of the updates of a request."""
+    """The outcome of the updates of a request."""
 
     refused: Mapping[str, str]
-    """Features whose update may not be, each with the reason."""
+    """The refused features, with the reasons."""
     failure: str | None = None
-    """Why none that may be is written."""
+    """The reason why no permitted update is written."""
 
 
 async def on_update_features(term: Term, request: AnyRequest) -> AnyResponse:
-    """Judges all updates, and finalizes the valid ones unless they are only to be validated, or one of all is refused."""
+    """Check all updates, and finalize the valid ones, unless the request only validates or one refusal refuses all."""
     updates = _updates(request)
     live = (await brokers.read_live_brokers(term)).values()
 
@@ -75,14 +75,14 @@ async def on_update_features(term: Term, request: AnyRequest) -> AnyResponse:
 
 
 def refusal(request: AnyRequest, error_code: ErrorCode) -> AnyResponse:
-    """The answer that carries one error for all updates."""
+    """Return the answer with one error for all updates."""
     if isinstance(request, UpdateFeaturesRequest):
         return UpdateFeaturesResponse(throttle_time=NO_THROTTLE, error_code=error_code, error_message=None)
     return UpdateFeaturesResponse1(throttle_time=NO_THROTTLE, error_code=error_code, error_message=None, results=())
 
 
 def _updates(request: AnyRequest) -> dict[str, FeatureUpdate]:
-    """The updates by feature; of two for one feature the first counts, as with Kafka."""
+    """Return the updates by feature. Like in Kafka, the first of two updates of a feature counts."""
     updates: dict[str, FeatureUpdate] = {}
     for key in request.feature_updates:
         update = FeatureUpdate(
@@ -110,12 +110,12 @@ def _response(request: AnyRequest, updates: Mapping[str, FeatureUpdate], outcome
 
 
 def _response_to_all(updates: Mapping[str, FeatureUpdate], outcome: _Outcome) -> UpdateFeaturesResponse:
-    """That of the first update that is refused, as Kafka has it, or of the write."""
+    """Return the answer for all updates: the error of the first refused one, as in Kafka, or of the write."""
     error_code, message = ErrorCode.none, None
     first = next((feature for feature in updates if feature in outcome.refused), None)
     if first is not None:
         error_code = ErrorCode.invalid_request
-        message = f"No feature is updated, as {first} cannot be: {outcome.refused[first]}"
+        message = f"No feature is updated, because {first} cannot be: {outcome.refused[first]}"
     elif outcome.failure is not None:
         error_code, message = ErrorCode.feature_update_failed, outcome.failure
     return UpdateFeaturesResponse(throttle_time=NO_THROTTLE, error_code=error_code, error_message=message)
@@ -132,12 +132,13 @@ def _result(feature: str, refused: str | None, failure: str | None) -> Updatable
 
 
 def _lifted(request: RequestPayload) -> UpdateFeaturesRequest1:
-    """Version 0 knows only whether a downgrade is allowed, and writes what it validates.
+    """Convert version 0, which has only a flag for downgrades, and cannot ask for mere validation.
 
-    Version 1 stays as it is. Neither is all or nothing."""
+    Version 1 is returned unchanged. In neither version does one refusal refuse all updates.
+    """
     if isinstance(request, UpdateFeaturesRequest1):
         return request
-    assert isinstance(request, UpdateFeaturesRequest0), f"{type(request).__name__} is no older UpdateFeatures"
+    assert isinstance(request, UpdateFeaturesRequest0), f"{type(request).__name__} is not an older UpdateFeatures"
     return UpdateFeaturesRequest1(
         timeout=request.timeout,
         feature_updates=tuple(

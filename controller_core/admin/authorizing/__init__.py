@@ -1,1 +1,1 @@
-"""Whether who asks may have an answer, by Kafka's ACLs; and of a request of several parts, which parts."""
+"""Authorization of requests by Kafka's ACLs. Some requests are authorized in parts."""

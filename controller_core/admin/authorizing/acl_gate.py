@@ -1,8 +1,8 @@
-"""Decides at the listener who may ask what, by ACLs, before a request is read: what needs a right on the whole cluster.
+"""Authorizes requests that need a right on the whole cluster, at the listener, before they are decoded.
 
-On a listener that asks who somebody is, ACLs alone decide. On one that does not, everybody is `User:ANONYMOUS`, and the
-addresses must allow it as well: an ACL for the anonymous is one for whoever reaches the port. What needs a right on single
-topics is judged when it was read (`split_apis`).
+On a listener with authentication, ACLs alone decide. On one without, every client is `User:ANONYMOUS`, and an ACL for
+that user would admit everybody who reaches the port. So the client's address must be allowed as well. Rights on single
+topics are checked after decoding (`split_apis`).
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -21,7 +21,7 @@ from controller_core.wire.limits.gate import Gate
 class _Needed:
     operation: Operation
     asks_role_first: bool = False
-    """Whether Kafka says NOT_CONTROLLER before it looks at ACLs; else after that."""
+    """True if Kafka answers NOT_CONTROLLER before it checks ACLs; otherwise it checks them first."""
 
 
 NEEDED: Final[Mapping[int, _Needed]] = {
@@ -36,12 +36,15 @@ NEEDED: Final[Mapping[int, _Needed]] = {
     35: _Needed(Operation.DESCRIBE),  # DescribeLogDirs
     46: _Needed(Operation.DESCRIBE),  # ListPartitionReassignments
 }
-"""The right on the cluster that an API needs, as `KafkaApis` has it."""
+"""The right on the cluster that each API needs, as in `KafkaApis`."""
 
 
 class AclGate:
-    """A `Gate` of ACLs. `by_address`: the one that counts as well where nobody is asked who he is; `in_charge`: whether
-    there is a term, as for `AddressGate`."""
+    """A `Gate` of ACLs.
+
+    `by_address` also has to allow clients without authentication. `in_charge` returns True if a term is running, as for
+    `AddressGate`.
+    """
 
     def __init__(
         self, authorization: Authorization, by_address: Gate, in_charge: Callable[[], Awaitable[bool]]
@@ -55,7 +58,7 @@ class AclGate:
         return self._by_address.is_broker(caller)
 
     async def why_not(self, api_key: int, caller: Caller) -> ErrorCode | None:
-        """See `Gate`. Raises `NoAnswerNow` where ACLs are not known yet."""
+        """See `Gate`. Raises `NoAnswerNow` if the ACLs are not known yet."""
         if not caller.is_authenticated:
             why_not = await self._by_address.why_not(api_key, caller)
             if why_not is not None:

@@ -1,7 +1,7 @@
-"""What znodes say of ACLs: the entries of one resource, and the notifications that one has changed.
+"""Decodes the znodes of ACLs: the entries of one resource, and the notifications of changes.
 
-Kafka writes both (`ZkAclStore`, `ZkAclChangeStore`): of names and of `*` below `/kafka-acl`, of prefixes below
-`/kafka-acl-extended`. Only ACLs of what a controller decides about are read, and that is topics and the cluster.
+Kafka writes both (`ZkAclStore`, `ZkAclChangeStore`): literal names and `*` below `/kafka-acl`, prefixes below
+`/kafka-acl-extended`. Only ACLs of topics and the cluster are read, because a controller decides about nothing else.
 """
 
 from typing import Any, Final
@@ -19,17 +19,17 @@ _PREFIXED: Final = "PREFIXED"
 
 
 def parent_of(kind: ResourceType, *, is_prefix: bool) -> str:
-    """Below which the ACLs of such patterns are, by their names."""
+    """Return the path of the parent of all ACLs of one resource type and pattern type."""
     return f"{paths.PREFIXED_ACLS if is_prefix else paths.ACLS}/{kind.value}"
 
 
 def acl_path(pattern: Pattern) -> str:
-    """Where the entries of a pattern are."""
+    """Return the path of a pattern's entries."""
     return f"{parent_of(pattern.type, is_prefix=pattern.is_prefix)}/{pattern.name}"
 
 
 def decode_acl(path: str, data: bytes) -> frozenset[Entry]:
-    """The entries of one pattern; none where the znode is empty, as with Kafka. Raises `MalformedZnode`."""
+    """Return the entries of one pattern. Like in Kafka, an empty znode has none. Raises `MalformedZnode`."""
     if not data:
         return frozenset()
     json = json_object(path, data)
@@ -60,9 +60,11 @@ def _one_of(path: str, json: dict[str, Any], name: str, known: dict[str, Any]) -
 
 
 def decode_acl_change(path: str, data: bytes) -> Pattern | None:
-    """Whose ACL has changed; None where it is that of something else. Raises `MalformedZnode`.
+    """Return the pattern whose ACL has changed, or None for an irrelevant resource type. Raises `MalformedZnode`.
 
-    Of names it is `Topic:NAME`; of prefixes JSON, as it may be of either."""
+    Notifications of literal names are `Topic:NAME`. Those of the extended store are JSON, for prefixes and literal
+    names.
+    """
     if not path.startswith(f"{paths.EXTENDED_ACL_CHANGES}/"):
         kind, colon, name = data.decode(errors="replace").partition(":")
         if not colon:

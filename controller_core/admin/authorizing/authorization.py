@@ -1,4 +1,4 @@
-"""Judges whoever asks by ACLs, and says what was refused: in the log, within a bounded rate, and in a metric."""
+"""Authorizes callers by ACLs, and reports refusals: rate-limited in the log, and in a metric."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -17,11 +17,11 @@ from controller_core.wire.limits.complaints import Complaints
 log = structlog.get_logger()
 
 _SHOWN: Final = 300
-"""How much of a name is put into the log: somebody may have chosen one of many kilobytes."""
+"""Characters of a name in the log. Clients may choose names of many kilobytes."""
 
 
 class Authorization:
-    """What ACLs, and the rules beside them, let callers do."""
+    """The rights that ACLs and the authorizer's other rules give to callers."""
 
     def __init__(self, rules: AuthorizerRules, acls: KnownAcls, registry: CollectorRegistry) -> None:
         self._rules = rules
@@ -29,19 +29,21 @@ class Authorization:
         self._complaints = Complaints(log)
         self._refused = Counter(
             "kontroller_authorization_refused_total",
-            "What was asked for and refused by ACLs, by the operation",
+            "Operations that ACLs refused, by operation",
             ["operation"],
             registry=registry,
         )
         registry.register(_UnusableAcls(acls))
 
     async def rights_of(self, caller: Caller) -> "CallerRights":
-        """Raises `NoAnswerNow` where ACLs are not known yet; super users do not need them."""
+        """Return a caller's rights. Raises `NoAnswerNow` if the ACLs are not known yet; super users do not need
+        them."""
         table = AclTable() if self._rules.is_super_user(caller) else await self._acls.table()
         return CallerRights(caller, table, self._rules, self)
 
     def refused(self, caller: Caller, operation: Operation, resource: Resource) -> None:
-        """Says it: once a minute of each operation of each principal at each address, with one resource of all."""
+        """Report a refusal. The log has one line a minute for each principal, address and operation, with one of the
+        resources."""
         self._refused.labels(operation.title).inc()
         principal, address = str(caller.principal)[:_SHOWN], str(caller.address)
         self._complaints.warn(
@@ -77,4 +79,4 @@ class _UnusableAcls(Collector):
 
     def collect(self) -> list[Metric]:
         number = self._acls.unusable.standing.total()
-        return [GaugeMetricFamily("kontroller_unusable_acls", "ACLs that cannot be read", value=number)]
+        return [GaugeMetricFamily("kontroller_unusable_acls", "Unreadable ACLs", value=number)]

@@ -1,4 +1,5 @@
-"""Whether ACLs are asked, and who needs none: by the properties that a broker's `server.properties` has for it."""
+"""The authorizer's properties in a broker's `server.properties`: whether ACLs are used, and which users are super
+users."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,21 +18,23 @@ _SUPER_USERS: Final = "super.users"
 
 
 def authorizer_rules(file: Path | None) -> AuthorizerRules | None:
-    """What a file of properties says; None where no ACLs are asked. Raises `InvalidProperties`."""
+    """Return the rules of a property file, or None if no ACLs are used. Raises `InvalidProperties`."""
     return None if file is None else authorizer_rules_of(read_properties(file))
 
 
 def authorizer_class(file: Path | None) -> str | None:
-    """Return the name of the authorizer's class in a file of properties, of whichever kind; None without one.
+    """Return the name of the authorizer's class in a property file, or None if there is none. It may be any class.
 
-    Raises `InvalidProperties`."""
+    Raises `InvalidProperties`.
+    """
     return (read_properties(file).get(AUTHORIZER_CLASS, "").strip() or None) if file is not None else None
 
 
 def authorizer_rules_of(properties: Mapping[str, str]) -> AuthorizerRules | None:
-    """Of the properties of a broker; None where they name no authorizer. Raises `InvalidProperties`.
+    """Return the rules in a broker's properties, or None if they name no authorizer. Raises `InvalidProperties`.
 
-    An authorizer that is not known here is refused: without it all would be allowed that it forbids."""
+    An unknown authorizer is refused, because ignoring it would allow everything that it denies.
+    """
     try:
         given = _AuthorizerProperties.model_validate(dict(properties))
     except ValidationError as error:
@@ -40,14 +43,14 @@ def authorizer_rules_of(properties: Mapping[str, str]) -> AuthorizerRules | None
         return None
     if given.class_name != ACL_AUTHORIZER:
         raise InvalidProperties(
-            f"{AUTHORIZER_CLASS} is {given.class_name}, and what that forbids is not known here: of authorizers "
-            f"there is only {ACL_AUTHORIZER}, which clusters with ZooKeeper have"
+            f"{AUTHORIZER_CLASS} is {given.class_name}, whose rules are unknown here; the only supported authorizer is "
+            f"{ACL_AUTHORIZER}, that of clusters with ZooKeeper"
         )
     return AuthorizerRules(super_users=_principals(given.super_users), allows_unless_acl=given.allows_unless_acl)
 
 
 def _principals(text: str) -> frozenset[Principal]:
-    """Separated by semicolons, as the names in certificates have commas."""
+    """Parse principals that are separated by semicolons, because names of certificates contain commas."""
     try:
         return frozenset(Principal.parse(part.strip()) for part in text.split(";") if part.strip())
     except ValueError as error:

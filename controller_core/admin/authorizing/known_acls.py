@@ -1,11 +1,11 @@
-"""The ACLs of the cluster as ZooKeeper has them, kept current by every process, also by one that stands by.
+"""The ACLs of the cluster in ZooKeeper, kept current by every process, also by a standby.
 
-All are read at the start, and again when the connection was lost, as notifications may have come and gone meanwhile. From
-then on each notification names an ACL that has changed, and that one is read. Until ZooKeeper answers again, what was known
-counts, as with Kafka. Nothing is written here: brokers change ACLs when clients ask them to.
+All ACLs are read at the start, and again after a lost connection, because notifications may have come and gone. After
+that each notification names a changed ACL, which is read. While ZooKeeper is unreachable the known ACLs apply, as in
+Kafka. This module writes nothing: brokers change ACLs for clients.
 
-An ACL that cannot be read lets nobody do anything with what it is about, but for super users. (A broker of Kafka does not
-start with one, and keeps what it knew where it is written later.)
+An unreadable ACL denies everything on its resource, except to super users. (A Kafka broker does not start with one, and
+keeps the earlier ACL if one becomes unreadable later.)
 """
 
 import asyncio
@@ -29,21 +29,21 @@ from controller_core.zk.session import ConnectionLost, SessionExpired, SessionSt
 log = structlog.get_logger()
 
 PATIENCE_S: Final = 10.0
-"""How long a request waits for ACLs that were not read yet."""
+"""Seconds that a request waits for the first read of the ACLs."""
 LOOK_AGAIN_S: Final = 1.0
 _AT_ONCE: Final = 200
-"""So many ACLs are read, and then made, before others on the event loop have their turn."""
+"""ACLs that are read and decoded before other tasks on the event loop run."""
 _LARGE_BYTES: Final = 16 << 10
-"""What is larger is decoded in a thread of its own."""
+"""Larger ACLs are decoded in another thread."""
 _CHANGES: Final = (paths.ACL_CHANGES, paths.EXTENDED_ACL_CHANGES)
 
 
 class _NotificationsMissed(Exception):
-    """Something has changed, and it cannot be told what."""
+    """Something has changed, but the notification that names it is lost."""
 
 
 class KnownAcls:
-    """`begin` starts to read; `table` waits until all was read once."""
+    """`begin` starts reading. `table` waits until all ACLs have been read once."""
 
     def __init__(self, zk: ZkSession, *, patience_s: float = PATIENCE_S) -> None:
         self.unusable: Final = UnusableZnodes()
@@ -55,7 +55,7 @@ class KnownAcls:
         self._is_lost = False
 
     async def table(self) -> AclTable:
-        """The present ACLs. Raises `NoAnswerNow` where they could not be read yet."""
+        """Return the current ACLs. Raises `NoAnswerNow` if they could not be read yet."""
         if self._table is None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._patience_s):
@@ -65,7 +65,7 @@ class KnownAcls:
         return self._table
 
     def begin(self) -> asyncio.Task[None]:
-        """Keeps them current until the task is cancelled."""
+        """Keep the ACLs current until the returned task is cancelled."""
         return supervised(self._run, name="ACLs")
 
     async def _run(self) -> None:
@@ -88,10 +88,10 @@ class KnownAcls:
             self._woken.set()
 
     async def _keep_current(self) -> None:
-        """Reads all, and from then on what changes. Returns when the connection was lost."""
+        """Read all ACLs, then the changed ones. Return when the connection was lost."""
         self._is_lost = False
         reads = WatchedReads[None](self._zk, lambda _: self._woken.set())
-        seen = await self._notifications(reads)  # before what they are about: so none is missed
+        seen = await self._notifications(reads)  # read these before the ACLs, so that no change is missed
         self._table = await self._all()
         self._read.set()
         log.info("ACLs were read", resources=len(self._table))
@@ -109,11 +109,11 @@ class KnownAcls:
         )
 
     async def _changed(self, notifications: list[str]) -> set[Pattern]:
-        """Raises `_NotificationsMissed` where one is gone, or says nothing that can be understood."""
+        """Return the changed patterns. Raises `_NotificationsMissed` if a notification is gone or unreadable."""
         changed = set()
         for path, node in zip(notifications, await self._zk.read_many(notifications), strict=True):
             if node is None:
-                raise _NotificationsMissed(f"{path} is gone already")
+                raise _NotificationsMissed(f"{path} was deleted before it was read")
             try:
                 changed.add(decode_acl_change(path, node.data))
             except MalformedZnode as error:
@@ -146,7 +146,7 @@ class KnownAcls:
         try:
             entries = await asyncio.to_thread(decoded) if len(data) > _LARGE_BYTES else decoded()
         except MalformedZnode as error:
-            self.unusable.report(path, "unreadable ACL: only super users may do anything with what it is about", error)
+            self.unusable.report(path, "unreadable ACL: only super users may use its resource", error)
             return NOBODY_MAY
         self.unusable.clear(path)
         return entries

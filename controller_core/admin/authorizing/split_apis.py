@@ -1,7 +1,7 @@
-"""What answers whom, of the requests that need a right on each of their parts: asked of the controller by what is allowed.
+"""Answers requests whose parts each need a right: the allowed parts are passed on, and the others are refused.
 
-A process that is not the controller looks at no ACLs for these, and says NOT_CONTROLLER, as Kafka does; nor does one that
-deletes no topics at all look at ACLs of what is to be deleted.
+Like Kafka, a process that is not the controller answers NOT_CONTROLLER without checking ACLs. If topic deletion is
+disabled, ACLs for deletions are not checked either.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -27,18 +27,20 @@ SPLIT: Final[Mapping[int, AnyRights]] = {
     44: split_nodes.alter_configs,
     61: split_nodes.describe_producers,
 }
-"""By API. DeleteTopics has to know names by ids as well."""
+"""Functions that split a request, by API key. DeleteTopics is not here, because it also needs the names of topic
+ids."""
 
 
 class SplitApis:
-    """`term`: the present one when it has begun, or None."""
+    """Authorizes requests in parts. `term` returns the current term if it has begun, or None."""
 
     def __init__(self, authorization: Authorization, term: Callable[[], Awaitable[Term | None]]) -> None:
         self._authorization = authorization
         self._term = term
 
     def answer_to(self, api_key: int, answer: Answering) -> Callable[[Caller], Answering] | None:
-        """What answers whom, asking `answer` for what he may; None for an API that has no rights on parts."""
+        """Return a function from a caller to an answering function that passes only allowed parts to `answer`. None for
+        other APIs."""
         if api_key not in SPLIT and api_key != DELETE_TOPICS:
             return None
         return lambda caller: lambda request: self._answered(api_key, caller, request, answer)

@@ -1,4 +1,4 @@
-"""What is asked of the controller as of a node, split by rights: configurations, and who produces to a topic."""
+"""Splits requests to the controller as a node, by rights: configurations, and the producers of a topic."""
 
 from collections import Counter
 from dataclasses import replace
@@ -30,7 +30,7 @@ _MESSAGES: Final = {
 async def describe_configs(
     request: DescribeConfigsRequest, rights: Rights
 ) -> Split[DescribeConfigsRequest, DescribeConfigsResponse]:
-    """Of a topic by a right on it, of a node by one on the cluster."""
+    """Split by a right on the topic, or on the cluster for nodes."""
 
     def why_not(resource: DescribeConfigsResource) -> DescribeConfigsResult | None:
         error_code = _why_not(resource, rights, Operation.DESCRIBE_CONFIGS)
@@ -57,7 +57,7 @@ async def describe_configs(
 async def alter_configs(
     request: IncrementalAlterConfigsRequest, rights: Rights
 ) -> Split[IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse]:
-    """As those that are described; what is there twice is refused whoever asks."""
+    """Split like `describe_configs`. Duplicate resources pass, because they are refused for every caller."""
     named = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
 
     def why_not(resource: AlterConfigsResource) -> AlterConfigsResourceResponse | None:
@@ -86,7 +86,7 @@ async def alter_configs(
 async def describe_producers(
     request: DescribeProducersRequest, rights: Rights
 ) -> Split[DescribeProducersRequest, DescribeProducersResponse]:
-    """Who may read a topic, may know who produces to it."""
+    """Split by the right to read the topic."""
 
     def why_not(asked: TopicRequest) -> TopicResponse | None:
         if rights.may(Operation.READ, make_topic_resource(asked.name)):

@@ -1,6 +1,7 @@
-"""CreateTopics, DeleteTopics and CreatePartitions, split by rights on topics, with Kafka's errors (`KafkaApis`).
+"""Splits CreateTopics, DeleteTopics and CreatePartitions by rights on topics, with Kafka's errors (`KafkaApis`).
 
-What the controller refuses whoever asks, as a topic that is named twice, Kafka refuses first, so that goes on.
+Kafka first refuses what is invalid for every caller, such as duplicate topics. So those parts pass on to the
+controller.
 """
 
 from collections import Counter
@@ -33,8 +34,11 @@ _HIDDEN: Final = i16(_REFUSED.value)
 async def create_topics(
     request: CreateTopicsRequest, rights: Rights
 ) -> Split[CreateTopicsRequest, CreateTopicsResponse]:
-    """Who may create on the cluster, may create any topic. Of what is created only who may describe its configuration is
-    told it, and how many partitions and replicas it has."""
+    """Split by the right to create. The right on the cluster covers all topics.
+
+    Configuration, partition count and replication factor of a created topic are hidden from callers that may not
+    describe its configuration.
+    """
     named = Counter(topic.name for topic in request.topics)
     may_create_all = rights.may(Operation.CREATE, THE_CLUSTER, is_wanted=False)
 
@@ -78,8 +82,11 @@ def _without_configs(result: CreatableTopicResult) -> CreatableTopicResult:
 async def delete_topics(
     request: DeleteTopicsRequest, rights: Rights, name_of: Callable[[TopicId], TopicName | None]
 ) -> Split[DeleteTopicsRequest, DeleteTopicsResponse]:
-    """`name_of`: of the topic that has an id. Ids are no secret, and names are: who asks by an id is told the name where he
-    may describe the topic."""
+    """Split by the right to delete. `name_of` returns the name of a topic id.
+
+    Topic ids are not secret, but names are. A caller that uses an id sees the name only if it may describe the topic.
+    """
+    # Such a request is invalid as a whole, which the controller reports.
     if any(topic.name is not None and topic.topic_id is not None for topic in request.topics):
         return Split(allowed=request, merge=_whole)
 
@@ -117,7 +124,7 @@ def _whole(response: DeleteTopicsResponse | None) -> DeleteTopicsResponse:
 async def create_partitions(
     request: CreatePartitionsRequest, rights: Rights
 ) -> Split[CreatePartitionsRequest, CreatePartitionsResponse]:
-    """One result for each name, as the controller answers it."""
+    """Split by the right to alter. The answer has one result for each name, like the controller's own."""
     named = Counter(topic.name for topic in request.topics)
 
     def why_not(asked: CreatePartitionsTopic) -> CreatePartitionsTopicResult | None:

@@ -1,1 +1,1 @@
-"""What the controller says of the cluster and of itself, as a broker would."""
+"""Answers of the controller about the cluster and about itself, like those of a broker."""

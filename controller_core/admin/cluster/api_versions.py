@@ -1,12 +1,11 @@
-"""ApiVersions: what clients may ask on the controller's port.
+"""ApiVersions: the APIs that clients may use on the controller's port.
 
-What is passed on is served in the versions of the broker that it is passed to, so that broker is asked, and its answer
-amended: what is answered here is served in our versions, what is refused here is not offered, and the finalized features
-are those of the controller, which decides them. Features that are supported are the broker's business.
+Relayed requests are served in the versions of the broker that gets them. So that broker is asked, and its answer
+amended: APIs that the controller answers are offered in its versions, refused ones are not offered, and the finalized
+features are the controller's, which decides them. Supported features remain those of the broker.
 
-Where no broker answers, all that would be passed on is offered nevertheless, in the versions that are known here. A client
-takes what is not offered for something that the cluster will never do; what is offered and cannot be passed on now ends
-its connection, and it asks anew.
+If no broker answers, all relayed APIs are offered in the versions known here. A client takes a missing API as a
+permanent lack. An offered request that cannot be relayed only closes the connection, and the client asks again.
 """
 
 import re
@@ -33,13 +32,13 @@ VERSIONS: Final = Versions(ApiVersionsRequest, oldest=0)
 
 _FIRST_WITH_SOFTWARE: Final = 3
 _KNOWN_TO_ALL: Final = ASK_FOR_RANGES
-"""What a broker is asked that does not know the version of a newer client: since Kafka 2.4 all know this one."""
+"""Sent to a broker that does not know a newer client's version. All brokers since Kafka 2.4 know this one."""
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionRange:
-    """The versions of an API that are served, both ends included."""
+    """The supported versions of an API, both ends included."""
 
     min: int
     max: int
@@ -48,8 +47,8 @@ class VersionRange:
 def on_api_versions(
     view: ClusterView | None, own: Mapping[int, VersionRange], request: RequestPayload
 ) -> ResponsePayload | AskBroker:
-    """`view`: None where there is no term, and no features are known; `own`: the APIs that are answered here, by their
-    keys."""
+    """Answer a request. `view` is None outside of a term, when no features are known. `own` has the APIs answered here
+    by key."""
     if request.__version__ >= _FIRST_WITH_SOFTWARE:
         names_itself = converted(request, ApiVersionsRequest)
         texts = (names_itself.client_software_name, names_itself.client_software_version)
@@ -80,7 +79,7 @@ def on_api_versions(
 
 
 def unsupported() -> ResponsePayload:
-    """The answer to a version that is not known, in the one that everybody knows: which ones are (KIP-511)."""
+    """Answer an unknown version with the supported ones, in the version that every client knows (KIP-511)."""
     known = ApiVersion0(api_key=i16(VERSIONS.key), min_version=i16(VERSIONS.min), max_version=i16(VERSIONS.max))
     return ApiVersionsResponse0(error_code=ErrorCode.unsupported_version, api_keys=(known,))
 

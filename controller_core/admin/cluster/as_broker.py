@@ -1,7 +1,7 @@
-"""What the controller answers where it is asked as each broker is: it has no logs, groups or transactions.
+"""Answers to requests that each broker answers for itself. The controller has no logs, groups or transactions.
 
-Tools ask all brokers that Metadata lists, the controller among them, and put the answers together: kafka-log-dirs,
-kafka-transactions, kafka-consumer-groups. Or their users name one broker, where the answer for another would mislead.
+Tools send them to all brokers in Metadata, which include the controller, and combine the answers: kafka-log-dirs,
+kafka-transactions, kafka-consumer-groups. Or their users name one node, so the answer of another would be wrong.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,7 +31,7 @@ NO_LOG_DIR: Final = "none"
 
 
 def no_log_dirs(_: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
-    """One directory with nothing in it: Java's admin client takes an answer without any for a lack of rights."""
+    """Return one empty directory. Java's admin client takes an answer without directories for a lack of rights."""
     return DescribeLogDirsResponse(
         throttle_time=NO_THROTTLE,
         error_code=ErrorCode.none,
@@ -50,12 +50,12 @@ def no_transactions(_: ListTransactionsRequest) -> ListTransactionsResponse:
 
 
 def no_such_log_dir(request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
-    """LOG_DIR_NOT_FOUND for each replica, as a broker answers for a directory that it does not have."""
+    """Return LOG_DIR_NOT_FOUND for each replica, as a broker does for a directory that it does not have."""
     return no_log_dir_for(request, ErrorCode.log_dir_not_found)
 
 
 def no_log_dir_for(request: AlterReplicaLogDirsRequest, error_code: ErrorCode) -> AlterReplicaLogDirsResponse:
-    """One error for each replica."""
+    """Return one error for each replica."""
     topics = [topic for directory in request.dirs for topic in directory.topics]
     return AlterReplicaLogDirsResponse(
         throttle_time=NO_THROTTLE,
@@ -73,7 +73,7 @@ def no_log_dir_for(request: AlterReplicaLogDirsRequest, error_code: ErrorCode) -
 
 
 def leads_nothing(request: DescribeProducersRequest) -> DescribeProducersResponse:
-    """NOT_LEADER_OR_FOLLOWER for each partition, as a broker answers that has no replica of it."""
+    """Return NOT_LEADER_OR_FOLLOWER for each partition, as a broker without its replica does."""
     return DescribeProducersResponse(
         throttle_time=NO_THROTTLE,
         topics=tuple(
@@ -107,10 +107,10 @@ ANSWERS: Final[Answers] = {
     Versions(DescribeProducersRequest): leads_nothing,
     Versions(ListTransactionsRequest, oldest=0): no_transactions,
 }
-"""Each takes a request of its newest version."""
+"""Each function takes a request of its newest version."""
 
 REFUSALS: Final[Mapping[int, Callable[[Any, ErrorCode], ResponsePayload]]] = {
     AlterReplicaLogDirsRequest.__api_key__: no_log_dir_for,
     DescribeLogDirsRequest.__api_key__: _log_dirs_refused,
 }
-"""The answers that refuse a request, by its API, for the two that need a right on the cluster."""
+"""The refusals of the two requests that need a right on the cluster, by API key."""

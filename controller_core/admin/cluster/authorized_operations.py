@@ -1,4 +1,4 @@
-"""Which operations a client may do, as a set of bits (KIP-430); where no ACLs are asked, all that Kafka knows."""
+"""The operations that a client may do, as a bit set (KIP-430). Without ACLs, all operations of a resource."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -29,17 +29,17 @@ _SUPPORTED: Final[Mapping[ResourceType, tuple[Operation, ...]]] = {
         Operation.IDEMPOTENT_WRITE,
     ),
 }
-"""The operations that there are on a resource (Kafka's `AclEntry.supportedOperations`)."""
+"""The operations that exist on each resource type (Kafka's `AclEntry.supportedOperations`)."""
 
 
 def operations_on(resource: Resource, rights: Rights) -> i32:
-    """What somebody may do with a resource."""
+    """Return the operations that a caller may do on a resource."""
     supported = _SUPPORTED[resource.type]
     return i32(sum(1 << operation for operation in supported if rights.may(operation, resource, is_wanted=False)))
 
 
 def operations_on_cluster(rights: Rights) -> i32:
-    """What somebody may do with the cluster; nothing is told to who may not describe it."""
+    """Return the operations that a caller may do on the cluster; none if it may not describe the cluster."""
     may_know = rights.may(Operation.DESCRIBE, THE_CLUSTER)
     return operations_on(THE_CLUSTER, rights) if may_know else i32(0)
 

@@ -1,10 +1,9 @@
-"""Questions that only brokers have an answer to, put to one of them by the controller itself, as who it is to them.
+"""Requests that only brokers can answer, sent to one of them by the controller in its own name.
 
-A request of a client is never passed on where clients are somebody: a broker would take the controller for who asks. What
-the controller asks here it has judged before, as a broker would, so it is its own question; and there are few of these.
-
-Each is asked over a connection of its own, as many at once as no broker minds; what only administrators may ask does not
-wait for what anybody may. A broker that does not answer is asked once, and then the next one.
+With authentication on, requests of clients are not relayed, because the broker would see the controller as the caller.
+The controller authorizes these few requests itself, as a broker would, so they become its own. Each uses a new
+connection, and their number is limited. Requests that need administrators' rights do not wait for those that everybody
+may send. If a broker does not answer, the next one is asked.
 """
 
 import asyncio
@@ -22,17 +21,17 @@ from controller_core.wire.connections.broker_properties import SourceOfListener
 from controller_core.wire.listener.owned_api import NoAnswerNow
 
 AT_ONCE: Final = 8
-"""Of those who need the same right."""
+"""Concurrent requests that need the same right."""
 TIMEOUT_MS: Final = 5_000
-"""For one broker to be connected to and to answer."""
+"""Milliseconds for the connection to one broker and its answer."""
 
 Response = TypeVar("Response", bound=ResponsePayload)
 LiveBrokers = Callable[[], Iterable[Broker]]
-"""Those of the present term, best first; none where there is no term."""
+"""Returns the live brokers of the current term, best first; none outside of a term."""
 
 
 class BrokersInOurName:
-    """Live brokers, at the listener by which the controller speaks to them."""
+    """The live brokers, at the listener that the controller uses."""
 
     def __init__(self, listener: str, security: SourceOfListener, brokers: LiveBrokers) -> None:
         self._listener = listener
@@ -42,9 +41,10 @@ class BrokersInOurName:
         self._places = {need: asyncio.Semaphore(AT_ONCE) for need in Need}
 
     async def ask(self, request: RequestPayload, response_type: type[Response], *, may_be_twice: bool) -> Response:
-        """What the first broker says that answers. What may not be done twice is asked of no other when an answer is lost.
+        """Return the answer of the first broker that gives one. Raises `NoAnswerNow`.
 
-        Raises `NoAnswerNow`."""
+        Unless `may_be_twice`, a request whose answer was lost is not sent to another broker.
+        """
         async with self._places[need_of(int(request.__api_key__))]:
             troubles = []
             for client in self._clients():
@@ -59,7 +59,7 @@ class BrokersInOurName:
             raise NoAnswerNow("; ".join(troubles) or "no live broker can be asked")
 
     def _clients(self) -> list[RequestClient]:
-        """Each time beginning with another broker: all do their share."""
+        """Return a client for each broker, starting with another one each time to spread the load."""
         found = [
             RequestClient(
                 [Address(endpoint.host, endpoint.port)],

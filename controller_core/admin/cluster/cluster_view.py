@@ -1,8 +1,8 @@
-"""What is known of the cluster when a question about it is answered, as a broker answers from its metadata cache.
+"""The known state of the cluster for answers to clients, like a broker's metadata cache.
 
-The answers are made between two steps of whatever event is being handled, not in their turn after it: a long event, such
-as the loss of a broker with many partitions, must not hold up every client that wants to know where a topic is. So they
-are eventually consistent, as those of a broker are.
+Answers are made between two steps of the event that is being handled, not after it. A long event, such as the failure
+of a broker with many partitions, must not delay clients that look for a topic. So answers are eventually consistent,
+like those of a broker.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from controller_core.model.ids import BrokerId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A broker, or the controller, where clients of one listener find it."""
+    """A broker or the controller, with its address on one listener."""
 
     id: BrokerId
     host: str
@@ -31,14 +31,14 @@ class ClusterView:
     state: ClusterState
     controller: ControllerIdentity
     listener: str
-    """The one that whoever asks came by: the addresses of the others may be out of their reach."""
+    """The listener of the caller. Addresses of other listeners may be unreachable for it."""
     cluster_id: str | None
-    """None where no broker has ever started: they give the cluster its id."""
+    """None before the first start of a broker, because brokers create the cluster id."""
     rights: Rights = EVERYTHING
-    """Those of whoever asks."""
+    """The rights of the caller."""
 
     def nodes(self) -> Iterator[Node]:
-        """The live brokers that have the listener, and the controller itself, which looks like one."""
+        """Yield the live brokers that have the listener, and the controller, which looks like a broker."""
         for broker in self.state.brokers.values():
             endpoint = broker.find_endpoint(self.listener)
             if endpoint is not None:

@@ -1,4 +1,4 @@
-"""DescribeCluster: who is in the cluster, as a broker answers it."""
+"""DescribeCluster: the members of the cluster, as a broker reports them."""
 
 from typing import Final
 
@@ -20,7 +20,8 @@ VERSIONS: Final = Versions(DescribeClusterRequest, oldest=0)
 
 
 def on_describe_cluster(view: ClusterView, request: DescribeClusterRequest) -> DescribeClusterResponse:
-    """The nodes of the cluster. As a broker in ZooKeeper mode the controller describes brokers, not controllers."""
+    """Return the nodes of the cluster. Like a broker in ZooKeeper mode, the controller describes brokers, not
+    controllers."""
     if request.endpoint_type == CONTROLLERS:
         return _refusal(
             ErrorCode.mismatched_endpoint_type,

@@ -1,6 +1,6 @@
-"""The cluster's id, which clients are told; it is read once, as it never changes.
+"""The cluster id for answers to clients. It never changes, so it is read once.
 
-Brokers write it before they register, so it may come later than the controller.
+Brokers write it before they register, so it may appear after the controller has started.
 """
 
 from controller_core.controller.state.unusable_znodes import UnusableZnodes
@@ -11,14 +11,15 @@ from controller_core.zk.session import ZkError, ZkSession
 
 
 class KnownClusterId:
-    """Reads the id when it is first asked for, and again until it is there."""
+    """Reads the id when it is first requested, and again until it exists."""
 
     def __init__(self, zk: ZkSession) -> None:
         self._zk = zk
         self._cluster_id: str | None = None
 
     async def read(self, unusable: UnusableZnodes) -> str | None:
-        """None where no broker has ever started, or it makes no sense. Raises `NoAnswerNow` while ZooKeeper is away."""
+        """Return the id, or None if no broker has ever started or it is malformed. Raises `NoAnswerNow` without
+        ZooKeeper."""
         if self._cluster_id is None:
             try:
                 (node,) = await self._zk.read_many([paths.CLUSTER_ID])
@@ -27,5 +28,5 @@ class KnownClusterId:
             except ZkError as error:
                 raise NoAnswerNow(f"the cluster's id could not be read: {error}") from error
             except MalformedZnode as error:
-                unusable.report(paths.CLUSTER_ID, "unreadable cluster id, clients are told none", error)
+                unusable.report(paths.CLUSTER_ID, "unreadable cluster id: clients get none", error)
         return self._cluster_id

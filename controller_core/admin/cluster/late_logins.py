@@ -1,6 +1,6 @@
-"""What is answered about logins where nobody logs in any more: who had to has done so before he gets here.
+"""Answers to login requests after the login. Clients that had to log in have done so before their requests arrive here.
 
-Brokers answer the same, also at listeners that have no logins.
+Brokers give the same answers, also on listeners without logins.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,4 +31,4 @@ ANSWERS: Final[Mapping[Versions[Any], Callable[[RequestPayload], ResponsePayload
     HANDSHAKE: no_handshake,
     AUTHENTICATE: no_login,
 }
-"""Each takes a request of any version, and answers in the newest."""
+"""Each function takes a request of any version, and answers in the newest."""

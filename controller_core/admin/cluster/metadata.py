@@ -1,9 +1,9 @@
-"""Metadata: where the partitions of topics are, as Kafka's ZooKeeper-mode brokers answer it in each of its versions.
+"""Metadata: the locations of partitions, as Kafka's ZooKeeper-mode brokers answer it in each version.
 
-A topic is known here as it is to brokers: while a partition of it has a state, and until its deletion begins. What a
-broker does better is left to one: a topic that is not there and may be created by itself (only brokers know whether they
-do that), and answers about so many partitions that making them would keep the controller busy. Where no broker answers
-they are made here, in slices: each topic is answered as it is in its turn.
+A topic exists here as for brokers: from the state of its first partition until its deletion begins. Some requests are
+left to a broker: those for a missing topic that may be created automatically (only brokers know that setting), and
+those for so many partitions that the answer would keep the controller busy. If no broker answers, the controller does,
+in slices: each topic is shown as it is at that moment.
 """
 
 from collections.abc import Iterable, Sequence
@@ -34,7 +34,7 @@ from controller_core.wire.messages import NO_THROTTLE
 VERSIONS: Final = Versions(MetadataRequest, oldest=0)
 
 MOST_PARTITIONS: Final = 2_000
-"""Answers about more are left to a broker; so are questions about more topics."""
+"""Larger answers are left to a broker, and so are requests for more topics."""
 
 _FIRST_WITH_LISTENER_ERROR: Final = 6
 _LAST_WITH_CLUSTER_OPERATIONS: Final = 10
@@ -43,7 +43,7 @@ _FIRST_BY_ID: Final = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """What a request asks for, whatever its version. `names` and `ids` are both None where it asks for all topics."""
+    """The content of a request in any version. `names` and `ids` are both None if it asks for all topics."""
 
     version: int
     names: Sequence[TopicName] | None
@@ -58,7 +58,7 @@ class _Asked:
 
 
 async def on_metadata(view: ClusterView, request: RequestPayload) -> ResponsePayload | AskBroker:
-    """Answers a request of any version."""
+    """Answer a request of any version."""
     if not view.state.is_loaded:
         return AskBroker()
     asked = _asked(request)
@@ -82,11 +82,11 @@ async def on_metadata(view: ClusterView, request: RequestPayload) -> ResponsePay
     )
 
 
-# What is asked
+# The request
 
 
 def _asked(request: Any) -> _Asked | ErrorCode:
-    """The error for the request as a whole where it says what its version cannot mean."""
+    """Parse a request. Return the error of the whole request if its version does not support its content."""
     version = int(request.__version__)
     is_all = request.topics is None or (version == 0 and not request.topics)
     topics = () if is_all else request.topics
@@ -95,7 +95,7 @@ def _asked(request: Any) -> _Asked | ErrorCode:
     if version < _FIRST_BY_ID and (ids or None in names):
         return ErrorCode.invalid_request
     if not ids and None in names:
-        return ErrorCode.unknown_server_error  # Kafka stumbles over a topic with neither name nor id
+        return ErrorCode.unknown_server_error  # Kafka fails on a topic with neither name nor id
     return _Asked(
         version=version,
         names=None if is_all or ids else list(dict.fromkeys(names)),
@@ -107,7 +107,7 @@ def _asked(request: Any) -> _Asked | ErrorCode:
 
 
 def _named(view: ClusterView, asked: _Asked) -> tuple[Sequence[TopicName], Sequence[TopicId]]:
-    """The names of the topics that are asked for, known or not, and the ids that no known topic has."""
+    """Return the names of the requested topics, known or not, and the requested ids of unknown topics."""
     if asked.ids is None:
         return asked.names if asked.names is not None else list(view.state.topics), ()
     names: list[TopicName] = []
@@ -166,7 +166,8 @@ async def _response(
 
 
 def _in_version(response: MetadataResponse, version: int, operations: i32 = NOT_ASKED) -> ResponsePayload:
-    """The operations on the cluster are known only to versions in the middle, so they go in on the way down."""
+    """Convert the answer. Only intermediate versions have the operations on the cluster, so they are added on the way
+    down."""
     if version > _LAST_WITH_CLUSTER_OPERATIONS:
         return VERSIONS.lowered(response, version)
     middle = replace(converted(response, MetadataResponse10), cluster_authorized_operations=operations)
@@ -196,7 +197,7 @@ async def _topic(view: ClusterView, asked: _Asked, name: TopicName, reachable: s
 
 
 def _secret(view: ClusterView, asked: _Asked, name: TopicName) -> MetadataResponseTopic:
-    """Of a topic that was named, the name is told and nothing else; of one whose id was, the id."""
+    """Return an unauthorized topic. It shows only the name or id that the request used."""
     of_id = view.state.topics.get(name) if asked.ids is not None else None
     known = (name, None) if asked.ids is None else (None, of_id and of_id.topic_id)
     return replace(_failed(ErrorCode.topic_authorization_failed, *known), is_internal=False)
@@ -205,7 +206,8 @@ def _secret(view: ClusterView, asked: _Asked, name: TopicName) -> MetadataRespon
 def _partition(
     view: ClusterView, version: int, partition: TopicPartition, reachable: set[BrokerId]
 ) -> MetadataResponsePartition:
-    """A leader without the listener counts as none. Version 0 leaves such replicas out, and says that it does."""
+    """Return a partition. A leader without the listener counts as no leader. Version 0 omits such replicas, with an
+    error code."""
     leadership = view.state.states[partition].leader_and_isr
     replicas = view.state.assignment(partition).replicas
     shown, shown_isr = replicas, leadership.isr
@@ -240,7 +242,7 @@ def _failed(error_code: ErrorCode, name: str | None, topic_id: TopicId | None) -
 
 
 def _refusal(request: Any, error_code: ErrorCode) -> ResponsePayload:
-    """The answer that refuses every topic that is asked for."""
+    """Return the answer that refuses every requested topic."""
     topics = tuple(
         replace(_failed(error_code, topic.name or "", topic.topic_id), is_internal=False) for topic in request.topics
     )

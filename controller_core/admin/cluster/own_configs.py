@@ -1,8 +1,8 @@
-"""The controller's own dynamic configuration, asked for as a broker's is.
+"""The controller's own dynamic configuration, in the form of a broker's.
 
-Tools take the controller for a broker: they describe and alter the configuration of every node that Metadata lists, each
-at that node. kafka-reassign-partitions takes its throttles back so, on all of them. No broker answers for another, so
-the controller answers for itself: it has one dynamic configuration, and never any throttle.
+Tools take the controller for a broker: they describe and alter the configuration of every node in Metadata, each at
+that node. For example, kafka-reassign-partitions removes its throttles from all nodes. No broker answers for another
+node, so the controller answers for itself. It has one dynamic configuration, and never any throttle.
 """
 
 from collections import Counter
@@ -50,7 +50,7 @@ BROKER_RESOURCE: Final = 4
 _SET, _DELETE = 0, 1
 _DYNAMIC, _STATIC = i8(2), i8(4)
 _BOOLEAN: Final = i8(1)
-_FOREIGN: Final = "the controller answers for its own configuration alone: ask for the others in a request of their own"
+_FOREIGN: Final = "the controller answers only for its own configuration: send a separate request for the others"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,19 +62,20 @@ class OwnConfig:
 
 
 def is_about(request: IncrementalAlterConfigsRequest | DescribeConfigsRequest, own_id: BrokerId) -> bool:
-    """Whether a request has a part about the controller itself; what has none is a broker's business."""
+    """Return True if a part of the request concerns the controller itself. Other requests are for brokers."""
     return any(_is_own(resource, own_id) for resource in request.resources)
 
 
 def is_about_topics(request: IncrementalAlterConfigsRequest | DescribeConfigsRequest) -> bool:
-    """Whether a request is about topics and nothing else."""
+    """Return True if the request concerns only topics."""
     return all(resource.resource_type == TOPIC_RESOURCE for resource in request.resources)
 
 
 async def on_alter(term: Term, request: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse:
-    """Alters the controller's own configuration; other resources of the same request are refused.
+    """Alter the controller's own configuration. Other resources of the same request are refused.
 
-    So is the own one where it is there twice, as a broker does it."""
+    Like a broker, refuse the own configuration if it appears twice.
+    """
     is_twice = sum(_is_own(resource, term.identity.id) for resource in request.resources) > 1
     responses = []
     for resource in request.resources:
@@ -92,13 +93,13 @@ async def on_alter(term: Term, request: IncrementalAlterConfigsRequest) -> Incre
 
 
 def refusal(request: IncrementalAlterConfigsRequest, error_code: ErrorCode) -> IncrementalAlterConfigsResponse:
-    """The answer that refuses every resource of the request."""
+    """Return the answer that refuses every resource of the request."""
     responses = tuple(_altered(resource, error_code, None) for resource in request.resources)
     return IncrementalAlterConfigsResponse(throttle_time=NO_THROTTLE, responses=responses)
 
 
 async def on_describe(term: Term, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-    """What the controller's configuration is, and whether it was set or is the default of its process."""
+    """Return the controller's configuration. Each value is either set dynamically or the default of the process."""
     found = await _read_or_refused(term)
     results = tuple(_describe(term, resource, found) for resource in request.resources)
     return DescribeConfigsResponse(throttle_time=NO_THROTTLE, results=results)
@@ -132,13 +133,13 @@ async def _alter(term: Term, resource: AlterConfigsResource, *, validate_only: b
 
 def _check(config: AlterableConfig) -> None:
     if config.config_operation == _DELETE:
-        return  # what is not there can be deleted as well
+        return  # deleting a missing setting is allowed
     if config.config_operation != _SET:
-        raise Refused(ErrorCode.invalid_request, f"{config.name} is no list: only SET and DELETE are possible")
+        raise Refused(ErrorCode.invalid_request, f"{config.name} is not a list: use SET or DELETE")
     if config.value is None:
         raise Refused(ErrorCode.invalid_request, f"Null value not supported for : {config.name}")
     if config.name != UNCLEAN_LEADER_ELECTION:
-        message = f"{config.name} is no configuration of the controller, which has only {UNCLEAN_LEADER_ELECTION}"
+        message = f"{config.name} is not a setting of the controller, which has only {UNCLEAN_LEADER_ELECTION}"
         raise Refused(ErrorCode.invalid_config, message)
     if config.value.strip().lower() not in ("true", "false"):
         raise Refused(ErrorCode.invalid_config, f"{config.name} must be true or false, not {config.value!r}")
@@ -170,7 +171,7 @@ def _describe(term: Term, resource: DescribeConfigsResource, found: OwnConfig | 
 
 
 async def _read_or_refused(term: Term) -> OwnConfig | Refused:
-    """Read once for a request, however often it asks for it: no other event is handled meanwhile."""
+    """Read the configuration once per request. No other event is handled during the request, so it cannot change."""
     try:
         return await _read(term)
     except Refused as refused:

@@ -1,1 +1,1 @@
-"""Reassignments and elections by request."""
+"""Reassignments and elections on request."""

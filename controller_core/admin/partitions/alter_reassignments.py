@@ -1,7 +1,7 @@
-"""AlterPartitionReassignments: partitions are to move, and running moves are to be replaced or cancelled (KIP-455).
+"""AlterPartitionReassignments: begin, replace or cancel reassignments of partitions (KIP-455).
 
-The answer says what was begun, not what is done: a reassignment takes as long as its data. What is asked for here
-supplants what `/admin/reassign_partitions` asks for the same partition.
+The answer reports that a reassignment has begun, not that it is complete: it takes as long as copying its data. A
+target here replaces that of `/admin/reassign_partitions` for the same partition.
 """
 
 from collections import defaultdict
@@ -31,7 +31,7 @@ from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.messages import NO_THROTTLE
 
 Target = tuple[BrokerId, ...] | None
-"""RAR; None takes the running reassignment back."""
+"""The target replicas (RAR). None cancels the running reassignment."""
 Refusal = tuple[ErrorCode, str]
 
 BEGUN: Final = (ErrorCode.none, None)
@@ -39,16 +39,18 @@ NOTHING_RUNS: Final = (ErrorCode.no_reassignment_in_progress, "No partition reas
 NO_PARTITION: Final = (ErrorCode.unknown_topic_or_partition, "The partition does not exist.")
 NOT_WRITTEN: Final = (
     ErrorCode.invalid_replica_assignment,
-    "Refused, because the znode of its topic cannot be written: the controller's log says why.",
+    "Refused, because the znode of its topic cannot be written. See the controller's log for the reason.",
 )
 
 
 async def on_alter_reassignments(
     term: Term, request: AlterPartitionReassignmentsRequest
 ) -> AlterPartitionReassignmentsResponse:
-    """Begins what can be begun; of several entries for one partition the last counts, as with Kafka."""
+    """Begin all reassignments that are possible. Like in Kafka, the last of several entries for one partition
+    counts."""
     asked = {partition: target async for partition, target in slice_up(_asked(request))}
     await _learn_of_new(term, asked)
+    # A reassignment in its last steps has reached its target, so it ends before another one begins.
     await completion.finish_early(term, {partition: target or () for partition, target in asked.items()})
     refused: dict[TopicPartition, Refusal] = {}
     accepted: dict[TopicPartition, tuple[BrokerId, ...]] = {}
@@ -76,7 +78,8 @@ async def on_alter_reassignments(
 
 
 def refusal(request: AlterPartitionReassignmentsRequest, error_code: ErrorCode) -> AlterPartitionReassignmentsResponse:
-    """The answer that refuses all. Who cannot do it says so of no partition; who does not let it be done, of each."""
+    """Return the answer that refuses the request. NOT_CONTROLLER appears only at the top; other errors at each
+    partition too."""
     refused = () if error_code is ErrorCode.not_controller else request.topics
     responses = tuple(
         ReassignableTopicResponse(
@@ -103,7 +106,7 @@ def _asked(request: AlterPartitionReassignmentsRequest) -> Iterator[tuple[TopicP
 
 
 async def _learn_of_new(term: Term, asked: Iterable[TopicPartition]) -> None:
-    """What was created a moment ago may not have been seen by us yet."""
+    """Read new topics and partitions from ZooKeeper, because their notification may not have arrived yet."""
     unknown = {partition.topic async for partition in slice_up(asked) if not term.state.has(partition)}
     if not unknown <= term.state.topics.keys():
         await topics.on_topics_changed(term)
@@ -112,8 +115,11 @@ async def _learn_of_new(term: Term, asked: Iterable[TopicPartition]) -> None:
 
 
 def _origin(term: Term, partition: TopicPartition) -> tuple[BrokerId, ...] | None:
-    """Where the running reassignment began; None where nothing runs. That of a topic which is deleted meanwhile has ended,
-    and the assignment shows it still: cancelling it is refused as asking for another one is, as with Kafka."""
+    """Return the original replicas of a running reassignment, or None if none is running.
+
+    A deletion ends the topic's reassignments, but the assignment still shows them. Cancelling one must be refused like
+    starting one, as in Kafka, so the replicas are returned as well.
+    """
     run = term.state.reassignments.get(partition)
     if run is not None:
         return run.full.origin
@@ -124,7 +130,8 @@ def _origin(term: Term, partition: TopicPartition) -> tuple[BrokerId, ...] | Non
 
 
 def _why_not(term: Term, partition: TopicPartition, target: tuple[BrokerId, ...]) -> Refusal | None:
-    """Kafka's checks in Kafka's order, and one of our own: no acknowledged message may be lost."""
+    """Return the reason to refuse a target: Kafka's checks in Kafka's order, then one against the loss of acknowledged
+    messages."""
     if reason := _why_malformed(target):
         return ErrorCode.invalid_replica_assignment, reason
     if missing := find_not_live(term, partition, target):
@@ -150,7 +157,7 @@ def _why_malformed(target: tuple[BrokerId, ...]) -> str | None:
 
 
 def _is_so(term: Term, partition: TopicPartition, target: tuple[BrokerId, ...]) -> bool:
-    """Whether the partition is there already, or on its way to there."""
+    """Return True if the partition has the target replicas, or is already being reassigned to them."""
     run = term.state.reassignments.get(partition)
     return is_done(term, partition, target) or (run is not None and run.target == target)
 

@@ -1,7 +1,7 @@
-"""ElectLeaders: preferred or unclean elections, partition by partition (KIP-460).
+"""ElectLeaders: preferred or unclean elections by partition (KIP-460).
 
-A person who asks for an unclean election gets one whatever the topic's configuration says: whoever asks by name accepts
-that acknowledged messages may be lost. It is held only where there is no live leader.
+A requested unclean election ignores the topic's configuration, because the user who names the partition accepts that
+acknowledged messages may be lost. It takes place only if there is no live leader.
 """
 
 from collections import defaultdict
@@ -37,9 +37,10 @@ _NOT_ELECTED: Final = {
 
 
 async def on_elect_leaders(term: Term, request: ElectLeadersRequest) -> Answer:
-    """Holds the elections; of all partitions, where none are named, and then only what came of them is answered.
+    """Hold the elections. If no partitions are named, consider all, and answer only for those that needed an election.
 
-    Of an unclean one the answer waits where brokers are asked first who has the longest log."""
+    The answer to an unclean election waits if brokers are first asked for the longest log.
+    """
     election = ELECTIONS.get(request.election_type)
     if election is None:
         return refusal(request, ErrorCode.invalid_request)
@@ -53,7 +54,7 @@ async def on_elect_leaders(term: Term, request: ElectLeadersRequest) -> Answer:
 def _recovery(
     term: Term, request: ElectLeadersRequest, asked: Collection[TopicPartition] | None, judged: "_Judged"
 ) -> Waiting | None:
-    """An unclean election that begins with a question to brokers; None where there is nothing to ask."""
+    """Begin an unclean election that first asks brokers for their log ends. Return None if there is nobody to ask."""
     response: ElectLeadersResponse | None = None
 
     async def hold(ends: EndsOfLogs) -> None:
@@ -76,7 +77,7 @@ async def _hold(
     judged: "_Judged",
     log_ends: EndsOfLogs = MappingProxyType({}),
 ) -> ElectLeadersResponse:
-    """Holds the elections; `asked`: None for all partitions."""
+    """Hold the elections. `asked` is None for all partitions."""
     refused, wanted = judged
     partitions = asked if asked is not None else [*refused, *wanted]
     not_elected = await partition_machine.bring_online(term, wanted, election, log_ends)
@@ -96,7 +97,7 @@ async def _hold(
 
 
 class _Judged(NamedTuple):
-    """The partitions that get no election, and why; and the others."""
+    """The partitions without an election, with the reasons, and the others."""
 
     refused: dict[TopicPartition, Refused]
     wanted: list[TopicPartition]
@@ -115,7 +116,7 @@ async def _judge(term: Term, asked: Collection[TopicPartition] | None, election:
 
 
 def refusal(request: ElectLeadersRequest, error_code: ErrorCode) -> ElectLeadersResponse:
-    """The answer that refuses every partition of the request."""
+    """Return the answer that refuses every partition of the request."""
     refused = Refused(error_code)
     by_topic: defaultdict[TopicName, list[PartitionResult]] = defaultdict(list)
     for partition in dict.fromkeys(_named(request)):
@@ -130,7 +131,7 @@ def _named(request: ElectLeadersRequest) -> Iterator[TopicPartition]:
 
 
 def _known_to_clients(term: Term) -> list[TopicPartition]:
-    """All partitions but those that brokers do not know: never led so far, or on their way out."""
+    """Return all partitions that brokers know. They do not know those that never had a leader or are being deleted."""
     return [partition for partition in term.state.states if partition.topic not in term.state.deletions]
 
 

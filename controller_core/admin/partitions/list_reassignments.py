@@ -1,4 +1,4 @@
-"""ListPartitionReassignments: which partitions are being reassigned (KIP-455). Kafka's tools ask it to describe a topic."""
+"""ListPartitionReassignments: the running reassignments (KIP-455). Kafka's tools use it to describe a topic."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ from controller_core.wire.messages import (
 async def on_list_reassignments(
     term: Term, request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
-    """Those of the asked partitions that are being reassigned; all, where none are named."""
+    """Return the running reassignments of the requested partitions, or all if none are named."""
     running: Mapping[TopicPartition, RunningReassignment] = term.state.reassignments
     if request.topics is not None:
         named = (
@@ -58,7 +58,7 @@ async def on_list_reassignments(
 
 
 def refusal(_: ListPartitionReassignmentsRequest, error_code: ErrorCode) -> ListPartitionReassignmentsResponse:
-    """The answer of who cannot know."""
+    """Return the answer that refuses the request."""
     return ListPartitionReassignmentsResponse(
         throttle_time=NO_THROTTLE, error_code=error_code, error_message=None, topics=()
     )

@@ -1,1 +1,1 @@
-"""Who may change how much of the cluster in which time, by Kafka's quotas in ZooKeeper (KIP-599)."""
+"""Limits how much a client may change in the cluster in a time, by Kafka's quotas in ZooKeeper (KIP-599)."""

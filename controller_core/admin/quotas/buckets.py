@@ -1,8 +1,8 @@
-"""The buckets of those who have asked for changes: in the memory of this process, as a broker of Kafka has its own.
+"""The token buckets of clients that request changes. Like in a Kafka broker, they are in this process's memory.
 
-Clients choose their ids, so it is bounded how many are remembered, and names do not stay in memory. Who was charged nothing
-for an hour is forgotten, with what he owes, as Kafka forgets his sensors; and who was charged nothing for longest where
-there are too many. Whoever is not remembered has a full bucket.
+Clients choose their ids, so the number of buckets is bounded, and keys are hashes instead of names. A bucket that was
+not charged for an hour is dropped, even if it is in debt, as Kafka drops its sensors. If there are too many, the bucket
+with the oldest charge is dropped. A client without a bucket starts with a full one.
 """
 
 from collections import OrderedDict
@@ -19,7 +19,7 @@ _DIGEST_BYTES: Final = 16
 
 
 class Buckets:
-    """By who shares them. `monotonic_ms`: a clock that never runs backwards."""
+    """Token buckets by the entities that share them. `monotonic_ms` is a clock that never runs backwards."""
 
     def __init__(
         self, monotonic_ms: Callable[[], float], *, most: int = MOST_BUCKETS, idle_ms: float = IDLE_MS
@@ -28,20 +28,20 @@ class Buckets:
         self._most = most
         self._idle_ms = idle_ms
         self._charged: OrderedDict[bytes, TokenBucket] = OrderedDict()
-        """The one that was charged last is the last one."""
+        """Ordered by the last charge, oldest first."""
 
     def __len__(self) -> int:
         return len(self._charged)
 
     def now(self, sharing: Entity, limit: Limit) -> TokenBucket:
-        """The bucket as it is now."""
+        """Return the bucket as it is now."""
         now_ms = self._monotonic_ms()
         self._forget_idle(now_ms)
         bucket = self._charged.get(_key(sharing))
         return make_full_bucket(limit, now_ms) if bucket is None else bucket.fill(limit, now_ms)
 
     def keep(self, sharing: Entity, charged: TokenBucket) -> None:
-        """Remembers a bucket that was charged now."""
+        """Store a bucket that was charged now."""
         key = _key(sharing)
         self._charged[key] = charged
         self._charged.move_to_end(key)
@@ -57,5 +57,5 @@ class Buckets:
 
 
 def _key(sharing: Entity) -> bytes:
-    """No name that is encoded has a "/", and none is empty."""
+    """Return the key of a bucket. Encoded names are never empty and contain no "/"."""
     return blake2b(f"{sharing.user or ''}/{sharing.client_id or ''}".encode(), digest_size=_DIGEST_BYTES).digest()

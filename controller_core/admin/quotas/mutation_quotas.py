@@ -1,8 +1,9 @@
-"""Charges what clients change in the cluster to their quotas, and says who has exceeded his: in the log and in metrics.
+"""Charges clients' changes of the cluster to their quotas, and reports exceeded quotas in the log and in metrics.
 
-Who asks by a version that knows the error has a strict quota, who asks by an older one a permissive one. Both are told
-how long to wait, and not heard meanwhile (`wire.listener`). What is charged, and when, is up to what answers the request:
-as with Kafka, the partitions of what has passed all checks, just before it is written.
+Request versions that know the quota error get a strict quota, older ones a permissive one. In both cases the answer has
+a throttle time, during which the client's requests are not read (`wire.listener`). The code that answers a request
+decides what to charge, and when. As in Kafka, it charges partitions that passed all checks, just before they are
+written.
 """
 
 from collections.abc import Callable
@@ -23,11 +24,11 @@ from controller_core.wire.listener.owned_api import Asked
 log = structlog.get_logger()
 
 _SHOWN: Final = 100
-"""How much of a name is put into the log: somebody may have chosen one of many kilobytes."""
+"""Characters of a name in the log. Clients may choose names of many kilobytes."""
 
 
 class MutationQuotas:
-    """`monotonic_ms`: a clock that never runs backwards."""
+    """The mutation quotas of clients. `monotonic_ms` is a clock that never runs backwards."""
 
     def __init__(self, zk_quotas: ZkQuotas, monotonic_ms: Callable[[], float], registry: CollectorRegistry) -> None:
         self._zk_quotas = zk_quotas
@@ -36,17 +37,19 @@ class MutationQuotas:
         self._complaints = Complaints(log)
         self._exceeded = Counter(
             "kontroller_mutation_quota_exceeded_total",
-            "Requests that exceeded the quota of mutations of who sent them, by how it is enforced",
+            "Requests that exceeded their client's mutation quota, by enforcement",
             ["enforcement"],
             registry=registry,
         )
-        buckets = Gauge("kontroller_mutation_quota_buckets", "Quotas of mutations in use", registry=registry)
+        buckets = Gauge("kontroller_mutation_quota_buckets", "Mutation quotas in use", registry=registry)
         buckets.set_function(lambda: len(self._buckets))
-        unusable = Gauge("kontroller_unusable_mutation_quotas", "Quotas of mutations that are none", registry=registry)
+        unusable = Gauge(
+            "kontroller_unusable_mutation_quotas", "Mutation quotas that cannot be used", registry=registry
+        )
         unusable.set_function(zk_quotas.unusable.standing.total)
 
     async def of(self, api: AnyServedApi, asked: Asked) -> MutationQuota:
-        """That of a request. Raises `NoAnswerNow` where it cannot be known."""
+        """Return the quota of a request. Raises `NoAnswerNow` if it cannot be determined."""
         if not isinstance(api.answer, Charged):
             return UNLIMITED
         quota = await self._zk_quotas.of(asked.caller.principal.name, asked.client_id)
@@ -62,12 +65,12 @@ class MutationQuotas:
         )
 
     def _on_exceeded(self, asked: Asked, quota: Quota, is_strict: bool, throttle_ms: int) -> None:
-        """Says it: once a minute of those who share a quota."""
+        """Report an exceeded quota, at most once a minute for the clients that share it."""
         enforcement = "strict" if is_strict else "permissive"
         self._exceeded.labels(enforcement).inc()
         self._complaints.warn(
             quota.sharing,
-            "quota of mutations exceeded",
+            "mutation quota exceeded",
             principal=str(asked.caller.principal)[:_SHOWN],
             client_id=asked.client_id[:_SHOWN],
             address=str(asked.caller.address),

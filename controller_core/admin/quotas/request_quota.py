@@ -1,4 +1,4 @@
-"""The quota of one request: it charges the bucket of who asks, and remembers how long he is to wait (`MutationQuota`)."""
+"""The quota of one request: charges the client's bucket, and remembers the throttle time (`MutationQuota`)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from controller_core.model.quotas.token_bucket import charge_bucket
 
 @dataclass(slots=True, kw_only=True)
 class RequestQuota:
-    """`on_exceeded`: is told once how long who asks is to wait, where something exceeds the quota."""
+    """`on_exceeded` is called once with the throttle time in milliseconds if the request exceeds the quota."""
 
     quota: Quota
     buckets: Buckets
@@ -33,7 +33,8 @@ class RequestQuota:
         return not charge.is_refused
 
     def throttle_ms(self) -> int:
-        """See `MutationQuota`. What was waited for the answer already is not waited for again."""
+        """See `MutationQuota`. The time since the charge is subtracted, because the client has already waited for
+        it."""
         if self._throttle_ms is None:
             return 0
         return max(0, self._throttle_ms - int(self.monotonic_ms() - self._since_ms))

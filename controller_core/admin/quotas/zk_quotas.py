@@ -1,7 +1,8 @@
-"""The quotas that Kafka keeps in ZooKeeper, below `/config/users` and `/config/clients`, looked up for each request.
+"""The quotas that Kafka keeps in ZooKeeper below `/config/users` and `/config/clients`, read for each request.
 
-So a quota that changes counts at the next request, and however many users there are, nothing is kept of them. All that may
-count for one who asks is read at once. However many ask, few ask ZooKeeper at the same time, and none of them for long.
+So a changed quota applies to the next request, and memory does not grow with the number of users. All quotas that may
+apply to a client are read at once. However many clients ask, only a few reads run at the same time, each with a
+timeout.
 """
 
 import asyncio
@@ -25,26 +26,26 @@ RATE: Final = "controller_mutation_rate"
 AT_ONCE: Final = 16
 TIMEOUT_S: Final = 5.0
 _LARGE_BYTES: Final = 16 << 10
-"""What is larger is decoded in a thread of its own."""
+"""Larger configurations are decoded in another thread."""
 _NUMBER: Final = re.compile(r"[+-]?(Infinity|NaN|(\d++(\.\d*+)?|\.\d++)(e[+-]?\d++)?[fd]?)", re.ASCII | re.IGNORECASE)
-"""As Java reads one, but for those of base 16."""
+"""A number as Java parses it, except for hexadecimal ones."""
 _MOST_CHARACTERS: Final = 1_000
-"""Of a number: somebody may have written a megabyte of digits."""
+"""Characters of a number at most. A configuration may have a megabyte of digits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quota:
-    """The one that counts for somebody."""
+    """The quota that applies to a client."""
 
     limit: Limit
     path: str
-    """Where it is set."""
+    """The znode that sets it."""
     sharing: Entity
-    """Those who share it."""
+    """The user and client id that share it."""
 
 
 class ZkQuotas:
-    """Those of a cluster. `windows_s`: for how long the rate may be used up at once."""
+    """The quotas of a cluster. Bursts may use the quota of `windows_s` seconds at once."""
 
     def __init__(self, zk: ZkSession, *, windows_s: float) -> None:
         self.unusable: Final = UnusableZnodes()
@@ -53,7 +54,7 @@ class ZkQuotas:
         self._room = asyncio.Semaphore(AT_ONCE)
 
     async def of(self, user: str, client_id: str) -> Quota | None:
-        """None where somebody has none. Raises `NoAnswerNow` where ZooKeeper does not say."""
+        """Return a client's quota, or None if it has none. Raises `NoAnswerNow` if ZooKeeper does not answer."""
         asked = [
             (each, paths.quota(*each.entity))
             for each in list_candidates(paths.sanitized(user), paths.sanitized(client_id))
@@ -63,7 +64,7 @@ class ZkQuotas:
             async with asyncio.timeout(TIMEOUT_S), self._room:
                 nodes = await self._zk.read_many([path for _, path in asked])
         except (ZkError, TimeoutError) as error:
-            raise NoAnswerNow(f"quotas cannot be read: {str(error) or 'it took too long'}") from error
+            raise NoAnswerNow(f"quotas cannot be read: {str(error) or 'ZooKeeper did not answer in time'}") from error
         for (candidate, path), node in zip(asked, nodes, strict=True):
             rate = await self._rate_per_s(path, node.data if node else b"")
             if rate is not None:
@@ -72,28 +73,30 @@ class ZkQuotas:
         return None
 
     async def _rate_per_s(self, path: str, data: bytes) -> float | None:
-        """None where nothing is set, or nothing that is a number: then the next quota counts. What is below 0 refuses
-        all with Kafka, so it counts as 0."""
+        """Return the rate of a znode, or None if it has none or an invalid one; then the next quota applies.
+
+        Kafka refuses everything for a rate below 0, so such a rate counts as 0.
+        """
         read = partial(read_rate_per_s, path, data)
         try:
             rate = await asyncio.to_thread(read) if len(data) > _LARGE_BYTES else read()
         except MalformedZnode as error:
-            self.unusable.report(path, "unusable quota of mutations: it counts as none", error)
+            self.unusable.report(path, "unusable mutation quota: it is ignored", error)
             return None
         if rate is not None and rate < 0:
-            self.unusable.report(path, "quota of mutations below 0: it counts as 0", f"{RATE} is {rate}")
+            self.unusable.report(path, "mutation quota below 0: it counts as 0", f"{RATE} is {rate}")
             return 0.0
         self.unusable.clear(path)
         return rate
 
 
 def _may_be_named(name: str | None) -> bool:
-    """Whether there may be a znode of that name: what is longer, or means a place, is none."""
+    """Return True if a znode can have this name: longer names, "." and ".." cannot."""
     return name is None or (name not in (".", "..") and len(name) <= MAX_USER_NAME_LENGTH)
 
 
 def read_rate_per_s(path: str, data: bytes) -> float | None:
-    """What a configuration says of it, at most `MOST_PER_S`; None where it says nothing. Raises `MalformedZnode`."""
+    """Return the rate in a configuration, at most `MOST_PER_S`, or None if it has none. Raises `MalformedZnode`."""
     text = codecs.decode_config(data, path).get(RATE)
     if text is None:
         return None
@@ -101,5 +104,5 @@ def read_rate_per_s(path: str, data: bytes) -> float | None:
     is_number = len(spelled) <= _MOST_CHARACTERS and _NUMBER.fullmatch(spelled) is not None
     rate_per_s = float(spelled.rstrip("fFdD")) if is_number else nan
     if isnan(rate_per_s):
-        raise MalformedZnode(path, f'"{RATE}" must be a number from 0 on, found {described(text)}')
+        raise MalformedZnode(path, f'"{RATE}" must be a number of at least 0, found {described(text)}')
     return min(rate_per_s, MOST_PER_S)

@@ -1,1 +1,1 @@
-"""Topics are created, grown and deleted by request."""
+"""Creation, growth and deletion of topics on request."""

@@ -1,4 +1,4 @@
-"""CreatePartitions: a topic grows. The topic's id and its partitions so far are written back as they are."""
+"""CreatePartitions: adds partitions to a topic. The topic id and the existing partitions are written back unchanged."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ from controller_core.zk.session import Conflict, NoNode, SetData, WriteOp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Growth:
-    """A topic that may grow, with what its znode is to hold."""
+    """A topic that may grow, and the new content of its znode."""
 
     name: TopicName
     znode: TopicZnode
@@ -62,13 +62,14 @@ class Growth:
 
 
 Outcomes = Mapping[int, Growth | Refused]
-"""What became of each entry of the request, by its position."""
+"""The outcome of each entry of the request, by position."""
 
 
 async def on_create_partitions(term: Term, request: CreatePartitionsRequest, quota: MutationQuota) -> Answer:
-    """Adds the partitions that may be added; the other topics have the error of the first check that they fail.
+    """Add the partitions that may be added. Other topics get the error of the first check that they fail.
 
-    The last one is the quota, which is charged what is added; what is only validated is charged nothing."""
+    The last check is the quota, which is charged for the new partitions, unless the request only validates.
+    """
     outcomes = await _check(term, dict(enumerate(request.topics)))
     if not request.validate_only:
         outcomes = await _write(term, request, await _charged(outcomes, quota))
@@ -113,12 +114,12 @@ async def _check(term: Term, asked: Mapping[int, CreatePartitionsTopic]) -> dict
 
 
 async def _checked(term: Term, topic: CreatePartitionsTopic, znode: TopicZnode | None, budget: Budget) -> Growth:
-    """The topic as it would be; raises `Refused`."""
+    """Return the grown topic. Raises `Refused`."""
     name = TopicName(topic.name)
     if name in term.state.deletions:
         raise Refused(ErrorCode.invalid_topic_exception, "The topic is queued for deletion.")
     if removed := term.state.removals.list_numbers_of(name):
-        message = f"Partitions of the topic are being removed, wait until they are gone: {list_some(sorted(removed))}."
+        message = f"Partitions of the topic are being removed. Wait until they are gone: {list_some(sorted(removed))}."
         raise Refused(ErrorCode.invalid_partitions, message)
     if znode is not None and any(assignment.is_being_reassigned for assignment in znode.content.partitions.values()):
         message = f"A partition reassignment is in progress for the topic '{name}'."
@@ -127,7 +128,7 @@ async def _checked(term: Term, topic: CreatePartitionsTopic, znode: TopicZnode |
         raise Refused(ErrorCode.unknown_topic_or_partition, f"The topic '{name}' does not exist.")
     if znode.content.unusable:
         bad = ", ".join(entry.key[:80] for entry in znode.content.unusable[:5])
-        message = f"The entries of some partitions in {paths.topic(name)} cannot be read, mend them first: {bad}."
+        message = f"The entries of some partitions in {paths.topic(name)} cannot be read. Correct them first: {bad}."
         raise Refused(ErrorCode.invalid_partitions, message)
     present = znode.content.partitions
     increment = topic.count - len(present)
@@ -193,14 +194,14 @@ def _given(
 async def _write(
     term: Term, request: CreatePartitionsRequest, outcomes: dict[int, Growth | Refused]
 ) -> dict[int, Growth | Refused]:
-    """Writes what was checked; a topic that someone else wrote in between is checked again."""
+    """Write the checked topics. Check a topic again if another client wrote it since."""
     settled = dict(outcomes)
 
     async def attempt(remaining: Sequence[int]) -> dict[int, Conflict]:
         growing = _growing({at: settled[at] for at in remaining})
         failed = (await term.writer.write({at: [growth.write] for at, growth in growing.items()})).failed
         await topics.on_topics_modified(term, [growth.name for at, growth in growing.items() if at not in failed])
-        gone = Refused(ErrorCode.unknown_topic_or_partition, "The topic was deleted meanwhile.")
+        gone = Refused(ErrorCode.unknown_topic_or_partition, "The topic was deleted during the request.")
         settled.update({at: gone for at, error in failed.items() if isinstance(error, NoNode)})
         conflicts = conflicts_in({at: error for at, error in failed.items() if not isinstance(error, NoNode)})
         settled.update(await _check(term, {at: request.topics[at] for at in conflicts}))

@@ -1,7 +1,7 @@
 """CreateTopics: Kafka's checks in Kafka's order, one atomic write for each topic, and leaders before the answer.
 
 Kafka answers when its metadata cache shows a leader for every partition. Here the controller creates the partitions in
-the same event, so the answer waits only for partitions none of whose replicas is on a live broker.
+the same event. So the answer waits only for partitions without a live replica.
 """
 
 from collections import Counter
@@ -36,16 +36,16 @@ from controller_core.zk.compare_and_set import compare_and_set_each, conflicts_i
 from controller_core.zk.session import Conflict, Create, NodeExists, TooLarge, WriteOp, ZkNode
 
 NOT_GIVEN: Final = -1
-"""A count or factor that the request leaves to the cluster's defaults, or to the assignment."""
+"""A count or factor that the request leaves to the cluster's defaults or to the assignment."""
 
 MAX_PARTITIONS_PER_REQUEST: Final = 100_000
-"""So many are created within one event; everybody else's requests wait meanwhile."""
+"""Most partitions to create in one event. Other requests wait until it is done."""
 
 TOPIC_WEIGHT: Final = 10
-"""As how many partitions the checks of a topic count that are made whatever it has, or its znode."""
+"""Weight of the checks of a topic that are independent of its size, in partitions."""
 
 _PLACED_AT_ONCE: Final = 5_000
-"""So many partitions are placed before the event loop has its turn: some milliseconds."""
+"""Partitions to place before other tasks on the event loop run. They take a few milliseconds."""
 
 _UNKNOWN: Final = (
     "The request leaves the {0} to the cluster's default, which this controller does not know: give the {0}, or start the "
@@ -64,17 +64,17 @@ class NewTopic:
     assignment: TopicAssignment
     config: Mapping[str, str]
     is_late: bool = False
-    """Whether it is created, and has no leaders yet when the client's time is over."""
+    """True if the topic is created, but has no leaders yet when the client's timeout ends."""
 
 
 class Budget:
-    """How many partitions a request may still ask for."""
+    """The number of partitions that a request may still create."""
 
     def __init__(self, partitions: int) -> None:
         self._left = partitions
 
     def spend(self, partitions: int) -> None:
-        """Raises `Refused` where there is not so much left."""
+        """Use up a part of the budget. Raises `Refused` if not enough is left."""
         if partitions > self._left:
             message = f"Excessively large number of partitions per request: at most {MAX_PARTITIONS_PER_REQUEST}."
             raise Refused(ErrorCode.policy_violation, message)
@@ -82,13 +82,14 @@ class Budget:
 
 
 Outcomes = Mapping[int, NewTopic | Refused]
-"""What became of each entry of the request, by its position."""
+"""The outcome of each entry of the request, by position."""
 
 
 async def on_create_topics(term: Term, request: CreateTopicsRequest, quota: MutationQuota) -> Answer:
-    """Creates what may be created; the others have the error of the first check that they fail.
+    """Create the topics that may be created. The others get the error of the first check that they fail.
 
-    The last one is the quota, which is charged the partitions; what is only validated is charged nothing."""
+    The last check is the quota, which is charged for the partitions, unless the request only validates.
+    """
     charged = UNLIMITED if request.validate_only else quota
     outcomes: dict[int, NewTopic | Refused] = await _check(term, request.topics, charged)
     if not request.validate_only:
@@ -111,7 +112,7 @@ async def on_create_topics(term: Term, request: CreateTopicsRequest, quota: Muta
 
 
 def refusal(request: CreateTopicsRequest, error_code: ErrorCode) -> CreateTopicsResponse:
-    """The answer that refuses every topic of the request."""
+    """Return the answer that refuses every topic of the request."""
     return _response(_results(request, dict.fromkeys(range(len(request.topics)), Refused(error_code))))
 
 
@@ -149,7 +150,7 @@ async def _checked(
     normalized: Mapping[str, TopicName],
     budget: Budget,
 ) -> NewTopic:
-    """The topic as it would be created; raises `Refused`."""
+    """Return the topic to be created. Raises `Refused`."""
     name = TopicName(topic.name)
     if name in term.state.topics and name not in term.state.deletions:
         raise Refused(ErrorCode.topic_already_exists, f"Topic '{name}' already exists.")
@@ -178,7 +179,8 @@ async def _checked(
 
 
 def _writes(new: NewTopic, left_behind: ZkNode | None) -> list[WriteOp]:
-    """The transaction that creates a topic, over a configuration that a former one may have left behind."""
+    """Return the transaction that creates a topic, and overwrites the configuration that a former topic may have
+    left."""
     return [
         write_config(paths.topic_config(new.name), new.config, left_behind),
         Create(path=paths.topic(new.name), data=codecs.encode_topic(new.assignment)),
@@ -238,10 +240,11 @@ async def _placed_replicas(
 
 
 def _factor(settings: Settings, topic: CreatableTopic) -> int:
-    """Return the replicas of each partition. Raise `Refused` if the request leaves them to an unknown default.
+    """Return the replicas of each partition. Raises `Refused` if the request leaves them to an unknown default.
 
-    The brokers' files hold the cluster's defaults and the controller cannot read them. One replica where they say three
-    would lose data with the first disk."""
+    The brokers' files have the cluster's defaults, and the controller cannot read them. Creating one replica instead of
+    three would lose data with the first failed disk.
+    """
     if topic.replication_factor != NOT_GIVEN:
         return topic.replication_factor
     if settings.default_replication_factor is None:
@@ -251,7 +254,7 @@ def _factor(settings: Settings, topic: CreatableTopic) -> int:
 
 
 def _count(settings: Settings, topic: CreatableTopic) -> int:
-    """Return the number of partitions. Raise `Refused` if the request leaves it to an unknown default."""
+    """Return the number of partitions. Raises `Refused` if the request leaves it to an unknown default."""
     if topic.num_partitions != NOT_GIVEN:
         return topic.num_partitions
     if settings.num_partitions is None:
@@ -261,7 +264,7 @@ def _count(settings: Settings, topic: CreatableTopic) -> int:
 
 
 def at_rest(replicas: Mapping[PartitionId, tuple[BrokerId, ...]]) -> dict[PartitionId, ReplicaAssignment]:
-    """The assignments of new partitions by their numbers: one for all that have the same replicas."""
+    """Return the assignments of new partitions by number. Partitions with the same replicas share one object."""
     shared = {brokers: ReplicaAssignment(replicas=brokers) for brokers in set(replicas.values())}
     return {number: shared[replicas[number]] for number in sorted(replicas)}
 
@@ -269,7 +272,7 @@ def at_rest(replicas: Mapping[PartitionId, tuple[BrokerId, ...]]) -> dict[Partit
 async def placed_in_slices(
     topic: TopicName, numbers: range, replication_factor: int, racks: Racks
 ) -> dict[PartitionId, tuple[BrokerId, ...]]:
-    """The replicas of partitions of a topic. Raises `NotEnoughBrokers`."""
+    """Return the replicas of a topic's partitions. Raises `NotEnoughBrokers`."""
     parts = (numbers[at : at + _PLACED_AT_ONCE] for at in range(0, len(numbers), _PLACED_AT_ONCE))
     replicas: dict[PartitionId, tuple[BrokerId, ...]] = {}
     async for part in slice_up(parts, len):
@@ -278,9 +281,9 @@ async def placed_in_slices(
 
 
 def _check_replicas(term: Term, replicas: Mapping[PartitionId, tuple[BrokerId, ...]]) -> None:
-    """As Kafka, which lets an assignment name brokers that are not there: the partition waits for them."""
+    """Check the replicas like Kafka. It permits missing brokers in an assignment: the partition waits for them."""
     invalid = ErrorCode.invalid_replica_assignment
-    distinct = dict.fromkeys(replicas.values())  # far fewer than there are partitions
+    distinct = dict.fromkeys(replicas.values())  # far fewer than partitions
     if len({len(brokers) for brokers in distinct}) != 1 or not all(distinct):
         raise Refused(invalid, "All partitions should have the same number of replicas")
     for brokers in distinct:
@@ -301,7 +304,7 @@ def _first_with(brokers: tuple[BrokerId, ...], replicas: Mapping[PartitionId, tu
 
 
 async def _taken_names(term: Term, names: list[TopicName]) -> dict[TopicName, str]:
-    """Which of the names ZooKeeper has already, and the message that says so."""
+    """Return those of the names that exist in ZooKeeper, with the error message."""
     nodes = await term.zk.read_many([path for name in names for path in (paths.delete_topic(name), paths.topic(name))])
     marks, znodes = nodes[::2], nodes[1::2]
     existing = {
@@ -312,7 +315,7 @@ async def _taken_names(term: Term, names: list[TopicName]) -> dict[TopicName, st
 
 
 async def _create(term: Term, wanted: Mapping[int, NewTopic]) -> dict[int, Refused]:
-    """Writes each topic with its configuration and makes the controller create its partitions; returns who was late."""
+    """Write each topic with its configuration, and create its partitions. Return the topics that failed."""
     await ensure_paths(term, [paths.CONFIG, paths.TOPIC_CONFIGS, paths.BROKERS, paths.TOPICS])
     late: dict[int, Refused] = {}
 
@@ -393,7 +396,7 @@ def _result(topic: CreatableTopic, outcome: NewTopic | Refused, *, is_created: b
 
 @lru_cache(maxsize=64)
 def _effective(given: frozenset[tuple[str, str]]) -> tuple[CreatableTopicConfigs, ...]:
-    """All configurations of a topic; those of topics that are created together are most often the same."""
+    """Return all configurations of a topic. Topics that are created together mostly have the same ones."""
     config = dict(given)
     return tuple(
         CreatableTopicConfigs(

@@ -1,7 +1,7 @@
-"""DeleteTopics: topics are marked for deletion by name or id; the answer comes when they are gone.
+"""DeleteTopics: marks topics for deletion by name or id. The answer comes when they are gone.
 
-A replica on a broker that is down cannot be deleted before that broker returns. The topic is served no more then, and
-that is what is answered, as Kafka does.
+A replica cannot be deleted before its broker returns. The topic is not served in this time, so the answer does not wait
+for such replicas, as in Kafka.
 """
 
 from collections.abc import Iterable, Mapping
@@ -30,11 +30,11 @@ from controller_core.zk import paths
 from controller_core.zk.session import Create, NodeExists
 
 Outcomes = Mapping[int, TopicName | Refused]
-"""The topic that each entry of the request names, or why it is refused, by its position."""
+"""The topic that each entry of the request names, or its refusal, by position."""
 
 
 async def on_delete_topics(term: Term, request: DeleteTopicsRequest, quota: MutationQuota) -> Answer:
-    """Marks the topics, and begins their deletion in the same event. The quota is charged their partitions."""
+    """Mark the topics, and begin their deletion in the same event. The quota is charged for their partitions."""
     if not term.settings.delete_topic_enable:
         return refusal(request, ErrorCode.topic_deletion_disabled)
     if any(topic.name is not None and topic.topic_id is not None for topic in request.topics):
@@ -57,7 +57,7 @@ async def on_delete_topics(term: Term, request: DeleteTopicsRequest, quota: Muta
 
 
 def refusal(request: DeleteTopicsRequest, error_code: ErrorCode) -> DeleteTopicsResponse:
-    """The answer that refuses every topic of the request."""
+    """Return the answer that refuses every topic of the request."""
     return _response(
         DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=error_code, error_message=None)
         for topic in request.topics
@@ -78,7 +78,7 @@ def _named(term: Term, topic: DeleteTopicState) -> TopicName:
 async def _charged(
     term: Term, outcomes: dict[int, TopicName | Refused], quota: MutationQuota
 ) -> dict[int, TopicName | Refused]:
-    """Each topic is charged once, however often it is named."""
+    """Charge each topic once, even if it is named several times."""
     names = dict.fromkeys(name for name in outcomes.values() if not isinstance(name, Refused))
     exceeding = {name async for name in slice_up(names) if not quota.takes(len(term.state.topics[name].partitions))}
     return {at: EXCEEDED if name in exceeding else name for at, name in outcomes.items()}
@@ -93,7 +93,7 @@ async def _mark(term: Term, names: list[TopicName]) -> None:
 
 
 def _is_gone(term: Term, incarnation: tuple[TopicName, int]) -> bool:
-    """Whether nothing of a topic's znode of that czxid is left but what brokers that are down still hold."""
+    """Return True if the topic with this czxid is gone, except for replicas on brokers that are down."""
     name, czxid = incarnation
     topic, doomed = term.state.topics.get(name), term.state.deletions.get(name)
     if topic is None or topic.czxid != czxid:
@@ -133,7 +133,7 @@ def _result(topic: DeleteTopicState, outcome: TopicName | Refused) -> DeletableT
 
 
 def _lifted(request: RequestPayload) -> DeleteTopicsRequest:
-    """Before version 6 topics are known by name alone, in a list of another name."""
+    """Convert a request before version 6, which has only names, in a field of another name."""
     older: Any = request
     topics = tuple(DeleteTopicState(name=name, topic_id=None) for name in older.topic_names)
     return DeleteTopicsRequest(topics=topics, timeout=older.timeout)

@@ -486,7 +486,7 @@ class TestAllOrNothing:
         before = read_finalized(served)
         answer = await served.request(all_or_nothing(("g", 1, UP), ("f", 5, UP), ("h", 1, UP)))
         assert answer.error_code is ErrorCode.invalid_request
-        assert answer.error_message.startswith("No feature is updated, as f cannot be: ")
+        assert answer.error_message.startswith("No feature is updated, because f cannot be: ")
         assert read_finalized(served) == before
         assert read_known(served) == before
 
@@ -551,7 +551,7 @@ class TestAllOrNothing:
         interfere(served, times=1)
         answer = await served.request(all_or_nothing(("f", 4, UP), ("g", 1, UP)))
         assert answer.error_code is ErrorCode.invalid_request
-        assert "as g cannot be: Can not downgrade" in answer.error_message
+        assert "because g cannot be: Can not downgrade" in answer.error_message
         assert read_finalized(served) == read_known(served) == ({"g": 2}, 1)
 
     async def test_a_feature_that_is_named_twice_has_the_first_level(self, served: Cluster) -> None:
@@ -561,7 +561,7 @@ class TestAllOrNothing:
 
     async def test_the_first_that_is_refused_is_that_of_the_request_s_order(self, served: Cluster) -> None:
         answer = await served.request(all_or_nothing(("h", 1, UP), ("f", 5, UP)))
-        assert answer.error_message.startswith("No feature is updated, as h cannot be: ")
+        assert answer.error_message.startswith("No feature is updated, because h cannot be: ")
 
     @pytest.mark.parametrize("version", [0, 1, 2])
     async def test_who_is_not_in_charge_says_so_in_each_version_s_own_words(

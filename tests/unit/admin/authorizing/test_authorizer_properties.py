@@ -31,7 +31,7 @@ def test_all_may_be_allowed_where_there_is_no_acl() -> None:
     ("properties", "complaint"),
     [
         ({"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}, "StandardAuthorizer"),
-        ({"authorizer.class.name": "kafka.security.auth.SimpleAclAuthorizer"}, "there is only"),
+        ({"authorizer.class.name": "kafka.security.auth.SimpleAclAuthorizer"}, "the only supported authorizer"),
         ({**ON, "super.users": "admin"}, "'admin' is not a principal"),
         ({**ON, "allow.everyone.if.no.acl.found": "perhaps"}, "allow.everyone.if.no.acl.found"),
     ],

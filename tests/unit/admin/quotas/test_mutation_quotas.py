@@ -287,7 +287,7 @@ async def test_who_exceeds_is_said_once_a_minute_and_counted(house: House) -> No
         for _ in range(3):
             await house.ask(creation(topic("b", 1, 1), topic("c", 1, 1)), client_id="x" * 5_000)
         await house.ask(older(creation(topic("d", 1, 1)), 5))
-    (line,) = (line for line in logged if line["event"] == "quota of mutations exceeded")
+    (line,) = (line for line in logged if line["event"] == "mutation quota exceeded")
     assert (line["principal"], line["client_id"], line["quota"]) == ("User:alice", "x" * 100, "/config/users/alice")
     exceeded = "kontroller_mutation_quota_exceeded_total"
     assert house.metric(exceeded, {"enforcement": "strict"}) == 3

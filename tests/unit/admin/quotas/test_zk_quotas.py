@@ -106,7 +106,7 @@ async def test_one_that_makes_no_sense_counts_as_none_and_is_said_once(
     assert [rate_of(await quotas.of("alice", "app")) for _ in range(3)] == [3, 3, 3], "the next one counts"
     assert rate_of(await quotas.of("bob", "app")) == 3, "others are left alone"
     (line,) = logged
-    assert (line["event"], line["path"]) == ("unusable quota of mutations: it counts as none", bad)
+    assert (line["event"], line["path"]) == ("unusable mutation quota: it is ignored", bad)
     assert len(line["error"]) < 500
     assert quotas.unusable.standing.total() == 1
     put(zookeeper, bad, b'{"config":{"controller_mutation_rate":"7"}}')
@@ -122,7 +122,7 @@ async def test_one_below_0_counts_as_0_and_is_said_once(
     set_rate(zookeeper, Entity("alice", None), rate)
     assert [rate_of(await quotas.of("alice", "app")) for _ in range(3)] == [0, 0, 0]
     assert rate_of(await quotas.of("bob", "app")) == 3
-    assert [line["event"] for line in logged] == ["quota of mutations below 0: it counts as 0"]
+    assert [line["event"] for line in logged] == ["mutation quota below 0: it counts as 0"]
     assert quotas.unusable.standing.total() == 1
 
 

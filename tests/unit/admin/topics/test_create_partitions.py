@@ -119,7 +119,7 @@ async def test_a_topic_whose_last_partition_is_being_removed_does_not_grow(serve
     await served.settle()
     (result,) = (await served.request(request(topic("orders", 3)))).results
     assert result.error_code is ErrorCode.invalid_partitions
-    assert result.error_message == "Partitions of the topic are being removed, wait until they are gone: 1."
+    assert result.error_message == "Partitions of the topic are being removed. Wait until they are gone: 1."
     served.start_broker(3)
     await served.settle()
     assert await codes(served, topic("orders", 3)) == [ErrorCode.none]
