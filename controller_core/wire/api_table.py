@@ -1,14 +1,11 @@
-"""Every API of Kafka 3.9, what becomes of its requests on the controller's port, and who may send them.
+"""The table of all APIs of Kafka 3.9: how the controller's port handles each, and who may send it.
 
-The controller is listed as one broker among others, so it is asked what brokers are asked. What only a controller
-answers, it answers; and what tools ask each broker for itself, as a broker that has no logs, groups and transactions:
-passed on to a real one, that one's answer would be there twice, once under the controller's id. What any broker answers
-alike, or a leader or coordinator whom clients find first, is passed on. The rest is refused: what only a controller, or
-a broker as such, sends to a broker, would let whoever reaches the controller's port command one; and what belongs to
-KRaft is taken by no broker of a ZooKeeper cluster.
-
-A broker that is passed a request sees the controller's address and not the client's. So what changes the cluster, its
-data or its credentials is judged here before it is passed on, by the same rules as what is answered here.
+Brokers list the controller as a broker, so it gets brokers' requests. It answers those for controllers, and those that
+tools send to each broker, as a broker without logs, groups and transactions: a relayed answer would be counted twice.
+It relays requests that any broker can answer, or that clients send to a leader or coordinator that they looked up. It
+refuses requests from a controller to a broker or between brokers, because clients could command a broker through it,
+and those of KRaft. A broker sees the controller's address instead of the client's, so changes of the cluster, its data
+or its credentials are authorized before they are relayed.
 """
 
 from collections.abc import Mapping
@@ -19,10 +16,10 @@ from controller_core.model.access import Need
 
 
 class Handling(Enum):
-    """What becomes of a request."""
+    """The way in which a request is handled."""
 
     OWN = auto()
-    """It is answered here."""
+    """The controller answers it."""
     RELAY = auto()
     """A broker answers it."""
     REFUSE = auto()
@@ -59,9 +56,9 @@ API_TABLE: Final[tuple[Row, ...]] = (
     Row(12, "Heartbeat", _RELAY),
     Row(13, "LeaveGroup", _RELAY),
     Row(14, "SyncGroup", _RELAY),
-    Row(15, "DescribeGroups", _RELAY),  # of a coordinator
-    Row(16, "ListGroups", _OWN),  # of each broker: those that it coordinates
-    Row(17, "SaslHandshake", _RELAY),  # a broker says that the listener has no SASL
+    Row(15, "DescribeGroups", _RELAY),  # sent to a coordinator
+    Row(16, "ListGroups", _OWN),  # sent to each broker, for the groups that it coordinates
+    Row(17, "SaslHandshake", _RELAY),  # a broker answers that the listener has no SASL
     Row(18, "ApiVersions", _OWN),
     Row(19, "CreateTopics", _OWN, _ADMINISTRATOR),
     Row(20, "DeleteTopics", _OWN, _ADMINISTRATOR),
@@ -71,30 +68,30 @@ API_TABLE: Final[tuple[Row, ...]] = (
     Row(24, "AddPartitionsToTxn", _RELAY),
     Row(25, "AddOffsetsToTxn", _RELAY),
     Row(26, "EndTxn", _RELAY),
-    Row(27, "WriteTxnMarkers", _REFUSE),  # of a coordinator, or of who aborts, to a leader
+    Row(27, "WriteTxnMarkers", _REFUSE),  # from a coordinator, or from a tool that aborts transactions, to a leader
     Row(28, "TxnOffsetCommit", _RELAY),
-    Row(29, "DescribeAcls", _RELAY),  # of any broker, as the two that follow
+    Row(29, "DescribeAcls", _RELAY),  # sent to any broker, like the next two
     Row(30, "CreateAcls", _RELAY, _ADMINISTRATOR),
     Row(31, "DeleteAcls", _RELAY, _ADMINISTRATOR),
-    Row(32, "DescribeConfigs", _OWN),  # passed on, but for what is asked of the controller
+    Row(32, "DescribeConfigs", _OWN),  # relayed, unless it concerns the controller
     Row(33, "AlterConfigs", _RELAY, _ADMINISTRATOR),  # a broker refuses the configuration of another
-    Row(34, "AlterReplicaLogDirs", _OWN, _ADMINISTRATOR),  # of each broker, about its replicas
-    Row(35, "DescribeLogDirs", _OWN),  # of each broker
+    Row(34, "AlterReplicaLogDirs", _OWN, _ADMINISTRATOR),  # sent to each broker, about its replicas
+    Row(35, "DescribeLogDirs", _OWN),  # sent to each broker
     Row(36, "SaslAuthenticate", _RELAY),
     Row(37, "CreatePartitions", _OWN, _ADMINISTRATOR),
-    Row(38, "CreateDelegationToken", _RELAY, _KEEPER),  # of any broker, as all about tokens
+    Row(38, "CreateDelegationToken", _RELAY, _KEEPER),  # sent to any broker, like all requests about tokens
     Row(39, "RenewDelegationToken", _RELAY, _KEEPER),
     Row(40, "ExpireDelegationToken", _RELAY, _KEEPER),
     Row(41, "DescribeDelegationToken", _RELAY),
     Row(42, "DeleteGroups", _RELAY, _ADMINISTRATOR),
     Row(43, "ElectLeaders", _OWN, _ADMINISTRATOR),
-    Row(44, "IncrementalAlterConfigs", _OWN, _ADMINISTRATOR),  # passed on, but for what is asked of the controller
+    Row(44, "IncrementalAlterConfigs", _OWN, _ADMINISTRATOR),  # relayed, unless it concerns the controller
     Row(45, "AlterPartitionReassignments", _OWN, _ADMINISTRATOR),
     Row(46, "ListPartitionReassignments", _OWN),
     Row(47, "OffsetDelete", _RELAY, _ADMINISTRATOR),
-    Row(48, "DescribeClientQuotas", _RELAY),  # of any broker, as the next
+    Row(48, "DescribeClientQuotas", _RELAY),  # sent to any broker, like the next one
     Row(49, "AlterClientQuotas", _RELAY, _ADMINISTRATOR),
-    Row(50, "DescribeUserScramCredentials", _RELAY),  # of any broker
+    Row(50, "DescribeUserScramCredentials", _RELAY),  # sent to any broker
     Row(51, "AlterUserScramCredentials", _OWN, _KEEPER),
     Row(52, "Vote", _REFUSE),
     Row(53, "BeginQuorumEpoch", _REFUSE),
@@ -105,12 +102,12 @@ API_TABLE: Final[tuple[Row, ...]] = (
     Row(58, "Envelope", _REFUSE),
     Row(59, "FetchSnapshot", _REFUSE),
     Row(60, "DescribeCluster", _OWN),
-    Row(61, "DescribeProducers", _OWN),  # of a leader, or of the broker that a tool's user names
+    Row(61, "DescribeProducers", _OWN),  # sent to a leader, or to the broker that a tool's user names
     Row(62, "BrokerRegistration", _REFUSE),
     Row(63, "BrokerHeartbeat", _REFUSE),
     Row(64, "UnregisterBroker", _REFUSE),
-    Row(65, "DescribeTransactions", _RELAY),  # of a coordinator
-    Row(66, "ListTransactions", _OWN),  # of each broker: those that it coordinates
+    Row(65, "DescribeTransactions", _RELAY),  # sent to a coordinator
+    Row(66, "ListTransactions", _OWN),  # sent to each broker, for the transactions that it coordinates
     Row(67, "AllocateProducerIds", _OWN, _BROKER),
     Row(68, "ConsumerGroupHeartbeat", _RELAY),
     Row(69, "ConsumerGroupDescribe", _RELAY),
@@ -138,9 +135,9 @@ HANDLING: Final[Mapping[int, Handling]] = {row.key: row.handling for row in API_
 _NEEDS: Final[Mapping[int, Need]] = {row.key: row.need for row in API_TABLE}
 
 REFUSED_API_KEYS: Final = frozenset(key for key, handling in HANDLING.items() if handling is Handling.REFUSE)
-"""They are not offered in ApiVersions either."""
+"""Not offered in ApiVersions either."""
 
 
 def need_of(api_key: int) -> Need:
-    """Return who must be asking for an API."""
+    """Return the right that a caller needs for an API."""
     return _NEEDS.get(api_key, Need.NOBODY)

@@ -1,13 +1,10 @@
 """The link to a real broker: one connection, one request in flight.
 
-A second request waits for the first one's answer. That is Kafka's own rule for control requests: two on their way at
-once could be applied in the wrong order, and an UpdateMetadata must not overtake the LeaderAndIsr before it.
-
-The connection is opened with the first request, and again with the next one after a failure. Whatever interrupts a
-request (a failure, a timeout, a cancelled caller) closes the connection, so that a late answer is never taken for that
-of another request.
-
-How it is secured goes by what the broker has registered for the listener, and by `controller_core.wire.connections`.
+A second request waits for the first one's answer. That is Kafka's own rule for control requests: two in flight could be
+applied in the wrong order, and an UpdateMetadata must not overtake the LeaderAndIsr before it. The first request opens
+the connection, and the next one after a failure opens another. Any interruption of a request (a failure, a timeout, a
+cancelled caller) closes the connection, so that a late answer is never taken for that of another request. The broker's
+registration of the listener and `controller_core.wire.connections` decide about security.
 """
 
 import asyncio
@@ -60,7 +57,7 @@ R = TypeVar("R")
 
 
 class TcpBrokerLink:
-    """A `BrokerLink` over TCP; PLAINTEXT, unless `security` says otherwise."""
+    """A `BrokerLink` over TCP: PLAINTEXT, unless `security` says otherwise."""
 
     def __init__(
         self,
@@ -82,7 +79,7 @@ class TcpBrokerLink:
         self._correlation_ids = (number % _MAX_CORRELATION_ID for number in itertools.count())
         self._connection: Connection | None = None
         self._newest: Mapping[int, int] = {}
-        """The newest version of each API that is taken at the other end of the connection."""
+        """The newest version of each API that the connected broker supports."""
         self._until_closed: asyncio.Timeout | None = None
         self._closed = False
 
@@ -90,7 +87,7 @@ class TcpBrokerLink:
         return f"TcpBrokerLink({self._host}:{self._port})"
 
     async def send(self, request: ControlRequest) -> ControlResponse:
-        """See `BrokerLink.send`. Raises also `Unencodable` where the request has a value that no field can carry."""
+        """See `BrokerLink.send`. Also raises `Unencodable` if the request has a value that no field can carry."""
         correlation_id = next(self._correlation_ids)
         return await self._ask(
             type(request).__name__,
@@ -116,14 +113,14 @@ class TcpBrokerLink:
         return await self._ask_plainly(log_ends_request(epochs), decode_log_ends)
 
     async def close(self) -> None:
-        """See `BrokerLink.close`. Requests that wait for their turn, or are sent later, fail too."""
+        """See `BrokerLink.close`. Waiting and later requests fail too."""
         self._closed = True
         if self._until_closed is not None:
             self._until_closed.reschedule(asyncio.get_running_loop().time())
         self._disconnect()
 
     async def _ask_plainly(self, request: RequestPayload, decode: Callable[[bytes], R]) -> R:
-        """Asks in the version that the request has, which all brokers take that know what a controller asks."""
+        """Ask in the request's own version, which all brokers support that support control requests."""
         correlation_id = next(self._correlation_ids)
 
         def read(content: bytes) -> R:
@@ -165,8 +162,10 @@ class TcpBrokerLink:
         return response
 
     async def _connects(self) -> bool:
-        """Connects where there is no connection, and asks which versions are spoken there: brokers are upgraded. False
-        where there was one."""
+        """Connect if there is no connection, and ask for the broker's versions, because it may have been upgraded.
+
+        Return False if there was a connection.
+        """
         if self._connection is not None and self._connection.is_spent:
             self._disconnect()
         if self._connection is not None:
@@ -189,12 +188,12 @@ class TcpBrokerLink:
             if newest < oldest:
                 self._disconnect()
                 raise NotSpoken(
-                    f"{self._host}:{self._port} takes {request.__name__} up to version {newest}, {oldest} is needed: "
-                    "brokers have to be of Kafka 2.8 to 3.9, with ZooKeeper"
+                    f"{self._host}:{self._port} supports {request.__name__} up to version {newest}, and {oldest} is "
+                    "needed: run brokers with Kafka 2.8 to 3.9 and ZooKeeper"
                 )
 
     def _written(self, request: ControlRequest, correlation_id: int) -> Sequence[bytes]:
-        """The request in the newest version that both sides know."""
+        """Encode the request in the newest version that both sides support."""
         version = min(self._newest[request.__api_key__], int(request.__version__))
         return control_request_pieces(request, correlation_id, self._client_id, version=version)
 
@@ -238,11 +237,13 @@ def tcp_link_factory(
     request_timeout_ms: int = DEFAULT_REQUEST_TIMEOUT_MS,
     security: SourceOfListener = NO_FILE.source,
 ) -> BrokerLinkFactory:
-    """Makes links to brokers on the listener that the controller uses, `control.plane.listener.name` or that between
-    brokers. `client_id` is the controller's id as text, as in Kafka.
+    """Return a factory of links on the listener that the controller uses: `control.plane.listener.name` or the
+    inter-broker one.
 
-    A broker without that listener, or with one that speaks what `security` has no answer for, gets a link that fails with
-    `BrokerUnreachable` each time and says why: one broker with another configuration must not stop the controller."""
+    `client_id` is the controller's id as text, as in Kafka. A broker without that listener, or with a protocol that
+    `security` has no settings for, gets a link that always fails with `BrokerUnreachable` and the reason: one
+    misconfigured broker must not stop the controller.
+    """
 
     def link(broker: Broker) -> BrokerLink:
         endpoint = broker.find_endpoint(listener_name)
@@ -250,8 +251,8 @@ def tcp_link_factory(
             has = ", ".join(endpoint.listener for endpoint in broker.endpoints) or "none"
             return _NoWay(
                 f"broker {broker.id} has no listener {listener_name!r} for the controller (it has {has}): "
-                f"add it to the broker's `listeners`, or give one that it has first with --listen, "
-                f"or with --control-plane-listener"
+                f"add it to the broker's `listeners`, or name one that it has first in --listen, "
+                f"or in --control-plane-listener"
             )
         return TcpBrokerLink(
             endpoint.host,
@@ -266,7 +267,8 @@ def tcp_link_factory(
 
 
 def _parts(frame: Sequence[bytes]) -> Iterator[bytes | memoryview]:
-    """What is handed to the connection at a time: little enough that it is not copied whole into a buffer."""
+    """Yield the parts that are handed to the connection at a time, small enough not to be copied whole into a
+    buffer."""
     if sum(map(len, frame)) <= _PART_BYTES:
         yield b"".join(frame)
         return
@@ -281,7 +283,7 @@ def _parts(frame: Sequence[bytes]) -> Iterator[bytes | memoryview]:
 
 @dataclass(frozen=True, slots=True)
 class _NoWay:
-    """The link to a broker that the controller cannot reach as it is configured."""
+    """The link to a broker that the controller cannot reach with its configuration."""
 
     reason: str
 
@@ -307,7 +309,7 @@ def _read_response(request: ControlRequest, content: bytes, correlation_id: int)
 
 
 def _ranges(correlation_id: int, content: bytes) -> Mapping[int, int]:
-    """The newest version of each API that a broker says it takes."""
+    """Return the newest version of each API that a broker supports."""
     _check_correlation(content, correlation_id)
     answer = decode_response(ApiVersionsResponse, content)
     return {int(api.api_key): int(api.max_version) for api in answer.api_keys}

@@ -1,1 +1,1 @@
-"""Who connects to a listener: what it wants of them by a broker's properties, certificates, logins."""
+"""Authentication of clients on a listener: properties of a broker, certificates, logins."""

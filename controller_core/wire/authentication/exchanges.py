@@ -1,8 +1,8 @@
-"""What a server says to who logs in, by PLAIN (RFC 4616) and SCRAM (RFC 5802), as Kafka's brokers do.
+"""The server side of logins by PLAIN (RFC 4616) and SCRAM (RFC 5802), as in Kafka's brokers.
 
-Users' credentials are looked up while the exchange waits, which scramp's server cannot; and it refuses short salts, and
-changes names of other alphabets, which Kafka takes as they are. A user that nobody knows is asked for his proof like any
-other, with a salt that is always the same for him: who does not know the password learns nothing of who is there.
+scramp's server is not used, because it cannot wait for a lookup of credentials, refuses short salts, and normalizes
+names of other alphabets, which Kafka takes as they are. An unknown user gets a challenge like any other, always with
+the same salt, so an attacker cannot find out which users exist.
 """
 
 import hashlib
@@ -28,17 +28,17 @@ _FINAL: Final = re.compile(
     rf"(?P<unproved>c=(?P<binding>[A-Za-z0-9+/=]+),r=(?P<nonce>{_NONCE}){_EXTENSIONS}),p=(?P<proof>[A-Za-z0-9+/=]+)"
 )
 _NO_BINDING: Final = b"n,,"
-"""What Java's clients bind to, whatever their first message said."""
+"""The channel binding that Java clients send, whatever their first message said."""
 _TOKENS: Final = "tokenauth=true"
 _SECRET: Final = secrets.token_bytes(32)
-"""What salts of unknown users are made from."""
+"""The secret from which the salts of unknown users are derived."""
 
 
 class InvalidLogin(Exception):
-    """A client is not whom it says, or says what is no login. The message is for the log, and quotes nothing."""
+    """A failed or malformed login. The message is for the log, and quotes nothing of the client's."""
 
     def __init__(self, why: str, *, told: str | None = None) -> None:
-        """`told`: what the client may know of that; None: nothing more than that it failed."""
+        """`told` is the message for the client. None if it may learn only that the login failed."""
         super().__init__(why)
         self.told = told
 
@@ -48,27 +48,27 @@ class Exchange(Protocol):
 
     @property
     def user(self) -> str | None:
-        """Who has logged in; None before."""
+        """The user after a successful login; None before."""
         ...
 
     async def answer(self, message: bytes) -> bytes:
-        """What the server says to the client's next message. Raises `InvalidLogin`, `CredentialsOutOfReach`."""
+        """Return the answer to the client's next message. Raises `InvalidLogin` and `CredentialsOutOfReach`."""
         ...
 
 
 class ScramCredentials(Protocol):
-    """The seam for where credentials are."""
+    """The interface to the stored credentials."""
 
     async def of(self, mechanism: str, user: str) -> StoredCredential | None:
-        """None where the user has none by that mechanism. Raises `CredentialsOutOfReach`."""
+        """Return a user's credential for a mechanism, or None if there is none. Raises `CredentialsOutOfReach`."""
         ...
 
 
 class PlainExchange:
-    """A name and a password, in one message."""
+    """A login by name and password, in one message."""
 
     def __init__(self, users: Mapping[str, str]) -> None:
-        """`users`: their passwords."""
+        """`users` has the passwords by user."""
         self._users = users
         self.user: str | None = None
 
@@ -76,6 +76,7 @@ class PlainExchange:
         """See `Exchange`."""
         authorized, user, password = _plain(message)
         known = self._users.get(user)
+        # Compare with a random password for an unknown user, so that the time does not reveal whether the user exists.
         is_right = hmac.compare_digest(_digest(password), _digest(secrets.token_hex() if known is None else known))
         if known is None or not is_right:
             raise InvalidLogin("wrong name or password", told="Authentication failed: Invalid username or password")
@@ -85,7 +86,7 @@ class PlainExchange:
 
 
 class ScramExchange:
-    """A proof that the client knows the password, and one that the server knows of it."""
+    """A login by proofs: the client proves that it knows the password, and the server that it knows its hash."""
 
     def __init__(self, mechanism: str, credentials: ScramCredentials) -> None:
         self._mechanism: ScramMechanism = _SCRAM[mechanism]
@@ -105,7 +106,7 @@ class ScramExchange:
 
     async def _challenged(self, first: re.Match[str]) -> "_Challenge":
         if _TOKENS in first["bare"].split(","):
-            raise InvalidLogin("it logs in by a delegation token, which is not served here")
+            raise InvalidLogin("the client uses a delegation token, which is not supported")
         name = _unescaped(first["name"])
         _require_same(_unescaped(first["authorized"] or ""), name)
         known = await self._credentials.of(self._mechanism.name, name)
@@ -131,9 +132,10 @@ class ScramExchange:
         is_bound = _decoded(final["binding"]) in (challenge.header.encode(), _NO_BINDING)
         proof, signature = _decoded(final["proof"]), self._hmac(credential.stored_key, said)
         if len(proof) != len(signature):
-            raise InvalidLogin("its proof has a wrong length")
+            raise InvalidLogin("the client's proof has a wrong length")
         client_key = bytes(one ^ other for one, other in zip(proof, signature, strict=True))
         is_right = hmac.compare_digest(self._hash(client_key), credential.stored_key)
+        # All conditions count only now, so that the answer is the same for an unknown user and a wrong password.
         if not (is_right and challenge.is_known and is_bound and final["nonce"] == challenge.nonce):
             raise InvalidLogin("wrong name or password")
         return b"v=" + b64encode(self._hmac(credential.server_key, said))
@@ -147,7 +149,7 @@ class ScramExchange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Challenge:
-    """What a client said first, and is to prove."""
+    """The client's first message, and the challenge that it has to answer."""
 
     name: str
     header: str
@@ -165,7 +167,7 @@ class _Challenge:
 def _plain(message: bytes) -> tuple[str, str, str]:
     parts = _text(message).split("\0")
     if len(parts) != 3 or not parts[1] or not parts[2]:
-        raise InvalidLogin("it says no name or no password")
+        raise InvalidLogin("the client sent no name or no password")
     authorized, user, password = parts
     return authorized, user, password
 
@@ -177,11 +179,11 @@ def _unescaped(name: str) -> str:
 def _require_same(authorized: str, user: str) -> None:
     if authorized not in ("", user):
         told = "Authentication failed: Client requested an authorization id that is different from username"
-        raise InvalidLogin("it wants to be taken for somebody else", told=told)
+        raise InvalidLogin("the client asks to act as another user", told=told)
 
 
 def _digest(text: str) -> bytes:
-    """Of the same length for all: how long a comparison takes tells nothing of a password's length."""
+    """Return a digest of a fixed length, so that the time of a comparison does not reveal the password's length."""
     return hashlib.sha256(text.encode()).digest()
 
 
@@ -189,13 +191,13 @@ def _text(message: bytes) -> str:
     try:
         return message.decode()
     except UnicodeDecodeError:
-        raise InvalidLogin("it says what is no text") from None
+        raise InvalidLogin("the client's message is not UTF-8") from None
 
 
 def _matched(pattern: re.Pattern[str], text: str) -> re.Match[str]:
     found = pattern.fullmatch(text)
     if found is None:
-        raise InvalidLogin("it says what is no message of SCRAM")
+        raise InvalidLogin("the client's message is not a SCRAM message")
     return found
 
 
@@ -203,4 +205,4 @@ def _decoded(text: str) -> bytes:
     try:
         return b64decode(text, validate=True)
     except NoBase64:
-        raise InvalidLogin("it says what is no base64") from None
+        raise InvalidLogin("the client's message is not base64") from None

@@ -1,6 +1,6 @@
-"""What a listener wants of who connects to it, by the properties that a broker's `server.properties` has for it.
+"""The security settings of a listener, from the properties that a broker's `server.properties` has for it.
 
-What cannot be kept to is refused in words, and not passed over: a listener would be less secure than its brokers' are.
+Unsupported settings are errors. Ignoring them would make the listener less secure than those of the brokers.
 """
 
 import ssl
@@ -28,27 +28,27 @@ _IN_JAVA: Final = {
     "ssl.cipher.suites": "",
     "principal.builder.class": _PRINCIPALS,
 }
-"""What names something of Java's, and what it may be set to nevertheless."""
+"""Properties that name Java classes or ciphers, with the value that is supported nevertheless."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenerSettings:
-    """The default is PLAINTEXT."""
+    """The security settings. The default is PLAINTEXT."""
 
     tls: ssl.SSLContext | None = None
     mapping: PrincipalMapping = field(default_factory=PrincipalMapping)
-    """What the subjects of certificates are called."""
+    """Maps certificates' subjects to names."""
     sessions_ms: Mapping[str, int] = field(default_factory=dict)
-    """The mechanisms by which one may log in, as they were named, and how long a login by each lasts; 0: for ever."""
+    """The enabled mechanisms in their order, each with the lifetime of a login in milliseconds; 0 means unlimited."""
     users: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """The passwords of those who log in by PLAIN."""
+    """The passwords of PLAIN users."""
     failure_delay_ms: int = 100
     files: tuple[Path, ...] = ()
-    """Those that the context was made from."""
+    """The files that the TLS context was made from."""
 
 
 def listener_settings(properties: BrokerProperties, listener: str, protocol: str) -> ListenerSettings:
-    """Of the listener of a server. Raises `InvalidProperties`, which names the property."""
+    """Return the settings of a server's listener. Raises `InvalidProperties`, which names the property."""
     said = _Said(properties, listener)
     if said.text("principal.builder.class") or protocol.endswith("SSL"):
         said.refuse_what_is_in_java()
@@ -77,26 +77,30 @@ class _Said:
         try:
             return int(text)
         except ValueError:
-            raise InvalidProperties(f"{name} is {text[:80]!r}, which is no number of milliseconds") from None
+            raise InvalidProperties(f"{name} is {text[:80]!r}, which is not a number of milliseconds") from None
 
     def refuse_what_is_in_java(self) -> None:
         for name, may_be in _IN_JAVA.items():
             if self.text(name) not in ("", may_be):
                 raise InvalidProperties(
-                    f"{name} names what there is in Java alone: set {prefix_of(self.listener)}{name}={may_be}"
+                    f"{name} names a feature of Java that is not supported: "
+                    f"set {prefix_of(self.listener)}{name}={may_be}"
                 )
 
     def context(self, protocol: str) -> ssl.SSLContext:
         context = self.properties.tls_files(self.listener).server_context(self._client_certificate(protocol))
         versions = [_TLS_VERSIONS[each] for each in self._list("ssl.enabled.protocols") if each in _TLS_VERSIONS]
         if self.text("ssl.enabled.protocols") and not versions:
-            raise InvalidProperties(f"ssl.enabled.protocols has none that is served: {one_of(tuple(_TLS_VERSIONS))}")
+            raise InvalidProperties(
+                f"ssl.enabled.protocols has no supported version: write {one_of(tuple(_TLS_VERSIONS))}"
+            )
         context.minimum_version = min(versions, default=ssl.TLSVersion.TLSv1_2)
         context.maximum_version = max(versions, default=ssl.TLSVersion.TLSv1_3)
         return context
 
     def _client_certificate(self, protocol: str) -> ssl.VerifyMode:
-        """Who logs in need not show a certificate as well, unless that is said of the listener alone (KIP-684)."""
+        """Return whether clients must show a certificate. On SASL listeners only the listener's own property counts
+        (KIP-684)."""
         own = self.properties.own(self.listener).get(_CLIENT_AUTH, "")
         said = (own if protocol.startswith("SASL") else self.text(_CLIENT_AUTH)).strip().lower() or "none"
         if said not in _CERTIFICATES:
@@ -114,7 +118,7 @@ class _Said:
         for mechanism in enabled:
             if mechanism not in MECHANISMS:
                 raise InvalidProperties(
-                    f"sasl.enabled.mechanisms has {mechanism[:80]}, which is not served: set "
+                    f"sasl.enabled.mechanisms has {mechanism[:80]}, which is not supported: set "
                     f"{prefix_of(self.listener)}sasl.enabled.mechanisms to some of {', '.join(MECHANISMS)}"
                 )
             self._refuse_handler(mechanism)
@@ -124,7 +128,9 @@ class _Said:
     def _refuse_handler(self, mechanism: str) -> None:
         name = f"{mechanism.lower()}.sasl.server.callback.handler.class"
         if self.text(name):
-            raise InvalidProperties(f"{prefix_of(self.listener)}{name} names a class of Java's: leave out {mechanism}")
+            raise InvalidProperties(
+                f"{prefix_of(self.listener)}{name} names a Java class: remove {mechanism} from the mechanisms"
+            )
 
     def users(self) -> dict[str, str]:
         if PLAIN not in self._list("sasl.enabled.mechanisms"):
@@ -135,7 +141,7 @@ class _Said:
         users = read_users(self.text(of_listener if is_own else _JAAS), name=name)
         if not users:
             raise InvalidProperties(
-                f'PLAIN is enabled and nobody is known by it: add user_NAME="password" to '
+                f'PLAIN is enabled but has no users: add user_NAME="password" to '
                 f"{prefix_of(self.listener)}{of_listener}"
             )
         return users

@@ -1,10 +1,10 @@
-"""SASL on one connection: who has connected says who he is, and proves it, before he asks anything (KIP-43, KIP-152).
+"""SASL on one connection: the client authenticates before its first request (KIP-43, KIP-152).
 
-Before, he may ask which versions are served (ApiVersions), and nothing else: the connection ends. A login may last for a
-time alone (KIP-368). Then it is renewed on the same connection, by the same mechanism and for the same principal, or the
-connection ends with the next request.
+Only ApiVersions is allowed before a login; any other request ends the connection. A login may have a limited lifetime
+(KIP-368). The client then renews it on the same connection, by the same mechanism and for the same principal. Otherwise
+the next request ends the connection.
 
-A login that fails is told so after a while, so that guessing is slow; the log has the address, and quotes nothing.
+The answer to a failed login is delayed, which slows down guessing. The log has the address, and quotes nothing.
 """
 
 import asyncio
@@ -40,20 +40,20 @@ AUTHENTICATE: Final = Versions(SaslAuthenticateRequest, oldest=0)
 API_VERSIONS: Final = 18
 
 MAX_BYTES: Final = 64 * 1024
-"""For each request before a login is done. Kafka takes 512 KiB, which other mechanisms need."""
+"""Size limit of each request before a login. Kafka's is 512 KiB, which other mechanisms need."""
 TIMEOUT_S: Final = 30.0
-"""For a login as a whole."""
+"""Seconds for a whole login."""
 _FIRST_WITH_HEADERS: Final = 1
-"""From this version of the handshake on the messages of a login are requests; before, they are nothing but frames."""
+"""The first version of the handshake after which SASL messages are requests. Before, they are bare frames."""
 
-_CUT: Final = "the connection ended in the middle of a login"
+_CUT: Final = "the connection ended during a login"
 
 Send = Callable[[bytes], Awaitable[None]]
 Answer = Callable[[RequestHead, bytes], Awaitable[bytes]]
 
 
 class LoginFailed(Exception):
-    """The client was told that it is not admitted, or would not log in. The message is for the log."""
+    """The client was refused, or did not log in. The message is for the log."""
 
 
 class Logins:
@@ -68,7 +68,7 @@ class Logins:
         listener: SecuredListener,
         api_versions: Answer,
     ) -> None:
-        """`send`: sends a whole frame; `api_versions`: the response frame to a request for the versions."""
+        """`send` sends a whole frame. `api_versions` returns the response frame to an ApiVersions request."""
         self._reader = reader
         self._send = send
         self._address = address
@@ -78,16 +78,17 @@ class Logins:
 
     @property
     def caller(self) -> Caller:
-        """Who has logged in."""
+        """The logged-in caller."""
         if self._session is None:
             return Caller(address=self._address)
         return Caller(address=self._address, principal=self._session.principal, is_authenticated=True)
 
     async def begin(self) -> bool:
-        """The first login. False where the connection ended before it began.
+        """Run the first login. Return False if the connection ended before it began.
 
-        Raises `LoginFailed`, `CredentialsOutOfReach`, `FrameError`, `Undecodable`, `TimeoutError`, and the `OSError` of a
-        connection."""
+        Raises `LoginFailed`, `CredentialsOutOfReach`, `FrameError`, `Undecodable`, `TimeoutError`, and the `OSError` of
+        a connection.
+        """
         async with asyncio.timeout(TIMEOUT_S):
             while (start := await read_request_start(self._reader, MAX_BYTES)) is not None:
                 content = await self._rest(start)
@@ -96,19 +97,21 @@ class Logins:
                     return True
                 if start.head.api_key != API_VERSIONS:
                     raise LoginFailed(
-                        f"API {start.head.api_key} was asked for before a login: a client that is set up for no SASL"
+                        f"API {start.head.api_key} was requested before a login: the client is not configured for SASL"
                     )
                 await self._send(await self._api_versions(start.head, content))
         return False
 
     async def took(self, start: RequestStart) -> bool:
-        """Whether a request began a login that renews the present one; that is done then. Raises what `begin` raises, also
-        where the login is over and this is not how it is renewed."""
+        """Renew the login if the request begins a renewal. Return True if it did.
+
+        Raises the errors of `begin`, also if the login has expired and the request does not renew it.
+        """
         if self._session is None or self._session.lasts_until_s is None:
             return False
         if start.head.api_key != HANDSHAKE.key:
             if self._session.is_over:
-                raise LoginFailed("its login is over, and it did not renew it")
+                raise LoginFailed("its login has expired, and the client did not renew it")
             return False
         async with asyncio.timeout(TIMEOUT_S):
             self._session = await self._logged_in(start.head, await self._rest(start))
@@ -126,7 +129,7 @@ class Logins:
         if mechanism not in offered:
             refused = SaslHandshakeResponse(error_code=ErrorCode.unsupported_sasl_mechanism, mechanisms=offered)
             await self._refuse(settings, HANDSHAKE, head, refused)
-            raise LoginFailed(f"its mechanism is none of {', '.join(offered)}")
+            raise LoginFailed(f"the client's mechanism is not one of {', '.join(offered)}")
         agreed = SaslHandshakeResponse(error_code=ErrorCode.none, mechanisms=offered)
         await self._send(_frame(HANDSHAKE, head, agreed))
         attempt = Attempt(settings, mechanism, self._listener.credentials, self._session)
@@ -144,7 +147,7 @@ class Logins:
             head, content = start.head, await self._rest(start)
             if head.api_key != AUTHENTICATE.key:
                 await self._refuse_other(head, settings)
-                raise LoginFailed(f"API {head.api_key} was asked for in the middle of a login")
+                raise LoginFailed(f"API {head.api_key} was requested during a login")
             request = AUTHENTICATE.lifted(_decoded(AUTHENTICATE, head, content))
             try:
                 said = await attempt.answer(request.auth_bytes)
@@ -168,7 +171,7 @@ class Logins:
         return attempt.session
 
     async def _refuse_other(self, head: RequestHead, settings: ListenerSettings) -> None:
-        """Only another handshake is told so; other requests are not read."""
+        """Refuse a request during a login. Only another handshake gets an answer; other requests are not decoded."""
         if head.api_key == HANDSHAKE.key and head.api_version in HANDSHAKE:
             response = SaslHandshakeResponse(error_code=ErrorCode.illegal_sasl_state, mechanisms=())
             await self._refuse(settings, HANDSHAKE, head, response)

@@ -1,7 +1,7 @@
-"""What a listener wants now: its settings, which are made anew when the files that they were made from have changed.
+"""The current settings of a listener, which are read again when their files have changed.
 
-Where they cannot be used as they are now, as while somebody writes them, what they said before holds, and that is said in
-the log.
+If the files cannot be used, for example because somebody is writing them, the former settings remain in force, and the
+log has a warning.
 """
 
 import asyncio
@@ -24,10 +24,10 @@ _Stamp: TypeAlias = tuple[tuple[int, int, int] | None, ...]
 
 
 class SecuredListener:
-    """One that is not PLAINTEXT."""
+    """A listener with a protocol other than PLAINTEXT."""
 
     def __init__(self, file: Path, listener: str, protocol: str, credentials: ScramCredentials) -> None:
-        """`file`: of properties. Raises `InvalidProperties`."""
+        """`file` is a property file. Raises `InvalidProperties`."""
         self.credentials: Final = credentials
         self.protocol: Final = protocol
         self._file = file
@@ -39,19 +39,19 @@ class SecuredListener:
 
     @property
     def has_tls(self) -> bool:
-        """Whether connections begin with a handshake of TLS."""
+        """True if connections begin with a TLS handshake."""
         return self.protocol.endswith("SSL")
 
     @property
     def has_logins(self) -> bool:
-        """Whether who connects logs in by SASL."""
+        """True if clients log in by SASL."""
         return self.protocol.startswith("SASL")
 
     async def settings(self) -> ListenerSettings:
-        """As the files say now."""
+        """Return the current settings."""
         async with self._turn:
             if (stamp := self._stamped()) != self._stamp:
-                self._stamp = stamp  # taken before they are read: what changes meanwhile is seen the next time
+                self._stamp = stamp  # taken before the files are read, so that later changes are noticed the next time
                 await self._renew()
         return self._settings
 
@@ -61,7 +61,7 @@ class SecuredListener:
         except InvalidProperties as error:
             self._complaints.warn(
                 str(error),
-                "a listener keeps to what its properties said before: they cannot be used as they are now",
+                "a listener keeps its former settings, because its properties or certificates cannot be used now",
                 listener=self._listener,
                 error=str(error),
             )

@@ -1,4 +1,4 @@
-"""One attempt to log in, and the session that it may become (KIP-368)."""
+"""One attempt to log in, and the resulting session (KIP-368)."""
 
 import asyncio
 from dataclasses import dataclass
@@ -22,12 +22,12 @@ from controller_core.wire.connections.security import PLAIN
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """A login that was done."""
+    """A successful login."""
 
     principal: Principal
     mechanism: str
     lasts_until_s: float | None = None
-    """By the clock of the event loop; None: for ever."""
+    """The end of the session by the event loop's clock; None if it is unlimited."""
 
     @property
     def is_over(self) -> bool:
@@ -40,7 +40,7 @@ class Attempt:
     def __init__(
         self, settings: ListenerSettings, mechanism: str, credentials: ScramCredentials, before: Session | None
     ) -> None:
-        """`mechanism`: one of those that the settings have; `before`: what is to be renewed."""
+        """`mechanism` is one of the settings' mechanisms. `before` is the session to renew."""
         self.mechanism = mechanism
         self.session: Session | None = None
         self._lifetime_ms = settings.sessions_ms[mechanism]
@@ -50,14 +50,14 @@ class Attempt:
         )
 
     async def answer(self, message: bytes) -> bytes:
-        """Raises `InvalidLogin`."""
+        """Return the server's answer to a message. Raises `InvalidLogin`."""
         before = self._before
         if before is not None and before.mechanism != self.mechanism:
             told = (
                 f"SASL mechanism '{self.mechanism}' requested by client is not supported for re-authentication of "
                 f"mechanism '{before.mechanism}'"
             )
-            raise InvalidLogin("it renews its login by another mechanism", told=told)
+            raise InvalidLogin("the client renews its login by another mechanism", told=told)
         said = await self._exchange.answer(message)
         if self._exchange.user is not None:
             self.session = self._session(Principal.user(self._exchange.user))
@@ -67,16 +67,16 @@ class Attempt:
         before = self._before
         if before is not None and before.principal != principal:
             told = (
-                f"Cannot change principals during re-authentication from {before.principal.kind}.{before.principal.name}: "
-                f"{principal.kind}.{principal.name}"
+                "Cannot change principals during re-authentication from "
+                f"{before.principal.kind}.{before.principal.name}: {principal.kind}.{principal.name}"
             )
-            raise InvalidLogin("it renews its login as somebody else", told=told)
+            raise InvalidLogin("the client renews its login as another user", told=told)
         now_s = asyncio.get_running_loop().time()
         until_s = now_s + self._lifetime_ms / 1000 if self._lifetime_ms else None
         return Session(principal=principal, mechanism=self.mechanism, lasts_until_s=until_s)
 
     def response(self, said: bytes) -> SaslAuthenticateResponse:
-        """What is said while all goes well; with the last of it, how long the session lasts."""
+        """Return the response to a successful step. The last one has the lifetime of the session."""
         lifetime_ms = self._lifetime_ms if self.session is not None else 0
         return SaslAuthenticateResponse(
             error_code=ErrorCode.none,
@@ -86,7 +86,7 @@ class Attempt:
         )
 
     def refusal(self, why: InvalidLogin) -> SaslAuthenticateResponse:
-        """In Kafka's words, by which clients' users look for what to do."""
+        """Return the response to a failed login, in Kafka's words, which users can search for."""
         doing = "authentication" if self._before is None else "re-authentication"
         general = (
             f"Authentication failed during {doing} due to invalid credentials with SASL mechanism {self.mechanism}"

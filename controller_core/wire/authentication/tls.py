@@ -1,9 +1,8 @@
-"""The handshake of TLS on a connection that was accepted and counted already.
+"""The TLS handshake on a connection that is already accepted and counted.
 
-asyncio's own servers tell of a connection when its handshake is done: one that never ends would be nobody's, and counted by
-no limit. So connections are accepted without TLS, nothing is read of them (`hold`), and the handshake is the first that is
-done with one, within a time. The stream is then made anew: the old one would hold up the wrong transport where a client
-sends faster than it is read.
+asyncio's TLS servers report a connection after its handshake, so one that never ends would escape all limits. So
+connections are accepted without TLS, nothing is read from them (`hold`), and the handshake comes first, with a timeout.
+It needs a new stream: the old one would pause the wrong transport if a client sends faster than it is read.
 """
 
 import asyncio
@@ -20,29 +19,29 @@ from controller_core.security.tls_alerts import alerting
 from controller_core.wire.authentication.secured_listener import SecuredListener
 
 GOODBYE_S: Final = 1.0
-"""So long the other side may take to say goodbye, before the connection is cut."""
-_PLAINTEXT: Final = "it does not speak TLS: a client that is set up for PLAINTEXT, or no client of Kafka"
+"""Seconds for the other side's closing message before the connection is cut."""
+_PLAINTEXT: Final = "it does not speak TLS: a client configured for PLAINTEXT, or not a Kafka client"
 _WORDS: Final = {
     "HTTP_REQUEST": _PLAINTEXT,
     "WRONG_VERSION_NUMBER": _PLAINTEXT,
     "UNKNOWN_PROTOCOL": _PLAINTEXT,
-    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "it shows no certificate, and ssl.client.auth is required",
-    "TLSV1_ALERT_UNKNOWN_CA": "it does not trust the certificate that is shown to it",
-    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "it does not trust the certificate that is shown to it",
-    "SSLV3_ALERT_BAD_CERTIFICATE": "it does not trust the certificate that is shown to it",
-    "UNSUPPORTED_PROTOCOL": "it has no version of TLS that is served",
-    "NO_SHARED_CIPHER": "it has no cipher that is served",
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "it sent no certificate, and ssl.client.auth is required",
+    "TLSV1_ALERT_UNKNOWN_CA": "it does not trust the server's certificate",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "it does not trust the server's certificate",
+    "SSLV3_ALERT_BAD_CERTIFICATE": "it does not trust the server's certificate",
+    "UNSUPPORTED_PROTOCOL": "it supports none of the enabled TLS versions",
+    "NO_SHARED_CIPHER": "it supports none of the server's ciphers",
 }
-"""By OpenSSL's reasons."""
+"""Messages by OpenSSL's reasons."""
 
 
 class HandshakeFailed(Exception):
-    """There is no connection by TLS; the message says what the other side seems to be."""
+    """The TLS handshake failed. The message tells the probable reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class TlsStream:
-    """Both ends of what is read and written by TLS, and who is there."""
+    """The two ends of a TLS stream, and the caller."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
@@ -50,7 +49,8 @@ class TlsStream:
 
 
 def hold(writer: asyncio.StreamWriter) -> None:
-    """Keeps what arrives on a connection for the handshake. To be called in the moment that it is accepted."""
+    """Stop reading from a connection, so that its data waits for the handshake. Call it when the connection is
+    accepted."""
     writer.transport.pause_reading()  # type: ignore[attr-defined]
 
 
@@ -58,12 +58,13 @@ def hold(writer: asyncio.StreamWriter) -> None:
 async def by_tls(
     writer: asyncio.StreamWriter, caller: Caller, secured: SecuredListener, *, timeout_s: float, read_ahead_bytes: int
 ) -> AsyncIterator[TlsStream]:
-    """A stream on a connection that is held, which is closed at the end. `caller`: what is known of him before.
+    """Open a TLS stream on a held connection, and close it at the end. `caller` is the caller as known before.
 
-    Raises `HandshakeFailed`."""
+    Raises `HandshakeFailed`.
+    """
     try:
         settings = await secured.settings()
-        assert settings.tls is not None, "only of a listener that has TLS"
+        assert settings.tls is not None, "only for a listener that has TLS"
         reader, secret = await _handshake(writer, settings.tls, timeout_s, read_ahead_bytes)
         try:
             yield TlsStream(reader, secret, _named(caller, secret, settings.mapping))
@@ -82,7 +83,9 @@ async def _handshake(
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=read_ahead_bytes, loop=loop)
     protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
-    writer.transport.set_write_buffer_limits(high=1)  # what is below is empty before more is taken from above
+    writer.transport.set_write_buffer_limits(
+        high=1
+    )  # writes must empty the lower buffer before more is taken from the upper one
     try:
         with alerting(writer.transport):
             transport = await loop.start_tls(
@@ -98,7 +101,7 @@ async def _handshake(
     except ssl.SSLError as error:
         raise HandshakeFailed(_WORDS.get(error.reason or "", f"TLS failed: {error.reason or error}")) from error
     except OSError as error:
-        raise HandshakeFailed("it left in the middle of its handshake, or took too long") from error
+        raise HandshakeFailed("it left during its handshake, or took too long") from error
     if transport is None:
         raise HandshakeFailed("it left before its handshake")
     protocol.connection_made(transport)
@@ -106,19 +109,19 @@ async def _handshake(
 
 
 def _named(caller: Caller, writer: asyncio.StreamWriter, mapping: PrincipalMapping) -> Caller:
-    """Who has shown a certificate; where none was asked for or shown, he is who he was."""
+    """Return the caller named by its certificate. Without a certificate it remains the same."""
     certificate = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
     if certificate is None:
         return caller
     try:
         principal = Principal.user(mapping.name_of(subject_of(certificate)))
     except (NoRuleApplies, ValueError) as error:
-        raise HandshakeFailed(f"its certificate names nobody: {error}") from error
+        raise HandshakeFailed(f"its certificate has no usable name: {error}") from error
     return replace(caller, principal=principal, is_authenticated=True)
 
 
 async def _say_goodbye(writer: asyncio.StreamWriter) -> None:
-    """As TLS has it, and waits a moment for the other side's."""
+    """Close the stream with TLS's closing message, and wait a moment for that of the other side."""
     writer.close()
     with suppress(OSError):  # a TimeoutError is one
         async with asyncio.timeout(GOODBYE_S):

@@ -1,4 +1,4 @@
-"""Asks the controller which replicas reassignments bring to a broker, with ListPartitionReassignments (KIP-455)."""
+"""Reads which replicas reassignments bring to a broker, by ListPartitionReassignments (KIP-455)."""
 
 from typing import Final
 
@@ -15,15 +15,15 @@ _ALL_THAT_RUN: Final = ListPartitionReassignmentsRequest(topics=None)
 
 
 class ArrivalsRefused(Exception):
-    """The controller does not tell its reassignments; the message says why."""
+    """The controller refuses to list its reassignments. The message has the reason."""
 
 
 async def ask_arrivals(client: ControllerClient, broker: BrokerId) -> frozenset[TopicPartition]:
-    """The partitions that get a replica on the broker. Raises `ArrivalsRefused` and `RequestError`."""
+    """Return the partitions that get a replica on the broker. Raises `ArrivalsRefused` and `RequestError`."""
     answer = await client.ask(_ALL_THAT_RUN, ListPartitionReassignmentsResponse)
     if answer.error_code is not ErrorCode.none:
         why = f"{answer.error_code.name}{f' ({answer.error_message})' if answer.error_message else ''}"
-        raise ArrivalsRefused(f"the controller does not tell its reassignments: {why}")
+        raise ArrivalsRefused(f"the controller does not list its reassignments: {why}")
     return frozenset(
         TopicPartition(TopicName(topic.name), PartitionId(partition.partition_index))
         for topic in answer.topics

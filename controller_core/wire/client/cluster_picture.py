@@ -1,4 +1,4 @@
-"""Asks for a picture of a cluster, with Metadata, in the newest version that brokers of Kafka 2.8 know."""
+"""Reads a picture of a cluster by Metadata, in the newest version of Kafka 2.8."""
 
 from typing import Final
 
@@ -15,11 +15,11 @@ EVERYTHING: Final = MetadataRequest(
 NO_TOPICS: Final = MetadataRequest(
     topics=(), allow_auto_topic_creation=False, include_topic_authorized_operations=False
 )
-"""The request for the brokers and the controller alone."""
+"""The request for only the brokers and the controller."""
 
 
 def read_picture(metadata: MetadataResponse) -> ClusterPicture:
-    """The picture in an answer to `EVERYTHING` or `NO_TOPICS`. Topics that are answered with an error are left out."""
+    """Return the picture in an answer to `EVERYTHING` or `NO_TOPICS`. Topics with an error are left out."""
     brokers = frozenset(BrokerId(broker.node_id) for broker in metadata.brokers)
     controller = BrokerId(metadata.controller_id)
     return ClusterPicture(

@@ -1,7 +1,8 @@
-"""Asks any of a cluster's brokers again and again, over a connection that stays open.
+"""Repeatedly asks any of a cluster's brokers over a connection that stays open.
 
-Who looks at a cluster every second would else connect, and where that is wanted log in, every second. One server is asked
-as long as it answers; after a failure the next question goes to the next one. Only for what may be asked twice.
+A caller that polls a cluster every second would otherwise connect, and perhaps log in, every second. One server is
+asked as long as it answers. After a failure the next question goes to the next server. Only for requests that may be
+sent twice.
 """
 
 import asyncio
@@ -39,7 +40,7 @@ Response = TypeVar("Response", bound=ResponsePayload)
 
 
 class KeptClient:
-    """One question at a time; `close` it at the end."""
+    """A client that sends one question at a time. `close` it at the end."""
 
     def __init__(
         self,
@@ -48,7 +49,7 @@ class KeptClient:
         security: SecuritySource | None = None,
         timeout_ms: int = DEFAULT_TIMEOUT_MS,
     ) -> None:
-        """`timeout_ms`: of one question, connecting included."""
+        """`timeout_ms` is for one question, including the connection."""
         self._bootstrap = tuple(bootstrap)
         self._servers = self._bootstrap
         self._security = security
@@ -56,40 +57,41 @@ class KeptClient:
         self._connection: Connection | None = None
         self._turn = asyncio.Lock()
         self.waited_s = 0.0
-        """For how long answers were waited for, all together: more than servers have worked on them."""
+        """Total seconds of waiting for answers, which is more than the servers' working time."""
         self.answers = 0
-        """How many came."""
+        """Number of answers."""
 
     @property
     def server(self) -> Address:
-        """Who is asked next."""
+        """The server that is asked next."""
         return self._servers[0]
 
     @property
     def servers(self) -> tuple[Address, ...]:
-        """All who may be asked, the next one first."""
+        """All servers that may be asked, the next one first."""
         return self._servers
 
     def learn(self, brokers: Sequence[Address]) -> None:
-        """The brokers that there are now. Who is asked stays, where it is one of them; who was named first stays known."""
+        """Replace the known brokers. The current server stays first if it is one of them. Bootstrap servers remain
+        known."""
         known = dict.fromkeys((*brokers, *self._bootstrap))
         self._servers = tuple(dict.fromkeys((*(each for each in self._servers[:1] if each in known), *known)))
 
     def at(self, address: Address) -> "KeptClient":
-        """One that asks this server alone, over a connection of its own."""
+        """Return a client that asks only this server, over a connection of its own."""
         return KeptClient((address,), security=self._security, timeout_ms=round(self._timeout_s * 1000))
 
     def move_on(self) -> None:
-        """Has the next question put to the next server."""
+        """Send the next question to the next server."""
         self._disconnect()
         self._servers = (*self._servers[1:], *self._servers[:1])
 
     async def ask(self, request: RequestPayload, response_type: type[Response]) -> Response:
-        """The answer. Raises `RequestError`, and `Unencodable` for a request that cannot be written."""
+        """Return the answer. Raises `RequestError`, and `Unencodable` for a request that cannot be encoded."""
         return self.read(await self.ask_unread(request), response_type)
 
     async def ask_unread(self, request: RequestPayload) -> bytes:
-        """The answer's bytes, which are often the same as those before. Raises as `ask`."""
+        """Return the bytes of the answer, which often equal those of the one before. Raises like `ask`."""
         frame = encode_request(request, _CORRELATION_ID, CLIENT_ID)
         async with self._turn:
             try:
@@ -99,14 +101,16 @@ class KeptClient:
                 raise
 
     def read(self, content: bytes, response_type: type[Response]) -> Response:
-        """The answer in some bytes. Raises `AnswerUnreadable`."""
+        """Decode an answer. Raises `AnswerUnreadable`."""
         try:
             return decode_response(response_type, content)
         except Undecodable as error:
-            raise AnswerUnreadable(f"{self.server} answered what is no {response_type.__name__}: {error}") from error
+            raise AnswerUnreadable(
+                f"{self.server} sent an answer that is not a {response_type.__name__}: {error}"
+            ) from error
 
     def close(self) -> None:
-        """Closes the connection; another question would open one."""
+        """Close the connection. Another question would open a new one."""
         self._disconnect()
 
     async def _exchange(self, frame: bytes) -> bytes:
@@ -121,12 +125,12 @@ class KeptClient:
                 answered = None if content is None else read_correlation_id(content)
         except TimeoutError as error:
             raise AnswerLost(f"{self.server} did not answer within {self._timeout_s:g} s") from error
-        except ssl.SSLError as error:  # with TLS 1.3 a certificate is refused after the handshake
+        except ssl.SSLError as error:  # with TLS 1.3 the server refuses a certificate after the handshake
             raise NotAdmitted(f"{self.server} ended the connection by TLS, see ssl.keystore.*: {error}") from error
         except (OSError, FrameCut) as error:
             raise AnswerLost(f"the connection to {self.server} broke: {error}") from error
         except FrameError as error:
-            raise AnswerUnreadable(f"{self.server} answers what is no Kafka: {error}") from error
+            raise AnswerUnreadable(f"{self.server} does not answer by Kafka's protocol: {error}") from error
         finally:
             self.waited_s += asyncio.get_running_loop().time() - asked_at_s
         if content is None:

@@ -1,4 +1,4 @@
-"""Asks what `min.insync.replicas` is of each topic: its own value, or the default of the broker that answers."""
+"""Reads `min.insync.replicas` of topics: their own values, or the default of the broker that answers."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -16,12 +16,12 @@ MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 
 _TOPIC: Final = i8(2)
 _TOPICS_PER_REQUEST: Final = 500
-"""A broker reads ZooKeeper for every topic of a request."""
+"""Limits the requests, because a broker reads ZooKeeper for every topic."""
 _GONE: Final = (ErrorCode.unknown_topic_or_partition, ErrorCode.invalid_topic_exception)
 
 
 class ConfigRefused(Exception):
-    """A broker does not tell a topic's configuration; `error_code` says why."""
+    """A broker refuses to describe a topic's configuration. `error_code` has the reason."""
 
     def __init__(self, topic: str, error_code: ErrorCode, message: str | None) -> None:
         super().__init__(f"DescribeConfigs of topic {topic}: {error_code.name}{f' ({message})' if message else ''}")
@@ -29,7 +29,7 @@ class ConfigRefused(Exception):
 
 
 async def ask_min_insync_replicas(client: ControllerClient, topics: Iterable[TopicName]) -> dict[TopicName, int]:
-    """The values by topic; topics that are no more are left out. Raises `ConfigRefused` and `RequestError`."""
+    """Return the values by topic. Deleted topics are left out. Raises `ConfigRefused` and `RequestError`."""
     names = sorted(set(topics))
     found: dict[TopicName, int] = {}
     for start in range(0, len(names), _TOPICS_PER_REQUEST):

@@ -1,8 +1,8 @@
-"""Which version of an API a client and a server both speak (KIP-35): what the server says, and a request made to fit.
+"""Finds a version of an API that client and server both speak (KIP-35), and converts requests to it.
 
-A request is written in one version. Where a server does not speak that, it is sent in the nearest one that the server
-speaks, and the answer is read as that of the version in which it was written. A request that would lose what it says is not
-sent: that is seen by having it back in the version that it came in.
+A request is written in one version. If the server does not speak it, the request is sent in the nearest version that
+the server speaks, and the answer is converted back. A request that would lose content is not sent: it is converted back
+and compared to find out.
 """
 
 from collections.abc import Mapping
@@ -18,40 +18,40 @@ from controller_core.wire.codecs.redaction import redacted
 from controller_core.wire.codecs.versions import converted
 
 ASK_FOR_RANGES: Final = ApiVersionsRequest(client_software_name="kontroller", client_software_version="1")
-"""In the version that all servers since Kafka 2.4 take; the newest that they know they say in their answer."""
+"""In a version that all servers since Kafka 2.4 know. Their answer has the newest versions that they speak."""
 _UPDATE_FEATURES: Final = 57
 _MEANS_WHAT_IT_SAYS_IN_ITS_VERSION_ALONE: Final = frozenset({_UPDATE_FEATURES})
-"""Version 2 of UpdateFeatures takes all updates or none, as version 1 does not: who asks chooses between them."""
+"""Version 2 of UpdateFeatures takes all updates or none, unlike version 1, so the caller chooses the version."""
 
 
 class NoCommonVersion(Exception):
-    """The server speaks no version that can carry the request; the message says which it speaks."""
+    """The server speaks no version that can carry the request. The message has its versions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """The oldest and the newest version that a server speaks of each API, by the API's key."""
+    """The oldest and newest version of each API that a server speaks, by API key."""
 
     of: Mapping[int, tuple[int, int]]
 
     @classmethod
     def read(cls, response: ApiVersionsResponse) -> "Ranges":
-        """Raises `NoCommonVersion` where the server does not tell."""
+        """Return the versions in a server's answer. Raises `NoCommonVersion` if it is an error."""
         if response.error_code is not ErrorCode.none:
-            raise NoCommonVersion(f"it does not say which versions it speaks: {response.error_code.name}")
+            raise NoCommonVersion(f"it does not report its versions: {response.error_code.name}")
         return cls({int(each.api_key): (int(each.min_version), int(each.max_version)) for each in response.api_keys})
 
     def fitted(self, request: RequestPayload) -> RequestPayload:
-        """The request in the version nearest to its own. Raises `NoCommonVersion`."""
+        """Return the request in the version nearest to its own. Raises `NoCommonVersion`."""
         key, version = int(request.__api_key__), int(request.__version__)
         name = type(request).__name__.removesuffix("Request")
         if key not in self.of:
-            raise NoCommonVersion(f"it does not know {name} at all: ask a newer server")
+            raise NoCommonVersion(f"it does not support {name}: use a newer server")
         oldest, newest = self.of[key]
         nearest = min(max(version, oldest), newest)
         if nearest == version:
             return request
-        spoken = f"it speaks versions {oldest} to {newest} of {name}, and this needs version {version}"
+        spoken = f"it supports versions {oldest} to {newest} of {name}, and the request needs version {version}"
         if key in _MEANS_WHAT_IT_SAYS_IN_ITS_VERSION_ALONE:
             raise NoCommonVersion(spoken)
         try:
@@ -60,10 +60,10 @@ class Ranges:
             raise NoCommonVersion(f"{spoken}: {error}") from error
         fitting = converted(request, wanted)
         if converted(fitting, type(request)) != request:
-            raise NoCommonVersion(f"{spoken}, as an older one cannot say all of it")
+            raise NoCommonVersion(f"{spoken}, because an older one cannot carry all its fields")
         return fitting
 
 
 def response_type_of(request: RequestPayload) -> type[ResponsePayload]:
-    """What a server answers to a request."""
+    """Return the response type of a request."""
     return redacted(load_response_schema(int(request.__api_key__), int(request.__version__)))

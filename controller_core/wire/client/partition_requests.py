@@ -1,4 +1,4 @@
-"""Requests about many partitions, which Kafka groups by topic: moves, their end, elections; what is answered to each."""
+"""Requests about many partitions, grouped by topic: reassignments, cancellations, elections, and their results."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -26,7 +26,7 @@ UNCLEAN: Final = i8(1)
 def reassignment_request(
     targets: Mapping[TopicPartition, tuple[BrokerId, ...] | None], timeout: i32Timedelta
 ) -> AlterPartitionReassignmentsRequest:
-    """Asks for moves, and for the end of those that have no target (KIP-455)."""
+    """Return a request for reassignments. A target of None cancels one (KIP-455)."""
     return AlterPartitionReassignmentsRequest(
         timeout=timeout,
         topics=tuple(
@@ -41,7 +41,7 @@ def reassignment_request(
 def reassignment_results(
     response: AlterPartitionReassignmentsResponse,
 ) -> dict[TopicPartition, ReassignablePartitionResponse]:
-    """What is answered to each partition."""
+    """Return the result of each partition."""
     return {
         TopicPartition(TopicName(str(topic.name)), PartitionId(int(each.partition_index))): each
         for topic in response.responses
@@ -52,7 +52,7 @@ def reassignment_results(
 def election_request(
     election_type: i8, partitions: Iterable[TopicPartition] | None, timeout: i32Timedelta
 ) -> ElectLeadersRequest:
-    """Asks for leaders of some partitions, or of all."""
+    """Return a request to elect leaders of some partitions, or of all."""
     wanted = None
     if partitions is not None:
         wanted = tuple(
@@ -63,7 +63,7 @@ def election_request(
 
 
 def election_results(response: ElectLeadersResponse) -> dict[TopicPartition, PartitionResult]:
-    """What is answered to each partition."""
+    """Return the result of each partition."""
     return {
         TopicPartition(TopicName(str(topic.topic)), PartitionId(int(each.partition_id))): each
         for topic in response.replica_election_results

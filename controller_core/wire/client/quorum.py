@@ -1,7 +1,7 @@
-"""Whether a cluster has its metadata from a quorum of controllers (KRaft), and who leads that.
+"""Finds out whether a cluster has a quorum of controllers (KRaft), and which of them leads it.
 
-Its brokers name any of them as the controller in Metadata, each time another one, and pass on what it is asked. Who really
-is, they tell who asks for the quorum (KIP-836).
+In Metadata, KRaft brokers name a random broker as the controller, and forward its requests. DescribeQuorum reports the
+real leader (KIP-836).
 """
 
 from collections.abc import Iterable
@@ -27,10 +27,10 @@ DESCRIBE_QUORUM: Final = DescribeQuorumRequest(
 
 
 class QuorumRefused(Exception):
-    """The quorum is there, and does not say who leads it."""
+    """There is a quorum, but the answer does not have its leader."""
 
     def __init__(self, error_code: ErrorCode) -> None:
-        super().__init__(f"who leads the quorum is not told: {error_code.name}")
+        super().__init__(f"the leader of the quorum is unknown: {error_code.name}")
         self.error_code = error_code
 
 
@@ -46,44 +46,45 @@ Told = TypeVar("Told", bound=_Told)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quorum:
-    """As its leader says it."""
+    """The quorum as its leader reports it."""
 
     leader: BrokerId | None
-    """None in the midst of an election."""
+    """None during an election."""
     epoch: int
     committed: int
-    """The offset of the metadata log up to which all is decided; -1 where a new leader does not know it yet."""
+    """The high watermark of the metadata log; -1 if a new leader does not know it yet."""
     written: int
-    """The offset up to which that leader has written."""
+    """The end of the leader's log."""
     voters: tuple[BrokerId, ...] = ()
 
     @property
     def is_led(self) -> bool:
-        """Whether somebody leads who knows what is decided."""
+        """True if there is a leader that knows the high watermark."""
         return self.leader is not None and self.committed >= 0
 
 
 async def has_quorum(client: ControllerClient) -> bool:
-    """Whether there is no ZooKeeper: only then do brokers take questions about a quorum. Raises `RequestError`."""
+    """Return True if the cluster has no ZooKeeper: only then do brokers support DescribeQuorum. Raises
+    `RequestError`."""
     return knows_quorum(await client.ask(ASK_FOR_RANGES, ApiVersionsResponse))
 
 
 def knows_quorum(answer: ApiVersionsResponse) -> bool:
-    """Whether it is the answer of a broker without ZooKeeper."""
+    """Return True if the answer is that of a broker without ZooKeeper."""
     return any(int(each.api_key) == int(DescribeQuorumRequest.__api_key__) for each in answer.api_keys)
 
 
 async def ask_quorum(client: ControllerClient) -> Quorum | None:
-    """None where there is none. Raises `RequestError` and `QuorumRefused`."""
+    """Return the quorum, or None if there is none. Raises `RequestError` and `QuorumRefused`."""
     if not await has_quorum(client):
         return None
     return read_quorum(await client.ask(DESCRIBE_QUORUM, DescribeQuorumResponse))
 
 
 def read_quorum(answer: DescribeQuorumResponse) -> Quorum:
-    """Raises `QuorumRefused`."""
+    """Return the quorum in an answer. Raises `QuorumRefused`."""
     found = the_partition(answer.error_code, (each for topic in answer.topics for each in topic.partitions))
-    replicas = (*found.current_voters, *found.observers)  # who leads may vote no more
+    replicas = (*found.current_voters, *found.observers)  # a leader may no longer be a voter
     own = (int(each.log_end_offset) for each in replicas if each.replica_id == found.leader_id)
     return Quorum(
         leader=BrokerId(found.leader_id) if found.leader_id >= 0 else None,
@@ -95,7 +96,7 @@ def read_quorum(answer: DescribeQuorumResponse) -> Quorum:
 
 
 def the_partition(error_code: ErrorCode, partitions: Iterable[Told]) -> Told:
-    """The only partition of an answer to DescribeQuorum, whose error code this is. Raises `QuorumRefused`."""
+    """Return the only partition of an answer to DescribeQuorum with this error code. Raises `QuorumRefused`."""
     found = next(iter(partitions), None)
     code = error_code if error_code is not ErrorCode.none or found is None else found.error_code
     if found is None or code is not ErrorCode.none:

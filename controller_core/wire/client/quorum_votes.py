@@ -1,4 +1,4 @@
-"""Who votes in a quorum of controllers, and who of them follows: asked with DescribeQuorum, as of Kafka 3.3 (KIP-836)."""
+"""Reads the voters of a quorum and how far each lags, by DescribeQuorum of Kafka 3.3 (KIP-836)."""
 
 from typing import Final
 
@@ -18,9 +18,10 @@ _DESCRIBE: Final = DescribeQuorumRequest(
 
 
 async def ask_votes(client: ControllerClient) -> tuple[Vote, ...]:
-    """As the leader says it, for which it is always now. Raises `RequestError` and `QuorumRefused`."""
+    """Return the votes as the leader reports them. Raises `RequestError` and `QuorumRefused`."""
     answer = await client.ask(_DESCRIBE, DescribeQuorumResponse)
     found = the_partition(answer.error_code, (each for topic in answer.topics for each in topic.partitions))
+    # The leader counts itself as seen now, so the latest time of all replicas is its present time.
     now_ms = max((_seen_ms(each) for each in (*found.current_voters, *found.observers)), default=-1)
     return tuple(_vote(each, now_ms) for each in found.current_voters)
 

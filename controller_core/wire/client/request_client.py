@@ -1,14 +1,12 @@
-"""One request to whoever is the cluster's controller, or to any server, as a client of Kafka sends it, and its answer.
+"""Sends single requests to the cluster's controller or to any server, like a Kafka client.
 
-Any broker knows the controller (Metadata), Kafka's own as well as ours, which brokers list among themselves. What a broker
-knows may be out of date, so a NOT_CONTROLLER is no answer: the controller is looked for again, until the time is over.
-Every request has a connection of its own: requests to the controller are rare, and nothing is left to be kept alive.
+Any broker, of Kafka or of Kontroller, knows the controller (Metadata), but possibly not the latest. So after
+NOT_CONTROLLER the client looks for the controller again, until its timeout. Each request has its own connection:
+requests are rare, and no connection needs to be kept alive.
 
-Errors carry their policy in their type. What was certainly not done may be asked again at once (`ControllerUnreachable`);
-where a request was sent and no answer came (`AnswerLost`) the asker must look at the cluster first.
-
-Who speaks to servers of any version has each say what it speaks before it is asked, on the same connection (`negotiates`).
-A server that hangs then mostly shows it before anything was asked of it that may have been done.
+The type of an error tells what to do. After `ControllerUnreachable` nothing was done, and the request may be repeated.
+After `AnswerLost` the caller must first look at the cluster. With `negotiates`, each server first reports its versions
+on the same connection. A hanging server then mostly fails before it got the request.
 """
 
 import asyncio
@@ -56,31 +54,33 @@ class RequestError(Exception):
 
 
 class ControllerUnreachable(RequestError):
-    """No server answers, none of them knows a controller, or it does not answer. Nothing was done. Retriable."""
+    """No server answers, or none knows a controller, or the controller does not answer. Nothing was done. Retriable."""
 
 
 class AnswerLost(RequestError):
-    """The request was sent, and the answer did not come. Whether it was done is unknown: look, then ask again."""
+    """The request was sent, but no answer came. It is unknown whether it was done: look at the cluster before a
+    retry."""
 
 
 class ConnectionEnded(AnswerLost):
-    """The server ended the connection instead of answering: it may be about to end, or not answer such requests."""
+    """The server closed the connection instead of answering. It may be shutting down, or may not support the
+    request."""
 
 
 class AnswerUnreadable(RequestError):
-    """What came is no answer to the request: the other side does not speak this version of Kafka's protocol. Fatal."""
+    """The bytes are not an answer to the request: the server does not speak this version of Kafka's protocol. Fatal."""
 
 
 class VersionUnsupported(RequestError):
-    """The server speaks no version that can carry the request. Nothing was sent. Fatal: another server may know it."""
+    """The server supports no version that can carry the request. Nothing was sent. Fatal for this server."""
 
 
 class NotAdmitted(RequestError):
-    """The other side is not whom it should be, or does not take this client for whom it says it is. Fatal."""
+    """One side does not accept the other's identity. Fatal."""
 
 
 class Address(NamedTuple):
-    """Where a server listens."""
+    """The address of a server."""
 
     host: str
     port: int
@@ -90,39 +90,42 @@ class Address(NamedTuple):
 
 
 class ControllerClient(Protocol):
-    """The seam for who asks the controller."""
+    """The interface for requests to the controller."""
 
     async def ask(self, request: RequestPayload, response_type: type[Response]) -> Response:
-        """The answer to a request. Raises `RequestError`, and `Unencodable` for a request that cannot be written."""
+        """Return the answer to a request. Raises `RequestError`, and `Unencodable` for a request that cannot be
+        encoded."""
         ...
 
 
 class ClusterClient(ControllerClient, Protocol):
-    """The seam for who asks brokers, too."""
+    """The interface for requests to the controller and to brokers."""
 
     async def ask_any(self, request: RequestPayload, response_type: type[Response]) -> Response:
-        """What the first server says that answers. Each is asked once, so only ask what may be asked twice.
+        """Return the first answer of any server. Each server is asked once, so the request must be safe to repeat.
 
-        Raises `ControllerUnreachable` where none answers, `AnswerUnreadable`, and `Unencodable`."""
+        Raises `ControllerUnreachable` if no server answers, `AnswerUnreadable`, and `Unencodable`.
+        """
         ...
 
     def at(self, address: Address) -> "ClusterClient":
-        """The same for one server alone."""
+        """Return a client for one server alone."""
         ...
 
 
 def parse_addresses(text: str) -> tuple[Address, ...]:
-    """The addresses in `host:port[,host:port...]`; IPv6 in brackets. Raises `ValueError` for anything else."""
+    """Parse `host:port[,host:port...]`, with IPv6 addresses in brackets. Raises `ValueError`."""
     return tuple(_parse_address(part.strip()) for part in text.split(","))
 
 
 class RequestClient:
-    """A `ClusterClient` over TCP; PLAINTEXT, unless `security` says otherwise.
+    """A `ClusterClient` over TCP: PLAINTEXT, unless `security` says otherwise.
 
-    `timeout_ms` is for everything that one call does, and should be more than the request itself says.
-    `before_sending` is called in the moment before something is sent, and what it raises is raised: nothing was sent.
-    `negotiates`: for servers of any version, each of which is asked first what it speaks. Else all are taken to speak the
-    versions in which requests are written."""
+    `timeout_ms` limits each call as a whole, and should exceed the timeout in the request. `before_sending` is called
+    just before a request is sent; if it raises, nothing was sent. `negotiates` is for servers of any version, each of
+    which is first asked for its versions. Otherwise servers must support the versions in which the requests are
+    written.
+    """
 
     def __init__(
         self,
@@ -145,7 +148,7 @@ class RequestClient:
 
     @property
     def bootstrap(self) -> tuple[Address, ...]:
-        """Who is asked first, the one that answered last before the others."""
+        """The bootstrap servers in the order in which they are asked. The last one that answered comes first."""
         return self._bootstrap
 
     async def ask(self, request: RequestPayload, response_type: type[Response]) -> Response:
@@ -176,16 +179,17 @@ class RequestClient:
         raise ControllerUnreachable("; ".join(troubles) or _NO_BOOTSTRAP)
 
     async def ask_one(self, request: RequestPayload, response_type: type[Response]) -> Response:
-        """What the first bootstrap server says, which is asked once. Raises `RequestError`, and `Unencodable`."""
+        """Return the answer of the first bootstrap server, which is asked once. Raises `RequestError` and
+        `Unencodable`."""
         deadline = asyncio.get_running_loop().time() + self._timeout_ms / 1000
         return await self._ask_server(self._bootstrap[0], self._question(request, response_type), deadline)
 
     def at(self, address: Address, *others: Address) -> "RequestClient":
-        """See `ClusterClient`. The others are asked after the first one."""
+        """See `ClusterClient`. The other servers are asked after the first one."""
         return self._like((address, *others), self._timeout_ms)
 
     def within(self, timeout_ms: int) -> "RequestClient":
-        """The same with another time for everything that one call does."""
+        """Return the same client with another timeout."""
         return self._like(self._bootstrap, timeout_ms)
 
     def _like(self, bootstrap: Sequence[Address], timeout_ms: int) -> "RequestClient":
@@ -210,7 +214,8 @@ class RequestClient:
         return response
 
     async def _find_controller(self, deadline: float) -> Address:
-        """The controller's address, from the first bootstrap server that knows it. Raises `ControllerUnreachable`."""
+        """Return the controller's address from the first bootstrap server that knows it. Raises
+        `ControllerUnreachable`."""
         request = MetadataRequest(topics=(), allow_auto_topic_creation=False, include_topic_authorized_operations=False)
         question = self._question(request, MetadataResponse)
         troubles = []
@@ -228,13 +233,14 @@ class RequestClient:
         raise ControllerUnreachable("; ".join(troubles) or _NO_BOOTSTRAP)
 
     def _each_in_turn(self, deadline: float) -> Iterator[tuple[Address, float]]:
-        """The bootstrap servers, each with an equal share of the time left: one that hangs leaves the others theirs."""
+        """Yield the bootstrap servers, each with an equal share of the time left, so that a hanging one does not use up
+        all."""
         for index, server in enumerate(self._bootstrap):
             now = asyncio.get_running_loop().time()
             yield server, now + (deadline - now) / (len(self._bootstrap) - index)
 
     def _ask_first(self, server: Address) -> None:
-        """Has the next question begin with a server that answered, so that one that hangs costs its time once."""
+        """Move a server that answered to the front, so that a hanging one costs its time only once."""
         self._bootstrap = (server, *(other for other in self._bootstrap if other != server))
 
     async def _ask_server(self, server: Address, question: "_Question[Response]", deadline: float) -> Response:
@@ -250,8 +256,11 @@ class RequestClient:
             return converted(answer, question.response_type)
 
     async def _fitted(self, connection: "_Connection", request: RequestPayload) -> RequestPayload:
-        """The request in a version that the server speaks. Raises `VersionUnsupported`, `AnswerUnreadable`, and
-        `ControllerUnreachable` where it does not say: nothing that somebody asked for was sent yet."""
+        """Return the request in a version that the server supports.
+
+        Raises `VersionUnsupported`, `AnswerUnreadable`, and `ControllerUnreachable` if the server does not answer,
+        because the caller's request was not sent yet.
+        """
         soon = asyncio.get_running_loop().time() + self._connect_timeout_ms / 1000
         patient = replace(connection, deadline=min(connection.deadline, soon))
         try:
@@ -259,14 +268,16 @@ class RequestClient:
             return Ranges.read(await _exchange(patient, frame, ApiVersionsResponse)).fitted(request)
         except AnswerLost as error:
             if isinstance(error.__cause__, FrameTooLarge):
-                raise AnswerUnreadable(f"{connection.address} answers what is no Kafka: {error.__cause__}") from error
-            raise ControllerUnreachable(f"{error}, asked which versions it speaks") from error
+                raise AnswerUnreadable(
+                    f"{connection.address} does not answer by Kafka's protocol: {error.__cause__}"
+                ) from error
+            raise ControllerUnreachable(f"{error}, when asked for its versions") from error
         except NoCommonVersion as error:
             raise VersionUnsupported(f"{connection.address} cannot be asked: {error}") from error
 
     @asynccontextmanager
     async def _connected(self, address: Address, deadline: float) -> AsyncIterator["_Connection"]:
-        """A connection for one exchange. Raises `ControllerUnreachable`, `NotAdmitted` and `AnswerUnreadable`."""
+        """Open a connection for one exchange. Raises `ControllerUnreachable`, `NotAdmitted` and `AnswerUnreadable`."""
         soon = asyncio.get_running_loop().time() + self._connect_timeout_ms / 1000
         with as_request_errors():
             opened = await connecting.open_connection(
@@ -280,7 +291,7 @@ class RequestClient:
 
 @contextmanager
 def as_request_errors() -> Iterator[None]:
-    """Why no connection came about, as `RequestError`."""
+    """Raise the errors of a failed connection as `RequestError`."""
     try:
         yield
     except connecting.OutOfReach as error:
@@ -292,7 +303,7 @@ def as_request_errors() -> Iterator[None]:
 
 
 def error_codes(message: Any) -> Iterator[ErrorCode]:
-    """Every error code that stands anywhere in a message."""
+    """Yield every error code in a message."""
     for part in fields(message):
         value = getattr(message, part.name)
         if isinstance(value, ErrorCode):
@@ -305,7 +316,7 @@ def error_codes(message: Any) -> Iterator[ErrorCode]:
 
 @dataclass(frozen=True, slots=True)
 class _Question(Generic[Response]):
-    """A request as it is written, which is known to be possible before anybody is asked."""
+    """An encoded request, so that encoding errors appear before anybody is asked."""
 
     request: RequestPayload
     response_type: type[Response]
@@ -321,14 +332,14 @@ class _Connection:
 
 
 async def _exchange(connection: _Connection, frame: bytes, response_type: type[Response]) -> Response:
-    """Sends a request and reads its answer. Raises `AnswerLost` and `AnswerUnreadable`."""
+    """Send a request and read its answer. Raises `AnswerLost` and `AnswerUnreadable`."""
     try:
         async with asyncio.timeout_at(connection.deadline):
             connection.writer.write(frame)
             await connection.writer.drain()
             content = await read_frame(connection.reader, DEFAULT_MAX_FRAME_BYTES)
     except ConnectionError as error:
-        raise ConnectionEnded(f"{connection.address} ended the connection and did not answer: {error}") from error
+        raise ConnectionEnded(f"{connection.address} closed the connection and did not answer: {error}") from error
     except (OSError, FrameError, TimeoutError) as error:
         raise AnswerLost(f"{connection.address} did not answer: {str(error) or type(error).__name__}") from error
     if content is None:
@@ -338,7 +349,9 @@ async def _exchange(connection: _Connection, frame: bytes, response_type: type[R
             raise AnswerUnreadable(f"{connection.address} answered another request")
         return decode_response(response_type, content)
     except (FrameError, Undecodable) as error:
-        raise AnswerUnreadable(f"{connection.address} answered what is no {response_type.__name__}: {error}") from error
+        raise AnswerUnreadable(
+            f"{connection.address} sent an answer that is not a {response_type.__name__}: {error}"
+        ) from error
 
 
 def _error_codes_of_all(parts: Iterable[Any]) -> Iterator[ErrorCode]:
@@ -350,9 +363,11 @@ def _error_codes_of_all(parts: Iterable[Any]) -> Iterator[ErrorCode]:
 
 
 def is_refused_by_another(response: ResponsePayload) -> bool:
-    """Whether the answer is that of a server that is not the controller, or has found that there is none: one of Kafka's
-    that changes configurations and sees no `/controller` writes nothing, and says what ControllerMovedException has for a
-    code. Some responses say it of every part instead, as Kafka's to ElectLeaders, though they could say it of the whole."""
+    """Return True if the answering server is not the controller, or found that there is none.
+
+    A Kafka controller that alters configurations without seeing `/controller` writes nothing, and answers with the code
+    of ControllerMovedException. Some responses have the code at each part instead, such as Kafka's to ElectLeaders.
+    """
     of_the_whole = getattr(response, "error_code", ErrorCode.none)
     if of_the_whole is not ErrorCode.none:
         return of_the_whole in _OF_NO_CONTROLLER

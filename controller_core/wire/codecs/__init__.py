@@ -1,1 +1,1 @@
-"""Messages as bytes: frames, versions, and quick ways for the largest of them."""
+"""Encoding and decoding of messages: frames, versions, and fast paths for the largest messages."""

@@ -1,8 +1,7 @@
-"""Answers to control requests, and a quick look at the largest of them.
+"""Answers to control requests, with a fast path for the largest of them.
 
-A broker answers LeaderAndIsr and StopReplica with an error code for each partition: 50,000 codes that nearly always say
-that all is well. That is seen from the bytes, without an object for each code; where anything else stands there, the answer
-is decoded.
+A broker answers LeaderAndIsr and StopReplica with an error code for each partition: up to 50,000 codes that nearly
+always mean success. The fast path checks the bytes, without an object for each code. Only other answers are decoded.
 """
 
 from typing import Final, TypeVar, cast
@@ -25,10 +24,10 @@ from controller_core.wire.messages import (
 )
 
 NOT_NEWER: Final = ErrorCode.stale_controller_epoch
-"""What a broker answers for a partition whose leader epoch it has already: it is as it should be."""
+"""A broker's answer for a partition whose leader epoch it already has, which is fine."""
 
 _CODES_AT: Final = 7
-"""Behind correlation id (4), no tagged fields (1), error code (2)."""
+"""After correlation id (4), no tagged fields (1), error code (2)."""
 _TOPIC_ID_BYTES: Final = 16
 _CODE_BYTES: Final = 7
 """Index (4), error code (2), no tagged fields (1)."""
@@ -40,7 +39,7 @@ T = TypeVar("T", LeaderAndIsrTopicError, StopReplicaPartitionError)
 
 
 class GoodCodes(Undecoded[T]):
-    """The codes of an answer in which every partition was taken, or was known already."""
+    """The codes of an answer in which every partition succeeded or was known already. Decoded only on access."""
 
     __slots__ = ("_content", "_kind")
 
@@ -57,13 +56,14 @@ class GoodCodes(Undecoded[T]):
 
 
 def is_all_well(response: LeaderAndIsrResponse | StopReplicaResponse) -> bool:
-    """Whether it is known, without a look at each code, that nothing is wrong: `none`, or to LeaderAndIsr `NOT_NEWER`."""
+    """Return True if the fast path found no errors except `NOT_NEWER`. False means only that the codes must be
+    checked."""
     codes = response.topics if isinstance(response, LeaderAndIsrResponse) else response.partition_errors
     return isinstance(codes, GoodCodes)
 
 
 def decode_control_response(request: ControlRequest, content: bytes) -> ControlResponse:
-    """The response to a control request, from a frame's content. Raises `Undecodable`."""
+    """Decode the response to a control request from a frame's content. Raises `Undecodable`."""
     if isinstance(request, LeaderAndIsrRequest):
         return decode_leader_and_isr_response(content)
     if isinstance(request, StopReplicaRequest):
@@ -72,7 +72,7 @@ def decode_control_response(request: ControlRequest, content: bytes) -> ControlR
 
 
 def decode_leader_and_isr_response(content: bytes) -> LeaderAndIsrResponse:
-    """The response in a frame's content, its topics decoded only where something is wrong. Raises `Undecodable`."""
+    """Decode a response. Its topics are decoded only if they have errors. Raises `Undecodable`."""
     if content[4:_CODES_AT] == b"\0\0\0" and _is_all_taken(content, _CODES_AT):
         topics = cast("tuple[LeaderAndIsrTopicError, ...]", GoodCodes(LeaderAndIsrTopicError, content[_CODES_AT:-1]))
         return LeaderAndIsrResponse(error_code=ErrorCode.none, topics=topics)
@@ -80,7 +80,7 @@ def decode_leader_and_isr_response(content: bytes) -> LeaderAndIsrResponse:
 
 
 def decode_stop_replica_response(content: bytes) -> StopReplicaResponse:
-    """The response in a frame's content, its codes decoded only where something is wrong. Raises `Undecodable`."""
+    """Decode a response. Its codes are decoded only if there are errors. Raises `Undecodable`."""
     if content[4:_CODES_AT] == b"\0\0\0" and _is_all_stopped(content, _CODES_AT):
         codes = GoodCodes(StopReplicaPartitionError, content[_CODES_AT:-1])
         return StopReplicaResponse(
@@ -90,13 +90,14 @@ def decode_stop_replica_response(content: bytes) -> StopReplicaResponse:
 
 
 def _is_all_taken(content: bytes, start: int) -> bool:
-    """Whether this is an array of topics with nothing but good codes, and no tagged fields there and behind it."""
+    """Return True if the rest is an array of topics with only good codes, and without tagged fields."""
     try:
         count, offset = length_at(content, start)
         for _ in range(count):
             codes, offset = length_at(content, offset + _TOPIC_ID_BYTES)
             end = offset + codes * _CODE_BYTES
-            # High byte, low byte and tagged fields of all codes of a topic; `strip` leaves what is none of the given bytes.
+            # Slices with a step take one byte of every code of a topic: high byte, low byte, tagged fields. `strip`
+            # removes the good values, so bytes are left only if a code is bad.
             if (
                 content[offset + 4 : end : _CODE_BYTES].strip(b"\0")
                 or content[offset + 5 : end : _CODE_BYTES].strip(_WELL)
@@ -111,7 +112,8 @@ def _is_all_taken(content: bytes, start: int) -> bool:
 
 
 def _is_all_stopped(content: bytes, start: int) -> bool:
-    """Whether this is an array of replicas without an error, each with its topic's name, and no tagged fields behind it."""
+    """Return True if the rest is an array of replicas, each with a topic name and no error, and without tagged
+    fields."""
     try:
         count, offset = length_at(content, start)
         for _ in range(count):

@@ -1,14 +1,12 @@
-"""Reads Kafka messages that a stranger may have written.
+"""Decodes Kafka messages from untrusted sources.
 
-kio 0.6's reader is native code that trusts the lengths it reads: an array length beyond memory aborts the whole
-process, and a tagged field that the schema does not know is an error. The controller's listener must outlive any bytes,
-so messages that come in are read here, from kio's own schema classes: every length is held against the bytes that are
-really there, unknown tagged fields are skipped as KIP-482 asks, and whatever is wrong is one error, `Undecodable`.
+kio 0.6's reader is native code that trusts lengths: an array length beyond memory aborts the process, and an unknown
+tagged field is an error. The controller's listener must survive any bytes. So this module reads messages by kio's
+schema classes, checks every length against the bytes that are there, skips unknown tagged fields (KIP-482), and has one
+error: `Undecodable`.
 
-A byte may say an item that takes a hundred of them in memory, so the items of all arrays, and the tagged fields, are
-counted as well: each array's length before any of it is read. A message with more than it may have is `TooManyItems`.
-
-A reader is built once per message type, from the type's fields, and kept.
+One byte can encode an item that takes a hundred bytes in memory. So all array items and tagged fields are counted too,
+before they are read, and a message with too many raises `TooManyItems`. Each type's reader is built once and cached.
 """
 
 import struct
@@ -27,24 +25,24 @@ from kio.static.protocol import Entity
 E = TypeVar("E", bound=Entity)
 
 MOST_ITEMS: Final = 1 << 31
-"""No limit: as many as an array can have at all."""
+"""No limit: more than any array can have."""
 
 _MOST_LENGTH_BYTES: Final = 5
 
 
 class Undecodable(Exception):
-    """The bytes are not a message of the expected type. Fatal for the connection that they came on."""
+    """The bytes are not a message of the expected type. Fatal for their connection."""
 
 
 class TooManyItems(Undecodable):
-    """A message has more items, in all its arrays together, than whoever reads it takes. Smaller ones would do."""
+    """A message has too many items in all its arrays together. Smaller messages would be accepted."""
 
     def __init__(self, most: int) -> None:
         super().__init__(f"more than {most} items: split the request")
 
 
 class Cursor:
-    """Where in the bytes the next field starts, and how many items may follow. Refuses to go beyond either end."""
+    """The position in the bytes, and the number of items that may follow. It never reads beyond the end."""
 
     __slots__ = ("_items_left", "_most_items", "data", "offset")
 
@@ -54,19 +52,19 @@ class Cursor:
         self._most_items = self._items_left = most_items
 
     def count(self, items: int) -> None:
-        """Notes that so many items follow. Raises `TooManyItems`."""
+        """Count items that follow. Raises `TooManyItems`."""
         self._items_left -= items
         if self._items_left < 0:
             raise TooManyItems(self._most_items)
 
     def within(self, content: bytes) -> "Cursor":
-        """For a part of the same message that has been taken out of it. What it has is counted there alone."""
+        """Return a cursor for a part that was taken out of the message. Its items are counted only there."""
         return Cursor(content, 0, self._items_left)
 
     def take(self, length: int) -> bytes:
         end = self.offset + length
         if end > len(self.data):
-            raise Undecodable(f"{length} bytes wanted at offset {self.offset}, {len(self.data) - self.offset} are left")
+            raise Undecodable(f"{length} bytes needed at offset {self.offset}, {len(self.data) - self.offset} are left")
         start, self.offset = self.offset, end
         return self.data[start:end]
 
@@ -84,9 +82,10 @@ class Cursor:
 
 
 def length_at(content: bytes, offset: int) -> tuple[int, int]:
-    """The length of a compact array or string, and the offset behind it. Raises `IndexError` where there is none.
+    """Return the length of a compact array or string, and the offset after it. Raises `IndexError` if there is none.
 
-    For those who read large messages without a `Cursor`, and leave what is unusual to the readers below."""
+    For fast paths that read large messages without a `Cursor`, and leave unusual ones to the readers below.
+    """
     value = 0
     for place in range(_MOST_LENGTH_BYTES):
         byte = content[offset + place]
@@ -104,7 +103,7 @@ _Reader: TypeAlias = Callable[[Cursor], Any]
 
 
 def decode_array(entity_type: type[E], data: bytes) -> tuple[E, ...]:
-    """A compact array of messages that takes all bytes. Raises `Undecodable`."""
+    """Decode a compact array of messages that uses all bytes. Raises `Undecodable`."""
     cursor = Cursor(data, 0)
     entities: tuple[E, ...] = _array_reader(_entity_reader(entity_type), flexible=True, optional=False)(cursor)
     if cursor.offset != len(data):
@@ -113,17 +112,17 @@ def decode_array(entity_type: type[E], data: bytes) -> tuple[E, ...]:
 
 
 def decode(entity_type: type[E], data: bytes, offset: int = 0, *, most_items: int = MOST_ITEMS) -> tuple[E, int]:
-    """One message from the bytes at an offset, and the offset behind it. Raises `Undecodable`, `TooManyItems`."""
+    """Decode one message at an offset. Return it and the offset after it. Raises `Undecodable` and `TooManyItems`."""
     cursor = Cursor(data, offset, most_items)
     try:
         entity: E = _entity_reader(entity_type)(cursor)
-    except (ValueError, OverflowError) as error:  # a string not in UTF-8, an unknown error code, a time out of range
+    except (ValueError, OverflowError) as error:  # invalid UTF-8, an unknown error code, a time out of range
         raise Undecodable(f"{entity_type.__name__} has an impossible value before offset {cursor.offset}") from error
     return entity, cursor.offset
 
 
 def decode_whole(entity_type: type[E], data: bytes, offset: int = 0) -> E:
-    """One message that takes all bytes from an offset on. Raises `Undecodable` also where bytes are left over."""
+    """Decode one message that uses all bytes from the offset on. Raises `Undecodable`, also if bytes are left over."""
     entity, end = decode(entity_type, data, offset)
     if end != len(data):
         raise Undecodable(f"{len(data) - end} bytes are left after {entity_type.__name__}")
@@ -155,7 +154,7 @@ def _entity_reader(entity_type: type[Entity]) -> _Reader:
 
 
 def skip_tagged(cursor: Cursor) -> None:
-    """Goes beyond the tagged fields of a message none of whose are known. Raises `Undecodable`, `TooManyItems`."""
+    """Skip the tagged fields of a message without known ones. Raises `Undecodable` and `TooManyItems`."""
     _read_tagged(cursor, {}, {})
 
 
@@ -183,7 +182,7 @@ def _default(entity_type: type[Entity], name: str) -> Any:
 
 
 def _zero(part: Field[Any]) -> Any:
-    """What Kafka takes for a field of a message of which nothing is said."""
+    """Return Kafka's default for a field of an absent message."""
     if part.default is not MISSING:
         return part.default
     if part.metadata["kafka_type"] not in ("int8", "int16", "int32", "int64"):
@@ -224,7 +223,7 @@ def _array_reader(one: _Reader, *, flexible: bool, optional: bool) -> _Reader:
         length = cursor.unsigned_varint() - 1 if flexible else _int32(cursor)
         if length == -1 and optional:
             return None
-        if not 0 <= length <= len(cursor.data) - cursor.offset:  # every item takes a byte at least
+        if not 0 <= length <= len(cursor.data) - cursor.offset:  # every item takes at least one byte
             raise Undecodable(f"an array before offset {cursor.offset} says it has {length} items")
         cursor.count(length)
         return tuple([one(cursor) for _ in range(length)])

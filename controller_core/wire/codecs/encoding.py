@@ -1,13 +1,12 @@
-"""Writes control requests as frames, in pieces: what is the same for all brokers is not copied for each of them.
+"""Encodes control requests as frames, in pieces, so that parts common to all brokers are not copied for each.
 
-A full request has tens of megabytes, and nearly all of it is its topics, which are bytes already
-(`controller_core.wire.codecs.entries`). Only what stands before and behind them is written for each broker.
+A full request has tens of megabytes, mostly topics that are encoded already (`controller_core.wire.codecs.entries`).
+Only the parts before and after them are encoded for each broker. The bytes equal those of kio's writer; a test compares
+them.
 
-The bytes are those of kio's writer; a test holds the two together.
-
-Brokers are written to in versions that they know: those of Kafka 2.8 to 3.3 in the ones before KIP-866, whose requests do
-not say that they are of no KRaft controller; 2.8 to 3.1 in the LeaderAndIsr before KIP-704, whose partitions have no
-recovery state. Their topics are the same bytes else. The answers are the same in all of these.
+Brokers get versions that they know. Kafka 2.8 to 3.3 get those before KIP-866, without the flag for KRaft controllers;
+2.8 to 3.1 get the LeaderAndIsr before KIP-704, without recovery states. Otherwise the topics' bytes are the same, and
+so are the answers.
 """
 
 import io
@@ -47,22 +46,23 @@ OLDEST: Final[Mapping[type[ControlRequest], int]] = {
     StopReplicaRequest: 3,
     UpdateMetadataRequest: 7,
 }
-"""The versions of Kafka 2.8, the first that has the ids of topics."""
+"""The versions of Kafka 2.8, the first release with topic ids."""
 _FIRST_WITH_RECOVERY_STATES: Final = 6
 _UNWRITABLE: Final = (SerialError, struct.error, TypeError, AttributeError, ValueError)
 
 
 def encode_control_request(request: ControlRequest, correlation_id: int, client_id: str) -> bytes:
-    """A request as a whole frame, as `frames.encode_request` makes it. Raises `Unencodable`."""
+    """Encode a request as a whole frame, like `frames.encode_request`. Raises `Unencodable`."""
     return b"".join(control_request_pieces(request, correlation_id, client_id))
 
 
 def control_request_pieces(
     request: ControlRequest, correlation_id: int, client_id: str, *, version: int | None = None
 ) -> list[bytes]:
-    """A request as a whole frame, in the pieces that it is made of. Raises `Unencodable`.
+    """Encode a request as a whole frame, in pieces. Raises `Unencodable`.
 
-    `version`: from `OLDEST` to the request's own, which None stands for."""
+    `version` is from `OLDEST` to the request's own, which is the default.
+    """
     version = int(request.__version__) if version is None else version
     is_newest = version == request.__version__
     if is_newest and not isinstance(request.topic_states, EncodedTopics):
@@ -71,12 +71,12 @@ def control_request_pieces(
         body = _pieces(request) if is_newest else _older_pieces(request, version)
         pieces = [encode_request_header(request, correlation_id, client_id, version=version), *body]
     except _UNWRITABLE as error:
-        raise Unencodable(f"{type(request).__name__} cannot be written: {error}") from error
+        raise Unencodable(f"{type(request).__name__} cannot be encoded: {error}") from error
     return [_LENGTH.pack(sum(map(len, pieces))), *pieces]
 
 
 def _pieces(request: ControlRequest) -> tuple[bytes, bytes, bytes]:
-    """What stands before the topics, the topics, and what stands behind them."""
+    """Return the bytes before the topics, the topics, and the bytes after them."""
     topics: Any = request.topic_states
     who = request.controller_id, request.is_kraft_controller, request.controller_epoch, request.broker_epoch
     if isinstance(request, LeaderAndIsrRequest):
@@ -87,7 +87,7 @@ def _pieces(request: ControlRequest) -> tuple[bytes, bytes, bytes]:
 
 
 def _older_pieces(request: ControlRequest, version: int) -> tuple[bytes, bytes, bytes]:
-    """The same of a version before the request's own."""
+    """Return the same pieces in an older version."""
     start = _BEFORE_KRAFT.pack(request.controller_id, request.controller_epoch, request.broker_epoch)
     topics = request.topic_states
     content = topics.content if isinstance(topics, EncodedTopics) else _array(topics)
@@ -98,20 +98,21 @@ def _older_pieces(request: ControlRequest, version: int) -> tuple[bytes, bytes, 
 
 
 def _behind(request: ControlRequest) -> bytes:
-    """What stands behind the topics, without any tagged fields."""
+    """Return the bytes after the topics, without tagged fields."""
     if isinstance(request, LeaderAndIsrRequest):
         return _array(request.live_leaders) + NO_TAGGED_FIELDS
     return (b"" if isinstance(request, StopReplicaRequest) else _array(request.live_brokers)) + NO_TAGGED_FIELDS
 
 
 class SharedArray(tuple[T, ...]):
-    """An array that several requests carry, as they name the same brokers: it is written once, whoever it is sent to.
+    """An array that several requests share, because they name the same brokers. It is encoded once.
 
-    No cache by value does that: it would compare all brokers for each broker."""
+    A cache by value cannot do that: it would compare all brokers for each broker.
+    """
 
     @cached_property
     def content(self) -> bytes:
-        """The array as it lies on the wire. Raises what kio raises for what no request can carry."""
+        """The encoded array. Raises kio's errors for values that no request can carry."""
         return unsigned_varint(len(self) + 1) + b"".join(map(_written_by_kio, self))
 
 
@@ -120,11 +121,12 @@ def _array(items: tuple[Any, ...]) -> bytes:
 
 
 def require_encodable(entity: Any) -> None:
-    """Raises `Unencodable` for what no request can carry: one broker must not keep the others from being sent requests."""
+    """Raise `Unencodable` if no request can carry the entity: one bad broker must not block the requests to all
+    others."""
     try:
         _written_by_kio(entity)
     except _UNWRITABLE as error:
-        raise Unencodable(f"{entity} cannot be written: {error}") from error
+        raise Unencodable(f"{entity} cannot be encoded: {error}") from error
 
 
 @lru_cache(maxsize=1 << 10)

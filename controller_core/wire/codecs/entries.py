@@ -1,11 +1,10 @@
-"""The partitions of control requests as bytes from the start: full requests have one for each of a cluster.
+"""The partitions of control requests in encoded form. Full requests have one entry for each partition of the cluster.
 
-A partition's entry says the same to every broker. So entries are written once, straight from the partition's state and
-assignment, and a request carries its topics as they lie on the wire (`EncodedTopics`): no object for each partition, and
-one copy for all brokers. Whoever wants to look into such a request (simulated brokers do, and tests) reads it as the tuple
-of topics that it stands for, which is decoded on demand; what a StopReplica deletes is found without that.
-
-The bytes are those of kio's writer; a property test holds the two together.
+An entry is the same for every broker. So entries are encoded once, directly from a partition's state and assignment,
+and requests carry them as bytes (`EncodedTopics`), without an object per partition, and with one copy for all brokers.
+Simulated brokers and tests can read such a request as a tuple of topics, which is decoded on demand. The partitions
+that a StopReplica deletes are found without decoding it. The bytes equal those of kio's writer; a property test
+compares them.
 """
 
 import struct
@@ -42,12 +41,12 @@ T = TypeVar("T", LeaderAndIsrTopicState, UpdateMetadataTopicState, StopReplicaTo
 
 
 class EncodedTopics(Undecoded[T]):
-    """An array of topics as it lies on the wire, that may be read as the tuple it stands for."""
+    """An encoded array of topics, which can be read as a tuple."""
 
     __slots__ = ("_kind", "content", "makes_forget")
 
     def __init__(self, kind: type[T], topics: Sequence[bytes], *, makes_forget: bool = False) -> None:
-        """`makes_forget`: whether there are partitions that a broker shall forget, which no later request says again."""
+        """`makes_forget` is True if a broker shall forget some of the partitions, which no later request repeats."""
         super().__init__()
         self._kind: type[T] = kind
         self.makes_forget = makes_forget
@@ -61,17 +60,18 @@ class EncodedTopics(Undecoded[T]):
 
 
 def encoded_topics(kind: type[T], topics: Sequence[bytes], *, makes_forget: bool = False) -> tuple[T, ...]:
-    """The topics of a message, from the bytes of each. Typed as the field that they are meant for."""
+    """Return the topics of a message from their encoded forms. The type is that of the message's field."""
     return cast("tuple[T, ...]", EncodedTopics(kind, topics, makes_forget=makes_forget))
 
 
 def topic(name: TopicName, topic_id: TopicId | None, entries: Sequence[bytes]) -> bytes:
-    """A topic of LeaderAndIsr or UpdateMetadata, with the entries of its partitions. Raises `UnicodeEncodeError`."""
+    """Encode a topic of LeaderAndIsr or UpdateMetadata from the entries of its partitions. Raises
+    `UnicodeEncodeError`."""
     return _topic(name, bytes(16) if topic_id is None else topic_id.bytes, entries)
 
 
 def stopped_topic(name: TopicName, stops: Sequence[bytes]) -> bytes:
-    """A topic of StopReplica, with its entries that `stop` made. Raises `UnicodeEncodeError`."""
+    """Encode a topic of StopReplica from the entries that `stop` made. Raises `UnicodeEncodeError`."""
     return _topic(name, b"", stops)
 
 
@@ -82,12 +82,12 @@ def _topic(name: TopicName, topic_id: bytes, entries: Sequence[bytes]) -> bytes:
 
 
 def stop(partition: PartitionId, leader_epoch: LeaderEpoch, *, delete: bool) -> bytes:
-    """The entry in StopReplica that makes a broker stop a replica. Raises `struct.error`."""
+    """Encode the entry of StopReplica for a replica. Raises `struct.error`."""
     return _STOP.pack(partition, leader_epoch, delete, 0)
 
 
 def deleted_by(request: StopReplicaRequest) -> dict[TopicPartition, LeaderEpoch]:
-    """The replicas that a request has deleted, by the leader epochs that it gives."""
+    """Return the replicas that a request deletes, with their leader epochs."""
     topics = request.topic_states
     found = (
         _stops_in(topics.content)
@@ -102,7 +102,7 @@ def deleted_by(request: StopReplicaRequest) -> dict[TopicPartition, LeaderEpoch]
 
 
 def _stops_in(topics: bytes) -> Iterator[tuple[TopicName, tuple[PartitionId, LeaderEpoch, bool]]]:
-    """The entries of topics that `stopped_topic` wrote."""
+    """Yield the entries of topics that `stopped_topic` encoded."""
     cursor = Cursor(topics, 0)
     for _ in range(cursor.unsigned_varint() - 1):
         name = TopicName(cursor.take(cursor.unsigned_varint() - 1).decode())
@@ -114,7 +114,8 @@ def _stops_in(topics: bytes) -> Iterator[tuple[TopicName, tuple[PartitionId, Lea
 
 @lru_cache(maxsize=2)
 def without_recovery_states(topics: bytes) -> bytes:
-    """The topics of a LeaderAndIsr as its version 5 has them, before KIP-704. Brokers of that version are sent the same."""
+    """Return the topics of a LeaderAndIsr in version 5, before KIP-704. Cached, because brokers of that version get the
+    same."""
     cursor, kept, start = Cursor(topics, 0), [], 0
     for _ in range(cursor.unsigned_varint() - 1):
         cursor.take(cursor.unsigned_varint() - 1 + _TOPIC_ID_BYTES)
@@ -137,7 +138,7 @@ def _skip_numbers(cursor: Cursor) -> None:
 
 
 def partition_start(partition: PartitionId, state: PartitionState, replicas: tuple[BrokerId, ...]) -> bytes:
-    """What an entry in LeaderAndIsr and in UpdateMetadata starts with. Raises `struct.error`."""
+    """Encode the first fields of an entry in LeaderAndIsr and UpdateMetadata. Raises `struct.error`."""
     leadership = state.leader_and_isr
     return b"".join(
         (
@@ -153,29 +154,29 @@ def partition_start(partition: PartitionId, state: PartitionState, replicas: tup
 def leader_and_isr_end(
     adding: tuple[BrokerId, ...], removing: tuple[BrokerId, ...], *, is_new: bool, recovery_state: int
 ) -> bytes:
-    """What follows in LeaderAndIsr: what a reassignment adds and removes, whether it is new, the recovery state."""
+    """Encode the other fields in LeaderAndIsr: adding and removing replicas, whether it is new, the recovery state."""
     return broker_ids(adding) + broker_ids(removing) + _END_OF_LEADER_AND_ISR.pack(is_new, recovery_state, 0)
 
 
 def update_metadata_end(offline_replicas: tuple[BrokerId, ...]) -> bytes:
-    """What follows in UpdateMetadata."""
+    """Encode the other fields in UpdateMetadata."""
     return broker_ids(offline_replicas) + NO_TAGGED_FIELDS
 
 
 def deleted_partition(partition: PartitionId) -> bytes:
-    """The entry in UpdateMetadata that makes a broker forget a partition."""
+    """Encode the entry of UpdateMetadata that makes a broker forget a partition."""
     none = broker_ids(())
     return _START.pack(partition, -1, LEADER_DURING_DELETE, 0) + none + _NUMBER.pack(0) + none + update_metadata_end(())
 
 
 @lru_cache(maxsize=1 << 16)
 def broker_ids(brokers: tuple[BrokerId, ...]) -> bytes:
-    """An array of broker ids; a cluster has few different ones."""
+    """Encode an array of broker ids. Cached, because a cluster has few different ones."""
     return unsigned_varint(len(brokers) + 1) + struct.pack(f">{len(brokers)}i", *brokers)
 
 
 def unsigned_varint(number: int) -> bytes:
-    """A number of variable length. That of a compact array or string is one more than its length: 0 is null."""
+    """Encode a number of variable length. For a compact array or string it is the length plus one: 0 means null."""
     content = bytearray()
     while number > 0x7F:
         content.append(number & 0x7F | 0x80)

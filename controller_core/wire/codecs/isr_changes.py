@@ -1,10 +1,8 @@
-"""AlterPartition between bytes and values: once on the way in, once on the way out.
+"""Decoding and encoding of AlterPartition.
 
-What a leader asks is read straight from the bytes, without an object of kio for each partition and each member of an ISR,
-and the answer is written straight from the states that hold. A request that is in any way unusual (a tagged field, an array
-of hundreds, broken bytes) is read by the general decoder, which has the last word on what it is.
-
-A property test holds both to kio's messages.
+Requests are read directly from the bytes, without kio's objects for each partition and ISR member. Answers are encoded
+directly from the current states. An unusual request (a tagged field, an array of hundreds, broken bytes) is left to the
+general decoder. A property test compares both with kio's messages.
 """
 
 import struct
@@ -32,7 +30,7 @@ from controller_core.wire.messages.alter_partition import (
 _SENDER: Final = struct.Struct(">iq")
 _TOPIC_ID_BYTES: Final = 16
 _START: Final = struct.Struct(">iiB")
-"""Index, leader epoch, and one more than the number of members."""
+"""Index, leader epoch, and the number of members plus one."""
 _MEMBER: Final = struct.Struct(">iqB")
 _END: Final = struct.Struct(">biB")
 """Recovery state, partition epoch, no tagged fields."""
@@ -41,20 +39,20 @@ _RESPONSE_START: Final = struct.Struct(">ibih")
 """Correlation id, no tagged fields, throttle time, error code."""
 _NO_ERROR: Final = ErrorCode.none.value
 _ONE_BYTE: Final = 0x80
-"""What a length must be below to take one byte."""
+"""A length below this takes one byte."""
 
 
 class _Unusual(Exception):
-    """The bytes are not what leaders usually send."""
+    """The bytes are not a usual request of a leader."""
 
 
 def read_request(content: bytes) -> AlterPartitionRequest:
-    """What a frame's content asks. Raises `Undecodable`, as `frames.decode_request` does."""
+    """Decode a request in a frame's content. Raises `Undecodable`, like `frames.decode_request`."""
     return read_usual(content) or asked_by(decode_request(AlterPartitionMessage, content))
 
 
 def read_usual(content: bytes) -> AlterPartitionRequest | None:
-    """What leaders usually ask, straight from the bytes; None for anything else. Raises `Undecodable` for the header."""
+    """Decode a usual request directly from the bytes. Return None for others. Raises `Undecodable` for a bad header."""
     _, start = decode(AlterPartitionRequest.__header_schema__, content)
     try:
         broker_id, broker_epoch = _SENDER.unpack_from(content, start)
@@ -65,7 +63,7 @@ def read_usual(content: bytes) -> AlterPartitionRequest | None:
 
 
 def asked_by(message: AlterPartitionMessage) -> AlterPartitionRequest:
-    """What a message of kio's asks."""
+    """Convert a message of kio."""
     topics = tuple(
         AskedTopic(
             None if topic.topic_id is None else TopicId(topic.topic_id),
@@ -90,14 +88,15 @@ def asked_by(message: AlterPartitionMessage) -> AlterPartitionRequest:
 def write_response(
     response: AlterPartitionResponse, correlation_id: int, answered: Callable[[AnsweredTopic], bytes] | None = None
 ) -> bytes:
-    """The response as a whole frame, without a throttle time. Raises `Unencodable`.
+    """Encode a response as a whole frame, without a throttle time. Raises `Unencodable`.
 
-    `answered`: how a topic is written; None: as since version 2."""
+    `answered` encodes a topic; the default is the format since version 2.
+    """
     try:
         start = _RESPONSE_START.pack(correlation_id, 0, 0, response.error_code.value)
         topics = [*map(answered or _answered_topic, response.topics)]
     except struct.error as error:
-        raise Unencodable(f"{type(response).__name__} cannot be written: {error}") from error
+        raise Unencodable(f"{type(response).__name__} cannot be encoded: {error}") from error
     return with_length(b"".join((start, unsigned_varint(len(topics) + 1), *topics, NO_TAGGED_FIELDS)))
 
 
@@ -117,7 +116,7 @@ def _answered(one: AnsweredIsr) -> bytes:
 
 
 def _asked(content: bytes, start: int) -> tuple[AskedTopic, ...]:
-    """The topics at an offset. Raises `_Unusual`, `IndexError`, `struct.error`."""
+    """Decode the topics at an offset. Raises `_Unusual`, `IndexError` and `struct.error`."""
     count, offset = length_at(content, start)
     topics = []
     for _ in range(count):
@@ -148,7 +147,7 @@ def _asked_partitions(content: bytes, count: int, offset: int) -> tuple[list[Ask
 
 @lru_cache(maxsize=1 << 12)
 def _isr(members: bytes) -> tuple[BrokerId, ...]:
-    """The brokers of an ISR; a cluster has few different ones."""
+    """Return the brokers of an ISR. Cached, because a cluster has few different ones."""
     isr = []
     for broker, _, tags in _MEMBER.iter_unpack(members):
         _require_no_tags(tags)

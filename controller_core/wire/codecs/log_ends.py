@@ -1,8 +1,8 @@
-"""Where a replica's log ends under an epoch, asked of a broker that need not lead the partition.
+"""Reads the end of a replica's log under an epoch from a broker that need not be the leader.
 
-OffsetForLeaderEpoch is answered by leaders alone. A Fetch is answered by followers, too (KIP-392), and says where the log
-of who asks parts from theirs (KIP-595): whoever claims to have all up to the last offset there can be, under some epoch,
-is told where the broker's own records of that epoch end. No record is read for it.
+Only leaders answer OffsetForLeaderEpoch. Followers answer Fetch too (KIP-392), with the point where their log diverges
+from that of the sender (KIP-595). So a request that claims to have all records up to the largest offset, under some
+epoch, gets the end of the broker's own records of that epoch. The broker reads no records for it.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,8 @@ _EVERYTHING: Final = i64(2**63 - 1)
 
 
 def log_ends_request(epochs: Mapping[TopicPartition, LeaderEpoch]) -> FetchRequest:
-    """Asks of each partition where the records of one epoch end. As a consumer's request it needs READ on the topics."""
+    """Return a request for the end of one epoch in each partition. Like a consumer's request, it needs READ on the
+    topics."""
     return FetchRequest(
         max_wait=i32Timedelta.parse(timedelta(0)),
         min_bytes=i32(0),
@@ -48,8 +49,11 @@ def log_ends_request(epochs: Mapping[TopicPartition, LeaderEpoch]) -> FetchReque
 
 
 def decode_log_ends(content: bytes) -> dict[TopicPartition, LogEnd | None]:
-    """The ends by partition: None where the log has nothing of the asked epoch or a later one. Of what the broker does not
-    say there is no entry. Raises `Undecodable`, also where it says nothing at all."""
+    """Return the ends by partition: None if the log has nothing of that epoch or a later one. Other errors give no
+    entry.
+
+    Raises `Undecodable`, also for an error of the whole answer.
+    """
     response = decode_response(FetchResponse, content)
     if response.error_code is not ErrorCode.none:
         raise Undecodable(f"Fetch: {response.error_code.name}")

@@ -1,8 +1,8 @@
-"""AlterPartition in the versions of older brokers: 0 (Kafka 2.8 to 3.1), 1 (3.2) and 2 (3.3), beside the newest.
+"""AlterPartition in the versions of older brokers: 0 (Kafka 2.8 to 3.1), 1 (3.2) and 2 (3.3), next to the newest.
 
-Before version 2 topics have names in place of ids, and before version 1 partitions have no recovery state. Who joins an ISR
-and may not is told by a code that came with version 2; brokers before it know OPERATION_NOT_ATTEMPTED for that, and drop
-their request likewise, but for those of 2.8 to 3.1, which wait for the next LeaderAndIsr after any error.
+Before version 2 topics have names instead of ids, and before version 1 partitions have no recovery state.
+INELIGIBLE_REPLICA came with version 2; older brokers get OPERATION_NOT_ATTEMPTED instead, and also drop their request.
+Only those of 2.8 to 3.1 wait for the next LeaderAndIsr, as after any error.
 """
 
 import struct
@@ -50,7 +50,7 @@ _RESULT_START: Final = struct.Struct(">ihii")
 
 @dataclass(frozen=True, slots=True)
 class _OlderResponse:
-    """An answer that is to be written in an older version."""
+    """An answer that will be encoded in an older version."""
 
     __type__: ClassVar[EntityType] = EntityType.response
     __api_key__: ClassVar[i16] = AlterPartitionResponse.__api_key__
@@ -59,7 +59,7 @@ class _OlderResponse:
 
 
 class IsrChangeVersions(Versions[AlterPartitionRequest]):
-    """All versions that brokers of Kafka 2.8 to 3.9 send; each is read as the newest one."""
+    """All versions that brokers of Kafka 2.8 to 3.9 send. Each is decoded to the newest one."""
 
     def __init__(self) -> None:
         super().__init__(AlterPartitionRequest, oldest=0, read=read_request, write=write_response)
@@ -79,7 +79,7 @@ class IsrChangeVersions(Versions[AlterPartitionRequest]):
         if not isinstance(response, _OlderResponse):
             return super().encoded(response, correlation_id)
         version = response.__version__
-        if version >= _FIRST_WITH_TOPIC_IDS:  # answered as by the newest
+        if version >= _FIRST_WITH_TOPIC_IDS:  # the answer has the newest format
             return write_response(response.response, correlation_id)
         return write_response(response.response, correlation_id, lambda topic: _written_topic(topic, version))
 
@@ -134,12 +134,12 @@ def _count(cursor: Cursor) -> int:
 def _length(cursor: Cursor) -> int:
     length = cursor.unsigned_varint() - 1
     if length < 0:
-        raise Undecodable(f"null before offset {cursor.offset}, where there may be none")
+        raise Undecodable(f"null before offset {cursor.offset} is not allowed")
     return length
 
 
 def _written_topic(topic: AnsweredTopic, version: int) -> bytes:
-    """Of a version that has names of topics. Raises `struct.error`."""
+    """Encode a topic in a version with topic names. Raises `struct.error`."""
     name = (topic.name or "").encode()
     results = (_written_partition(one, version) for one in topic.partitions)
     start = unsigned_varint(len(name) + 1), name, unsigned_varint(len(topic.partitions) + 1)
@@ -161,5 +161,5 @@ def _written_partition(one: AnsweredIsr, version: int) -> bytes:
 
 
 def _known_code(code: ErrorCode) -> ErrorCode:
-    """`KafkaController.processAlterPartition`: what brokers know before version 2."""
+    """Return the code that brokers before version 2 know (`KafkaController.processAlterPartition`)."""
     return ErrorCode.operation_not_attempted if code is ErrorCode.ineligible_replica else code

@@ -1,17 +1,17 @@
-"""How messages show themselves in logs and in the texts of errors: without secrets, and in little room.
+"""Gives messages a `repr` for logs and errors that is short and has no secrets.
 
-Messages are put into words where nobody thinks of what is in them: in the log line of an unexpected error, in the text of
-an exception, in that of another which was its cause. So the policy belongs to the types: every message that is read or
-answered here has a `repr` of its own. Bytes are shown by their number alone: salted passwords, HMACs of delegation tokens
-and what SASL sends are bytes. Values of configurations are not shown: among them are the passwords of key stores. Of long
-texts and arrays only the beginnings are shown, because a stranger decides how long they are.
+Messages appear in unplanned places: in the log line of an unexpected error, in an exception's text, or in that of its
+cause. So the policy belongs to the types: every message that is decoded or answered here gets its own `repr`. It shows
+only the length of bytes, because salted passwords, HMACs of delegation tokens and SASL messages are bytes. It hides
+values of configurations, because key store passwords are among them. It cuts long texts and arrays, because strangers
+choose their length.
 """
 
 from dataclasses import fields, is_dataclass
 from typing import Any, Final, TypeVar, cast, get_args
 
 _SECRET_FIELDS: Final = frozenset({"value"})
-"""Of configurations' entries: what it is of is in `name`."""
+"""Fields of configuration entries that are hidden. The name of the configuration is in `name`."""
 _MOST_PARTS: Final = 5
 _MOST_CHARACTERS: Final = 200
 
@@ -22,7 +22,7 @@ _redacted: Final[set[object]] = set()
 
 
 def redacted(message: type[T]) -> type[T]:
-    """The type of a message: its values, and the parts that they are made of, show themselves so from now on."""
+    """Give a message type, and the types of its parts, a `repr` without secrets. Return the type."""
     if message not in _redacted:
         _redact(message)
     return message

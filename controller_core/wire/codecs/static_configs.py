@@ -1,7 +1,7 @@
-"""What a broker's own file says of its configurations, as DescribeConfigs tells it (KIP-226).
+"""Reads a broker's static configuration, as DescribeConfigs reports it (KIP-226).
 
-A broker answers with what is in force, and with each place that says something: dynamic configurations, which are in
-ZooKeeper, and `server.properties` (static) or Kafka's default, which only the broker knows.
+A broker answers with the effective value, and with each source that sets it: dynamic configurations, which are in
+ZooKeeper, `server.properties` (static), and Kafka's default. Only the broker knows the last two.
 """
 
 from collections.abc import Collection
@@ -19,11 +19,11 @@ from controller_core.wire.codecs.frames import decode_response
 
 _BROKER: Final = i8(4)
 _OWN: Final = (4, 5)
-"""Sources: the broker's file, else the default, in this order."""
+"""The sources that only the broker knows, in order: its file, then the default."""
 
 
 def static_config_request(broker: BrokerId, names: Collection[str]) -> DescribeConfigsRequest:
-    """Asks a broker, and only that one can answer, for these configurations and where they are from."""
+    """Return a request for these configurations and their sources. Only the broker itself can answer it."""
     resource = DescribeConfigsResource(
         resource_type=_BROKER, resource_name=str(broker), configuration_keys=tuple(sorted(names))
     )
@@ -31,7 +31,7 @@ def static_config_request(broker: BrokerId, names: Collection[str]) -> DescribeC
 
 
 def decode_static_config(content: bytes) -> dict[str, str]:
-    """The values by name, without those that it does not say. Raises `Undecodable`, also where the broker refuses to."""
+    """Return the known values by name. Raises `Undecodable`, also if the broker refuses."""
     values: dict[str, str] = {}
     for result in decode_response(DescribeConfigsResponse, content).results:
         if result.error_code is not ErrorCode.none:

@@ -1,6 +1,6 @@
-"""A field of a message that is left as bytes until somebody looks into it.
+"""A field of a message that stays encoded until it is read.
 
-The full requests and their answers have an item for every partition, and nearly always nobody looks.
+Full requests and their answers have an item for every partition, and are hardly ever read.
 """
 
 from abc import ABC, abstractmethod
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Undecoded(ABC, Generic[T]):
-    """Stands for a tuple of messages, which it becomes when it is read."""
+    """Stands for a tuple of messages, and decodes it on first access."""
 
     __slots__ = ("_decoded",)
 
@@ -20,7 +20,7 @@ class Undecoded(ABC, Generic[T]):
 
     @abstractmethod
     def decode(self) -> tuple[T, ...]:
-        """The tuple. Raises `Undecodable`."""
+        """Return the tuple. Raises `Undecodable`."""
 
     def __len__(self) -> int:
         return len(self._tuple())

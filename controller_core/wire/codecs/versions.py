@@ -1,10 +1,8 @@
-"""One API in all the versions that clients speak, for whoever answers it: only the newest.
+"""Converts an API between all versions that clients use, so that the answering code sees only the newest.
 
-A request of an older version is lifted into the newest one before it is answered: what the older does not know has its
-default. The answer is lowered to the version of the request: what the older cannot carry is left out. So every answer is
-written once, over one pair of types, and a client of 2019 gets the same decisions as one of today.
-
-The versions are those that kio has, from Kafka's own message definitions.
+A request in an older version is converted to the newest: missing fields get their defaults. The answer is converted to
+the version of the request: fields that it lacks are dropped. So each answer is written once, for one pair of types, and
+clients of all ages get the same decisions. The versions are those in kio, from Kafka's own message definitions.
 """
 
 from collections.abc import Callable, Hashable
@@ -31,10 +29,11 @@ _NO_TIME: Final = i32Timedelta.parse(timedelta())
 
 
 class Versions(Generic[Request]):
-    """The versions of one API from `oldest` up to that of the type `newest`; by default that one alone.
+    """The versions of one API from `oldest` to that of the type `newest`; by default only the latter.
 
-    `lift` makes the newest request of an older one where fields were renamed or got another meaning. `read` and `write` are
-    quicker ways to read and write large messages of the newest version; whatever they do, the messages are the same."""
+    `lift` converts an older request if fields were renamed or changed their meaning. `read` and `write` are faster
+    codecs for large messages of the newest version, with the same result.
+    """
 
     def __init__(
         self,
@@ -57,34 +56,34 @@ class Versions(Generic[Request]):
         return self.min <= version <= self.max
 
     def request_type(self, version: int) -> type[RequestPayload]:
-        """The request of a version that is served."""
+        """Return the request type of a supported version."""
         if version == self.max:
             return cast(type[RequestPayload], self.newest)
         return redacted(load_request_schema(self.key, version))
 
     def response_type(self, version: int) -> type[ResponsePayload]:
-        """The response of a version that is served."""
+        """Return the response type of a supported version."""
         return redacted(load_response_schema(self.key, version))
 
     def decoded(self, content: bytes, version: int, *, most_items: int = MOST_ITEMS) -> RequestPayload:
-        """The request of a version that is served, from a frame's content. Raises `Undecodable`, `TooManyItems`."""
+        """Decode a request of a supported version from a frame's content. Raises `Undecodable` and `TooManyItems`."""
         if version == self.max and self._read is not None:
             return cast(RequestPayload, self._read(content))
         return decode_request(self.request_type(version), content, most_items=most_items)
 
     def encoded(self, response: ResponsePayload, correlation_id: int) -> bytes:
-        """The response, lowered already, as a whole frame. Raises `Unencodable`."""
+        """Encode a response in the request's version as a whole frame. Raises `Unencodable`."""
         write = self._write if response.__version__ == self.max else encode_response
         return write(response, correlation_id)
 
     def lifted(self, request: RequestPayload) -> Request:
-        """The request in the newest version."""
+        """Convert a request to the newest version."""
         if isinstance(request, self.newest):
             return request
         return self._lift(request) if self._lift else converted(request, self.newest)
 
     def lowered(self, response: ResponsePayload, version: int) -> ResponsePayload:
-        """The response in the version of the request that it answers."""
+        """Convert a response to the version of its request."""
         redacted(type(response))
         if response.__version__ == version or response.__api_key__ != self.key:
             return response
@@ -92,14 +91,15 @@ class Versions(Generic[Request]):
 
 
 def converted(message: Any, wanted: type[_Message]) -> _Message:
-    """A message, or a part of one, as the same one of another version, field by field of the same name.
+    """Convert a message or a part of one to another version, by field names.
 
-    An array that stands in many places, as the configurations of topics that are alike, is converted once."""
+    An array that occurs several times, such as the equal configurations of several topics, is converted once.
+    """
     return _converted(message, wanted, {})
 
 
 _Arrays: TypeAlias = dict[tuple[int, type], tuple[Any, ...]]
-"""The arrays that are converted already, by where the original is in memory, and what their parts are now."""
+"""The converted arrays, by the memory address of the original and the target type."""
 
 
 def _converted(message: Any, wanted: type[_Message], done: _Arrays) -> _Message:
@@ -114,12 +114,12 @@ def _converted(message: Any, wanted: type[_Message], done: _Arrays) -> _Message:
 
 
 def known_versions(api_key: int) -> tuple[int, ...]:
-    """The versions of an API that can be read and written here, oldest first."""
+    """Return the versions of an API that can be encoded and decoded here, oldest first."""
     return tuple(sorted(schema_name_map[api_key_map[api_key]]))
 
 
 def empty(wanted: type[_Message]) -> _Message:
-    """A message that says nothing: each field has its default, or holds nothing."""
+    """Return a message whose fields have their defaults, or zero values."""
     return wanted(**{field.name: _absent(field) for field in fields(cast(Any, wanted))})
 
 
@@ -138,7 +138,7 @@ def _value(value: Any, declared: Hashable, done: _Arrays) -> Any:
 
 
 def _absent(field: Field[Any]) -> Any:
-    """What a field holds that the other version does not have: its default, or nothing."""
+    """Return the value of a field that the other version lacks: its default, or a zero value."""
     if field.default is not MISSING:
         return field.default
     if field.default_factory is not MISSING:
@@ -149,7 +149,7 @@ def _absent(field: Field[Any]) -> Any:
 
 @cache
 def _part_type(declared: Hashable) -> type | None:
-    """The type of the parts that a field is made of; None where it holds plain values."""
+    """Return the message type inside a field, or None for plain values."""
     for candidate in (declared, *get_args(declared), *(inner for arg in get_args(declared) for inner in get_args(arg))):
         if isinstance(candidate, type) and is_dataclass(candidate):
             return candidate

@@ -1,1 +1,1 @@
-"""Connections that we open to servers of Kafka: how each is secured, and how that is done."""
+"""Outgoing connections to Kafka servers, and their security."""

@@ -1,11 +1,11 @@
-"""How brokers are spoken to: as they speak to each other, by the properties that their `server.properties` has for it.
+"""The security of connections to brokers, from the properties by which brokers connect to each other.
 
-What a property says for one listener (`listener.name.internal.ssl.keystore.location`) goes before what it says for all. A
-login is the listener's and the mechanism's (`listener.name.internal.plain.sasl.jaas.config`); `sasl.jaas.config` alone,
-which brokers pass over, is what Java reads from a file of logins (its section `KafkaServer`).
+A property of one listener (`listener.name.internal.ssl.keystore.location`) takes precedence over the general one.
+Logins are set per listener and mechanism (`listener.name.internal.plain.sasl.jaas.config`). A bare `sasl.jaas.config`,
+which brokers ignore, is the section `KafkaServer` of Java's login file.
 
-The file is read again for each connection, so passwords and certificates may change under a process that runs. Files that
-it names without a folder are beside it.
+The file is read for each connection, so passwords and certificates may change while the process runs. Relative file
+names are relative to the property file.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,32 +28,32 @@ _CONTROLLERS_MECHANISM: Final = "sasl.mechanism.controller.protocol"
 _JAAS: Final = "sasl.jaas.config"
 
 SourceOfListener: TypeAlias = Callable[[str, str], SecuritySource | None]
-"""How a listener of brokers is spoken to, by its name and its protocol; None: without anything."""
+"""Returns the security of a broker's listener, by its name and protocol. None means no security."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenerSecurity:
-    """What there is to say of a listener: also for who does not connect by this library."""
+    """The security settings of a listener, also for clients other than this library."""
 
     protocol: str = PLAINTEXT
     tls: TlsFiles | None = None
     login: Login | None = None
 
     def security(self) -> Security:
-        """How to connect now. Raises `InvalidProperties` where a certificate cannot be used."""
+        """Return the settings of this library. Raises `InvalidProperties`."""
         return Security(tls=self.tls.client_context() if self.tls else None, login=self.login)
 
 
 class BrokerProperties:
-    """What a file said when it was read."""
+    """The properties of a file at the time it was read."""
 
     def __init__(self, properties: Mapping[str, str], folder: Path) -> None:
-        """`folder`: where files are that have no other."""
+        """`folder` resolves relative file names."""
         self._properties = dict(properties)
         self._folder = folder
 
     def protocol_of(self, listener: str) -> str | None:
-        """What is spoken at a listener; None where the properties do not say. Raises `InvalidProperties`."""
+        """Return the protocol of a listener, or None if the properties do not have it. Raises `InvalidProperties`."""
         spoken = {protocol: protocol for protocol in PROTOCOLS}
         for pair in filter(None, self._said("listener.security.protocol.map").split(",")):
             name, colon, protocol = pair.strip().partition(":")
@@ -66,33 +66,35 @@ class BrokerProperties:
 
     @property
     def maps_listeners(self) -> bool:
-        """Whether it is said of each listener what it speaks."""
+        """True if the properties map listeners to protocols."""
         return bool(self._said("listener.security.protocol.map"))
 
     @property
     def between_brokers(self) -> str:
-        """The name of the listener by which brokers reach each other."""
+        """The name of the inter-broker listener."""
         return self._said("inter.broker.listener.name") or self._said("security.inter.broker.protocol") or PLAINTEXT
 
     @property
     def protocol_between_brokers(self) -> str:
-        """What is spoken at that listener. Raises `InvalidProperties`."""
+        """The protocol of the inter-broker listener. Raises `InvalidProperties`."""
         listener = self.between_brokers
         protocol = self.protocol_of(listener)
         if protocol is None:
             raise InvalidProperties(
-                f"the listener {listener} between brokers is not in listener.security.protocol.map: add {listener}:PROTOCOL"
+                f"the inter-broker listener {listener} is not in listener.security.protocol.map: "
+                f"add {listener}:PROTOCOL"
             )
         return protocol
 
     def of_brokers(self) -> ListenerSecurity:
-        """How the listener between brokers is spoken to. Raises `InvalidProperties`."""
+        """Return the security of the inter-broker listener. Raises `InvalidProperties`."""
         return self.of_listener(self.between_brokers, self.protocol_between_brokers)
 
     def of_listener(self, listener: str, protocol: str) -> ListenerSecurity:
-        """How a listener is spoken to that speaks this protocol. Raises `InvalidProperties`, which names the property."""
+        """Return the security of a listener with this protocol. Raises `InvalidProperties`, which names the
+        property."""
         if protocol not in PROTOCOLS:
-            raise InvalidProperties(f"the listener {listener} speaks {protocol}, which is none of {one_of(PROTOCOLS)}")
+            raise InvalidProperties(f"the listener {listener} has the protocol {protocol}: use {one_of(PROTOCOLS)}")
         return ListenerSecurity(
             protocol=protocol,
             tls=self.tls_files(listener) if protocol.endswith("SSL") else None,
@@ -100,7 +102,7 @@ class BrokerProperties:
         )
 
     def tls_files(self, listener: str) -> TlsFiles:
-        """What is shown at a listener, and who is trusted there. Raises `InvalidProperties`."""
+        """Return the certificate files for a listener. Raises `InvalidProperties`."""
         own = self.own(listener)
         is_overridden = any(key.startswith("ssl.") for key in own)
         try:
@@ -110,12 +112,12 @@ class BrokerProperties:
         return properties.tls_files(self._folder, f"{prefix_of(listener)}ssl" if is_overridden else "ssl")
 
     def own(self, listener: str) -> dict[str, str]:
-        """What is said of one listener alone, by the names that it would have for all."""
+        """Return the properties of one listener alone, by their general names."""
         prefix = prefix_of(listener)
         return {key.removeprefix(prefix): value for key, value in self._properties.items() if key.startswith(prefix)}
 
     def said(self, name: str, listener: str) -> str:
-        """What a property says for a listener; empty where it says nothing."""
+        """Return the value of a property for a listener; empty if it is not set."""
         return self._properties.get(prefix_of(listener) + name, self._said(name)).strip()
 
     def _login(self, listener: str) -> Login:
@@ -129,12 +131,12 @@ class BrokerProperties:
             return Login.of_jaas(own[of_listener], mechanism=mechanism, name=prefix + of_listener)
         if _JAAS not in self._properties:
             raise InvalidProperties(
-                f"there is no login: set {prefix}{of_listener}, or {_JAAS} where brokers read theirs from a file of Java's"
+                f"there is no login: set {prefix}{of_listener}, or {_JAAS} if brokers use Java's login file"
             )
         return Login.of_jaas(self._properties[_JAAS], mechanism=mechanism, name=_JAAS)
 
     def _is_of_controllers(self, listener: str) -> bool:
-        """Whether it is one of a quorum of controllers, at which brokers may log in in another way than at each other."""
+        """Return True for a listener of the controller quorum, which brokers may log in to by another mechanism."""
         names = self._said("controller.listener.names").upper().split(",")
         return listener.upper() in map(str.strip, names)
 
@@ -143,20 +145,20 @@ class BrokerProperties:
 
 
 class SecuredBrokers:
-    """The brokers of a cluster, as a file of properties says how to reach them; without one, PLAINTEXT alone."""
+    """The brokers of a cluster, reached as a property file says. Without a file, only by PLAINTEXT."""
 
     def __init__(self, file: Path | None) -> None:
         self._file = file
 
     def read(self) -> BrokerProperties:
-        """What the file says now. Raises `InvalidProperties`."""
+        """Return the current content of the file. Raises `InvalidProperties`."""
         if self._file is None:
             return BrokerProperties({}, Path())
         return BrokerProperties(read_properties(self._file), self._file.parent)
 
     def check(self, listener: str | None = None) -> None:
-        """Raises `InvalidProperties` for what can be seen to be wrong before anybody is connected with: of a listener, or
-        of the one between brokers."""
+        """Raise `InvalidProperties` for errors that are visible without a connection, of a listener or the inter-broker
+        one."""
         properties = self.read()
         name = listener or properties.between_brokers
         protocol = properties.protocol_of(name)
@@ -171,14 +173,15 @@ class SecuredBrokers:
         def security() -> Security:
             if self._file is None:
                 raise InvalidProperties(
-                    f"its listener {listener} speaks {protocol}: say by --properties how, or take one that is {PLAINTEXT}"
+                    f"the listener {listener} uses {protocol}: give its settings by --properties, "
+                    f"or use a {PLAINTEXT} listener"
                 )
             return self.read().of_listener(listener, protocol).security()
 
         return security
 
     def source_of(self, listener: str) -> SecuritySource | None:
-        """The same by the protocol that the file has for the listener now, PLAINTEXT where it does not say. Raises
+        """Return the source for the listener's protocol in the file, or for PLAINTEXT by default. Raises
         `InvalidProperties`."""
         return self.source(listener, self.read().protocol_of(listener) or PLAINTEXT)
 
@@ -187,7 +190,7 @@ NO_FILE: Final = SecuredBrokers(None)
 
 
 def prefix_of(listener: str) -> str:
-    """How the names of properties begin that are one listener's."""
+    """Return the prefix of a listener's properties."""
     return f"listener.name.{listener.lower()}."
 
 

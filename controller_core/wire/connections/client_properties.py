@@ -1,4 +1,4 @@
-"""How a client speaks to servers, by the names of Kafka's own clients: `security.protocol`, `sasl.*`, `ssl.*`."""
+"""The security of a client, by the names of Kafka's own clients: `security.protocol`, `sasl.*`, `ssl.*`."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +13,7 @@ from controller_core.wire.connections.security import MECHANISMS, Login, Securit
 
 
 class ClientSecurity(TlsProperties):
-    """What a client shows and whom it trusts. Other properties are left alone, as by Kafka's tools."""
+    """The security properties of a client. Others are ignored, as by Kafka's tools."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
@@ -23,7 +23,7 @@ class ClientSecurity(TlsProperties):
 
     @classmethod
     def of_client(cls, properties: Mapping[str, str]) -> Self:
-        """Raises `InvalidProperties`, which names the property and shows no value."""
+        """Parse a client's properties. Raises `InvalidProperties`, which names the property and shows no value."""
         try:
             return cls.model_validate(properties)
         except ValidationError as error:
@@ -38,12 +38,14 @@ class ClientSecurity(TlsProperties):
                 f"sasl.mechanism {self.sasl_mechanism} is not supported: use one of {', '.join(MECHANISMS)}"
             )
         if self.sasl_jaas_config is None:
-            raise ValueError("security.protocol is a SASL one: set sasl.jaas.config")
+            raise ValueError("security.protocol uses SASL: set sasl.jaas.config")
         return self
 
     def connecting(self, folder: Path = Path()) -> Security:
-        """How to connect; `folder`: where files are that have no other. Raises `InvalidProperties` where a certificate or a
-        login cannot be used."""
+        """Return the security of a connection. `folder` resolves relative file names.
+
+        Raises `InvalidProperties` if a certificate or a login cannot be used.
+        """
         protocol = self.security_protocol
         return Security(
             tls=self.tls_files(folder).client_context() if protocol in ("SSL", "SASL_SSL") else None,
@@ -51,6 +53,6 @@ class ClientSecurity(TlsProperties):
         )
 
     def _login(self) -> Login:
-        assert self.sasl_jaas_config is not None, "it was looked for"
+        assert self.sasl_jaas_config is not None, "it was checked"
         text = self.sasl_jaas_config.get_secret_value()
         return Login.of_jaas(text, mechanism=self.sasl_mechanism, name="sasl.jaas.config")

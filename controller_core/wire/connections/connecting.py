@@ -1,12 +1,11 @@
-"""A connection on which Kafka's protocol can be spoken at once: TCP, then TLS, then SASL, as the server wants it.
+"""Opens connections that are ready for Kafka's protocol: TCP, then TLS, then SASL, as the server requires.
 
-What goes wrong here went wrong before anything was asked, and the error's type says what to do about it. A server that
-does not take a client's certificate says so only after the handshake (TLS 1.3), so who does not log in asks it for its
-versions first.
+Errors here occur before any request, and their type tells what to do. With TLS 1.3, a server that rejects a client
+certificate says so only after the handshake. So a client without a login asks for the server's versions first.
 
-A server may end a session some time after its login (KIP-368). A connection knows when it is to be renewed; who keeps
-one opens another then, between two requests. That takes new certificates and passwords as well, which a second login on
-the same connection would not.
+A server may end a session some time after its login (KIP-368). A connection knows when it needs renewal, and its owner
+then opens a new one between two requests. That also picks up new certificates and passwords, unlike a second login on
+the same connection.
 """
 
 import asyncio
@@ -39,52 +38,52 @@ _CLIENT_ID: Final = "kontroller"
 _CORRELATION_ID: Final = 1
 _MAX_ANSWER_BYTES: Final = 1 << 20
 _USABLE_SHARE: Final = 0.85
-"""Of a session's time: Kafka's clients, too, log in again no sooner than this."""
+"""The share of a session's lifetime that is used. Kafka's clients renew their logins no earlier."""
 
 Response = TypeVar("Response", bound=ResponsePayload)
 
 
 class CannotConnect(Exception):
-    """There is no connection, and nothing was asked. Subclasses say whether trying again can help."""
+    """There is no connection, and nothing was sent. The subclass tells whether a retry can help."""
 
 
 class OutOfReach(CannotConnect):
-    """Nobody answers, or not in time. Retriable."""
+    """Nobody answered, or not in time. Retriable."""
 
 
 class NotAdmitted(CannotConnect):
-    """The server is not whom it should be, or does not take this client for whom it says it is. Somebody has to change
-    something, here or there."""
+    """One side does not accept the other's identity. Somebody has to change the configuration of one of them."""
 
 
 class NoSuchProtocol(CannotConnect):
-    """What the server says is no answer: it does not speak Kafka's protocol."""
+    """The bytes are not an answer: the server does not speak Kafka's protocol."""
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """One that is open."""
+    """An open connection."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     usable_until_s: float | None = None
-    """When it is to be renewed, by the clock of the event loop; None: never."""
+    """The time for a renewal, by the event loop's clock. None means never."""
 
     @property
     def is_spent(self) -> bool:
-        """Whether it ended, as brokers close idle ones, or its session is about to."""
+        """True if the connection has ended, as brokers close idle ones, or its session is about to end."""
         until_s = self.usable_until_s
         return self.reader.at_eof() or (until_s is not None and asyncio.get_running_loop().time() >= until_s)
 
     def abort(self) -> None:
-        """Closes it at once, whatever is under way."""
+        """Close the connection at once, even during a request."""
         self.writer.transport.abort()
 
 
 async def open_connection(
     host: str, port: int, *, deadline_s: float, security: SecuritySource | None = None
 ) -> Connection:
-    """`deadline_s`: by the clock of the event loop; `security`: None for PLAINTEXT. Raises `CannotConnect`."""
+    """Open a connection. `deadline_s` is by the event loop's clock. `security` is None for PLAINTEXT. Raises
+    `CannotConnect`."""
     server = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     try:
         async with asyncio.timeout_at(deadline_s):
@@ -93,7 +92,7 @@ async def open_connection(
             async with _aborted_unless_done(writer):
                 usable_s = await _introduce(_Dialogue(server, reader, writer), wanted)
     except TimeoutError as error:
-        raise OutOfReach(f"{server} cannot be reached: it took too long") from error
+        raise OutOfReach(f"{server} cannot be reached: it did not answer in time") from error
     return Connection(reader, writer, usable_s)
 
 
@@ -103,7 +102,7 @@ async def _read(security: SecuritySource | None, server: str) -> Security:
     try:
         return await asyncio.to_thread(security)
     except InvalidProperties as error:
-        raise NotAdmitted(f"how to speak to {server} is not known: {error}") from error
+        raise NotAdmitted(f"the security settings for {server} cannot be used: {error}") from error
 
 
 async def _connect(
@@ -115,10 +114,10 @@ async def _connect(
             ssl=security.tls,
             server_hostname=host if security.tls is not None else None,
         )
-    except ssl.SSLEOFError as error:  # it may be about to end
+    except ssl.SSLEOFError as error:  # the server may be shutting down
         raise OutOfReach(f"{server} closed the connection in its TLS handshake") from error
     except ssl.SSLError as error:
-        raise NotAdmitted(f"{server} cannot be spoken to by TLS, see ssl.truststore.*: {error}") from error
+        raise NotAdmitted(f"{server} cannot be reached by TLS, see ssl.truststore.*: {error}") from error
     except (OSError, UnicodeError) as error:
         raise OutOfReach(f"{server} cannot be reached: {str(error) or type(error).__name__}") from error
 
@@ -134,14 +133,14 @@ async def _aborted_unless_done(writer: asyncio.StreamWriter) -> AsyncIterator[No
 
 @dataclass(frozen=True, slots=True)
 class _Dialogue:
-    """What is said before anybody asks anything."""
+    """The requests before the connection is ready."""
 
     server: str
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
 
     async def answer_to(self, request: RequestPayload, response_type: type[Response]) -> Response:
-        """Raises `CannotConnect`."""
+        """Return the answer to a request. Raises `CannotConnect`."""
         try:
             self.writer.write(encode_request(request, _CORRELATION_ID, _CLIENT_ID))
             await self.writer.drain()
@@ -149,11 +148,11 @@ class _Dialogue:
         except ssl.SSLError as error:
             raise NotAdmitted(f"{self.server} ended the connection by TLS, see ssl.keystore.*: {error}") from error
         except (OSError, FrameCut) as error:
-            raise OutOfReach(f"{self.server} did not answer to the login: {error}") from error
+            raise OutOfReach(f"{self.server} did not answer the login: {error}") from error
         except FrameError as error:
-            raise NoSuchProtocol(f"{self.server} answers what is no Kafka: {error}") from error
+            raise NoSuchProtocol(f"{self.server} does not answer by Kafka's protocol: {error}") from error
         if content is None:
-            raise OutOfReach(f"{self.server} closed the connection and did not answer to the login")
+            raise OutOfReach(f"{self.server} closed the connection and did not answer the login")
         return self._decoded(content, response_type)
 
     def _decoded(self, content: bytes, response_type: type[Response]) -> Response:
@@ -162,11 +161,13 @@ class _Dialogue:
                 raise NoSuchProtocol(f"{self.server} answered another request")
             return decode_response(response_type, content)
         except (FrameError, Undecodable) as error:
-            raise NoSuchProtocol(f"{self.server} answered what is no {response_type.__name__}: {error}") from error
+            raise NoSuchProtocol(
+                f"{self.server} sent an answer that is not a {response_type.__name__}: {error}"
+            ) from error
 
 
 async def _introduce(dialogue: _Dialogue, security: Security) -> float | None:
-    """Has the server say that it takes the client; returns when that is to be done anew, by the event loop's clock."""
+    """Make the server accept the client. Return the time for a renewal by the event loop's clock, or None."""
     if security.login is not None:
         began_s = asyncio.get_running_loop().time()
         lifetime_s = await _log_in(dialogue, security.login)
@@ -177,11 +178,11 @@ async def _introduce(dialogue: _Dialogue, security: Security) -> float | None:
 
 
 async def _log_in(dialogue: _Dialogue, login: Login) -> float:
-    """SASL, as KIP-43 and KIP-152 have it; returns how many seconds the session lasts, 0 for ever (KIP-368)."""
+    """Log in by SASL (KIP-43, KIP-152). Return the lifetime of the session in seconds; 0 means unlimited (KIP-368)."""
     handshake = await dialogue.answer_to(SaslHandshakeRequest(mechanism=login.mechanism), SaslHandshakeResponse)
     if handshake.error_code is not ErrorCode.none:
         offered = ", ".join(handshake.mechanisms) or "none"
-        raise NotAdmitted(f"{dialogue.server} does not take SASL {login.mechanism}; it takes {offered}")
+        raise NotAdmitted(f"{dialogue.server} does not accept SASL {login.mechanism}; it accepts {offered}")
     exchange = login.messages()
     message: bytes | None = next(exchange)
     lifetime_s = 0.0
@@ -194,12 +195,14 @@ async def _log_in(dialogue: _Dialogue, login: Login) -> float:
         try:
             message = await asyncio.to_thread(_next_message, exchange, answer.auth_bytes)
         except LoginFailed as error:
-            raise NotAdmitted(f"{dialogue.server} does not know the password of {login.username}: {error}") from error
+            raise NotAdmitted(
+                f"{dialogue.server} did not prove that it knows the password of {login.username}: {error}"
+            ) from error
     return lifetime_s
 
 
 def _next_message(exchange: Generator[bytes, bytes, None], said: bytes) -> bytes | None:
-    """None where all is said."""
+    """Return the next message, or None after the last one."""
     try:
         return exchange.send(said)
     except StopIteration:

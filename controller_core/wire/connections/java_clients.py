@@ -1,4 +1,4 @@
-"""How a client of Java's is told what a file of brokers' properties says: Spark reads the journal's topic by one."""
+"""Security settings for Kafka's Java client, from the brokers' properties. Spark reads the journal's topic with it."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from controller_core.wire.connections.security import Login, login_module
 
 
 def java_properties(security: ListenerSecurity) -> dict[str, str]:
-    """By the names of Kafka's own clients. Among them are secrets, which these keep from their logs."""
+    """Return the settings by the names of Kafka's clients, which keep the secrets among them out of their logs."""
     properties = {"security.protocol": security.protocol}
     if security.login is not None:
         properties["sasl.mechanism"] = security.login.mechanism

@@ -1,4 +1,4 @@
-"""How librdkafka is told what a file of brokers' properties says: for the journal's topic, which it writes and reads."""
+"""Security settings for librdkafka, from the brokers' properties. It writes and reads the journal's topic."""
 
 from collections.abc import Callable, Iterator
 
@@ -7,12 +7,13 @@ from controller_core.wire.connections.broker_properties import ListenerSecurity,
 
 
 def librdkafka_source(brokers: SecuredBrokers) -> Callable[[], dict[str, str]]:
-    """What a client is told of the listener between brokers when it is made. Raises `InvalidProperties` when called."""
+    """Return a source of the settings for the inter-broker listener. It raises `InvalidProperties` when it is
+    called."""
     return lambda: librdkafka_settings(brokers.read().of_brokers())
 
 
 def librdkafka_settings(security: ListenerSecurity) -> dict[str, str]:
-    """By librdkafka's names. Among them are secrets."""
+    """Return the settings by librdkafka's names. They contain secrets."""
     settings = {"security.protocol": security.protocol}
     if security.login is not None:
         settings["sasl.mechanisms"] = security.login.mechanism
@@ -22,7 +23,8 @@ def librdkafka_settings(security: ListenerSecurity) -> dict[str, str]:
 
 
 def _tls_settings(files: TlsFiles) -> Iterator[tuple[str, str]]:
-    """A key and its certificate are in one file for Kafka; librdkafka takes from it what it looks for."""
+    """Return the TLS settings. Kafka has a key and its certificate in one file, and librdkafka finds each of them
+    there."""
     given = {
         "ssl.ca.location": files.truststore_location,
         "ssl.ca.pem": files.truststore_certificates,

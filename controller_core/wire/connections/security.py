@@ -1,6 +1,6 @@
-"""How a client speaks to servers that want encryption, or to know who it is: TLS by the standard library, SASL by scramp.
+"""The security of outgoing connections: TLS by the standard library, SASL by scramp.
 
-PLAIN and SCRAM are what Kafka's own clients need no other system for. GSSAPI and OAUTHBEARER do, and are refused in words.
+PLAIN and SCRAM work without another system. GSSAPI and OAUTHBEARER need one, and are refused with an error.
 """
 
 import ssl
@@ -16,23 +16,23 @@ from controller_core.security.jaas import read_jaas
 PLAIN: Final = "PLAIN"
 MECHANISMS: Final = (PLAIN, *(mechanism.name for mechanism in SCRAM_MECHANISMS.values()))
 _MOST_ITERATIONS: Final = 1 << 20
-"""Kafka lets nobody have more than 16,384; a server that asked for very many would have a client compute for minutes. One
-that asks for fewer than 4096 is refused by scramp, as whoever listens could guess the password."""
+"""Limit of SCRAM iterations. Kafka's is 16,384; a hostile server could otherwise make a client compute for minutes.
+scramp refuses fewer than 4096, because an eavesdropper could guess the password."""
 
 
 def login_module(mechanism: str) -> str:
-    """Java's class for a mechanism."""
+    """Return Java's login module for a mechanism."""
     kind = "plain.Plain" if mechanism == PLAIN else "scram.Scram"
     return f"org.apache.kafka.common.security.{kind}LoginModule"
 
 
 class LoginFailed(Exception):
-    """The server proved not to know the password, or said what is no answer to it."""
+    """The server did not prove that it knows the password, or its answer was malformed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Login:
-    """Who the client is, for SASL."""
+    """The identity of the client, for SASL."""
 
     mechanism: str
     """One of `MECHANISMS`."""
@@ -41,15 +41,16 @@ class Login:
 
     @classmethod
     def of_jaas(cls, text: str, *, mechanism: str, name: str) -> "Login":
-        """Of a line in the words of Java; `name`: that of the property. Raises `InvalidProperties`."""
+        """Parse a JAAS line. `name` is the name of the property. Raises `InvalidProperties`."""
         user = read_jaas(text, name=name, module=login_module(mechanism))
         return cls(mechanism=mechanism, username=user.username, password=user.password)
 
     def messages(self) -> Generator[bytes, bytes, None]:
-        """What the client says, message by message; each is to be answered by `send` with what the server said to it, in a
-        thread: what SCRAM makes of a password takes some ms.
+        """Yield the client's messages. Answer each by `send` with the server's message, in another thread: SCRAM
+        computes for some milliseconds.
 
-        Raises `LoginFailed` where that is not what it should be."""
+        Raises `LoginFailed` for a wrong answer.
+        """
         if self.mechanism == PLAIN:
             yield f"\0{self.username}\0{self.password}".encode()
             return
@@ -62,7 +63,7 @@ class Login:
             exchange.set_server_first(said.decode())
             if (iterations := int(exchange.iterations)) > _MOST_ITERATIONS:
                 raise LoginFailed(
-                    f"{self.mechanism}: it asks for {iterations} iterations, more than {_MOST_ITERATIONS}"
+                    f"{self.mechanism}: the server requires {iterations} iterations, more than {_MOST_ITERATIONS}"
                 )
             said = yield exchange.get_client_final().encode()
             exchange.set_server_final(said.decode())
@@ -72,11 +73,12 @@ class Login:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Security:
-    """How a connection is made. The default is PLAINTEXT."""
+    """The security of a connection. The default is PLAINTEXT."""
 
     tls: ssl.SSLContext | None = None
     login: Login | None = None
 
 
 SecuritySource: TypeAlias = Callable[[], Security]
-"""Is asked before each connection, in a thread of its own, so that what was renewed is used. Raises `InvalidProperties`."""
+"""Returns the security. It is called before each connection, in another thread, so that renewed files are used. Raises
+`InvalidProperties`."""

@@ -1,8 +1,8 @@
-"""TCP to a server by its name: at whichever of its addresses answers, and noticed when the other end is gone.
+"""TCP connections by host name: the first address that answers, with detection of lost peers.
 
-An address that hangs must not use up the time of the others (one name stands for all brokers in Kubernetes), so the next
-one is tried a moment after the last, beside it (RFC 8305). A machine that lost its power, or its network, says goodbye to
-nobody: the kernel asks a silent other end now and then whether it is still there, as with Kafka's own sockets, but sooner.
+An address that hangs must not use up the time of the others, because in Kubernetes one name can stand for all brokers.
+So the next one is tried in parallel after a moment (RFC 8305). A machine that loses power or network does not close its
+connections. So the kernel probes silent peers, as with Kafka's own sockets, but sooner.
 """
 
 import socket
@@ -16,12 +16,12 @@ NEXT_ADDRESS_AFTER_S: Final = 0.25
 _SILENT_FOR_S: Final = 60
 _ASKED_EVERY_S: Final = 10
 _ASKED_TIMES: Final = 6
-"""Without an answer to any of these, the connection is broken: two minutes after the last word."""
+"""Unanswered probes before a connection is broken, two minutes after the last data."""
 
 
 def notice_silence(connection: socket.socket) -> None:
-    """Has the kernel break a TCP connection whose other end is gone, although nothing is sent; and, of a listening socket,
-    all that it accepts."""
+    """Make the kernel break a TCP connection whose peer is gone although nothing is sent. Accepted sockets inherit
+    it."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _SILENT_FOR_S)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _ASKED_EVERY_S)
@@ -29,7 +29,8 @@ def notice_silence(connection: socket.socket) -> None:
 
 
 async def connected_socket(host: str, port: int, *, names: Names = NAMES) -> socket.socket:
-    """A connection, for as long as the caller waits. Raises `OSError`, and `UnicodeError` for a name that cannot be one."""
+    """Return a connected socket. Raises `OSError`, and `UnicodeError` for an invalid name. The caller sets a
+    timeout."""
     addresses = await names.addresses(host)
     if not addresses:
         raise OSError(f"{host} has no address")

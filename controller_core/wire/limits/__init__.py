@@ -1,1 +1,1 @@
-"""What strangers may take and ask: connections, bytes, items, and by address."""
+"""Limits for clients: connections, bytes, items, and rights by address."""

@@ -1,8 +1,8 @@
-"""Who may connect: so many in all, so many from one address, and room that is kept for brokers.
+"""Limits of connections: in total, for each address, and with room reserved for brokers.
 
-Every connection takes a descriptor, and one that is passed on to a broker takes two. The controller needs descriptors
-for its own connections, to ZooKeeper and to every broker: without them it leads nobody. So the number of connections
-is bounded below the process's limit of descriptors, and strangers leave room for registered brokers.
+Every connection takes a file descriptor, and a relayed one takes two. The controller needs descriptors for its own
+connections to ZooKeeper and to every broker; without them it cannot lead. So the number of connections stays below the
+process's limit of descriptors, and strangers leave room for registered brokers.
 """
 
 import resource
@@ -20,13 +20,13 @@ log = structlog.get_logger()
 MOST_CONNECTIONS: Final = 10_000
 _DESCRIPTORS_OF_ONE: Final = 2
 _OWN_DESCRIPTORS: Final = 1_000
-"""For ZooKeeper, brokers, the journal, scrapes of metrics; a quarter of all where that is less."""
+"""Descriptors for ZooKeeper, brokers, the journal and metrics; a quarter of all if that is less."""
 _BROKERS_PART: Final = 8
-"""One of so many connections is kept for brokers."""
+"""One in this many connections is reserved for brokers."""
 
 
 class Admission:
-    """Counts connections by address. `admit` before one is served, `leave` after it."""
+    """Counts connections by address. Call `admit` before serving a connection, and `leave` after it."""
 
     def __init__(self, *, most: int, most_of_an_address: int) -> None:
         self._most = most
@@ -36,7 +36,7 @@ class Admission:
         self._in_all = 0
 
     def admit(self, address: str, *, is_broker: bool) -> str | None:
-        """Why the address may not connect once more, in words; None: it may, and is counted."""
+        """Count a connection from the address. Return None, or the reason if there are too many."""
         if self._in_all >= (self._most if is_broker else self._most_of_strangers):
             return f"there are {self._in_all} connections"
         if not is_broker and self._of_address[address] >= self._most_of_an_address:
@@ -46,7 +46,7 @@ class Admission:
         return None
 
     def leave(self, address: str) -> None:
-        """A connection that was admitted has ended."""
+        """Stop counting an admitted connection."""
         self._in_all -= 1
         self._of_address[address] -= 1
         if not self._of_address[address]:
@@ -61,20 +61,20 @@ class Place:
         self._address = address
 
     def give_back(self) -> None:
-        """Makes room for another connection. Idempotent."""
+        """Make room for another connection. Idempotent."""
         admission, self._admission = self._admission, None
         if admission is not None:
             admission.leave(self._address)
 
 
 def descriptor_limit() -> int:
-    """Return how many descriptors the process may have now."""
+    """Return the current limit of the process's descriptors."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return sys.maxsize if soft == resource.RLIM_INFINITY else soft
 
 
 def raise_descriptor_limit() -> int:
-    """Raises the process's limit of descriptors as far as it may, and returns it."""
+    """Raise the process's limit of descriptors as far as needed and permitted. Return the usable number."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _OWN_DESCRIPTORS + _DESCRIPTORS_OF_ONE * MOST_CONNECTIONS
     target = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
@@ -85,19 +85,19 @@ def raise_descriptor_limit() -> int:
 
 
 def connections_within(descriptors: int) -> int:
-    """How many connections may be served where the process may have so many descriptors."""
+    """Return the number of connections that this many descriptors allow."""
     own = min(_OWN_DESCRIPTORS, descriptors // 4)
     return max(1, min(MOST_CONNECTIONS, (descriptors - own) // _DESCRIPTORS_OF_ONE))
 
 
 def within_descriptors(limits: ListenerLimits) -> ListenerLimits:
-    """The limits with as many of their connections as the process has descriptors for, whose limit is raised for it."""
+    """Lower the connection limit to what the process's descriptors allow, after raising that limit."""
     descriptors = raise_descriptor_limit()
     most = min(limits.max_connections, connections_within(descriptors))
     if most < limits.max_connections:
         log.warning(
-            "fewer connections are served than --max-connections, or max.connections, says: raise the limit of open files, "
-            "or say less",
+            "the limit of connections is below --max-connections or max.connections: raise the limit of open files, "
+            "or lower the setting",
             max_connections=most,
             descriptors=descriptors,
         )

@@ -1,14 +1,11 @@
-"""From which addresses registered brokers connect: those of the hosts that they registered, on all their listeners.
+"""The addresses that registered brokers connect from: those of the hosts in all their listeners.
 
-Names are resolved beside the event loop (`controller_core.names`), each for itself: one for which the name server hangs is
-given up for now, and holds up nobody who connects to a broker, nor the other names. What they resolve to is kept. When
-somebody comes from an address that is not known, all are resolved anew, as a broker that moved has another one; but not
-more often than every few seconds, whoever comes, unless a name is new. Who comes too early waits for it: nobody is
-refused for what was known before. Where a name cannot be resolved now, what it was before holds.
-
-A machine has several addresses, and which of them a connection within it comes from depends on how it was made: a host
-may resolve to 127.0.1.1, and its broker connect from 127.0.0.1 or from the address of a network. So where a broker is on
-the controller's own machine, all of that machine is a broker's.
+Names are resolved outside of the event loop (`controller_core.names`), each on its own, so a hanging one delays nobody.
+A connection from an unknown address triggers a new resolution, because a moved broker has a new address; but only every
+few seconds, unless a name is new. The connection waits for the result, and is not refused on old data. A name that
+cannot be resolved keeps its former addresses. A machine has several addresses, and a local connection may come from any
+of them: a host may resolve to 127.0.1.1, and its broker connect from 127.0.0.1. So if a broker runs on the controller's
+machine, all addresses of that machine count as a broker's.
 """
 
 import asyncio
@@ -26,29 +23,33 @@ from controller_core.supervision import noticed
 log = structlog.get_logger()
 
 MIN_INTERVAL_S: Final = 2.0
-"""Between two times that names are resolved because of an address that is not known."""
+"""Seconds between two resolutions that unknown addresses trigger."""
 MAX_AGE_S: Final = 60.0
-"""After so long names are resolved anew although all who come are known: an address may belong to somebody else by now."""
+"""Seconds until names are resolved again without an unknown address, because an address may belong to somebody else by
+then."""
 PATIENCE_S: Final = 5.0
-"""How long one who comes from an unknown address waits for that, and a name is waited for."""
+"""Seconds that a connection from an unknown address waits for a resolution, and that a name is waited for."""
 
 Hosts = Callable[[], Collection[str]]
 
 
 def is_of_this_machine(address: Address) -> bool:
-    """Whether what comes from the address comes from this machine. Nothing is sent: what goes to an own address would come
-    from it. A loopback address other than 127.0.0.1 is nobody's who did not choose it, to be distinguished from others."""
+    """Return True if a connection from this address comes from this machine. Nothing is sent.
+
+    The kernel would send from an own address to itself. Other loopback addresses than 127.0.0.1 are nobody's unless
+    chosen on purpose, to tell clients apart.
+    """
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
             probe.connect((str(address), 9))
             return parse_address(probe.getsockname()[0]) == address
-    except OSError:  # there is no way there
+    except OSError:  # no route to the address
         return False
 
 
 class BrokerAddresses:
-    """The addresses of the hosts that are registered at each moment."""
+    """The addresses of the hosts that are registered at the moment."""
 
     def __init__(
         self,
@@ -70,7 +71,7 @@ class BrokerAddresses:
         self._resolving: asyncio.Task[None] | None = None
 
     async def looked_up(self, address: Address) -> Set[Address]:
-        """What is known, after names were resolved anew where the address is unknown."""
+        """Return the known addresses, after a new resolution if the address is unknown."""
         known = self.look(address)
         if address not in known and self._resolving is not None:
             await asyncio.wait((self._resolving,), timeout=PATIENCE_S)
@@ -78,7 +79,7 @@ class BrokerAddresses:
         return known
 
     def look(self, address: Address) -> Set[Address]:
-        """What is known now; names begin to be resolved anew where the address is unknown, or what is known is old."""
+        """Return the known addresses. Start a new resolution if the address is unknown or the addresses are old."""
         known = self._known(address)
         age_s = self._now_s() - self._resolved_s
         names = self._registered()
@@ -93,6 +94,7 @@ class BrokerAddresses:
         for host in set(self._hosts()):
             literal = parse_address(host)
             found |= self._of_name.get(host, frozenset()) if literal is None else {literal}
+        # Any address of this machine counts as a broker's if a broker runs on it.
         if (
             address not in found
             and self._is_own(address)
@@ -122,7 +124,9 @@ class BrokerAddresses:
         try:
             async with asyncio.timeout(PATIENCE_S):
                 found = await self._names.addresses(name)
-        except (OSError, UnicodeError) as error:  # a name that cannot be one is a UnicodeError
-            log.info("a broker's host has no address now", host=name, error=str(error) or "it takes too long")
+        except (OSError, UnicodeError) as error:  # an invalid name raises a UnicodeError
+            log.info(
+                "a broker's host cannot be resolved", host=name, error=str(error) or "the name server does not answer"
+            )
             return
         self._of_name[name] = frozenset(address for text in found if (address := parse_address(text)) is not None)

@@ -1,8 +1,8 @@
-"""How many requests, and how many bytes of them, are in memory at once, over all connections.
+"""Limits the number of requests, and of their bytes, in memory at once, over all connections.
 
-A request takes its share before it is read and gives it back when it is answered. Where too little is left, its reading
-waits, in the order of arrival: the bytes stay with the sender, as TCP has it. What only brokers may send has a budget of
-its own, and so has what only administrators may: strangers, who may take their time to send, hold up neither.
+A request takes its share before it is read, and gives it back when it is answered. If too little is left, reading waits
+in the order of arrival, and TCP keeps the bytes at the sender. Requests of brokers and of administrators have budgets
+of their own, so strangers that send slowly delay neither.
 """
 
 import asyncio
@@ -12,13 +12,14 @@ from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 SMALL_BYTES: Final = 4 * 1024
-"""Requests up to this size take no share: what a connection itself takes in memory is more."""
+"""Requests up to this size take no share, because the connection itself takes more memory."""
 
 
 class ByteBudget:
-    """A number of bytes that requests take shares of. One that is larger than all of it waits until it has it alone.
+    """A number of bytes that requests take shares of. A request larger than the total waits until it has all of it.
 
-    `most_requests`: how many have a share at once, of whatever size."""
+    `most_requests` limits the number of requests with a share, whatever their size.
+    """
 
     def __init__(self, total: int, *, most_requests: int) -> None:
         self._places = asyncio.Semaphore(most_requests)
@@ -28,7 +29,7 @@ class ByteBudget:
 
     @asynccontextmanager
     async def share(self, amount: int) -> AsyncIterator[None]:
-        """Waits for a place and so many bytes, and has them until the end of the block."""
+        """Wait for a place and this many bytes, and hold them until the end of the block."""
         amount = 0 if amount <= SMALL_BYTES else min(amount, self._total)
         async with self._places:
             if amount:
@@ -47,10 +48,11 @@ class ByteBudget:
         try:
             await granted
         except asyncio.CancelledError:
+            # Cancelled after the grant: give the bytes back.
             if granted.done() and not granted.cancelled():
                 self._give_back(amount)
             else:
-                with suppress(ValueError):  # passed over already
+                with suppress(ValueError):  # already skipped by `_grant`
                     self._waiting.remove((amount, granted))
                 self._grant()
             raise

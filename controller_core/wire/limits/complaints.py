@@ -1,4 +1,4 @@
-"""Lines in the log about what others do wrong: one for each of them and a while, however often they do it."""
+"""Rate-limited log lines about the errors of others: one line per subject and interval."""
 
 import time
 from collections.abc import Hashable
@@ -9,7 +9,7 @@ _MOST: Final = 1_000
 
 
 class Complaints:
-    """Remembers what was complained of last. What is too much to remember is forgotten, the oldest first."""
+    """Remembers the last line about each subject. If there are too many subjects, the oldest are forgotten."""
 
     def __init__(self, log: Any, *, interval_s: float = INTERVAL_S) -> None:
         self._log = log
@@ -17,7 +17,7 @@ class Complaints:
         self._last_s: dict[Hashable, float] = {}
 
     def warn(self, about: Hashable, event: str, **values: object) -> None:
-        """Logs the event, unless it was logged about the same within the interval."""
+        """Log the event, unless it was logged about the same subject within the interval."""
         now_s = time.monotonic()
         last_s = self._last_s.get(about)
         if last_s is not None and now_s - last_s < self._interval_s:

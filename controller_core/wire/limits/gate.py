@@ -1,6 +1,6 @@
-"""Decides at the listener who may ask what (`model.access`), by the address that a connection comes from.
+"""Authorizes requests at the listener by the address of the connection (`model.access`).
 
-A process without a term knows no brokers, and answers NOT_CONTROLLER to all that only a controller may be asked.
+A process without a term knows no brokers, and answers NOT_CONTROLLER to all requests for controllers.
 """
 
 from collections.abc import Awaitable, Callable
@@ -18,26 +18,26 @@ from controller_core.wire.limits.complaints import Complaints
 log = structlog.get_logger()
 
 _SETTING = {
-    Need.BROKER: "no registered broker has this address; if it is one's, add it to --broker-cidr",
-    Need.ADMINISTRATOR: "if whoever is there may administer the cluster, add the address to --admin-cidr",
-    Need.KEEPER_OF_CREDENTIALS: "if whoever is there may alter credentials, add the address to --admin-cidr",
+    Need.BROKER: "no registered broker has this address; if it belongs to a broker, add it to --broker-cidr",
+    Need.ADMINISTRATOR: "to permit administration from this address, add it to --admin-cidr",
+    Need.KEEPER_OF_CREDENTIALS: "to permit changes of credentials from this address, add it to --admin-cidr",
 }
 
 
 class Gate(Protocol):
-    """Who may ask what."""
+    """Authorizes requests."""
 
     def is_broker(self, caller: Caller) -> bool:
-        """Whether a broker is known where the caller is, without waiting. Where none is, it is looked for meanwhile."""
+        """Return True if the caller is known to be a broker, without waiting. Otherwise start looking for it."""
         ...
 
     async def why_not(self, api_key: int, caller: Caller) -> ErrorCode | None:
-        """The error for a caller who asks for an API; None: it may be asked."""
+        """Return the error for a caller's request to an API, or None if it is permitted."""
         ...
 
 
 class OpenGate:
-    """Everybody may ask everything; nobody is known as a broker."""
+    """Permits everything to everybody, and knows no brokers."""
 
     def is_broker(self, caller: Caller) -> bool:
         """See `Gate`."""
@@ -49,10 +49,11 @@ class OpenGate:
 
 
 class AddressGate:
-    """Judges by rules, and by where registered brokers are.
+    """Authorizes by rules, and by the addresses of registered brokers.
 
-    `in_charge`: whether there is a term; while one begins it waits, as the brokers are not known yet. `is_own`: whether an
-    address is one of this machine's: who comes from there may what loopback may."""
+    `in_charge` returns True in a term. While a term begins it waits, because the brokers are not known yet. `is_own`
+    returns True for addresses of this machine, which have the rights of loopback.
+    """
 
     def __init__(
         self,

@@ -1,8 +1,9 @@
-"""The limits of a listener as settings of a process, and as what a broker's properties say of the same.
+"""The limits of a listener as settings of a process, and as properties of a broker.
 
-Each limit is taken from the first that has it: the settings (command line, environment, settings file, in this order),
-then the file of `--properties`, by Kafka's name where Kafka has a property that means the same, then the default. What a
-setting says is not looked for in the file, so a file that brokers share may say there what a controller cannot do.
+The value of each limit comes from the first source that has it: the settings (command line, environment, settings file,
+in this order), then Kafka's property with the same meaning in the file of `--properties`, then the default. A property
+with a setting is not read, so a file that is shared with brokers may have values there that a controller does not
+support.
 """
 
 from collections.abc import Mapping
@@ -22,7 +23,7 @@ _MB: Final = 1 << 20
 _LEAST_REQUEST_BYTES: Final = _MB
 """Brokers report the ISRs of thousands of partitions in one request."""
 _MOST_REQUEST_BYTES: Final = (1 << 31) - 1
-"""What the length in front of a request can say."""
+"""The largest length that the header of a request can have."""
 _MOST_MEMORY_BYTES: Final = 1 << 36
 _DEFAULT_MEMORY_BYTES: Final = 192 * _MB
 _LEAST_IDLE_MS: Final = 1_000
@@ -30,7 +31,7 @@ _MOST_IDLE_MS: Final = (1 << 63) - 1
 DEFAULT_QUEUED_REQUESTS: Final = 500
 """Kafka's default of `queued.max.requests`."""
 _DEFAULT_QUOTA_WINDOWS: Final = 11
-"""Kafka's default of `controller.quota.window.num`, and of their size, 1 s."""
+"""Kafka's default of `controller.quota.window.num`. That of the window size is 1 s."""
 _DEFAULT_QUOTA_WINDOW_SIZE_S: Final = 1
 
 _RequestBytes: TypeAlias = Annotated[int, Field(ge=_LEAST_REQUEST_BYTES, le=_MOST_REQUEST_BYTES)]
@@ -40,7 +41,7 @@ _Count: TypeAlias = Annotated[int, Field(ge=1, le=(1 << 31) - 1)]
 
 
 def _none_where_unlimited(value: Any) -> Any:
-    """Kafka takes no limit of memory from 0 or less; here there always is one."""
+    """Return None for 0 or less, which mean no limit to Kafka. Here the default limit applies instead."""
     return None if str(value).strip().removeprefix("-").isdigit() and int(value) <= 0 else value
 
 
@@ -62,43 +63,43 @@ class _LimitProperties(BaseModel):
 
 
 class ListenerLimitSettings(BaseSettings):
-    """What any process that listens can be told of what others may take there."""
+    """The limits that apply to clients of any listening process."""
 
     model_config = SettingsConfigDict(env_prefix="KONTROLLER_", extra="forbid", frozen=True)
 
     properties: Path | None = None
     socket_request_max_bytes: _RequestBytes | None = Field(
         default=None,
-        description="How large a request may be; by default what socket.request.max.bytes in --properties says, or 100 "
-        "MiB. What is answered here, and what has no records in it, has lower limits as well.",
+        description="Largest request in bytes. Default: socket.request.max.bytes in --properties, or 100 "
+        "MiB. Requests that are answered here or have no records also have lower limits.",
     )
     max_connections: Annotated[int, Field(ge=1, le=MOST_CONNECTIONS)] | None = Field(
         default=None,
-        description="How many connections are served, where the limit of open files allows it; by default what "
-        "max.connections in --properties says, or 5,000, and never more than 10,000.",
+        description="Most connections at once, if the limit of open files allows them. Default: "
+        "max.connections in --properties, or 5,000. Never more than 10,000.",
     )
     max_connections_per_address: _Count | None = Field(
         default=None,
-        description="How many of them one address may have; brokers may have more. By default what "
-        "max.connections.per.ip in --properties says, or 1,000.",
+        description="Most connections from one address; brokers may have more. Default: "
+        "max.connections.per.ip in --properties, or 1,000.",
     )
     connections_max_idle_ms: _IdleMs | None = Field(
         default=None,
-        description="After how long without a request a connection is closed; by default what connections.max.idle.ms in "
-        "--properties says, or 10 minutes.",
+        description="Milliseconds without a request until a connection is closed. Default: connections.max.idle.ms in "
+        "--properties, or 10 minutes.",
     )
     max_requests_in_flight: int = Field(
         default=5_000,
         ge=1,
         le=MOST_CONNECTIONS,
-        description="How many requests are read and not yet answered: so many of brokers, of administrators, and of all "
-        "others. More wait unread.",
+        description="Most requests that are read and not yet answered, for brokers, for administrators and for all "
+        "others, each. Further requests wait unread.",
     )
     queued_max_request_bytes: _MemoryBytes | None = Field(
         default=None,
-        description="How many bytes of requests are in memory at once: a third for what only brokers may send, a sixth for "
-        "what only administrators may, and half for all else. More wait unread. By default what queued.max.request.bytes "
-        "in --properties says, or 192 MiB.",
+        description="Bytes of requests in memory at once: a third for requests of brokers, a sixth for requests of "
+        "administrators, half for all others. Further requests wait unread. Default: queued.max.request.bytes "
+        "in --properties, or 192 MiB.",
     )
 
     @model_validator(mode="after")
@@ -113,7 +114,8 @@ class ListenerLimitSettings(BaseSettings):
 
     @cached_property
     def listener_limits(self) -> ListenerLimits:
-        """Raises `ValueError` for properties that cannot be used, but not once the settings are there."""
+        """The resulting limits. Raises `ValueError` for unusable properties, but not after the settings have been
+        created."""
         said, default = self._by_properties, ListenerLimits()
         largest = self.socket_request_max_bytes or said.socket_request_max_bytes or default.max_frame_bytes
         of_address = self.max_connections_per_address or said.max_connections_per_address
@@ -136,7 +138,7 @@ class ListenerLimitSettings(BaseSettings):
 
     @cached_property
     def _by_properties(self) -> _LimitProperties:
-        """What the file says of what no setting says."""
+        """The properties that no setting overrides."""
         try:
             said = read_properties(self.properties) if self.properties is not None else {}
             return _LimitProperties.model_validate(self._not_set(said))
@@ -144,7 +146,7 @@ class ListenerLimitSettings(BaseSettings):
             raise ValueError(f"properties: {error}") from error
         except ValidationError as error:
             wrong = what_is_wrong(error)
-            raise ValueError(f"properties: {wrong}: change that, or set the option that goes before it") from None
+            raise ValueError(f"properties: {wrong}: change it, or set the option that overrides it") from None
 
     def _not_set(self, said: Mapping[str, str]) -> dict[str, str]:
         names = {name: str(field.alias) for name, field in _LimitProperties.model_fields.items()}
@@ -156,33 +158,33 @@ class ListenerLimitSettings(BaseSettings):
 
 
 class ControllerLimitSettings(ListenerLimitSettings):
-    """What the listener of a controller can be told besides: it has a queue, and quotas of what is changed."""
+    """The further limits of a controller's listener: its queue, and the quotas of changes."""
 
     queued_max_requests: _Count | None = Field(
         default=None,
-        description="How many requests wait for the controller's turn: so many of brokers, and of all others. By default "
-        "what queued.max.requests in --properties says, or 500.",
+        description="Most requests that wait for the controller, for brokers and for all others, each. Default: "
+        "queued.max.requests in --properties, or 500.",
     )
 
     controller_quota_window_num: _Count | None = Field(
         default=None,
-        description="For how many windows a quota of controller mutations may be used up at once; by default what "
-        "controller.quota.window.num in --properties says, or 11.",
+        description="Windows whose quota of controller mutations may be used up at once. Default: "
+        "controller.quota.window.num in --properties, or 11.",
     )
     controller_quota_window_size_seconds: _Count | None = Field(
         default=None,
-        description="How long one of these windows is; by default what controller.quota.window.size.seconds in "
-        "--properties says, or 1.",
+        description="Length of one of these windows in seconds. Default: controller.quota.window.size.seconds in "
+        "--properties, or 1.",
     )
 
     @property
     def most_queued_requests(self) -> int:
-        """Of each kind. See `EventQueue`."""
+        """The number of waiting requests of each kind. See `EventQueue`."""
         return self.queued_max_requests or self._by_properties.queued_max_requests or DEFAULT_QUEUED_REQUESTS
 
     @property
     def quota_windows_s(self) -> int:
-        """For how many seconds a quota of mutations may be used up at once."""
+        """Seconds whose quota of mutations may be used up at once."""
         said = self._by_properties
         number = self.controller_quota_window_num or said.controller_quota_window_num or _DEFAULT_QUOTA_WINDOWS
         size_s = self.controller_quota_window_size_seconds or said.controller_quota_window_size_seconds

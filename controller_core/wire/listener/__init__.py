@@ -1,1 +1,1 @@
-"""The controller's own port: connections, what is answered here, and what is passed on to brokers."""
+"""The controller's own port: its connections, the requests it answers, and those it relays to brokers."""

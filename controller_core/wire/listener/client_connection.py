@@ -1,11 +1,12 @@
-"""One connection that a broker or a client made to the controller: its requests, answered strictly in order.
+"""One connection from a broker or a client: answers its requests strictly in order.
 
-What a request asks for is read first: who may not ask that (`gate`), and what is too large for it (`request_limits`),
-is refused before the rest is taken into memory, where all requests have their share of a budget. A request of an API
-that is answered here is decoded and answered; any other goes to a real broker (`upstream`). While an answer is
-awaited, it is looked now and then whether whoever waits for it is still there. What is wrong with a request ends this
-connection, with one line in the log, as Kafka does it, and touches no other. There is no better answer: where a frame
-is broken nothing after it can be trusted, and an error response would need the request's format.
+Only the first bytes of a request are read at first. If the caller may not send it (`gate`), or it is too large
+(`request_limits`), it is refused before the rest is read into memory, within a budget for all requests. APIs of the
+controller are decoded and answered; others go to a broker (`upstream`). While an answer is pending, the connection
+regularly checks that the client is still there.
+
+An invalid request closes this connection, with one log line, like in Kafka, and affects no other: after a broken frame
+nothing can be trusted, and an error response would need the request's format.
 """
 
 import asyncio
@@ -58,17 +59,17 @@ log = structlog.get_logger()
 
 
 class _RefusedApiError(Exception):
-    """A control request from somebody who takes the controller for a broker."""
+    """A control request from a client that takes the controller for a broker."""
 
 
 class _NotPassedOnError(Exception):
-    """A request that a broker would answer, and that is not passed on to one."""
+    """A request for brokers that is not relayed."""
 
 
 _COMPLAINTS: Final[Mapping[type[Exception], str]] = {
-    LoginFailed: "connection closed: no login",
-    CredentialsOutOfReach: "connection closed: logins cannot be checked now",
-    _NotPassedOnError: "connection closed: nothing is passed on",
+    LoginFailed: "connection closed: login failed",
+    CredentialsOutOfReach: "connection closed: credentials cannot be read now",
+    _NotPassedOnError: "connection closed: request is not relayed",
 }
 
 
@@ -92,10 +93,12 @@ class ClientConnection:
         silent: SilentBrokers,
         complaints: Complaints,
     ) -> None:
-        """`place`: one among the connections before a login, given back after that; None on PLAINTEXT.
+        """`caller` is the client, unless it logs in here. `secured` is None for PLAINTEXT.
 
-        `caller`: who asks, unless he logs in here, as `secured` may want; None: it is PLAINTEXT. `relay_targets`: None
-        where nothing is passed on; `budgets`: by who must be asking; `silent`, `complaints`: those of all connections."""
+        `place` is the connection's place before a login, given back after that; None on PLAINTEXT. `relay_targets` is
+        None if nothing is relayed. `budgets` are by the caller's right. `silent` and `complaints` are shared by all
+        connections.
+        """
         self._reader = reader
         self._writer = writer
         self._apis = apis
@@ -120,14 +123,14 @@ class ClientConnection:
             silent=silent,
         )
         self._log = log.bind(peer=_peer(writer))
-        writer.transport.set_write_buffer_limits(high=1)  # drained means sent; by TLS nothing is ever below 0
+        writer.transport.set_write_buffer_limits(high=1)  # drained means sent; with TLS the buffer is never below 0
 
     @property
     def _caller(self) -> Caller:
         return self._unnamed if self._logins is None else self._logins.caller
 
     async def serve(self) -> None:
-        """Answers requests until the client leaves or something is wrong; the connection is closed on return."""
+        """Answer requests until the client leaves or something is wrong. The connection is closed on return."""
         try:
             if self._logins is None or await self._logins.begin():
                 if self._place is not None:
@@ -146,7 +149,7 @@ class ClientConnection:
         except UpstreamError as error:
             self._log.info("connection closed: no broker to relay to", error=str(error))
         except TimeoutError:
-            self._log.info("connection closed: idle, or its answer was not taken")
+            self._log.info("connection closed: idle, or the client did not read its answer")
             self._writer.transport.abort()
         except OSError as error:
             self._log.debug("connection closed by the client", error=str(error))
@@ -156,7 +159,7 @@ class ClientConnection:
             self.close()
 
     def close(self) -> None:
-        """Closes the connection, and the upstream one with it. Idempotent."""
+        """Close the connection and the upstream one. Idempotent."""
         self._upstream.close()
         self._writer.close()
 
@@ -181,14 +184,16 @@ class ClientConnection:
                 await self._send_soon(response)
 
     async def _mute(self, throttle_ms: int) -> None:
-        """Hears the client no more for so long, as Kafka mutes a channel; what he sends meanwhile stays with him. He may
-        leave, and is idle after the same time as anybody else."""
+        """Read nothing from the client for this time, as Kafka mutes a channel. Its bytes wait on its side.
+
+        The client may leave, and the idle timeout applies as usual.
+        """
         self._upstream.close()
         async with asyncio.timeout(self._limits.idle_timeout_ms / 1000):
             await self._attended(asyncio.sleep(throttle_ms / 1000))
 
     async def _pass_on(self, answer: Answer) -> None:
-        """Sends a broker's answer as it comes. Where either end stops in the middle of it, the connection ends soon."""
+        """Relay a broker's answer as it arrives. If either end stops in the middle, the connection soon ends."""
         pieces = answer.frame()
         while True:
             async with asyncio.timeout(self._limits.idle_timeout_ms / 1000):
@@ -203,7 +208,7 @@ class ClientConnection:
         )
 
     async def _send(self, data: bytes, timeout_s: float) -> None:
-        """In pieces: below TLS there is another buffer, which is empty when the next piece was taken."""
+        """Send in pieces, because TLS has a buffer below, which is empty when the next piece was accepted."""
         async with asyncio.timeout(timeout_s):
             with memoryview(data) as whole:
                 for offset in range(0, len(whole), PIECE_BYTES):
@@ -211,28 +216,28 @@ class ClientConnection:
                     await self._writer.drain()
 
     def _complain_of_bytes(self, error: Exception) -> None:
-        """Once of each kind, whatever they are: strangers choose them."""
+        """Warn once for each kind of error and address, whatever the bytes are: strangers choose them."""
         kind, peer = type(error).__name__, _peer(self._writer)
         about = (self._unnamed.address, kind)
         self._complaints.warn(about, "connection closed: bad request", kind=kind, error=str(error), peer=peer)
 
     def _complain(self, error: Exception) -> None:
-        """Of what clients do again and again while they are set up so."""
+        """Warn about an error that misconfigured clients repeat."""
         event, address, why = _COMPLAINTS[type(error)], str(self._unnamed.address), str(error)
         self._complaints.warn((address, why), event, address=address, error=why)
 
     async def _answer(self, start: RequestStart) -> bytes | Throttled | Answer | None:
-        """Judges a request by its first bytes, reads the rest when there is room for it, and answers."""
+        """Authorize a request by its first bytes, read the rest when there is room for it, and answer."""
         head, api = start.head, self._apis.get(start.head.api_key)
         if api is None:
             self._require_passed_on(head)
         refusal = await self._gate.why_not(head.api_key, self._caller)
         if api is None and refusal is not None:
-            raise _NotPassedOnError(f"API {head.api_key} is passed on only for who may ask that: {refusal.name}")
+            raise _NotPassedOnError(f"API {head.api_key} is relayed only for authorized callers: {refusal.name}")
         limit = self._most_bytes(head, api, is_refused=refusal is not None)
         if start.length > limit:
             raise FrameTooLarge(
-                f"a request of API {head.api_key} has {start.length} bytes, the limit is {limit}: split it"
+                f"a request of API {head.api_key} has {start.length} bytes; the limit is {limit}: split it"
             )
         budget = self._budgets[Need.NOBODY if refusal is not None else self._rules.need_of(head.api_key)]
         async with self._share(start, budget) as content:
@@ -245,9 +250,7 @@ class ClientConnection:
     def _require_passed_on(self, head: RequestHead) -> None:
         handling = self._rules.handling.get(head.api_key)
         if handling is Handling.REFUSE:
-            raise _RefusedApiError(
-                f"API {head.api_key} is what controllers or brokers send to brokers, or KRaft's: it is not passed on"
-            )
+            raise _RefusedApiError(f"API {head.api_key} belongs to controllers, brokers or KRaft: it is not relayed")
         if handling is None:
             raise NotKafka(f"there is no API {head.api_key}")
         if not self._passes_on:
@@ -263,7 +266,7 @@ class ClientConnection:
 
     @asynccontextmanager
     async def _share(self, start: RequestStart, budget: ByteBudget) -> AsyncIterator[bytearray]:
-        """The content of a request, which has its share of the memory until the end of the block."""
+        """Yield the content of a request, which holds its share of the memory until the end of the block."""
         timeout_s = self._limits.frame_timeout_s(start.length)
         async with AsyncExitStack() as stack:
             try:
@@ -271,11 +274,11 @@ class ClientConnection:
                     await stack.enter_async_context(budget.share(start.length))
                     content = await read_rest(self._reader, start)
             except TimeoutError as error:
-                raise FrameCut(f"{start.length} bytes were not there after {timeout_s:.0f} s") from error
+                raise FrameCut(f"{start.length} bytes did not arrive within {timeout_s:.0f} s") from error
             yield content
 
     async def _attended(self, answering: Coroutine[Any, Any, T]) -> T:
-        """The answer, unless the client or the broker is gone before: raises `OSError`, `UpstreamError`."""
+        """Return the answer. Raises `OSError` or `UpstreamError` if the client or the broker leaves before."""
         task = asyncio.create_task(answering)
         try:
             while True:
@@ -304,17 +307,18 @@ class ClientConnection:
             return await answer.otherwise()
 
     async def _versions(self, head: RequestHead, content: bytes) -> bytes:
-        """Which versions are served, for who has not logged in yet."""
+        """Answer ApiVersions for a client that has not logged in yet."""
         api = self._apis.get(head.api_key)
         if api is None:
             raise NoAnswerNow("there is no answer to ApiVersions")
         answer = await self._own_answer(api, head, content)
         if not isinstance(answer, bytes):
-            raise NoAnswerNow("brokers are asked by nobody who has not logged in")
+            raise NoAnswerNow("brokers are not asked before a login")
         return answer
 
     async def _brokers_answer(self, question: BrokerQuestion) -> bytes | Answer:
-        """Raises `UpstreamError`, and `Undecodable` where the answer is none to any version that it was asked in."""
+        """Ask a broker. Raises `UpstreamError`, and `Undecodable` if the answer fits none of the versions that were
+        tried."""
         if question.answered is None:
             return await self._upstream.ask(question.head, question.content, begun)
         try:
@@ -336,7 +340,7 @@ class ClientConnection:
     async def _too_large(
         self, api: Api, head: RequestHead, why: TooManyItems, error_code: ErrorCode = ErrorCode.invalid_request
     ) -> bytes:
-        """Refuses a request as a whole, in its API's words where it has some. Raises `why` where it has none."""
+        """Refuse a whole request by its API's error response. Raises `why` if the API has none."""
         refusal = await api.refused(head, None, error_code)
         if refusal is None:
             raise why

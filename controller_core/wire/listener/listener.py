@@ -1,8 +1,8 @@
-"""The controller's own ports: brokers report to it here, and clients that take it for a broker are served by one.
+"""The controller's own ports. Brokers report to it here, and its answers to clients look like a broker's.
 
-Each connection is a task of its own (`client_connection`), so a slow or hostile one holds up nobody else; their
-number is bounded (`admission`), in all and before a login, and so is what their requests take in memory (`budget`).
-A controller that resigns closes them all: brokers stay with the controller they know until it disconnects.
+Each connection is a task of its own (`client_connection`), so a slow or hostile one delays nobody else. Their number is
+limited (`admission`), in total and before a login, and so is the memory of their requests (`budget`). A controller that
+resigns closes all connections: brokers stay with the controller they know until it disconnects.
 """
 
 import asyncio
@@ -43,33 +43,33 @@ __all__ = [
 log = structlog.get_logger()
 
 READ_AHEAD_BYTES: Final = 16 * 1024
-"""What is read of a connection before somebody asks for it."""
+"""Bytes that are read from a connection in advance."""
 BACKLOG: Final = 128
-"""So many may wait to be accepted, and are accepted at once."""
+"""Connections that may wait to be accepted, and are accepted at once."""
 EVERY_ADDRESS: Final = "::"
-"""Of IPv4 as well, as for Kafka's brokers; asyncio would take those of IPv6 alone."""
+"""IPv4 and IPv6, like Kafka's brokers. asyncio alone would use only IPv6."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acceptor:
-    """An address that is listened on, and what serves those who connect there. Port 0 takes a free one."""
+    """An address to listen on, and the APIs for its clients. Port 0 takes a free one."""
 
     host: str
     port: int
     apis: Iterable[Api]
     relay_targets: RelayTargets | None
-    """None: nothing is passed on."""
+    """None if nothing is relayed."""
     secured: SecuredListener | None = None
-    """None: PLAINTEXT."""
+    """None for PLAINTEXT."""
     why_not_passed_on: str | None = None
-    """Why the connection is closed where nothing is passed on; None: as the listener's rules say."""
+    """The reason to close a connection instead of relaying. None uses the listener's rules."""
 
 
 class Listener:
-    """Listens on one address or several; what connections may take is counted over all of them.
+    """Listens on one or several addresses. The limits of connections apply to all of them together.
 
-    Raises `ValueError` where two of the APIs at an address are the same; `start` raises the `OSError` of a port that is
-    taken."""
+    Raises `ValueError` if two APIs at an address are the same. `start` raises the `OSError` of a port in use.
+    """
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class Listener:
 
     @property
     def port(self) -> int:
-        """The first of the ports that are listened on."""
+        """The first port that is listened on."""
         return self.ports[0]
 
     @property
@@ -114,7 +114,7 @@ class Listener:
         return [server.sockets[0].getsockname()[1] for server in self._servers]
 
     async def start(self) -> None:
-        """Begins to listen, on all addresses or, where that fails, on none."""
+        """Start to listen on all addresses, or on none if one of them fails."""
         try:
             for acceptor, apis in self._acceptors:
                 accept = partial(self._accept, acceptor, apis)
@@ -130,7 +130,7 @@ class Listener:
             raise
 
     async def close(self) -> None:
-        """Stops listening and closes every connection. Idempotent."""
+        """Stop listening, and close every connection. Idempotent."""
         servers, self._servers = self._servers, []
         for server in servers:
             server.close()
@@ -139,7 +139,7 @@ class Listener:
             await server.wait_closed()
 
     async def close_connections(self) -> None:
-        """Closes every connection at once, requests under way included; goes on listening."""
+        """Close every connection at once, even during a request, but go on listening."""
         open_now = list(self._connections)
         for task in open_now:
             task.cancel()
@@ -230,13 +230,13 @@ class Listener:
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         writer = self._connections.pop(task)
-        if task.cancelled():  # perhaps before it ran at all
+        if task.cancelled():  # perhaps before it started to run
             writer.transport.abort()
         elif (error := task.exception()) is not None:
             log.error("a connection's task failed", exc_info=error)
 
 
 def _peer_address(writer: asyncio.StreamWriter) -> Address | None:
-    """Where a connection comes from; None where that cannot be known any more."""
+    """Return the address of the other end, or None if it is no longer known."""
     address = writer.get_extra_info("peername")
     return parse_address(address[0]) if address else None

@@ -1,10 +1,9 @@
-"""The APIs that the controller answers itself: which versions of which, and by what.
+"""The APIs that the controller answers itself: their versions, and the functions that answer.
 
-Two kinds: `OwnedApi`, which only the controller answers, each request in its turn; and `LocalApi`, which any broker
-answers from what it knows, and the controller likewise, at once. The second kind may also put the question to a broker.
-
-A request within the limits of its API (`request_limits`) may still be large. Then it is decoded, and its answer encoded,
-beside the event loop (`workers`). One with more entries than its API takes is refused by the API's own answer.
+There are two kinds. Only the controller answers an `OwnedApi`, each request in turn. Any broker can answer a `LocalApi`
+from what it knows, and so does the controller, at once; it may also ask a broker instead. A large request within its
+limits (`request_limits`) is decoded, and its answer encoded, in another thread (`workers`). A request with too many
+entries is refused by the API's own answer.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
@@ -33,13 +32,13 @@ from controller_core.wire.listener.workers import LARGE_BYTES, Lane, beside
 from controller_core.wire.messages import NO_THROTTLE
 
 INTER_BROKER_API_KEYS: Final = frozenset({7, 56, 67})
-"""ControlledShutdown, AlterPartition, AllocateProducerIds: what only brokers ask, and only of their controller."""
+"""ControlledShutdown, AlterPartition, AllocateProducerIds: only brokers send them, and only to their controller."""
 
 CONTROL_API_KEYS: Final = frozenset({4, 5, 6})
-"""LeaderAndIsr, StopReplica, UpdateMetadata: what only the controller asks, and only of brokers."""
+"""LeaderAndIsr, StopReplica, UpdateMetadata: only the controller sends them, and only to brokers."""
 
 LARGE_ANSWER_ITEMS: Final = 500
-"""Answers with more items are encoded beside the event loop."""
+"""Answers with more items are encoded in another thread."""
 
 Request = TypeVar("Request", bound=RequestPayload)
 P = ParamSpec("P")
@@ -47,60 +46,61 @@ T = TypeVar("T")
 
 
 class AnswerFailedError(Exception):
-    """What answers an API raised. The cause is what it raised."""
+    """The function that answers an API failed. The cause is its exception."""
 
 
 class VersionNotServed(Undecodable):
-    """A request of a version that is not served. Whoever sends it does so again and again, and is reported elsewhere."""
+    """A request in an unsupported version. Its sender repeats it, and is reported elsewhere."""
 
 
 class NoAnswerNow(Exception):
-    """There is no answer at present: whoever asks should ask another node. The connection ends."""
+    """There is no answer now, so the client should ask another node. The connection is closed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskBroker:
-    """Instead of an answer: a broker shall be asked the same."""
+    """Returned instead of an answer if a broker shall answer the request."""
 
     older: RequestPayload | None = None
-    """What it is asked where it does not know the version of the request: the same in one that it knows."""
+    """The same request in an older version, for a broker that does not know the first one."""
     amended: Callable[[ResponsePayload], ResponsePayload] | None = None
-    """What to make of the broker's answer, in the version in which it was asked; None: nothing."""
+    """Amends the broker's answer, in the version of the broker's request. None passes it on unchanged."""
     otherwise: Callable[[], Awaitable[ResponsePayload]] | None = None
-    """The answer where no broker answers; None: there is none."""
+    """Answers if no broker does. None if there is no such answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerQuestion:
-    """An `AskBroker` in bytes."""
+    """An `AskBroker` in encoded form."""
 
     head: RequestHead
     content: bytes
-    """What the broker is asked."""
+    """The request for the broker."""
     answered: Callable[[bytes], bytes] | None
-    """The response frame, from the content of the broker's response; None: that one, as it comes.
+    """Returns the response frame for the content of the broker's response. None passes that on as it comes.
 
-    Raises `Undecodable`, `AnswerFailedError`."""
+    Raises `Undecodable` and `AnswerFailedError`.
+    """
     otherwise: Callable[[], Awaitable[bytes]]
-    """The response frame where no broker answers. Raises `NoAnswerNow`."""
+    """Returns the response frame if no broker answers. Raises `NoAnswerNow`."""
     older: "BrokerQuestion | None" = None
-    """The same in an older version, for a broker whose answer is none to this one."""
+    """The same question in an older version, for a broker that does not understand this one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """How something was asked."""
+    """The circumstances of a request."""
 
     caller: Caller
     client_id: str
-    """What the client calls itself; "" where it does not."""
+    """The name that the client gives itself; "" if it gives none."""
     version: int
-    """Of the request."""
+    """The version of the request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throttled:
-    """A response frame, and how long whoever gets it is not heard after it."""
+    """A response frame, and the time for which its client is not read after it."""
 
     frame: bytes
     throttle_ms: int
@@ -114,44 +114,47 @@ class Api(Protocol):
 
     @property
     def limits(self) -> RequestLimits:
-        """How large a request may be."""
+        """The limits of a request's size."""
         ...
 
     async def respond(
         self, head: RequestHead, content: bytes, caller: Caller = NOBODY_IN_PARTICULAR
     ) -> bytes | Throttled | BrokerQuestion:
-        """The whole response frame to a request's content, or what a broker is to be asked; empty where none is wanted.
+        """Return the whole response frame to a request, empty if the client wants none, or a question for a broker.
 
-        Raises `Undecodable` for a version that is not served or a message that is broken or has too many items,
-        `Unencodable` for an answer that is no response to this request, `NoAnswerNow`, and `AnswerFailedError` where
-        what answers raises."""
+        Raises `Undecodable` for an unsupported version, or a message that is broken or has too many items;
+        `Unencodable` for an answer that does not fit the request; `NoAnswerNow`; and `AnswerFailedError` if the
+        answering function fails.
+        """
         ...
 
     async def refused(self, head: RequestHead, content: bytes | None, error_code: ErrorCode) -> bytes | None:
-        """The whole response frame that refuses a request with an error; None where the API has none for that.
+        """Return the whole response frame that refuses a request, or None if the API has none.
 
-        Without its content only an API whose responses have an error for the request as a whole can refuse it.
-        Raises `Undecodable`, `Unencodable`, and `AnswerFailedError`."""
+        Without the content, only an API whose responses have a top-level error can refuse. Raises `Undecodable`,
+        `Unencodable` and `AnswerFailedError`.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class OwnedApi(Generic[Request]):
-    """One API that the controller answers: its versions, what answers the newest of them, and what refuses it.
+    """One API that the controller answers: its versions, and the functions that answer and refuse the newest of them.
 
-    `answer` gets the decoded request and returns its response, both in the newest version; None where the client wants no
-    response. Where it raises, the client's connection is closed and, but for `NoAnswerNow`, the error logged; a broker then
-    connects again and asks anew."""
+    `answer` gets the decoded request and returns its response, both in the newest version, or None if the client wants
+    no response. If it raises, the client's connection is closed, and the error is logged unless it is `NoAnswerNow`. A
+    broker then reconnects and asks again.
+    """
 
     versions: Versions[Request]
     answer: Callable[[Request], Awaitable[ResponsePayload | None]]
     refuse: Callable[[Request, ErrorCode], ResponsePayload] | None = None
     report_unserved: Callable[[Versions[Any], RequestHead, bytes], None] = lambda versions, head, content: None
-    """Is given each request of a version that is not served, before its connection is closed."""
+    """Called for each request in an unsupported version before its connection is closed."""
     limited: RequestLimits | None = None
-    """None: as the controller takes requests of this API."""
+    """The size limits. None uses those of the controller for this API."""
     answer_to: Callable[[Asked], Callable[[Request], Awaitable[ResponsePayload | None]]] | None = None
-    """What answers who asks how; None: `answer`, whoever asks."""
+    """Returns the answering function for a caller. None uses `answer` for all callers."""
 
     @property
     def key(self) -> int:
@@ -193,7 +196,7 @@ class OwnedApi(Generic[Request]):
                 field.name == "error_code" for field in fields(self.versions.response_type(self.versions.max))
             )
             return self._refusal(head, empty(self.versions.newest), error_code) if has_error else None
-        lane = Lane.CLIENTS  # who is refused is hardly a broker
+        lane = Lane.CLIENTS  # a refused caller is hardly a broker
         request = await _worked(lane, content, self._lifted, head, content)
         return await _worked(lane, content, self._refusal, head, request, error_code)
 
@@ -209,7 +212,7 @@ class OwnedApi(Generic[Request]):
         return self.versions.lifted(_decoded(self.versions, head, content, self.limits.max_items))
 
     def _refusal(self, head: RequestHead, request: Request, error_code: ErrorCode) -> bytes:
-        assert self.refuse is not None, "asked only where it is there"
+        assert self.refuse is not None, "called only if it is set"
         try:
             response = self.refuse(request, error_code)
         except Exception as error:
@@ -219,24 +222,25 @@ class OwnedApi(Generic[Request]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalApi(Generic[Request]):
-    """One API that is answered from what is known here: its versions, what answers any of them, and what refuses it.
+    """One API that is answered from local knowledge: its versions, and the functions that answer and refuse.
 
-    `answer` gets the request in its own version, and answers in that one or in the newest. `refuse` is given, and
-    gives, the newest."""
+    `answer` gets the request in its own version, and answers in that one or in the newest. `refuse` takes and returns
+    the newest.
+    """
 
     versions: Versions[Request]
     answer: Callable[[RequestPayload], Awaitable[ResponsePayload | AskBroker]]
     unsupported: Callable[[], ResponsePayload] | None = None
-    """The response of version 0 to a version that is not served; None: the connection is closed."""
+    """Returns the response of version 0 to an unsupported version. None closes the connection."""
     refuse: Callable[[Request, ErrorCode], ResponsePayload] | None = None
     is_of_any_broker: bool = False
-    """Whether a broker may be asked the same where a request has more items than are read here. What a broker answers for
-    itself, or does to itself, is never put to one."""
+    """True if a broker may be asked instead when a request has too many items. Requests about the node itself never go
+    to a broker."""
     turns: Turns = field(default_factory=Turns, compare=False, repr=False)
     limited: RequestLimits | None = None
-    """None: as the controller takes requests of this API."""
+    """The size limits. None uses those of the controller for this API."""
     answer_to: Callable[[Caller], Callable[[RequestPayload], Awaitable[ResponsePayload | AskBroker]]] | None = None
-    """What answers whom; None: `answer`, whoever asks."""
+    """Returns the answering function for a caller. None uses `answer` for all callers."""
 
     @property
     def key(self) -> int:
@@ -287,10 +291,11 @@ class LocalApi(Generic[Request]):
         return replace(question, older=self._put(head, older, content, ask))
 
     def _put(self, head: RequestHead, put: RequestHead, asked: bytes, ask: AskBroker) -> BrokerQuestion:
-        """`head`: that of the client's request; `put`: that of the request to the broker, whose content is `asked`."""
+        """Encode a question. `head` is that of the client's request, `put` that of the broker's request with the
+        content `asked`."""
 
         def answered(content: bytes) -> bytes:
-            assert ask.amended is not None, "asked only where it is there"
+            assert ask.amended is not None, "called only if it is set"
             response = decode_response(self.versions.response_type(put.api_version), content)
             try:
                 return _encoded(self.versions, head, ask.amended(response))
@@ -299,7 +304,7 @@ class LocalApi(Generic[Request]):
 
         async def otherwise() -> bytes:
             if ask.otherwise is None:
-                raise NoAnswerNow("no live broker answers in the controller's stead")
+                raise NoAnswerNow("no live broker answers for the controller")
             async with self.turns.turn():
                 try:
                     response = await ask.otherwise()
@@ -313,7 +318,7 @@ class LocalApi(Generic[Request]):
 
 
 def by_key(apis: Iterable[Api]) -> Mapping[int, Api]:
-    """The APIs by their keys. Raises `ValueError` where two own the same key."""
+    """Return the APIs by key. Raises `ValueError` if two of them have the same key."""
     table: dict[int, Api] = {}
     for api in apis:
         if table.setdefault(api.key, api) is not api:
@@ -322,7 +327,7 @@ def by_key(apis: Iterable[Api]) -> Mapping[int, Api]:
 
 
 async def _worked(lane: Lane, content: bytes, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """The work on a request of that content: beside the event loop where it is large."""
+    """Run the work on a request of that content, in another thread if it is large."""
     if len(content) > LARGE_BYTES:
         return await beside(lane, work, *args, **kwargs)
     return work(*args, **kwargs)
@@ -331,14 +336,14 @@ async def _worked(lane: Lane, content: bytes, work: Callable[P, T], *args: P.arg
 async def _answered(
     lane: Lane, content: bytes, versions: Versions[Any], head: RequestHead, response: ResponsePayload
 ) -> bytes:
-    """The response frame, made beside the event loop where it, or the request, is large: either may be alone."""
+    """Encode the response frame, in another thread if it or the request is large."""
     if len(content) > LARGE_BYTES or _is_large(response):
         return await beside(lane, _encoded, versions, head, response)
     return _encoded(versions, head, response)
 
 
 def _throttle_ms(response: ResponsePayload) -> int:
-    """How long a response tells its client to wait. All that can say so is that of Kafka's quotas."""
+    """Return the throttle time of a response in milliseconds. Only responses with Kafka's quotas have one."""
     throttle_time: timedelta = getattr(response, "throttle_time", NO_THROTTLE)
     return throttle_time // timedelta(milliseconds=1)
 
@@ -348,12 +353,12 @@ def _lane(api_key: int) -> Lane:
 
 
 def _entries(message: Any) -> int:
-    """How many items the arrays at the top of a message have; those that are bytes already do not count."""
+    """Return the number of items in the top-level arrays of a message."""
     return sum(len(array) for array in _arrays(message))
 
 
 def _is_large(response: ResponsePayload) -> bool:
-    """Whether a response has many items down to the second level. They are not all counted to find that."""
+    """Return True if a response has many items in its first two levels. Stops counting as soon as that is known."""
     items = 0
     for array in _arrays(response):
         for item in array:
@@ -370,14 +375,15 @@ def _arrays(message: Any) -> Iterator[tuple[Any, ...]]:
 
 
 async def _never(_: RequestPayload) -> ResponsePayload:
-    raise AssertionError("only its refusals are asked for")
+    raise AssertionError("only its refusals are used")
 
 
 def _decoded(versions: Versions[Any], head: RequestHead, content: bytes, most_items: int) -> RequestPayload:
     if head.api_version not in versions:
         raise VersionNotServed(
-            f"version {head.api_version} of API {head.api_key} is not served, only {versions.min} to {versions.max}: "
-            "brokers must run with an inter.broker.protocol.version from 2.8 to 3.9"
+            f"version {head.api_version} of API {head.api_key} is not supported, "
+            f"only {versions.min} to {versions.max}: brokers must run with an inter.broker.protocol.version "
+            "from 2.8 to 3.9"
         )
     return versions.decoded(content, head.api_version, most_items=most_items)
 
@@ -385,7 +391,7 @@ def _decoded(versions: Versions[Any], head: RequestHead, content: bytes, most_it
 def _encoded(versions: Versions[Any], head: RequestHead, response: ResponsePayload) -> bytes:
     response = versions.lowered(response, head.api_version)
     if (response.__api_key__, response.__version__) != (head.api_key, head.api_version):
-        raise Unencodable(f"{type(response).__name__} is no answer to version {head.api_version} of API {head.api_key}")
+        raise Unencodable(f"{type(response).__name__} does not answer version {head.api_version} of API {head.api_key}")
     return versions.encoded(response, head.correlation_id)
 
 

@@ -1,7 +1,7 @@
-"""One connection to a real broker, over which the requests of one client connection are passed on.
+"""One connection to a broker, which relays the requests of one client connection.
 
-The frames pass unread in both directions, in pieces: an answer is never in memory whole. To the broker, the client is
-then at the controller's address and speaks PLAINTEXT: authenticated listeners would have to be terminated here. A
+The frames pass unread in both directions, in pieces, so an answer is never in memory as a whole. To the broker, the
+client has the controller's address and speaks PLAINTEXT: authenticated listeners would have to be terminated here. A
 broker answers the requests of a connection one at a time and in order, and so does a relay.
 """
 
@@ -31,7 +31,7 @@ PRODUCE: Final = 0
 _FIRST_PRODUCE_WITH_TRANSACTIONAL_ID = 3
 _FIRST_FLEXIBLE_PRODUCE = 9
 _MOST_BYTES_BEFORE_ACKS = 128 * 1024
-"""The client's id and the transaction's are strings of 32 KiB at the most."""
+"""Room for the client id and the transactional id, which have at most 32 KiB each."""
 
 
 Content: TypeAlias = bytes | bytearray
@@ -42,17 +42,18 @@ class UpstreamError(Exception):
 
 
 class Address(NamedTuple):
-    """Where a broker listens."""
+    """The address of a broker."""
 
     host: str
     port: int
 
 
 class Answer:
-    """A response that a broker has begun to send. It is passed on in pieces, or taken whole, before the next request."""
+    """A response that a broker has begun to send. It is relayed in pieces, or read as a whole, before the next
+    request."""
 
     def __init__(self, reader: asyncio.StreamReader, length: int, start: bytes) -> None:
-        """`start`: the first of its bytes. Raises `NotKafka` where they are too few for a header."""
+        """`start` is the first bytes. Raises `NotKafka` if they are too few for a header."""
         self._reader = reader
         self._length = length
         self._start = start
@@ -60,13 +61,13 @@ class Answer:
         self.is_taken = asyncio.Event()
 
     async def frame(self) -> AsyncIterator[bytes]:
-        """The whole frame, length included, piece by piece. Raises `UpstreamError`."""
+        """Yield the whole frame with its length, piece by piece. Raises `UpstreamError`."""
         yield with_length_of(self._length, self._start)
         async for piece in self._rest():
             yield piece
 
     async def content(self) -> bytes:
-        """The content. Raises `UpstreamError`."""
+        """Return the content. Raises `UpstreamError`."""
         return b"".join([self._start, *[piece async for piece in self._rest()]])
 
     async def _rest(self) -> AsyncIterator[bytes]:
@@ -96,13 +97,14 @@ class Relay:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the broker has ended the connection, or sent what it must not send."""
+        """True if the broker has closed the connection or violated the protocol."""
         return self._end is not None
 
     async def exchange(self, head: RequestHead, content: Content) -> Answer | None:
-        """Sends a request's content on and returns its response, or None where the request has no response.
+        """Send a request's content and return its response, or None if the request has none.
 
-        Raises `UpstreamError`, and `Undecodable` for a Produce request that is cut."""
+        Raises `UpstreamError`, and `Undecodable` for a truncated Produce request.
+        """
         if self._end is not None:
             raise self._end
         wants_answer = not (head.api_key == PRODUCE and _acks(content, head.api_version) == 0)
@@ -120,11 +122,11 @@ class Relay:
         if answer is None:
             raise self._end or UpstreamError("the broker closed the connection")
         if answer.correlation_id != head.correlation_id:
-            raise UpstreamError("the broker answered another request than the one sent on")
+            raise UpstreamError("the broker answered another request than the relayed one")
         return answer
 
     def close(self) -> None:
-        """Ends the upstream connection. Idempotent."""
+        """Close the upstream connection. Idempotent."""
         self._listening.cancel()
         self._writer.transport.abort()
 
@@ -141,7 +143,7 @@ class Relay:
                 start = b"".join([piece async for piece in read_pieces(reader, min(length, CORRELATION_ID_BYTES))])
                 answer = Answer(reader, length, start)
                 if self._answer is None or self._answer.done():
-                    self._ended(UpstreamError("the broker sent an answer that nobody asked for"))
+                    self._ended(UpstreamError("the broker sent an answer without a request"))
                     return
                 self._answer.set_result(answer)
                 await answer.is_taken.wait()
@@ -156,7 +158,7 @@ class Relay:
 
 
 async def open_relay(address: Address, *, connect_timeout_ms: int, max_frame_bytes: int) -> Relay:
-    """Connects to the broker at an address. Raises `UpstreamError`."""
+    """Connect to the broker at an address. Raises `UpstreamError`."""
     host, port = address
     try:
         async with asyncio.timeout(connect_timeout_ms / 1000):
@@ -169,7 +171,7 @@ async def open_relay(address: Address, *, connect_timeout_ms: int, max_frame_byt
 
 
 def _acks(whole: Content, version: int) -> int:
-    """The acknowledgements that a Produce request asks for: with 0, a broker sends no response."""
+    """Return the acknowledgements that a Produce request asks for. With 0, a broker sends no response."""
     content = bytes(whole[:_MOST_BYTES_BEFORE_ACKS])
     flexible = version >= _FIRST_FLEXIBLE_PRODUCE
     _, offset = decode(RequestHeaderV2 if flexible else RequestHeaderV1, content)

@@ -1,6 +1,6 @@
-"""What a listener makes of requests before it looks into them: who must be asking, and what of those it has no answer to.
+"""The rules of a listener: the right that each API needs, and the handling of APIs without an answer here.
 
-The controller's port and that of a broker are the same listener. What differs is said here, once for each of them.
+The controller's port and a broker's are the same listener code. Their differences are defined here.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,11 +12,11 @@ from controller_core.wire.api_table import HANDLING, Handling, need_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenerRules:
-    """Those of the controller, unless said otherwise."""
+    """The rules of a listener. The defaults are the controller's."""
 
     need_of: Callable[[int], Need] = need_of
-    """Who must be asking for an API: it decides from whose budget a request takes its bytes."""
+    """Returns the right that an API needs. It decides which budget a request's bytes are taken from."""
     handling: Mapping[int, Handling] = field(default_factory=lambda: HANDLING)
-    """What becomes of the APIs that are not answered here; of one that is not in it nobody has heard."""
-    why_not_passed_on: str = "is answered by brokers, and nothing is passed on (--no-relay)"
-    """Why the connection is closed where nothing is passed on."""
+    """The handling of APIs that are not answered here. APIs outside of it are unknown."""
+    why_not_passed_on: str = "is for brokers, and nothing is relayed (--no-relay)"
+    """The reason to close a connection if nothing is relayed."""

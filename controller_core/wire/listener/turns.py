@@ -1,8 +1,8 @@
-"""Turns on the event loop, for answers that are made at once and each of which takes some milliseconds.
+"""Turns on the event loop, for answers that are computed at once in some milliseconds.
 
-A thousand clients that ask in the same moment are a thousand tasks that are all ready, and the loop would run all of them
-before it looks at anything else. In turns it does so for a moment at the most, and only one answer at a time is in memory
-while it waits to be encoded.
+A thousand clients that ask at the same moment are a thousand ready tasks, and the loop would run them all before
+anything else. With turns they take the loop for only a moment, and only one answer at a time is in memory while it
+waits to be encoded.
 """
 
 import asyncio
@@ -12,11 +12,11 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 MOMENT_S: Final = 0.01
-"""After so much time spent on answers the loop goes on with all else."""
+"""Seconds of answers after which the loop serves everything else."""
 
 
 class Turns:
-    """One takes a turn after the other."""
+    """Gives one turn after the other."""
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
@@ -24,7 +24,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Waits for a turn, and has it until the end of the block."""
+        """Wait for a turn, and hold it until the end of the block."""
         async with self._lock:
             if time.monotonic() - self._since_s > MOMENT_S:
                 await asyncio.sleep(0)
@@ -33,9 +33,9 @@ class Turns:
 
 
 class NoTurns(Turns):
-    """For answers that wait for something, as those to fetches do: none of them waits for another."""
+    """For answers that wait for something, such as those to fetches: none of them waits for another."""
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Begins at once."""
+        """Begin at once."""
         yield

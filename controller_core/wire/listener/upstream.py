@@ -1,14 +1,11 @@
-"""The real brokers behind one client connection: whom its requests are passed on to, and when another one is asked.
+"""The brokers behind one client connection: the choice of the broker that its requests are relayed to.
 
-Brokers list the controller among the live brokers, so clients take it for one: they ask it for coordinators, records,
-configurations. A client connection is relayed to one broker at a time, over a connection that is opened with the first
-such request. It changes to another broker only between requests: when that broker ended the connection, left the
-cluster, or shuts down. What was sent to a broker that is lost may have been done, so it is not sent again; the client
-is disconnected, as by the broker itself, and knows what it may repeat. Questions that change nothing (`ask`) are
-put to the next broker instead. A broker that hangs is asked last for a while, by all connections: until its session ends
-it is among the live ones, and each new connection would wait for it anew. So is one that the controller does not reach,
-from which it asks all: brokers behind a cut network would hold up the others' first question one after the other. What is
-known of that is looked at before each attempt.
+Brokers list the controller as live, so clients ask it for coordinators, records and configurations. A connection is
+relayed to one broker at a time, over a connection that is opened for the first such request. It changes the broker only
+between requests: when the broker closed the connection, left the cluster, or shuts down. A request to a lost broker may
+have been executed, so it is not repeated. The client is disconnected, as by the broker itself, and knows what it may
+repeat. Questions that change nothing (`ask`) go to the next broker instead. A broker that hangs, or that the controller
+cannot reach, is asked last for a while, by all connections. Otherwise each new connection would wait for it.
 """
 
 import asyncio
@@ -25,38 +22,38 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelayTarget:
-    """A live broker."""
+    """A live broker, with what is known about its readiness."""
 
     address: Address
     is_shutting_down: bool = False
-    """It is asked only where there is no other."""
+    """True if it shuts down. It is used only if there is no other broker."""
     is_out_of_reach: bool = False
-    """It did not answer the controller lately, and is asked last."""
+    """True if it recently did not answer the controller. It is asked last."""
 
 
 RelayTargets: TypeAlias = Callable[[], Sequence[RelayTarget]]
-"""The live brokers, those first that should be asked first. Asked before every request that is passed on."""
+"""Returns the live brokers, in the order of preference. Called before every relayed request."""
 
 
 SILENT_FOR_S: Final = 30.0
-"""As long as a broker's session usually lasts, and a little more."""
+"""Seconds: a little longer than a broker's session usually lasts."""
 
 
 class SilentBrokers:
-    """The brokers that did not answer lately, of all connections together."""
+    """The brokers that recently did not answer, shared by all connections."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
         self._until_s: dict[Address, float] = {}
 
     def note(self, broker: Address) -> None:
-        """It did not answer in time, or took no connection."""
+        """Note that the broker did not answer in time, or accepted no connection."""
         now_s = self._clock()
         self._until_s = {each: until_s for each, until_s in self._until_s.items() if until_s > now_s}
         self._until_s[broker] = now_s + SILENT_FOR_S
 
     def forget(self, broker: Address) -> None:
-        """It answers."""
+        """Note that the broker answers."""
         self._until_s.pop(broker, None)
 
     def __contains__(self, broker: Address) -> bool:
@@ -64,7 +61,7 @@ class SilentBrokers:
 
 
 async def begun(answer: Answer) -> Answer:
-    """Takes an answer that has only begun: it is passed on as it comes."""
+    """Return the unfinished answer itself, to relay it as it arrives."""
     return answer
 
 
@@ -88,15 +85,17 @@ class Upstream:
         self._relay: Relay | None = None
 
     async def exchange(self, head: RequestHead, content: Content) -> Answer | None:
-        """Passes a request on and returns its response, None where it has none; waits as long as it takes.
+        """Relay a request and return its response, or None if it has none. Waits without a limit.
 
-        Raises `UpstreamError`, and `Undecodable` for a Produce request that is cut."""
+        Raises `UpstreamError`, and `Undecodable` for a truncated Produce request.
+        """
         return await (await self._connected()).exchange(head, content)
 
     async def ask(self, head: RequestHead, content: bytes, take: Callable[[Answer], Awaitable[T]]) -> T:
-        """What is taken of the response to a request that changes nothing, of the first broker that answers in time.
+        """Return the result of `take` for the first broker that answers in time. The request must not change anything.
 
-        Raises `UpstreamError` where none does."""
+        Raises `UpstreamError` if no broker answers.
+        """
         silent: set[Address] = set()
         while True:
             relay = await self._connected(besides=silent)
@@ -112,12 +111,12 @@ class Upstream:
                 self.close()
 
     def check(self) -> None:
-        """Raises `UpstreamError` where the broker that is being asked is no longer live: its answer may never come."""
+        """Raise `UpstreamError` if the broker that was asked is no longer live, so that its answer may never come."""
         if self._relay is not None and all(target.address != self._relay.address for target in self._targets()):
             raise UpstreamError("the broker left the cluster before it answered")
 
     def close(self) -> None:
-        """Ends the connection to the present broker. Idempotent."""
+        """Close the connection to the current broker. Idempotent."""
         relay, self._relay = self._relay, None
         if relay is not None:
             relay.close()
@@ -128,6 +127,7 @@ class Upstream:
         self.close()
         failure: UpstreamError | None = None
         tried = set(besides)
+        # Sort again for each attempt: another connection may have found a broker silent by now.
         while target := next((one for one in self._in_order() if one.address not in tried), None):
             tried.add(target.address)
             try:
@@ -144,13 +144,14 @@ class Upstream:
         raise failure or UpstreamError("no live broker answers" if besides else "no live broker is known")
 
     def _in_order(self) -> list[RelayTarget]:
-        """Those first that should be asked first, as far as is known now."""
+        """Return the targets in the order of preference, as far as is known now."""
         return sorted(
             self._targets(),
             key=lambda target: (target.is_out_of_reach or target.address in self._silent, target.is_shutting_down),
         )
 
     def _may_keep(self, relay: Relay, targets: Sequence[RelayTarget]) -> bool:
-        """`targets` has those last that are silent, or shutting down."""
+        """Return True if the relay's broker is still a good choice. `targets` is sorted, with silent and stopping
+        brokers last."""
         present = next((target for target in targets if target.address == relay.address), None)
         return not relay.has_ended and present is not None and present.is_shutting_down <= targets[0].is_shutting_down

@@ -1,9 +1,8 @@
-"""Threads for what takes long with one message: decoding it, lifting it, refusing it item by item, encoding its answer.
+"""Threads for slow work on one message: decoding, converting, refusing item by item, encoding the answer.
 
-While one works, the event loop goes on. There are two threads, one for what brokers ask of their controller and one
-for all the rest: whatever clients send, brokers wait for no client. More would only take turns with each other and
-the loop. Names are resolved elsewhere, in asyncio's own threads, so a large request holds up no new connection
-either.
+The event loop runs during this work. There are two threads, one for requests of brokers and one for all others, so
+brokers never wait for clients. More threads would only compete with each other and the loop for the interpreter. Names
+are resolved in asyncio's own threads, so a large request does not delay new connections either.
 """
 
 import asyncio
@@ -18,11 +17,11 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 LARGE_BYTES: Final = 8 * 1024
-"""What is smaller is done at once: some milliseconds at the most."""
+"""Smaller messages are processed at once, in a few milliseconds at most."""
 
 
 class Lane(Enum):
-    """Whose messages a thread works on."""
+    """The thread for messages of one group of senders."""
 
     BROKERS = "brokers"
     CLIENTS = "clients"
@@ -34,7 +33,7 @@ _THREADS: Final = {
 
 
 async def beside(lane: Lane, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """What the work returns or raises, done by the thread of a lane, in turn."""
+    """Run the work in the thread of a lane, in turn. Return its result or raise its error."""
 
     def worked() -> T:
         with gc_paused():

@@ -1,14 +1,11 @@
-"""The messages that pass between the controller and the brokers, as values.
+"""The messages between the controller and the brokers, as values.
 
-Apache Kafka 4 removed the four APIs of a ZooKeeper-mode controller, and kio generates what Kafka 4 has; so those
-four are declared here in kio's own form, at the one version that brokers of `inter.broker.protocol.version` 3.9
-use. Their field names, types and order are checked against the message JSON inside kafka-clients 3.9.1, and their
-bytes against its Java classes (tests/unit/wire). AlterPartition is declared as the values that a leader asks for and
-hears. The other messages are kio's.
-
-Fields are plain integers and strings at run time, typed with the names of `controller_core.model.ids`: a full
-request has an entry for every partition of the cluster, so constructing one checks nothing. Encoding refuses what
-does not fit.
+Apache Kafka 4 removed the four APIs of a ZooKeeper-mode controller, and kio generates what Kafka 4 has. So these four
+are declared here in kio's form, at the version that brokers of `inter.broker.protocol.version` 3.9 use. Tests check
+their fields against the message JSON in kafka-clients 3.9.1, and their bytes against its Java classes
+(tests/unit/wire). AlterPartition is declared as the values that a leader sends and receives. Other messages are kio's.
+Fields are plain integers and strings at run time: a full request has an entry for every partition of the cluster, so
+constructing one checks nothing, and encoding refuses bad values.
 """
 
 from datetime import timedelta
@@ -67,11 +64,11 @@ RESPONSE_TYPES: dict[type[ControlRequest], type[ControlResponse]] = {
 }
 
 NO_THROTTLE: Final = i32Timedelta.parse(timedelta())
-"""What answers say where nobody has to wait for a quota."""
+"""The throttle time of answers if no quota is exceeded."""
 
 
 def throttle_of(throttle_ms: int) -> i32Timedelta:
-    """How long whoever asks is to wait with his next request."""
+    """Return the throttle time that the client has to wait before its next request."""
     return i32Timedelta.parse(timedelta(milliseconds=throttle_ms))
 
 

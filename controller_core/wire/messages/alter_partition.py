@@ -1,9 +1,8 @@
-"""AlterPartition, version 3: a leader asks for a new ISR (seed 004), and hears what became of it.
+"""AlterPartition, version 3: a leader requests a new ISR (seed 004), and gets the result.
 
-Brokers of 3.9 send version 3 to a controller that offers it. These are values and not kio's messages: when a broker
-returns, its leaders ask for hundreds of partitions at once, and kio has an object for each member of each ISR.
-`codecs.isr_changes` reads them from a request's bytes and writes an answer's bytes from them, and nobody between the two
-looks at bytes.
+Brokers of 3.9 send version 3 to a controller that offers it. These are values instead of kio's messages: when a broker
+returns, its leaders report hundreds of partitions at once, and kio has an object for each member of each ISR.
+`codecs.isr_changes` decodes requests to them and encodes answers from them; the code in between sees no bytes.
 """
 
 from collections.abc import Sequence
@@ -28,31 +27,31 @@ from controller_core.model.ids import (
 from controller_core.model.metadata import PartitionState
 
 Outcome: TypeAlias = ErrorCode | PartitionState
-"""What became of one partition's request: the state that holds now, or why it was refused."""
+"""The result for one partition: its current state, or the error."""
 
 
 class AskedIsr(NamedTuple):
-    """What a leader asks for one partition. The epochs of the ISR's members are -1 without KRaft (KIP-903)."""
+    """The ISR that a leader requests for one partition. The epochs of members are -1 without KRaft (KIP-903)."""
 
     partition: PartitionId
     leader_epoch: LeaderEpoch
     isr: tuple[BrokerId, ...]
     leader_recovery_state: int
-    """As it was sent: it may be none that there is."""
+    """The value as sent, which may be invalid."""
     partition_epoch: PartitionEpoch
 
 
 class AskedTopic(NamedTuple):
-    """What a leader asks for partitions of one topic."""
+    """The requests of a leader for partitions of one topic."""
 
     topic_id: TopicId | None
     partitions: Sequence[AskedIsr]
     name: TopicName | None = None
-    """In place of the id, by brokers before version 2."""
+    """Used instead of the id by brokers before version 2."""
 
 
 class AnsweredIsr(NamedTuple):
-    """What a leader hears of one partition."""
+    """The answer to a leader for one partition."""
 
     partition: PartitionId
     outcome: Outcome
@@ -64,17 +63,17 @@ class AnsweredIsr(NamedTuple):
 
 
 class AnsweredTopic(NamedTuple):
-    """What a leader hears of the partitions of one topic."""
+    """The answers to a leader for partitions of one topic."""
 
     topic_id: TopicId | None
     partitions: Sequence[AnsweredIsr]
     name: TopicName | None = None
-    """As it was asked."""
+    """The name in the request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterPartitionRequest:
-    """A leader's request, by its id and the epoch under which it registered."""
+    """A leader's request, with its id and the epoch of its registration."""
 
     __type__: ClassVar[EntityType] = EntityType.request
     __version__: ClassVar[i16] = i16(3)
@@ -88,7 +87,7 @@ class AlterPartitionRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterPartitionResponse:
-    """The answer: an error for the request as a whole, or what became of each partition, in the order asked."""
+    """The answer: an error for the whole request, or the result of each partition, in the order of the request."""
 
     __type__: ClassVar[EntityType] = EntityType.response
     __version__: ClassVar[i16] = i16(3)

@@ -30,7 +30,7 @@ class ControlledShutdownRequest:
     __header_schema__: ClassVar[type[RequestHeader]] = RequestHeader
     broker_id: BrokerId = field(metadata={"kafka_type": "int32"})
     broker_epoch: BrokerEpoch = field(metadata={"kafka_type": "int64"}, default=BrokerEpoch(-1))
-    """The epoch of the asking broker; -1 switches the controller's check off."""
+    """The epoch of the asking broker; -1 disables the controller's check."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,4 +44,4 @@ class ControlledShutdownResponse(_Response):
     __type__: ClassVar[EntityType] = EntityType.response
     error_code: ErrorCode = field(metadata={"kafka_type": "error_code"})
     remaining_partitions: tuple[RemainingPartition, ...]
-    """The partitions that the broker still leads: while there are any, it asks again."""
+    """The partitions that the broker still leads. While there are any, it asks again."""

@@ -1,7 +1,7 @@
-"""LeaderAndIsr, version 7: which partitions a broker leads or follows, and with which epoch.
+"""LeaderAndIsr, version 7: the partitions that a broker leads or follows, with their epochs.
 
-Seed 004 sends it with every change of a leader or an ISR. The broker applies a partition's state only where its
-leader epoch is larger than the one it has; so a change that must take effect raises the leader epoch.
+Seed 004 sends it with every change of a leader or an ISR. The broker applies a partition's state only if its leader
+epoch is larger than the known one. So a change that must take effect raises the leader epoch.
 """
 
 from dataclasses import dataclass, field
@@ -47,7 +47,7 @@ class _Response:
 class LeaderAndIsrPartitionState(_Request):
     partition_index: PartitionId = field(metadata={"kafka_type": "int32"})
     controller_epoch: ControllerEpoch = field(metadata={"kafka_type": "int32"})
-    """The epoch of the controller that decided this state; not necessarily that of the sender."""
+    """The epoch of the controller that decided this state, not necessarily that of the sender."""
     leader: BrokerId = field(metadata={"kafka_type": "int32"})
     leader_epoch: LeaderEpoch = field(metadata={"kafka_type": "int32"})
     isr: tuple[BrokerId, ...] = field(metadata={"kafka_type": "int32"})
@@ -57,9 +57,9 @@ class LeaderAndIsrPartitionState(_Request):
     adding_replicas: tuple[BrokerId, ...] = field(metadata={"kafka_type": "int32"}, default=())
     removing_replicas: tuple[BrokerId, ...] = field(metadata={"kafka_type": "int32"}, default=())
     is_new: bool = field(metadata={"kafka_type": "bool"}, default=False)
-    """Whether the broker may create the replica's log although one of its log directories is offline."""
+    """True if the broker may create the replica's log even if one of its log directories is offline."""
     leader_recovery_state: int = field(metadata={"kafka_type": "int8"}, default=0)
-    """1 where the leader must recover from an unclean election (KIP-704); else 0."""
+    """1 if the leader must recover from an unclean election (KIP-704), otherwise 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,9 +84,9 @@ class LeaderAndIsrRequest(_Request):
     """Never set by a ZooKeeper-mode controller; brokers refuse it (KIP-866)."""
     controller_epoch: ControllerEpoch = field(metadata={"kafka_type": "int32"})
     broker_epoch: BrokerEpoch = field(metadata={"kafka_type": "int64"}, default=BrokerEpoch(-1))
-    """The epoch of the broker that the request is meant for; -1 switches the broker's check off."""
+    """The epoch of the broker that the request is meant for; -1 disables the broker's check."""
     type_: int = field(metadata={"kafka_type": "int8"}, default=0)
-    """0, unknown: what a ZooKeeper-mode controller sends. 1 and 2 belong to KIP-866's migration."""
+    """0 (unknown) from a ZooKeeper-mode controller. 1 and 2 belong to KIP-866's migration."""
     topic_states: tuple[LeaderAndIsrTopicState, ...]
     live_leaders: tuple[LeaderAndIsrLiveLeader, ...]
 

@@ -1,4 +1,4 @@
-"""StopReplica, version 4: a broker stops a replica, and deletes its log where the request says so (KIP-570)."""
+"""StopReplica, version 4: a broker stops a replica, and deletes its log if the request says so (KIP-570)."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -42,7 +42,7 @@ class _Response:
 class StopReplicaPartitionState(_Request):
     partition_index: PartitionId = field(metadata={"kafka_type": "int32"})
     leader_epoch: LeaderEpoch = field(metadata={"kafka_type": "int32"}, default=NO_EPOCH)
-    """-2 (`EPOCH_DURING_DELETE`) while the topic is deleted, -1 if unknown: both switch the check off."""
+    """-2 (`EPOCH_DURING_DELETE`) during a topic's deletion, -1 if unknown. Both disable the check."""
     delete_partition: bool = field(metadata={"kafka_type": "bool"})
 
 
@@ -60,7 +60,7 @@ class StopReplicaRequest(_Request):
     """Never set by a ZooKeeper-mode controller; brokers refuse it (KIP-866)."""
     controller_epoch: ControllerEpoch = field(metadata={"kafka_type": "int32"})
     broker_epoch: BrokerEpoch = field(metadata={"kafka_type": "int64"}, default=BrokerEpoch(-1))
-    """The epoch of the broker that the request is meant for; -1 switches the broker's check off."""
+    """The epoch of the broker that the request is meant for; -1 disables the broker's check."""
     topic_states: tuple[StopReplicaTopicState, ...]
 
 

@@ -1,7 +1,7 @@
-"""UpdateMetadata, version 8: what a broker answers clients, and how it finds the controller.
+"""UpdateMetadata, version 8: a broker's metadata for clients, and the way it finds the controller.
 
-The list of live brokers replaces the broker's list every time; the partitions are changes to what it has. The
-broker looks the controller's id up in that same list, so the controller lists itself there.
+The list of live brokers replaces the broker's list every time; the partitions are changes to what it has. The broker
+looks up the controller's id in that list, so the controller lists itself there.
 """
 
 from dataclasses import dataclass, field
@@ -77,10 +77,10 @@ class UpdateMetadataRequest(_Request):
     is_kraft_controller: bool = field(metadata={"kafka_type": "bool"}, default=False)
     """Never set by a ZooKeeper-mode controller; brokers refuse it (KIP-866)."""
     type_: int = field(metadata={"kafka_type": "int8", "tag": 0}, default=0)
-    """0, unknown: what a ZooKeeper-mode controller sends. 1 and 2 belong to KIP-866's migration."""
+    """0 (unknown) from a ZooKeeper-mode controller. 1 and 2 belong to KIP-866's migration."""
     controller_epoch: ControllerEpoch = field(metadata={"kafka_type": "int32"})
     broker_epoch: BrokerEpoch = field(metadata={"kafka_type": "int64"}, default=BrokerEpoch(-1))
-    """The epoch of the broker that the request is meant for; -1 switches the broker's check off."""
+    """The epoch of the broker that the request is meant for; -1 disables the broker's check."""
     topic_states: tuple[UpdateMetadataTopicState, ...]
     live_brokers: tuple[UpdateMetadataBroker, ...]
 

@@ -228,7 +228,7 @@ def test_somebody_else_is_not_admitted_and_the_log_says_where_he_was(site: Site)
         words = f"{site.mechanism}: wrong name or password"
     else:
         other = site.admin(site.controller.address, **{"ssl.keystore.location": ""})
-        words = "it shows no certificate, and ssl.client.auth is required"
+        words = "it sent no certificate, and ssl.client.auth is required"
     with pytest.raises(AdminError):
         asyncio.run(other.list_topics(timeout_ms=3_000))
     if not site.mechanism:

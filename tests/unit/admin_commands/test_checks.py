@@ -109,7 +109,7 @@ async def test_a_cluster_without_zookeeper_is_well_when_its_quorum_has_a_leader_
         (replace(members(_2=(9, (1, 9))), quorum=quorum_led_by(101)), "2 knows the members 1,9, others 1,2,9"),
         (
             replace(members(), quorum=quorum_led_by(101, ErrorCode.cluster_authorization_failed)),
-            "who leads the quorum is not told: cluster_authorization_failed",
+            "the leader of the quorum is unknown: cluster_authorization_failed",
         ),
         (SimulatedMembers({}), r"no server answers: 1 cannot be reached; give the address of a running broker"),
         (members(_1=(-1, (1, 2))), "no controller is known"),

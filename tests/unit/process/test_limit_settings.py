@@ -101,7 +101,7 @@ def test_no_limit_of_memory_means_ours(tmp_path: Path, said: str) -> None:
 def test_what_a_controller_cannot_do_is_named_and_not_looked_at_where_a_setting_says_another(
     tmp_path: Path, said: dict[str, object], given: dict[str, object]
 ) -> None:
-    with pytest.raises(InvalidSettings, match="set the option that goes before it") as refused:
+    with pytest.raises(InvalidSettings, match="set the option that overrides it") as refused:
         load_with(tmp_path, said)
     assert f"properties: {next(iter(said))}: Input should be greater than or equal to" in str(refused.value)
     load_with(tmp_path, said, **given)

@@ -150,8 +150,8 @@ async def test_a_request_is_sent_in_the_newest_version_that_both_sides_know(
 @pytest.mark.parametrize(
     ("newest", "said"),
     [
-        (OF_KAFKA_3_9 | {6: 6}, r"UpdateMetadataRequest up to version 6, 7 is needed: .* of Kafka 2\.8"),
-        ({0: 12}, r"LeaderAndIsrRequest up to version -1, 5 is needed: .* with ZooKeeper"),
+        (OF_KAFKA_3_9 | {6: 6}, r"UpdateMetadataRequest up to version 6, and 7 is needed: .* Kafka 2\.8"),
+        ({0: 12}, r"LeaderAndIsrRequest up to version -1, and 5 is needed: .* and ZooKeeper"),
     ],
     ids=["an older release", "without ZooKeeper"],
 )
@@ -268,7 +268,7 @@ async def test_the_factory_takes_the_brokers_endpoint_on_the_listener_by_name(se
     [
         ([endpoint("CLIENTS", 1), endpoint("INTERNAL", 2)], r"no listener 'CONTROL' .*it has CLIENTS, INTERNAL"),
         ([], "it has none"),
-        ([endpoint("CONTROL", 1, "SASL_SSL")], "CONTROL speaks SASL_SSL: say by --properties how"),
+        ([endpoint("CONTROL", 1, "SASL_SSL")], "CONTROL uses SASL_SSL: give its settings by --properties"),
     ],
     ids=["another name", "no listener", "another protocol"],
 )

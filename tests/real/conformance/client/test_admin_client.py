@@ -261,7 +261,7 @@ async def test_a_controller_that_hangs_is_asked_for_nothing(cluster: Conformance
     await admin.list_topics()
     cluster.own_controller.process.send_signal(signal.SIGSTOP)
     try:
-        with pytest.raises(Unreachable, match=r"asked which versions it speaks|it took too long"):
+        with pytest.raises(Unreachable, match=r"asked for its versions|it did not answer in time"):
             await admin.create_topic("ac-hung", 1, 1, timeout_ms=1_500)
     finally:
         cluster.own_controller.process.send_signal(signal.SIGCONT)

@@ -68,7 +68,7 @@ def test_the_other_brokers_are_served_beside_a_broker_that_answers(our_cluster: 
 
 
 @pytest.mark.parametrize(
-    ("newest", "lack"), [({4: 4, 5: 2, 6: 6}, "up to version 4, 5 is needed"), ({0: 12}, "with ZooKeeper")]
+    ("newest", "lack"), [({4: 4, 5: 2, 6: 6}, "up to version 4, and 5 is needed"), ({0: 12}, "and ZooKeeper")]
 )
 def test_a_broker_of_a_release_that_cannot_be_led_is_named_and_the_others_are_served(
     our_cluster: OurCluster, newest: dict[int, int], lack: str

@@ -167,7 +167,7 @@ async def test_who_does_not_know_the_password_is_told_so_and_so_is_who_is_not_kn
         for _ in range(3):
             with pytest.raises(NotAdmitted, match=words):
                 await open_site.ask(listener, login=login(mechanism, user, password))
-    lines = [line for line in logged if line["event"] == "connection closed: no login"]
+    lines = [line for line in logged if line["event"] == "connection closed: login failed"]
     assert [line["error"] for line in lines] == [f"{mechanism}: wrong name or password"]
     assert not any(secret in str(logged) for secret in (PASSWORD, "wrong'", "nobody's"))
     assert not open_site.judge.seen
@@ -227,8 +227,8 @@ async def test_before_a_login_versions_are_told_and_nothing_else_is_done(open_si
             assert await talk.say(METADATA) is None
         async with open_talk(listener) as talk:
             assert await talk.say(SaslAuthenticateRequest(auth_bytes=PLAIN_LOGIN)) is None
-    errors = [line["error"] for line in logged if line["event"] == "connection closed: no login"]
-    assert errors[0] == "API 3 was asked for before a login: a client that is set up for no SASL"
+    errors = [line["error"] for line in logged if line["event"] == "connection closed: login failed"]
+    assert errors[0] == "API 3 was requested before a login: the client is not configured for SASL"
     assert not open_site.judge.seen
 
 
@@ -409,7 +409,7 @@ async def test_what_is_not_passed_on_ends_the_connection_and_is_said_once(open_s
                 await talk.handshake()
                 await talk.authenticate()
                 assert await talk.say(FIND_COORDINATOR) is None
-    lines = [line for line in logged if line["event"] == "connection closed: nothing is passed on"]
+    lines = [line for line in logged if line["event"] == "connection closed: request is not relayed"]
     assert [line["error"].split(" is")[0] for line in lines] == ["API 10"]
 
 

@@ -68,7 +68,7 @@ async def test_a_certificate_that_no_rule_names_is_not_admitted(
         with pytest.raises((CannotConnect, asyncio.IncompleteReadError, OSError)):
             await site.ask(listener, tls=site.client_tls(client))
         await wait_until(lambda: list_reasons(logged))
-    assert list_reasons(logged) == ["its certificate names nobody: no rule applies to the certificate of CN=client"]
+    assert list_reasons(logged) == ["its certificate has no usable name: no rule applies to the certificate of CN=client"]
 
 
 async def test_where_one_is_requested_who_shows_none_is_anonymous(site: Site, server: CertificateFiles) -> None:
@@ -86,7 +86,7 @@ async def test_where_one_is_required_who_shows_none_is_not_admitted(
         with pytest.raises(CannotConnect):
             await site.ask(listener, tls=site.client_tls())
         await wait_until(lambda: list_reasons(logged))
-    assert list_reasons(logged) == ["it shows no certificate, and ssl.client.auth is required"]
+    assert list_reasons(logged) == ["it sent no certificate, and ssl.client.auth is required"]
 
 
 @pytest.mark.parametrize("client_auth", ["requested", "required"])
@@ -130,7 +130,7 @@ async def test_who_speaks_plaintext_to_it_is_told_apart_in_the_log(
                 await reader.read()
             writer.close()
     assert list_reasons(logged) == [
-        "it does not speak TLS: a client that is set up for PLAINTEXT, or no client of Kafka"
+        "it does not speak TLS: a client configured for PLAINTEXT, or not a Kafka client"
     ]
 
 
@@ -140,7 +140,7 @@ async def test_who_speaks_tls_to_plaintext_is_told_apart_in_the_log(site: Site, 
         with pytest.raises(CannotConnect):
             await site.ask(listener, tls=site.client_tls())
     (error,) = (line["error"] for line in logged if line["event"] == "connection closed: bad request")
-    assert "so begins TLS, and PLAINTEXT is spoken here" in error
+    assert "it looks like TLS, and this listener is PLAINTEXT" in error
 
 
 async def test_half_open_handshakes_are_counted_and_end_in_time_and_disturb_nobody(
@@ -161,7 +161,7 @@ async def test_half_open_handshakes_are_counted_and_end_in_time_and_disturb_nobo
                 writer.close()
         await wait_until(lambda: not listener._connections)
         assert await site.ask(listener, tls=site.client_tls()) == ANONYMOUS
-    assert list_reasons(logged) == ["it left in the middle of its handshake, or took too long"]
+    assert list_reasons(logged) == ["it left during its handshake, or took too long"]
 
 
 async def test_handshakes_of_one_address_have_so_many_places_and_give_them_back(
@@ -246,7 +246,7 @@ async def test_a_broken_file_leaves_what_was_there_before_until_it_is_whole(
         assert await read_certificate(site, listener) == before
         site.write(site.tls(authority.issue("rotated", "localhost")))
         assert await read_certificate(site, listener) != before
-    kept = [line["error"] for line in logged if "keeps to what its properties said before" in line["event"]]
+    kept = [line["error"] for line in logged if "keeps its former settings" in line["event"]]
     assert [error[:32] for error in kept] == ["the certificates of ssl.* cannot", "there is no certificate: set ssl"]
 
 
@@ -261,7 +261,7 @@ async def test_only_the_versions_of_tls_that_are_enabled_are_served(
         with pytest.raises(CannotConnect):
             await site.ask(listener, tls=old)
         await wait_until(lambda: list_reasons(logged))
-    assert list_reasons(logged) == ["it has no version of TLS that is served"]
+    assert list_reasons(logged) == ["it supports none of the enabled TLS versions"]
 
 
 async def test_connections_are_closed_at_once_where_the_controller_resigns(

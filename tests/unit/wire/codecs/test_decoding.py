@@ -127,7 +127,7 @@ def test_unknown_tagged_fields_are_skipped() -> None:
         (b"\x03\xe7" + b"\x01\0", "impossible value"),
         (b"\0\0" + b"\x02" + b"\x02\xff" + b"\0\0\0\x01\0\0", "impossible value"),
         (b"\0\0" + b"\x02" + b"\x00" + b"\0\0\0\x01\0\0", "has the length -1"),
-        (b"\0\0" + b"\x01" + b"\x01\x05\x7f", "127 bytes wanted"),
+        (b"\0\0" + b"\x01" + b"\x01\x05\x7f", "127 bytes needed"),
     ],
     ids=["huge array", "endless varint", "null array", "unknown error", "not UTF-8", "null string", "long tag"],
 )

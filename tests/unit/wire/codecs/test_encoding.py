@@ -126,7 +126,7 @@ def test_a_value_that_no_field_can_carry_is_the_makers_mistake(kind: str) -> Non
             request = replace(request, topic_states=(replace(topic, partition_states=(state,)),))
         case "name":
             request = replace(request, topic_states=(replace(topic, topic_name=TopicName("\ud800")),))
-    with pytest.raises(Unencodable, match="UpdateMetadataRequest cannot be written"):
+    with pytest.raises(Unencodable, match="UpdateMetadataRequest cannot be encoded"):
         encode_control_request(request, 5, "1000")
 
 

@@ -56,7 +56,7 @@ async def test_a_frame_that_is_cut_is_told_from_an_orderly_end(kept: int) -> Non
 async def test_a_length_above_the_limit_is_refused_before_its_bytes_are_read() -> None:
     reader = asyncio.StreamReader()
     reader.feed_data(with_length(b"x" * 11)[:4])
-    with pytest.raises(FrameTooLarge, match="11 bytes, the limit is 10"):
+    with pytest.raises(FrameTooLarge, match="11 bytes; the limit is 10"):
         await read_frame(reader, 10)
 
 

@@ -125,5 +125,5 @@ def test_an_answer_is_written_as_kio_writes_it(response: AlterPartitionResponse,
 def test_an_answer_that_no_field_can_carry_is_not_written(partition: int) -> None:
     answered = AnsweredIsr(PartitionId(partition), ErrorCode.none)
     response = AlterPartitionResponse(error_code=ErrorCode.none, topics=(AnsweredTopic(None, [answered]),))
-    with pytest.raises(Unencodable, match="AlterPartitionResponse cannot be written"):
+    with pytest.raises(Unencodable, match="AlterPartitionResponse cannot be encoded"):
         write_response(response, 5)

@@ -143,7 +143,7 @@ WRONG: Final = {
         "SSL",
         r"the certificates of ssl\.\* cannot be used: there is no file \S+/absent",
     ),
-    "a protocol that is none": ({}, "QUIC", "speaks QUIC, which is none of"),
+    "a protocol that is none": ({}, "QUIC", "has the protocol QUIC: use one of"),
 }
 
 
@@ -179,7 +179,7 @@ def test_without_a_file_nothing_but_plaintext_is_spoken() -> None:
     assert NO_FILE.source("ANY", "PLAINTEXT") is None
     source = NO_FILE.source("ANY", "SSL")
     assert source is not None
-    with pytest.raises(InvalidProperties, match="its listener ANY speaks SSL: say by --properties how"):
+    with pytest.raises(InvalidProperties, match="the listener ANY uses SSL: give its settings by --properties"):
         source()
 
 

@@ -139,7 +139,7 @@ async def test_a_server_that_only_pretends_to_know_the_password_is_asked_nothing
     server = SecuredServer(mechanism="SCRAM-SHA-512")
     server.knows_the_password = False
     async with listen(server), files.link(server, "SASL_PLAINTEXT") as link:
-        assert "does not know the password of alice" in await refusal(link)
+        assert "did not prove that it knows the password of alice" in await refusal(link)
     assert server.asked == 0
 
 
@@ -171,7 +171,7 @@ async def test_a_mechanism_that_the_server_does_not_take_is_said(files: Files) -
     files.tell("SCRAM-SHA-256")
     server = SecuredServer(mechanism="SCRAM-SHA-512")
     async with listen(server), files.link(server, "SASL_PLAINTEXT") as link:
-        assert "does not take SASL SCRAM-SHA-256; it takes SCRAM-SHA-512" in await refusal(link)
+        assert "does not accept SASL SCRAM-SHA-256; it accepts SCRAM-SHA-512" in await refusal(link)
 
 
 UNTRUSTED: Final[dict[str, tuple[Callable[[Files], ssl.SSLContext], str]]] = {
@@ -264,7 +264,7 @@ async def test_a_server_that_does_not_speak_kafka_is_out_of_reach(files: Files) 
 async def test_a_protocol_that_is_not_the_server_s_is_said(files: Files) -> None:
     server = SecuredServer(tls=files.server_context())
     async with listen(server), files.link(server, "SASL_SSL") as link:
-        assert "does not take SASL PLAIN; it takes none" in await refusal(link)
+        assert "does not accept SASL PLAIN; it accepts none" in await refusal(link)
     plain = SecuredServer()
     async with listen(plain), files.link(plain, "SSL", timeout_ms=500) as link:
         assert "127.0.0.1" in await refusal(link)

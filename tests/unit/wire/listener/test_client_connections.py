@@ -690,7 +690,7 @@ async def test_what_changes_the_cluster_is_not_passed_on_for_who_may_not_change_
         assert len(broker.received) == 1
         assert [event for event, _ in warnings(logged)] == [
             "request refused",
-            "connection closed: nothing is passed on",
+            "connection closed: request is not relayed",
         ]
 
 
