@@ -31,7 +31,7 @@ from bench.__main__ import settings_for
 from bench.setup import dataset
 from bench.setup.machine import machine
 from bench.stage import on_stage, wait_for_controller, wait_until_idle
-from controller_core.wire.codecs.entries import unsigned_varint
+from controller_core.wire.codecs.entries import encode_unsigned_varint
 from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.run_folder import run_folder
 from devcluster.running.processes import ending_on_sigterm
@@ -81,7 +81,7 @@ def _frame(api_key: int, version: int, *parts: bytes) -> bytes:
 
 
 def _array(items: list[bytes]) -> bytes:
-    return unsigned_varint(len(items) + 1) + b"".join(items)
+    return encode_unsigned_varint(len(items) + 1) + b"".join(items)
 
 
 def _of_size(item: bytes, limit: int = 8 * _MB - 100) -> list[bytes]:
@@ -89,7 +89,7 @@ def _of_size(item: bytes, limit: int = 8 * _MB - 100) -> list[bytes]:
 
 
 def _string(text: str) -> bytes:
-    return unsigned_varint(len(text) + 1) + text.encode()
+    return encode_unsigned_varint(len(text) + 1) + text.encode()
 
 
 def _int32(*numbers: int) -> bytes:
@@ -220,7 +220,7 @@ def _partitions(partitions: int) -> Iterator[Case]:
 
 def _configurations(own: str) -> Iterator[Case]:
     def upsertion(name: str, size: int) -> bytes:
-        salt = unsigned_varint(size + 1) + b"s" * size
+        salt = encode_unsigned_varint(size + 1) + b"s" * size
         return _string(name) + struct.pack(">bi", 9, 8192) + salt + salt + _TAGS
 
     users = [upsertion(name, 750) for name in _names(5_000)]

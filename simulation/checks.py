@@ -152,7 +152,7 @@ def assert_configs_are_recorded(cluster: Cluster) -> None:
 
     def overrides(path: str, names: frozenset[str]) -> dict[str, str]:
         node = cluster.zk.tree.read(path)
-        return dict(configs.recorded(codecs.decode_config(node.data), names)) if node else {}
+        return dict(configs.select_recorded(codecs.decode_config(node.data), names)) if node else {}
 
     state = cluster.active.term.state
     topics = {name: overrides(paths.topic_config(name), configs.TOPIC_CONFIGS) for name in state.topics}

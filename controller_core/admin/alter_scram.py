@@ -17,7 +17,7 @@ from kio.schema.alter_user_scram_credentials.v0.response import (
 )
 from kio.schema.errors import ErrorCode
 
-from controller_core.admin.refusals import Refused, contended
+from controller_core.admin.refusals import Refused, make_contention_refusal
 from controller_core.controller.loop.slices import slice_up
 from controller_core.controller.serving.served_api import ServedApi
 from controller_core.controller.term.term import Term
@@ -45,7 +45,7 @@ longer."""
 
 async def on_alter_scram(term: Term, request: AlterUserScramCredentialsRequest) -> AlterUserScramCredentialsResponse:
     """Write the credentials of all users whose alterations are valid. Quotas in the same znode are kept."""
-    by_user = _by_user([alteration async for alteration in slice_up(_alterations(request))])
+    by_user = _group_by_user([alteration async for alteration in slice_up(_alterations(request))])
     refused = {
         user: why
         async for user, alterations in slice_up(by_user.items(), lambda item: len(item[1]))
@@ -54,13 +54,13 @@ async def on_alter_scram(term: Term, request: AlterUserScramCredentialsRequest) 
 
     async def attempt(users: Sequence[str]) -> dict[str, Conflict]:
         writes: dict[str, list[WriteOp]] = {}
-        configs = [paths.user_config(paths.sanitized(user)) for user in users]
+        configs = [paths.user_config(paths.sanitize(user)) for user in users]
         # Quotas of a user's clients are children of the same znode.
         nodes, below = await term.zk.read_many(configs), await term.zk.children_many(configs)
         async for user, node, clients in slice_up(zip(users, nodes, below, strict=True), lambda _: _WRITE_WEIGHT):
             try:
                 write = _write(user, by_user[user], node, has_clients=bool(clients))
-                writes[user] = [write, notify(f"users/{paths.sanitized(user)}")]
+                writes[user] = [write, notify(f"users/{paths.sanitize(user)}")]
                 _require_room(term, writes[user])
             except Refused as error:
                 writes.pop(user, None)
@@ -69,13 +69,15 @@ async def on_alter_scram(term: Term, request: AlterUserScramCredentialsRequest) 
 
     if sound := [user for user in by_user if user not in refused]:
         await ensure_paths(term, [paths.CONFIG, paths.USER_CONFIGS, paths.CONFIG_CHANGES])
-        refused |= {user: contended(error) for user, error in (await compare_and_set_each(sound, attempt)).items()}
+        refused |= {
+            user: make_contention_refusal(error) for user, error in (await compare_and_set_each(sound, attempt)).items()
+        }
     return _response([_result(user, refused.get(user)) async for user in slice_up(by_user)])
 
 
 def refusal(request: AlterUserScramCredentialsRequest, error_code: ErrorCode) -> AlterUserScramCredentialsResponse:
     """Return the answer that refuses every user of the request."""
-    return _response(_result(user, Refused(error_code)) for user in _by_user(_alterations(request)))
+    return _response(_result(user, Refused(error_code)) for user in _group_by_user(_alterations(request)))
 
 
 def _alterations(request: AlterUserScramCredentialsRequest) -> Iterator[Alteration]:
@@ -83,7 +85,7 @@ def _alterations(request: AlterUserScramCredentialsRequest) -> Iterator[Alterati
     yield from request.upsertions
 
 
-def _by_user(alterations: Iterable[Alteration]) -> dict[str, list[Alteration]]:
+def _group_by_user(alterations: Iterable[Alteration]) -> dict[str, list[Alteration]]:
     by_user: dict[str, list[Alteration]] = {}
     for alteration in alterations:
         by_user.setdefault(alteration.name, []).append(alteration)
@@ -127,7 +129,7 @@ def _name_complaint(name: str) -> str | None:
         return "Username must not be empty"
     if name in (".", ".."):
         return f"Username must not be '{name}', which ZooKeeper cannot keep"
-    if len(paths.sanitized(name)) > MAX_USER_NAME_LENGTH:
+    if len(paths.sanitize(name)) > MAX_USER_NAME_LENGTH:
         return f"Username must not be longer than {MAX_USER_NAME_LENGTH} characters of ASCII, or fewer others"
     return None
 
@@ -137,7 +139,7 @@ def _write(user: str, alterations: list[Alteration], node: ZkNode | None, *, has
 
     Like Kafka, delete the znode if the user has neither settings nor quotas of single clients left.
     """
-    path = paths.user_config(paths.sanitized(user))
+    path = paths.user_config(paths.sanitize(user))
     try:
         present = codecs.decode_config(node.data, path) if node else {}
     except MalformedZnode as error:
@@ -147,7 +149,7 @@ def _write(user: str, alterations: list[Alteration], node: ZkNode | None, *, has
         if is_deletion and SCRAM_MECHANISMS[alteration.mechanism].name not in present:
             message = "Attempt to delete a user credential that does not exist"
             raise Refused(ErrorCode.resource_not_found, message)
-    config = _altered(present, alterations)
+    config = _apply_alterations(present, alterations)
     if node is not None and not config and not has_clients:
         return Delete(path=path, version=node.version)
     return write_config(path, config, node)
@@ -160,7 +162,7 @@ def _require_room(term: Term, write: list[WriteOp]) -> None:
         raise Refused(ErrorCode.unacceptable_credential, message)
 
 
-def _altered(present: Mapping[str, str], alterations: list[Alteration]) -> dict[str, str]:
+def _apply_alterations(present: Mapping[str, str], alterations: list[Alteration]) -> dict[str, str]:
     config = dict(present)
     for alteration in alterations:
         mechanism = SCRAM_MECHANISMS[alteration.mechanism]

@@ -24,6 +24,6 @@ class Pending(Generic[Item]):
             self._items.pop()
         return not self._items
 
-    def left(self, term: Term) -> list[Item]:
+    def list_unfinished(self, term: Term) -> list[Item]:
         """Return the items that are not done now."""
         return [item for item in self._items if not self._is_done(term, item)]

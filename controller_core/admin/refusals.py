@@ -27,7 +27,7 @@ def outcome_of(check: Callable[[], Checked]) -> Checked | Refused:
         return refused
 
 
-def contended(error: Contended) -> Refused:
+def make_contention_refusal(error: Contended) -> Refused:
     """Return the refusal after repeated conflicts with another writer. The code is retriable, so client libraries
     retry."""
     return Refused(ErrorCode.request_timed_out, f"Nothing was changed: {error}.")

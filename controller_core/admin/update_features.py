@@ -53,17 +53,17 @@ async def on_update_features(term: Term, request: AnyRequest) -> AnyResponse:
     updates = _updates(request)
     live = (await brokers.read_live_brokers(term)).values()
 
-    def judged(present: FinalizedFeatures) -> UpdatedFeatures:
+    def judge(present: FinalizedFeatures) -> UpdatedFeatures:
         return apply_updates(present.features, updates.values(), live)
 
-    def wanted(present: FinalizedFeatures) -> Mapping[str, int]:
-        found = judged(present)
+    def choose_levels(present: FinalizedFeatures) -> Mapping[str, int]:
+        found = judge(present)
         is_off = request.validate_only or (isinstance(request, UpdateFeaturesRequest) and found.refused)
         return present.features if is_off else found.features
 
     failure = None
     try:
-        finalized = await features.finalize(term, wanted)
+        finalized = await features.finalize(term, choose_levels)
     except features.FeaturesNotWrittenError as error:
         finalized = term.state.finalized_features
         failure = (
@@ -71,7 +71,7 @@ async def on_update_features(term: Term, request: AnyRequest) -> AnyResponse:
         )
     if finalized is None:
         return _response(request, updates, _Outcome(refused={}, failure=_unreadable()))
-    return _response(request, updates, _Outcome(refused=judged(finalized).refused, failure=failure))
+    return _response(request, updates, _Outcome(refused=judge(finalized).refused, failure=failure))
 
 
 def refusal(request: AnyRequest, error_code: ErrorCode) -> AnyResponse:
@@ -131,7 +131,7 @@ def _result(feature: str, refused: str | None, failure: str | None) -> Updatable
     return UpdatableFeatureResult(feature=feature, error_code=ErrorCode.none, error_message=None)
 
 
-def _lifted(request: RequestPayload) -> UpdateFeaturesRequest1:
+def _convert_older(request: RequestPayload) -> UpdateFeaturesRequest1:
     """Convert version 0, which has only a flag for downgrades, and cannot ask for mere validation.
 
     Version 1 is returned unchanged. In neither version does one refusal refuse all updates.
@@ -154,7 +154,7 @@ def _lifted(request: RequestPayload) -> UpdateFeaturesRequest1:
 
 
 API: Final = ServedApi(
-    versions=Versions[AnyRequest](UpdateFeaturesRequest, oldest=0, lift=_lifted),
+    versions=Versions[AnyRequest](UpdateFeaturesRequest, oldest=0, lift=_convert_older),
     answer=on_update_features,
     refuse=refusal,
     takes=(UpdateFeaturesRequest1,),

@@ -115,15 +115,15 @@ class Tracked(dict[K, V]):
         for key, value in other.items():
             self[key] = value
 
-    def _unused(self, *_: object, **__: object) -> Any:
+    def _refuse_change(self, *_: object, **__: object) -> Any:
         raise NotImplementedError("changes made in this way are not tracked")
 
-    clear: Callable[..., Any] = _unused
-    popitem: Callable[..., Any] = _unused
-    setdefault: Callable[..., Any] = _unused
-    __ior__: Callable[..., Any] = _unused
+    clear: Callable[..., Any] = _refuse_change
+    popitem: Callable[..., Any] = _refuse_change
+    setdefault: Callable[..., Any] = _refuse_change
+    __ior__: Callable[..., Any] = _refuse_change
 
 
-def tracked(kind: Kind, changes: Changes | None) -> dict[K, V]:
+def make_tracked_dict(kind: Kind, changes: Changes | None) -> dict[K, V]:
     """Return a dictionary that records its changes, or a plain one, which costs nothing, if `changes` is None."""
     return {} if changes is None else Tracked(kind, changes)

@@ -40,6 +40,6 @@ class StaticConfig:
     config: RecordedConfig
 
 
-def recorded(config: Mapping[str, str], names: frozenset[str]) -> RecordedConfig:
+def select_recorded(config: Mapping[str, str], names: frozenset[str]) -> RecordedConfig:
     """Return the overrides that are recorded, sorted by name."""
     return {name: config[name] for name in sorted(config.keys() & names)}

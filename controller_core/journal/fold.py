@@ -152,9 +152,9 @@ def _apply(image: Image, line: Line) -> str | None:
             case Kind.FEATURES_REMOVED:
                 image.features = None
             case Kind.TOPIC:
-                image.topics[_given(line.topic)] = (line.topic_id, delta["czxid"])
+                image.topics[_require(line.topic)] = (line.topic_id, delta["czxid"])
             case Kind.TOPIC_REMOVED:
-                del image.topics[_given(line.topic)]
+                del image.topics[_require(line.topic)]
                 for key in [key for key in image.assignments if key[0] == line.topic]:
                     del image.assignments[key]
             case _:
@@ -189,14 +189,14 @@ class _Entries:
 
 
 def _partition(line: Line) -> PartitionKey:
-    return _given(line.topic), _given(line.partition)
+    return _require(line.topic), _require(line.partition)
 
 
 _FEATURES = ("finalized_features", "features_epoch")
 _ENTRIES: Final[Mapping[str, _Entries]] = {
     Kind.BROKER: _Entries(
         of=lambda image: image.brokers,
-        key=lambda line: _given(line.broker),
+        key=lambda line: _require(line.broker),
         fields=("broker_epoch", "endpoints", "supported_features"),
         is_written_in_full=True,
     ),
@@ -214,19 +214,19 @@ _ENTRIES: Final[Mapping[str, _Entries]] = {
         ),
     ),
     Kind.TOPIC_CONFIG: _Entries(
-        of=lambda image: image.topic_configs, key=lambda line: _given(line.topic), fields=("config",)
+        of=lambda image: image.topic_configs, key=lambda line: _require(line.topic), fields=("config",)
     ),
     Kind.BROKER_CONFIG: _Entries(
         of=lambda image: image.broker_configs, key=lambda line: line.broker, fields=("config",)
     ),
     Kind.BROKER_STATIC_CONFIG: _Entries(
         of=lambda image: image.static_configs,
-        key=lambda line: _given(line.broker),
+        key=lambda line: _require(line.broker),
         fields=("broker_epoch", "config"),
         is_written_in_full=True,
     ),
     Kind.OFFLINE_REPLICAS: _Entries(
-        of=lambda image: image.offline_replicas, key=lambda line: _given(line.broker), fields=("partitions",)
+        of=lambda image: image.offline_replicas, key=lambda line: _require(line.broker), fields=("partitions",)
     ),
 }
 _REMOVED: Final[Mapping[str, str]] = {removed: kind for kind, removed in REMOVED.items()}
@@ -242,7 +242,7 @@ def _whole(fields: Fields, names: tuple[str, ...]) -> Fields:
     return fields
 
 
-def _given(value: _Value | None) -> _Value:
+def _require(value: _Value | None) -> _Value:
     if value is None:
         raise KeyError("key")
     return value

@@ -65,7 +65,7 @@ def explain(changes: Sequence[Change], looks: Looks) -> list[tuple[str, list[Cha
     return [(cause, found[cause]) for cause in _ORDER if cause in found]
 
 
-def restarted(changes: Sequence[Change]) -> list[BrokerId]:
+def find_restarted(changes: Sequence[Change]) -> list[BrokerId]:
     """Return the brokers that restarted without being seen unregistered."""
     of_brokers = [change for change in changes if change.kind is Kind.BROKER]
     return [change.key for change in of_brokers if _cause_of_broker(change) == BROKER_RESTARTED]

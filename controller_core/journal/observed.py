@@ -36,7 +36,7 @@ def difference(before: StateCopy, after: StateCopy, touched: Touched | None = No
         return []
     if touched is not None and touched.since is before:
         has_configs = before.topic_configs is not after.topic_configs
-        before, after = (_narrowed(state, touched, has_configs=has_configs) for state in (before, after))
+        before, after = (_narrow(state, touched, has_configs=has_configs) for state in (before, after))
     return list(_changes(before, after))
 
 
@@ -45,7 +45,7 @@ def is_replaced(before: TopicCopy | None, after: TopicCopy | None) -> bool:
     return before is not None and (after is None or after.czxid != before.czxid)
 
 
-def missed_versions(changes: Iterable[Change]) -> int:
+def count_missed_versions(changes: Iterable[Change]) -> int:
     """Return the number of partition state versions that were overwritten before anyone saw them, as far as versions
     are known."""
     return sum(
@@ -58,7 +58,7 @@ def missed_versions(changes: Iterable[Change]) -> int:
     )
 
 
-def _narrowed(state: StateCopy, touched: Touched, *, has_configs: bool) -> StateCopy:
+def _narrow(state: StateCopy, touched: Touched, *, has_configs: bool) -> StateCopy:
     return replace(
         state,
         topics={name: state.topics[name] for name in touched.topics if name in state.topics},
@@ -70,8 +70,8 @@ def _narrowed(state: StateCopy, touched: Touched, *, has_configs: bool) -> State
 def _changes(before: StateCopy, after: StateCopy) -> Iterator[Change]:
     gone = {name for name, topic in before.topics.items() if is_replaced(topic, after.topics.get(name))}
     states = {key for key in before.states if key.topic in gone} if gone else set()
-    yield from _removed(Kind.LEADERSHIP, before.states, after.states, states)
-    yield from _removed(Kind.TOPIC_CONFIG, before.topic_configs, after.topic_configs, gone)
+    yield from _list_removed(Kind.LEADERSHIP, before.states, after.states, states)
+    yield from _list_removed(Kind.TOPIC_CONFIG, before.topic_configs, after.topic_configs, gone)
     for name in gone:
         yield Change(Kind.TOPIC, name, before.topics[name], None)
     yield from _entries(Kind.BROKER, before.brokers, after.brokers)
@@ -79,8 +79,8 @@ def _changes(before: StateCopy, after: StateCopy) -> Iterator[Change]:
     if before.features != after.features:
         yield Change(Kind.FEATURES, None, before.features, after.features)
     yield from _topics(before.topics, after.topics, gone)
-    yield from _written(Kind.TOPIC_CONFIG, before.topic_configs, after.topic_configs, gone)
-    yield from _written(Kind.LEADERSHIP, before.states, after.states, states)
+    yield from _list_written(Kind.TOPIC_CONFIG, before.topic_configs, after.topic_configs, gone)
+    yield from _list_written(Kind.LEADERSHIP, before.states, after.states, states)
 
 
 def _topics(
@@ -99,18 +99,18 @@ def _topics(
 
 def _entries(kind: Kind, before: Mapping[K, V], after: Mapping[K, V]) -> Iterator[Change]:
     """Yield the entries that differ, removals first."""
-    yield from _removed(kind, before, after, ())
-    yield from _written(kind, before, after, ())
+    yield from _list_removed(kind, before, after, ())
+    yield from _list_written(kind, before, after, ())
 
 
-def _removed(kind: Kind, before: Mapping[K, V], after: Mapping[K, V], gone: Collection[K]) -> Iterator[Change]:
+def _list_removed(kind: Kind, before: Mapping[K, V], after: Mapping[K, V], gone: Collection[K]) -> Iterator[Change]:
     """Yield the removal of entries that are gone or were replaced by another entry with the same key."""
     for key, value in before.items():
         if key not in after or key in gone:
             yield Change(kind, key, value, None)
 
 
-def _written(kind: Kind, before: Mapping[K, V], after: Mapping[K, V], gone: Collection[K]) -> Iterator[Change]:
+def _list_written(kind: Kind, before: Mapping[K, V], after: Mapping[K, V], gone: Collection[K]) -> Iterator[Change]:
     """Yield the entries that are new or changed."""
     for key, value in after.items():
         known = None if key in gone else before.get(key)

@@ -84,7 +84,7 @@ class RecordEncoder:
             return
         fields = _FIELDS[change.kind]
         before = None if change.before is None or change.kind in _WRITTEN_IN_FULL else fields(change.before)
-        delta = records.changed_fields(before, fields(change.after))
+        delta = records.select_changed_fields(before, fields(change.after))
         if delta and change.before != change.after:
             is_unclean = change.kind is Kind.LEADERSHIP and _is_unclean(change, is_inferred=context.is_inferred)
             more = {"unclean": True} if is_unclean else {}

@@ -163,7 +163,7 @@ def offline_fields(offline: frozenset[TopicPartition]) -> Fields:
     return {"partitions": by_topic}
 
 
-def changed_fields(before: Fields | None, after: Fields) -> Fields:
+def select_changed_fields(before: Fields | None, after: Fields) -> Fields:
     """Return the fields that differ, or all fields if there was no entry before."""
     if before is None:
         return after

@@ -55,7 +55,7 @@ class TopicSink:
         self._failures.clear()
         self._trouble = ""
         try:
-            producer = self._producer = self._producer or self._connected()
+            producer = self._producer = self._producer or self._connect()
             for line in block.data.removesuffix(b"\n").split(b"\n"):
                 producer.produce(
                     self._topic, line, key=block.cluster_id, partition=PARTITION, on_delivery=self._on_delivery
@@ -73,7 +73,7 @@ class TopicSink:
         """Drop the producer. No message is pending, because each block was delivered before the next was taken."""
         self._producer = None
 
-    def _connected(self) -> Producer:
+    def _connect(self) -> Producer:
         return Producer(
             {
                 **self._security(),

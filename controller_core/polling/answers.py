@@ -110,7 +110,7 @@ def parts_of(content: bytes) -> MetadataParts:
     """Raises `Undecodable`."""
     cursor = Cursor(content, _HEAD_BYTES)
     began = cursor.offset
-    for _ in range(cursor.unsigned_varint() - 1):
+    for _ in range(cursor.read_unsigned_varint() - 1):
         cursor.take(4)
         _skip_text(cursor)
         cursor.take(4)
@@ -213,10 +213,10 @@ def _state(partition: MetadataResponsePartition) -> PartitionState:
 
 
 def _skip_text(cursor: Cursor) -> None:
-    cursor.take(max(0, cursor.unsigned_varint() - 1))
+    cursor.take(max(0, cursor.read_unsigned_varint() - 1))
 
 
 def _skip_tags(cursor: Cursor) -> None:
-    for _ in range(cursor.unsigned_varint()):
-        cursor.unsigned_varint()
-        cursor.take(cursor.unsigned_varint())
+    for _ in range(cursor.read_unsigned_varint()):
+        cursor.read_unsigned_varint()
+        cursor.take(cursor.read_unsigned_varint())

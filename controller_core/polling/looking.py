@@ -103,7 +103,7 @@ class Looking:
         except (ControllerUnreachable, AnswerLost) as error:
             if isinstance(error, AnswerLost) and not isinstance(error.__cause__, TimeoutError):
                 raise
-            with closing(client.at(server)) as broker:
+            with closing(client.restrict_to(server)) as broker:
                 await ask_versions(broker)
         return self.known.moves, Asked(_NOBODY, self._now_s())
 

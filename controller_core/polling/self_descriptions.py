@@ -61,7 +61,7 @@ class SelfDescriptions:
 
     async def _ask(self, broker: Broker, client: KeptClient) -> SelfDescription | None:
         endpoint = broker.endpoints[0]
-        one = client.at(Address(endpoint.host, endpoint.port))
+        one = client.restrict_to(Address(endpoint.host, endpoint.port))
         async with self._gate:
             try:
                 versions = await ask_versions(one)

@@ -13,7 +13,7 @@ from controller_core.wire.authentication.secured_listener import SecuredListener
 from controller_core.wire.connections.broker_properties import PLAINTEXT, SecuredBrokers
 from controller_core.zk.kazoo.session import KazooSession
 from controller_core.zk.request_size import DEFAULT_JUTE_MAXBUFFER_BYTES
-from controller_core.zk.secured.properties import zk_security_source
+from controller_core.zk.secured.properties import make_zk_security_source
 
 
 class ZooKeeperSettings(Protocol):
@@ -56,7 +56,7 @@ async def zookeeper_session(
             connect_timeout_ms=settings.zookeeper_timeout_ms,
             jute_maxbuffer_bytes=jute_maxbuffer_bytes,
             makes_chroot=makes_chroot,
-            security=zk_security_source(settings.properties),
+            security=make_zk_security_source(settings.properties),
         )
     except InvalidProperties as error:
         raise InvalidSettings(f"--properties: {error}") from error

@@ -40,7 +40,7 @@ from controller_core.model.quotas.mutation_quota import UNLIMITED, MutationQuota
 from controller_core.process.unserved_requests import UnservedRequests
 from controller_core.supervision import noticed
 from controller_core.wire.authentication.secured_listener import SecuredListener
-from controller_core.wire.codecs.versions import Versions, converted
+from controller_core.wire.codecs.versions import Versions, convert
 from controller_core.wire.connections.broker_properties import PLAINTEXT
 from controller_core.wire.limits.broker_addresses import BrokerAddresses
 from controller_core.wire.limits.gate import AddressGate, Gate
@@ -174,7 +174,7 @@ class ListenerAssembly:
             return await metadata.on_metadata(await self._view(listener, await self._rights_of(caller)), request)
 
         async def on_describe_cluster(request: RequestPayload, caller: Caller) -> ResponsePayload:
-            newest = converted(request, describe_cluster.VERSIONS.newest)
+            newest = convert(request, describe_cluster.VERSIONS.newest)
             view = await self._view(listener, await self._rights_of(caller))
             return describe_cluster.on_describe_cluster(view, newest)
 
@@ -185,7 +185,7 @@ class ListenerAssembly:
         async def on_configs(request: RequestPayload, caller: Caller) -> ResponsePayload | AskBroker:
             term = self._term()
             versions = own_configs.ALTER_VERSIONS if request.__api_key__ == own_configs.ALTER_VERSIONS.key else None
-            newest = (versions or own_configs.DESCRIBE_VERSIONS).lifted(request)
+            newest = (versions or own_configs.DESCRIBE_VERSIONS).lift(request)
             if term is not None and own_configs.is_about(newest, term.identity.id):
                 return await self._as_asked(caller, newest.__api_key__, self._uncharged)(newest)
             if self._in_our_name is None or passes_on or term is None or not own_configs.is_about_topics(newest):
@@ -205,7 +205,11 @@ class ListenerAssembly:
             *(LocalApi(versions=api, answer=_at_once(api)) for api in (late_logins.ANSWERS if is_secured else ())),
             _local(metadata.VERSIONS, on_metadata, is_of_any_broker=True),
             _local(describe_cluster.VERSIONS, on_describe_cluster),
-            LocalApi(versions=api_versions.VERSIONS, answer=on_api_versions, unsupported=api_versions.unsupported),
+            LocalApi(
+                versions=api_versions.VERSIONS,
+                answer=on_api_versions,
+                unsupported=api_versions.make_unsupported_response,
+            ),
         ]
 
     def relay_targets(self, listener: str) -> Sequence[RelayTarget]:
@@ -234,7 +238,7 @@ class ListenerAssembly:
         async def answer(request: RequestPayload) -> ResponsePayload:
             if self._quotas is None or self._term() is None:
                 return await self._answer(request, UNLIMITED)
-            return await self._answer(request, await self._quotas.of(api, asked))
+            return await self._answer(request, await self._quotas.find_quota(api, asked))
 
         return self._as_asked(asked.caller, api.versions.key, answer)
 
@@ -245,7 +249,7 @@ class ListenerAssembly:
         async def on_request(request: RequestPayload, caller: Caller) -> ResponsePayload:
             if self._term() is None:
                 raise NoAnswerNow(_NO_TERM)
-            return await self._as_asked(caller, versions.key, answer)(versions.lifted(request))
+            return await self._as_asked(caller, versions.key, answer)(versions.lift(request))
 
         return on_request
 

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from controller_core.admin.apis import CLIENT_APIS, OWN_CONFIG_APIS
 from controller_core.admin.authorizing.authorization import Authorization
-from controller_core.admin.authorizing.authorizer_properties import authorizer_rules
+from controller_core.admin.authorizing.authorizer_properties import read_authorizer_rules
 from controller_core.admin.authorizing.known_acls import KnownAcls
 from controller_core.admin.cluster.brokers_in_our_name import BrokersInOurName
 from controller_core.admin.quotas.mutation_quotas import MutationQuotas
@@ -39,10 +39,10 @@ from controller_core.security.properties_file import InvalidProperties
 from controller_core.wire.authentication.secured_listener import SecuredListener
 from controller_core.wire.connections.broker_properties import SecuredBrokers
 from controller_core.wire.connections.librdkafka import librdkafka_source
-from controller_core.wire.limits.admission import within_descriptors
+from controller_core.wire.limits.admission import fit_to_descriptors
 from controller_core.wire.listener.listener import Listener, ListenerRules
 from controller_core.wire.tcp_link import tcp_link_factory
-from controller_core.zk.registered_brokers import registered_brokers
+from controller_core.zk.registered_brokers import read_registered_brokers
 from controller_core.zk.scram_credentials import ZkScramCredentials
 from controller_core.zk.session import ZkSession
 
@@ -71,7 +71,7 @@ async def run_controller(
         stack.push_async_callback(session.close)
         zk = session_of(session)
         secured = secured_listeners(settings.properties, settings.binds, ZkScramCredentials(zk))
-        if settings.id in await registered_brokers(zk):
+        if settings.id in await read_registered_brokers(zk):
             raise InvalidSettings(f"--id {settings.id} is the id of a running broker: choose one that no broker has")
         token = journal_token(settings)
         await report_at_start(zk, settings.listeners)
@@ -95,7 +95,7 @@ async def run_controller(
 def _authorizer_rules(settings: ControllerProcessSettings) -> AuthorizerRules | None:
     """None where no ACLs are asked. Raises `InvalidSettings`."""
     try:
-        return authorizer_rules(settings.properties)
+        return read_authorizer_rules(settings.properties)
     except InvalidProperties as error:
         raise InvalidSettings(f"--properties: {error}") from error
 
@@ -152,7 +152,7 @@ def _assemble(
             assembly.acceptor(bind, listeners.find_client_listener(bind.listener), secured.get(bind.listener))
             for bind in settings.binds
         ),
-        limits=within_descriptors(settings.listener_limits),
+        limits=fit_to_descriptors(settings.listener_limits),
         gate=assembly.gate(settings.access_rules),
         rules=ListenerRules() if authorization is None else ListenerRules(why_not_passed_on=_NOT_WITH_ACLS),
     )

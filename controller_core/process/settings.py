@@ -22,7 +22,7 @@ from controller_core.process.listener_addresses import (
     require_readable,
     unreachable,
 )
-from controller_core.security.delegation_tokens import token_check_interval_ms
+from controller_core.security.delegation_tokens import read_token_check_interval_ms
 from controller_core.security.properties_file import InvalidProperties
 from controller_core.wire.limits.limit_settings import ControllerLimitSettings
 from controller_core.zk.request_size import DEFAULT_JUTE_MAXBUFFER_BYTES
@@ -226,7 +226,7 @@ class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings):
     @model_validator(mode="after")
     def _tokens_can_be_expired(self) -> "ControllerProcessSettings":
         try:
-            token_check_interval_ms(self.properties)
+            read_token_check_interval_ms(self.properties)
         except InvalidProperties as error:
             raise ValueError(f"properties: {error}") from error
         return self
@@ -242,7 +242,7 @@ class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings):
         """How often it is looked whether delegation tokens are over, as the properties say; None: the cluster has none.
 
         Raises `InvalidProperties`, but not once the settings are there."""
-        return token_check_interval_ms(self.properties)
+        return read_token_check_interval_ms(self.properties)
 
     @property
     def access_rules(self) -> AccessRules:

@@ -23,8 +23,8 @@ from controller_core.journal.batches import (
     StateCopy,
 )
 from controller_core.journal.changes import Change
-from controller_core.journal.inference import UNOBSERVED, Looks, explain, restarted
-from controller_core.journal.observed import difference, missed_versions
+from controller_core.journal.inference import UNOBSERVED, Looks, explain, find_restarted
+from controller_core.journal.observed import count_missed_versions, difference
 from controller_core.model.ids import BrokerId, ControllerEpoch
 from controller_core.recorder.directory import Ended
 from controller_core.recorder.event_numbers import numbered, thing_of_change
@@ -105,7 +105,7 @@ class ObservedJournal:
             return
         before, self._recorded = self._recorded, view.state
         changes = self._unwritten(difference(before, view.state, view.touched))
-        self.seen.versions_missed += missed_versions(changes)
+        self.seen.versions_missed += count_missed_versions(changes)
         unobserved = [change for change in changes if is_unobserved(change)]
         if unobserved:
             self.seen.unobserved += len(unobserved)
@@ -208,7 +208,7 @@ class ObservedJournal:
 
     def _restarted_lately(self, changes: Sequence[Change]) -> list[BrokerId]:
         now_ms = self._clock.monotonic_ms()
-        self._restarted_ms |= dict.fromkeys(restarted(changes), now_ms)
+        self._restarted_ms |= dict.fromkeys(find_restarted(changes), now_ms)
         return [broker for broker, when_ms in self._restarted_ms.items() if now_ms - when_ms < _LATELY_MS]
 
     def _commit(self, cause: str, changes: Sequence[Change]) -> None:

@@ -7,24 +7,24 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from controller_core.security.properties_file import InvalidProperties, read_properties
-from controller_core.security.property_types import OptionalSecret, what_is_wrong
+from controller_core.security.property_types import OptionalSecret, describe_errors
 
 _HOUR_MS: Final = 60 * 60 * 1000
 
 
-def token_check_interval_ms(file: Path | None) -> int | None:
+def read_token_check_interval_ms(file: Path | None) -> int | None:
     """Return the check interval from a property file, or None if the cluster has no tokens. Raises
     `InvalidProperties`."""
-    return None if file is None else token_check_interval_ms_of(read_properties(file))
+    return None if file is None else parse_token_check_interval_ms(read_properties(file))
 
 
-def token_check_interval_ms_of(properties: Mapping[str, str]) -> int | None:
+def parse_token_check_interval_ms(properties: Mapping[str, str]) -> int | None:
     """Return the check interval from a broker's properties, or None if the cluster has no tokens. Raises
     `InvalidProperties`."""
     try:
         given = _TokenProperties.model_validate(dict(properties))
     except ValidationError as error:
-        raise InvalidProperties(f"the properties of delegation tokens: {what_is_wrong(error)}") from None
+        raise InvalidProperties(f"the properties of delegation tokens: {describe_errors(error)}") from None
     return given.interval_ms if given.secret_key or given.master_key else None
 
 

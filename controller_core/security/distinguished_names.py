@@ -33,7 +33,7 @@ _ESCAPED: Final = frozenset(',=+<>#;"\\')
 _SPACES: Final = " \r"
 
 
-def subject_of(certificate: bytes) -> str:
+def read_subject(certificate: bytes) -> str:
     """Return the subject of a certificate in DER. Raises `ValueError` if it is not a certificate or its subject is
     unreadable."""
     try:
@@ -50,10 +50,10 @@ def _attribute(attribute: Any) -> str:
     keyword = _KEYWORDS.get(number)
     if keyword is None or encoding is None:
         return f"{keyword or number}=#{value.dump().hex()}"
-    return f"{keyword}={_escaped(value.contents.decode(encoding, errors='replace'))}"
+    return f"{keyword}={_escape(value.contents.decode(encoding, errors='replace'))}"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     characters = ["\\" + each if each in _ESCAPED else "\\00" if each == "\0" else each for each in text]
     plain = "".join(characters)
     start, end = len(plain) - len(plain.lstrip(_SPACES)), len(plain.rstrip(_SPACES))

@@ -31,11 +31,11 @@ class _Rule:
             return subject
         if self.pattern.fullmatch(subject) is None:
             return None
-        name = self.pattern.sub(self._replaced, subject)
+        name = self.pattern.sub(self._replace, subject)
         return name.lower() if self.case == "L" else name.upper() if self.case == "U" else name
 
-    def _replaced(self, found: re.Match[str]) -> str:
-        return _REFERENCE.sub(lambda reference: _said(reference, found), self.replacement)
+    def _replace(self, found: re.Match[str]) -> str:
+        return _REFERENCE.sub(lambda reference: _expand_reference(reference, found), self.replacement)
 
 
 class PrincipalMapping:
@@ -45,7 +45,7 @@ class PrincipalMapping:
         """Parse the rules. Raises `ValueError` if the text is not a list of rules."""
         self._rules: Sequence[_Rule] = _rules(text.strip() or "DEFAULT")
 
-    def name_of(self, subject: str) -> str:
+    def find_name(self, subject: str) -> str:
         """Return the name of a subject. Raises `NoRuleApplies`."""
         for rule in self._rules:
             name = rule.apply(subject)
@@ -77,7 +77,7 @@ def _rule(found: re.Match[str]) -> _Rule:
         raise ValueError(f"the pattern {found[2][:80]!r} cannot be read: {error}") from error
 
 
-def _said(reference: re.Match[str], found: re.Match[str]) -> str:
+def _expand_reference(reference: re.Match[str], found: re.Match[str]) -> str:
     """Return the text that replaces a reference. As in Java, `$12` means group 1 and a "2" if there is no group 12."""
     if reference[1] is not None:
         return reference[1]

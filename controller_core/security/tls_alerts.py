@@ -17,7 +17,7 @@ _CONNECTION: Final = ContextVar[asyncio.WriteTransport]("connection")
 
 
 @contextmanager
-def alerting(transport: asyncio.WriteTransport) -> Iterator[None]:
+def send_alerts_on(transport: asyncio.WriteTransport) -> Iterator[None]:
     """Make the handshake that begins in the block send its alerts on this transport. It needs an `AlertingContext`."""
     token = _CONNECTION.set(transport)
     try:
@@ -27,7 +27,7 @@ def alerting(transport: asyncio.WriteTransport) -> Iterator[None]:
 
 
 class AlertingContext(ssl.SSLContext):
-    """A server's TLS context that sends alerts on the connection of `alerting`."""
+    """A server's TLS context that sends alerts on the connection of `send_alerts_on`."""
 
     def wrap_bio(self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, *args: Any, **kwargs: Any) -> Any:
         """See `ssl.SSLContext.wrap_bio`."""

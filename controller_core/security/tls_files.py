@@ -29,17 +29,17 @@ class TlsFiles:
     key_password: str | None = field(default=None, repr=False)
     verifies_host_name: bool = True
 
-    def client_context(self) -> ssl.SSLContext:
+    def make_client_context(self) -> ssl.SSLContext:
         """Return a client's TLS context. Raises `InvalidProperties` if a certificate or a key cannot be used."""
         try:
-            context = self._trusting()
+            context = self._make_trusting_context()
             self._present(context)
         except (OSError, ValueError) as error:
             raise self._unusable(error) from error
         context.check_hostname = self.verifies_host_name
         return context
 
-    def server_context(self, client_certificate: ssl.VerifyMode = ssl.CERT_NONE) -> ssl.SSLContext:
+    def make_server_context(self, client_certificate: ssl.VerifyMode = ssl.CERT_NONE) -> ssl.SSLContext:
         """Return a server's TLS context. Raises `InvalidProperties`, also if there is no certificate to show.
 
         `client_certificate` says whether clients may or must show a certificate.
@@ -78,7 +78,7 @@ class TlsFiles:
         why = f"there is no file {' and no '.join(absent)}" if is_told else error
         return InvalidProperties(f"the certificates of {self.prefix}.* cannot be used: {why}")
 
-    def _trusting(self) -> ssl.SSLContext:
+    def _make_trusting_context(self) -> ssl.SSLContext:
         """Return a context that trusts the configured authorities, or those of the system if none are configured."""
         if self.truststore_certificates is not None:
             return ssl.create_default_context(cadata=self.truststore_certificates)

@@ -4,11 +4,11 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, SecretStr
 
-from controller_core.security.property_types import OptionalFile, OptionalSecret, shown
+from controller_core.security.property_types import OptionalFile, OptionalSecret, reveal_secret
 from controller_core.security.tls_files import TlsFiles
 
 
-def dotted(name: str) -> str:
+def make_property_name(name: str) -> str:
     """Return the property name of a field."""
     return name.replace("_", ".")
 
@@ -16,7 +16,9 @@ def dotted(name: str) -> str:
 class TlsProperties(BaseModel):
     """The TLS properties of a client or a broker. Other properties are ignored."""
 
-    model_config = ConfigDict(alias_generator=dotted, extra="ignore", frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(
+        alias_generator=make_property_name, extra="ignore", frozen=True, hide_input_in_errors=True
+    )
 
     ssl_truststore_type: str = "JKS"
     ssl_truststore_location: OptionalFile = None
@@ -33,12 +35,12 @@ class TlsProperties(BaseModel):
         return TlsFiles(
             prefix=prefix,
             truststore_location=self.ssl_truststore_location and folder / self.ssl_truststore_location,
-            truststore_certificates=shown(self.ssl_truststore_certificates),
+            truststore_certificates=reveal_secret(self.ssl_truststore_certificates),
             truststore_type=self.ssl_truststore_type,
             keystore_location=self.ssl_keystore_location and folder / self.ssl_keystore_location,
-            keystore_certificate_chain=shown(self.ssl_keystore_certificate_chain),
-            keystore_key=shown(self.ssl_keystore_key),
+            keystore_certificate_chain=reveal_secret(self.ssl_keystore_certificate_chain),
+            keystore_key=reveal_secret(self.ssl_keystore_key),
             keystore_type=self.ssl_keystore_type,
-            key_password=shown(self.ssl_key_password),
+            key_password=reveal_secret(self.ssl_key_password),
             verifies_host_name=bool(self.ssl_endpoint_identification_algorithm),
         )

@@ -91,7 +91,7 @@ class TcpBrokerLink:
         correlation_id = next(self._correlation_ids)
         return await self._ask(
             type(request).__name__,
-            lambda: self._written(request, correlation_id),
+            lambda: self._encode(request, correlation_id),
             lambda content: _read_response(request, content, correlation_id),
         )
 
@@ -102,7 +102,7 @@ class TcpBrokerLink:
             if not await self._connects():
                 await self._ask_versions()
 
-        await self._in_turn(ask)
+        await self._run_in_turn(ask)
 
     async def static_config(self, broker: BrokerId, names: Collection[str]) -> Mapping[str, str]:
         """See `BrokerLink.static_config`."""
@@ -135,9 +135,9 @@ class TcpBrokerLink:
             await self._connects()
             return await self._exchange(what, frame(), read)
 
-        return await self._in_turn(ask)
+        return await self._run_in_turn(ask)
 
-    async def _in_turn(self, ask: Callable[[], Awaitable[R]]) -> R:
+    async def _run_in_turn(self, ask: Callable[[], Awaitable[R]]) -> R:
         async with self._turn:
             if self._closed:
                 raise BrokerUnreachable(f"the link to {self._host}:{self._port} is closed")
@@ -192,7 +192,7 @@ class TcpBrokerLink:
                     "needed: run brokers with Kafka 2.8 to 3.9 and ZooKeeper"
                 )
 
-    def _written(self, request: ControlRequest, correlation_id: int) -> Sequence[bytes]:
+    def _encode(self, request: ControlRequest, correlation_id: int) -> Sequence[bytes]:
         """Encode the request in the newest version that both sides support."""
         version = min(self._newest[request.__api_key__], int(request.__version__))
         return control_request_pieces(request, correlation_id, self._client_id, version=version)

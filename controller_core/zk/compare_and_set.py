@@ -107,7 +107,7 @@ def conflicts_in(failed: Mapping[K, TransactionFailed]) -> dict[K, Conflict]:
     return conflicts
 
 
-def reading(zk: ZkSession, path: str) -> Callable[[], Awaitable[ZkNode | None]]:
+def make_reader(zk: ZkSession, path: str) -> Callable[[], Awaitable[ZkNode | None]]:
     """Return a function that reads one znode."""
 
     async def read() -> ZkNode | None:

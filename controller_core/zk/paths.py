@@ -86,12 +86,12 @@ _SHOWN: Final = 300
 """The characters of an invalid name that a message shows."""
 
 
-def broker_id_named(name: str) -> BrokerId | None:
+def parse_broker_id(name: str) -> BrokerId | None:
     """Return the broker id that a name spells, or None if it is not an id."""
     return BrokerId(number) if (number := _int32(name)) is not None else None
 
 
-def partition_number(name: str) -> PartitionId | None:
+def parse_partition_number(name: str) -> PartitionId | None:
     """Return the partition number that a name spells, or None if it is not a number."""
     return PartitionId(number) if (number := _int32(name)) is not None else None
 
@@ -177,25 +177,25 @@ def operator_fence(lease_uid: str) -> str:
     return f"{OPERATORS}/{lease_uid}"
 
 
-def removed_replica(replica: PartitionReplica) -> str:
+def replica_removal(replica: PartitionReplica) -> str:
     """Return the path of a replica that left AR and may still have its log. Topic names have no commas."""
     (topic_name, number), broker_id = replica
     return f"{REMOVED_REPLICAS}/{broker_id},{topic_name},{number}"
 
 
-def replica_of_removed(name: str) -> PartitionReplica:
+def parse_replica_removal(name: str) -> PartitionReplica:
     """Return the replica of an entry, by its name among the children of `REMOVED_REPLICAS`.
 
     Raises `ValueError` for other names.
     """
     broker_name, topic_name, number_name = parts if len(parts := name.split(",")) == 3 else ("", "", "")
-    broker_id, number = broker_id_named(broker_name), partition_number(number_name)
+    broker_id, number = parse_broker_id(broker_name), parse_partition_number(number_name)
     if broker_id is None or number is None or explain_illegal(topic_name) is not None:
         raise ValueError(f"{REMOVED_REPLICAS}/{name[:_SHOWN]} is not {REMOVED_REPLICAS}/BROKER,TOPIC,NUMBER")
     return PartitionReplica(TopicPartition(TopicName(topic_name), number), broker_id)
 
 
-def sanitized(name: str) -> str:
+def sanitize(name: str) -> str:
     """Return a user's name as Kafka's `Sanitizer` encodes it in paths."""
     return quote(name, safe="").replace("~", "%7E")
 
@@ -218,7 +218,7 @@ def throttle(owner: str) -> str:
     return f"{THROTTLES}/{quote(owner, safe='')}"
 
 
-def owner_of_throttle(name: str) -> str:
+def parse_throttle_owner(name: str) -> str:
     """Return the owner of a throttle, by the znode's name among the children of `THROTTLES`."""
     return unquote(name)
 
@@ -238,14 +238,14 @@ def is_question_to(controller_id: BrokerId, name: str) -> bool:
     return name.startswith(f"{controller_id},")
 
 
-def topic_partition_of_state(path: str) -> TopicPartition:
+def parse_partition_state(path: str) -> TopicPartition:
     """Return the partition of a state znode; the inverse of `partition_state`.
 
     Raises `ValueError` for other paths.
     """
     name, separator, rest = path.removeprefix(f"{TOPICS}/").partition("/partitions/")
     number, state, trailing = rest.partition("/state")
-    partition_id = partition_number(number)
+    partition_id = parse_partition_number(number)
     if not (path.startswith(f"{TOPICS}/") and separator and state) or trailing or partition_id is None:
         raise ValueError(f"{path[:_SHOWN]} is not {TOPICS}/TOPIC/partitions/NUMBER/state")
     return TopicPartition(TopicName(name), partition_id)

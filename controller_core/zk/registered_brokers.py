@@ -5,7 +5,7 @@ from controller_core.zk import paths
 from controller_core.zk.session import ZkSession
 
 
-async def registered_brokers(zk: ZkSession) -> set[BrokerId]:
+async def read_registered_brokers(zk: ZkSession) -> set[BrokerId]:
     """Return the ids of the registered brokers, without a watch."""
     names = (await zk.children_many([paths.BROKER_IDS]))[0] or ()
-    return {broker_id for name in names if (broker_id := paths.broker_id_named(name)) is not None}
+    return {broker_id for name in names if (broker_id := paths.parse_broker_id(name)) is not None}

@@ -40,7 +40,7 @@ def transaction_bytes(ops: Sequence[WriteOp], chroot: str = "", acls: ZnodeAcls 
         if isinstance(op, Create | SetData):
             size += len(op.data)
         if isinstance(op, Create):
-            size += len(acls.of(op.path))
+            size += len(acls.find_acl(op.path))
     return size
 
 

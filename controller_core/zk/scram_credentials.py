@@ -32,10 +32,10 @@ class ZkScramCredentials:
         self._zk = zk
         self._room = asyncio.Semaphore(AT_ONCE)
 
-    async def of(self, mechanism: str, user: str) -> StoredCredential | None:
+    async def find_credential(self, mechanism: str, user: str) -> StoredCredential | None:
         """Return a user's credential, or None if there is none for the mechanism or it is unreadable. Raises
         `CredentialsOutOfReach`."""
-        name = paths.sanitized(user)
+        name = paths.sanitize(user)
         if name in ("", ".", "..") or len(name) > MAX_USER_NAME_LENGTH:
             return None
         try:

@@ -27,7 +27,7 @@ from controller_core.model.throttles import (
 )
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import LaterVersion, MalformedZnode
-from controller_core.zk.compare_and_set import Write, compare_and_set, ensure_znodes, put, reading
+from controller_core.zk.compare_and_set import Write, compare_and_set, ensure_znodes, make_reader, put
 from controller_core.zk.session import (
     Check,
     Create,
@@ -53,7 +53,7 @@ Report = Callable[[str, str, MalformedZnode], None]
 """Takes a problem with an unreadable znode: its path, the consequence, and the error."""
 
 
-def logged(path: str, consequence: str, error: MalformedZnode) -> None:
+def log_unreadable(path: str, consequence: str, error: MalformedZnode) -> None:
     """Log an unreadable znode every time, for callers that look only once."""
     log.error(consequence, path=path, error=str(error))
 
@@ -84,7 +84,7 @@ async def set_throttle(
     await ensure_znodes(zk, [Create(path=parent) for parent in _PARENTS], write)
     path = paths.throttle(owner)
 
-    def limited(node: ZkNode | None) -> list[WriteOp]:
+    def plan_limit(node: ZkNode | None) -> list[WriteOp]:
         known = None if node is None else codecs.decode_throttle(path, node.data)
         # Some moves may have begun and others not yet. The throttle must not end before those.
         is_begun = known is not None and known.is_begun and moves.keys() <= known.moves.keys()
@@ -93,13 +93,13 @@ async def set_throttle(
         return [] if node is not None and node.data == data else [put(path, node, data)]
 
     (before,) = await zk.read_many([path])
-    await compare_and_set(reading(zk, path), limited, write)
+    await compare_and_set(make_reader(zk, path), plan_limit, write)
     # From now on, the deletion of a topic ends the throttle. A topic that was deleted before causes no such event.
-    if not await topics_of(zk, moves):
+    if not await find_existing_topics(zk, moves):
         await remove_throttle(zk, owner, write=write)
         return
     # The controller marks moves that begin from now on. Those that began before are found here.
-    running = await _running(zk, moves)
+    running = await _find_running(zk, moves)
     if running == moves.keys():
         await mark_begun(zk, running, write=write)
     try:
@@ -117,13 +117,13 @@ async def _take_back(zk: ZkSession, owner: str, before: ZkNode | None, write: Wr
         return
     wanted = codecs.decode_throttle(path, before.data)
 
-    def as_before(node: ZkNode | None) -> list[WriteOp]:
+    def plan_restore(node: ZkNode | None) -> list[WriteOp]:
         if node is None:
             return []
         is_begun = wanted.is_begun or codecs.decode_throttle(path, node.data).is_begun
         return [put(path, node, codecs.encode_throttle(replace(wanted, is_begun=is_begun)))]
 
-    await compare_and_set(reading(zk, path), as_before, write)
+    await compare_and_set(make_reader(zk, path), plan_restore, write)
     await settle(zk, write=write)
 
 
@@ -133,7 +133,7 @@ async def remove_throttle(
     *,
     expected: Throttle | None = None,
     write: Write | None = None,
-    report: Report = logged,
+    report: Report = log_unreadable,
 ) -> None:
     """End an owner's throttle. Call it also to complete an interrupted removal, if the owner has none left.
 
@@ -142,11 +142,11 @@ async def remove_throttle(
     write = write or zk.transact
     path = paths.throttle(owner)
 
-    def removed(node: ZkNode | None) -> list[WriteOp]:
+    def plan_removal(node: ZkNode | None) -> list[WriteOp]:
         is_ours = node is not None and _is_removable(path, node, expected)
         return [Delete(path=path, version=node.version)] if node is not None and is_ours else []
 
-    await compare_and_set(reading(zk, path), removed, write)
+    await compare_and_set(make_reader(zk, path), plan_removal, write)
     await settle(zk, write=write, report=report)
 
 
@@ -164,13 +164,13 @@ def _is_removable(path: str, node: ZkNode, expected: Throttle | None) -> bool:
     return expected is None or found == expected
 
 
-async def throttles(zk: ZkSession, report: Report = logged) -> dict[str, Throttle]:
+async def read_throttles(zk: ZkSession, report: Report = log_unreadable) -> dict[str, Throttle]:
     """Return the throttles that the owners want. Unreadable ones are left out and reported."""
     names = (await zk.children_many([paths.THROTTLES]))[0] or ()
     nodes = await zk.read_many([f"{paths.THROTTLES}/{name}" for name in names])
     found = {}
     for name, node in zip(names, nodes, strict=True):
-        owner = paths.owner_of_throttle(name)
+        owner = paths.parse_throttle_owner(name)
         try:
             if node is not None:
                 found[owner] = codecs.decode_throttle(paths.throttle(owner), node.data)
@@ -179,28 +179,30 @@ async def throttles(zk: ZkSession, report: Report = logged) -> dict[str, Throttl
     return found
 
 
-async def mark_begun(zk: ZkSession, partitions: set[TopicPartition], *, write: Write, report: Report = logged) -> None:
+async def mark_begun(
+    zk: ZkSession, partitions: set[TopicPartition], *, write: Write, report: Report = log_unreadable
+) -> None:
     """Note that moves of the partitions have begun, so that their throttles end with them."""
-    for owner, throttle in (await throttles(zk, report)).items():
+    for owner, throttle in (await read_throttles(zk, report)).items():
         if not throttle.is_begun and not throttle.moves.keys().isdisjoint(partitions):
             path = paths.throttle(owner)
-            await compare_and_set(reading(zk, path), partial(_begun, path), write)
+            await compare_and_set(make_reader(zk, path), partial(_plan_begun_mark, path), write)
 
 
-def _begun(path: str, node: ZkNode | None) -> list[WriteOp]:
+def _plan_begun_mark(path: str, node: ZkNode | None) -> list[WriteOp]:
     if node is None:
         return []
     return [put(path, node, codecs.encode_throttle(replace(codecs.decode_throttle(path, node.data), is_begun=True)))]
 
 
-async def topics_of(zk: ZkSession, moves: Iterable[TopicPartition]) -> set[TopicName]:
+async def find_existing_topics(zk: ZkSession, moves: Iterable[TopicPartition]) -> set[TopicName]:
     """Return the topics of the moves that still exist."""
     topics = list(dict.fromkeys(move.topic for move in moves))
     nodes = await zk.read_many([paths.topic(topic) for topic in topics])
     return {topic for topic, node in zip(topics, nodes, strict=True) if node is not None}
 
 
-async def _running(zk: ZkSession, partitions: Collection[TopicPartition]) -> set[TopicPartition]:
+async def _find_running(zk: ZkSession, partitions: Collection[TopicPartition]) -> set[TopicPartition]:
     """Return the partitions that are being reassigned."""
     by_topic = {topic: paths.topic(topic) for topic in dict.fromkeys(partition.topic for partition in partitions)}
     nodes = dict(zip(by_topic, await zk.read_many(list(by_topic.values())), strict=True))
@@ -212,7 +214,7 @@ async def _running(zk: ZkSession, partitions: Collection[TopicPartition]) -> set
     }
 
 
-async def settle(zk: ZkSession, *, write: Write | None = None, report: Report = logged) -> None:
+async def settle(zk: ZkSession, *, write: Write | None = None, report: Report = log_unreadable) -> None:
     """Change the configurations to what the owners want, in as many transactions as needed.
 
     An unreadable configuration is left unchanged and reported. Raises `MalformedZnode` if the claims are unreadable,
@@ -255,7 +257,7 @@ async def _read(zk: ZkSession, report: Report) -> _Found | None:
     if node is None:
         return None
     claims = codecs.decode_claims(paths.THROTTLES, node.data)
-    wanted = combine_throttles((await throttles(zk, report)).values())
+    wanted = combine_throttles((await read_throttles(zk, report)).values())
     names = sorted({*claims, *wanted})
     configs = await zk.read_many([f"{paths.CONFIG}/{name}" for name in names])
     topics = await zk.read_many([paths.topic(TopicName(name.partition("/")[2])) for name in names])

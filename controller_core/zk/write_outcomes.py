@@ -67,7 +67,7 @@ def is_applied(ops: Sequence[WriteOp], znodes: Znodes, session_id: SessionId) ->
     znode), and a `Delete` nothing. A group that leaves no recognizable trace (checks, sequential creates) counts as not
     applied.
     """
-    left = _left_behind(ops)
+    left = _compute_effects(ops)
     return bool(left) and all(_is_left(znodes.get(path), expected, session_id) for path, expected in left.items())
 
 
@@ -95,7 +95,7 @@ def _foresee(op: WriteOp, versions: dict[str, ZkVersion | None]) -> None:
             versions[path] = None
 
 
-def _left_behind(ops: Sequence[WriteOp]) -> dict[str, _Left | None]:
+def _compute_effects(ops: Sequence[WriteOp]) -> dict[str, _Left | None]:
     left: dict[str, _Left | None] = {}
     for op in ops:
         match op:

@@ -20,7 +20,7 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 from controller_core.wire.client.negotiation import ASK_FOR_RANGES, Ranges, response_type_of
 from controller_core.wire.codecs.encoding import control_request_pieces
 from controller_core.wire.codecs.frames import decode_response, encode_request
-from controller_core.wire.codecs.versions import converted
+from controller_core.wire.codecs.versions import convert
 from controller_core.wire.connections.security import Login
 from controller_core.wire.messages import ControlRequest
 from devcluster.clients.identity import NOBODY, Identity
@@ -66,11 +66,11 @@ def ask_in_its_version(
         ranges = Ranges.read(decode_response(ApiVersionsResponse, told))
         if response_type is not None:
             return decode_response(response_type, answer_to(connection, _of_a_controller(request, ranges)))
-        fitting = ranges.fitted(request)
+        fitting = ranges.fit(request)
         answer = decode_response(
             response_type_of(fitting), answer_to(connection, encode_request(fitting, 2, CLIENT_ID))
         )
-    return answer if fitting is request else converted(answer, response_type_of(request))
+    return answer if fitting is request else convert(answer, response_type_of(request))
 
 
 def _of_a_controller(request: RequestPayload, ranges: Ranges) -> bytes:

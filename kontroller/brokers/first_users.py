@@ -23,7 +23,7 @@ from controller_core.model.scram import (
     read_credential,
 )
 from controller_core.zk import codecs, paths
-from controller_core.zk.compare_and_set import compare_and_set, ensure_znodes, reading
+from controller_core.zk.compare_and_set import compare_and_set, ensure_znodes, make_reader
 from controller_core.zk.session import Create, WriteOp, ZkNode, ZkSession
 
 MECHANISMS: Final = {mechanism.name: mechanism for mechanism in SCRAM_MECHANISMS.values()}
@@ -67,7 +67,7 @@ async def make_users(zk: ZkSession, users: Iterable[FirstUser], mechanisms: Sequ
 
 
 async def _is_made(zk: ZkSession, user: FirstUser, mechanisms: Sequence[str]) -> bool:
-    name = paths.sanitized(user.name)
+    name = paths.sanitize(user.name)
     path = paths.user_config(name)
 
     def writes(node: ZkNode | None) -> list[WriteOp]:
@@ -75,7 +75,7 @@ async def _is_made(zk: ZkSession, user: FirstUser, mechanisms: Sequence[str]) ->
         made = dict(_credentials(user.password, present, mechanisms))
         return [write_config(path, {**present, **made}, node), notify(f"users/{name}")] if made else []
 
-    return (await compare_and_set(reading(zk, path), writes, zk.transact)).is_written
+    return (await compare_and_set(make_reader(zk, path), writes, zk.transact)).is_written
 
 
 def _credentials(password: str, present: dict[str, str], mechanisms: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -99,7 +99,7 @@ def _made(password: str, mechanism: ScramMechanism, salt: bytes, iterations: int
 
 
 def _password(file: Path) -> str:
-    if len(paths.sanitized(file.name)) > MAX_USER_NAME_LENGTH:
+    if len(paths.sanitize(file.name)) > MAX_USER_NAME_LENGTH:
         raise UnusableUsers(f"{file} is too long a name for a user")
     if not file.is_file():
         raise UnusableUsers(f"{file} is no file: give each user one, with the password")

@@ -43,7 +43,7 @@ async def look_at_cluster(client: ClusterClient) -> str:
         raise NotWell(f"controller {picture.controller} answers {answer.error_code.name}: {answer.error_message}")
     quorum = await _quorum(client)
     for member, address in sorted(addresses.items()):
-        await _expect_agreement(client.at(address), member, picture, has_quorum=quorum is not None)
+        await _expect_agreement(client.restrict_to(address), member, picture, has_quorum=quorum is not None)
     members = join_ids(sorted(picture.brokers))
     if quorum is not None:
         return (

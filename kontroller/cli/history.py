@@ -304,7 +304,7 @@ def _options(properties: Path | None) -> dict[str, str]:
     from controller_core.wire.connections.java_clients import java_properties
 
     try:
-        told = java_properties(secured_brokers(properties).read().of_brokers())
+        told = java_properties(secured_brokers(properties).read().read_inter_broker_security())
     except InvalidSettings as error:
         raise usage_error(error) from error
     return {f"kafka.{name}": value for name, value in told.items()}

@@ -288,7 +288,9 @@ class Call:
         self, address: Address, request: RequestPayload, response_type: type[Response], allowed_ms: int | None = None
     ) -> Response:
         """What one server says, which is asked once. Raises `OutcomeUnknown`, too."""
-        client = self.cluster.client.at(address).within(self.left_ms if allowed_ms is None else allowed_ms)
+        client = self.cluster.client.restrict_to(address).replace_timeout(
+            self.left_ms if allowed_ms is None else allowed_ms
+        )
         return await _translated(partial(client.ask_one, request, response_type))
 
 

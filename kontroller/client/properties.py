@@ -8,11 +8,11 @@ from typing import Annotated, Self
 from pydantic import BeforeValidator, Field, ValidationError
 
 from controller_core.security.properties_file import InvalidProperties, read_properties
-from controller_core.security.property_types import what_is_wrong
+from controller_core.security.property_types import describe_errors
 from controller_core.wire.client.request_client import Address, parse_addresses
 from controller_core.wire.connections.client_properties import ClientSecurity
 from controller_core.wire.connections.security import Security, SecuritySource
-from controller_core.zk.secured.properties import NO_ZK_SECURITY, ZkSecurity, zk_security_of
+from controller_core.zk.secured.properties import NO_ZK_SECURITY, ZkSecurity, parse_zk_security
 from kontroller.client.errors import InvalidArgument
 
 
@@ -43,11 +43,11 @@ class ClientProperties(ClientSecurity):
         names the property."""
         of_zookeeper = {name: str(value) for name, value in properties.items() if name.startswith("zookeeper.")}
         with as_invalid_argument():
-            security = zk_security_of(of_zookeeper, folder)
+            security = parse_zk_security(of_zookeeper, folder)
         try:
             return cls.model_validate({**properties, "zookeeper.security": security})
         except ValidationError as error:
-            raise InvalidArgument(f"the client's properties: {what_is_wrong(error)}") from None
+            raise InvalidArgument(f"the client's properties: {describe_errors(error)}") from None
 
     @classmethod
     def read(cls, file: Path, given: Mapping[str, object]) -> Self:
@@ -58,9 +58,9 @@ class ClientProperties(ClientSecurity):
     def security(self) -> Security:
         """How to connect. Raises `InvalidArgument` where a certificate or a login cannot be used."""
         with as_invalid_argument():
-            return self.connecting()
+            return self.make_security()
 
     def security_source(self) -> SecuritySource | None:
         """The same for each connection anew: certificates may be renewed meanwhile. Raises as `security`, at once."""
         self.security()
-        return None if self.security_protocol == "PLAINTEXT" else self.connecting
+        return None if self.security_protocol == "PLAINTEXT" else self.make_security

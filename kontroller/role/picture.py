@@ -11,7 +11,7 @@ from controller_core.controller.role.role_znode import Holder
 from controller_core.model.ids import BrokerId
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode, ProcessZnode
-from controller_core.zk.registered_brokers import registered_brokers
+from controller_core.zk.registered_brokers import read_registered_brokers
 from controller_core.zk.session import ZkNode, ZkSession
 
 _NO_ID: Final = BrokerId(-1)
@@ -87,9 +87,9 @@ class RolePicture:
 
 async def look(zk: ZkSession) -> RolePicture:
     """Raises `NoCluster`, `MalformedZnode` of `/controller_epoch`, and `ZkError`."""
-    brokers = await registered_brokers(zk)
+    brokers = await read_registered_brokers(zk)
     names = (await zk.children_many([paths.PROCESSES]))[0] or ()
-    ids = [id_ for name in names if (id_ := paths.broker_id_named(name)) is not None]
+    ids = [id_ for name in names if (id_ := paths.parse_broker_id(name)) is not None]
     wanted = [paths.CONTROLLER_EPOCH, paths.CONTROLLER, paths.ROLE_REQUEST, *map(paths.process, ids)]
     epoch_node, controller, request, *signs = await zk.read_many(wanted)
     if epoch_node is None:

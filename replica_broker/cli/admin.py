@@ -183,7 +183,7 @@ def _run(
     from controller_core.security.properties_file import InvalidProperties
     from controller_core.zk.codecs import MalformedZnode
     from controller_core.zk.kazoo.session import KazooSession
-    from controller_core.zk.secured.properties import zk_security_source
+    from controller_core.zk.secured.properties import make_zk_security_source
     from controller_core.zk.session import ZkError
     from replica_broker.v2.admin.assigning import TooFewBrokers
     from replica_broker.v2.admin.topics import Admin, AdminFailed
@@ -194,7 +194,7 @@ def _run(
             zookeeper,
             session_timeout_ms=_TIMEOUT_MS,
             connect_timeout_ms=timeout_ms,
-            security=zk_security_source(properties),
+            security=make_zk_security_source(properties),
         )
         try:
             await work(Admin(zk, timeout_ms=timeout_ms, bound=bound))

@@ -21,7 +21,7 @@ from controller_core.model.ids import BrokerEpoch, BrokerId
 from controller_core.model.metadata import Broker, Endpoint
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
-from controller_core.zk.registered_brokers import registered_brokers
+from controller_core.zk.registered_brokers import read_registered_brokers
 from controller_core.zk.session import (
     ConnectionLost,
     Create,
@@ -135,7 +135,7 @@ def encode_own_registration(broker: Broker, *, timestamp_ms: int) -> bytes:
 
 async def read_stock_brokers(zk: ZkSession) -> list[BrokerId]:
     """Return the registered stock brokers."""
-    brokers = sorted(await registered_brokers(zk))
+    brokers = sorted(await read_registered_brokers(zk))
     nodes = await zk.read_many([paths.broker(broker) for broker in brokers])
     return [
         broker for broker, node in zip(brokers, nodes, strict=True) if node is not None and not _is_ours(broker, node)
@@ -144,7 +144,7 @@ async def read_stock_brokers(zk: ZkSession) -> list[BrokerId]:
 
 async def read_other_listeners(zk: ZkSession, broker: BrokerId) -> set[str]:
     """Return the listener names of the other registered brokers."""
-    others = sorted(await registered_brokers(zk) - {broker})
+    others = sorted(await read_registered_brokers(zk) - {broker})
     nodes = await zk.read_many([paths.broker(other) for other in others])
     return {
         endpoint.listener

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from controller_core.process.connections import secured_listeners
-from controller_core.wire.limits.admission import within_descriptors
+from controller_core.wire.limits.admission import fit_to_descriptors
 from controller_core.wire.listener.listener import Acceptor, Listener
 from controller_core.zk.scram_credentials import ZkScramCredentials
 from controller_core.zk.session import ZkSession
@@ -24,5 +24,5 @@ def make_listener(settings: BrokerProcessSettings, served: Served, zk: ZkSession
         )
         for bind in settings.binds
     ]
-    limits = within_descriptors(settings.listener_limits)
+    limits = fit_to_descriptors(settings.listener_limits)
     return Listener(acceptors, limits=replace(limits, max_own_request_bytes=limits.max_frame_bytes), rules=RULES)

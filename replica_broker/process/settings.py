@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import NoDecode
 
-from controller_core.admin.authorizing.authorizer_properties import AUTHORIZER_CLASS, authorizer_class
+from controller_core.admin.authorizing.authorizer_properties import AUTHORIZER_CLASS, read_authorizer_class
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Endpoint, FeatureRange
 from controller_core.process.listener_addresses import (
@@ -254,7 +254,7 @@ class BrokerProcessSettings(ListenerLimitSettings):
     @model_validator(mode="after")
     def _names_no_authorizer(self) -> "BrokerProcessSettings":
         try:
-            named = authorizer_class(self.properties)
+            named = read_authorizer_class(self.properties)
         except InvalidProperties as error:
             raise ValueError(f"properties: {error}") from error
         if named is not None:

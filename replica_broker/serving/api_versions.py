@@ -16,7 +16,7 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import i16, i64
 from kio.static.protocol import RequestPayload
 
-from controller_core.wire.codecs.versions import Versions, converted
+from controller_core.wire.codecs.versions import Versions, convert
 from controller_core.wire.messages import NO_THROTTLE
 from replica_broker.membership.node import Node
 
@@ -30,7 +30,7 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 def on_api_versions(node: Node, served: Iterable[Versions[Any]], request: RequestPayload) -> ApiVersionsResponse:
     """Answer a request of any version. `served` has the APIs of this broker."""
     version = int(request.__version__)
-    if version >= _FIRST_WITH_SOFTWARE and not _names_itself(converted(request, ApiVersionsRequest)):
+    if version >= _FIRST_WITH_SOFTWARE and not _names_itself(convert(request, ApiVersionsRequest)):
         return ApiVersionsResponse(error_code=ErrorCode.invalid_request, api_keys=(), throttle_time=NO_THROTTLE)
     features = node.finalized_features
     return ApiVersionsResponse(

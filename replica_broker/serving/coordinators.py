@@ -15,7 +15,7 @@ from kio.static.primitive import i8, i32
 from kio.static.protocol import RequestPayload
 
 from controller_core.model.ids import PartitionId, TopicName, TopicPartition
-from controller_core.wire.codecs.versions import Versions, converted
+from controller_core.wire.codecs.versions import Versions, convert
 from controller_core.wire.messages import NO_THROTTLE
 from replica_broker.membership.node import Node
 
@@ -29,18 +29,18 @@ def _lift(request: RequestPayload) -> FindCoordinatorRequest:
     """Convert a request to the newest version. Up to version 3 it has one key, and version 0 knows only groups."""
     asked: Any = request
     if request.__version__ >= _FIRST_OF_MANY:
-        return converted(request, FindCoordinatorRequest)
+        return convert(request, FindCoordinatorRequest)
     return FindCoordinatorRequest(key_type=i8(getattr(asked, "key_type", 0)), coordinator_keys=(asked.key,))
 
 
 class _CoordinatorVersions(Versions[FindCoordinatorRequest]):
     """The versions of FindCoordinator. Up to version 3, the response has one key and no list."""
 
-    def lowered(self, response: Any, version: int) -> Any:
+    def lower(self, response: Any, version: int) -> Any:
         if version >= _FIRST_OF_MANY or not isinstance(response, FindCoordinatorResponse):
-            return super().lowered(response, version)
+            return super().lower(response, version)
         (only,) = response.coordinators
-        return converted(only, self.response_type(version))
+        return convert(only, self.response_type(version))
 
 
 VERSIONS: Final = _CoordinatorVersions(FindCoordinatorRequest, oldest=0, lift=_lift)

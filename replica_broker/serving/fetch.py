@@ -55,7 +55,7 @@ async def on_fetch(node: Node, listener: str, replicas: Replicas, request: Reque
     version = int(request.__version__)
     if getattr(asked, "session_id", _NO_SESSION) != _NO_SESSION:
         response = _response(ErrorCode.fetch_session_id_not_found, ())
-        return VERSIONS.lowered(response, version)
+        return VERSIONS.lower(response, version)
     topics = [_topic(node, topic, version) for topic in asked.topics]
     fetched = await replicas.fetch(_fetch(asked, topics))
     return _convert_to_version(node, listener, version, topics, fetched)
@@ -100,9 +100,9 @@ def _convert_to_version(
         for topic in topics
     )
     response = replace(_response(ErrorCode.none, responses), node_endpoints=tuple(_leaders(node, listener, responses)))
-    lowered: Any = VERSIONS.lowered(response, version)
+    lowered: Any = VERSIONS.lower(response, version)
     if version >= _FIRST_BY_ID:
-        return response if version == VERSIONS.max else VERSIONS.lowered(response, version)
+        return response if version == VERSIONS.max else VERSIONS.lower(response, version)
     named = tuple(replace(one, topic=topic.name) for one, topic in zip(lowered.responses, topics, strict=True))
     with_names: ResponsePayload = replace(lowered, responses=named)
     return with_names

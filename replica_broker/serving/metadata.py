@@ -20,7 +20,7 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 from controller_core.admin.cluster.authorized_operations import NOT_ASKED, ON_CLUSTER, ON_TOPIC
 from controller_core.model.ids import NO_LEADER, BrokerId, TopicId, TopicName
 from controller_core.model.topics import topic_names
-from controller_core.wire.codecs.versions import Versions, converted
+from controller_core.wire.codecs.versions import Versions, convert
 from controller_core.wire.messages import NO_THROTTLE, UpdateMetadataPartitionState
 from replica_broker.membership.node import Node
 
@@ -73,10 +73,10 @@ def _convert_to_version(response: MetadataResponse, version: int, *, wants: bool
     Only versions in the middle have the cluster's operations, so they are added there.
     """
     if version > _LAST_WITH_CLUSTER_OPERATIONS:
-        return VERSIONS.lowered(response, version)
-    middle = converted(response, MetadataResponse10)
+        return VERSIONS.lower(response, version)
+    middle = convert(response, MetadataResponse10)
     operations = ON_CLUSTER if wants else NOT_ASKED
-    return converted(replace(middle, cluster_authorized_operations=operations), VERSIONS.response_type(version))
+    return convert(replace(middle, cluster_authorized_operations=operations), VERSIONS.response_type(version))
 
 
 def _topics(view: _View, asked: Any) -> Iterable[MetadataResponseTopic]:

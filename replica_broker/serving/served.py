@@ -179,7 +179,7 @@ def _leader_and_isr(obeyed: control.Control) -> LocalApi[Any]:
     versions = older_versions.LEADER_AND_ISR
 
     async def on_leader_and_isr(request: RequestPayload) -> ResponsePayload:
-        asked = versions.lifted(request)
+        asked = versions.lift(request)
         response = await obeyed.on_leader_and_isr(asked)
         return older_versions.leader_and_isr_answer(asked, response, int(request.__version__))
 

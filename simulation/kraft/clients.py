@@ -37,7 +37,7 @@ class SimulatedKeptClient(KeptClient):
         super().__init__(servers)
         self._cluster = cluster
 
-    def at(self, address: Address) -> KeptClient:
+    def restrict_to(self, address: Address) -> KeptClient:
         return SimulatedKeptClient(self._cluster, (address,))
 
     async def ask_unread(self, request: RequestPayload) -> bytes:

@@ -10,7 +10,7 @@ from kazoo.exceptions import ConnectionDropped
 
 from controller_core.zk.kazoo.session import KazooSession
 from controller_core.zk.request_size import DEFAULT_JUTE_MAXBUFFER_BYTES
-from controller_core.zk.secured.properties import NO_ZK_SECURITY, ZkSecuritySource, zk_security_source
+from controller_core.zk.secured.properties import NO_ZK_SECURITY, ZkSecuritySource, make_zk_security_source
 from controller_core.zk.session import SessionState, Watch, WatchEvent, ZkSession
 from devcluster.clusters.secured_zookeeper import SecuredZooKeeper
 from devcluster.clusters.zookeeper import ZooKeeper
@@ -74,7 +74,7 @@ class RealEnsemble:
         self._security: ZkSecuritySource = lambda: NO_ZK_SECURITY
         if isinstance(server, SecuredZooKeeper):
             self._connect = server.secure_connect + chroot
-            self._security = zk_security_source(server.write_properties())
+            self._security = make_zk_security_source(server.write_properties())
         self._cleanup = cleanup
 
     async def session(self, jute_maxbuffer_bytes: int = DEFAULT_JUTE_MAXBUFFER_BYTES) -> ZkSession:

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from controller_core.zk.compare_and_set import compare_and_set, ensure_znodes, put, reading
+from controller_core.zk.compare_and_set import compare_and_set, ensure_znodes, make_reader, put
 from controller_core.zk.session import Create, Delete, WriteOp, ZkNode
 from tests.contract.ensembles import Ensemble
 
@@ -13,7 +13,7 @@ async def test_of_two_sessions_that_count_at_once_each_counts(ensemble: Ensemble
     def counted(node: ZkNode | None) -> list[WriteOp]:
         return [put("/counter", node, b"%d" % (int(node.data) + 1 if node is not None else 1))]
 
-    turns = [compare_and_set(reading(zk, "/counter"), counted, zk.transact) for _ in range(10) for zk in sessions]
+    turns = [compare_and_set(make_reader(zk, "/counter"), counted, zk.transact) for _ in range(10) for zk in sessions]
     settled = await asyncio.gather(*turns)
     (node,) = await sessions[0].read_many(["/counter"])
     assert node is not None

@@ -11,7 +11,7 @@ from kazoo.security import ACL, Id
 
 from controller_core.security.properties_file import InvalidProperties
 from controller_core.zk.kazoo.session import KazooSession
-from controller_core.zk.secured.properties import zk_security_source
+from controller_core.zk.secured.properties import make_zk_security_source
 from controller_core.zk.session import AccessRefused, Create, SessionState, ZooKeeperUnreachable
 from devcluster.clusters.certificates import make_certificate
 from devcluster.clusters.secured_zookeeper import PASSWORD, USER, SecuredZooKeeper
@@ -33,7 +33,7 @@ async def session(
         connect,
         session_timeout_ms=6_000,
         connect_timeout_ms=connect_timeout_ms,
-        security=zk_security_source(properties),
+        security=make_zk_security_source(properties),
     )
     try:
         yield made

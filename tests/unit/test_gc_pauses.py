@@ -7,7 +7,7 @@ import pytest
 
 from controller_core import gc_pauses
 from controller_core.gc_pauses import gc_paused
-from controller_core.wire.listener.workers import Lane, beside
+from controller_core.wire.listener.workers import Lane, run_in_thread
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +50,7 @@ def test_an_error_ends_a_pause() -> None:
 
 
 async def test_large_messages_are_worked_on_without_a_search() -> None:
-    assert not await beside(Lane.CLIENTS, gc.isenabled)
+    assert not await run_in_thread(Lane.CLIENTS, gc.isenabled)
     assert gc.isenabled()
 
 

@@ -47,9 +47,9 @@ class CountedApi:
         self.counts.count(self.key)
         return await self.api.respond(head, content, caller)
 
-    async def refused(self, head: RequestHead, content: bytes | None, error_code: ErrorCode) -> bytes | None:
-        """See `Api.refused`."""
-        return await self.api.refused(head, content, error_code)
+    async def make_refusal(self, head: RequestHead, content: bytes | None, error_code: ErrorCode) -> bytes | None:
+        """See `Api.make_refusal`."""
+        return await self.api.make_refusal(head, content, error_code)
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from controller_core.model.authorization.acls import Entry, Operation, Pattern, ResourceType
 from controller_core.zk import paths
 from controller_core.zk.codecs import MalformedZnode
-from controller_core.zk.codecs.json_fields import described, field, json_object
+from controller_core.zk.codecs.json_fields import describe, field, json_object
 
 _VERSION: Final = 1
 _OPERATIONS: Final = {operation.title: operation for operation in Operation}
@@ -34,16 +34,16 @@ def decode_acl(path: str, data: bytes) -> frozenset[Entry]:
         return frozenset()
     json = json_object(path, data)
     if (version := field(path, json, "version", int)) != _VERSION:
-        raise MalformedZnode(path, f'"version" must be {_VERSION}, found {described(version)}')
+        raise MalformedZnode(path, f'"version" must be {_VERSION}, found {describe(version)}')
     return frozenset(_entry(path, entry) for entry in field(path, json, "acls", list))
 
 
 def _entry(path: str, json: Any) -> Entry:
     if not isinstance(json, dict):
-        raise MalformedZnode(path, f'"acls" must hold objects, found {described(json)}')
+        raise MalformedZnode(path, f'"acls" must hold objects, found {describe(json)}')
     principal = field(path, json, "principal", str)
     if ":" not in principal:
-        raise MalformedZnode(path, f'"principal" must be TYPE:NAME, found {described(principal)}')
+        raise MalformedZnode(path, f'"principal" must be TYPE:NAME, found {describe(principal)}')
     return Entry(
         is_allowed=_one_of(path, json, "permissionType", _PERMISSIONS),
         principal=principal,
@@ -55,7 +55,7 @@ def _entry(path: str, json: Any) -> Entry:
 def _one_of(path: str, json: dict[str, Any], name: str, known: dict[str, Any]) -> Any:
     value = field(path, json, name, str)
     if value not in known:
-        raise MalformedZnode(path, f'"{name}" must be one of {", ".join(known)}, found {described(value)}')
+        raise MalformedZnode(path, f'"{name}" must be one of {", ".join(known)}, found {describe(value)}')
     return known[value]
 
 
@@ -68,7 +68,7 @@ def decode_acl_change(path: str, data: bytes) -> Pattern | None:
     if not path.startswith(f"{paths.EXTENDED_ACL_CHANGES}/"):
         kind, colon, name = data.decode(errors="replace").partition(":")
         if not colon:
-            raise MalformedZnode(path, f"must be TYPE:NAME, found {described(kind)}")
+            raise MalformedZnode(path, f"must be TYPE:NAME, found {describe(kind)}")
         is_prefix = False
     else:
         json = json_object(path, data)

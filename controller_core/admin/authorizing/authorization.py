@@ -41,7 +41,7 @@ class Authorization:
         table = AclTable() if self._rules.is_super_user(caller) else await self._acls.table()
         return CallerRights(caller, table, self._rules, self)
 
-    def refused(self, caller: Caller, operation: Operation, resource: Resource) -> None:
+    def report_refusal(self, caller: Caller, operation: Operation, resource: Resource) -> None:
         """Report a refusal. The log has one line a minute for each principal, address and operation, with one of the
         resources."""
         self._refused.labels(operation.title).inc()
@@ -69,7 +69,7 @@ class CallerRights:
         """See `Rights.may`."""
         is_allowed = self._rules.allows(self._acls, self._caller, operation, resource)
         if is_wanted and not is_allowed:
-            self._authorization.refused(self._caller, operation, resource)
+            self._authorization.report_refusal(self._caller, operation, resource)
         return is_allowed
 
 

@@ -10,19 +10,19 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from controller_core.model.authorization.decision import AuthorizerRules
 from controller_core.model.authorization.principal import Principal
 from controller_core.security.properties_file import InvalidProperties, read_properties
-from controller_core.security.property_types import what_is_wrong
+from controller_core.security.property_types import describe_errors
 
 ACL_AUTHORIZER: Final = "kafka.security.authorizer.AclAuthorizer"
 AUTHORIZER_CLASS: Final = "authorizer.class.name"
 _SUPER_USERS: Final = "super.users"
 
 
-def authorizer_rules(file: Path | None) -> AuthorizerRules | None:
+def read_authorizer_rules(file: Path | None) -> AuthorizerRules | None:
     """Return the rules of a property file, or None if no ACLs are used. Raises `InvalidProperties`."""
-    return None if file is None else authorizer_rules_of(read_properties(file))
+    return None if file is None else parse_authorizer_rules(read_properties(file))
 
 
-def authorizer_class(file: Path | None) -> str | None:
+def read_authorizer_class(file: Path | None) -> str | None:
     """Return the name of the authorizer's class in a property file, or None if there is none. It may be any class.
 
     Raises `InvalidProperties`.
@@ -30,7 +30,7 @@ def authorizer_class(file: Path | None) -> str | None:
     return (read_properties(file).get(AUTHORIZER_CLASS, "").strip() or None) if file is not None else None
 
 
-def authorizer_rules_of(properties: Mapping[str, str]) -> AuthorizerRules | None:
+def parse_authorizer_rules(properties: Mapping[str, str]) -> AuthorizerRules | None:
     """Return the rules in a broker's properties, or None if they name no authorizer. Raises `InvalidProperties`.
 
     An unknown authorizer is refused, because ignoring it would allow everything that it denies.
@@ -38,7 +38,7 @@ def authorizer_rules_of(properties: Mapping[str, str]) -> AuthorizerRules | None
     try:
         given = _AuthorizerProperties.model_validate(dict(properties))
     except ValidationError as error:
-        raise InvalidProperties(f"the properties of the authorizer: {what_is_wrong(error)}") from None
+        raise InvalidProperties(f"the properties of the authorizer: {describe_errors(error)}") from None
     if not given.class_name:
         return None
     if given.class_name != ACL_AUTHORIZER:

@@ -100,7 +100,7 @@ class KnownAcls:
             self._woken.clear()
             present = await self._notifications(reads)
             if new := present - seen:
-                await self._learn(await self._changed(sorted(new)), self._table)
+                await self._learn(await self._read_changed_patterns(sorted(new)), self._table)
             seen = present
 
     async def _notifications(self, reads: WatchedReads[None]) -> frozenset[str]:
@@ -108,7 +108,7 @@ class KnownAcls:
             [f"{parent}/{name}" for parent in _CHANGES for name in await reads.read_children(parent, None)]
         )
 
-    async def _changed(self, notifications: list[str]) -> set[Pattern]:
+    async def _read_changed_patterns(self, notifications: list[str]) -> set[Pattern]:
         """Return the changed patterns. Raises `_NotificationsMissed` if a notification is gone or unreadable."""
         changed = set()
         for path, node in zip(notifications, await self._zk.read_many(notifications), strict=True):

@@ -43,9 +43,9 @@ class SplitApis:
         other APIs."""
         if api_key not in SPLIT and api_key != DELETE_TOPICS:
             return None
-        return lambda caller: lambda request: self._answered(api_key, caller, request, answer)
+        return lambda caller: lambda request: self._answer(api_key, caller, request, answer)
 
-    async def _answered(self, api_key: int, caller: Caller, request: Any, answer: Answering) -> ResponsePayload:
+    async def _answer(self, api_key: int, caller: Caller, request: Any, answer: Answering) -> ResponsePayload:
         term = await self._term()
         if term is None or (api_key == DELETE_TOPICS and not term.settings.delete_topic_enable):
             return await answer(request)
@@ -54,5 +54,5 @@ class SplitApis:
             split: Split[Any, Any] = await split_topics.delete_topics(request, rights, term.state.find_topic_name)
         else:
             split = await SPLIT[api_key](request, rights)
-        response: ResponsePayload = await split.answered(answer)
+        response: ResponsePayload = await split.answer_allowed(answer)
         return response

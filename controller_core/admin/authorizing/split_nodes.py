@@ -15,7 +15,7 @@ from kio.schema.incremental_alter_configs.v1.response import (
     IncrementalAlterConfigsResponse,
 )
 
-from controller_core.admin.authorizing.splitting import Split, allowed_parts, in_order, refused_parts
+from controller_core.admin.authorizing.splitting import Split, find_refused_parts, merge_results, select_allowed_parts
 from controller_core.admin.rights import Rights
 from controller_core.model.authorization.acls import THE_CLUSTER, Operation, make_topic_resource
 from controller_core.wire.messages import NO_THROTTLE
@@ -44,13 +44,13 @@ async def describe_configs(
             configs=(),
         )
 
-    refused = await refused_parts(request.resources, why_not)
+    refused = await find_refused_parts(request.resources, why_not)
 
     def merge(response: DescribeConfigsResponse | None) -> DescribeConfigsResponse:
-        results = in_order(request.resources, refused, response.results if response else ())
+        results = merge_results(request.resources, refused, response.results if response else ())
         return DescribeConfigsResponse(throttle_time=NO_THROTTLE, results=results)
 
-    left = allowed_parts(request.resources, refused)
+    left = select_allowed_parts(request.resources, refused)
     return Split(allowed=replace(request, resources=left) if left else None, merge=merge)
 
 
@@ -73,13 +73,13 @@ async def alter_configs(
             resource_name=resource.resource_name,
         )
 
-    refused = await refused_parts(request.resources, why_not)
+    refused = await find_refused_parts(request.resources, why_not)
 
     def merge(response: IncrementalAlterConfigsResponse | None) -> IncrementalAlterConfigsResponse:
-        results = in_order(request.resources, refused, response.responses if response else ())
+        results = merge_results(request.resources, refused, response.responses if response else ())
         return IncrementalAlterConfigsResponse(throttle_time=NO_THROTTLE, responses=results)
 
-    left = allowed_parts(request.resources, refused)
+    left = select_allowed_parts(request.resources, refused)
     return Split(allowed=replace(request, resources=left) if left else None, merge=merge)
 
 
@@ -102,13 +102,13 @@ async def describe_producers(
         )
         return TopicResponse(name=asked.name, partitions=partitions)
 
-    refused = await refused_parts(request.topics, why_not)
+    refused = await find_refused_parts(request.topics, why_not)
 
     def merge(response: DescribeProducersResponse | None) -> DescribeProducersResponse:
-        topics = in_order(request.topics, refused, response.topics if response else ())
+        topics = merge_results(request.topics, refused, response.topics if response else ())
         return DescribeProducersResponse(throttle_time=NO_THROTTLE, topics=topics)
 
-    left = allowed_parts(request.topics, refused)
+    left = select_allowed_parts(request.topics, refused)
     return Split(allowed=replace(request, topics=left) if left else None, merge=merge)
 
 

@@ -19,7 +19,7 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i16, i32
 
-from controller_core.admin.authorizing.splitting import Split, allowed_parts, in_order, refused_parts
+from controller_core.admin.authorizing.splitting import Split, find_refused_parts, merge_results, select_allowed_parts
 from controller_core.admin.rights import Rights
 from controller_core.controller.loop.slices import slice_up
 from controller_core.model.authorization.acls import THE_CLUSTER, Operation, make_topic_resource
@@ -51,29 +51,29 @@ async def create_topics(
             name=asked.name, topic_id=None, error_code=_REFUSED, error_message="Authorization failed.", configs=()
         )
 
-    refused = await refused_parts(request.topics, why_not)
+    refused = await find_refused_parts(request.topics, why_not)
     hidden = {
         name
         async for name in slice_up(named)
         if not rights.may(Operation.DESCRIBE_CONFIGS, make_topic_resource(name), is_wanted=False)
     }
 
-    def shown(at: int, result: CreatableTopicResult) -> CreatableTopicResult:
+    def conceal(at: int, result: CreatableTopicResult) -> CreatableTopicResult:
         is_failed_later = result.error_code is not ErrorCode.none and at not in refused and named[result.name] == 1
-        return result if is_failed_later or result.name not in hidden else _without_configs(result)
+        return result if is_failed_later or result.name not in hidden else _hide_configs(result)
 
     def merge(response: CreateTopicsResponse | None) -> CreateTopicsResponse:
-        results = in_order(request.topics, refused, response.topics if response else ())
+        results = merge_results(request.topics, refused, response.topics if response else ())
         return CreateTopicsResponse(
             throttle_time=response.throttle_time if response else NO_THROTTLE,
-            topics=tuple(shown(at, result) for at, result in enumerate(results)),
+            topics=tuple(conceal(at, result) for at, result in enumerate(results)),
         )
 
-    left = allowed_parts(request.topics, refused)
+    left = select_allowed_parts(request.topics, refused)
     return Split(allowed=replace(request, topics=left) if left else None, merge=merge)
 
 
-def _without_configs(result: CreatableTopicResult) -> CreatableTopicResult:
+def _hide_configs(result: CreatableTopicResult) -> CreatableTopicResult:
     return replace(
         result, topic_config_error_code=_HIDDEN, configs=(), num_partitions=i32(-1), replication_factor=i16(-1)
     )
@@ -104,15 +104,15 @@ async def delete_topics(
             error_message=None,
         )
 
-    refused = await refused_parts(request.topics, why_not)
+    refused = await find_refused_parts(request.topics, why_not)
 
     def merge(response: DeleteTopicsResponse | None) -> DeleteTopicsResponse:
         return DeleteTopicsResponse(
             throttle_time=response.throttle_time if response else NO_THROTTLE,
-            responses=in_order(request.topics, refused, response.responses if response else ()),
+            responses=merge_results(request.topics, refused, response.responses if response else ()),
         )
 
-    left = allowed_parts(request.topics, refused)
+    left = select_allowed_parts(request.topics, refused)
     return Split(allowed=replace(request, topics=left) if left else None, merge=merge)
 
 
@@ -134,7 +134,7 @@ async def create_partitions(
             name=asked.name, error_code=_REFUSED, error_message="The topic authorization is failed."
         )
 
-    refused = await refused_parts(request.topics, why_not)
+    refused = await find_refused_parts(request.topics, why_not)
 
     def merge(response: CreatePartitionsResponse | None) -> CreatePartitionsResponse:
         by_name = {result.name: result for result in (*refused.values(), *(response.results if response else ()))}
@@ -143,5 +143,5 @@ async def create_partitions(
             results=tuple(by_name[name] for name in named),
         )
 
-    left = allowed_parts(request.topics, refused)
+    left = select_allowed_parts(request.topics, refused)
     return Split(allowed=replace(request, topics=left) if left else None, merge=merge)

@@ -25,22 +25,24 @@ class Split(Generic[Request, Response]):
     merge: Callable[[Response | None], Response]
     """Returns the whole answer for the answer to `allowed`."""
 
-    async def answered(self, answer: Callable[[Request], Awaitable[Response]]) -> Response:
+    async def answer_allowed(self, answer: Callable[[Request], Awaitable[Response]]) -> Response:
         """Answer the allowed parts, and return the whole answer."""
         return self.merge(None if self.allowed is None else await answer(self.allowed))
 
 
-async def refused_parts(parts: Iterable[Part], why_not: Callable[[Part], Result | None]) -> dict[int, Result]:
+async def find_refused_parts(parts: Iterable[Part], why_not: Callable[[Part], Result | None]) -> dict[int, Result]:
     """Return the results of refused parts, by position. Large numbers of parts are checked in slices."""
     return {at: result async for at, part in slice_up(enumerate(parts)) if (result := why_not(part)) is not None}
 
 
-def allowed_parts(parts: tuple[Part, ...], refused: Mapping[int, Any]) -> tuple[Part, ...]:
+def select_allowed_parts(parts: tuple[Part, ...], refused: Mapping[int, Any]) -> tuple[Part, ...]:
     """Return the parts that are not refused, in order."""
     return tuple(part for at, part in enumerate(parts) if at not in refused)
 
 
-def in_order(parts: tuple[Any, ...], refused: Mapping[int, Result], answered: Iterable[Result]) -> tuple[Result, ...]:
+def merge_results(
+    parts: tuple[Any, ...], refused: Mapping[int, Result], answered: Iterable[Result]
+) -> tuple[Result, ...]:
     """Return a result for each part: its refusal, or the next of the other answers."""
     others = iter(answered)
     return tuple(refused[at] if at in refused else next(others) for at in range(len(parts)))

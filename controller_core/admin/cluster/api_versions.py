@@ -24,7 +24,7 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 from controller_core.admin.cluster.cluster_view import ClusterView
 from controller_core.wire.api_table import HANDLING, REFUSED_API_KEYS, Handling
 from controller_core.wire.client.negotiation import ASK_FOR_RANGES
-from controller_core.wire.codecs.versions import Versions, converted, known_versions
+from controller_core.wire.codecs.versions import Versions, convert, list_known_versions
 from controller_core.wire.listener.owned_api import AskBroker
 from controller_core.wire.messages import NO_THROTTLE
 
@@ -50,13 +50,13 @@ def on_api_versions(
     """Answer a request. `view` is None outside of a term, when no features are known. `own` has the APIs answered here
     by key."""
     if request.__version__ >= _FIRST_WITH_SOFTWARE:
-        names_itself = converted(request, ApiVersionsRequest)
+        names_itself = convert(request, ApiVersionsRequest)
         texts = (names_itself.client_software_name, names_itself.client_software_version)
         if not all(_SOFTWARE.fullmatch(text) for text in texts):
             return ApiVersionsResponse(error_code=ErrorCode.invalid_request, api_keys=(), throttle_time=NO_THROTTLE)
 
-    def amended(answer: ResponsePayload) -> ResponsePayload:
-        brokers = converted(answer, ApiVersionsResponse)
+    def amend(answer: ResponsePayload) -> ResponsePayload:
+        brokers = convert(answer, ApiVersionsResponse)
         offered = {int(key.api_key): key for key in brokers.api_keys if key.api_key not in REFUSED_API_KEYS}
         offered |= {key: _api_version(key, versions) for key, versions in own.items()}
         features = view.state.finalized_features if view is not None else None
@@ -72,24 +72,26 @@ def on_api_versions(
         )
 
     async def otherwise() -> ResponsePayload:
-        return amended(ApiVersionsResponse(error_code=ErrorCode.none, api_keys=_passed_on(), throttle_time=NO_THROTTLE))
+        return amend(
+            ApiVersionsResponse(error_code=ErrorCode.none, api_keys=_list_relayed_apis(), throttle_time=NO_THROTTLE)
+        )
 
     older = _KNOWN_TO_ALL if request.__version__ > _KNOWN_TO_ALL.__version__ else None
-    return AskBroker(older=older, amended=amended, otherwise=otherwise)
+    return AskBroker(older=older, amended=amend, otherwise=otherwise)
 
 
-def unsupported() -> ResponsePayload:
+def make_unsupported_response() -> ResponsePayload:
     """Answer an unknown version with the supported ones, in the version that every client knows (KIP-511)."""
     known = ApiVersion0(api_key=i16(VERSIONS.key), min_version=i16(VERSIONS.min), max_version=i16(VERSIONS.max))
     return ApiVersionsResponse0(error_code=ErrorCode.unsupported_version, api_keys=(known,))
 
 
-def _passed_on() -> tuple[ApiVersion, ...]:
+def _list_relayed_apis() -> tuple[ApiVersion, ...]:
     keys = (key for key, handling in HANDLING.items() if handling is Handling.RELAY)
     return tuple(
         _api_version(key, VersionRange(min=versions[0], max=versions[-1]))
         for key in keys
-        if (versions := known_versions(key))
+        if (versions := list_known_versions(key))
     )
 
 

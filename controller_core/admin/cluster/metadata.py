@@ -26,9 +26,9 @@ from controller_core.controller.loop.slices import SLICE, slice_up
 from controller_core.model.authorization.acls import Operation, make_topic_resource
 from controller_core.model.ids import NO_LEADER, BrokerId, TopicId, TopicName, TopicPartition
 from controller_core.model.topics import topic_names
-from controller_core.wire.codecs.versions import Versions, converted
+from controller_core.wire.codecs.versions import Versions, convert
 from controller_core.wire.listener.owned_api import AskBroker
-from controller_core.wire.listener.workers import Lane, beside
+from controller_core.wire.listener.workers import Lane, run_in_thread
 from controller_core.wire.messages import NO_THROTTLE
 
 VERSIONS: Final = Versions(MetadataRequest, oldest=0)
@@ -61,18 +61,18 @@ async def on_metadata(view: ClusterView, request: RequestPayload) -> ResponsePay
     """Answer a request of any version."""
     if not view.state.is_loaded:
         return AskBroker()
-    asked = _asked(request)
+    asked = _parse_request(request)
     if isinstance(asked, ErrorCode):
         return _refusal(request, asked)
     if len(asked.names or asked.ids or ()) > MOST_PARTITIONS:
         return AskBroker()
 
     async def answer() -> ResponsePayload:
-        return await _response(view, asked, *_named(view, asked))
+        return await _response(view, asked, *_find_topics(view, asked))
 
     if asked.is_all:
         return AskBroker(otherwise=answer) if len(view.state.states) > MOST_PARTITIONS else await answer()
-    names, _ = _named(view, asked)
+    names, _ = _find_topics(view, asked)
     if asked.may_create and any(not _is_known(view, name) and not topic_names.explain_illegal(name) for name in names):
         return AskBroker(otherwise=answer)
     return (
@@ -85,7 +85,7 @@ async def on_metadata(view: ClusterView, request: RequestPayload) -> ResponsePay
 # The request
 
 
-def _asked(request: Any) -> _Asked | ErrorCode:
+def _parse_request(request: Any) -> _Asked | ErrorCode:
     """Parse a request. Return the error of the whole request if its version does not support its content."""
     version = int(request.__version__)
     is_all = request.topics is None or (version == 0 and not request.topics)
@@ -106,7 +106,7 @@ def _asked(request: Any) -> _Asked | ErrorCode:
     )
 
 
-def _named(view: ClusterView, asked: _Asked) -> tuple[Sequence[TopicName], Sequence[TopicId]]:
+def _find_topics(view: ClusterView, asked: _Asked) -> tuple[Sequence[TopicName], Sequence[TopicId]]:
     """Return the names of the requested topics, known or not, and the requested ids of unknown topics."""
     if asked.ids is None:
         return asked.names if asked.names is not None else list(view.state.topics), ()
@@ -157,21 +157,21 @@ async def _response(
         ),
         cluster_id=view.cluster_id,
         controller_id=WireBrokerId(view.controller.id),
-        topics=(*(_failed(ErrorCode.unknown_topic_id, None, topic_id) for topic_id in unknown_ids), *topics),
+        topics=(*(_make_failed_topic(ErrorCode.unknown_topic_id, None, topic_id) for topic_id in unknown_ids), *topics),
     )
     operations = operations_on_cluster(view.rights) if asked.wants_cluster_operations else NOT_ASKED
-    lowered = partial(_in_version, response, asked.version, operations)
+    lowered = partial(_convert_to_version, response, asked.version, operations)
     is_large = sum(len(topic.partitions) for topic in topics) > SLICE
-    return await beside(Lane.CLIENTS, lowered) if is_large else lowered()
+    return await run_in_thread(Lane.CLIENTS, lowered) if is_large else lowered()
 
 
-def _in_version(response: MetadataResponse, version: int, operations: i32 = NOT_ASKED) -> ResponsePayload:
+def _convert_to_version(response: MetadataResponse, version: int, operations: i32 = NOT_ASKED) -> ResponsePayload:
     """Convert the answer. Only intermediate versions have the operations on the cluster, so they are added on the way
     down."""
     if version > _LAST_WITH_CLUSTER_OPERATIONS:
-        return VERSIONS.lowered(response, version)
-    middle = replace(converted(response, MetadataResponse10), cluster_authorized_operations=operations)
-    return converted(middle, VERSIONS.response_type(version))
+        return VERSIONS.lower(response, version)
+    middle = replace(convert(response, MetadataResponse10), cluster_authorized_operations=operations)
+    return convert(middle, VERSIONS.response_type(version))
 
 
 async def _topic(view: ClusterView, asked: _Asked, name: TopicName, reachable: set[BrokerId]) -> MetadataResponseTopic:
@@ -179,7 +179,7 @@ async def _topic(view: ClusterView, asked: _Asked, name: TopicName, reachable: s
     if not _is_known(view, name):
         illegal = topic_names.explain_illegal(name)
         error_code = ErrorCode.invalid_topic_exception if illegal else ErrorCode.unknown_topic_or_partition
-        return replace(_failed(error_code, name, None), topic_authorized_operations=operations)
+        return replace(_make_failed_topic(error_code, name, None), topic_authorized_operations=operations)
     topic_id = view.state.topics[name].topic_id
     partitions = [
         _partition(view, asked.version, partition, reachable)
@@ -200,7 +200,7 @@ def _secret(view: ClusterView, asked: _Asked, name: TopicName) -> MetadataRespon
     """Return an unauthorized topic. It shows only the name or id that the request used."""
     of_id = view.state.topics.get(name) if asked.ids is not None else None
     known = (name, None) if asked.ids is None else (None, of_id and of_id.topic_id)
-    return replace(_failed(ErrorCode.topic_authorization_failed, *known), is_internal=False)
+    return replace(_make_failed_topic(ErrorCode.topic_authorization_failed, *known), is_internal=False)
 
 
 def _partition(
@@ -231,7 +231,7 @@ def _partition(
     )
 
 
-def _failed(error_code: ErrorCode, name: str | None, topic_id: TopicId | None) -> MetadataResponseTopic:
+def _make_failed_topic(error_code: ErrorCode, name: str | None, topic_id: TopicId | None) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         error_code=error_code,
         name=None if name is None else WireTopicName(name),
@@ -244,9 +244,12 @@ def _failed(error_code: ErrorCode, name: str | None, topic_id: TopicId | None) -
 def _refusal(request: Any, error_code: ErrorCode) -> ResponsePayload:
     """Return the answer that refuses every requested topic."""
     topics = tuple(
-        replace(_failed(error_code, topic.name or "", topic.topic_id), is_internal=False) for topic in request.topics
+        replace(_make_failed_topic(error_code, topic.name or "", topic.topic_id), is_internal=False)
+        for topic in request.topics
     )
-    return _in_version(MetadataResponse(throttle_time=NO_THROTTLE, brokers=(), topics=topics), int(request.__version__))
+    return _convert_to_version(
+        MetadataResponse(throttle_time=NO_THROTTLE, brokers=(), topics=topics), int(request.__version__)
+    )
 
 
 def _ids(brokers: Iterable[BrokerId]) -> tuple[WireBrokerId, ...]:

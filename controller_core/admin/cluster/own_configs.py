@@ -86,15 +86,15 @@ async def on_alter(term: Term, request: IncrementalAlterConfigsRequest) -> Incre
                 raise Refused(ErrorCode.invalid_request, "Each resource must appear at most once.")  # noqa: TRY301
             await _alter(term, resource, validate_only=request.validate_only)
         except Refused as refused:
-            responses.append(_altered(resource, refused.error_code, refused.message))
+            responses.append(_make_alter_result(resource, refused.error_code, refused.message))
         else:
-            responses.append(_altered(resource, ErrorCode.none, None))
+            responses.append(_make_alter_result(resource, ErrorCode.none, None))
     return IncrementalAlterConfigsResponse(throttle_time=NO_THROTTLE, responses=tuple(responses))
 
 
 def refusal(request: IncrementalAlterConfigsRequest, error_code: ErrorCode) -> IncrementalAlterConfigsResponse:
     """Return the answer that refuses every resource of the request."""
-    responses = tuple(_altered(resource, error_code, None) for resource in request.resources)
+    responses = tuple(_make_alter_result(resource, error_code, None) for resource in request.resources)
     return IncrementalAlterConfigsResponse(throttle_time=NO_THROTTLE, responses=responses)
 
 
@@ -118,7 +118,7 @@ async def _alter(term: Term, resource: AlterConfigsResource, *, validate_only: b
     if validate_only:
         return
 
-    def altered(present: OwnConfig) -> list[WriteOp]:
+    def plan_write(present: OwnConfig) -> list[WriteOp]:
         wanted = {name: value for name, value in present.config.items() if name not in deleted}
         wanted |= {name: value for name, value in changes.items() if value is not None}
         if wanted == present.config:
@@ -128,7 +128,7 @@ async def _alter(term: Term, resource: AlterConfigsResource, *, validate_only: b
             raise Refused(ErrorCode.invalid_config, f"The configuration does not fit into a znode: {why_too_large}")
         return ops
 
-    await compare_and_set(partial(_read, term), altered, term.writer.transact)
+    await compare_and_set(partial(_read, term), plan_write, term.writer.transact)
 
 
 def _check(config: AlterableConfig) -> None:
@@ -147,9 +147,9 @@ def _check(config: AlterableConfig) -> None:
 
 def _describe(term: Term, resource: DescribeConfigsResource, found: OwnConfig | Refused) -> DescribeConfigsResult:
     if not _is_own(resource, term.identity.id):
-        return _described(resource, ErrorCode.invalid_request, _FOREIGN)
+        return _make_describe_result(resource, ErrorCode.invalid_request, _FOREIGN)
     if isinstance(found, Refused):
-        return _described(resource, found.error_code, found.message)
+        return _make_describe_result(resource, found.error_code, found.message)
     config = found.config
     default = str(term.settings.unclean_leader_election_enable).lower()
     values = {UNCLEAN_LEADER_ELECTION: default, **config}
@@ -167,7 +167,7 @@ def _describe(term: Term, resource: DescribeConfigsResource, found: OwnConfig | 
         )
         for name in wanted
     )
-    return _described(resource, ErrorCode.none, None, entries)
+    return _make_describe_result(resource, ErrorCode.none, None, entries)
 
 
 async def _read_or_refused(term: Term) -> OwnConfig | Refused:
@@ -191,7 +191,9 @@ def _is_own(resource: AlterConfigsResource | DescribeConfigsResource, own_id: Br
     return resource.resource_type == BROKER_RESOURCE and resource.resource_name == str(own_id)
 
 
-def _altered(resource: AlterConfigsResource, code: ErrorCode, message: str | None) -> AlterConfigsResourceResponse:
+def _make_alter_result(
+    resource: AlterConfigsResource, code: ErrorCode, message: str | None
+) -> AlterConfigsResourceResponse:
     return AlterConfigsResourceResponse(
         error_code=code,
         error_message=message,
@@ -200,7 +202,7 @@ def _altered(resource: AlterConfigsResource, code: ErrorCode, message: str | Non
     )
 
 
-def _described(
+def _make_describe_result(
     resource: DescribeConfigsResource,
     code: ErrorCode,
     message: str | None,
@@ -215,10 +217,10 @@ def _described(
     )
 
 
-def _describing_nothing(request: DescribeConfigsRequest, error_code: ErrorCode) -> DescribeConfigsResponse:
-    results = tuple(_described(resource, error_code, None) for resource in request.resources)
+def _refuse_describe(request: DescribeConfigsRequest, error_code: ErrorCode) -> DescribeConfigsResponse:
+    results = tuple(_make_describe_result(resource, error_code, None) for resource in request.resources)
     return DescribeConfigsResponse(throttle_time=NO_THROTTLE, results=results)
 
 
 ALTER: Final = ServedApi(versions=ALTER_VERSIONS, answer=on_alter, refuse=refusal)
-DESCRIBE: Final = ServedApi(versions=DESCRIBE_VERSIONS, answer=on_describe, refuse=_describing_nothing)
+DESCRIBE: Final = ServedApi(versions=DESCRIBE_VERSIONS, answer=on_describe, refuse=_refuse_describe)

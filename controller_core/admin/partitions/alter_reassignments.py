@@ -48,7 +48,7 @@ async def on_alter_reassignments(
 ) -> AlterPartitionReassignmentsResponse:
     """Begin all reassignments that are possible. Like in Kafka, the last of several entries for one partition
     counts."""
-    asked = {partition: target async for partition, target in slice_up(_asked(request))}
+    asked = {partition: target async for partition, target in slice_up(_parse_request(request))}
     await _learn_of_new(term, asked)
     # A reassignment in its last steps has reached its target, so it ends before another one begins.
     await completion.finish_early(term, {partition: target or () for partition, target in asked.items()})
@@ -98,7 +98,7 @@ def refusal(request: AlterPartitionReassignmentsRequest, error_code: ErrorCode) 
     )
 
 
-def _asked(request: AlterPartitionReassignmentsRequest) -> Iterator[tuple[TopicPartition, Target]]:
+def _parse_request(request: AlterPartitionReassignmentsRequest) -> Iterator[tuple[TopicPartition, Target]]:
     for topic in request.topics:
         for entry in topic.partitions:
             partition = TopicPartition(TopicName(topic.name), PartitionId(entry.partition_index))

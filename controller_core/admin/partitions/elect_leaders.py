@@ -44,7 +44,11 @@ async def on_elect_leaders(term: Term, request: ElectLeadersRequest) -> Answer:
     election = ELECTIONS.get(request.election_type)
     if election is None:
         return refusal(request, ErrorCode.invalid_request)
-    asked = None if request.topic_partitions is None else {one: None async for one in slice_up(_named(request))}
+    asked = (
+        None
+        if request.topic_partitions is None
+        else {one: None async for one in slice_up(_list_named_partitions(request))}
+    )
     judged = await _judge(term, asked, election)
     if election is Election.UNCLEAN and (waiting := _recovery(term, request, asked, judged)) is not None:
         return waiting
@@ -106,7 +110,7 @@ class _Judged(NamedTuple):
 async def _judge(term: Term, asked: Collection[TopicPartition] | None, election: Election) -> _Judged:
     refused: dict[TopicPartition, Refused] = {}
     wanted: list[TopicPartition] = []
-    async for partition in slice_up(asked if asked is not None else _known_to_clients(term)):
+    async for partition in slice_up(asked if asked is not None else _list_known_partitions(term)):
         why = _why_not(term, partition, election)
         if why is not None:
             refused[partition] = why
@@ -119,18 +123,18 @@ def refusal(request: ElectLeadersRequest, error_code: ErrorCode) -> ElectLeaders
     """Return the answer that refuses every partition of the request."""
     refused = Refused(error_code)
     by_topic: defaultdict[TopicName, list[PartitionResult]] = defaultdict(list)
-    for partition in dict.fromkeys(_named(request)):
+    for partition in dict.fromkeys(_list_named_partitions(request)):
         by_topic[partition.topic].append(_result(partition, refused))
     return _response(error_code, by_topic)
 
 
-def _named(request: ElectLeadersRequest) -> Iterator[TopicPartition]:
+def _list_named_partitions(request: ElectLeadersRequest) -> Iterator[TopicPartition]:
     for topic in request.topic_partitions or ():
         for partition in topic.partitions:
             yield TopicPartition(TopicName(topic.topic), PartitionId(partition))
 
 
-def _known_to_clients(term: Term) -> list[TopicPartition]:
+def _list_known_partitions(term: Term) -> list[TopicPartition]:
     """Return all partitions that brokers know. They do not know those that never had a leader or are being deleted."""
     return [partition for partition in term.state.states if partition.topic not in term.state.deletions]
 

@@ -48,11 +48,11 @@ class MutationQuotas:
         )
         unusable.set_function(zk_quotas.unusable.standing.total)
 
-    async def of(self, api: AnyServedApi, asked: Asked) -> MutationQuota:
+    async def find_quota(self, api: AnyServedApi, asked: Asked) -> MutationQuota:
         """Return the quota of a request. Raises `NoAnswerNow` if it cannot be determined."""
         if not isinstance(api.answer, Charged):
             return UNLIMITED
-        quota = await self._zk_quotas.of(asked.caller.principal.name, asked.client_id)
+        quota = await self._zk_quotas.find_quota(asked.caller.principal.name, asked.client_id)
         if quota is None or quota.limit.is_none:
             return UNLIMITED
         is_strict = asked.version >= api.answer.strict_since

@@ -19,7 +19,7 @@ from controller_core.model.scram import MAX_USER_NAME_LENGTH
 from controller_core.wire.listener.owned_api import NoAnswerNow
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
-from controller_core.zk.codecs.json_fields import described
+from controller_core.zk.codecs.json_fields import describe
 from controller_core.zk.session import ZkError, ZkSession
 
 RATE: Final = "controller_mutation_rate"
@@ -53,11 +53,11 @@ class ZkQuotas:
         self._windows_s = windows_s
         self._room = asyncio.Semaphore(AT_ONCE)
 
-    async def of(self, user: str, client_id: str) -> Quota | None:
+    async def find_quota(self, user: str, client_id: str) -> Quota | None:
         """Return a client's quota, or None if it has none. Raises `NoAnswerNow` if ZooKeeper does not answer."""
         asked = [
             (each, paths.quota(*each.entity))
-            for each in list_candidates(paths.sanitized(user), paths.sanitized(client_id))
+            for each in list_candidates(paths.sanitize(user), paths.sanitize(client_id))
             if all(map(_may_be_named, each.entity))
         ]
         try:
@@ -104,5 +104,5 @@ def read_rate_per_s(path: str, data: bytes) -> float | None:
     is_number = len(spelled) <= _MOST_CHARACTERS and _NUMBER.fullmatch(spelled) is not None
     rate_per_s = float(spelled.rstrip("fFdD")) if is_number else nan
     if isnan(rate_per_s):
-        raise MalformedZnode(path, f'"{RATE}" must be a number of at least 0, found {described(text)}')
+        raise MalformedZnode(path, f'"{RATE}" must be a number of at least 0, found {describe(text)}')
     return min(rate_per_s, MOST_PER_S)

@@ -11,13 +11,13 @@ from kio.schema.create_partitions.v3.response import CreatePartitionsResponse, C
 from kio.schema.errors import ErrorCode
 
 from controller_core.admin.pending import Pending
-from controller_core.admin.refusals import EXCEEDED, TIMED_OUT, Refused, contended
+from controller_core.admin.refusals import EXCEEDED, TIMED_OUT, Refused, make_contention_refusal
 from controller_core.admin.topics.create_topics import (
     MAX_PARTITIONS_PER_REQUEST,
     TOPIC_WEIGHT,
     Budget,
-    at_rest,
-    placed_in_slices,
+    make_resting_assignments,
+    place_in_slices,
 )
 from controller_core.controller.loop.slices import slice_up, turn_after
 from controller_core.controller.operations import topics
@@ -72,18 +72,18 @@ async def on_create_partitions(term: Term, request: CreatePartitionsRequest, quo
     """
     outcomes = await _check(term, dict(enumerate(request.topics)))
     if not request.validate_only:
-        outcomes = await _write(term, request, await _charged(outcomes, quota))
-    grown = list(_growing(outcomes).values())
+        outcomes = await _write(term, request, await _charge(outcomes, quota))
+    grown = list(_select_growths(outcomes).values())
     if request.validate_only or not grown:
         return _response(request, outcomes, quota)
     if request.timeout <= timedelta():
-        return _response(request, _timed_out(outcomes, {growth.name for growth in grown}), quota)
+        return _response(request, _mark_timed_out(outcomes, {growth.name for growth in grown}), quota)
     pending = Pending((partition for growth in grown for partition in growth.added), _is_done)
     return Waiting(
         timeout_ms=request.timeout / timedelta(milliseconds=1),
         outcome=lambda term: _response(request, outcomes, quota) if pending.is_over(term) else None,
         overdue=lambda term: _response(
-            request, _timed_out(outcomes, {partition.topic for partition in pending.left(term)}), quota
+            request, _mark_timed_out(outcomes, {partition.topic for partition in pending.list_unfinished(term)}), quota
         ),
     )
 
@@ -103,7 +103,7 @@ async def _check(term: Term, asked: Mapping[int, CreatePartitionsTopic]) -> dict
         if entries[topic.name] > 1:
             return Refused(ErrorCode.invalid_request, "Duplicate topic in request.")
         try:
-            return await _checked(term, topic, znodes.get(TopicName(topic.name)), budget)
+            return await _check_topic(term, topic, znodes.get(TopicName(topic.name)), budget)
         except Refused as refused:
             return refused
 
@@ -113,7 +113,7 @@ async def _check(term: Term, asked: Mapping[int, CreatePartitionsTopic]) -> dict
     return {at: await outcome(topic) async for at, topic in slice_up(asked.items(), weight)}
 
 
-async def _checked(term: Term, topic: CreatePartitionsTopic, znode: TopicZnode | None, budget: Budget) -> Growth:
+async def _check_topic(term: Term, topic: CreatePartitionsTopic, znode: TopicZnode | None, budget: Budget) -> Growth:
     """Return the grown topic. Raises `Refused`."""
     name = TopicName(topic.name)
     if name in term.state.deletions:
@@ -143,8 +143,12 @@ async def _checked(term: Term, topic: CreatePartitionsTopic, znode: TopicZnode |
     budget.spend(increment)
     new = range(len(present), topic.count)
     factor = len(present[PartitionId(0)].replicas) if PartitionId(0) in present else 1
-    replicas = await _placed(term, name, new, factor) if topic.assignments is None else _given(term, topic, new, factor)
-    partitions = {**present, **at_rest(replicas)}
+    replicas = (
+        await _place_replicas(term, name, new, factor)
+        if topic.assignments is None
+        else _read_given_replicas(term, topic, new, factor)
+    )
+    partitions = {**present, **make_resting_assignments(replicas)}
     await turn_after(len(partitions))
     growth = Growth(name=name, znode=znode, assignment=replace(znode.content, partitions=partitions))
     why_too_large = term.writer.why_too_large([growth.write])
@@ -154,16 +158,18 @@ async def _checked(term: Term, topic: CreatePartitionsTopic, znode: TopicZnode |
     return growth
 
 
-async def _placed(term: Term, name: TopicName, new: range, factor: int) -> Mapping[PartitionId, tuple[BrokerId, ...]]:
+async def _place_replicas(
+    term: Term, name: TopicName, new: range, factor: int
+) -> Mapping[PartitionId, tuple[BrokerId, ...]]:
     racks = {broker.id: broker.rack for broker in term.state.brokers.values()}
     try:
-        return await placed_in_slices(name, new, factor, racks)
+        return await place_in_slices(name, new, factor, racks)
     except NotEnoughBrokers as error:
         message = f"Replication factor: {factor} larger than available brokers: {len(racks)}."
         raise Refused(ErrorCode.invalid_replication_factor, message) from error
 
 
-def _given(
+def _read_given_replicas(
     term: Term, topic: CreatePartitionsTopic, new: range, factor: int
 ) -> Mapping[PartitionId, tuple[BrokerId, ...]]:
     invalid = ErrorCode.invalid_replica_assignment
@@ -198,7 +204,7 @@ async def _write(
     settled = dict(outcomes)
 
     async def attempt(remaining: Sequence[int]) -> dict[int, Conflict]:
-        growing = _growing({at: settled[at] for at in remaining})
+        growing = _select_growths({at: settled[at] for at in remaining})
         failed = (await term.writer.write({at: [growth.write] for at, growth in growing.items()})).failed
         await topics.on_topics_modified(term, [growth.name for at, growth in growing.items() if at not in failed])
         gone = Refused(ErrorCode.unknown_topic_or_partition, "The topic was deleted during the request.")
@@ -207,18 +213,18 @@ async def _write(
         settled.update(await _check(term, {at: request.topics[at] for at in conflicts}))
         return {at: conflict for at, conflict in conflicts.items() if isinstance(settled[at], Growth)}
 
-    beaten = await compare_and_set_each(_growing(outcomes), attempt)
-    return settled | {at: contended(error) for at, error in beaten.items()}
+    beaten = await compare_and_set_each(_select_growths(outcomes), attempt)
+    return settled | {at: make_contention_refusal(error) for at, error in beaten.items()}
 
 
-async def _charged(outcomes: dict[int, Growth | Refused], quota: MutationQuota) -> dict[int, Growth | Refused]:
+async def _charge(outcomes: dict[int, Growth | Refused], quota: MutationQuota) -> dict[int, Growth | Refused]:
     return {
         at: EXCEEDED if isinstance(outcome, Growth) and not quota.takes(outcome.increment) else outcome
         async for at, outcome in slice_up(outcomes.items())
     }
 
 
-def _growing(outcomes: Outcomes) -> dict[int, Growth]:
+def _select_growths(outcomes: Outcomes) -> dict[int, Growth]:
     return {at: outcome for at, outcome in outcomes.items() if isinstance(outcome, Growth)}
 
 
@@ -226,7 +232,7 @@ def _is_done(term: Term, partition: TopicPartition) -> bool:
     return term.state.is_leader_live(partition) or not term.state.has(partition)
 
 
-def _timed_out(outcomes: Outcomes, late: set[TopicName]) -> Outcomes:
+def _mark_timed_out(outcomes: Outcomes, late: set[TopicName]) -> Outcomes:
     return {
         at: TIMED_OUT if isinstance(outcome, Growth) and outcome.name in late else outcome
         for at, outcome in outcomes.items()

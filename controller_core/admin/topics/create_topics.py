@@ -17,7 +17,7 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import i8, i16, i32
 
 from controller_core.admin.pending import Pending
-from controller_core.admin.refusals import EXCEEDED, Refused, contended
+from controller_core.admin.refusals import EXCEEDED, Refused, make_contention_refusal
 from controller_core.controller.loop.slices import slice_up, turn_after
 from controller_core.controller.operations import topics
 from controller_core.controller.serving.served_api import Answer, Charged, ServedApi, Waiting
@@ -96,16 +96,20 @@ async def on_create_topics(term: Term, request: CreateTopicsRequest, quota: Muta
         outcomes |= await _create(term, {at: new for at, new in outcomes.items() if isinstance(new, NewTopic)})
     created = [new.name for new in outcomes.values() if isinstance(new, NewTopic)]
     if created and not request.validate_only and request.timeout <= timedelta():
-        outcomes = dict(_timed_out(outcomes, created))
+        outcomes = dict(_mark_timed_out(outcomes, created))
     answer = _response([result async for result in slice_up(_results(request, outcomes))])
     if request.validate_only or not created or request.timeout <= timedelta():
-        return _throttled(answer, quota)
+        return _add_throttle_time(answer, quota)
     pending = Pending((partition for name in created for partition in term.state.list_partitions_of(name)), _is_done)
     return Waiting(
         timeout_ms=request.timeout / timedelta(milliseconds=1),
-        outcome=lambda term: _throttled(answer, quota) if pending.is_over(term) else None,
-        overdue=lambda term: _throttled(
-            _response(_results(request, _timed_out(outcomes, {partition.topic for partition in pending.left(term)}))),
+        outcome=lambda term: _add_throttle_time(answer, quota) if pending.is_over(term) else None,
+        overdue=lambda term: _add_throttle_time(
+            _response(
+                _results(
+                    request, _mark_timed_out(outcomes, {partition.topic for partition in pending.list_unfinished(term)})
+                )
+            ),
             quota,
         ),
     )
@@ -118,7 +122,9 @@ def refusal(request: CreateTopicsRequest, error_code: ErrorCode) -> CreateTopics
 
 async def _check(term: Term, asked: tuple[CreatableTopic, ...], quota: MutationQuota) -> dict[int, NewTopic | Refused]:
     entries = Counter(topic.name for topic in asked)
-    taken = await _taken_names(term, [TopicName(name) for name in entries if topic_names.explain_illegal(name) is None])
+    taken = await _find_taken_names(
+        term, [TopicName(name) for name in entries if topic_names.explain_illegal(name) is None]
+    )
     normalized = dict(topic_names.group_by_normalized(term.state.topics))
     budget = Budget(MAX_PARTITIONS_PER_REQUEST)
     prohibited = f"Creation of internal topic {topic_names.CLUSTER_METADATA_TOPIC} is prohibited."
@@ -129,7 +135,7 @@ async def _check(term: Term, asked: tuple[CreatableTopic, ...], quota: MutationQ
         if entries[topic.name] > 1:
             return Refused(ErrorCode.invalid_request, "Found multiple entries for this topic.")
         try:
-            new = await _checked(term, topic, taken, normalized, budget)
+            new = await _check_topic(term, topic, taken, normalized, budget)
         except Refused as refused:
             return refused
         if not quota.takes(len(new.assignment.partitions)):
@@ -143,7 +149,7 @@ async def _check(term: Term, asked: tuple[CreatableTopic, ...], quota: MutationQ
     return {at: await outcome(topic) async for at, topic in slice_up(enumerate(asked), weight)}
 
 
-async def _checked(
+async def _check_topic(
     term: Term,
     topic: CreatableTopic,
     taken: Mapping[TopicName, str],
@@ -157,7 +163,7 @@ async def _checked(
     nulls = [config.name for config in topic.configs if config.value is None]
     if nulls:
         raise Refused(ErrorCode.invalid_config, f"Null value not supported for topic configs: {','.join(nulls)}")
-    replicas = _given_replicas(topic, budget) if topic.assignments else await _placed_replicas(term, topic, budget)
+    replicas = _read_given_replicas(topic, budget) if topic.assignments else await _place_replicas(term, topic, budget)
     illegal = topic_names.explain_illegal(name)
     if illegal is not None:
         raise Refused(ErrorCode.invalid_topic_exception, illegal)
@@ -167,14 +173,14 @@ async def _checked(
     if other is not None:
         raise Refused(ErrorCode.invalid_topic_exception, f"Topic '{name}' collides with existing topics: {other}")
     _check_replicas(term, replicas)
-    config = _checked_config(term, topic)
+    config = _check_config(term, topic)
     await turn_after(len(replicas))
-    assignment = TopicAssignment(topic_id=term.clock.new_topic_id(), partitions=at_rest(replicas))
+    assignment = TopicAssignment(topic_id=term.clock.new_topic_id(), partitions=make_resting_assignments(replicas))
     new = NewTopic(name=name, assignment=assignment, config=config)
     await turn_after(len(replicas))
     why_too_large = term.writer.why_too_large(_writes(new, None))
     if why_too_large is not None:
-        raise _refused_as_too_large(new, why_too_large)
+        raise _make_too_large_refusal(new, why_too_large)
     return new
 
 
@@ -187,12 +193,12 @@ def _writes(new: NewTopic, left_behind: ZkNode | None) -> list[WriteOp]:
     ]
 
 
-def _refused_as_too_large(new: NewTopic, why: str) -> Refused:
+def _make_too_large_refusal(new: NewTopic, why: str) -> Refused:
     message = f"{len(new.assignment.partitions)} partitions and the configuration are too many for one znode: {why}."
     return Refused(ErrorCode.invalid_partitions, message)
 
 
-def _checked_config(term: Term, topic: CreatableTopic) -> dict[str, str]:
+def _check_config(term: Term, topic: CreatableTopic) -> dict[str, str]:
     config = {config.name: config.value for config in topic.configs if config.value is not None}
     wrong = find_complaints(config)
     if not wrong and is_true(config.get(_REMOTE_STORAGE, "")) and not term.settings.remote_log_storage_system_enable:
@@ -205,7 +211,7 @@ def _checked_config(term: Term, topic: CreatableTopic) -> dict[str, str]:
     return config
 
 
-def _given_replicas(topic: CreatableTopic, budget: Budget) -> dict[PartitionId, tuple[BrokerId, ...]]:
+def _read_given_replicas(topic: CreatableTopic, budget: Budget) -> dict[PartitionId, tuple[BrokerId, ...]]:
     if topic.num_partitions != NOT_GIVEN or topic.replication_factor != NOT_GIVEN:
         raise Refused(
             ErrorCode.invalid_request,
@@ -219,9 +225,7 @@ def _given_replicas(topic: CreatableTopic, budget: Budget) -> dict[PartitionId, 
     }
 
 
-async def _placed_replicas(
-    term: Term, topic: CreatableTopic, budget: Budget
-) -> dict[PartitionId, tuple[BrokerId, ...]]:
+async def _place_replicas(term: Term, topic: CreatableTopic, budget: Budget) -> dict[PartitionId, tuple[BrokerId, ...]]:
     factor = _factor(term.settings, topic)
     count = _count(term.settings, topic)
     if count <= 0:
@@ -236,7 +240,7 @@ async def _placed_replicas(
         message = f"Replication factor: {factor} larger than available brokers: {len(racks)}."
         raise Refused(ErrorCode.invalid_replication_factor, message)
     budget.spend(count)
-    return await placed_in_slices(TopicName(topic.name), range(count), factor, racks)
+    return await place_in_slices(TopicName(topic.name), range(count), factor, racks)
 
 
 def _factor(settings: Settings, topic: CreatableTopic) -> int:
@@ -263,13 +267,15 @@ def _count(settings: Settings, topic: CreatableTopic) -> int:
     return settings.num_partitions
 
 
-def at_rest(replicas: Mapping[PartitionId, tuple[BrokerId, ...]]) -> dict[PartitionId, ReplicaAssignment]:
+def make_resting_assignments(
+    replicas: Mapping[PartitionId, tuple[BrokerId, ...]],
+) -> dict[PartitionId, ReplicaAssignment]:
     """Return the assignments of new partitions by number. Partitions with the same replicas share one object."""
     shared = {brokers: ReplicaAssignment(replicas=brokers) for brokers in set(replicas.values())}
     return {number: shared[replicas[number]] for number in sorted(replicas)}
 
 
-async def placed_in_slices(
+async def place_in_slices(
     topic: TopicName, numbers: range, replication_factor: int, racks: Racks
 ) -> dict[PartitionId, tuple[BrokerId, ...]]:
     """Return the replicas of a topic's partitions. Raises `NotEnoughBrokers`."""
@@ -303,7 +309,7 @@ def _first_with(brokers: tuple[BrokerId, ...], replicas: Mapping[PartitionId, tu
     return next(number for number, each in replicas.items() if each == brokers)
 
 
-async def _taken_names(term: Term, names: list[TopicName]) -> dict[TopicName, str]:
+async def _find_taken_names(term: Term, names: list[TopicName]) -> dict[TopicName, str]:
     """Return those of the names that exist in ZooKeeper, with the error message."""
     nodes = await term.zk.read_many([path for name in names for path in (paths.delete_topic(name), paths.topic(name))])
     marks, znodes = nodes[::2], nodes[1::2]
@@ -329,10 +335,10 @@ async def _create(term: Term, wanted: Mapping[int, NewTopic]) -> dict[int, Refus
             if isinstance(error, NodeExists) and error.failed.op.path == paths.topic(name):
                 late[at] = Refused(ErrorCode.topic_already_exists, f"Topic '{name}' already exists.")
             elif isinstance(error, TooLarge):
-                late[at] = _refused_as_too_large(wanted[at], str(error))
+                late[at] = _make_too_large_refusal(wanted[at], str(error))
         return conflicts_in({at: error for at, error in failed.items() if at not in late})
 
-    late |= {at: contended(error) for at, error in (await compare_and_set_each(wanted, attempt)).items()}
+    late |= {at: make_contention_refusal(error) for at, error in (await compare_and_set_each(wanted, attempt)).items()}
     created = [new.name for at, new in wanted.items() if at not in late]
     if created:
         await topics.on_new_topic_creation(term, created)
@@ -348,7 +354,7 @@ def _is_done(term: Term, partition: TopicPartition) -> bool:
     return term.state.is_leader_live(partition) or not term.state.has(partition)
 
 
-def _timed_out(outcomes: Outcomes, names: Iterable[TopicName]) -> Outcomes:
+def _mark_timed_out(outcomes: Outcomes, names: Iterable[TopicName]) -> Outcomes:
     late = set(names)
     return {
         at: replace(outcome, is_late=True) if isinstance(outcome, NewTopic) and outcome.name in late else outcome
@@ -365,7 +371,7 @@ def _response(results: Iterable[CreatableTopicResult]) -> CreateTopicsResponse:
     return CreateTopicsResponse(throttle_time=NO_THROTTLE, topics=tuple(results))
 
 
-def _throttled(response: CreateTopicsResponse, quota: MutationQuota) -> CreateTopicsResponse:
+def _add_throttle_time(response: CreateTopicsResponse, quota: MutationQuota) -> CreateTopicsResponse:
     return replace(response, throttle_time=throttle_of(quota.throttle_ms()))
 
 

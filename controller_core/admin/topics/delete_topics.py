@@ -39,20 +39,24 @@ async def on_delete_topics(term: Term, request: DeleteTopicsRequest, quota: Muta
         return refusal(request, ErrorCode.topic_deletion_disabled)
     if any(topic.name is not None and topic.topic_id is not None for topic in request.topics):
         return refusal(request, ErrorCode.invalid_request)
-    outcomes = {at: outcome_of(partial(_named, term, topic)) async for at, topic in slice_up(enumerate(request.topics))}
-    outcomes = await _charged(term, outcomes, quota)
+    outcomes = {
+        at: outcome_of(partial(_find_topic, term, topic)) async for at, topic in slice_up(enumerate(request.topics))
+    }
+    outcomes = await _charge(term, outcomes, quota)
     doomed = list(dict.fromkeys(name for name in outcomes.values() if not isinstance(name, Refused)))
     pending = Pending([(name, term.state.topics[name].czxid) for name in doomed], _is_gone)
     if doomed:
         await _mark(term, doomed)
         await deletion.on_topic_deletions_requested(term)
     if doomed and request.timeout <= timedelta():
-        return _results(request, _timed_out(outcomes, set(doomed)), quota)
+        return _results(request, _mark_timed_out(outcomes, set(doomed)), quota)
     results = [_result(topic, outcomes[at]) async for at, topic in slice_up(enumerate(request.topics))]
     return Waiting(
         timeout_ms=request.timeout / timedelta(milliseconds=1),
         outcome=lambda term: _response(results, quota) if pending.is_over(term) else None,
-        overdue=lambda term: _results(request, _timed_out(outcomes, {name for name, _ in pending.left(term)}), quota),
+        overdue=lambda term: _results(
+            request, _mark_timed_out(outcomes, {name for name, _ in pending.list_unfinished(term)}), quota
+        ),
     )
 
 
@@ -64,7 +68,7 @@ def refusal(request: DeleteTopicsRequest, error_code: ErrorCode) -> DeleteTopics
     )
 
 
-def _named(term: Term, topic: DeleteTopicState) -> TopicName:
+def _find_topic(term: Term, topic: DeleteTopicState) -> TopicName:
     name = TopicName(topic.name) if topic.name is not None else None
     if topic.topic_id is not None:
         name = term.state.find_topic_name(TopicId(topic.topic_id))
@@ -75,7 +79,7 @@ def _named(term: Term, topic: DeleteTopicState) -> TopicName:
     return name
 
 
-async def _charged(
+async def _charge(
     term: Term, outcomes: dict[int, TopicName | Refused], quota: MutationQuota
 ) -> dict[int, TopicName | Refused]:
     """Charge each topic once, even if it is named several times."""
@@ -105,7 +109,7 @@ def _is_gone(term: Term, incarnation: tuple[TopicName, int]) -> bool:
     )
 
 
-def _timed_out(outcomes: Outcomes, late: set[TopicName]) -> Outcomes:
+def _mark_timed_out(outcomes: Outcomes, late: set[TopicName]) -> Outcomes:
     return {
         at: TIMED_OUT if not isinstance(outcome, Refused) and outcome in late else outcome
         for at, outcome in outcomes.items()
@@ -132,7 +136,7 @@ def _result(topic: DeleteTopicState, outcome: TopicName | Refused) -> DeletableT
     )
 
 
-def _lifted(request: RequestPayload) -> DeleteTopicsRequest:
+def _convert_older(request: RequestPayload) -> DeleteTopicsRequest:
     """Convert a request before version 6, which has only names, in a field of another name."""
     older: Any = request
     topics = tuple(DeleteTopicState(name=name, topic_id=None) for name in older.topic_names)
@@ -140,7 +144,7 @@ def _lifted(request: RequestPayload) -> DeleteTopicsRequest:
 
 
 API: Final = ServedApi(
-    versions=Versions(DeleteTopicsRequest, oldest=1, lift=_lifted),
+    versions=Versions(DeleteTopicsRequest, oldest=1, lift=_convert_older),
     answer=Charged(answer=on_delete_topics, strict_since=5),
     refuse=refusal,
 )

@@ -17,7 +17,7 @@ from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import removed_replicas
 from controller_core.model.ids import TopicPartition
 from controller_core.wire.codecs.answers import is_all_well
-from controller_core.wire.codecs.entries import deleted_by
+from controller_core.wire.codecs.entries import find_deleted
 from controller_core.wire.messages import (
     LeaderAndIsrResponse,
     LeaderAndIsrTopicError,
@@ -74,7 +74,7 @@ def _is_of_present_life(term: Term, answered: BrokerAnswered) -> bool:
 async def _on_replicas_deleted(term: Term, answered: BrokerAnswered, response: StopReplicaResponse) -> None:
     if not isinstance(answered.request, StopReplicaRequest) or not _is_of_present_life(term, answered):
         return
-    asked = deleted_by(answered.request)
+    asked = find_deleted(answered.request)
     if not asked:
         return
     failed = {

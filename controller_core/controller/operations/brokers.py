@@ -204,7 +204,7 @@ async def read_brokers(term: Term, ids: Iterable[BrokerId] | None = None) -> dic
 async def _read_registered_ids(term: Term) -> list[BrokerId]:
     names = await term.watched.read_children(paths.BROKER_IDS, BrokersChanged())
     term.state.unusable.keep_among(paths.BROKER_IDS, names)
-    ids = {name: paths.broker_id_named(name) for name in names}
+    ids = {name: paths.parse_broker_id(name) for name in names}
     for name in (name for name, broker_id in ids.items() if broker_id is None):
         term.state.unusable.report(f"{paths.BROKER_IDS}/{name}", IGNORED, f"{name[:80]!r} is not the id of a broker")
     return [broker_id for broker_id in ids.values() if broker_id is not None]

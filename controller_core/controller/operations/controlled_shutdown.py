@@ -22,7 +22,7 @@ from controller_core.model.metadata import Broker
 from controller_core.wire.messages import ControlledShutdownRequest, ControlledShutdownResponse, RemainingPartition
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import LaterVersion, MalformedZnode
-from controller_core.zk.compare_and_set import Contended, compare_and_set, ensure_znodes, put, reading
+from controller_core.zk.compare_and_set import Contended, compare_and_set, ensure_znodes, make_reader, put
 from controller_core.zk.session import Create, TransactionFailed, WriteOp, ZkNode
 
 log = structlog.get_logger()
@@ -115,7 +115,7 @@ async def _keep_grant(term: Term, broker: Broker) -> None:
 
     try:
         await ensure_znodes(term.zk, [Create(path=paths.KONTROLLER)], term.writer.transact)
-        await compare_and_set(reading(term.zk, paths.GRANTED_SHUTDOWNS), enter, term.writer.transact)
+        await compare_and_set(make_reader(term.zk, paths.GRANTED_SHUTDOWNS), enter, term.writer.transact)
     except (Contended, TransactionFailed) as why:
         term.state.unusable.report(paths.GRANTED_SHUTDOWNS, "list of granted shutdowns not written", why)
     else:

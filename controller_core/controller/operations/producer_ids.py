@@ -13,7 +13,7 @@ from controller_core.model.ids import BrokerEpoch, BrokerId
 from controller_core.wire.messages import NO_THROTTLE, AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode, ProducerIdBlock
-from controller_core.zk.compare_and_set import compare_and_set, put, reading
+from controller_core.zk.compare_and_set import compare_and_set, make_reader, put
 from controller_core.zk.session import WriteOp, ZkNode
 
 log = structlog.get_logger()
@@ -33,7 +33,7 @@ async def on_allocate_producer_ids(term: Term, request: AllocateProducerIdsReque
         return make_refusal(ErrorCode.stale_broker_epoch)
     try:
         recorded = await compare_and_set(
-            reading(term.zk, paths.PRODUCER_ID_BLOCK), partial(_record, broker.id), term.writer.transact
+            make_reader(term.zk, paths.PRODUCER_ID_BLOCK), partial(_record, broker.id), term.writer.transact
         )
     except MalformedZnode as error:
         term.state.unusable.report(

@@ -39,7 +39,7 @@ async def mark_begun(term: Term, partitions: Collection[TopicPartition]) -> None
 
 async def sweep(term: Term) -> None:
     """Remove the throttles whose moves have all ended, and complete changes that somebody left unfinished."""
-    wanted = await throttle_writes.throttles(term.zk, term.state.unusable.report_unwatched)
+    wanted = await throttle_writes.read_throttles(term.zk, term.state.unusable.report_unwatched)
     under_way = {*term.state.reassignments, *await _read_requested(term)} if wanted else set()
     over = [owner for owner, throttle in wanted.items() if await _is_over(term, throttle, under_way)]
     try:
@@ -64,7 +64,7 @@ async def _is_over(term: Term, throttle: Throttle, under_way: Set[TopicPartition
     if throttle.is_begun:
         return _have_ended(term, throttle, under_way)
     # Ask ZooKeeper: this term may not know a topic yet that was just created.
-    return not await throttle_writes.topics_of(term.zk, throttle.moves)
+    return not await throttle_writes.find_existing_topics(term.zk, throttle.moves)
 
 
 def _have_ended(term: Term, throttle: Throttle, under_way: Set[TopicPartition]) -> bool:

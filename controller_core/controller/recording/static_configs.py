@@ -16,7 +16,7 @@ from controller_core.controller.loop.clock import Clock
 from controller_core.controller.loop.events import Event, StaticConfigAnswered
 from controller_core.controller.loop.side_by_side import ask_side_by_side
 from controller_core.controller.state.cluster_state import ClusterState
-from controller_core.journal.configs import STATIC_CONFIGS, StaticConfig, recorded
+from controller_core.journal.configs import STATIC_CONFIGS, StaticConfig, select_recorded
 from controller_core.model.ids import BrokerEpoch, BrokerId
 from controller_core.model.metadata import Broker
 from controller_core.supervision import noticed
@@ -82,7 +82,7 @@ class StaticConfigs:
                 return
             finally:
                 await link.close()
-        config = StaticConfig(broker_epoch=broker.epoch, config=recorded(answered, STATIC_CONFIGS))
+        config = StaticConfig(broker_epoch=broker.epoch, config=select_recorded(answered, STATIC_CONFIGS))
         self.enqueue(StaticConfigAnswered(broker.id, config))
 
 

@@ -123,7 +123,7 @@ class Presence:
     async def find_hot_other(self) -> BrokerId | None:
         """Return the hot standby with the smallest id among the other processes; None if there is none."""
         names = (await self._zk.children_many([paths.PROCESSES]))[0] or ()
-        others = [other for name in names if (other := paths.broker_id_named(name)) not in (None, self._id)]
+        others = [other for name in names if (other := paths.parse_broker_id(name)) not in (None, self._id)]
         nodes = await self._zk.read_many([paths.process(other) for other in others])
         hot = [other for other, node in zip(others, nodes, strict=True) if node is not None and _is_fit(other, node)]
         return min(hot, default=None)

@@ -19,7 +19,7 @@ from controller_core.model.metadata import Broker
 from controller_core.wire.link import BrokerLinkFactory, BrokerUnreachable, LinkError, NotSpoken
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
-from controller_core.zk.registered_brokers import registered_brokers
+from controller_core.zk.registered_brokers import read_registered_brokers
 from controller_core.zk.session import ConnectionLost, SessionExpired, ZkSession
 
 log = structlog.get_logger()
@@ -163,7 +163,7 @@ class Reach:
         return None
 
     async def _read_registered(self) -> list[Broker]:
-        ids = sorted(await registered_brokers(self._zk) - {self._own_id})
+        ids = sorted(await read_registered_brokers(self._zk) - {self._own_id})
         nodes = await self._zk.read_many([paths.broker(broker) for broker in ids])
         brokers = []
         for broker, node in zip(ids, nodes, strict=True):

@@ -33,7 +33,7 @@ from controller_core.supervision import noticed, supervised
 from controller_core.zk import paths
 from controller_core.zk.codecs import ProcessZnode
 from controller_core.zk.fenced import FencedWriter
-from controller_core.zk.registered_brokers import registered_brokers
+from controller_core.zk.registered_brokers import read_registered_brokers
 from controller_core.zk.session import ZkNode, ZkSession
 
 log = structlog.get_logger()
@@ -141,7 +141,7 @@ class Role:
         """Take the role from its holder according to `node`, or stand by. Only without a term."""
         if not self._presence.is_claimed:
             return None  # a new session claims the id first, which queues another check
-        brokers = await registered_brokers(self._zk)
+        brokers = await read_registered_brokers(self._zk)
         holder = role_znode.find_holder(
             node, own_id=self._id, own_session=self._zk.session_id, registered_brokers=brokers
         )

@@ -142,7 +142,7 @@ class BrokerRequests:
                     controller_id=self._identity.id,
                     controller_epoch=self._identity.epoch,
                     broker_epoch=epoch,
-                    topic_states=entries.encoded_topics(LeaderAndIsrTopicState, topics),
+                    topic_states=entries.make_encoded_topics(LeaderAndIsrTopicState, topics),
                     live_leaders=live_leaders,
                 )
             )
@@ -165,7 +165,7 @@ class BrokerRequests:
                 if part is None:
                     yield None
                 else:
-                    made.append(entries.encoded_topics(UpdateMetadataTopicState, part, makes_forget=makes_forget))
+                    made.append(entries.make_encoded_topics(UpdateMetadataTopicState, part, makes_forget=makes_forget))
             self._metadata.append((partitions, made))
         for topics in made or [()]:
             yield UpdateMetadataRequest(
@@ -205,7 +205,7 @@ class BrokerRequests:
                     controller_id=self._identity.id,
                     controller_epoch=self._identity.epoch,
                     broker_epoch=epoch,
-                    topic_states=entries.encoded_topics(StopReplicaTopicState, topics),
+                    topic_states=entries.make_encoded_topics(StopReplicaTopicState, topics),
                 )
             )
 

@@ -16,7 +16,7 @@ from typing import Final
 
 from controller_core.controller.loop.events import EpochOutdated
 from controller_core.model.ids import BrokerEpoch, ControllerEpoch
-from controller_core.wire.codecs.entries import deleted_by
+from controller_core.wire.codecs.entries import find_deleted
 from controller_core.wire.messages import ControlRequest, LeaderAndIsrRequest, StopReplicaRequest
 
 _NONE: Final = ControllerEpoch(-1)
@@ -53,7 +53,7 @@ class LateCopies:
         match request:
             case LeaderAndIsrRequest():
                 after = self._stop_replica
-            case StopReplicaRequest() if self._leader_and_isr >= request.controller_epoch and deleted_by(request):
+            case StopReplicaRequest() if self._leader_and_isr >= request.controller_epoch and find_deleted(request):
                 after = self._leader_and_isr
             case _:
                 after = _NONE

@@ -73,7 +73,7 @@ class PartitionEntries:
                 by_id[self._state.topics[name].topic_id] = known
             for partition in gone:
                 topic_id = self._state.topics[name].topic_id if known else self._deleted[partition]
-                by_id[topic_id].append(entries.deleted_partition(partition.partition))
+                by_id[topic_id].append(entries.encode_deleted_partition(partition.partition))
             for topic_id, written in by_id.items():
                 yield entries.topic(name, topic_id, written)
 

@@ -27,7 +27,7 @@ def stop_entries(
             state.unusable.report(paths.partition_state(partition), consequence, error, leader_epoch=leader_epoch)
     for name, listed in by_topic.items():
         if listed:
-            yield entries.stopped_topic(name, listed)
+            yield entries.encode_stopped_topic(name, listed)
 
 
 def _leader_epoch(state: ClusterState, partition: TopicPartition) -> LeaderEpoch:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from types import MappingProxyType
 from typing import Final
 
-from controller_core.journal.changes import Changes, Kind, tracked
+from controller_core.journal.changes import Changes, Kind, make_tracked_dict
 from controller_core.model.ids import BrokerId, PartitionId, PartitionReplica, TopicId, TopicName, TopicPartition
 from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
 from controller_core.zk.session import ZkVersion
@@ -53,7 +53,7 @@ class AssignedReplicas:
     def __init__(self, changes: Changes, recorded_by: Changes | None) -> None:
         self.changes: Final = changes
         """The changes of everything that the journal records."""
-        self._topics: dict[TopicName, Topic] = tracked(Kind.TOPIC, recorded_by)
+        self._topics: dict[TopicName, Topic] = make_tracked_dict(Kind.TOPIC, recorded_by)
         self.topics: Final[Mapping[TopicName, Topic]] = self._topics
         self._rewritten: dict[TopicName, tuple[ZkVersion, TopicAssignment]] = {}
         self.rewritten: Final[Mapping[TopicName, tuple[ZkVersion, TopicAssignment]]] = self._rewritten

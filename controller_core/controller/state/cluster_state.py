@@ -18,7 +18,7 @@ from controller_core.controller.state.removed_replicas import RemovedReplicas
 from controller_core.controller.state.replica_statuses import ReplicaStatuses
 from controller_core.controller.state.topic_deletion import TopicDeletion
 from controller_core.controller.state.unusable_znodes import UnusableZnodes
-from controller_core.journal.changes import Changes, Kind, tracked
+from controller_core.journal.changes import Changes, Kind, make_tracked_dict
 from controller_core.journal.configs import RecordedConfig, StaticConfig
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import (
@@ -46,19 +46,19 @@ class ClusterState(AssignedReplicas):
         self._is_loaded = False
         self.unusable: Final = UnusableZnodes()
         """The znodes that could not be used."""
-        self._brokers: dict[BrokerId, Broker] = tracked(Kind.BROKER, recorded_by)
+        self._brokers: dict[BrokerId, Broker] = make_tracked_dict(Kind.BROKER, recorded_by)
         self.brokers: Final[Mapping[BrokerId, Broker]] = self._brokers
         self._shutting_down: set[BrokerId] = set()
         self.shutting_down: Final[Set[BrokerId]] = self._shutting_down
-        self._states: dict[TopicPartition, PartitionState] = tracked(Kind.LEADERSHIP, recorded_by)
+        self._states: dict[TopicPartition, PartitionState] = make_tracked_dict(Kind.LEADERSHIP, recorded_by)
         self.states: Final[Mapping[TopicPartition, PartitionState]] = self._states
-        self._topic_configs: dict[TopicName, RecordedConfig] = tracked(Kind.TOPIC_CONFIG, recorded_by)
+        self._topic_configs: dict[TopicName, RecordedConfig] = make_tracked_dict(Kind.TOPIC_CONFIG, recorded_by)
         self.topic_configs: Final[Mapping[TopicName, RecordedConfig]] = self._topic_configs
         """For topics that have any. Filled only if there is a journal, like `broker_configs`."""
-        self._broker_configs: dict[BrokerId | None, RecordedConfig] = tracked(Kind.BROKER_CONFIG, recorded_by)
+        self._broker_configs: dict[BrokerId | None, RecordedConfig] = make_tracked_dict(Kind.BROKER_CONFIG, recorded_by)
         self.broker_configs: Final[Mapping[BrokerId | None, RecordedConfig]] = self._broker_configs
         """For brokers that have any; None is the default for all of them."""
-        self._static_configs: dict[BrokerId, StaticConfig] = tracked(Kind.BROKER_STATIC_CONFIG, recorded_by)
+        self._static_configs: dict[BrokerId, StaticConfig] = make_tracked_dict(Kind.BROKER_STATIC_CONFIG, recorded_by)
         self.static_configs: Final[Mapping[BrokerId, StaticConfig]] = self._static_configs
         """The static configurations that registered brokers returned. Filled only if there is a journal."""
         self._partition_status: dict[TopicPartition, PartitionStatus] = {}
@@ -68,7 +68,9 @@ class ClusterState(AssignedReplicas):
         self.removals: Final = PartitionRemovals()
         self._deletions: dict[TopicName, TopicDeletion] = {}
         self.deletions: Final[Mapping[TopicName, TopicDeletion]] = self._deletions
-        self._failed_replicas: dict[BrokerId, frozenset[TopicPartition]] = tracked(Kind.OFFLINE_REPLICAS, recorded_by)
+        self._failed_replicas: dict[BrokerId, frozenset[TopicPartition]] = make_tracked_dict(
+            Kind.OFFLINE_REPLICAS, recorded_by
+        )
         self.failed_replicas: Final[Mapping[BrokerId, frozenset[TopicPartition]]] = self._failed_replicas
         """The replicas of live brokers that are in failed log directories. Brokers without any have no entry."""
         self._seen_config_changes: frozenset[str] = frozenset()

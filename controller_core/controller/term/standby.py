@@ -174,7 +174,7 @@ class Standby:
             self._forget()
         elif path.endswith("/state"):
             with suppress(ValueError):
-                partition = paths.topic_partition_of_state(path)
+                partition = paths.parse_partition_state(path)
                 self._changed_states.add(partition)
                 self._known.state.forget_state(partition)
                 self._unprepare(partition.topic)
@@ -200,7 +200,7 @@ class Standby:
         if self._brokers_changed:
             self._brokers_changed = False
             names = (await self._zk.children_many([paths.BROKER_IDS]))[0] or ()
-            ids = map(paths.broker_id_named, names)
+            ids = map(paths.parse_broker_id, names)
             self._brokers = frozenset(broker_id for broker_id in ids if broker_id is not None)
             self._unprepared.update(self._known.znodes)
         writer = TopicWriter(self._known.state, self._brokers)

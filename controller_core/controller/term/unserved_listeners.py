@@ -16,7 +16,7 @@ from controller_core.model.listeners import ControllerListeners
 from controller_core.model.metadata import Broker
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
-from controller_core.zk.registered_brokers import registered_brokers
+from controller_core.zk.registered_brokers import read_registered_brokers
 from controller_core.zk.session import ZkNode, ZkSession
 
 MOST_NAMES: Final = 20
@@ -51,7 +51,7 @@ class UnservedListeners:
 
 async def report_at_start(zk: ZkSession, listeners: ControllerListeners) -> None:
     """Like `report_all`, for the present registrations, also in a process that will stand by. Raises `ZkError`."""
-    ids = sorted(await registered_brokers(zk))
+    ids = sorted(await read_registered_brokers(zk))
     nodes = await zk.read_many([paths.broker(broker_id) for broker_id in ids])
     UnservedListeners(listeners).report_all(list(_readable(zip(ids, nodes, strict=True))))
 

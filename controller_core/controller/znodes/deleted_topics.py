@@ -16,7 +16,7 @@ from controller_core.controller.term.term import Term
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import LaterVersion, MalformedZnode
-from controller_core.zk.compare_and_set import Contended, compare_and_set, ensure_znodes, put, reading
+from controller_core.zk.compare_and_set import Contended, compare_and_set, ensure_znodes, make_reader, put
 from controller_core.zk.session import Create, TransactionFailed, WriteOp, ZkNode
 
 MOST_TOPICS: Final = 500
@@ -51,7 +51,7 @@ async def remember(term: Term, topics: Mapping[TopicName, int]) -> None:
     try:
         await ensure_znodes(term.zk, [Create(path=paths.KONTROLLER)], term.writer.transact)
         is_written = (
-            await compare_and_set(reading(term.zk, paths.DELETED_TOPICS), enter, term.writer.transact)
+            await compare_and_set(make_reader(term.zk, paths.DELETED_TOPICS), enter, term.writer.transact)
         ).is_written
     except (Contended, TransactionFailed) as why:
         term.state.unusable.report(paths.DELETED_TOPICS, "list of deleted topics not written", why)

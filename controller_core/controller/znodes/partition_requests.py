@@ -83,7 +83,7 @@ def _partitions(term: Term, parent: str, topic: TopicName, names: Sequence[str])
     term.state.unusable.keep_among(above, names)
     partitions = []
     for name in names:
-        if (number := paths.partition_number(name)) is not None:
+        if (number := paths.parse_partition_number(name)) is not None:
             partitions.append(TopicPartition(topic, number))
         else:
             reason = f"{name[:SHOWN]!r} is not the number of a partition"

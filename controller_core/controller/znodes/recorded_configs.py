@@ -48,10 +48,10 @@ def record(term: Term, path: str, node: ZkNode | None) -> None:
     term.state.unusable.clear(path)
     name = path.rpartition("/")[2]
     if path.startswith(f"{paths.TOPIC_CONFIGS}/"):
-        term.state.set_topic_config(TopicName(name), configs.recorded(config, configs.TOPIC_CONFIGS))
+        term.state.set_topic_config(TopicName(name), configs.select_recorded(config, configs.TOPIC_CONFIGS))
     else:
         broker = None if name == paths.DEFAULT_ENTITY else BrokerId(int(name))
-        term.state.set_broker_config(broker, configs.recorded(config, configs.BROKER_CONFIGS))
+        term.state.set_broker_config(broker, configs.select_recorded(config, configs.BROKER_CONFIGS))
 
 
 def _is_recorded(term: Term, path: str) -> bool:
@@ -59,4 +59,4 @@ def _is_recorded(term: Term, path: str) -> bool:
     parent, _, name = path.rpartition("/")
     if parent == paths.TOPIC_CONFIGS:
         return name in term.state.topics
-    return parent == paths.BROKER_CONFIGS and (name == paths.DEFAULT_ENTITY or paths.broker_id_named(name) is not None)
+    return parent == paths.BROKER_CONFIGS and (name == paths.DEFAULT_ENTITY or paths.parse_broker_id(name) is not None)

@@ -59,10 +59,10 @@ class RemovedReplicasChange:
 
     @property
     def operations(self) -> list[WriteOp]:
-        entries = {paths.removed_replica(replica): topic_id for replica, topic_id in self.entered.items()}
+        entries = {paths.replica_removal(replica): topic_id for replica, topic_id in self.entered.items()}
         return [
             *(Create(path=path, data=codecs.encode_removed_replica(topic_id)) for path, topic_id in entries.items()),
-            *(Delete(path=paths.removed_replica(replica)) for replica in self.struck),
+            *(Delete(path=paths.replica_removal(replica)) for replica in self.struck),
         ]
 
 
@@ -73,7 +73,7 @@ async def load(term: Term) -> None:
     nodes = await term.zk.read_many([f"{paths.REMOVED_REPLICAS}/{name}" for name in names])
     for name, node in zip(names, nodes, strict=True):
         try:
-            replica = paths.replica_of_removed(name)
+            replica = paths.parse_replica_removal(name)
             topic_id = codecs.decode_removed_replica(replica, node.data if node else b"")
         except (ValueError, MalformedZnode) as error:
             term.state.unusable.report(
@@ -211,7 +211,7 @@ def on_other_topic_found(term: Term, broker: BrokerId, partitions: Iterable[Topi
 async def strike(term: Term, replicas: Collection[PartitionReplica]) -> None:
     """Remove entries: the deletion is done, or nobody waits for it any longer."""
     if replicas:
-        await term.writer.write({replica: [Delete(path=paths.removed_replica(replica))] for replica in replicas})
+        await term.writer.write({replica: [Delete(path=paths.replica_removal(replica))] for replica in replicas})
     for replica in replicas:
         term.state.removed_replicas.strike(replica)
         log.info("removed replica leaves the list", replica=str(replica))
@@ -235,7 +235,7 @@ async def _read_existing(term: Term, replicas: list[PartitionReplica]) -> dict[P
     """
     if not replicas:
         return {}
-    parent, *nodes = await term.zk.read_many([paths.REMOVED_REPLICAS, *map(paths.removed_replica, replicas)])
+    parent, *nodes = await term.zk.read_many([paths.REMOVED_REPLICAS, *map(paths.replica_removal, replicas)])
     if parent is None:
         await ensure_znodes(term.zk, _PARENTS, term.writer.transact)
     return {

@@ -39,7 +39,7 @@ async def on_ledger_due(term: Term) -> None:
     present = {replica: node for replica, node in entries.items() if replica.broker in term.state.brokers}
     await term.writer.write(
         {
-            replica: [SetData(path=paths.removed_replica(replica), data=node.data)]
+            replica: [SetData(path=paths.replica_removal(replica), data=node.data)]
             for replica, node in present.items()
             if now_ms - node.mtime_ms >= DAY_MS
         }
@@ -58,7 +58,7 @@ async def _zookeeper_now_ms(term: Term) -> int:
 
 async def _entries(term: Term) -> Mapping[PartitionReplica, ZkNode]:
     replicas = list(term.state.removed_replicas)
-    nodes = await term.zk.read_many(list(map(paths.removed_replica, replicas)))
+    nodes = await term.zk.read_many(list(map(paths.replica_removal, replicas)))
     return {replica: node for replica, node in zip(replicas, nodes, strict=True) if node is not None}
 
 

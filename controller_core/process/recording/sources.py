@@ -158,10 +158,10 @@ def _secured(settings: RecorderProcessSettings) -> _Secured:
     if settings.command_config is not None:
         file = settings.command_config
         said = _client(file)
-        said.connecting(file.parent)  # what is wrong with it is said at once
+        said.make_security(file.parent)  # what is wrong with it is said at once
 
         def security() -> Security:
-            return _client(file).connecting(file.parent)
+            return _client(file).make_security(file.parent)
 
         return _Secured(protocol=said.security_protocol, security=security, of_controllers=lambda _: security)
     brokers = SecuredBrokers(settings.properties)
@@ -176,4 +176,4 @@ def _secured(settings: RecorderProcessSettings) -> _Secured:
 
 def _client(file: Path) -> ClientSecurity:
     """What a client's file says now. Raises `InvalidProperties`."""
-    return ClientSecurity.of_client(read_properties(file))
+    return ClientSecurity.parse_properties(read_properties(file))

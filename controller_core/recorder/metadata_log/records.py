@@ -151,7 +151,7 @@ def read_record(content: bytes) -> MetadataRecord | None:
     """The record in some bytes; None: it says nothing that a journal has. Raises `UnknownKind`, `LogUnreadable`."""
     cursor = Cursor(content, 0)
     try:
-        frame, api_key, version = (cursor.unsigned_varint() for _ in range(3))
+        frame, api_key, version = (cursor.read_unsigned_varint() for _ in range(3))
         if frame != 1:
             raise LogUnreadable(f"a record of the metadata log has a frame of version {frame}, 1 is known: {_REMEDY}")
         if api_key in _NOT_RECORDED:
@@ -373,14 +373,14 @@ def _brokers(cursor: Cursor) -> tuple[BrokerId, ...]:
 
 
 def _array(cursor: Cursor, one: Callable[[Cursor], T]) -> tuple[T, ...]:
-    length = cursor.unsigned_varint() - 1
+    length = cursor.read_unsigned_varint() - 1
     if not 0 <= length <= len(cursor.data) - cursor.offset:  # every item takes a byte at least
         raise Undecodable(f"an array says it has {length} items")
     return tuple([one(cursor) for _ in range(length)])
 
 
 def _text(cursor: Cursor) -> str | None:
-    length = cursor.unsigned_varint() - 1
+    length = cursor.read_unsigned_varint() - 1
     return None if length == -1 else cursor.take(length).decode()
 
 
@@ -392,4 +392,7 @@ def _given(text: str | None) -> str:
 
 def _tags(cursor: Cursor) -> dict[int, bytes]:
     """The tagged fields: those that nobody here knows are passed over, as KIP-482 asks."""
-    return {cursor.unsigned_varint(): cursor.take(cursor.unsigned_varint()) for _ in range(cursor.unsigned_varint())}
+    return {
+        cursor.read_unsigned_varint(): cursor.take(cursor.read_unsigned_varint())
+        for _ in range(cursor.read_unsigned_varint())
+    }

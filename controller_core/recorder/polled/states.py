@@ -54,5 +54,5 @@ class States:
         return {TopicPartition(name, number): each.state for number, each in partitions.items()}
 
     def _config(self, name: TopicName) -> dict[TopicName, RecordedConfig]:
-        found = configs.recorded(self._known.config_of(name).own, configs.TOPIC_CONFIGS)
+        found = configs.select_recorded(self._known.config_of(name).own, configs.TOPIC_CONFIGS)
         return {name: found} if found else {}

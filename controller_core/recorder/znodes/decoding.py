@@ -62,23 +62,23 @@ def topic_of(held: Mapping[TopicName, TopicCopy], name: TopicName, node: ZkNode)
         reasons = [entry.reason for entry in content.unusable[:_SHOWN]]
         log.error("unreadable entries of a topic, the journal keeps what they said before", topic=name, reasons=reasons)
     if content.unusable and known is not None and known.czxid == node.czxid:
-        bad = {paths.partition_number(entry.key) for entry in content.unusable}
+        bad = {paths.parse_partition_number(entry.key) for entry in content.unusable}
         kept = {number: assignment for number, assignment in known.partitions.items() if number in bad}
         partitions = dict(sorted({**kept, **partitions}.items()))
     return TopicCopy(topic_id=content.topic_id, czxid=node.czxid, partitions=partitions)
 
 
 def topic_config_of(name: TopicName, node: ZkNode) -> RecordedConfig:
-    return configs.recorded(codecs.decode_config(node.data, paths.topic_config(name)), configs.TOPIC_CONFIGS)
+    return configs.select_recorded(codecs.decode_config(node.data, paths.topic_config(name)), configs.TOPIC_CONFIGS)
 
 
 def broker_config_of(broker: BrokerId | None, node: ZkNode) -> RecordedConfig:
-    return configs.recorded(codecs.decode_config(node.data, paths.broker_config(broker)), configs.BROKER_CONFIGS)
+    return configs.select_recorded(codecs.decode_config(node.data, paths.broker_config(broker)), configs.BROKER_CONFIGS)
 
 
 def broker_ids(names: Iterable[str]) -> frozenset[BrokerId]:
     """The ids among the children of a znode; anybody may have put something else there."""
-    return frozenset(broker_id for broker_id in map(paths.broker_id_named, names) if broker_id is not None)
+    return frozenset(broker_id for broker_id in map(paths.parse_broker_id, names) if broker_id is not None)
 
 
 def configured(names: Collection[str]) -> frozenset[BrokerId | None]:

@@ -187,7 +187,7 @@ class ZnodesLooker:
                 ended, begun = _partitions(name, before, after)
                 gone |= ended
                 fresh |= begun
-        notified = {paths.topic_partition_of_state(path) for path in due if _is_state(path)}
+        notified = {paths.parse_partition_state(path) for path in due if _is_state(path)}
         wanted = [key for key in sorted(fresh | notified) if _is_assigned(key, topics)]
         if not wanted and not gone:
             return held.states

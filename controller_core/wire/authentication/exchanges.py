@@ -59,7 +59,7 @@ class Exchange(Protocol):
 class ScramCredentials(Protocol):
     """The interface to the stored credentials."""
 
-    async def of(self, mechanism: str, user: str) -> StoredCredential | None:
+    async def find_credential(self, mechanism: str, user: str) -> StoredCredential | None:
         """Return a user's credential for a mechanism, or None if there is none. Raises `CredentialsOutOfReach`."""
         ...
 
@@ -98,39 +98,39 @@ class ScramExchange:
         """See `Exchange`."""
         text = _text(message)
         if self._challenge is None:
-            self._challenge = await self._challenged(_matched(_FIRST, text))
+            self._challenge = await self._make_challenge(_match(_FIRST, text))
             return self._challenge.said.encode()
-        said = self._verified(self._challenge, _matched(_FINAL, text))
+        said = self._verify(self._challenge, _match(_FINAL, text))
         self.user = self._challenge.name
         return said
 
-    async def _challenged(self, first: re.Match[str]) -> "_Challenge":
+    async def _make_challenge(self, first: re.Match[str]) -> "_Challenge":
         if _TOKENS in first["bare"].split(","):
             raise InvalidLogin("the client uses a delegation token, which is not supported")
-        name = _unescaped(first["name"])
-        _require_same(_unescaped(first["authorized"] or ""), name)
-        known = await self._credentials.of(self._mechanism.name, name)
+        name = _unescape(first["name"])
+        _require_same(_unescape(first["authorized"] or ""), name)
+        known = await self._credentials.find_credential(self._mechanism.name, name)
         is_known = known is not None and known.iterations >= self._mechanism.min_iterations
         return _Challenge(
             name=name,
             header=first["header"],
             bare=first["bare"],
             nonce=first["nonce"] + secrets.token_hex(16),
-            credential=known if known is not None and is_known else self._made_up(name),
+            credential=known if known is not None and is_known else self._make_up_credential(name),
             is_known=is_known,
         )
 
-    def _made_up(self, name: str) -> StoredCredential:
+    def _make_up_credential(self, name: str) -> StoredCredential:
         salt = hmac.digest(_SECRET, f"{self._mechanism.name} {name}".encode(), "sha256")
         keys = hmac.digest(_SECRET, salt, self._mechanism.digest)
         iterations = self._mechanism.min_iterations
         return StoredCredential(salt=salt, stored_key=keys, server_key=keys, iterations=iterations)
 
-    def _verified(self, challenge: "_Challenge", final: re.Match[str]) -> bytes:
+    def _verify(self, challenge: "_Challenge", final: re.Match[str]) -> bytes:
         credential = challenge.credential
         said = f"{challenge.bare},{challenge.said},{final['unproved']}".encode()
-        is_bound = _decoded(final["binding"]) in (challenge.header.encode(), _NO_BINDING)
-        proof, signature = _decoded(final["proof"]), self._hmac(credential.stored_key, said)
+        is_bound = _decode_base64(final["binding"]) in (challenge.header.encode(), _NO_BINDING)
+        proof, signature = _decode_base64(final["proof"]), self._hmac(credential.stored_key, said)
         if len(proof) != len(signature):
             raise InvalidLogin("the client's proof has a wrong length")
         client_key = bytes(one ^ other for one, other in zip(proof, signature, strict=True))
@@ -172,7 +172,7 @@ def _plain(message: bytes) -> tuple[str, str, str]:
     return authorized, user, password
 
 
-def _unescaped(name: str) -> str:
+def _unescape(name: str) -> str:
     return name.replace("=2C", ",").replace("=3D", "=")
 
 
@@ -194,14 +194,14 @@ def _text(message: bytes) -> str:
         raise InvalidLogin("the client's message is not UTF-8") from None
 
 
-def _matched(pattern: re.Pattern[str], text: str) -> re.Match[str]:
+def _match(pattern: re.Pattern[str], text: str) -> re.Match[str]:
     found = pattern.fullmatch(text)
     if found is None:
         raise InvalidLogin("the client's message is not a SCRAM message")
     return found
 
 
-def _decoded(text: str) -> bytes:
+def _decode_base64(text: str) -> bytes:
     try:
         return b64decode(text, validate=True)
     except NoBase64:

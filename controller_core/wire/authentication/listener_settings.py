@@ -54,7 +54,7 @@ def listener_settings(properties: BrokerProperties, listener: str, protocol: str
         said.refuse_what_is_in_java()
     return ListenerSettings(
         tls=said.context(protocol) if protocol.endswith("SSL") else None,
-        mapping=said.mapping(),
+        mapping=said.read_mapping(),
         sessions_ms=dict(said.sessions_ms()) if protocol.startswith("SASL") else {},
         users=said.users() if protocol.startswith("SASL") else {},
         failure_delay_ms=said.number(_DELAY, 100),
@@ -68,7 +68,7 @@ class _Said:
     listener: str
 
     def text(self, name: str) -> str:
-        return self.properties.said(name, self.listener)
+        return self.properties.get(name, self.listener)
 
     def number(self, name: str, default: int) -> int:
         text = self.text(name)
@@ -88,7 +88,7 @@ class _Said:
                 )
 
     def context(self, protocol: str) -> ssl.SSLContext:
-        context = self.properties.tls_files(self.listener).server_context(self._client_certificate(protocol))
+        context = self.properties.tls_files(self.listener).make_server_context(self._client_certificate(protocol))
         versions = [_TLS_VERSIONS[each] for each in self._list("ssl.enabled.protocols") if each in _TLS_VERSIONS]
         if self.text("ssl.enabled.protocols") and not versions:
             raise InvalidProperties(
@@ -107,7 +107,7 @@ class _Said:
             raise InvalidProperties(f"{_CLIENT_AUTH} is {said[:80]!r}: write {one_of(tuple(_CERTIFICATES))}")
         return _CERTIFICATES[said]
 
-    def mapping(self) -> PrincipalMapping:
+    def read_mapping(self) -> PrincipalMapping:
         try:
             return PrincipalMapping(self.text(_RULES))
         except ValueError as error:

@@ -28,10 +28,10 @@ from controller_core.wire.codecs.frames import (
     FrameTooLarge,
     RequestHead,
     RequestStart,
+    make_frame,
     read_frame,
     read_request_start,
     read_rest,
-    with_length,
 )
 from controller_core.wire.codecs.versions import Versions
 
@@ -93,7 +93,7 @@ class Logins:
             while (start := await read_request_start(self._reader, MAX_BYTES)) is not None:
                 content = await self._rest(start)
                 if start.head.api_key == HANDSHAKE.key:
-                    self._session = await self._logged_in(start.head, content)
+                    self._session = await self._log_in(start.head, content)
                     return True
                 if start.head.api_key != API_VERSIONS:
                     raise LoginFailed(
@@ -102,7 +102,7 @@ class Logins:
                 await self._send(await self._api_versions(start.head, content))
         return False
 
-    async def took(self, start: RequestStart) -> bool:
+    async def handle_renewal(self, start: RequestStart) -> bool:
         """Renew the login if the request begins a renewal. Return True if it did.
 
         Raises the errors of `begin`, also if the login has expired and the request does not renew it.
@@ -114,7 +114,7 @@ class Logins:
                 raise LoginFailed("its login has expired, and the client did not renew it")
             return False
         async with asyncio.timeout(TIMEOUT_S):
-            self._session = await self._logged_in(start.head, await self._rest(start))
+            self._session = await self._log_in(start.head, await self._rest(start))
         return True
 
     async def _rest(self, start: RequestStart) -> bytes:
@@ -122,9 +122,9 @@ class Logins:
             raise FrameTooLarge(f"a message of a login has {start.length} bytes, the limit is {MAX_BYTES}")
         return bytes(await read_rest(self._reader, start))
 
-    async def _logged_in(self, head: RequestHead, content: bytes) -> Session:
+    async def _log_in(self, head: RequestHead, content: bytes) -> Session:
         settings = await self._listener.settings()
-        mechanism = HANDSHAKE.lifted(_decoded(HANDSHAKE, head, content)).mechanism
+        mechanism = HANDSHAKE.lift(_decode(HANDSHAKE, head, content)).mechanism
         offered = tuple(settings.sessions_ms)
         if mechanism not in offered:
             refused = SaslHandshakeResponse(error_code=ErrorCode.unsupported_sasl_mechanism, mechanisms=offered)
@@ -133,13 +133,13 @@ class Logins:
         agreed = SaslHandshakeResponse(error_code=ErrorCode.none, mechanisms=offered)
         await self._send(_frame(HANDSHAKE, head, agreed))
         attempt = Attempt(settings, mechanism, self._listener.credentials, self._session)
-        speak = self._in_frames if head.api_version < _FIRST_WITH_HEADERS else self._in_requests
+        speak = self._exchange_in_frames if head.api_version < _FIRST_WITH_HEADERS else self._exchange_in_requests
         try:
             return await speak(attempt, settings)
         except InvalidLogin as error:
             raise LoginFailed(f"{mechanism}: {error}") from error
 
-    async def _in_requests(self, attempt: Attempt, settings: ListenerSettings) -> Session:
+    async def _exchange_in_requests(self, attempt: Attempt, settings: ListenerSettings) -> Session:
         while attempt.session is None:
             start = await read_request_start(self._reader, MAX_BYTES)
             if start is None:
@@ -148,7 +148,7 @@ class Logins:
             if head.api_key != AUTHENTICATE.key:
                 await self._refuse_other(head, settings)
                 raise LoginFailed(f"API {head.api_key} was requested during a login")
-            request = AUTHENTICATE.lifted(_decoded(AUTHENTICATE, head, content))
+            request = AUTHENTICATE.lift(_decode(AUTHENTICATE, head, content))
             try:
                 said = await attempt.answer(request.auth_bytes)
             except InvalidLogin as error:
@@ -157,7 +157,7 @@ class Logins:
             await self._send(_frame(AUTHENTICATE, head, attempt.response(said)))
         return attempt.session
 
-    async def _in_frames(self, attempt: Attempt, settings: ListenerSettings) -> Session:
+    async def _exchange_in_frames(self, attempt: Attempt, settings: ListenerSettings) -> Session:
         while attempt.session is None:
             message = await read_frame(self._reader, MAX_BYTES)
             if message is None:
@@ -167,7 +167,7 @@ class Logins:
             except InvalidLogin:
                 await asyncio.sleep(settings.failure_delay_ms / 1000)
                 raise
-            await self._send(with_length(said))
+            await self._send(make_frame(said))
         return attempt.session
 
     async def _refuse_other(self, head: RequestHead, settings: ListenerSettings) -> None:
@@ -183,11 +183,11 @@ class Logins:
         await self._send(_frame(versions, head, response))
 
 
-def _decoded(versions: Versions[Any], head: RequestHead, content: bytes) -> RequestPayload:
+def _decode(versions: Versions[Any], head: RequestHead, content: bytes) -> RequestPayload:
     if head.api_version not in versions:
         raise Undecodable(f"version {head.api_version} of API {head.api_key} is not served")
-    return versions.decoded(content, head.api_version, most_items=1)
+    return versions.decode(content, head.api_version, most_items=1)
 
 
 def _frame(versions: Versions[Any], head: RequestHead, response: ResponsePayload) -> bytes:
-    return versions.encoded(versions.lowered(response, head.api_version), head.correlation_id)
+    return versions.encode(versions.lower(response, head.api_version), head.correlation_id)

@@ -35,7 +35,7 @@ class SecuredListener:
         self._turn = asyncio.Lock()
         self._complaints = Complaints(log)
         self._settings = self._read()
-        self._stamp = self._stamped()
+        self._stamp = self._read_stamp()
 
     @property
     def has_tls(self) -> bool:
@@ -50,7 +50,7 @@ class SecuredListener:
     async def settings(self) -> ListenerSettings:
         """Return the current settings."""
         async with self._turn:
-            if (stamp := self._stamped()) != self._stamp:
+            if (stamp := self._read_stamp()) != self._stamp:
                 self._stamp = stamp  # taken before the files are read, so that later changes are noticed the next time
                 await self._renew()
         return self._settings
@@ -71,7 +71,7 @@ class SecuredListener:
     def _read(self) -> ListenerSettings:
         return listener_settings(SecuredBrokers(self._file).read(), self._listener, self.protocol)
 
-    def _stamped(self) -> _Stamp:
+    def _read_stamp(self) -> _Stamp:
         return tuple(_stamps((self._file, *self._settings.files)))
 
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from controller_core.model.authorization.principal import Caller, Principal
-from controller_core.security.distinguished_names import subject_of
+from controller_core.security.distinguished_names import read_subject
 from controller_core.security.principal_mapping import NoRuleApplies, PrincipalMapping
-from controller_core.security.tls_alerts import alerting
+from controller_core.security.tls_alerts import send_alerts_on
 from controller_core.wire.authentication.secured_listener import SecuredListener
 
 GOODBYE_S: Final = 1.0
@@ -55,7 +55,7 @@ def hold(writer: asyncio.StreamWriter) -> None:
 
 
 @asynccontextmanager
-async def by_tls(
+async def open_tls_stream(
     writer: asyncio.StreamWriter, caller: Caller, secured: SecuredListener, *, timeout_s: float, read_ahead_bytes: int
 ) -> AsyncIterator[TlsStream]:
     """Open a TLS stream on a held connection, and close it at the end. `caller` is the caller as known before.
@@ -67,7 +67,7 @@ async def by_tls(
         assert settings.tls is not None, "only for a listener that has TLS"
         reader, secret = await _handshake(writer, settings.tls, timeout_s, read_ahead_bytes)
         try:
-            yield TlsStream(reader, secret, _named(caller, secret, settings.mapping))
+            yield TlsStream(reader, secret, _identify(caller, secret, settings.mapping))
         except asyncio.CancelledError:
             writer.transport.abort()
             raise
@@ -87,7 +87,7 @@ async def _handshake(
         high=1
     )  # writes must empty the lower buffer before more is taken from the upper one
     try:
-        with alerting(writer.transport):
+        with send_alerts_on(writer.transport):
             transport = await loop.start_tls(
                 writer.transport,
                 protocol,
@@ -108,13 +108,13 @@ async def _handshake(
     return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
 
 
-def _named(caller: Caller, writer: asyncio.StreamWriter, mapping: PrincipalMapping) -> Caller:
+def _identify(caller: Caller, writer: asyncio.StreamWriter, mapping: PrincipalMapping) -> Caller:
     """Return the caller named by its certificate. Without a certificate it remains the same."""
     certificate = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
     if certificate is None:
         return caller
     try:
-        principal = Principal.user(mapping.name_of(subject_of(certificate)))
+        principal = Principal.user(mapping.find_name(read_subject(certificate)))
     except (NoRuleApplies, ValueError) as error:
         raise HandshakeFailed(f"its certificate has no usable name: {error}") from error
     return replace(caller, principal=principal, is_authenticated=True)

@@ -18,7 +18,7 @@ from controller_core.wire.client.request_client import (
     AnswerLost,
     AnswerUnreadable,
     NotAdmitted,
-    as_request_errors,
+    translate_request_errors,
 )
 from controller_core.wire.codecs.decoding import Undecodable
 from controller_core.wire.codecs.frames import (
@@ -77,7 +77,7 @@ class KeptClient:
         known = dict.fromkeys((*brokers, *self._bootstrap))
         self._servers = tuple(dict.fromkeys((*(each for each in self._servers[:1] if each in known), *known)))
 
-    def at(self, address: Address) -> "KeptClient":
+    def restrict_to(self, address: Address) -> "KeptClient":
         """Return a client that asks only this server, over a connection of its own."""
         return KeptClient((address,), security=self._security, timeout_ms=round(self._timeout_s * 1000))
 
@@ -115,7 +115,7 @@ class KeptClient:
 
     async def _exchange(self, frame: bytes) -> bytes:
         deadline_s = asyncio.get_running_loop().time() + self._timeout_s
-        connection = await self._connected(deadline_s)
+        connection = await self._ensure_connected(deadline_s)
         asked_at_s = asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout_at(deadline_s):
@@ -140,7 +140,7 @@ class KeptClient:
         self.answers += 1
         return content
 
-    async def _connected(self, deadline_s: float) -> Connection:
+    async def _ensure_connected(self, deadline_s: float) -> Connection:
         if self._connection is not None and self._connection.is_spent:
             self._disconnect()
         if self._connection is None:
@@ -149,7 +149,7 @@ class KeptClient:
 
     async def _connect(self, deadline_s: float) -> Connection:
         host, port = self.server
-        with as_request_errors():
+        with translate_request_errors():
             return await open_connection(host, port, deadline_s=deadline_s, security=self._security)
 
     def _disconnect(self) -> None:

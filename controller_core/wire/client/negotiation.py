@@ -14,8 +14,8 @@ from kio.schema.api_versions.v3 import ApiVersionsRequest, ApiVersionsResponse
 from kio.schema.errors import ErrorCode
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from controller_core.wire.codecs.redaction import redacted
-from controller_core.wire.codecs.versions import converted
+from controller_core.wire.codecs.redaction import redact
+from controller_core.wire.codecs.versions import convert
 
 ASK_FOR_RANGES: Final = ApiVersionsRequest(client_software_name="kontroller", client_software_version="1")
 """In a version that all servers since Kafka 2.4 know. Their answer has the newest versions that they speak."""
@@ -41,7 +41,7 @@ class Ranges:
             raise NoCommonVersion(f"it does not report its versions: {response.error_code.name}")
         return cls({int(each.api_key): (int(each.min_version), int(each.max_version)) for each in response.api_keys})
 
-    def fitted(self, request: RequestPayload) -> RequestPayload:
+    def fit(self, request: RequestPayload) -> RequestPayload:
         """Return the request in the version nearest to its own. Raises `NoCommonVersion`."""
         key, version = int(request.__api_key__), int(request.__version__)
         name = type(request).__name__.removesuffix("Request")
@@ -55,15 +55,15 @@ class Ranges:
         if key in _MEANS_WHAT_IT_SAYS_IN_ITS_VERSION_ALONE:
             raise NoCommonVersion(spoken)
         try:
-            wanted = redacted(load_request_schema(key, nearest))
+            wanted = redact(load_request_schema(key, nearest))
         except KioIndexError as error:
             raise NoCommonVersion(f"{spoken}: {error}") from error
-        fitting = converted(request, wanted)
-        if converted(fitting, type(request)) != request:
+        fitting = convert(request, wanted)
+        if convert(fitting, type(request)) != request:
             raise NoCommonVersion(f"{spoken}, because an older one cannot carry all its fields")
         return fitting
 
 
 def response_type_of(request: RequestPayload) -> type[ResponsePayload]:
     """Return the response type of a request."""
-    return redacted(load_response_schema(int(request.__api_key__), int(request.__version__)))
+    return redact(load_response_schema(int(request.__api_key__), int(request.__version__)))

@@ -22,11 +22,11 @@ async def ask_votes(client: ControllerClient) -> tuple[Vote, ...]:
     answer = await client.ask(_DESCRIBE, DescribeQuorumResponse)
     found = the_partition(answer.error_code, (each for topic in answer.topics for each in topic.partitions))
     # The leader counts itself as seen now, so the latest time of all replicas is its present time.
-    now_ms = max((_seen_ms(each) for each in (*found.current_voters, *found.observers)), default=-1)
+    now_ms = max((_last_seen_ms(each) for each in (*found.current_voters, *found.observers)), default=-1)
     return tuple(_vote(each, now_ms) for each in found.current_voters)
 
 
-def _seen_ms(state: ReplicaState) -> int:
+def _last_seen_ms(state: ReplicaState) -> int:
     return max(int(state.last_caught_up_timestamp), int(state.last_fetch_timestamp))
 
 

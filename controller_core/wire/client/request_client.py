@@ -32,7 +32,7 @@ from controller_core.wire.codecs.frames import (
     read_correlation_id,
     read_frame,
 )
-from controller_core.wire.codecs.versions import converted
+from controller_core.wire.codecs.versions import convert
 from controller_core.wire.connections import connecting
 from controller_core.wire.connections.security import SecuritySource
 
@@ -108,7 +108,7 @@ class ClusterClient(ControllerClient, Protocol):
         """
         ...
 
-    def at(self, address: Address) -> "ClusterClient":
+    def restrict_to(self, address: Address) -> "ClusterClient":
         """Return a client for one server alone."""
         ...
 
@@ -184,11 +184,11 @@ class RequestClient:
         deadline = asyncio.get_running_loop().time() + self._timeout_ms / 1000
         return await self._ask_server(self._bootstrap[0], self._question(request, response_type), deadline)
 
-    def at(self, address: Address, *others: Address) -> "RequestClient":
+    def restrict_to(self, address: Address, *others: Address) -> "RequestClient":
         """See `ClusterClient`. The other servers are asked after the first one."""
         return self._like((address, *others), self._timeout_ms)
 
-    def within(self, timeout_ms: int) -> "RequestClient":
+    def replace_timeout(self, timeout_ms: int) -> "RequestClient":
         """Return the same client with another timeout."""
         return self._like(self._bootstrap, timeout_ms)
 
@@ -244,18 +244,18 @@ class RequestClient:
         self._bootstrap = (server, *(other for other in self._bootstrap if other != server))
 
     async def _ask_server(self, server: Address, question: "_Question[Response]", deadline: float) -> Response:
-        async with self._connected(server, deadline) as connection:
+        async with self._connect(server, deadline) as connection:
             request = question.request
             if self._negotiates:
-                request = await self._fitted(connection, request)
+                request = await self._fit(connection, request)
             self._before_sending()
             if request is question.request:
                 return await _exchange(connection, question.frame, question.response_type)
             frame = encode_request(request, _CORRELATION_ID, self._client_id)
             answer = await _exchange(connection, frame, response_type_of(request))
-            return converted(answer, question.response_type)
+            return convert(answer, question.response_type)
 
-    async def _fitted(self, connection: "_Connection", request: RequestPayload) -> RequestPayload:
+    async def _fit(self, connection: "_Connection", request: RequestPayload) -> RequestPayload:
         """Return the request in a version that the server supports.
 
         Raises `VersionUnsupported`, `AnswerUnreadable`, and `ControllerUnreachable` if the server does not answer,
@@ -265,7 +265,7 @@ class RequestClient:
         patient = replace(connection, deadline=min(connection.deadline, soon))
         try:
             frame = encode_request(ASK_FOR_RANGES, _CORRELATION_ID, self._client_id)
-            return Ranges.read(await _exchange(patient, frame, ApiVersionsResponse)).fitted(request)
+            return Ranges.read(await _exchange(patient, frame, ApiVersionsResponse)).fit(request)
         except AnswerLost as error:
             if isinstance(error.__cause__, FrameTooLarge):
                 raise AnswerUnreadable(
@@ -276,10 +276,10 @@ class RequestClient:
             raise VersionUnsupported(f"{connection.address} cannot be asked: {error}") from error
 
     @asynccontextmanager
-    async def _connected(self, address: Address, deadline: float) -> AsyncIterator["_Connection"]:
+    async def _connect(self, address: Address, deadline: float) -> AsyncIterator["_Connection"]:
         """Open a connection for one exchange. Raises `ControllerUnreachable`, `NotAdmitted` and `AnswerUnreadable`."""
         soon = asyncio.get_running_loop().time() + self._connect_timeout_ms / 1000
-        with as_request_errors():
+        with translate_request_errors():
             opened = await connecting.open_connection(
                 address.host, address.port, deadline_s=min(deadline, soon), security=self._security
             )
@@ -290,7 +290,7 @@ class RequestClient:
 
 
 @contextmanager
-def as_request_errors() -> Iterator[None]:
+def translate_request_errors() -> Iterator[None]:
     """Raise the errors of a failed connection as `RequestError`."""
     try:
         yield

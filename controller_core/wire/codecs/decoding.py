@@ -57,7 +57,7 @@ class Cursor:
         if self._items_left < 0:
             raise TooManyItems(self._most_items)
 
-    def within(self, content: bytes) -> "Cursor":
+    def make_inner(self, content: bytes) -> "Cursor":
         """Return a cursor for a part that was taken out of the message. Its items are counted only there."""
         return Cursor(content, 0, self._items_left)
 
@@ -71,7 +71,7 @@ class Cursor:
     def int16(self) -> int:
         return int.from_bytes(self.take(2), "big", signed=True)
 
-    def unsigned_varint(self) -> int:
+    def read_unsigned_varint(self) -> int:
         value = 0
         for shift in range(0, 35, 7):
             byte = self.take(1)[0]
@@ -159,14 +159,14 @@ def skip_tagged(cursor: Cursor) -> None:
 
 
 def _read_tagged(cursor: Cursor, tagged: dict[int, tuple[str, _Reader]], values: dict[str, Any]) -> None:
-    number = cursor.unsigned_varint()
+    number = cursor.read_unsigned_varint()
     cursor.count(number)
     for _ in range(number):
-        tag = cursor.unsigned_varint()
-        content = cursor.take(cursor.unsigned_varint())
+        tag = cursor.read_unsigned_varint()
+        content = cursor.take(cursor.read_unsigned_varint())
         if tag in tagged:
             name, reader = tagged[tag]
-            inner = cursor.within(content)
+            inner = cursor.make_inner(content)
             values[name] = reader(inner)
             if inner.offset != len(content):
                 raise Undecodable(f"tagged field {name} says it has {len(content)} bytes and has {inner.offset}")
@@ -191,15 +191,15 @@ def _zero(part: Field[Any]) -> Any:
 
 
 def _field_reader(field: Field[Any], *, flexible: bool) -> _Reader:
-    kind, optional = _without_none(field.type)
+    kind, optional = _strip_none(field.type)
     if get_origin(kind) is tuple:
-        item, item_optional = _without_none(get_args(kind)[0])
+        item, item_optional = _strip_none(get_args(kind)[0])
         one = _single_reader(item, field, flexible=flexible, optional=False)
         return _array_reader(one, flexible=flexible, optional=optional or item_optional)
     return _single_reader(kind, field, flexible=flexible, optional=optional and "tag" not in field.metadata)
 
 
-def _without_none(kind: Any) -> tuple[Any, bool]:
+def _strip_none(kind: Any) -> tuple[Any, bool]:
     if get_origin(kind) not in (UnionType, Union):
         return kind, False
     (inner,) = (argument for argument in get_args(kind) if argument is not NoneType)
@@ -220,7 +220,7 @@ def _single_reader(kind: Any, field: Field[Any], *, flexible: bool, optional: bo
 
 def _array_reader(one: _Reader, *, flexible: bool, optional: bool) -> _Reader:
     def read(cursor: Cursor) -> tuple[Any, ...] | None:
-        length = cursor.unsigned_varint() - 1 if flexible else _int32(cursor)
+        length = cursor.read_unsigned_varint() - 1 if flexible else _int32(cursor)
         if length == -1 and optional:
             return None
         if not 0 <= length <= len(cursor.data) - cursor.offset:  # every item takes at least one byte
@@ -235,7 +235,7 @@ def _bytes_reader(text: bool, *, flexible: bool, optional: bool) -> _Reader:
     read_legacy_length = _int16 if text else _int32
 
     def read(cursor: Cursor) -> str | bytes | None:
-        length = cursor.unsigned_varint() - 1 if flexible else read_legacy_length(cursor)
+        length = cursor.read_unsigned_varint() - 1 if flexible else read_legacy_length(cursor)
         if length == -1 and optional:
             return None
         if length < 0:

@@ -21,8 +21,8 @@ from kio.serial.errors import SerialError
 from controller_core.wire.codecs.entries import (
     NO_TAGGED_FIELDS,
     EncodedTopics,
-    unsigned_varint,
-    without_recovery_states,
+    drop_recovery_states,
+    encode_unsigned_varint,
 )
 from controller_core.wire.codecs.frames import Unencodable, encode_request, encode_request_header
 from controller_core.wire.messages import (
@@ -80,10 +80,10 @@ def _pieces(request: ControlRequest) -> tuple[bytes, bytes, bytes]:
     topics: Any = request.topic_states
     who = request.controller_id, request.is_kraft_controller, request.controller_epoch, request.broker_epoch
     if isinstance(request, LeaderAndIsrRequest):
-        return _LEADER_AND_ISR_START.pack(*who, request.type_), topics.content, _behind(request)
+        return _LEADER_AND_ISR_START.pack(*who, request.type_), topics.content, _encode_rest(request)
     if isinstance(request, UpdateMetadataRequest) and request.type_:
         return _START.pack(*who), topics.content, _array(request.live_brokers) + _TYPE_TAG.pack(1, 0, 1, request.type_)
-    return _START.pack(*who), topics.content, _behind(request)
+    return _START.pack(*who), topics.content, _encode_rest(request)
 
 
 def _older_pieces(request: ControlRequest, version: int) -> tuple[bytes, bytes, bytes]:
@@ -93,11 +93,11 @@ def _older_pieces(request: ControlRequest, version: int) -> tuple[bytes, bytes, 
     content = topics.content if isinstance(topics, EncodedTopics) else _array(topics)
     if isinstance(request, LeaderAndIsrRequest):
         start += _TYPE.pack(request.type_)
-        content = content if version >= _FIRST_WITH_RECOVERY_STATES else without_recovery_states(content)
-    return start, content, _behind(request)
+        content = content if version >= _FIRST_WITH_RECOVERY_STATES else drop_recovery_states(content)
+    return start, content, _encode_rest(request)
 
 
-def _behind(request: ControlRequest) -> bytes:
+def _encode_rest(request: ControlRequest) -> bytes:
     """Return the bytes after the topics, without tagged fields."""
     if isinstance(request, LeaderAndIsrRequest):
         return _array(request.live_leaders) + NO_TAGGED_FIELDS
@@ -113,7 +113,7 @@ class SharedArray(tuple[T, ...]):
     @cached_property
     def content(self) -> bytes:
         """The encoded array. Raises kio's errors for values that no request can carry."""
-        return unsigned_varint(len(self) + 1) + b"".join(map(_written_by_kio, self))
+        return encode_unsigned_varint(len(self) + 1) + b"".join(map(_encode_by_kio, self))
 
 
 def _array(items: tuple[Any, ...]) -> bytes:
@@ -124,13 +124,13 @@ def require_encodable(entity: Any) -> None:
     """Raise `Unencodable` if no request can carry the entity: one bad broker must not block the requests to all
     others."""
     try:
-        _written_by_kio(entity)
+        _encode_by_kio(entity)
     except _UNWRITABLE as error:
         raise Unencodable(f"{entity} cannot be encoded: {error}") from error
 
 
 @lru_cache(maxsize=1 << 10)
-def _written_by_kio(entity: Any) -> bytes:
+def _encode_by_kio(entity: Any) -> bytes:
     buffer = io.BytesIO()
     entity_writer(type(entity))(buffer, entity)
     return buffer.getvalue()

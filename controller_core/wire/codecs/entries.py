@@ -50,7 +50,7 @@ class EncodedTopics(Undecoded[T]):
         super().__init__()
         self._kind: type[T] = kind
         self.makes_forget = makes_forget
-        self.content = b"".join((unsigned_varint(len(topics) + 1), *topics))
+        self.content = b"".join((encode_unsigned_varint(len(topics) + 1), *topics))
 
     def __repr__(self) -> str:
         return f"EncodedTopics({len(self.content)} bytes)"
@@ -59,7 +59,7 @@ class EncodedTopics(Undecoded[T]):
         return decode_array(self._kind, self.content)
 
 
-def encoded_topics(kind: type[T], topics: Sequence[bytes], *, makes_forget: bool = False) -> tuple[T, ...]:
+def make_encoded_topics(kind: type[T], topics: Sequence[bytes], *, makes_forget: bool = False) -> tuple[T, ...]:
     """Return the topics of a message from their encoded forms. The type is that of the message's field."""
     return cast("tuple[T, ...]", EncodedTopics(kind, topics, makes_forget=makes_forget))
 
@@ -70,14 +70,14 @@ def topic(name: TopicName, topic_id: TopicId | None, entries: Sequence[bytes]) -
     return _topic(name, bytes(16) if topic_id is None else topic_id.bytes, entries)
 
 
-def stopped_topic(name: TopicName, stops: Sequence[bytes]) -> bytes:
+def encode_stopped_topic(name: TopicName, stops: Sequence[bytes]) -> bytes:
     """Encode a topic of StopReplica from the entries that `stop` made. Raises `UnicodeEncodeError`."""
     return _topic(name, b"", stops)
 
 
 def _topic(name: TopicName, topic_id: bytes, entries: Sequence[bytes]) -> bytes:
     encoded = name.encode()
-    start = unsigned_varint(len(encoded) + 1), encoded, topic_id, unsigned_varint(len(entries) + 1)
+    start = encode_unsigned_varint(len(encoded) + 1), encoded, topic_id, encode_unsigned_varint(len(entries) + 1)
     return b"".join((*start, *entries, NO_TAGGED_FIELDS))
 
 
@@ -86,7 +86,7 @@ def stop(partition: PartitionId, leader_epoch: LeaderEpoch, *, delete: bool) -> 
     return _STOP.pack(partition, leader_epoch, delete, 0)
 
 
-def deleted_by(request: StopReplicaRequest) -> dict[TopicPartition, LeaderEpoch]:
+def find_deleted(request: StopReplicaRequest) -> dict[TopicPartition, LeaderEpoch]:
     """Return the replicas that a request deletes, with their leader epochs."""
     topics = request.topic_states
     found = (
@@ -102,24 +102,24 @@ def deleted_by(request: StopReplicaRequest) -> dict[TopicPartition, LeaderEpoch]
 
 
 def _stops_in(topics: bytes) -> Iterator[tuple[TopicName, tuple[PartitionId, LeaderEpoch, bool]]]:
-    """Yield the entries of topics that `stopped_topic` encoded."""
+    """Yield the entries of topics that `encode_stopped_topic` encoded."""
     cursor = Cursor(topics, 0)
-    for _ in range(cursor.unsigned_varint() - 1):
-        name = TopicName(cursor.take(cursor.unsigned_varint() - 1).decode())
-        stops = cursor.take((cursor.unsigned_varint() - 1) * _STOP.size)
+    for _ in range(cursor.read_unsigned_varint() - 1):
+        name = TopicName(cursor.take(cursor.read_unsigned_varint() - 1).decode())
+        stops = cursor.take((cursor.read_unsigned_varint() - 1) * _STOP.size)
         for number, leader_epoch, delete, _ in _STOP.iter_unpack(stops):
             yield name, (number, leader_epoch, delete)
         cursor.take(len(NO_TAGGED_FIELDS))
 
 
 @lru_cache(maxsize=2)
-def without_recovery_states(topics: bytes) -> bytes:
+def drop_recovery_states(topics: bytes) -> bytes:
     """Return the topics of a LeaderAndIsr in version 5, before KIP-704. Cached, because brokers of that version get the
     same."""
     cursor, kept, start = Cursor(topics, 0), [], 0
-    for _ in range(cursor.unsigned_varint() - 1):
-        cursor.take(cursor.unsigned_varint() - 1 + _TOPIC_ID_BYTES)
-        for _ in range(cursor.unsigned_varint() - 1):
+    for _ in range(cursor.read_unsigned_varint() - 1):
+        cursor.take(cursor.read_unsigned_varint() - 1 + _TOPIC_ID_BYTES)
+        for _ in range(cursor.read_unsigned_varint() - 1):
             cursor.take(_START.size)
             _skip_numbers(cursor)
             cursor.take(_NUMBER.size)
@@ -134,7 +134,7 @@ def without_recovery_states(topics: bytes) -> bytes:
 
 
 def _skip_numbers(cursor: Cursor) -> None:
-    cursor.take((cursor.unsigned_varint() - 1) * _NUMBER.size)
+    cursor.take((cursor.read_unsigned_varint() - 1) * _NUMBER.size)
 
 
 def partition_start(partition: PartitionId, state: PartitionState, replicas: tuple[BrokerId, ...]) -> bytes:
@@ -163,7 +163,7 @@ def update_metadata_end(offline_replicas: tuple[BrokerId, ...]) -> bytes:
     return broker_ids(offline_replicas) + NO_TAGGED_FIELDS
 
 
-def deleted_partition(partition: PartitionId) -> bytes:
+def encode_deleted_partition(partition: PartitionId) -> bytes:
     """Encode the entry of UpdateMetadata that makes a broker forget a partition."""
     none = broker_ids(())
     return _START.pack(partition, -1, LEADER_DURING_DELETE, 0) + none + _NUMBER.pack(0) + none + update_metadata_end(())
@@ -172,10 +172,10 @@ def deleted_partition(partition: PartitionId) -> bytes:
 @lru_cache(maxsize=1 << 16)
 def broker_ids(brokers: tuple[BrokerId, ...]) -> bytes:
     """Encode an array of broker ids. Cached, because a cluster has few different ones."""
-    return unsigned_varint(len(brokers) + 1) + struct.pack(f">{len(brokers)}i", *brokers)
+    return encode_unsigned_varint(len(brokers) + 1) + struct.pack(f">{len(brokers)}i", *brokers)
 
 
-def unsigned_varint(number: int) -> bytes:
+def encode_unsigned_varint(number: int) -> bytes:
     """Encode a number of variable length. For a compact array or string it is the length plus one: 0 means null."""
     content = bytearray()
     while number > 0x7F:

@@ -155,12 +155,12 @@ async def _read_exactly(reader: asyncio.StreamReader, length: int) -> bytes:
         raise FrameCut(f"the connection ended after {len(error.partial)} of {length} bytes") from error
 
 
-def with_length(content: bytes) -> bytes:
+def make_frame(content: bytes) -> bytes:
     """Return the content as a frame, after its length."""
-    return with_length_of(len(content), content)
+    return make_frame_start(len(content), content)
 
 
-def with_length_of(length: int, start: bytes = b"") -> bytes:
+def make_frame_start(length: int, start: bytes = b"") -> bytes:
     """Return the beginning of a frame: the length of its whole content, and its first bytes."""
     return _LENGTH.pack(length) + start
 
@@ -207,7 +207,7 @@ def decode_response(response_type: type[Response], content: bytes) -> Response:
 
 def encode_request(request: RequestPayload, correlation_id: int, client_id: str) -> bytes:
     """Encode a request as a whole frame with its length. Raises `Unencodable`."""
-    return with_length(encode_request_header(request, correlation_id, client_id) + _written(request))
+    return make_frame(encode_request_header(request, correlation_id, client_id) + _encode(request))
 
 
 def encode_request_header(
@@ -227,16 +227,16 @@ def _header_end(client_id: str, *, is_flexible: bool) -> bytes:
     """Encode the fields of a header that are the same for all requests of a client."""
     header_type: type[RequestHeaderV1] | type[RequestHeaderV2] = RequestHeaderV2 if is_flexible else RequestHeaderV1
     header = header_type(request_api_key=i16(0), request_api_version=i16(0), correlation_id=i32(0), client_id=client_id)
-    return _written(header)[_HEAD.size :]
+    return _encode(header)[_HEAD.size :]
 
 
 def encode_response(response: ResponsePayload, correlation_id: int) -> bytes:
     """Encode a response as a whole frame with its length. Raises `Unencodable`."""
     header = response.__header_schema__(correlation_id=i32(correlation_id))
-    return with_length(_written(header) + _written(response))
+    return make_frame(_encode(header) + _encode(response))
 
 
-def _written(entity: Entity) -> bytes:
+def _encode(entity: Entity) -> bytes:
     buffer = io.BytesIO()
     try:
         entity_writer(type(entity))(buffer, entity)

@@ -16,8 +16,8 @@ from kio.schema.errors import ErrorCode
 
 from controller_core.model.ids import BrokerEpoch, BrokerId, LeaderEpoch, PartitionEpoch, PartitionId, TopicId
 from controller_core.wire.codecs.decoding import decode, length_at
-from controller_core.wire.codecs.entries import NO_TAGGED_FIELDS, broker_ids, unsigned_varint
-from controller_core.wire.codecs.frames import Unencodable, decode_request, with_length
+from controller_core.wire.codecs.entries import NO_TAGGED_FIELDS, broker_ids, encode_unsigned_varint
+from controller_core.wire.codecs.frames import Unencodable, decode_request, make_frame
 from controller_core.wire.messages.alter_partition import (
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -48,7 +48,7 @@ class _Unusual(Exception):
 
 def read_request(content: bytes) -> AlterPartitionRequest:
     """Decode a request in a frame's content. Raises `Undecodable`, like `frames.decode_request`."""
-    return read_usual(content) or asked_by(decode_request(AlterPartitionMessage, content))
+    return read_usual(content) or convert_request(decode_request(AlterPartitionMessage, content))
 
 
 def read_usual(content: bytes) -> AlterPartitionRequest | None:
@@ -56,13 +56,13 @@ def read_usual(content: bytes) -> AlterPartitionRequest | None:
     _, start = decode(AlterPartitionRequest.__header_schema__, content)
     try:
         broker_id, broker_epoch = _SENDER.unpack_from(content, start)
-        topics = _asked(content, start + _SENDER.size)
+        topics = _decode_topics(content, start + _SENDER.size)
     except (_Unusual, IndexError, struct.error):
         return None
     return AlterPartitionRequest(broker_id=broker_id, broker_epoch=broker_epoch, topics=topics)
 
 
-def asked_by(message: AlterPartitionMessage) -> AlterPartitionRequest:
+def convert_request(message: AlterPartitionMessage) -> AlterPartitionRequest:
     """Convert a message of kio."""
     topics = tuple(
         AskedTopic(
@@ -94,19 +94,19 @@ def write_response(
     """
     try:
         start = _RESPONSE_START.pack(correlation_id, 0, 0, response.error_code.value)
-        topics = [*map(answered or _answered_topic, response.topics)]
+        topics = [*map(answered or _encode_topic, response.topics)]
     except struct.error as error:
         raise Unencodable(f"{type(response).__name__} cannot be encoded: {error}") from error
-    return with_length(b"".join((start, unsigned_varint(len(topics) + 1), *topics, NO_TAGGED_FIELDS)))
+    return make_frame(b"".join((start, encode_unsigned_varint(len(topics) + 1), *topics, NO_TAGGED_FIELDS)))
 
 
-def _answered_topic(topic: AnsweredTopic) -> bytes:
+def _encode_topic(topic: AnsweredTopic) -> bytes:
     id_bytes = bytes(_TOPIC_ID_BYTES) if topic.topic_id is None else topic.topic_id.bytes
-    results = map(_answered, topic.partitions)
-    return b"".join((id_bytes, unsigned_varint(len(topic.partitions) + 1), *results, NO_TAGGED_FIELDS))
+    results = map(_encode_result, topic.partitions)
+    return b"".join((id_bytes, encode_unsigned_varint(len(topic.partitions) + 1), *results, NO_TAGGED_FIELDS))
 
 
-def _answered(one: AnsweredIsr) -> bytes:
+def _encode_result(one: AnsweredIsr) -> bytes:
     partition, outcome = one
     if isinstance(outcome, ErrorCode):
         return _RESULT_START.pack(partition, outcome.value, 0, 0) + broker_ids(()) + _END.pack(0, 0, 0)
@@ -115,14 +115,14 @@ def _answered(one: AnsweredIsr) -> bytes:
     return start + broker_ids(leadership.isr) + _END.pack(leadership.leader_recovery_state, outcome.partition_epoch, 0)
 
 
-def _asked(content: bytes, start: int) -> tuple[AskedTopic, ...]:
+def _decode_topics(content: bytes, start: int) -> tuple[AskedTopic, ...]:
     """Decode the topics at an offset. Raises `_Unusual`, `IndexError` and `struct.error`."""
     count, offset = length_at(content, start)
     topics = []
     for _ in range(count):
         end = offset + _TOPIC_ID_BYTES
         topic_id = content[offset:end]
-        partitions, offset = _asked_partitions(content, *length_at(content, end))
+        partitions, offset = _decode_partitions(content, *length_at(content, end))
         _require_no_tags(content[offset])
         offset += 1
         topics.append(AskedTopic(TopicId(UUID(bytes=topic_id)) if any(topic_id) else None, partitions))
@@ -130,7 +130,7 @@ def _asked(content: bytes, start: int) -> tuple[AskedTopic, ...]:
     return tuple(topics)
 
 
-def _asked_partitions(content: bytes, count: int, offset: int) -> tuple[list[AskedIsr], int]:
+def _decode_partitions(content: bytes, count: int, offset: int) -> tuple[list[AskedIsr], int]:
     partitions = []
     for _ in range(count):
         number, leader_epoch, length = _START.unpack_from(content, offset)

@@ -26,7 +26,7 @@ from controller_core.model.ids import (
     TopicName,
 )
 from controller_core.wire.codecs.decoding import MOST_ITEMS, Cursor, Undecodable, decode, skip_tagged
-from controller_core.wire.codecs.entries import NO_TAGGED_FIELDS, broker_ids, unsigned_varint
+from controller_core.wire.codecs.entries import NO_TAGGED_FIELDS, broker_ids, encode_unsigned_varint
 from controller_core.wire.codecs.isr_changes import read_request, write_response
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.messages.alter_partition import (
@@ -64,24 +64,24 @@ class IsrChangeVersions(Versions[AlterPartitionRequest]):
     def __init__(self) -> None:
         super().__init__(AlterPartitionRequest, oldest=0, read=read_request, write=write_response)
 
-    def decoded(self, content: bytes, version: int, *, most_items: int = MOST_ITEMS) -> RequestPayload:
+    def decode(self, content: bytes, version: int, *, most_items: int = MOST_ITEMS) -> RequestPayload:
         """See `Versions`."""
         if version == self.max:
-            return super().decoded(content, version, most_items=most_items)
+            return super().decode(content, version, most_items=most_items)
         return _read(content, version, most_items)
 
-    def lowered(self, response: ResponsePayload, version: int) -> Any:
+    def lower(self, response: ResponsePayload, version: int) -> Any:
         """See `Versions`."""
         return response if version == self.max else _OlderResponse(response, version)  # type: ignore[arg-type]
 
-    def encoded(self, response: Any, correlation_id: int) -> bytes:
+    def encode(self, response: Any, correlation_id: int) -> bytes:
         """See `Versions`."""
         if not isinstance(response, _OlderResponse):
-            return super().encoded(response, correlation_id)
+            return super().encode(response, correlation_id)
         version = response.__version__
         if version >= _FIRST_WITH_TOPIC_IDS:  # the answer has the newest format
             return write_response(response.response, correlation_id)
-        return write_response(response.response, correlation_id, lambda topic: _written_topic(topic, version))
+        return write_response(response.response, correlation_id, lambda topic: _encode_topic(topic, version))
 
 
 VERSIONS: Final = IsrChangeVersions()
@@ -132,25 +132,25 @@ def _count(cursor: Cursor) -> int:
 
 
 def _length(cursor: Cursor) -> int:
-    length = cursor.unsigned_varint() - 1
+    length = cursor.read_unsigned_varint() - 1
     if length < 0:
         raise Undecodable(f"null before offset {cursor.offset} is not allowed")
     return length
 
 
-def _written_topic(topic: AnsweredTopic, version: int) -> bytes:
+def _encode_topic(topic: AnsweredTopic, version: int) -> bytes:
     """Encode a topic in a version with topic names. Raises `struct.error`."""
     name = (topic.name or "").encode()
-    results = (_written_partition(one, version) for one in topic.partitions)
-    start = unsigned_varint(len(name) + 1), name, unsigned_varint(len(topic.partitions) + 1)
+    results = (_encode_partition(one, version) for one in topic.partitions)
+    start = encode_unsigned_varint(len(name) + 1), name, encode_unsigned_varint(len(topic.partitions) + 1)
     return b"".join((*start, *results, NO_TAGGED_FIELDS))
 
 
-def _written_partition(one: AnsweredIsr, version: int) -> bytes:
+def _encode_partition(one: AnsweredIsr, version: int) -> bytes:
     partition, outcome = one
     has_state = version >= _FIRST_WITH_RECOVERY_STATES
     if isinstance(outcome, ErrorCode):
-        code = _known_code(outcome).value
+        code = _convert_code(outcome).value
         state = _STATE.pack(0) if has_state else b""
         return b"".join((_RESULT_START.pack(partition, code, 0, 0), broker_ids(()), state, _NUMBER.pack(0), b"\0"))
     leadership = outcome.leader_and_isr
@@ -160,6 +160,6 @@ def _written_partition(one: AnsweredIsr, version: int) -> bytes:
     return b"".join((start, broker_ids(leadership.isr), state, end))
 
 
-def _known_code(code: ErrorCode) -> ErrorCode:
+def _convert_code(code: ErrorCode) -> ErrorCode:
     """Return the code that brokers before version 2 know (`KafkaController.processAlterPartition`)."""
     return ErrorCode.operation_not_attempted if code is ErrorCode.ineligible_replica else code

@@ -21,7 +21,7 @@ T = TypeVar("T")
 _redacted: Final[set[object]] = set()
 
 
-def redacted(message: type[T]) -> type[T]:
+def redact(message: type[T]) -> type[T]:
     """Give a message type, and the types of its parts, a `repr` without secrets. Return the type."""
     if message not in _redacted:
         _redact(message)
@@ -31,14 +31,14 @@ def redacted(message: type[T]) -> type[T]:
 def _redact(kind: Any) -> None:
     if isinstance(kind, type) and is_dataclass(kind) and kind not in _redacted:
         _redacted.add(kind)
-        cast(Any, kind).__repr__ = _shown
+        cast(Any, kind).__repr__ = _show
         for field in fields(kind):
             _redact(field.type)
     for argument in get_args(kind):
         _redact(argument)
 
 
-def _shown(message: Any) -> str:
+def _show(message: Any) -> str:
     shown = (f"{field.name}={_value(field.name, getattr(message, field.name))}" for field in fields(message))
     return f"{type(message).__name__}({', '.join(shown)})"
 

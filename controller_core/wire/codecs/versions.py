@@ -19,7 +19,7 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.wire.codecs.decoding import MOST_ITEMS
 from controller_core.wire.codecs.frames import decode_request, encode_response
-from controller_core.wire.codecs.redaction import redacted
+from controller_core.wire.codecs.redaction import redact
 
 Request = TypeVar("Request", bound=RequestPayload)
 _Message = TypeVar("_Message")
@@ -44,7 +44,7 @@ class Versions(Generic[Request]):
         read: Callable[[bytes], Request] | None = None,
         write: Callable[[Any, int], bytes] = encode_response,
     ) -> None:
-        self.newest = redacted(newest)
+        self.newest = redact(newest)
         self.max = int(newest.__version__)
         self.min = self.max if oldest is None else oldest
         self.key = int(newest.__api_key__)
@@ -59,50 +59,50 @@ class Versions(Generic[Request]):
         """Return the request type of a supported version."""
         if version == self.max:
             return cast(type[RequestPayload], self.newest)
-        return redacted(load_request_schema(self.key, version))
+        return redact(load_request_schema(self.key, version))
 
     def response_type(self, version: int) -> type[ResponsePayload]:
         """Return the response type of a supported version."""
-        return redacted(load_response_schema(self.key, version))
+        return redact(load_response_schema(self.key, version))
 
-    def decoded(self, content: bytes, version: int, *, most_items: int = MOST_ITEMS) -> RequestPayload:
+    def decode(self, content: bytes, version: int, *, most_items: int = MOST_ITEMS) -> RequestPayload:
         """Decode a request of a supported version from a frame's content. Raises `Undecodable` and `TooManyItems`."""
         if version == self.max and self._read is not None:
             return cast(RequestPayload, self._read(content))
         return decode_request(self.request_type(version), content, most_items=most_items)
 
-    def encoded(self, response: ResponsePayload, correlation_id: int) -> bytes:
+    def encode(self, response: ResponsePayload, correlation_id: int) -> bytes:
         """Encode a response in the request's version as a whole frame. Raises `Unencodable`."""
         write = self._write if response.__version__ == self.max else encode_response
         return write(response, correlation_id)
 
-    def lifted(self, request: RequestPayload) -> Request:
+    def lift(self, request: RequestPayload) -> Request:
         """Convert a request to the newest version."""
         if isinstance(request, self.newest):
             return request
-        return self._lift(request) if self._lift else converted(request, self.newest)
+        return self._lift(request) if self._lift else convert(request, self.newest)
 
-    def lowered(self, response: ResponsePayload, version: int) -> ResponsePayload:
+    def lower(self, response: ResponsePayload, version: int) -> ResponsePayload:
         """Convert a response to the version of its request."""
-        redacted(type(response))
+        redact(type(response))
         if response.__version__ == version or response.__api_key__ != self.key:
             return response
-        return converted(response, self.response_type(version))
+        return convert(response, self.response_type(version))
 
 
-def converted(message: Any, wanted: type[_Message]) -> _Message:
+def convert(message: Any, wanted: type[_Message]) -> _Message:
     """Convert a message or a part of one to another version, by field names.
 
     An array that occurs several times, such as the equal configurations of several topics, is converted once.
     """
-    return _converted(message, wanted, {})
+    return _convert(message, wanted, {})
 
 
 _Arrays: TypeAlias = dict[tuple[int, type], tuple[Any, ...]]
 """The converted arrays, by the memory address of the original and the target type."""
 
 
-def _converted(message: Any, wanted: type[_Message], done: _Arrays) -> _Message:
+def _convert(message: Any, wanted: type[_Message], done: _Arrays) -> _Message:
     known = {field.name for field in fields(message)}
     values = {
         field.name: _value(getattr(message, field.name), cast(Hashable, field.type), done)
@@ -113,7 +113,7 @@ def _converted(message: Any, wanted: type[_Message], done: _Arrays) -> _Message:
     return wanted(**values)
 
 
-def known_versions(api_key: int) -> tuple[int, ...]:
+def list_known_versions(api_key: int) -> tuple[int, ...]:
     """Return the versions of an API that can be encoded and decoded here, oldest first."""
     return tuple(sorted(schema_name_map[api_key_map[api_key]]))
 
@@ -130,10 +130,10 @@ def _value(value: Any, declared: Hashable, done: _Arrays) -> Any:
     if part is None:
         return value
     if not isinstance(value, tuple):
-        return _converted(value, part, done)
+        return _convert(value, part, done)
     array = done.get((id(value), part))
     if array is None:
-        array = done[id(value), part] = tuple(_converted(item, part, done) for item in value)
+        array = done[id(value), part] = tuple(_convert(item, part, done) for item in value)
     return array
 
 

@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 from pydantic import ValidationError
 
 from controller_core.security.properties_file import InvalidProperties, read_properties
-from controller_core.security.property_types import what_is_wrong
+from controller_core.security.property_types import describe_errors
 from controller_core.security.tls_files import TlsFiles
 from controller_core.security.tls_properties import TlsProperties
 from controller_core.wire.connections.security import MECHANISMS, Login, Security, SecuritySource
@@ -41,7 +41,7 @@ class ListenerSecurity:
 
     def security(self) -> Security:
         """Return the settings of this library. Raises `InvalidProperties`."""
-        return Security(tls=self.tls.client_context() if self.tls else None, login=self.login)
+        return Security(tls=self.tls.make_client_context() if self.tls else None, login=self.login)
 
 
 class BrokerProperties:
@@ -55,7 +55,7 @@ class BrokerProperties:
     def protocol_of(self, listener: str) -> str | None:
         """Return the protocol of a listener, or None if the properties do not have it. Raises `InvalidProperties`."""
         spoken = {protocol: protocol for protocol in PROTOCOLS}
-        for pair in filter(None, self._said("listener.security.protocol.map").split(",")):
+        for pair in filter(None, self._get_general("listener.security.protocol.map").split(",")):
             name, colon, protocol = pair.strip().partition(":")
             if not colon or protocol.upper() not in PROTOCOLS:
                 raise InvalidProperties(
@@ -67,12 +67,16 @@ class BrokerProperties:
     @property
     def maps_listeners(self) -> bool:
         """True if the properties map listeners to protocols."""
-        return bool(self._said("listener.security.protocol.map"))
+        return bool(self._get_general("listener.security.protocol.map"))
 
     @property
     def between_brokers(self) -> str:
         """The name of the inter-broker listener."""
-        return self._said("inter.broker.listener.name") or self._said("security.inter.broker.protocol") or PLAINTEXT
+        return (
+            self._get_general("inter.broker.listener.name")
+            or self._get_general("security.inter.broker.protocol")
+            or PLAINTEXT
+        )
 
     @property
     def protocol_between_brokers(self) -> str:
@@ -86,11 +90,11 @@ class BrokerProperties:
             )
         return protocol
 
-    def of_brokers(self) -> ListenerSecurity:
+    def read_inter_broker_security(self) -> ListenerSecurity:
         """Return the security of the inter-broker listener. Raises `InvalidProperties`."""
-        return self.of_listener(self.between_brokers, self.protocol_between_brokers)
+        return self.read_listener_security(self.between_brokers, self.protocol_between_brokers)
 
-    def of_listener(self, listener: str, protocol: str) -> ListenerSecurity:
+    def read_listener_security(self, listener: str, protocol: str) -> ListenerSecurity:
         """Return the security of a listener with this protocol. Raises `InvalidProperties`, which names the
         property."""
         if protocol not in PROTOCOLS:
@@ -108,7 +112,7 @@ class BrokerProperties:
         try:
             properties = TlsProperties.model_validate({**self._properties, **own})
         except ValidationError as error:
-            raise InvalidProperties(f"the properties of brokers: {what_is_wrong(error)}") from None
+            raise InvalidProperties(f"the properties of brokers: {describe_errors(error)}") from None
         return properties.tls_files(self._folder, f"{prefix_of(listener)}ssl" if is_overridden else "ssl")
 
     def own(self, listener: str) -> dict[str, str]:
@@ -116,31 +120,31 @@ class BrokerProperties:
         prefix = prefix_of(listener)
         return {key.removeprefix(prefix): value for key, value in self._properties.items() if key.startswith(prefix)}
 
-    def said(self, name: str, listener: str) -> str:
+    def get(self, name: str, listener: str) -> str:
         """Return the value of a property for a listener; empty if it is not set."""
-        return self._properties.get(prefix_of(listener) + name, self._said(name)).strip()
+        return self._properties.get(prefix_of(listener) + name, self._get_general(name)).strip()
 
     def _login(self, listener: str) -> Login:
         own, prefix = self.own(listener), prefix_of(listener)
         said_by = _CONTROLLERS_MECHANISM if self._is_of_controllers(listener) else _MECHANISM
-        mechanism = self._said(said_by) or "GSSAPI"
+        mechanism = self._get_general(said_by) or "GSSAPI"
         if mechanism not in MECHANISMS:
             raise InvalidProperties(f"{said_by} is {mechanism}, which is not supported: use {one_of(MECHANISMS)}")
         of_listener = f"{mechanism.lower()}.{_JAAS}"
         if of_listener in own:
-            return Login.of_jaas(own[of_listener], mechanism=mechanism, name=prefix + of_listener)
+            return Login.parse_jaas(own[of_listener], mechanism=mechanism, name=prefix + of_listener)
         if _JAAS not in self._properties:
             raise InvalidProperties(
                 f"there is no login: set {prefix}{of_listener}, or {_JAAS} if brokers use Java's login file"
             )
-        return Login.of_jaas(self._properties[_JAAS], mechanism=mechanism, name=_JAAS)
+        return Login.parse_jaas(self._properties[_JAAS], mechanism=mechanism, name=_JAAS)
 
     def _is_of_controllers(self, listener: str) -> bool:
         """Return True for a listener of the controller quorum, which brokers may log in to by another mechanism."""
-        names = self._said("controller.listener.names").upper().split(",")
+        names = self._get_general("controller.listener.names").upper().split(",")
         return listener.upper() in map(str.strip, names)
 
-    def _said(self, name: str) -> str:
+    def _get_general(self, name: str) -> str:
         return self._properties.get(name, "").strip()
 
 
@@ -163,7 +167,7 @@ class SecuredBrokers:
         name = listener or properties.between_brokers
         protocol = properties.protocol_of(name)
         if protocol is not None:
-            properties.of_listener(name, protocol).security()
+            properties.read_listener_security(name, protocol).security()
 
     def source(self, listener: str, protocol: str) -> SecuritySource | None:
         """See `SourceOfListener`."""
@@ -176,7 +180,7 @@ class SecuredBrokers:
                     f"the listener {listener} uses {protocol}: give its settings by --properties, "
                     f"or use a {PLAINTEXT} listener"
                 )
-            return self.read().of_listener(listener, protocol).security()
+            return self.read().read_listener_security(listener, protocol).security()
 
         return security
 

@@ -7,7 +7,7 @@ from typing import Literal, Self
 from pydantic import ConfigDict, SecretStr, ValidationError, model_validator
 
 from controller_core.security.properties_file import InvalidProperties
-from controller_core.security.property_types import what_is_wrong
+from controller_core.security.property_types import describe_errors
 from controller_core.security.tls_properties import TlsProperties
 from controller_core.wire.connections.security import MECHANISMS, Login, Security
 
@@ -22,12 +22,12 @@ class ClientSecurity(TlsProperties):
     sasl_jaas_config: SecretStr | None = None
 
     @classmethod
-    def of_client(cls, properties: Mapping[str, str]) -> Self:
+    def parse_properties(cls, properties: Mapping[str, str]) -> Self:
         """Parse a client's properties. Raises `InvalidProperties`, which names the property and shows no value."""
         try:
             return cls.model_validate(properties)
         except ValidationError as error:
-            raise InvalidProperties(f"the client's properties: {what_is_wrong(error)}") from None
+            raise InvalidProperties(f"the client's properties: {describe_errors(error)}") from None
 
     @model_validator(mode="after")
     def _can_log_in(self) -> Self:
@@ -41,18 +41,18 @@ class ClientSecurity(TlsProperties):
             raise ValueError("security.protocol uses SASL: set sasl.jaas.config")
         return self
 
-    def connecting(self, folder: Path = Path()) -> Security:
+    def make_security(self, folder: Path = Path()) -> Security:
         """Return the security of a connection. `folder` resolves relative file names.
 
         Raises `InvalidProperties` if a certificate or a login cannot be used.
         """
         protocol = self.security_protocol
         return Security(
-            tls=self.tls_files(folder).client_context() if protocol in ("SSL", "SASL_SSL") else None,
+            tls=self.tls_files(folder).make_client_context() if protocol in ("SSL", "SASL_SSL") else None,
             login=self._login() if protocol.startswith("SASL") else None,
         )
 
     def _login(self) -> Login:
         assert self.sasl_jaas_config is not None, "it was checked"
         text = self.sasl_jaas_config.get_secret_value()
-        return Login.of_jaas(text, mechanism=self.sasl_mechanism, name="sasl.jaas.config")
+        return Login.parse_jaas(text, mechanism=self.sasl_mechanism, name="sasl.jaas.config")

@@ -32,7 +32,7 @@ from controller_core.wire.codecs.frames import (
     read_frame,
 )
 from controller_core.wire.connections.security import Login, LoginFailed, Security, SecuritySource
-from controller_core.wire.connections.sockets import connected_socket
+from controller_core.wire.connections.sockets import connect_socket
 
 _CLIENT_ID: Final = "kontroller"
 _CORRELATION_ID: Final = 1
@@ -89,7 +89,7 @@ async def open_connection(
         async with asyncio.timeout_at(deadline_s):
             wanted = await _read(security, server)
             reader, writer = await _connect(host, port, wanted, server)
-            async with _aborted_unless_done(writer):
+            async with _abort_unless_done(writer):
                 usable_s = await _introduce(_Dialogue(server, reader, writer), wanted)
     except TimeoutError as error:
         raise OutOfReach(f"{server} cannot be reached: it did not answer in time") from error
@@ -110,7 +110,7 @@ async def _connect(
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     try:
         return await asyncio.open_connection(
-            sock=await connected_socket(host, port),
+            sock=await connect_socket(host, port),
             ssl=security.tls,
             server_hostname=host if security.tls is not None else None,
         )
@@ -123,7 +123,7 @@ async def _connect(
 
 
 @asynccontextmanager
-async def _aborted_unless_done(writer: asyncio.StreamWriter) -> AsyncIterator[None]:
+async def _abort_unless_done(writer: asyncio.StreamWriter) -> AsyncIterator[None]:
     try:
         yield
     except BaseException:
@@ -153,9 +153,9 @@ class _Dialogue:
             raise NoSuchProtocol(f"{self.server} does not answer by Kafka's protocol: {error}") from error
         if content is None:
             raise OutOfReach(f"{self.server} closed the connection and did not answer the login")
-        return self._decoded(content, response_type)
+        return self._decode(content, response_type)
 
-    def _decoded(self, content: bytes, response_type: type[Response]) -> Response:
+    def _decode(self, content: bytes, response_type: type[Response]) -> Response:
         try:
             if read_correlation_id(content) != _CORRELATION_ID:
                 raise NoSuchProtocol(f"{self.server} answered another request")

@@ -9,7 +9,7 @@ from controller_core.wire.connections.broker_properties import ListenerSecurity,
 def librdkafka_source(brokers: SecuredBrokers) -> Callable[[], dict[str, str]]:
     """Return a source of the settings for the inter-broker listener. It raises `InvalidProperties` when it is
     called."""
-    return lambda: librdkafka_settings(brokers.read().of_brokers())
+    return lambda: librdkafka_settings(brokers.read().read_inter_broker_security())
 
 
 def librdkafka_settings(security: ListenerSecurity) -> dict[str, str]:

@@ -40,7 +40,7 @@ class Login:
     password: str = field(repr=False)
 
     @classmethod
-    def of_jaas(cls, text: str, *, mechanism: str, name: str) -> "Login":
+    def parse_jaas(cls, text: str, *, mechanism: str, name: str) -> "Login":
         """Parse a JAAS line. `name` is the name of the property. Raises `InvalidProperties`."""
         user = read_jaas(text, name=name, module=login_module(mechanism))
         return cls(mechanism=mechanism, username=user.username, password=user.password)

@@ -28,25 +28,25 @@ def notice_silence(connection: socket.socket) -> None:
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _ASKED_TIMES)
 
 
-async def connected_socket(host: str, port: int, *, names: Names = NAMES) -> socket.socket:
+async def connect_socket(host: str, port: int, *, names: Names = NAMES) -> socket.socket:
     """Return a connected socket. Raises `OSError`, and `UnicodeError` for an invalid name. The caller sets a
     timeout."""
     addresses = await names.addresses(host)
     if not addresses:
         raise OSError(f"{host} has no address")
     return await start_connection(
-        [_addressed(address, port) for address in addresses],
+        [_make_address_info(address, port) for address in addresses],
         happy_eyeballs_delay=NEXT_ADDRESS_AFTER_S,
-        socket_factory=_noticing_silence,
+        socket_factory=_make_socket,
     )
 
 
-def _addressed(address: str, port: int) -> AddrInfoType:
+def _make_address_info(address: str, port: int) -> AddrInfoType:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     return family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (address, port)  # asyncio sets options by the protocol
 
 
-def _noticing_silence(wanted: AddrInfoType) -> socket.socket:
+def _make_socket(wanted: AddrInfoType) -> socket.socket:
     family, kind, protocol, *_ = wanted
     connection = socket.socket(family, kind, protocol)
     notice_silence(connection)

@@ -90,7 +90,7 @@ def connections_within(descriptors: int) -> int:
     return max(1, min(MOST_CONNECTIONS, (descriptors - own) // _DESCRIPTORS_OF_ONE))
 
 
-def within_descriptors(limits: ListenerLimits) -> ListenerLimits:
+def fit_to_descriptors(limits: ListenerLimits) -> ListenerLimits:
     """Lower the connection limit to what the process's descriptors allow, after raising that limit."""
     descriptors = raise_descriptor_limit()
     most = min(limits.max_connections, connections_within(descriptors))

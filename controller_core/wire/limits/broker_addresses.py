@@ -70,26 +70,26 @@ class BrokerAddresses:
         self._resolved_s = -MAX_AGE_S
         self._resolving: asyncio.Task[None] | None = None
 
-    async def looked_up(self, address: Address) -> Set[Address]:
+    async def look_up(self, address: Address) -> Set[Address]:
         """Return the known addresses, after a new resolution if the address is unknown."""
         known = self.look(address)
         if address not in known and self._resolving is not None:
             await asyncio.wait((self._resolving,), timeout=PATIENCE_S)
-            return self._known(address)
+            return self._list_known(address)
         return known
 
     def look(self, address: Address) -> Set[Address]:
         """Return the known addresses. Start a new resolution if the address is unknown or the addresses are old."""
-        known = self._known(address)
+        known = self._list_known(address)
         age_s = self._now_s() - self._resolved_s
-        names = self._registered()
+        names = self._list_registered()
         if address not in known and names:
             self._begin(0.0 if names - self._resolved else max(0.0, self._min_interval_s - age_s))
         elif age_s >= MAX_AGE_S:
             self._begin(0.0)
         return known
 
-    def _known(self, address: Address) -> Set[Address]:
+    def _list_known(self, address: Address) -> Set[Address]:
         found: set[Address] = set()
         for host in set(self._hosts()):
             literal = parse_address(host)
@@ -103,20 +103,20 @@ class BrokerAddresses:
             found.add(address)
         return found
 
-    def _registered(self) -> frozenset[str]:
+    def _list_registered(self) -> frozenset[str]:
         return frozenset(host for host in self._hosts() if parse_address(host) is None)
 
     def _begin(self, pause_s: float) -> None:
         if self._resolving is None:
             self._resolving = noticed(self._resolve_all(pause_s), name="resolving brokers' names")
-            self._resolving.add_done_callback(self._ended)
+            self._resolving.add_done_callback(self._on_resolved)
 
-    def _ended(self, _: asyncio.Task[None]) -> None:
+    def _on_resolved(self, _: asyncio.Task[None]) -> None:
         self._resolving = None
 
     async def _resolve_all(self, pause_s: float) -> None:
         await asyncio.sleep(pause_s)
-        self._resolved_s, self._resolved = self._now_s(), self._registered()
+        self._resolved_s, self._resolved = self._now_s(), self._list_registered()
         self._of_name = {name: self._of_name[name] for name in self._resolved if name in self._of_name}
         await asyncio.gather(*map(self._resolve_one, self._resolved))
 

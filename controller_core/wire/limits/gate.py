@@ -84,7 +84,7 @@ class AddressGate:
         if address is not None:
             if need is not Need.BROKER and self._may_by_rules(need, address):
                 return None
-            if self._rules.allows(need, address, await self._brokers.looked_up(address)):
+            if self._rules.allows(need, address, await self._brokers.look_up(address)):
                 return None
         self._complaints.warn(
             (need, address), "request refused", api_key=api_key, address=str(address), why=_SETTING[need]

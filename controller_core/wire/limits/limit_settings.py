@@ -15,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from controller_core.security.properties_file import InvalidProperties, read_properties
-from controller_core.security.property_types import what_is_wrong
+from controller_core.security.property_types import describe_errors
 from controller_core.wire.limits.admission import MOST_CONNECTIONS
 from controller_core.wire.limits.listener_limits import ListenerLimits
 
@@ -145,7 +145,7 @@ class ListenerLimitSettings(BaseSettings):
         except InvalidProperties as error:
             raise ValueError(f"properties: {error}") from error
         except ValidationError as error:
-            wrong = what_is_wrong(error)
+            wrong = describe_errors(error)
             raise ValueError(f"properties: {wrong}: change it, or set the option that overrides it") from None
 
     def _not_set(self, said: Mapping[str, str]) -> dict[str, str]:

@@ -51,7 +51,7 @@ from controller_core.wire.listener.owned_api import (
 )
 from controller_core.wire.listener.relay import PRODUCE, Answer, UpstreamError
 from controller_core.wire.listener.rules import ListenerRules
-from controller_core.wire.listener.upstream import RelayTargets, SilentBrokers, Upstream, begun
+from controller_core.wire.listener.upstream import RelayTargets, SilentBrokers, Upstream, take_unread
 
 T = TypeVar("T")
 
@@ -172,7 +172,7 @@ class ClientConnection:
             if start is None:
                 return
             patience_s = idle_s
-            if self._logins is not None and await self._logins.took(start):
+            if self._logins is not None and await self._logins.handle_renewal(start):
                 continue
             response = await self._answer(start)
             if isinstance(response, Answer):
@@ -190,7 +190,7 @@ class ClientConnection:
         """
         self._upstream.close()
         async with asyncio.timeout(self._limits.idle_timeout_ms / 1000):
-            await self._attended(asyncio.sleep(throttle_ms / 1000))
+            await self._attend(asyncio.sleep(throttle_ms / 1000))
 
     async def _pass_on(self, answer: Answer) -> None:
         """Relay a broker's answer as it arrives. If either end stops in the middle, the connection soon ends."""
@@ -242,10 +242,10 @@ class ClientConnection:
         budget = self._budgets[Need.NOBODY if refusal is not None else self._rules.need_of(head.api_key)]
         async with self._share(start, budget) as content:
             if api is None:
-                return await self._attended(self._upstream.exchange(head, content))
+                return await self._attend(self._upstream.exchange(head, content))
             if refusal is None:
-                return await self._attended(self._own_answer(api, head, bytes(content)))
-            return await self._attended(self._refused(api, head, bytes(content), refusal))
+                return await self._attend(self._own_answer(api, head, bytes(content)))
+            return await self._attend(self._refuse(api, head, bytes(content), refusal))
 
     def _require_passed_on(self, head: RequestHead) -> None:
         handling = self._rules.handling.get(head.api_key)
@@ -277,7 +277,7 @@ class ClientConnection:
                 raise FrameCut(f"{start.length} bytes did not arrive within {timeout_s:.0f} s") from error
             yield content
 
-    async def _attended(self, answering: Coroutine[Any, Any, T]) -> T:
+    async def _attend(self, answering: Coroutine[Any, Any, T]) -> T:
         """Return the answer. Raises `OSError` or `UpstreamError` if the client or the broker leaves before."""
         task = asyncio.create_task(answering)
         try:
@@ -320,7 +320,7 @@ class ClientConnection:
         """Ask a broker. Raises `UpstreamError`, and `Undecodable` if the answer fits none of the versions that were
         tried."""
         if question.answered is None:
-            return await self._upstream.ask(question.head, question.content, begun)
+            return await self._upstream.ask(question.head, question.content, take_unread)
         try:
             return question.answered(await self._upstream.ask(question.head, question.content, Answer.content))
         except Undecodable:
@@ -328,9 +328,9 @@ class ClientConnection:
                 raise
         return await self._brokers_answer(question.older)
 
-    async def _refused(self, api: Api, head: RequestHead, content: bytes, error_code: ErrorCode) -> bytes:
+    async def _refuse(self, api: Api, head: RequestHead, content: bytes, error_code: ErrorCode) -> bytes:
         try:
-            refusal = await api.refused(head, content, error_code)
+            refusal = await api.make_refusal(head, content, error_code)
         except TooManyItems as error:
             return await self._too_large(api, head, error, error_code)
         if refusal is None:
@@ -341,7 +341,7 @@ class ClientConnection:
         self, api: Api, head: RequestHead, why: TooManyItems, error_code: ErrorCode = ErrorCode.invalid_request
     ) -> bytes:
         """Refuse a whole request by its API's error response. Raises `why` if the API has none."""
-        refusal = await api.refused(head, None, error_code)
+        refusal = await api.make_refusal(head, None, error_code)
         if refusal is None:
             raise why
         self._log.warning("request refused: too large", api_key=head.api_key, error=str(why))

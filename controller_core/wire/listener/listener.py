@@ -16,7 +16,7 @@ import structlog
 from controller_core.model.access import Address, Need, parse_address
 from controller_core.model.authorization.principal import Caller
 from controller_core.wire.authentication.secured_listener import SecuredListener
-from controller_core.wire.authentication.tls import HandshakeFailed, by_tls, hold
+from controller_core.wire.authentication.tls import HandshakeFailed, hold, open_tls_stream
 from controller_core.wire.connections.sockets import notice_silence
 from controller_core.wire.limits.admission import Admission, Place
 from controller_core.wire.limits.budget import ByteBudget
@@ -24,7 +24,7 @@ from controller_core.wire.limits.complaints import Complaints
 from controller_core.wire.limits.gate import Gate, OpenGate
 from controller_core.wire.limits.listener_limits import ListenerLimits
 from controller_core.wire.listener.client_connection import ClientConnection
-from controller_core.wire.listener.owned_api import Api, LocalApi, OwnedApi, by_key
+from controller_core.wire.listener.owned_api import Api, LocalApi, OwnedApi, index_by_key
 from controller_core.wire.listener.rules import ListenerRules
 from controller_core.wire.listener.upstream import RelayTarget, RelayTargets, SilentBrokers
 
@@ -79,7 +79,7 @@ class Listener:
         gate: Gate | None = None,
         rules: ListenerRules | None = None,
     ) -> None:
-        self._acceptors = [(acceptor, by_key(acceptor.apis)) for acceptor in acceptors]
+        self._acceptors = [(acceptor, index_by_key(acceptor.apis)) for acceptor in acceptors]
         self._limits = limits or ListenerLimits()
         self._gate = gate or OpenGate()
         self._rules = rules or ListenerRules()
@@ -177,7 +177,7 @@ class Listener:
         if place is not None:
             task.add_done_callback(lambda _: place.give_back())
         self._connections[task] = writer
-        task.add_done_callback(self._finished)
+        task.add_done_callback(self._on_finished)
 
     def _refuse(self, writer: asyncio.StreamWriter, address: str, event: str, why: str) -> None:
         self._complaints.warn((address, event, why), event, address=address, why=why)
@@ -194,7 +194,7 @@ class Listener:
     ) -> None:
         timeout_s = self._limits.tls_handshake_timeout_ms / 1000
         try:
-            async with by_tls(
+            async with open_tls_stream(
                 writer, caller, secured, timeout_s=timeout_s, read_ahead_bytes=READ_AHEAD_BYTES
             ) as stream:
                 await self._connection(acceptor, apis, stream.reader, stream.writer, stream.caller, place).serve()
@@ -228,7 +228,7 @@ class Listener:
             complaints=self._complaints,
         )
 
-    def _finished(self, task: asyncio.Task[None]) -> None:
+    def _on_finished(self, task: asyncio.Task[None]) -> None:
         writer = self._connections.pop(task)
         if task.cancelled():  # perhaps before it started to run
             writer.transport.abort()

@@ -28,7 +28,7 @@ from controller_core.wire.codecs.frames import (
 from controller_core.wire.codecs.versions import Versions, empty
 from controller_core.wire.limits.request_limits import RequestLimits, limits_of
 from controller_core.wire.listener.turns import Turns
-from controller_core.wire.listener.workers import LARGE_BYTES, Lane, beside
+from controller_core.wire.listener.workers import LARGE_BYTES, Lane, run_in_thread
 from controller_core.wire.messages import NO_THROTTLE
 
 INTER_BROKER_API_KEYS: Final = frozenset({7, 56, 67})
@@ -128,7 +128,7 @@ class Api(Protocol):
         """
         ...
 
-    async def refused(self, head: RequestHead, content: bytes | None, error_code: ErrorCode) -> bytes | None:
+    async def make_refusal(self, head: RequestHead, content: bytes | None, error_code: ErrorCode) -> bytes | None:
         """Return the whole response frame that refuses a request, or None if the API has none.
 
         Without the content, only an API whose responses have a top-level error can refuse. Raises `Undecodable`,
@@ -172,23 +172,23 @@ class OwnedApi(Generic[Request]):
         if head.api_version not in self.versions:
             self.report_unserved(self.versions, head, content)
         lane = _lane(self.key)
-        request = await _worked(lane, content, self._lifted, head, content)
+        request = await _work(lane, content, self._decode_newest, head, content)
         if self.refuse is not None and _entries(request) > self.limits.max_entries:
-            return await beside(lane, self._refusal, head, request, ErrorCode.invalid_request)
+            return await run_in_thread(lane, self._refusal, head, request, ErrorCode.invalid_request)
         try:
             response = await self._answer_to(head, content, caller)(request)
         except NoAnswerNow:
             raise
         except Exception as error:
-            raise _failed(request, error) from error
+            raise _make_failure(request, error) from error
         if response is None:
             return b""
-        frame = await _answered(lane, content, self.versions, head, response)
+        frame = await _encode_answer(lane, content, self.versions, head, response)
         throttle_ms = _throttle_ms(response)
         return frame if throttle_ms <= 0 else Throttled(frame=frame, throttle_ms=throttle_ms)
 
-    async def refused(self, head: RequestHead, content: bytes | None, error_code: ErrorCode) -> bytes | None:
-        """See `Api.refused`."""
+    async def make_refusal(self, head: RequestHead, content: bytes | None, error_code: ErrorCode) -> bytes | None:
+        """See `Api.make_refusal`."""
         if self.refuse is None:
             return None
         if content is None:
@@ -197,8 +197,8 @@ class OwnedApi(Generic[Request]):
             )
             return self._refusal(head, empty(self.versions.newest), error_code) if has_error else None
         lane = Lane.CLIENTS  # a refused caller is hardly a broker
-        request = await _worked(lane, content, self._lifted, head, content)
-        return await _worked(lane, content, self._refusal, head, request, error_code)
+        request = await _work(lane, content, self._decode_newest, head, content)
+        return await _work(lane, content, self._refusal, head, request, error_code)
 
     def _answer_to(
         self, head: RequestHead, content: bytes, caller: Caller
@@ -208,16 +208,16 @@ class OwnedApi(Generic[Request]):
         asked = Asked(caller=caller, client_id=read_client_id(content) or "", version=head.api_version)
         return self.answer_to(asked)
 
-    def _lifted(self, head: RequestHead, content: bytes) -> Request:
-        return self.versions.lifted(_decoded(self.versions, head, content, self.limits.max_items))
+    def _decode_newest(self, head: RequestHead, content: bytes) -> Request:
+        return self.versions.lift(_decode(self.versions, head, content, self.limits.max_items))
 
     def _refusal(self, head: RequestHead, request: Request, error_code: ErrorCode) -> bytes:
         assert self.refuse is not None, "called only if it is set"
         try:
             response = self.refuse(request, error_code)
         except Exception as error:
-            raise _failed(request, error) from error
-        return _encoded(self.versions, head, response)
+            raise _make_failure(request, error) from error
+        return _encode(self.versions, head, response)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,7 +259,7 @@ class LocalApi(Generic[Request]):
             return encode_response(self.unsupported(), head.correlation_id)
         lane = _lane(self.key)
         try:
-            request = await _worked(lane, content, _decoded, self.versions, head, content, self.limits.max_items)
+            request = await _work(lane, content, _decode, self.versions, head, content, self.limits.max_items)
         except TooManyItems:
             if not self.is_of_any_broker:
                 raise
@@ -270,17 +270,17 @@ class LocalApi(Generic[Request]):
             except NoAnswerNow:
                 raise
             except Exception as error:
-                raise _failed(request, error) from error
+                raise _make_failure(request, error) from error
             if isinstance(answer, AskBroker):
                 return self._question(head, content, answer)
-            return await _answered(lane, content, self.versions, head, answer)
+            return await _encode_answer(lane, content, self.versions, head, answer)
 
-    async def refused(self, head: RequestHead, content: bytes | None, error_code: ErrorCode) -> bytes | None:
-        """See `Api.refused`."""
+    async def make_refusal(self, head: RequestHead, content: bytes | None, error_code: ErrorCode) -> bytes | None:
+        """See `Api.make_refusal`."""
         if self.refuse is None:
             return None
         owned = OwnedApi(self.versions, _never, self.refuse, limited=self.limited)
-        return await owned.refused(head, content, error_code)
+        return await owned.make_refusal(head, content, error_code)
 
     def _question(self, head: RequestHead, asked: bytes, ask: AskBroker) -> BrokerQuestion:
         question = self._put(head, head, asked, ask)
@@ -294,13 +294,13 @@ class LocalApi(Generic[Request]):
         """Encode a question. `head` is that of the client's request, `put` that of the broker's request with the
         content `asked`."""
 
-        def answered(content: bytes) -> bytes:
+        def amend_answer(content: bytes) -> bytes:
             assert ask.amended is not None, "called only if it is set"
             response = decode_response(self.versions.response_type(put.api_version), content)
             try:
-                return _encoded(self.versions, head, ask.amended(response))
+                return _encode(self.versions, head, ask.amended(response))
             except Exception as error:
-                raise _failed(self.versions, error) from error
+                raise _make_failure(self.versions, error) from error
 
         async def otherwise() -> bytes:
             if ask.otherwise is None:
@@ -309,15 +309,15 @@ class LocalApi(Generic[Request]):
                 try:
                     response = await ask.otherwise()
                 except Exception as error:
-                    raise _failed(self.versions, error) from error
-                return await _answered(_lane(self.key), asked, self.versions, head, response)
+                    raise _make_failure(self.versions, error) from error
+                return await _encode_answer(_lane(self.key), asked, self.versions, head, response)
 
         return BrokerQuestion(
-            head=put, content=asked, answered=None if ask.amended is None else answered, otherwise=otherwise
+            head=put, content=asked, answered=None if ask.amended is None else amend_answer, otherwise=otherwise
         )
 
 
-def by_key(apis: Iterable[Api]) -> Mapping[int, Api]:
+def index_by_key(apis: Iterable[Api]) -> Mapping[int, Api]:
     """Return the APIs by key. Raises `ValueError` if two of them have the same key."""
     table: dict[int, Api] = {}
     for api in apis:
@@ -326,20 +326,20 @@ def by_key(apis: Iterable[Api]) -> Mapping[int, Api]:
     return table
 
 
-async def _worked(lane: Lane, content: bytes, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def _work(lane: Lane, content: bytes, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run the work on a request of that content, in another thread if it is large."""
     if len(content) > LARGE_BYTES:
-        return await beside(lane, work, *args, **kwargs)
+        return await run_in_thread(lane, work, *args, **kwargs)
     return work(*args, **kwargs)
 
 
-async def _answered(
+async def _encode_answer(
     lane: Lane, content: bytes, versions: Versions[Any], head: RequestHead, response: ResponsePayload
 ) -> bytes:
     """Encode the response frame, in another thread if it or the request is large."""
     if len(content) > LARGE_BYTES or _is_large(response):
-        return await beside(lane, _encoded, versions, head, response)
-    return _encoded(versions, head, response)
+        return await run_in_thread(lane, _encode, versions, head, response)
+    return _encode(versions, head, response)
 
 
 def _throttle_ms(response: ResponsePayload) -> int:
@@ -378,23 +378,23 @@ async def _never(_: RequestPayload) -> ResponsePayload:
     raise AssertionError("only its refusals are used")
 
 
-def _decoded(versions: Versions[Any], head: RequestHead, content: bytes, most_items: int) -> RequestPayload:
+def _decode(versions: Versions[Any], head: RequestHead, content: bytes, most_items: int) -> RequestPayload:
     if head.api_version not in versions:
         raise VersionNotServed(
             f"version {head.api_version} of API {head.api_key} is not supported, "
             f"only {versions.min} to {versions.max}: brokers must run with an inter.broker.protocol.version "
             "from 2.8 to 3.9"
         )
-    return versions.decoded(content, head.api_version, most_items=most_items)
+    return versions.decode(content, head.api_version, most_items=most_items)
 
 
-def _encoded(versions: Versions[Any], head: RequestHead, response: ResponsePayload) -> bytes:
-    response = versions.lowered(response, head.api_version)
+def _encode(versions: Versions[Any], head: RequestHead, response: ResponsePayload) -> bytes:
+    response = versions.lower(response, head.api_version)
     if (response.__api_key__, response.__version__) != (head.api_key, head.api_version):
         raise Unencodable(f"{type(response).__name__} does not answer version {head.api_version} of API {head.api_key}")
-    return versions.encoded(response, head.correlation_id)
+    return versions.encode(response, head.correlation_id)
 
 
-def _failed(asked: RequestPayload | Versions[Any], error: Exception) -> AnswerFailedError:
+def _make_failure(asked: RequestPayload | Versions[Any], error: Exception) -> AnswerFailedError:
     kind = asked.newest if isinstance(asked, Versions) else type(asked)
     return AnswerFailedError(f"{kind.__name__} could not be answered: {error!r}")

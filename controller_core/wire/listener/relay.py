@@ -19,12 +19,12 @@ from controller_core.wire.codecs.frames import (
     PIECE_BYTES,
     FrameError,
     RequestHead,
+    make_frame_start,
     read_correlation_id,
     read_length,
     read_pieces,
-    with_length_of,
 )
-from controller_core.wire.connections.sockets import connected_socket
+from controller_core.wire.connections.sockets import connect_socket
 
 PRODUCE: Final = 0
 
@@ -62,7 +62,7 @@ class Answer:
 
     async def frame(self) -> AsyncIterator[bytes]:
         """Yield the whole frame with its length, piece by piece. Raises `UpstreamError`."""
-        yield with_length_of(self._length, self._start)
+        yield make_frame_start(self._length, self._start)
         async for piece in self._rest():
             yield piece
 
@@ -92,7 +92,7 @@ class Relay:
         self._listening = noticed(
             self._listen(reader, max_frame_bytes),
             name=f"relay to {address.host}:{address.port}",
-            on_error=lambda error: self._ended(UpstreamError(f"the broker's answers cannot be read: {error!r}")),
+            on_error=lambda error: self._end_with(UpstreamError(f"the broker's answers cannot be read: {error!r}")),
         )
 
     @property
@@ -131,7 +131,7 @@ class Relay:
         self._writer.transport.abort()
 
     async def _send(self, content: Content) -> None:
-        self._writer.write(with_length_of(len(content)))
+        self._writer.write(make_frame_start(len(content)))
         with memoryview(content) as whole:
             for offset in range(0, len(content), PIECE_BYTES):
                 self._writer.write(bytes(whole[offset : offset + PIECE_BYTES]))
@@ -143,15 +143,15 @@ class Relay:
                 start = b"".join([piece async for piece in read_pieces(reader, min(length, CORRELATION_ID_BYTES))])
                 answer = Answer(reader, length, start)
                 if self._answer is None or self._answer.done():
-                    self._ended(UpstreamError("the broker sent an answer without a request"))
+                    self._end_with(UpstreamError("the broker sent an answer without a request"))
                     return
                 self._answer.set_result(answer)
                 await answer.is_taken.wait()
-            self._ended(UpstreamError("the broker closed the connection"))
+            self._end_with(UpstreamError("the broker closed the connection"))
         except (FrameError, OSError) as error:
-            self._ended(UpstreamError(f"the broker's connection broke: {error}"))
+            self._end_with(UpstreamError(f"the broker's connection broke: {error}"))
 
-    def _ended(self, end: UpstreamError) -> None:
+    def _end_with(self, end: UpstreamError) -> None:
         self._end = end
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(None)
@@ -162,7 +162,7 @@ async def open_relay(address: Address, *, connect_timeout_ms: int, max_frame_byt
     host, port = address
     try:
         async with asyncio.timeout(connect_timeout_ms / 1000):
-            reader, writer = await asyncio.open_connection(sock=await connected_socket(host, port))
+            reader, writer = await asyncio.open_connection(sock=await connect_socket(host, port))
     except TimeoutError as error:
         raise UpstreamError(f"no connection to the broker at {host}:{port} within {connect_timeout_ms} ms") from error
     except (OSError, UnicodeError) as error:
@@ -177,6 +177,6 @@ def _acks(whole: Content, version: int) -> int:
     _, offset = decode(RequestHeaderV2 if flexible else RequestHeaderV1, content)
     cursor = Cursor(content, offset)
     if version >= _FIRST_PRODUCE_WITH_TRANSACTIONAL_ID:
-        length = cursor.unsigned_varint() - 1 if flexible else cursor.int16()
+        length = cursor.read_unsigned_varint() - 1 if flexible else cursor.int16()
         cursor.take(max(length, 0))
     return cursor.int16()

@@ -60,7 +60,7 @@ class SilentBrokers:
         return self._until_s.get(broker, 0.0) > self._clock()
 
 
-async def begun(answer: Answer) -> Answer:
+async def take_unread(answer: Answer) -> Answer:
     """Return the unfinished answer itself, to relay it as it arrives."""
     return answer
 
@@ -89,7 +89,7 @@ class Upstream:
 
         Raises `UpstreamError`, and `Undecodable` for a truncated Produce request.
         """
-        return await (await self._connected()).exchange(head, content)
+        return await (await self._ensure_connected()).exchange(head, content)
 
     async def ask(self, head: RequestHead, content: bytes, take: Callable[[Answer], Awaitable[T]]) -> T:
         """Return the result of `take` for the first broker that answers in time. The request must not change anything.
@@ -98,7 +98,7 @@ class Upstream:
         """
         silent: set[Address] = set()
         while True:
-            relay = await self._connected(besides=silent)
+            relay = await self._ensure_connected(besides=silent)
             try:
                 async with asyncio.timeout(self._answer_timeout_ms / 1000):
                     answer = await relay.exchange(head, content)
@@ -121,14 +121,14 @@ class Upstream:
         if relay is not None:
             relay.close()
 
-    async def _connected(self, besides: Collection[Address] = ()) -> Relay:
-        if self._relay is not None and self._may_keep(self._relay, self._in_order()):
+    async def _ensure_connected(self, besides: Collection[Address] = ()) -> Relay:
+        if self._relay is not None and self._may_keep(self._relay, self._sort_targets()):
             return self._relay
         self.close()
         failure: UpstreamError | None = None
         tried = set(besides)
         # Sort again for each attempt: another connection may have found a broker silent by now.
-        while target := next((one for one in self._in_order() if one.address not in tried), None):
+        while target := next((one for one in self._sort_targets() if one.address not in tried), None):
             tried.add(target.address)
             try:
                 self._relay = await open_relay(
@@ -143,7 +143,7 @@ class Upstream:
                 return self._relay
         raise failure or UpstreamError("no live broker answers" if besides else "no live broker is known")
 
-    def _in_order(self) -> list[RelayTarget]:
+    def _sort_targets(self) -> list[RelayTarget]:
         """Return the targets in the order of preference, as far as is known now."""
         return sorted(
             self._targets(),

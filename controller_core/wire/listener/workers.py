@@ -32,11 +32,11 @@ _THREADS: Final = {
 }
 
 
-async def beside(lane: Lane, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def run_in_thread(lane: Lane, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run the work in the thread of a lane, in turn. Return its result or raise its error."""
 
-    def worked() -> T:
+    def run() -> T:
         with gc_paused():
             return work(*args, **kwargs)
 
-    return await asyncio.get_running_loop().run_in_executor(_THREADS[lane], worked)
+    return await asyncio.get_running_loop().run_in_executor(_THREADS[lane], run)

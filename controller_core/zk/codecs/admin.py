@@ -20,7 +20,7 @@ from controller_core.zk.codecs.json_fields import (
     INT32_MAX,
     MalformedZnode,
     broker_ids,
-    described,
+    describe,
     field,
     json_object,
 )
@@ -90,7 +90,7 @@ def decode_reassignment(data: bytes) -> ReassignmentPlan:
         partitions[entry.topic_partition] = tuple(BrokerId(replica) for replica in entry.replicas)
         return None
 
-    rejected = _rejected(paths.REASSIGN_PARTITIONS, data, accept)
+    rejected = _collect_rejections(paths.REASSIGN_PARTITIONS, data, accept)
     return ReassignmentPlan(partitions=partitions, rejected=rejected)
 
 
@@ -132,7 +132,7 @@ def decode_preferred_election(data: bytes) -> PreferredElectionPlan:
         partitions[_PartitionEntry.model_validate(json).topic_partition] = None
         return None
 
-    rejected = _rejected(paths.PREFERRED_REPLICA_ELECTION, data, accept)
+    rejected = _collect_rejections(paths.PREFERRED_REPLICA_ELECTION, data, accept)
     return PreferredElectionPlan(partitions=tuple(partitions), rejected=rejected)
 
 
@@ -151,7 +151,7 @@ def decode_replicas(path: str, data: bytes) -> tuple[BrokerId, ...]:
     if not replicas:
         raise MalformedZnode(path, '"replicas" is empty; name at least one broker')
     if len(set(replicas)) != len(replicas):
-        raise MalformedZnode(path, f'"replicas" is {described(replicas)}; name each broker once')
+        raise MalformedZnode(path, f'"replicas" is {describe(replicas)}; name each broker once')
     return tuple(map(BrokerId, replicas))
 
 
@@ -174,20 +174,20 @@ def encode_partition_removal(begun_for: TopicId | None) -> bytes:
     return orjson.dumps({"version": _VERSION, "begun_for_topic_id": begun_for and encode_topic_id(begun_for)})
 
 
-def _rejected(path: str, data: bytes, accept: Callable[[Any], str | None]) -> tuple[str, ...]:
+def _collect_rejections(path: str, data: bytes, accept: Callable[[Any], str | None]) -> tuple[str, ...]:
     """Offer every entry of the document to `accept`. Return the reasons for those that it rejected."""
     reasons = []
     for number, json in enumerate(field(path, json_object(path, data), "partitions", list)):
         try:
             reason = accept(json)
         except ValidationError as error:
-            reason = "; ".join(_explained(problem) for problem in error.errors())
+            reason = "; ".join(_explain(problem) for problem in error.errors())
         if reason is not None:
-            reasons.append(f"entry {number}, {described(json)}: {reason}")
+            reasons.append(f"entry {number}, {describe(json)}: {reason}")
     return tuple(reasons)
 
 
-def _explained(problem: Mapping[str, Any]) -> str:
+def _explain(problem: Mapping[str, Any]) -> str:
     if problem["type"] == "model_type":
         return "each entry must be an object with its fields"
     place = ".".join(str(part) for part in problem["loc"])

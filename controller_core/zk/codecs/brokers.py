@@ -20,7 +20,7 @@ from controller_core.zk import paths
 from controller_core.zk.codecs.json_fields import (
     INT16_MAX,
     MalformedZnode,
-    described,
+    describe,
     field,
     integer,
     json_object,
@@ -103,7 +103,7 @@ def _endpoint(path: str, said: object, protocols: dict[str, Any]) -> Endpoint:
     match = _ENDPOINT.fullmatch(said) if isinstance(said, str) else None
     if match is None or int(match["port"]) not in _PORTS:
         raise MalformedZnode(
-            path, f"an endpoint must be LISTENER://host:port, port from 0 to {_PORTS[-1]}, found {described(said)}"
+            path, f"an endpoint must be LISTENER://host:port, port from 0 to {_PORTS[-1]}, found {describe(said)}"
         )
     listener, host = match["listener"], match["host"]
     require_sendable(path, "endpoints", host)
@@ -112,7 +112,7 @@ def _endpoint(path: str, said: object, protocols: dict[str, Any]) -> Endpoint:
     if protocol not in SecurityProtocol.__members__:
         known = ", ".join(SecurityProtocol.__members__)
         raise MalformedZnode(
-            path, f'listener "{listener[:80]}" has the unknown protocol {described(protocol)}; use one of {known}'
+            path, f'listener "{listener[:80]}" has the unknown protocol {describe(protocol)}; use one of {known}'
         )
     return Endpoint(listener=listener.upper(), security_protocol=protocol, host=host, port=int(match["port"]))
 
@@ -126,7 +126,7 @@ def _features(path: str, features: Mapping[str, Any]) -> dict[str, FeatureRange]
     ranges = {}
     for name, versions in features.items():
         if not isinstance(versions, dict):
-            raise MalformedZnode(path, f'feature "{name[:80]}" must be an object, found {described(versions)}')
+            raise MalformedZnode(path, f'feature "{name[:80]}" must be an object, found {describe(versions)}')
         ranges[name] = FeatureRange(
             min_version=integer(path, versions, "min_version", at_most=INT16_MAX),
             max_version=integer(path, versions, "max_version", at_most=INT16_MAX),
@@ -145,7 +145,7 @@ def decode_granted_shutdowns(data: bytes) -> dict[BrokerId, BrokerEpoch]:
     granted: dict[BrokerId, BrokerEpoch] = {}
     for entry in field(path, json, "brokers", list, []):
         if type(entry) is not dict:
-            raise MalformedZnode(path, f'"brokers" must be a list of objects, found {described(entry)}')
+            raise MalformedZnode(path, f'"brokers" must be a list of objects, found {describe(entry)}')
         granted[BrokerId(integer(path, entry, "id"))] = BrokerEpoch(field(path, entry, "epoch", int))
     return granted
 

@@ -8,7 +8,7 @@ import orjson
 from controller_core.model.ids import TopicName
 from controller_core.model.topics.topic_names import explain_illegal
 from controller_core.zk import paths
-from controller_core.zk.codecs.json_fields import MalformedZnode, described, field, json_object, require_version
+from controller_core.zk.codecs.json_fields import MalformedZnode, describe, field, json_object, require_version
 
 _VERSION: Final = 1
 
@@ -22,13 +22,13 @@ def decode_deleted_topics(data: bytes) -> dict[TopicName, int]:
     topics: dict[TopicName, int] = {}
     for entry in field(path, json, "topics", list, []):
         if type(entry) is not dict:
-            raise MalformedZnode(path, f'"topics" must be a list of objects, found {described(entry)}')
+            raise MalformedZnode(path, f'"topics" must be a list of objects, found {describe(entry)}')
         count = field(path, entry, "partitions", int)
         if not 0 <= count < 1_000_000:
             raise MalformedZnode(path, f'"partitions" is not a valid number of partitions: {count}')
         name = field(path, entry, "name", str)
         if explain_illegal(name) is not None:
-            raise MalformedZnode(path, f'"name" is not a valid topic name: {described(name)}')
+            raise MalformedZnode(path, f'"name" is not a valid topic name: {describe(name)}')
         topics[TopicName(name)] = count
     return topics
 

@@ -14,7 +14,7 @@ from controller_core.zk import paths
 from controller_core.zk.codecs.json_fields import (
     INT16_MAX,
     MalformedZnode,
-    described,
+    describe,
     integer,
     json_object,
     require_sendable,
@@ -64,10 +64,10 @@ def encode_features(znode: FeatureZnode) -> bytes:
 
 def _level(path: str, name: str, levels: object, version: int) -> int:
     if not isinstance(levels, dict):
-        raise MalformedZnode(path, f'feature "{name[:80]}" must be an object, found {described(levels)}')
+        raise MalformedZnode(path, f'feature "{name[:80]}" must be an object, found {describe(levels)}')
     require_sendable(path, "features", name)
     highest = integer(path, levels, "max_version_level", at_most=INT16_MAX)
     lowest = integer(path, levels, "min_version_level", at_most=INT16_MAX) if version == 1 else 1
     if not 1 <= lowest <= highest:
-        raise MalformedZnode(path, f'the levels of feature "{name[:80]}" must be 1 or more, found {described(levels)}')
+        raise MalformedZnode(path, f'the levels of feature "{name[:80]}" must be 1 or more, found {describe(levels)}')
     return highest

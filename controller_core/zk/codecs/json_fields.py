@@ -34,7 +34,7 @@ class LaterVersion(MalformedZnode):
     """One of Kontroller's znodes, written by a later version. Its meaning is unknown here, so it is left unchanged."""
 
     def __init__(self, path: str, version: object) -> None:
-        super().__init__(path, f"version {described(version)} was written by a later Kontroller; run that version")
+        super().__init__(path, f"version {describe(version)} was written by a later Kontroller; run that version")
 
 
 def json_object(path: str, data: bytes) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def json_object(path: str, data: bytes) -> dict[str, Any]:
         shown = data[:80].decode(errors="replace")
         raise MalformedZnode(path, f"expected a JSON object, found {shown!r} ({error})") from error
     if not isinstance(value, dict):
-        raise MalformedZnode(path, f"expected a JSON object, found {described(value)}")
+        raise MalformedZnode(path, f"expected a JSON object, found {describe(value)}")
     return value
 
 
@@ -57,7 +57,7 @@ def field(path: str, json: dict[str, Any], name: str, kind: type, default: objec
             raise MalformedZnode(path, f'the field "{name}" is missing')
         return default
     if type(value) is not kind:
-        raise MalformedZnode(path, f'"{name}" must be {_KINDS[kind]}, found {described(value)}')
+        raise MalformedZnode(path, f'"{name}" must be {_KINDS[kind]}, found {describe(value)}')
     return value
 
 
@@ -86,15 +86,15 @@ def text(path: str, json: dict[str, Any], name: str, default: object = _REQUIRED
 def require_sendable(path: str, name: str, value: str) -> None:
     """Raise `MalformedZnode` if Kafka's protocol cannot carry the string."""
     if len(value.encode()) > MAX_STRING_BYTES:
-        raise MalformedZnode(path, f'"{name}" must have at most {MAX_STRING_BYTES} bytes, found {described(value)}')
+        raise MalformedZnode(path, f'"{name}" must have at most {MAX_STRING_BYTES} bytes, found {describe(value)}')
 
 
 def broker_ids(path: str, name: str, value: object) -> tuple[int, ...]:
     """Return a list of broker ids. Raises `MalformedZnode`."""
     if type(value) is not list or not all(type(item) is int for item in value):
-        raise MalformedZnode(path, f'"{name}" must be a list of whole numbers, found {described(value)}')
+        raise MalformedZnode(path, f'"{name}" must be a list of whole numbers, found {describe(value)}')
     if not all(0 <= item <= INT32_MAX for item in value):
-        raise MalformedZnode(path, f'"{name}" must have broker ids from 0 to {INT32_MAX}, found {described(value)}')
+        raise MalformedZnode(path, f'"{name}" must have broker ids from 0 to {INT32_MAX}, found {describe(value)}')
     return tuple(value)
 
 
@@ -106,7 +106,7 @@ def require_version(path: str, json: dict[str, Any], known: int) -> None:
         raise LaterVersion(path, version)
 
 
-def described(value: object) -> str:
+def describe(value: object) -> str:
     """Return the value as JSON, shortened for a message."""
     try:
         shown = orjson.dumps(value, default=repr).decode()

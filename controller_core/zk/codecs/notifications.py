@@ -7,7 +7,7 @@ import orjson
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.zk import paths
-from controller_core.zk.codecs.json_fields import MalformedZnode, described, field, integer, json_object
+from controller_core.zk.codecs.json_fields import MalformedZnode, describe, field, integer, json_object
 
 _VERSION: Final = 1
 _LOG_DIR_FAILED: Final = 1
@@ -20,7 +20,7 @@ def decode_isr_change(data: bytes) -> tuple[TopicPartition, ...]:
     changed = []
     for entry in field(path, json_object(path, data), "partitions", list):
         if not isinstance(entry, dict):
-            raise MalformedZnode(path, f'"partitions" must hold objects, found {described(entry)}')
+            raise MalformedZnode(path, f'"partitions" must hold objects, found {describe(entry)}')
         topic = TopicName(field(path, entry, "topic", str))
         changed.append(TopicPartition(topic, PartitionId(integer(path, entry, "partition"))))
     return tuple(changed)

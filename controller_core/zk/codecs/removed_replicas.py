@@ -18,7 +18,7 @@ _VERSION: Final = 1
 
 def decode_removed_replica(replica: PartitionReplica, data: bytes) -> TopicId | None:
     """Return the id of the replica's topic, or None if it had none. Raises `MalformedZnode` and `LaterVersion`."""
-    path = paths.removed_replica(replica)
+    path = paths.replica_removal(replica)
     json = json_object(path, data)
     require_version(path, json, _VERSION)
     return decode_topic_id(path, field(path, json, "topic_id", str, None))

@@ -23,7 +23,7 @@ def _topic(name: str) -> str:
 
 
 def _partition(name: str) -> str:
-    if paths.partition_number(name) is None:
+    if paths.parse_partition_number(name) is None:
         raise ValueError("not a valid partition number")
     return name
 
@@ -31,7 +31,7 @@ def _partition(name: str) -> str:
 def _entity(path: str) -> str:
     """Accept only brokers and topics, which throttles are set for. Other names would be used as paths."""
     kind, _, name = path.partition("/")
-    is_broker = kind == "brokers" and paths.broker_id_named(name) is not None
+    is_broker = kind == "brokers" and paths.parse_broker_id(name) is not None
     if not is_broker and not (kind == "topics" and explain_illegal(name) is None):
         raise ValueError("not the configuration of a broker or a topic")
     return path
@@ -66,7 +66,7 @@ class _Claims(BaseModel):
 
 def decode_throttle(path: str, data: bytes) -> Throttle:
     """Decode the throttle that an owner wants. Raises `MalformedZnode` and `LaterVersion`."""
-    json = _versioned(path, data)
+    json = _read_json(path, data)
     try:
         found = _Throttle.model_validate(json)
         moves = {
@@ -102,7 +102,7 @@ def decode_claims(path: str, data: bytes) -> dict[str, dict[str, Claim]]:
     """
     if not data:
         return {}
-    json = _versioned(path, data)
+    json = _read_json(path, data)
     try:
         found = _Claims.model_validate(json)
     except ValidationError as error:
@@ -117,15 +117,18 @@ def decode_claims(path: str, data: bytes) -> dict[str, dict[str, Claim]]:
 
 
 def encode_claims(claims: Claims) -> bytes:
-    def as_json(settings: Mapping[str, Claim]) -> dict[str, object]:
+    def make_json(settings: Mapping[str, Claim]) -> dict[str, object]:
         return {name: {"values": claim.values, "is_created": claim.is_created} for name, claim in settings.items()}
 
     return orjson.dumps(
-        {"version": _VERSION, "claims": {entity: as_json(settings) for entity, settings in claims.items() if settings}}
+        {
+            "version": _VERSION,
+            "claims": {entity: make_json(settings) for entity, settings in claims.items() if settings},
+        }
     )
 
 
-def _versioned(path: str, data: bytes) -> dict[str, Any]:
+def _read_json(path: str, data: bytes) -> dict[str, Any]:
     json = json_object(path, data)
     require_version(path, json, _VERSION)
     return json

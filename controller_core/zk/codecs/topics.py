@@ -41,7 +41,7 @@ from controller_core.zk.codecs.json_fields import (
     INT32_MAX,
     MalformedZnode,
     broker_ids,
-    described,
+    describe,
     field,
     integer,
     json_object,
@@ -89,7 +89,7 @@ def decode_topic(topic: TopicName, data: bytes) -> TopicAssignment:
     unusable: list[UnusableEntry] = []
     most_digits = _MAX_FOLDER_NAME - len(topic) - 1
     for key in partitions:
-        number, at_rest = _number(key), _at_rest(partitions, adding, removing, origins, key)
+        number, at_rest = _number(key), _read_resting_assignment(partitions, adding, removing, origins, key)
         # The fast path: a valid partition that is not being reassigned.
         if number is not None and at_rest is not None and len(key) <= most_digits:
             usable[number] = at_rest
@@ -126,13 +126,15 @@ def _unusable(key: str, error: MalformedZnode, json: _Json) -> UnusableEntry:
     return UnusableEntry(key=key, reason=error.reason, said=said)
 
 
-def _at_rest(partitions: _Json, adding: _Json, removing: _Json, origins: _Json, key: str) -> ReplicaAssignment | None:
+def _read_resting_assignment(
+    partitions: _Json, adding: _Json, removing: _Json, origins: _Json, key: str
+) -> ReplicaAssignment | None:
     """Return the assignment of a partition at rest. None if it is being reassigned or is malformed."""
     replicas = partitions[key]
     if key in adding or key in removing or key in origins or type(replicas) is not list:
         return None
     try:
-        return _shared_assignment(*replicas)
+        return _share_assignment(*replicas)
     except (TypeError, ValueError):
         return None
 
@@ -190,13 +192,13 @@ def decode_partition_state(topic_partition: TopicPartition, node: ZkNode) -> Par
         path, size_bytes = paths.partition_state(topic_partition), len(node.data)
         raise MalformedZnode(path, f"it has {size_bytes} bytes; the limit is {_MOST_STATE_BYTES}")
     try:
-        return _shared_state(node.data, node.version)
+        return _read_shared_state(node.data, node.version)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _state_error(paths.partition_state(topic_partition), node.data) from error
 
 
 @lru_cache(maxsize=_SHARED)
-def _shared_state(data: bytes, version: ZkVersion) -> PartitionState:
+def _read_shared_state(data: bytes, version: ZkVersion) -> PartitionState:
     """Return one shared object for all states with equal data and version. Raises various errors for bad data."""
     json = orjson.loads(data)
     leader, leader_epoch, controller_epoch = json["leader"], json["leader_epoch"], json["controller_epoch"]
@@ -207,7 +209,7 @@ def _shared_state(data: bytes, version: ZkVersion) -> PartitionState:
     return PartitionState(
         leader_and_isr=LeaderAndIsr(
             leader=leader,
-            isr=_shared_brokers(*isr),
+            isr=_share_brokers(*isr),
             leader_epoch=leader_epoch,
             leader_recovery_state=_RECOVERY_STATES[json.get("leader_recovery_state", 0)],
         ),
@@ -247,7 +249,7 @@ def _is_in_range(leader: int, leader_epoch: int, controller_epoch: int) -> bool:
 
 
 @lru_cache(maxsize=_SHARED, typed=True)
-def _shared_brokers(*brokers: int) -> tuple[BrokerId, ...]:
+def _share_brokers(*brokers: int) -> tuple[BrokerId, ...]:
     """Return one shared tuple for all partitions with the same brokers. Raises `TypeError` and `ValueError`."""
     _require_integers(*brokers)
     if brokers and not 0 <= min(brokers) <= max(brokers) <= INT32_MAX:
@@ -256,10 +258,10 @@ def _shared_brokers(*brokers: int) -> tuple[BrokerId, ...]:
 
 
 @lru_cache(maxsize=_SHARED, typed=True)
-def _shared_assignment(*replicas: int) -> ReplicaAssignment:
+def _share_assignment(*replicas: int) -> ReplicaAssignment:
     """Return one shared assignment for all partitions at rest with the same replicas. Raises `TypeError` and
     `ValueError`."""
-    brokers = _shared_brokers(*replicas)
+    brokers = _share_brokers(*replicas)
     if len(set(brokers)) != len(brokers):
         raise ValueError
     return ReplicaAssignment(replicas=brokers)
@@ -275,7 +277,7 @@ def _state_error(path: str, data: bytes) -> MalformedZnode:
         broker_ids(path, "isr", field(path, json, "isr", list))
     except MalformedZnode as error:
         return error
-    recovery = described(json.get("leader_recovery_state"))
+    recovery = describe(json.get("leader_recovery_state"))
     return MalformedZnode(path, f'"leader_recovery_state" must be 0 or 1, found {recovery}')
 
 
@@ -289,7 +291,7 @@ def decode_topic_id(path: str, text: str | None) -> TopicId | None:
     if text is None:
         return None
     if not _TOPIC_ID.fullmatch(text):
-        raise MalformedZnode(path, f'"topic_id" must be 22 characters of base64url (a UUID), found {described(text)}')
+        raise MalformedZnode(path, f'"topic_id" must be 22 characters of base64url (a UUID), found {describe(text)}')
     topic_id = UUID(bytes=urlsafe_b64decode(f"{text}=="))
     return None if topic_id == _NO_ID else TopicId(topic_id)
 
@@ -308,19 +310,19 @@ def _partition_id(path: str, key: str, most_digits: int) -> PartitionId:
     if number is not None and len(key) > most_digits:
         raise MalformedZnode(path, f"the number of partition {key} is too long for the name of its folder on a broker")
     if number is None:
-        raise MalformedZnode(path, f'"partitions" must have partition numbers as its keys, found {described(key)}')
+        raise MalformedZnode(path, f'"partitions" must have partition numbers as its keys, found {describe(key)}')
     return number
 
 
 @lru_cache(maxsize=_SHARED)
 def _number(key: str) -> PartitionId | None:
-    return paths.partition_number(key)
+    return paths.parse_partition_number(key)
 
 
 def _replicas(path: str, name: str, value: Any) -> tuple[BrokerId, ...]:
     replicas = broker_ids(path, name, value)
     if len(set(replicas)) != len(replicas):
-        raise MalformedZnode(path, f'"{name}" names a broker twice: {described(replicas)}; each may hold one replica')
+        raise MalformedZnode(path, f'"{name}" names a broker twice: {describe(replicas)}; each may hold one replica')
     return tuple(BrokerId(replica) for replica in replicas)
 
 

@@ -45,7 +45,7 @@ _REFUSED: Final[dict[type[Exception], type[TransactionFailed]]] = {
 }
 
 
-def translated(error: Exception) -> ZkError:
+def translate_error(error: Exception) -> ZkError:
     """Return the `ZkError` for an exception of kazoo, with that exception as its cause."""
     if isinstance(error, ZkError):
         return error
@@ -66,10 +66,10 @@ def translated(error: Exception) -> ZkError:
     return result
 
 
-def refused(error: ZookeeperError, failed: FailedOp) -> ZkError:
+def translate_failure(error: ZookeeperError, failed: FailedOp) -> ZkError:
     """Return the error for the operation that made a transaction fail."""
     if isinstance(error, _ACCESS):
-        return translated(error)
+        return translate_error(error)
     result = _REFUSED.get(type(error), TransactionFailed)(failed)
     result.__cause__ = error
     return result

@@ -35,7 +35,7 @@ def log_in(connection: Any, user: NameAndPassword, timeout_s: float) -> None:
             raise AuthFailedError(f"the server did not prove that it knows the password: {error}") from error
         if exchange.complete and not message:
             return
-        challenge = _said(connection, number, message or b"", timeout_s)
+        challenge = _exchange_message(connection, number, message or b"", timeout_s)
         if not challenge:
             raise AuthFailedError(
                 "the server does not support SASL logins: configure them there, or remove zookeeper.sasl.jaas.config"
@@ -43,7 +43,7 @@ def log_in(connection: Any, user: NameAndPassword, timeout_s: float) -> None:
     raise AuthFailedError("the server sends more messages than the mechanism has")
 
 
-def _said(connection: Any, number: int, message: bytes, timeout_s: float) -> bytes | None:
+def _exchange_message(connection: Any, number: int, message: bytes, timeout_s: float) -> bytes | None:
     connection._submit(SASL(message), timeout_s, number)
     try:
         header, buffer, offset = connection._read_header(timeout_s)

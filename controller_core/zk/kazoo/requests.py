@@ -173,7 +173,7 @@ class RemoveWatches:
         return None
 
 
-def request_sized(paths: Sequence[str], max_bytes: int = MAX_REQUEST_BYTES) -> Iterator[slice]:
+def divide_by_request_size(paths: Sequence[str], max_bytes: int = MAX_REQUEST_BYTES) -> Iterator[slice]:
     """Split the paths into runs that fit one request."""
     start, size = 0, 0
     for index, path in enumerate(paths):

@@ -20,7 +20,7 @@ from kazoo.protocol.states import EventType, KazooState, KeeperState, WatchedEve
 
 from controller_core.names import NAMES, Names
 from controller_core.zk.kazoo.bridge import BridgedClient, Mailbox, Request
-from controller_core.zk.kazoo.errors import refused, translated
+from controller_core.zk.kazoo.errors import translate_error, translate_failure
 from controller_core.zk.kazoo.requests import (
     MAX_REQUEST_BYTES,
     AddTreeWatch,
@@ -32,7 +32,7 @@ from controller_core.zk.kazoo.requests import (
     SetWatches,
     absolute,
     absolute_all,
-    request_sized,
+    divide_by_request_size,
 )
 from controller_core.zk.kazoo.transaction import FailedAt, Transaction
 from controller_core.zk.request_size import DEFAULT_JUTE_MAXBUFFER_BYTES, too_large, transaction_bytes
@@ -176,7 +176,9 @@ class KazooSession:
         """
         seen, nodes = await asyncio.gather(self._answers([SeenZxid()]), self.read_many(paths))
         (zxid,) = _values(seen)
-        requests = [self._set_watches(zxid, paths[part], nodes[part], watch) for part in self._request_sized(paths)]
+        requests = [
+            self._set_watches(zxid, paths[part], nodes[part], watch) for part in self._divide_by_request_size(paths)
+        ]
         _values(await self._answers(requests))
         return nodes
 
@@ -198,7 +200,9 @@ class KazooSession:
         (answer,) = await self._answers([AddTreeWatch(where, partial(self._client.arm_tree, where, armed))])
         if isinstance(answer, Exception):
             self._client.disarm_tree(where, armed)
-            raise TreeWatchUnsupported(str(answer)) if isinstance(answer, UnimplementedError) else translated(answer)
+            raise (
+                TreeWatchUnsupported(str(answer)) if isinstance(answer, UnimplementedError) else translate_error(answer)
+            )
         return unwatch
 
     async def transact(self, ops: Sequence[WriteOp]) -> tuple[str, ...]:
@@ -284,7 +288,7 @@ class KazooSession:
         for answer in await self._answers([Transaction([Create(path=path)], "", self._acls) for path in paths]):
             error = _error(answer)
             if error is not None and not isinstance(error, NodeExistsError):
-                raise translated(error)
+                raise translate_error(error)
 
     def _set_watches(
         self, zxid: int, paths: Sequence[str], nodes: Sequence[ZkNode | None], watch: Callable[[str], Watch]
@@ -301,15 +305,17 @@ class KazooSession:
     async def _read_all(self, read: type[GetNode] | type[GetChildren], paths: Sequence[str]) -> list[Any]:
         paths = absolute_all(paths, self._chroot)
         if self._has_multi_read:
-            answers = await self._answers([MultiRead(read, paths[part]) for part in self._request_sized(paths)])
+            answers = await self._answers(
+                [MultiRead(read, paths[part]) for part in self._divide_by_request_size(paths)]
+            )
             self._has_multi_read = not any(isinstance(answer, UnimplementedError) for answer in answers)
         if not self._has_multi_read:
             return _values(await self._answers([read(path) for path in paths]))
         return _values(list(chain.from_iterable(_values(answers))))
 
-    def _request_sized(self, paths: Sequence[str]) -> Iterator[slice]:
+    def _divide_by_request_size(self, paths: Sequence[str]) -> Iterator[slice]:
         """Split paths that may lack the chroot: runs that fit half a request without it fit a request with it."""
-        return request_sized(paths, min(MAX_REQUEST_BYTES, self._max_request_bytes // 2))
+        return divide_by_request_size(paths, min(MAX_REQUEST_BYTES, self._max_request_bytes // 2))
 
     async def _answers(self, requests: Sequence[Request]) -> list[Any]:
         """Return the answer to each request, or kazoo's exception for it."""
@@ -322,16 +328,16 @@ def _values(answers: list[Any]) -> list[Any]:
         if isinstance(answer, NoNodeError):
             answers[index] = None
         elif isinstance(answer, Exception):
-            raise translated(answer)
+            raise translate_error(answer)
     return answers
 
 
 def _outcome(ops: Sequence[WriteOp], answer: Any) -> tuple[str, ...] | ZkError:
     """Return the result of `transact_many` for one transaction."""
     if isinstance(answer, Exception):
-        return translated(answer)
+        return translate_error(answer)
     if answer and isinstance(answer[0], FailedAt):
-        return refused(answer[0].error, FailedOp(index=answer[0].index, op=ops[answer[0].index]))
+        return translate_failure(answer[0].error, FailedOp(index=answer[0].index, op=ops[answer[0].index]))
     if not answer:
         return tuple([op.path for op in ops])
     numbered = iter(answer)

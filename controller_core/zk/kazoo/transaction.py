@@ -54,7 +54,7 @@ class Transaction:
                 size = _INT.pack(len(op.data))
                 parts += (_SET_DATA, _INT.pack(len(path)), path, size, op.data, _INT.pack(op.version))
             elif isinstance(op, Create):
-                size, rest = _INT.pack(len(op.data)), self._acls.of(op.path) + _INT.pack(_FLAGS[op.mode])
+                size, rest = _INT.pack(len(op.data)), self._acls.find_acl(op.path) + _INT.pack(_FLAGS[op.mode])
                 parts += (_CREATE, _INT.pack(len(path)), path, size, op.data, rest)
             else:
                 header = _DELETE if isinstance(op, Delete) else _CHECK

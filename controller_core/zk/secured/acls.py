@@ -15,7 +15,7 @@ _ALL: Final = 31
 _READ: Final = 1
 
 
-def _encoded(entries: Sequence[tuple[int, str, str]]) -> bytes:
+def _encode_acl(entries: Sequence[tuple[int, str, str]]) -> bytes:
     """Encode permissions, scheme and id of each entry, as in a request to create a znode."""
     pieces = [_INT.pack(len(entries))]
     for permissions, scheme, name in entries:
@@ -32,9 +32,9 @@ def _encoded(entries: Sequence[tuple[int, str, str]]) -> bytes:
 _CREATOR: Final = (_ALL, "auth", "")
 """ZooKeeper replaces it by all identities of the connection."""
 
-OPEN: Final = _encoded([(_ALL, "world", "anyone")])
-CREATORS_ALONE: Final = _encoded([_CREATOR])
-READABLE: Final = _encoded([_CREATOR, (_READ, "world", "anyone")])
+OPEN: Final = _encode_acl([(_ALL, "world", "anyone")])
+CREATORS_ALONE: Final = _encode_acl([_CREATOR])
+READABLE: Final = _encode_acl([_CREATOR, (_READ, "world", "anyone")])
 
 _SENSITIVE: Final = ("/config/users", "/config/brokers", "/delegation_token/tokens")
 _OF_EVERYBODY: Final = "/consumers"
@@ -47,7 +47,7 @@ class ZnodeAcls:
     are_set: bool = False
     """Like `zookeeper.set.acl`. If True, the process must be logged in to create znodes."""
 
-    def of(self, path: str) -> bytes:
+    def find_acl(self, path: str) -> bytes:
         """Return the ACL of a new znode. Its path is without the chroot."""
         if not self.are_set or path == _OF_EVERYBODY:
             return OPEN

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from controller_core.security.jaas import NameAndPassword, read_jaas
 from controller_core.security.properties_file import InvalidProperties, read_properties
-from controller_core.security.property_types import OptionalFile, OptionalSecret, shown, what_is_wrong
+from controller_core.security.property_types import OptionalFile, OptionalSecret, describe_errors, reveal_secret
 from controller_core.security.tls_files import TlsFiles
 
 _LOGIN_MODULE: Final = "org.apache.zookeeper.server.auth.DigestLoginModule"
@@ -42,14 +42,14 @@ ZkSecuritySource: TypeAlias = Callable[[], ZkSecurity]
 """Returns the security. It is called before each connection, in a separate thread. Raises `InvalidProperties`."""
 
 
-def zk_security_source(file: Path | None) -> ZkSecuritySource:
+def make_zk_security_source(file: Path | None) -> ZkSecuritySource:
     """Return a source that reads a property file. Without a file, nothing is secured."""
     if file is None:
         return lambda: NO_ZK_SECURITY
-    return lambda: zk_security_of(read_properties(file), file.parent)
+    return lambda: parse_zk_security(read_properties(file), file.parent)
 
 
-def zk_security_of(properties: Mapping[str, str], folder: Path) -> ZkSecurity:
+def parse_zk_security(properties: Mapping[str, str], folder: Path) -> ZkSecurity:
     """Return the security from the properties of a broker or a ZooKeeper client. `folder` resolves relative file names.
 
     Raises `InvalidProperties`, which names the property.
@@ -57,17 +57,17 @@ def zk_security_of(properties: Mapping[str, str], folder: Path) -> ZkSecurity:
     try:
         return _ZkProperties.model_validate(dict(properties)).security(folder)
     except ValidationError as error:
-        raise InvalidProperties(f"the properties of ZooKeeper: {what_is_wrong(error)}") from None
+        raise InvalidProperties(f"the properties of ZooKeeper: {describe_errors(error)}") from None
 
 
-def _of_kafka(name: str) -> str:
+def _make_kafka_name(name: str) -> str:
     return "zookeeper." + name.replace("_", ".")
 
 
 class _ZkProperties(BaseModel):
     """The properties by Kafka's names (KIP-515). All others in the file are ignored."""
 
-    model_config = ConfigDict(alias_generator=_of_kafka, extra="ignore", frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(alias_generator=_make_kafka_name, extra="ignore", frozen=True, hide_input_in_errors=True)
 
     set_acl: bool = False
     sasl_jaas_config: OptionalSecret = None
@@ -84,7 +84,7 @@ class _ZkProperties(BaseModel):
     def security(self, folder: Path) -> ZkSecurity:
         files = self._tls_files(folder) if self.ssl_client_enable else None
         security = ZkSecurity(
-            tls=files.client_context() if files else None,
+            tls=files.make_client_context() if files else None,
             sasl=self._sasl(),
             digest=self._digest(),
             sets_acls=self.set_acl,
@@ -123,7 +123,7 @@ class _ZkProperties(BaseModel):
             truststore_type=_type_of(self.ssl_truststore_location, self.ssl_truststore_type),
             keystore_location=self.ssl_keystore_location and folder / self.ssl_keystore_location,
             keystore_type=_type_of(self.ssl_keystore_location, self.ssl_keystore_type),
-            key_password=shown(self.ssl_keystore_password),
+            key_password=reveal_secret(self.ssl_keystore_password),
             verifies_host_name=bool(self.ssl_endpoint_identification_algorithm),
         )
 

@@ -54,6 +54,8 @@ async def _sizes(call: Call, broker: BrokerId, partitions: list[TopicPartition])
     if address is None:
         return None
     try:
-        return await ask_log_sizes(partitions, call.cluster.client.at(address).within(min(call.left_ms, _BROKER_MS)))
+        return await ask_log_sizes(
+            partitions, call.cluster.client.restrict_to(address).replace_timeout(min(call.left_ms, _BROKER_MS))
+        )
     except (RequestError, UnusableSizesError, AdminError):
         return None

@@ -66,7 +66,7 @@ async def remove_limit(call: Call, owner: str) -> Limit:
             f"{list_some(moving)} moves under this limit: wait for that, or change spec.throttle of its object"
         )
     step = RemoveThrottle(owner=owner, partitions=frozenset(limit.partitions))
-    client = call.cluster.client.within(call.left_ms)
+    client = call.cluster.client.replace_timeout(call.left_ms)
     reply = await ask_for_throttle(step, _OneBroker(client, call.cluster.servers[0]), client)
     if reply.trouble is not None:
         raise AdminError(f"the limit of {owner} may stay: {reply.trouble}")
@@ -77,7 +77,7 @@ class _OneBroker:
     """Asks one broker only, so that it shows what was written before."""
 
     def __init__(self, client: RequestClient, server: Address) -> None:
-        self._client = client.at(server)
+        self._client = client.restrict_to(server)
 
     async def ask(self, request: RequestPayload, response_type: type[Response]) -> Response:
         """See `ControllerClient`."""

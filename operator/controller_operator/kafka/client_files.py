@@ -41,7 +41,7 @@ class ClientFiles:
     def check(self) -> None:
         """Reads all. Raises `InvalidProperties` for a file that cannot be used."""
         for file in self._files:
-            self._read(file).security.connecting(file.parent)
+            self._read(file).security.make_security(file.parent)
 
     def listener_of(self, address: AtBrokers) -> BrokerListener:
         """How the brokers of a cluster are spoken to; the order of its servers makes no difference. Which certificate and
@@ -63,7 +63,7 @@ class ClientFiles:
                 raise InvalidProperties(
                     f"{file} does not name these servers any more, or has another security.protocol"
                 )
-            return said.security.connecting(file.parent)
+            return said.security.make_security(file.parent)
 
         return BrokerListener(protocol=protocol, security=security)
 
@@ -93,7 +93,7 @@ class ClientFiles:
 
 def _security(file: Path, properties: Mapping[str, str]) -> ClientSecurity:
     try:
-        return ClientSecurity.of_client(properties)
+        return ClientSecurity.parse_properties(properties)
     except InvalidProperties as error:
         raise InvalidProperties(f"{file}: {error}") from error
 

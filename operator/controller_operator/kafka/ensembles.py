@@ -12,7 +12,7 @@ from typing import Final
 
 from controller_core.security.properties_file import InvalidProperties, read_properties
 from controller_core.wire.connections.broker_properties import PLAINTEXT, BrokerProperties, SecuredBrokers
-from controller_core.zk.secured.properties import NO_ZK_SECURITY, ZkSecurity, zk_security_of
+from controller_core.zk.secured.properties import NO_ZK_SECURITY, ZkSecurity, parse_zk_security
 from controller_operator.kafka.broker_listeners import ANY_PLAINTEXT, BrokerListener
 from controller_operator.kafka.client_files import BOOTSTRAP
 
@@ -78,7 +78,7 @@ class Ensembles:
             return None
         self._said[file] = said = _Said(
             servers=_servers(properties[_CONNECT]),
-            zookeeper=zk_security_of(properties, file.parent),
+            zookeeper=parse_zk_security(properties, file.parent),
             listener=_listener(BrokerProperties(properties, file.parent), file),
         )
         return said

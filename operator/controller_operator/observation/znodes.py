@@ -70,7 +70,7 @@ class KnownZnodes:
     def take_children(self, path: str, names: Iterable[str]) -> list[str]:
         """Takes in the children of one of `LISTS`; returns the paths that are to be read now."""
         if path == paths.BROKER_IDS:
-            ids = map(paths.broker_id_named, names)
+            ids = map(paths.parse_broker_id, names)
             return self._take_broker_ids({broker_id for broker_id in ids if broker_id is not None})
         topics = [TopicName(name) for name in names]
         if path == paths.TOPICS:
@@ -302,5 +302,5 @@ def _partition_of(path: str) -> PartitionId | None:
     if not path.endswith("/state"):
         return None
     with suppress(ValueError):
-        return paths.topic_partition_of_state(path).partition
+        return paths.parse_partition_state(path).partition
     return None

@@ -18,7 +18,7 @@ from kio.static.primitive import i16
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.model.ids import PartitionId, TopicName
-from controller_core.wire.codecs.redaction import redacted
+from controller_core.wire.codecs.redaction import redact
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.messages import (
     LeaderAndIsrRequest,
@@ -76,7 +76,7 @@ def older(message: Any, version: int, without: frozenset[str]) -> Any:
     ]
     facts = {name: getattr(message, name) for name in _CLASS_FACTS} | {"__version__": i16(version)}
     made = make_dataclass(f"{message.__name__}{version}", kept, namespace=facts, frozen=True, slots=True, kw_only=True)
-    return redacted(made)
+    return redact(made)
 
 
 def _older_type(declared: Any, version: int, without: frozenset[str]) -> Any:

@@ -11,13 +11,13 @@ from kio.schema.incremental_alter_configs.v1.response import (
     IncrementalAlterConfigsResponse,
 )
 
-from controller_core.admin.refusals import Refused, contended
+from controller_core.admin.refusals import Refused, make_contention_refusal
 from controller_core.model.ids import TopicName
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.messages import NO_THROTTLE, ErrorCode
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
-from controller_core.zk.compare_and_set import Contended, compare_and_set, put, reading
+from controller_core.zk.compare_and_set import Contended, compare_and_set, make_reader, put
 from controller_core.zk.session import Create, CreateMode, WriteOp, ZkError, ZkNode, ZkSession
 from replica_broker.membership.node import Node
 from replica_broker.serving.configs.altering import apply_changes
@@ -39,7 +39,7 @@ async def on_alter_configs(
         except Refused as refused:
             error_code, why = refused.error_code, refused.message
         except Contended as error:
-            error_code, why = contended(error).error_code, contended(error).message
+            error_code, why = make_contention_refusal(error).error_code, make_contention_refusal(error).message
         except (MalformedZnode, ZkError) as error:
             error_code, why = ErrorCode.unknown_server_error, str(error)
         responses.append(
@@ -68,7 +68,7 @@ async def _alter(node: Node, zk: ZkSession, resource: AlterConfigsResource, *, v
             Create(path=paths.CONFIG_CHANGE_PREFIX, data=change, mode=CreateMode.PERSISTENT_SEQUENTIAL),
         ]
 
-    await compare_and_set(reading(zk, path), decide, zk.transact)
+    await compare_and_set(make_reader(zk, path), decide, zk.transact)
 
 
 def _topic(node: Node, resource: AlterConfigsResource) -> tuple[str, str]:

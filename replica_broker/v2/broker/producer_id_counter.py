@@ -3,7 +3,7 @@
 from typing import Final
 
 from controller_core.zk.codecs import MalformedZnode
-from controller_core.zk.compare_and_set import compare_and_set, reading
+from controller_core.zk.compare_and_set import compare_and_set, make_reader
 from controller_core.zk.session import SetData, WriteOp, ZkNode, ZkSession
 from replica_broker.membership.controller_channel import ProducerIdBlock
 from replica_broker.v2.znodes import paths
@@ -24,7 +24,7 @@ async def allocate_producer_ids(zk: ZkSession) -> ProducerIdBlock:
             )
         ]
 
-    settled = await compare_and_set(reading(zk, paths.PRODUCER_IDS), decide, zk.transact)
+    settled = await compare_and_set(make_reader(zk, paths.PRODUCER_IDS), decide, zk.transact)
     return ProducerIdBlock(start=_next(settled.found), length=BLOCK_LENGTH)
 
 

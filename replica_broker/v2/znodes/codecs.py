@@ -13,7 +13,7 @@ from uuid import UUID
 from controller_core.model.ids import BrokerId, LeaderEpoch, PartitionId, TopicId, TopicName, TopicPartition
 from controller_core.model.topics.topic_names import explain_illegal
 from controller_core.zk.codecs import MalformedZnode
-from controller_core.zk.codecs.json_fields import INT32_MAX, described, integer, json_object
+from controller_core.zk.codecs.json_fields import INT32_MAX, describe, integer, json_object
 
 StateChange = Literal["start-replica", "close-replica"]
 _BROKERS: Final = re.compile(r"([0-9]{1,10}(,[0-9]{1,10})*)?")
@@ -45,7 +45,7 @@ def decode_brokers(path: str, data: bytes) -> tuple[BrokerId, ...]:
     text = data.decode(errors="replace")
     numbers = [int(part) for part in text.split(",") if part] if _BROKERS.fullmatch(text) else [-1]
     if not all(0 <= number <= INT32_MAX for number in numbers):
-        raise MalformedZnode(path, f"it is not a list of brokers such as 1,2,3: {described(text)}")
+        raise MalformedZnode(path, f"it is not a list of brokers such as 1,2,3: {describe(text)}")
     return tuple(map(BrokerId, numbers))
 
 
@@ -59,7 +59,7 @@ def decode_leader(path: str, data: bytes) -> Leader:
     match = _LEADER.fullmatch(text)
     broker, epoch = (int(match[1]), int(match[2])) if match else (-1, -1)
     if not (0 <= broker <= INT32_MAX and 0 <= epoch <= INT32_MAX):
-        raise MalformedZnode(path, f"it is not broker_id,epoch: {described(text)}")
+        raise MalformedZnode(path, f"it is not broker_id,epoch: {describe(text)}")
     return Leader(BrokerId(broker), LeaderEpoch(epoch))
 
 
@@ -86,9 +86,9 @@ def decode_request(path: str, data: bytes) -> StateChangeRequest:
     said = json_object(path, data)
     change, topic = said.get("change"), said.get("topic")
     if change not in ("start-replica", "close-replica"):
-        raise MalformedZnode(path, f"it is not a state change request: the change is {described(change)}")
+        raise MalformedZnode(path, f"it is not a state change request: the change is {describe(change)}")
     if not isinstance(topic, str) or explain_illegal(topic):
-        raise MalformedZnode(path, f"it is not a state change request: the topic is {described(topic)}")
+        raise MalformedZnode(path, f"it is not a state change request: the topic is {describe(topic)}")
     partition = PartitionId(integer(path, said, "partition"))
     epoch = LeaderEpoch(integer(path, said, "epoch", at_least=-1))
     return StateChangeRequest(change=change, topic_partition=TopicPartition(TopicName(topic), partition), epoch=epoch)

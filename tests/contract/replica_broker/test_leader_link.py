@@ -78,7 +78,7 @@ async def serving(cluster: Cluster, cleanup: AsyncExitStack) -> int:
         head = read_request_head(content)
         match head.api_key:
             case 1:
-                return await on_fetch(node, "PLAINTEXT", replicas, FETCH_VERSIONS.decoded(content, head.api_version))
+                return await on_fetch(node, "PLAINTEXT", replicas, FETCH_VERSIONS.decode(content, head.api_version))
             case 2:
                 return on_list_offsets(replicas, decode_request(ListOffsetsRequest, content))
             case _:

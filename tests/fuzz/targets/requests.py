@@ -59,14 +59,14 @@ def read(data: bytes) -> None:
         if versions is None or head.api_version not in versions:
             return
         limits = limits_of(head.api_key)
-        request = versions.decoded(data, head.api_version, most_items=limits.max_items)
+        request = versions.decode(data, head.api_version, most_items=limits.max_items)
     except (FrameError, Undecodable):
         return
-    versions.lifted(request)
+    versions.lift(request)
     known = _type_of(versions, head.api_version)
     if known is not None:
         again = encode_request(decode_request(known, data), head.correlation_id, "client")[4:]
-        assert versions.decoded(again, head.api_version) == request
+        assert versions.decode(again, head.api_version) == request
 
 
 TARGET: Final = Target(name="requests", examples=examples, read=read)

@@ -21,7 +21,7 @@ from kio.static.protocol import RequestPayload
 from controller_core.admin.cluster import as_broker
 from controller_core.process.run import SERVED_APIS
 from controller_core.wire.api_table import REFUSED_API_KEYS
-from controller_core.wire.codecs.frames import decode_response, with_length
+from controller_core.wire.codecs.frames import decode_response, make_frame
 from devcluster.building.java import KAFKA_VERSION
 from devcluster.clients.requests import ConnectionClosed, send_frame
 from devcluster.running.processes import ConditionTimeoutError, wait_until
@@ -211,7 +211,7 @@ def _compare_api_versions(cluster: ServedCluster, version: int) -> None:
 @NEWEST_API_VERSIONS
 def test_versions_that_kafka_does_not_know_and_impossible_software_are_refused_alike(cluster: ServedCluster) -> None:
     addresses = (cluster.controller_address, cluster.broker_address(1))
-    unknown = with_length(b"\0\x12\0\x63\0\0\0\x05\xff\xff\0")
+    unknown = make_frame(b"\0\x12\0\x63\0\0\0\x05\xff\xff\0")
     answers = [
         decode_response(ApiVersionsResponse0, send_frame(address, unknown, identity=cluster.identity))
         for address in addresses
@@ -228,4 +228,4 @@ def test_another_version_of_what_is_answered_here_closes_the_connection(cluster:
         head = api_key.to_bytes(2, "big") + version.to_bytes(2, "big", signed=True)
         for address in (cluster.controller_address, cluster.broker_address(1)):
             with pytest.raises(ConnectionClosed):
-                send_frame(address, with_length(head + b"\0\0\0\x05\xff\xff\0\0\0\0\0"), identity=cluster.identity)
+                send_frame(address, make_frame(head + b"\0\0\0\x05\xff\xff\0\0\0\0\0"), identity=cluster.identity)

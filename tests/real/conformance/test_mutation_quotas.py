@@ -19,7 +19,7 @@ from kio.schema.api_versions.v3 import ApiVersionsRequest
 from kio.schema.types import TopicName as WireTopicName
 
 from controller_core.wire.codecs.frames import decode_response, encode_request
-from controller_core.wire.codecs.versions import converted
+from controller_core.wire.codecs.versions import convert
 from controller_core.wire.messages import ErrorCode
 from devcluster.clients.requests import answer_to, connected, send_frame
 from tests.real.conformance.clusters import ConformanceCluster
@@ -118,7 +118,7 @@ def of_version(request: Any, version: int) -> Any:
     kind: Any = load_request_schema(int(request.__api_key__), version)
     if request.__api_key__ == DELETE and version < 6:
         return kind(topic_names=tuple(each.name for each in request.topics), timeout=request.timeout)
-    return converted(request, kind)
+    return convert(request, kind)
 
 
 def results(response: Any) -> list[tuple[ErrorCode, str | None]]:

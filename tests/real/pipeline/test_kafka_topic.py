@@ -87,7 +87,7 @@ def test_what_is_written_to_brokers_that_want_a_login_is_read_by_the_same_proper
         written = lines_of("c", 0, 50)
         sink = TopicSink(TOPIC, kafka.bootstrap_servers, security=librdkafka_source(brokers))
         sink.write(block("c", written, 0))
-        told = java_properties(brokers.read().of_brokers())
+        told = java_properties(brokers.read().read_inter_broker_security())
         options = {f"kafka.{name}": value for name, value in told.items()}
         read = kafka_topic.lines(spark_with_kafka, TOPIC, kafka.bootstrap_servers, options)
         assert [row.value for row in read.orderBy("line").collect()] == written

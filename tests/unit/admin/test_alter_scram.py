@@ -50,7 +50,7 @@ async def codes(
 
 
 def config(cluster: Cluster, user: str) -> dict[str, str]:
-    data = cluster.data(paths.user_config(paths.sanitized(user)))
+    data = cluster.data(paths.user_config(paths.sanitize(user)))
     return codecs.decode_config(data) if data else {}
 
 
@@ -143,7 +143,7 @@ async def test_where_nothing_is_asked_or_everything_refused_nothing_is_written(s
 
 
 def test_names_are_encoded_as_kafka_does() -> None:
-    assert [paths.sanitized(name) for name in ("a b", "a*b", "a~b", "a+b", "ü", "a.b-c_d")] == [
+    assert [paths.sanitize(name) for name in ("a b", "a*b", "a~b", "a+b", "ü", "a.b-c_d")] == [
         "a%20b",
         "a%2Ab",
         "a%7Eb",

@@ -162,7 +162,7 @@ def test_any_request_that_meets_an_error_nobody_foresaw_is_answered_as_failed(
 ) -> None:
     """Every part of it: with UNKNOWN_SERVER_ERROR."""
     message = data.draw(messages(request_type(api, api.versions.max), LIKELY))
-    request = isr_changes.asked_by(message) if api.versions is older_isr_changes.VERSIONS else message
+    request = isr_changes.convert_request(message) if api.versions is older_isr_changes.VERSIONS else message
 
     async def fail(*_: object) -> ResponsePayload:
         raise ZeroDivisionError("a mistake of ours")

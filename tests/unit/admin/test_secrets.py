@@ -23,7 +23,7 @@ from kio.static.primitive import i8, i16
 from controller_core.admin import alter_scram
 from controller_core.process.logging import processors
 from controller_core.wire.codecs.frames import encode_request, read_request_head
-from controller_core.wire.codecs.redaction import redacted
+from controller_core.wire.codecs.redaction import redact
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.listener.owned_api import AnswerFailedError, OwnedApi
 from controller_core.zk import codecs, paths
@@ -175,7 +175,7 @@ def test_znodes_and_writes_show_where_and_not_what() -> None:
 
 def test_delegation_tokens_show_no_hmac_and_what_is_long_shows_its_beginning() -> None:
     known = {"principal_type": "User", "principal_name": "alice", "token_id": "t" * 5_000, "hmac": SALTED}
-    token: Any = object.__new__(redacted(CreateDelegationTokenResponse))
+    token: Any = object.__new__(redact(CreateDelegationTokenResponse))
     for field in dataclasses.fields(CreateDelegationTokenResponse):
         object.__setattr__(token, field.name, known.get(field.name, ErrorCode.none))
     assert "hmac=<32 bytes>" in repr(token)

@@ -312,7 +312,7 @@ class TestVersion0:
         await served.request(upgrade(f=3))
         key = FeatureUpdateKey0(feature="f", max_version_level=i16(level), allow_downgrade=allow_downgrade)
         old = UpdateFeaturesRequest0(timeout=A_MINUTE, feature_updates=(key,))
-        assert errors(await served.request(update_features.API.versions.lifted(old))) == {"f": error}
+        assert errors(await served.request(update_features.API.versions.lift(old))) == {"f": error}
 
 
 class TestWritesThatFail:
@@ -573,7 +573,7 @@ class TestAllOrNothing:
         frame = encode_request(request_type(feature_updates=()), 7, "client")[4:]
         api = OwnedApi(update_features.API.versions, standby.answer, update_features.API.refuse)
         answers = [await api.respond(read_request_head(frame), frame)]
-        answers += [await api.refused(read_request_head(frame), None, ErrorCode.not_controller) or b""]
+        answers += [await api.make_refusal(read_request_head(frame), None, ErrorCode.not_controller) or b""]
         for answer in answers:
             assert isinstance(answer, bytes)
             response: Any = decode_response(load_response_schema(57, version), answer[4:])

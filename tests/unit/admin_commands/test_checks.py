@@ -49,7 +49,7 @@ class SimulatedMembers:
     asked: int = 1
     topics: tuple[MetadataResponseTopic, ...] = ()
 
-    def at(self, address: Address) -> "SimulatedMembers":
+    def restrict_to(self, address: Address) -> "SimulatedMembers":
         return replace(self, asked=address.port)
 
     async def ask_any(self, request: RequestPayload, response_type: type[Response]) -> Response:

@@ -35,7 +35,7 @@ def session() -> SimulatedSession:
 
 
 async def config_of(session: SimulatedSession, user: str) -> dict[str, str]:
-    path = paths.user_config(paths.sanitized(user))
+    path = paths.user_config(paths.sanitize(user))
     (node,) = await session.read_many([path])
     return codecs.decode_config(node.data, path) if node else {}
 
@@ -49,7 +49,7 @@ async def read_notifications(session: SimulatedSession) -> list[str]:
 
 async def test_a_user_is_admitted_by_his_password_and_brokers_are_told(session: SimulatedSession) -> None:
     assert await make_users(session, [ALICE], [SHA_512]) == ["alice"]
-    stored = await ZkScramCredentials(session).of(SHA_512, "alice")
+    stored = await ZkScramCredentials(session).find_credential(SHA_512, "alice")
     assert stored is not None
     salted = hashlib.pbkdf2_hmac("sha512", ALICE.password.encode(), stored.salt, stored.iterations)
     wanted = make_credential(MECHANISMS[SHA_512], SaltedPassword(salt=stored.salt, salted=salted, iterations=8192))

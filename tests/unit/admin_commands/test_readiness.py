@@ -33,7 +33,7 @@ class AskedBroker:
     async def ask(self, request: RequestPayload, response_type: type[Response]) -> Response:
         return await self.controller.ask(request, response_type)
 
-    def at(self, address: Address) -> "AskedBroker":
+    def restrict_to(self, address: Address) -> "AskedBroker":
         return self
 
 

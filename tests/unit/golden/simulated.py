@@ -24,7 +24,7 @@ from controller_core.wire.codecs.frames import (
     encode_request,
     read_request_head,
 )
-from controller_core.wire.listener.owned_api import by_key
+from controller_core.wire.listener.owned_api import index_by_key
 from controller_core.zk.session import Create, SetData, ZkNode
 from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.kafka import KafkaCluster
@@ -50,7 +50,7 @@ class Simulation:
         """The exchanges since the test body began."""
         process = cluster.active
         assembly = ListenerAssembly(process.session, SERVED_APIS, lambda: process.controller.term, process.answer)
-        self._apis = by_key(assembly.apis("PLAINTEXT"))
+        self._apis = index_by_key(assembly.apis("PLAINTEXT"))
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._runner.run(work)

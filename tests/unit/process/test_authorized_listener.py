@@ -215,7 +215,7 @@ async def test_log_directories_are_refused_in_their_own_words(house: House) -> N
     error_code = await house.why_not(api.key, caller())
     assert error_code is ErrorCode.cluster_authorization_failed
     content = encode_request(request, 1, "client")[4:]
-    frame = await api.refused(read_request_head(content), content, error_code)
+    frame = await api.make_refusal(read_request_head(content), content, error_code)
     assert frame is not None
     response = decode_response(DescribeLogDirsResponse, frame[4:])
     assert (response.error_code, response.results) == (error_code, ())

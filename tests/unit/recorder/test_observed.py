@@ -7,7 +7,7 @@ from controller_core.journal.batches import Committed, Context, RecorderStarted,
 from controller_core.journal.changes import Kind
 from controller_core.journal.fold import Folded, fold
 from controller_core.journal.inference import Looks, explain
-from controller_core.journal.observed import difference, missed_versions
+from controller_core.journal.observed import count_missed_versions, difference
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import (
     BrokerEpoch,
@@ -128,4 +128,4 @@ def test_a_topic_that_was_deleted_and_created_again_is_both() -> None:
 def test_versions_that_nobody_saw_are_counted() -> None:
     key = TopicPartition(TopicName("a"), PartitionId(0))
     before, after = (StateCopy(states={key: state(1, (BrokerId(1),), epoch, epoch)}) for epoch in (3, 7))
-    assert missed_versions(difference(before, after)) == 3
+    assert count_missed_versions(difference(before, after)) == 3

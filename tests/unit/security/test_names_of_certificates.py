@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from controller_core.security.distinguished_names import subject_of
+from controller_core.security.distinguished_names import read_subject
 from controller_core.security.principal_mapping import NoRuleApplies, PrincipalMapping
 from devcluster.building.toolchain import require, run
 
@@ -20,7 +20,7 @@ def subject(folder: Path, written: str, *options: str) -> str:
         ],
         what="making a certificate",
     )  # fmt: skip
-    return subject_of(certificate.read_bytes())
+    return read_subject(certificate.read_bytes())
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_a_subject_is_written_as_java_writes_it(tmp_path: Path, written: str, sh
 @pytest.mark.parametrize("broken", [b"", b"0", b"\x30\x03\x02\x01\x00", bytes(100)])
 def test_what_is_no_certificate_is_refused(broken: bytes) -> None:
     with pytest.raises(ValueError, match=r"\w"):
-        subject_of(broken)
+        read_subject(broken)
 
 
 SUBJECT = "CN=Kafka,OU=Servers,O=Org"
@@ -66,12 +66,12 @@ SUBJECT = "CN=Kafka,OU=Servers,O=Org"
     ],
 )
 def test_the_first_rule_that_the_whole_subject_matches_says_the_name(rules: str, name: str) -> None:
-    assert PrincipalMapping(rules).name_of(SUBJECT) == name
+    assert PrincipalMapping(rules).find_name(SUBJECT) == name
 
 
 def test_where_no_rule_applies_there_is_no_name() -> None:
     with pytest.raises(NoRuleApplies):
-        PrincipalMapping("RULE:^CN=Kafka$/x/").name_of(SUBJECT)
+        PrincipalMapping("RULE:^CN=Kafka$/x/").find_name(SUBJECT)
 
 
 @pytest.mark.parametrize("rules", ["RULE:a/b", "DEFAULT DEFAULT", "CN=(.*)", "RULE:(/x/", "DEFAULTS"])

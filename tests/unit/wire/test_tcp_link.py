@@ -11,9 +11,9 @@ from controller_core.model.metadata import Broker, Endpoint
 from controller_core.wire.codecs.frames import (
     Unencodable,
     encode_response,
+    make_frame,
     read_frame,
     read_request_head,
-    with_length,
 )
 from controller_core.wire.link import BrokerUnreachable, NotConnected, NotSpoken, UnreadableAnswer
 from controller_core.wire.messages import ErrorCode, UpdateMetadataRequest, UpdateMetadataResponse
@@ -108,10 +108,10 @@ async def test_a_request_waits_for_the_answer_to_the_one_before(server: Server) 
 
 BAD_ANSWERS = {
     "another request's": lambda content: encode_response(ANSWER, read_request_head(content).correlation_id + 1),
-    "too short": lambda content: with_length(b"\0\0"),
-    "cut inside": lambda content: with_length(right(content)[4:-1]),
-    "too long": lambda content: with_length(right(content)[4:] + b"\0"),
-    "no error code": lambda content: with_length(right(content)[4:9] + b"\x7f\xff\0"),
+    "too short": lambda content: make_frame(b"\0\0"),
+    "cut inside": lambda content: make_frame(right(content)[4:-1]),
+    "too long": lambda content: make_frame(right(content)[4:] + b"\0"),
+    "no error code": lambda content: make_frame(right(content)[4:9] + b"\x7f\xff\0"),
     "another protocol": lambda content: b"HTTP/1.1 400 Bad Request\r\n\r\n",
 }
 

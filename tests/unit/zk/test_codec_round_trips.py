@@ -135,8 +135,8 @@ def test_a_reassignment_comes_back(partitions: dict[TopicPartition, tuple[Broker
 @given(_brokers, st.integers(0, 2**31 - 1), st.none() | st.uuids().map(TopicId))
 def test_an_entry_of_a_removed_replica_comes_back(broker: BrokerId, number: int, topic_id: TopicId | None) -> None:
     replica = PartitionReplica(TopicPartition(TopicName("a.b_c-1"), PartitionId(number)), broker)
-    name = paths.removed_replica(replica).removeprefix(f"{paths.REMOVED_REPLICAS}/")
-    assert paths.replica_of_removed(name) == replica
+    name = paths.replica_removal(replica).removeprefix(f"{paths.REMOVED_REPLICAS}/")
+    assert paths.parse_replica_removal(name) == replica
     assert codecs.decode_removed_replica(replica, codecs.encode_removed_replica(topic_id)) == topic_id
 
 

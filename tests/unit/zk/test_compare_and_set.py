@@ -12,8 +12,8 @@ from controller_core.zk.compare_and_set import (
     compare_and_set_each,
     conflicts_in,
     ensure_znodes,
+    make_reader,
     put,
-    reading,
 )
 from controller_core.zk.session import (
     BadVersion,
@@ -69,7 +69,7 @@ class Rival:
 
 async def test_what_is_absent_is_created_and_what_is_there_is_rewritten(zk: ZkSession) -> None:
     for number in (b"1", b"2", b"3"):
-        settled = await compare_and_set(reading(zk, PATH), count_up, zk.transact)
+        settled = await compare_and_set(make_reader(zk, PATH), count_up, zk.transact)
         assert settled.is_written
         assert await data(zk) == number
     assert settled.found is not None
@@ -78,7 +78,7 @@ async def test_what_is_absent_is_created_and_what_is_there_is_rewritten(zk: ZkSe
 
 async def test_where_there_is_nothing_to_do_nothing_is_written(zk: ZkSession) -> None:
     rival = Rival(zk)
-    settled = await compare_and_set(reading(zk, PATH), lambda _: [], rival.transact)
+    settled = await compare_and_set(make_reader(zk, PATH), lambda _: [], rival.transact)
     assert (settled.found, settled.is_written, rival.attempts) == (None, False, 0)
 
 
@@ -97,7 +97,7 @@ async def test_it_is_decided_again_from_what_somebody_else_has_written(
 ) -> None:
     for op in before:
         await zk.transact([op])
-    await compare_and_set(reading(zk, PATH), count_up, Rival(zk, *rivals).transact)
+    await compare_and_set(make_reader(zk, PATH), count_up, Rival(zk, *rivals).transact)
     assert await data(zk) == after
 
 
@@ -114,7 +114,7 @@ async def test_a_node_that_got_children_is_looked_at_again(zk: ZkSession) -> Non
 
 async def test_of_many_who_count_at_once_each_counts(zk: ZkSession) -> None:
     everybody = 50
-    await asyncio.gather(*(compare_and_set(reading(zk, PATH), count_up, zk.transact) for _ in range(everybody)))
+    await asyncio.gather(*(compare_and_set(make_reader(zk, PATH), count_up, zk.transact) for _ in range(everybody)))
     assert await data(zk) == b"%d" % everybody
 
 
@@ -122,7 +122,7 @@ async def test_whoever_always_loses_gives_up_and_says_against_what(zk: ZkSession
     await zk.transact([Create(path=PATH, data=b"0")])
     rival = Rival(zk, *[SetData(path=PATH, data=b"0")] * 1000)
     with pytest.raises(Contended, match=f"{PATH} was changed by another writer") as raised:
-        await compare_and_set(reading(zk, PATH), count_up, rival.transact)
+        await compare_and_set(make_reader(zk, PATH), count_up, rival.transact)
     assert rival.attempts == ATTEMPTS
     assert isinstance(raised.value.__cause__, BadVersion)
     assert await data(zk) == b"0"
@@ -133,7 +133,7 @@ async def test_a_write_that_will_never_fit_is_not_tried_again(zookeeper: Simulat
     zk = zookeeper.session()
     rival = Rival(zk)
     with pytest.raises(TooLarge):
-        await compare_and_set(reading(zk, PATH), lambda node: [put(PATH, node, b"x" * 2000)], rival.transact)
+        await compare_and_set(make_reader(zk, PATH), lambda node: [put(PATH, node, b"x" * 2000)], rival.transact)
     assert rival.attempts == 1
 
 

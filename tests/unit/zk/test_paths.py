@@ -46,11 +46,11 @@ def test_a_path_is_kafkas(path: str, expected: str) -> None:
 @pytest.mark.parametrize("name", ["", "1,orders", "1,orders,0,1", "x,orders,0", "1,,0", "1,orders,-1"])
 def test_another_name_is_not_that_of_a_removed_replica(name: str) -> None:
     with pytest.raises(ValueError, match="BROKER,TOPIC,NUMBER"):
-        paths.replica_of_removed(name)
+        paths.parse_replica_removal(name)
 
 
 def test_the_partition_of_a_state_is_found_in_its_path() -> None:
-    assert paths.topic_partition_of_state(paths.partition_state(ORDERS_3)) == ORDERS_3
+    assert paths.parse_partition_state(paths.partition_state(ORDERS_3)) == ORDERS_3
 
 
 @pytest.mark.parametrize(
@@ -63,4 +63,4 @@ def test_the_partition_of_a_state_is_found_in_its_path() -> None:
 )
 def test_another_path_has_no_partition(path: str) -> None:
     with pytest.raises(ValueError, match="partitions/NUMBER/state"):
-        paths.topic_partition_of_state(path)
+        paths.parse_partition_state(path)

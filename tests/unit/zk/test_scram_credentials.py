@@ -40,19 +40,19 @@ def session(zookeeper: SimulatedZooKeeper) -> SimulatedSession:
 
 async def test_a_user_has_the_credential_that_stands_under_his_name(session: SimulatedSession) -> None:
     credentials = ZkScramCredentials(session)
-    assert await credentials.of(SHA_256.name, "CN=alice") == read_credential(WRITTEN)
-    assert await credentials.of(SHA_512.name, "CN=alice") is None
+    assert await credentials.find_credential(SHA_256.name, "CN=alice") == read_credential(WRITTEN)
+    assert await credentials.find_credential(SHA_512.name, "CN=alice") is None
 
 
 @pytest.mark.parametrize("user", ["nobody", "bob", "", ".", "..", "../config", "a/b", "x" * 20_000, "ü", "\n"])
 async def test_who_has_none_has_none_whatever_he_calls_himself(session: SimulatedSession, user: str) -> None:
-    assert await ZkScramCredentials(session).of(SHA_256.name, user) is None
+    assert await ZkScramCredentials(session).find_credential(SHA_256.name, user) is None
 
 
 @pytest.mark.parametrize("user", ["broken", "half"])
 async def test_one_that_cannot_be_read_is_none_and_is_not_shown(session: SimulatedSession, user: str) -> None:
     with capture_logs() as logged:
-        assert await ZkScramCredentials(session).of(SHA_256.name, user) is None
+        assert await ZkScramCredentials(session).find_credential(SHA_256.name, user) is None
     assert [line["mechanism"] for line in logged] == [SHA_256.name]
     assert "secret" not in str(logged)
 
@@ -61,10 +61,10 @@ async def test_one_that_changes_holds_at_the_next_login(
     session: SimulatedSession, zookeeper: SimulatedZooKeeper
 ) -> None:
     credentials = ZkScramCredentials(session)
-    assert await credentials.of(SHA_256.name, "CN=alice") is not None
+    assert await credentials.find_credential(SHA_256.name, "CN=alice") is not None
     path = paths.user_config("CN%3Dalice")
     zookeeper.transact([SetData(path=path, data=codecs.encode_config({}))], zookeeper.new_session_id())
-    assert await credentials.of(SHA_256.name, "CN=alice") is None
+    assert await credentials.find_credential(SHA_256.name, "CN=alice") is None
 
 
 async def test_without_zookeeper_nobody_is_taken_to_be_wrong(
@@ -73,6 +73,6 @@ async def test_without_zookeeper_nobody_is_taken_to_be_wrong(
     monkeypatch.setattr(scram_credentials, "TIMEOUT_S", 0.05)
     zookeeper.disconnect(session)
     credentials = ZkScramCredentials(session)
-    asked = [credentials.of(SHA_256.name, "CN=alice") for _ in range(3 * scram_credentials.AT_ONCE)]
+    asked = [credentials.find_credential(SHA_256.name, "CN=alice") for _ in range(3 * scram_credentials.AT_ONCE)]
     for answer in await asyncio.gather(*asked, return_exceptions=True):
         assert isinstance(answer, CredentialsOutOfReach)

@@ -8,7 +8,7 @@ import pytest
 from controller_core.security.jaas import NameAndPassword
 from controller_core.security.properties_file import InvalidProperties
 from controller_core.zk.secured.acls import CREATORS_ALONE, OPEN, READABLE, ZnodeAcls
-from controller_core.zk.secured.properties import NO_ZK_SECURITY, zk_security_of, zk_security_source
+from controller_core.zk.secured.properties import NO_ZK_SECURITY, make_zk_security_source, parse_zk_security
 from devcluster.clusters.certificates import make_certificate
 
 MODULE = "org.apache.zookeeper.server.auth.DigestLoginModule required"
@@ -17,15 +17,15 @@ LOGIN = f'{MODULE} username="kafka" password="a \\"b\\" c";'
 
 def test_a_broker_s_file_without_a_word_of_it_secures_nothing(tmp_path: Path) -> None:
     properties = {"broker.id": "1", "zookeeper.connect": "zk:2181", "ssl.keystore.location": "/no/where"}
-    assert zk_security_of(properties, tmp_path) == NO_ZK_SECURITY
-    assert zk_security_source(None)() == NO_ZK_SECURITY
+    assert parse_zk_security(properties, tmp_path) == NO_ZK_SECURITY
+    assert make_zk_security_source(None)() == NO_ZK_SECURITY
 
 
 def test_logins_and_acls_are_read(tmp_path: Path) -> None:
-    security = zk_security_of({"zookeeper.sasl.jaas.config": LOGIN, "zookeeper.set.acl": "true"}, tmp_path)
+    security = parse_zk_security({"zookeeper.sasl.jaas.config": LOGIN, "zookeeper.set.acl": "true"}, tmp_path)
     assert security.sasl == NameAndPassword(username="kafka", password='a "b" c')
     assert security.sets_acls
-    assert zk_security_of({"zookeeper.auth.digest": "kafka:a:b"}, tmp_path).digest == NameAndPassword(
+    assert parse_zk_security({"zookeeper.auth.digest": "kafka:a:b"}, tmp_path).digest == NameAndPassword(
         username="kafka", password="a:b"
     )
 
@@ -35,7 +35,7 @@ def test_files_without_a_folder_are_beside_the_properties(tmp_path: Path) -> Non
     (tmp_path / "server.properties").write_text(
         f"zookeeper.ssl.client.enable=true\nzookeeper.ssl.truststore.location={files.certificate.name}\n"
     )
-    tls = zk_security_source(tmp_path / "server.properties")().tls
+    tls = make_zk_security_source(tmp_path / "server.properties")().tls
     assert tls is not None
     assert tls.get_ca_certs(binary_form=True) == [ssl.PEM_cert_to_DER_cert(files.certificate.read_text())]
     assert tls.check_hostname
@@ -62,13 +62,13 @@ def test_what_cannot_be_used_is_named_and_no_password_is_told(
     properties: dict[str, str], said: str, tmp_path: Path
 ) -> None:
     with pytest.raises(InvalidProperties, match=said) as caught:
-        zk_security_of({"zookeeper.auth.digest": "kafka:hidden", **properties}, tmp_path)
+        parse_zk_security({"zookeeper.auth.digest": "kafka:hidden", **properties}, tmp_path)
     assert "hidden" not in str(caught.value)
 
 
 def test_what_is_secret_is_not_shown_where_it_is_printed(tmp_path: Path) -> None:
     properties = {"zookeeper.sasl.jaas.config": LOGIN, "zookeeper.auth.digest": "kafka:hidden"}
-    shown = repr(zk_security_of(properties, tmp_path))
+    shown = repr(parse_zk_security(properties, tmp_path))
     assert "kafka" in shown
     assert '"b"' not in shown
     assert "hidden" not in shown
@@ -88,5 +88,5 @@ def test_what_is_secret_is_not_shown_where_it_is_printed(tmp_path: Path) -> None
     ],
 )
 def test_acls_are_those_of_kafka_where_they_are_set_and_open_where_not(path: str, acl: bytes) -> None:
-    assert ZnodeAcls(are_set=True).of(path) == acl
-    assert ZnodeAcls().of(path) == OPEN
+    assert ZnodeAcls(are_set=True).find_acl(path) == acl
+    assert ZnodeAcls().find_acl(path) == OPEN

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from controller_core.wire.codecs.frames import RequestHead, with_length
+from controller_core.wire.codecs.frames import RequestHead, make_frame
 from devcluster.stand_ins.stand_in_broker import Answer, is_there, register, stand_in_broker, telling, unregister
 from devcluster.stand_ins.told_versions import API_VERSIONS
 from devcluster.waiting.vocabulary import wait_until_logged, wait_until_metric
@@ -24,11 +24,11 @@ def with_an_error(head: RequestHead) -> bytes:
     body = struct.pack(">h", STALE_BROKER_EPOCH)
     if head.api_key in (LEADER_AND_ISR, STOP_REPLICA):
         body += b"\x01"
-    return with_length(struct.pack(">ib", head.correlation_id, 0) + body + b"\x00")
+    return make_frame(struct.pack(">ib", head.correlation_id, 0) + body + b"\x00")
 
 
 def with_nonsense(head: RequestHead) -> bytes:
-    return with_length(struct.pack(">ib", head.correlation_id, 0) + b"\xff" * 40)
+    return make_frame(struct.pack(">ib", head.correlation_id, 0) + b"\xff" * 40)
 
 
 def for_somebody_else(head: RequestHead) -> bytes:

@@ -21,7 +21,7 @@ from kio.static.primitive import i8, i32, i64
 from kio.static.protocol import RequestPayload
 
 from controller_core.model.ids import BrokerEpoch, BrokerId
-from controller_core.wire.codecs.entries import unsigned_varint
+from controller_core.wire.codecs.entries import encode_unsigned_varint
 from controller_core.wire.codecs.frames import decode_response, encode_request
 from controller_core.wire.messages import (
     AllocateProducerIdsRequest,
@@ -127,7 +127,7 @@ def test_a_stranger_takes_over_no_user(our_cluster: OurCluster, stranger: Connec
 @pytest.mark.parametrize("address", [STRANGER, "127.0.0.1"], ids=["a stranger", "an administrator"])
 def test_millions_of_items_hold_up_nobody(our_cluster: OurCluster, address: str) -> None:
     count = 2_000_000
-    body = unsigned_varint(count + 1) + b"\1" * count + struct.pack(">i", 1000) + b"\0"
+    body = encode_unsigned_varint(count + 1) + b"\1" * count + struct.pack(">i", 1000) + b"\0"
     content = struct.pack(">hhih", 20, 5, 5, -1) + b"\0" + body
     with unmoved(our_cluster, f"after-millions-{address}"):
         connection = Connection(our_cluster, address)

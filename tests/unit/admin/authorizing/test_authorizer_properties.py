@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller_core.admin.authorizing.authorizer_properties import ACL_AUTHORIZER, authorizer_rules_of
+from controller_core.admin.authorizing.authorizer_properties import ACL_AUTHORIZER, parse_authorizer_rules
 from controller_core.model.authorization.principal import Principal
 from controller_core.security.properties_file import InvalidProperties
 
@@ -11,18 +11,18 @@ ON = {"authorizer.class.name": ACL_AUTHORIZER}
 
 @pytest.mark.parametrize("properties", [{}, {"authorizer.class.name": " "}, {"super.users": "User:a"}])
 def test_no_acls_are_asked_unless_an_authorizer_is_named(properties: dict[str, str]) -> None:
-    assert authorizer_rules_of(properties) is None
+    assert parse_authorizer_rules(properties) is None
 
 
 def test_super_users_are_separated_by_semicolons_as_certificates_have_commas() -> None:
-    rules = authorizer_rules_of({**ON, "super.users": "User:CN=broker,O=us; User:admin;"})
+    rules = parse_authorizer_rules({**ON, "super.users": "User:CN=broker,O=us; User:admin;"})
     assert rules is not None
     assert rules.super_users == {Principal.user("CN=broker,O=us"), Principal.user("admin")}
     assert not rules.allows_unless_acl
 
 
 def test_all_may_be_allowed_where_there_is_no_acl() -> None:
-    rules = authorizer_rules_of({**ON, "allow.everyone.if.no.acl.found": "true"})
+    rules = parse_authorizer_rules({**ON, "allow.everyone.if.no.acl.found": "true"})
     assert rules is not None
     assert rules.allows_unless_acl
 
@@ -38,4 +38,4 @@ def test_all_may_be_allowed_where_there_is_no_acl() -> None:
 )
 def test_what_cannot_be_obeyed_is_refused(properties: dict[str, str], complaint: str) -> None:
     with pytest.raises(InvalidProperties, match=complaint):
-        authorizer_rules_of(properties)
+        parse_authorizer_rules(properties)

@@ -92,7 +92,7 @@ async def test_topics_are_created_by_who_may_create_them_or_any(asked: list[str]
     )
     controller = Controller(create_topics)
     request = CreateTopicsRequest(topics=topics, timeout=AT_ONCE, validate_only=False)
-    response = await (await split_topics.create_topics(request, allowed)).answered(controller)
+    response = await (await split_topics.create_topics(request, allowed)).answer_allowed(controller)
     assert [result.name for result in response.topics] == asked
     may_create_all = allowed.may(Operation.CREATE, THE_CLUSTER)
     for result in response.topics:
@@ -123,7 +123,7 @@ async def test_topics_are_deleted_by_who_may_and_names_stay_secret(
     )
     controller = make_obedient(delete_topics.refusal)
     request = DeleteTopicsRequest(topics=topics, timeout=AT_ONCE)
-    response = await (await split_topics.delete_topics(request, allowed, IDS.get)).answered(controller)
+    response = await (await split_topics.delete_topics(request, allowed, IDS.get)).answer_allowed(controller)
     assert [result.topic_id for result in response.responses] == [topic.topic_id for topic in topics]
     for name, result in zip(asked, response.responses, strict=True):
         may_know = allowed.may(Operation.DESCRIBE, make_topic_resource(name))
@@ -155,7 +155,7 @@ async def test_topics_grow_by_who_may_alter_them(asked: list[str], allowed: Give
     topics = tuple(CreatePartitionsTopic(name=WireTopicName(name), count=i32(2), assignments=()) for name in asked)
     controller = make_obedient(create_partitions.refusal)
     request = CreatePartitionsRequest(topics=topics, timeout=AT_ONCE, validate_only=False)
-    response = await (await split_topics.create_partitions(request, allowed)).answered(controller)
+    response = await (await split_topics.create_partitions(request, allowed)).answer_allowed(controller)
     assert [result.name for result in response.results] == list(dict.fromkeys(asked)), "one for each name"
     for result in response.results:
         may_alter = asked.count(result.name) > 1 or allowed.may(Operation.ALTER, make_topic_resource(result.name))
@@ -173,7 +173,7 @@ async def test_configurations_are_altered_by_a_right_on_the_topic_or_on_the_clus
     )
     request = IncrementalAlterConfigsRequest(resources=resources, validate_only=False)
     split = await split_nodes.alter_configs(request, allowed)
-    response = await split.answered(make_obedient(own_configs.refusal))
+    response = await split.answer_allowed(make_obedient(own_configs.refusal))
     assert [(result.resource_type, result.resource_name) for result in response.responses] == asked
     for one, result in zip(asked, response.responses, strict=True):
         kind, name = one
@@ -189,7 +189,7 @@ async def test_who_produces_is_told_to_who_may_read(asked: list[str], allowed: G
     topics = tuple(TopicRequest(name=WireTopicName(name), partition_indexes=(i32(0), i32(1))) for name in asked)
     request = DescribeProducersRequest(topics=topics)
     split = await split_nodes.describe_producers(request, allowed)
-    response = await split.answered(Controller(as_broker.leads_nothing))
+    response = await split.answer_allowed(Controller(as_broker.leads_nothing))
     assert [found.name for found in response.topics] == asked
     for found in response.topics:
         may_read = allowed.may(Operation.READ, make_topic_resource(found.name))

@@ -15,7 +15,7 @@ from controller_core.admin.cluster.cluster_view import ClusterView
 from controller_core.model.features import FinalizedFeatures
 from controller_core.wire.api_table import HANDLING, Handling
 from controller_core.wire.codecs.frames import encode_response
-from controller_core.wire.codecs.versions import converted
+from controller_core.wire.codecs.versions import convert
 from controller_core.wire.listener.owned_api import AskBroker
 from controller_core.wire.messages import ErrorCode
 from simulation.cluster import Cluster
@@ -63,7 +63,7 @@ def test_own_versions_replace_the_brokers_and_what_is_refused_is_not_offered(vie
     broker = make_broker_versions((0, 0, 11), (4, 0, 7), (5, 0, 4), (6, 0, 8), (18, 0, 4), (56, 0, 3), (58, 0, 0))
     amended = question(view, version).amended
     assert amended is not None
-    answer = api_versions.VERSIONS.lowered(amended(converted(broker, load_response_schema(18, version))), version)
+    answer = api_versions.VERSIONS.lower(amended(convert(broker, load_response_schema(18, version))), version)
     encode_response(answer, 1)
     assert ranges_of(answer) == {0: (0, 11), 3: (0, 12), 18: (0, 4), 56: (3, 3)}
 
@@ -103,7 +103,7 @@ def test_a_client_whose_software_has_an_impossible_name_or_version_is_refused(vi
 
 
 def test_an_unknown_version_is_told_which_are_known() -> None:
-    answer: Any = api_versions.unsupported()
+    answer: Any = api_versions.make_unsupported_response()
     assert answer.__version__ == 0
     assert answer.error_code is ErrorCode.unsupported_version
     assert ranges_of(answer) == {18: (0, 4)}

@@ -27,7 +27,7 @@ from controller_core.model.quotas.entities import EVERYBODY, Entity
 from controller_core.process.listening import ListenerAssembly
 from controller_core.process.run import SERVED_APIS
 from controller_core.wire.codecs.frames import decode_response, encode_request, read_request_head
-from controller_core.wire.codecs.versions import converted
+from controller_core.wire.codecs.versions import convert
 from controller_core.wire.listener.owned_api import Throttled
 from simulation.checks import simulate_cluster
 from simulation.cluster import Cluster
@@ -110,7 +110,7 @@ def older(request: Any, version: int) -> Any:
     kind: Any = load_request_schema(request.__api_key__, version)
     if request.__api_key__ == DELETE_TOPICS and version < 6:
         return kind(topic_names=tuple(each.name for each in request.topics), timeout=request.timeout)
-    return converted(request, kind)
+    return convert(request, kind)
 
 
 def pair(first: Any, second: Any, version: int) -> Any:

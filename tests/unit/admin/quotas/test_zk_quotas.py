@@ -45,7 +45,7 @@ def rate_of(quota: Quota | None) -> float | None:
 
 
 async def test_who_has_none_has_none(quotas: ZkQuotas) -> None:
-    assert await quotas.of("alice", "app") is None
+    assert await quotas.find_quota("alice", "app") is None
 
 
 async def test_the_first_in_kafkas_order_counts_with_its_burst_and_who_shares_it(
@@ -53,7 +53,7 @@ async def test_the_first_in_kafkas_order_counts_with_its_burst_and_who_shares_it
 ) -> None:
     for number, (entity, sharing) in reversed([*enumerate(list_candidates("alice", "app"))]):
         set_rate(zookeeper, entity, number + 0.5)
-        quota = await quotas.of("alice", "app")
+        quota = await quotas.find_quota("alice", "app")
         assert quota is not None
         assert (quota.limit.rate_per_s, quota.limit.burst) == (number + 0.5, (number + 0.5) * WINDOWS_S)
         assert (quota.sharing, quota.path) == (sharing, paths.quota(*entity))
@@ -61,13 +61,13 @@ async def test_the_first_in_kafkas_order_counts_with_its_burst_and_who_shares_it
 
 async def test_names_are_found_as_kafka_encodes_them(quotas: ZkQuotas, zookeeper: SimulatedZooKeeper) -> None:
     put(zookeeper, "/config/users/CN%3DAl%2Fice%2A/clients/my%20app%7E", b'{"config":{"controller_mutation_rate":"2"}}')
-    assert rate_of(await quotas.of("CN=Al/ice*", "my app~")) == 2
-    assert await quotas.of("CN%3DAl%2Fice%2A", "my%20app%7E") is None
+    assert rate_of(await quotas.find_quota("CN=Al/ice*", "my app~")) == 2
+    assert await quotas.find_quota("CN%3DAl%2Fice%2A", "my%20app%7E") is None
 
 
 async def test_nobody_can_call_himself_everybody(quotas: ZkQuotas, zookeeper: SimulatedZooKeeper) -> None:
     set_rate(zookeeper, Entity(None, "<default>"), 2)
-    quota = await quotas.of("alice", "<default>")
+    quota = await quotas.find_quota("alice", "<default>")
     assert quota is not None
     assert quota.sharing == Entity(None, "%3Cdefault%3E")
 
@@ -78,8 +78,8 @@ async def test_whatever_somebody_calls_himself_what_is_set_for_everybody_counts(
 ) -> None:
     set_rate(zookeeper, Entity("<default>", None), 3)
     set_rate(zookeeper, Entity(None, "<default>"), 4)
-    assert rate_of(await quotas.of("alice", name)) == 3
-    assert rate_of(await quotas.of(name, "app")) == (3 if name else 4)
+    assert rate_of(await quotas.find_quota("alice", name)) == 3
+    assert rate_of(await quotas.find_quota(name, "app")) == (3 if name else 4)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ async def test_a_rate_is_read_as_java_reads_one_and_what_is_huge_is_no_limit(
     quotas: ZkQuotas, zookeeper: SimulatedZooKeeper, text: str, rate: float
 ) -> None:
     set_rate(zookeeper, Entity("alice", None), text)
-    assert rate_of(await quotas.of("alice", "app")) == rate
+    assert rate_of(await quotas.find_quota("alice", "app")) == rate
 
 
 @pytest.mark.parametrize("data", UNUSABLE, ids=lambda data: data[:40].decode(errors="replace"))
@@ -103,14 +103,14 @@ async def test_one_that_makes_no_sense_counts_as_none_and_is_said_once(
     set_rate(zookeeper, Entity("<default>", None), 3)
     bad = paths.quota("alice", "app")
     put(zookeeper, bad, data)
-    assert [rate_of(await quotas.of("alice", "app")) for _ in range(3)] == [3, 3, 3], "the next one counts"
-    assert rate_of(await quotas.of("bob", "app")) == 3, "others are left alone"
+    assert [rate_of(await quotas.find_quota("alice", "app")) for _ in range(3)] == [3, 3, 3], "the next one counts"
+    assert rate_of(await quotas.find_quota("bob", "app")) == 3, "others are left alone"
     (line,) = logged
     assert (line["event"], line["path"]) == ("unusable mutation quota: it is ignored", bad)
     assert len(line["error"]) < 500
     assert quotas.unusable.standing.total() == 1
     put(zookeeper, bad, b'{"config":{"controller_mutation_rate":"7"}}')
-    assert rate_of(await quotas.of("alice", "app")) == 7
+    assert rate_of(await quotas.find_quota("alice", "app")) == 7
     assert quotas.unusable.standing.total() == 0
 
 
@@ -120,8 +120,8 @@ async def test_one_below_0_counts_as_0_and_is_said_once(
 ) -> None:
     set_rate(zookeeper, Entity("<default>", None), 3)
     set_rate(zookeeper, Entity("alice", None), rate)
-    assert [rate_of(await quotas.of("alice", "app")) for _ in range(3)] == [0, 0, 0]
-    assert rate_of(await quotas.of("bob", "app")) == 3
+    assert [rate_of(await quotas.find_quota("alice", "app")) for _ in range(3)] == [0, 0, 0]
+    assert rate_of(await quotas.find_quota("bob", "app")) == 3
     assert [line["event"] for line in logged] == ["mutation quota below 0: it counts as 0"]
     assert quotas.unusable.standing.total() == 1
 
@@ -130,7 +130,7 @@ async def test_other_settings_of_an_entity_are_no_quota_of_mutations(
     quotas: ZkQuotas, zookeeper: SimulatedZooKeeper, logged: list[Any]
 ) -> None:
     put(zookeeper, paths.quota("alice", None), b'{"config":{"producer_byte_rate":"1","SCRAM-SHA-256":"salt"}}')
-    assert await quotas.of("alice", "app") is None
+    assert await quotas.find_quota("alice", "app") is None
     assert logged == []
 
 
@@ -139,7 +139,7 @@ async def test_nothing_of_a_credential_beside_it_is_shown(
 ) -> None:
     for data in (b'{"config":{"SCRAM-SHA-256":["a secret"]}}', b"a secret", b'{"config":"a secret"}'):
         put(zookeeper, paths.quota("alice", None), data)
-        assert await quotas.of("alice", "app") is None
+        assert await quotas.find_quota("alice", "app") is None
     assert logged
     assert "secret" not in str(logged)
 
@@ -151,6 +151,6 @@ async def test_without_zookeeper_nobody_is_let_through(
     session = zookeeper.session()
     zookeeper.disconnect(session)
     quotas = ZkQuotas(session, windows_s=WINDOWS_S)
-    asked = [quotas.of("alice", "app") for _ in range(3 * zk_quotas.AT_ONCE)]
+    asked = [quotas.find_quota("alice", "app") for _ in range(3 * zk_quotas.AT_ONCE)]
     for answer in await asyncio.gather(*asked, return_exceptions=True):
         assert isinstance(answer, NoAnswerNow)

@@ -149,7 +149,7 @@ async def test_a_topic_that_stands_twice_is_answered_twice(served: Cluster) -> N
 async def test_older_versions_know_topics_by_name_alone() -> None:
     kind: Any = load_request_schema(20, 3)
     older = kind(topic_names=(WireTopicName("one"), WireTopicName("two")), timeout=i32Timedelta.parse(timedelta()))
-    lifted = API.versions.lifted(older)
+    lifted = API.versions.lift(older)
     assert [(topic.name, topic.topic_id) for topic in lifted.topics] == [("one", None), ("two", None)]
 
 

@@ -120,7 +120,7 @@ class Echo:
     async def respond(self, head: RequestHead, content: bytes, caller: Caller = NOBODY_IN_PARTICULAR) -> bytes:
         return content
 
-    async def refused(self, head: RequestHead, content: bytes | None, error_code: Any) -> bytes | None:
+    async def make_refusal(self, head: RequestHead, content: bytes | None, error_code: Any) -> bytes | None:
         return b"refused"
 
 
@@ -129,7 +129,7 @@ def test_a_request_is_counted_and_answered_as_ever(tmp_path: Path) -> None:
     with MessageCounts(tmp_path / "received") as counts:
         api = CountedApi(Echo(), counts)
         assert run_fast(api.respond(head, b"asked")) == b"asked"
-        assert run_fast(api.refused(head, b"asked", head)) == b"refused"
+        assert run_fast(api.make_refusal(head, b"asked", head)) == b"refused"
     assert received(tmp_path / "received") == {"UpdateMetadata": 1}
 
 

@@ -29,7 +29,7 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 from controller_core.wire.client.negotiation import ASK_FOR_RANGES
 from controller_core.wire.client.request_client import Address
 from controller_core.wire.codecs.frames import decode_request, encode_response, read_frame, read_request_head
-from controller_core.wire.codecs.versions import converted, empty
+from controller_core.wire.codecs.versions import convert, empty
 from kontroller.client.admin_client import AdminClient
 from tests.unit.wire.client.servers import NO_TIME, NOBODY, spoken
 
@@ -82,7 +82,7 @@ class ScriptedBroker:
             if answer is None:
                 break
             wanted = load_response_schema(head.api_key, head.api_version)
-            writer.write(encode_response(converted(answer, wanted), head.correlation_id))
+            writer.write(encode_response(convert(answer, wanted), head.correlation_id))
         writer.close()
 
     def _answer(self, request: RequestPayload) -> Answer:

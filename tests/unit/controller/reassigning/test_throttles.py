@@ -13,7 +13,7 @@ from controller_core.model.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, LE
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import Delete, TooLarge, ZkSession
-from controller_core.zk.throttle_writes import remove_throttle, set_throttle, throttles
+from controller_core.zk.throttle_writes import read_throttles, remove_throttle, set_throttle
 from simulation.checks import assert_sound
 from simulation.cluster import Cluster, alter_reassignments, ids, tp
 from simulation.mortality import Life, MortalSession
@@ -68,14 +68,14 @@ async def test_a_throttle_is_set_changed_and_removed_and_the_brokers_are_notifie
     await set_throttle(zk, OWNER, MOVES, 1000)
     assert configs(served) == {**THEIRS, **LISTS, **rates(1000, 1, 2, 3, 4, 5, 6)}
     assert sorted(read_notifications(served)) == [*(f"brokers/{number}" for number in range(1, 7)), "topics/orders"]
-    assert {owner: throttle.bytes_per_second for owner, throttle in (await throttles(zk)).items()} == {OWNER: 1000}
+    assert {owner: throttle.bytes_per_second for owner, throttle in (await read_throttles(zk)).items()} == {OWNER: 1000}
     await set_throttle(zk, OWNER, MOVES, 1000)
     assert len(read_notifications(served)) == 7, "what is as it should be is not written"
     await set_throttle(zk, OWNER, MOVES, 5)
     assert configs(served) == {**THEIRS, **LISTS, **rates(5, 1, 2, 3, 4, 5, 6)}
     await remove_throttle(zk, OWNER)
     assert configs(served) == THEIRS
-    assert await throttles(zk) == {}
+    assert await read_throttles(zk) == {}
     assert read_notifications(served)[-1] == "topics/orders"
     await remove_throttle(zk, OWNER)
 
@@ -110,11 +110,11 @@ async def test_one_for_which_there_is_no_room_leaves_all_as_it_was_and_keeps_nob
     await set_throttle(zk, "other", OTHER_MOVES, 10)
     if is_changed:
         await set_throttle(zk, OWNER, MOVES, 1000)
-    before, wanted_before = configs(served), await throttles(zk)
+    before, wanted_before = configs(served), await read_throttles(zk)
     with pytest.raises(TooLarge, match=r"other.* 4000 "):
         await set_throttle(zk, OWNER, MOVES | {tp("other", number): MOVES[ORDERS] for number in range(50)}, 2000)
     assert configs(served) == before
-    assert await throttles(zk) == wanted_before
+    assert await read_throttles(zk) == wanted_before
     await set_throttle(zk, "third", MOVES, 7)
     assert configs(served)["brokers/4"] == rates(7, 4)["brokers/4"]
 
@@ -122,7 +122,7 @@ async def test_one_for_which_there_is_no_room_leaves_all_as_it_was_and_keeps_nob
 async def test_one_that_was_set_anew_since_it_was_looked_at_is_not_removed(served: Cluster) -> None:
     zk = served.zk.session()
     await set_throttle(zk, OWNER, MOVES, 1000)
-    seen = (await throttles(zk))[OWNER]
+    seen = (await read_throttles(zk))[OWNER]
     await set_throttle(zk, OWNER, MOVES, 5)
     await remove_throttle(zk, OWNER, expected=seen)
     assert configs(served) == {**THEIRS, **LISTS, **rates(5, 1, 2, 3, 4, 5, 6)}

@@ -42,7 +42,7 @@ from controller_core.model.metadata import (
     ReplicaAssignment,
 )
 from controller_core.wire.codecs.encoding import encode_control_request
-from controller_core.wire.codecs.entries import deleted_by
+from controller_core.wire.codecs.entries import find_deleted
 from controller_core.wire.codecs.frames import encode_request
 from controller_core.wire.messages import (
     ControlRequest,
@@ -288,8 +288,8 @@ def test_stops_say_what_the_plain_objects_would_say_byte_for_byte(
             for stop in topic.partition_states
             if stop.delete_partition
         }
-        assert deleted_by(request) == deleted
-        assert deleted_by(replace(request, topic_states=expected)) == deleted
+        assert find_deleted(request) == deleted
+        assert find_deleted(replace(request, topic_states=expected)) == deleted
 
 
 def sort_topics(topics: Iterable[Any]) -> list[Any]:

@@ -114,5 +114,5 @@ def test_a_shared_array_is_written_once_and_equals_the_tuple_of_its_items(monkey
     array: SharedArray[LeaderAndIsrLiveLeader] = SharedArray([leader])
     assert tuple(array) == (leader,)
     written = array.content
-    monkeypatch.setattr("controller_core.wire.codecs.encoding._written_by_kio", lambda _: b"another")
+    monkeypatch.setattr("controller_core.wire.codecs.encoding._encode_by_kio", lambda _: b"another")
     assert array.content is written

@@ -7,7 +7,7 @@ import pytest
 
 from controller_core.controller.znodes.delegation_tokens import FIRST_LOOK_AFTER_MS
 from controller_core.process.settings import InvalidSettings, load_settings
-from controller_core.security.delegation_tokens import token_check_interval_ms_of
+from controller_core.security.delegation_tokens import parse_token_check_interval_ms
 from controller_core.security.properties_file import InvalidProperties
 from controller_core.zk import paths
 from controller_core.zk.session import SetData
@@ -118,13 +118,13 @@ async def test_a_cluster_without_tokens_is_not_looked_at(tokens: Cluster) -> Non
     ],
 )
 def test_a_cluster_has_tokens_where_it_has_a_key_for_them(properties: dict[str, str], interval_ms: int | None) -> None:
-    assert token_check_interval_ms_of(properties) == interval_ms
+    assert parse_token_check_interval_ms(properties) == interval_ms
 
 
 def test_what_makes_no_sense_is_refused_and_the_key_is_not_told(tmp_path: Path) -> None:
     wrong = {"delegation.token.secret.key": "hidden", "delegation.token.expiry.check.interval.ms": "never"}
     with pytest.raises(InvalidProperties, match=r"expiry\.check\.interval\.ms") as refused:
-        token_check_interval_ms_of(wrong)
+        parse_token_check_interval_ms(wrong)
     assert "hidden" not in str(refused.value)
     file = tmp_path / "server.properties"
     file.write_text("".join(f"{key}={value}\n" for key, value in wrong.items()))

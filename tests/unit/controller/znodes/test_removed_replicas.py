@@ -272,7 +272,7 @@ async def test_the_last_replica_in_sync_is_kept_though_it_is_listed_as_removed(s
     served.write(Create(path=paths.partition_state(ORDERS), data=state))
     served.write(
         Create(
-            path=paths.removed_replica(PartitionReplica(ORDERS, BrokerId(1))),
+            path=paths.replica_removal(PartitionReplica(ORDERS, BrokerId(1))),
             data=codecs.encode_removed_replica(topic_id),
         )
     )

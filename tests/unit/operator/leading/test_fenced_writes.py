@@ -183,7 +183,7 @@ async def test_no_request_is_sent_to_a_broker_by_who_lost_the_lease_while_it_con
         with pytest.raises(NotLeading):
             await client.ask(request, MetadataResponse)
         with pytest.raises(NotLeading):
-            await client.at(address).ask_any(request, MetadataResponse)
+            await client.restrict_to(address).ask_any(request, MetadataResponse)
         assert [await received.get(), await received.get()] == [b"", b""]
 
 

@@ -127,7 +127,9 @@ async def test_an_isr_is_asked_for_under_the_present_epoch(node: Node, controlle
 
 async def test_a_controller_that_wants_a_login_is_not_asked_without_one(node: Node) -> None:
     tell(node, 9, security_protocol=2)
-    with pytest.raises(NoController, match="the listener PLAINTEXT uses SASL_PLAINTEXT: give its settings by --properties"):
+    with pytest.raises(
+        NoController, match="the listener PLAINTEXT uses SASL_PLAINTEXT: give its settings by --properties"
+    ):
         await ControllerChannel(node).request_controlled_shutdown()
 
 

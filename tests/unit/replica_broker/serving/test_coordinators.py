@@ -53,9 +53,9 @@ def test_one_key_is_answered_as_old_clients_ask_it(version: int) -> None:
     asked: dict[str, Any] = {"key": OF_PARTITION[0]} if version == 0 else {"key": OF_PARTITION[0], "key_type": i8(0)}
     request_type: Any = load_request_schema(10, version)
     request = request_type(**asked)
-    answer: Any = VERSIONS.lowered(on_find_coordinator(node(OFFSETS), "PLAINTEXT", VERSIONS.lifted(request)), version)
+    answer: Any = VERSIONS.lower(on_find_coordinator(node(OFFSETS), "PLAINTEXT", VERSIONS.lift(request)), version)
     assert answer.node_id == 1
-    assert VERSIONS.encoded(answer, 1)
+    assert VERSIONS.encode(answer, 1)
 
 
 def _find(key: str, key_type: int = 0) -> Coordinator:

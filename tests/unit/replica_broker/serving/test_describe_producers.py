@@ -44,7 +44,7 @@ def test_each_partition_is_described_or_refused_for_itself() -> None:
     ] == [(7, 2, 6, 70, 3), (8, 0, -1, 60, -1)]
     assert [one.current_txn_start_offset for one in first.active_producers] == [10, -1]
     assert (second.error_code, second.active_producers) == (ErrorCode.not_leader_or_follower, ())
-    assert describe_producers.VERSIONS.encoded(response, 1)
+    assert describe_producers.VERSIONS.encode(response, 1)
 
 
 def test_an_answer_has_no_more_than_it_may_and_what_is_named_twice_is_described_once(

@@ -11,7 +11,7 @@ from kio.schema.types import TopicName as WireTopicName
 from kio.static.protocol import RequestPayload
 
 from controller_core.model.ids import LEADER_DURING_DELETE, PartitionId, TopicId, TopicName, TopicPartition
-from controller_core.wire.codecs.versions import converted
+from controller_core.wire.codecs.versions import convert
 from controller_core.wire.messages import ErrorCode
 from replica_broker.membership.node import Node
 from replica_broker.serving.metadata import VERSIONS, on_metadata
@@ -56,11 +56,11 @@ def test_a_topic_that_was_created_again_has_only_its_new_id() -> None:
 
 @pytest.mark.parametrize("version", range(VERSIONS.min, VERSIONS.max + 1))
 def test_all_topics_are_answered_in_each_version(version: int) -> None:
-    request: Any = converted(ALL, load_request_schema(3, version))
+    request: Any = convert(ALL, load_request_schema(3, version))
     answer = answer_request(node(ORDERS), request)
     assert answer.__version__ == version
     assert [(t.name, len(t.partitions)) for t in answer.topics] == [("orders", 2)]
-    assert VERSIONS.encoded(answer, 1)
+    assert VERSIONS.encode(answer, 1)
 
 
 def test_the_controller_and_the_cluster_are_named() -> None:

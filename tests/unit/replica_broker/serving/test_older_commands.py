@@ -16,7 +16,7 @@ from controller_core.model.ids import (
     TopicName,
 )
 from controller_core.wire.codecs.frames import encode_request
-from controller_core.wire.codecs.versions import converted
+from controller_core.wire.codecs.versions import convert
 from controller_core.wire.messages import (
     ErrorCode,
     LeaderAndIsrLiveLeader,
@@ -86,10 +86,10 @@ STOP = StopReplicaRequest(
 
 def read_again(versions: CommandVersions[Any], request: Any, version: int) -> Any:
     """A request as it comes in when a controller sends it in some version."""
-    frame = encode_request(converted(request, versions.request_type(version)), 1, "controller")
-    read = versions.decoded(frame[4:], version)
+    frame = encode_request(convert(request, versions.request_type(version)), 1, "controller")
+    read = versions.decode(frame[4:], version)
     assert read.__version__ == version
-    return versions.lifted(read)
+    return versions.lift(read)
 
 
 @pytest.mark.parametrize("version", range(LEADER_AND_ISR.min, LEADER_AND_ISR.max + 1))
@@ -127,7 +127,7 @@ def test_an_older_answer_names_the_topic_of_each_error() -> None:
     answer = leader_and_isr_answer(leader_and_isr(), response, 4)
     # The fields as Kafka's definition of the message has them, each object with its (empty) tagged fields behind it.
     body = struct.pack(">hb", 0, 2) + b"\x07orders" + struct.pack(">ih", 0, 56) + b"\0\0"
-    assert LEADER_AND_ISR.encoded(answer, 9) == struct.pack(">iib", 5 + len(body), 9, 0) + body
+    assert LEADER_AND_ISR.encode(answer, 9) == struct.pack(">iib", 5 + len(body), 9, 0) + body
 
 
 @pytest.mark.parametrize("error_code", [ErrorCode.stale_controller_epoch, ErrorCode.stale_broker_epoch])

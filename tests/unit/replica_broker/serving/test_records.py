@@ -18,7 +18,7 @@ from kio.schema.types import TransactionalId
 from kio.static.primitive import Records, i16, i32, i32Timedelta, i64
 
 from controller_core.model.ids import LeaderEpoch, PartitionId, TopicName, TopicPartition
-from controller_core.wire.codecs.versions import converted
+from controller_core.wire.codecs.versions import convert
 from controller_core.wire.listener.owned_api import NoAnswerNow
 from controller_core.wire.messages import ErrorCode
 from replica_broker.log.appending import Appended
@@ -55,7 +55,7 @@ async def answers(told: Node, replicas: StandInReplicas, request: ProduceRequest
     response = await produce.on_produce(told, "PLAINTEXT", replicas.cast_to_replicas(), request)
     assert response is not None
     for version in range(produce.VERSIONS.min, produce.VERSIONS.max + 1):
-        assert produce.VERSIONS.encoded(produce.VERSIONS.lowered(response, version), 1)
+        assert produce.VERSIONS.encode(produce.VERSIONS.lower(response, version), 1)
     return [one for each in response.responses for one in each.partition_responses]
 
 
@@ -152,7 +152,7 @@ def make_fetch_by_name() -> FetchRequest12:
 @pytest.mark.parametrize("version", range(fetch.VERSIONS.min, fetch.VERSIONS.max + 1))
 async def test_each_version_is_answered_with_the_topic_as_it_was_asked_for(version: int) -> None:
     newest: Any = make_fetch_by_name() if version < 13 else make_fetch_by_id()
-    request: Any = converted(newest, load_request_schema(1, version))
+    request: Any = convert(newest, load_request_schema(1, version))
     replicas = StandInReplicas(fetched={FIRST: FETCHED})
     response: Any = await fetch.on_fetch(node(ORDERS), "PLAINTEXT", replicas.cast_to_replicas(), request)
     (answered,) = response.responses
@@ -160,7 +160,7 @@ async def test_each_version_is_answered_with_the_topic_as_it_was_asked_for(versi
     assert (answered.topic if version < 13 else answered.topic_id) == ("orders" if version < 13 else ORDERS_ID)
     (partition,) = answered.partitions
     assert (partition.high_watermark, partition.records) == (9, b"batches")
-    assert fetch.VERSIONS.encoded(response, 1)
+    assert fetch.VERSIONS.encode(response, 1)
 
 
 async def test_a_follower_is_known_by_its_id_and_told_where_its_log_parts() -> None:
@@ -214,4 +214,4 @@ async def test_records_are_deleted_of_each_partition_for_itself_and_not_of_inter
     ]
     assert replicas.asked == [({FIRST: 7, SECOND: -1}, 3_000)]
     for version in range(delete_records.VERSIONS.min, delete_records.VERSIONS.max + 1):
-        assert delete_records.VERSIONS.encoded(delete_records.VERSIONS.lowered(response, version), 1)
+        assert delete_records.VERSIONS.encode(delete_records.VERSIONS.lower(response, version), 1)

@@ -54,7 +54,7 @@ class Users:
     is_out_of_reach: bool = False
     asked: list[str] = field(default_factory=list)
 
-    async def of(self, mechanism: str, user: str) -> StoredCredential | None:
+    async def find_credential(self, mechanism: str, user: str) -> StoredCredential | None:
         self.asked.append(user)
         if self.is_out_of_reach:
             raise CredentialsOutOfReach("ZooKeeper is gone")

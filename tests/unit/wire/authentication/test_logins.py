@@ -23,7 +23,7 @@ from kio.static.protocol import RequestPayload
 
 from controller_core.model.authorization.principal import Principal
 from controller_core.wire.authentication import login as login_module
-from controller_core.wire.codecs.frames import decode_response, encode_request, read_frame, with_length
+from controller_core.wire.codecs.frames import decode_response, encode_request, make_frame, read_frame
 from controller_core.wire.connections.connecting import CannotConnect, NotAdmitted, OutOfReach
 from controller_core.wire.connections.security import MECHANISMS, Login
 from controller_core.wire.listener.listener import Listener
@@ -243,12 +243,12 @@ async def test_clients_of_before_2018_log_in_by_frames_that_are_no_requests(open
     async with open_site.listen("SASL_PLAINTEXT") as listener:
         async with open_talk(listener) as talk:
             assert await talk.say(SaslHandshakeRequest0(mechanism="PLAIN")) is not None
-            assert await talk.say_bytes(with_length(PLAIN_LOGIN)) == b""
+            assert await talk.say_bytes(make_frame(PLAIN_LOGIN)) == b""
             assert await talk.is_served()
             assert open_site.judge.seen[-1].principal == Principal.user(ALICE)
         async with open_talk(listener) as talk:
             assert await talk.say(SaslHandshakeRequest0(mechanism="PLAIN")) is not None
-            assert await talk.say_bytes(with_length(b"\0alice\0wrong")) is None
+            assert await talk.say_bytes(make_frame(b"\0alice\0wrong")) is None
 
 
 async def test_oldest_requests_of_a_login_are_answered_in_their_version(open_site: Site) -> None:
@@ -365,10 +365,10 @@ async def test_who_does_not_log_in_in_time_is_disconnected(open_site: Site, monk
 
 
 _FRAMES = st.one_of(
-    st.binary(max_size=64).map(with_length),
+    st.binary(max_size=64).map(make_frame),
     st.binary(max_size=64),
     st.builds(
-        lambda key, version, rest: with_length(struct.pack(">hhi", key, version, 1) + rest),
+        lambda key, version, rest: make_frame(struct.pack(">hhi", key, version, 1) + rest),
         st.sampled_from([17, 18, 36, 3, -1]),
         st.integers(-1, 4),
         st.binary(max_size=64),

@@ -96,7 +96,7 @@ async def test_one_server_alone_is_asked_over_another_connection(servers: Server
     client = KeptClient([servers[0].address])
     servers[0].script, servers[1].script = [ANSWER], [ANSWER]
     await ask(client)
-    alone = client.at(servers[1].address)
+    alone = client.restrict_to(servers[1].address)
     await ask(alone)
     assert (client.server, alone.servers) == (servers[0].address, (servers[1].address,))
     client.close()

@@ -21,7 +21,7 @@ from controller_core.wire.client.request_client import (
     RequestClient,
     parse_addresses,
 )
-from controller_core.wire.codecs.frames import with_length
+from controller_core.wire.codecs.frames import make_frame
 from controller_core.wire.messages import ErrorCode
 from tests.unit.wire.client.servers import METADATA, NO_TIME, NOBODY, Servers, three_servers
 
@@ -126,7 +126,7 @@ async def test_a_lost_answer_is_reported_and_nothing_is_sent_twice(servers: Serv
 )
 async def test_an_answer_that_is_none_is_reported(servers: Servers, content: bytes) -> None:
     controller, broker, _ = servers
-    controller.script = [with_length(content)]
+    controller.script = [make_frame(content)]
     with pytest.raises(AnswerUnreadable):
         await client(broker.address).ask(REQUEST, UpdateFeaturesResponse)
 
@@ -141,7 +141,7 @@ async def test_any_server_is_asked_whoever_is_the_controller(servers: Servers) -
 async def test_one_server_alone_is_asked_where_it_is_named(servers: Servers) -> None:
     _, broker, other = servers
     other.script = [answer()]
-    assert await client(broker.address).at(other.address).ask_any(REQUEST, UpdateFeaturesResponse) == answer()
+    assert await client(broker.address).restrict_to(other.address).ask_any(REQUEST, UpdateFeaturesResponse) == answer()
     assert (broker.asked, other.asked) == ([], [57])
 
 

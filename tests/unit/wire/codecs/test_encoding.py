@@ -20,13 +20,13 @@ from controller_core.model.ids import (
 )
 from controller_core.wire.codecs.encoding import (
     OLDEST,
-    _written_by_kio,
+    _encode_by_kio,
     control_request_pieces,
     encode_control_request,
 )
-from controller_core.wire.codecs.entries import encoded_topics
+from controller_core.wire.codecs.entries import make_encoded_topics
 from controller_core.wire.codecs.frames import Unencodable, encode_request
-from controller_core.wire.codecs.versions import converted
+from controller_core.wire.codecs.versions import convert
 from controller_core.wire.messages import (
     LeaderAndIsrPartitionState,
     LeaderAndIsrRequest,
@@ -142,9 +142,9 @@ def test_any_request_is_written_for_older_brokers_without_what_came_since(
     version = data.draw(st.integers(OLDEST[kind], versions.max))
     request = data.draw(messages(kind))
     topic_type = type(request.topic_states[0]) if request.topic_states else None
-    expected = encode_request(converted(request, versions.request_type(version)), 5, "1000")
+    expected = encode_request(convert(request, versions.request_type(version)), 5, "1000")
     assert b"".join(control_request_pieces(request, 5, "1000", version=version)) == expected
     if topic_type is not None:
-        pieces = [_written_by_kio(topic) for topic in request.topic_states]
-        request = replace(request, topic_states=encoded_topics(topic_type, pieces))
+        pieces = [_encode_by_kio(topic) for topic in request.topic_states]
+        request = replace(request, topic_states=make_encoded_topics(topic_type, pieces))
         assert b"".join(control_request_pieces(request, 5, "1000", version=version)) == expected

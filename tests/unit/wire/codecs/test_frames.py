@@ -18,10 +18,10 @@ from controller_core.wire.codecs.frames import (
     decode_response,
     encode_request,
     encode_response,
+    make_frame,
     read_correlation_id,
     read_frame,
     read_request_head,
-    with_length,
 )
 from controller_core.wire.messages import ControlledShutdownRequest, ControlledShutdownResponse, ErrorCode
 
@@ -40,7 +40,7 @@ async def frames_in(data: bytes, max_bytes: int = 1000) -> list[bytes]:
 
 @given(st.lists(st.binary(max_size=50)))
 async def test_frames_come_out_as_they_went_in(contents: list[bytes]) -> None:
-    assert await frames_in(b"".join(with_length(content) for content in contents)) == contents
+    assert await frames_in(b"".join(make_frame(content) for content in contents)) == contents
 
 
 async def test_a_connection_that_ends_between_frames_is_no_error() -> None:
@@ -50,12 +50,12 @@ async def test_a_connection_that_ends_between_frames_is_no_error() -> None:
 @pytest.mark.parametrize("kept", [1, 3, 5, 13])
 async def test_a_frame_that_is_cut_is_told_from_an_orderly_end(kept: int) -> None:
     with pytest.raises(FrameCut):
-        await frames_in(with_length(b"0123456789")[:kept])
+        await frames_in(make_frame(b"0123456789")[:kept])
 
 
 async def test_a_length_above_the_limit_is_refused_before_its_bytes_are_read() -> None:
     reader = asyncio.StreamReader()
-    reader.feed_data(with_length(b"x" * 11)[:4])
+    reader.feed_data(make_frame(b"x" * 11)[:4])
     with pytest.raises(FrameTooLarge, match="11 bytes; the limit is 10"):
         await read_frame(reader, 10)
 

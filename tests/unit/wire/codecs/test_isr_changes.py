@@ -14,7 +14,7 @@ from controller_core.model.ids import BrokerId, ControllerEpoch, LeaderEpoch, Pa
 from controller_core.model.metadata import LeaderAndIsr, LeaderRecoveryState, PartitionState
 from controller_core.wire.codecs.decoding import Undecodable
 from controller_core.wire.codecs.frames import Unencodable, decode_request, encode_request, encode_response
-from controller_core.wire.codecs.isr_changes import asked_by, read_request, read_usual, write_response
+from controller_core.wire.codecs.isr_changes import convert_request, read_request, read_usual, write_response
 from controller_core.wire.messages import NO_THROTTLE, AlterPartitionResponse, ErrorCode
 from controller_core.wire.messages.alter_partition import AnsweredIsr, AnsweredTopic
 from tests.unit.wire.codecs.strategies import damage, messages
@@ -57,19 +57,19 @@ def content_of(message: plain_request.AlterPartitionRequest) -> bytes:
 
 @given(messages(plain_request.AlterPartitionRequest))
 def test_a_request_is_read_at_once_and_asks_what_the_message_asks(message: plain_request.AlterPartitionRequest) -> None:
-    assert read_usual(content_of(message)) == read_request(content_of(message)) == asked_by(message)
+    assert read_usual(content_of(message)) == read_request(content_of(message)) == convert_request(message)
 
 
 @pytest.mark.parametrize("partitions", [1, 126, 127, 128, 16382, 16383])
 def test_a_request_for_any_number_of_partitions_is_read_at_once(partitions: int) -> None:
     message = make_request(partitions)
-    assert read_usual(content_of(message)) == asked_by(message)
+    assert read_usual(content_of(message)) == convert_request(message)
 
 
 @pytest.mark.parametrize("members", [126, 127, 200])
 def test_an_isr_of_hundreds_is_read(members: int) -> None:
     message = make_request(1, members)
-    assert read_request(content_of(message)) == asked_by(message)
+    assert read_request(content_of(message)) == convert_request(message)
 
 
 @given(messages(plain_request.AlterPartitionRequest), st.data())
@@ -83,7 +83,7 @@ def test_bytes_that_somebody_changed_are_read_as_the_general_decoder_reads_them(
         with pytest.raises(Undecodable):
             read_request(content)
     else:
-        assert read_request(content) == asked_by(expected)
+        assert read_request(content) == convert_request(expected)
 
 
 def plain_result(answered: AnsweredIsr) -> plain_response.PartitionData:

@@ -11,7 +11,7 @@ from kio.schema.errors import ErrorCode
 
 from controller_core.model.ids import BrokerEpoch, BrokerId, LeaderEpoch, PartitionEpoch, PartitionId, TopicName
 from controller_core.wire.codecs.decoding import TooManyItems, Undecodable
-from controller_core.wire.codecs.entries import unsigned_varint
+from controller_core.wire.codecs.entries import encode_unsigned_varint
 from controller_core.wire.codecs.frames import decode_response, encode_request
 from controller_core.wire.codecs.older_isr_changes import VERSIONS
 from controller_core.wire.messages.alter_partition import (
@@ -39,7 +39,7 @@ def make_request(version: int) -> bytes:
 @pytest.mark.parametrize("version", [0, 1])
 def test_topics_have_names_before_version_2(version: int) -> None:
     isr = AskedIsr(PartitionId(5), LeaderEpoch(9), (BrokerId(3), BrokerId(1)), version, PartitionEpoch(4))
-    assert VERSIONS.decoded(make_request(version), version) == AlterPartitionRequest(
+    assert VERSIONS.decode(make_request(version), version) == AlterPartitionRequest(
         broker_id=BrokerId(3), broker_epoch=BrokerEpoch(77), topics=(AskedTopic(None, [isr], ORDERS),)
     )
 
@@ -48,21 +48,21 @@ def test_topics_have_names_before_version_2(version: int) -> None:
 @pytest.mark.parametrize("end", [11, 20, 30, -1])
 def test_what_is_cut_is_undecodable(version: int, end: int) -> None:
     with pytest.raises(Undecodable):
-        VERSIONS.decoded(make_request(version)[:end], version)
+        VERSIONS.decode(make_request(version)[:end], version)
 
 
 def test_more_items_than_are_taken_are_refused_before_they_are_read() -> None:
     with pytest.raises(TooManyItems):
-        VERSIONS.decoded(make_request(0), 0, most_items=2)
+        VERSIONS.decode(make_request(0), 0, most_items=2)
     with pytest.raises(Undecodable, match="null"):
-        VERSIONS.decoded(HEADER + struct.pack(">iqB", 3, 77, 0), 0)
+        VERSIONS.decode(HEADER + struct.pack(">iqB", 3, 77, 0), 0)
     with pytest.raises(Undecodable, match="impossible value"):
-        VERSIONS.decoded(make_request(0).replace(b"orders", b"\xff\xfe\xfd\xfc\xfb\xfa"), 0)
+        VERSIONS.decode(make_request(0).replace(b"orders", b"\xff\xfe\xfd\xfc\xfb\xfa"), 0)
 
 
 @given(messages(AlterPartitionRequest2))
 def test_version_2_is_read_as_kio_reads_it(request: Any) -> None:
-    read: Any = VERSIONS.decoded(encode_request(request, 7, "3")[4:], 2)
+    read: Any = VERSIONS.decode(encode_request(request, 7, "3")[4:], 2)
     assert (read.broker_id, read.broker_epoch) == (request.broker_id, request.broker_epoch)
     assert [topic.topic_id for topic in read.topics] == [topic.topic_id for topic in request.topics]
     for topic, message in zip(read.topics, request.topics, strict=True):
@@ -77,13 +77,13 @@ def test_an_answer_says_the_state_in_the_version_that_was_asked(state: Any) -> N
     topic = AnsweredTopic(None, [AnsweredIsr(PartitionId(5), state)], ORDERS)
     response = AlterPartitionResponse(error_code=ErrorCode.none, topics=(topic,))
     leadership = state.leader_and_isr
-    isr = unsigned_varint(len(leadership.isr) + 1) + struct.pack(f">{len(leadership.isr)}i", *leadership.isr)
+    isr = encode_unsigned_varint(len(leadership.isr) + 1) + struct.pack(f">{len(leadership.isr)}i", *leadership.isr)
     start = struct.pack(">ibihB", 7, 0, 0, 0, 2) + b"\7orders" + b"\2"
     said = struct.pack(">ihii", 5, 0, leadership.leader, leadership.leader_epoch) + isr
     for version, recovery_state in ((0, b""), (1, bytes([leadership.leader_recovery_state]))):
         content = start + said + recovery_state + struct.pack(">iBBB", state.partition_epoch, 0, 0, 0)
-        assert VERSIONS.encoded(VERSIONS.lowered(response, version), 7)[4:] == content
-    kept = decode_response(AlterPartitionResponse2, VERSIONS.encoded(VERSIONS.lowered(response, 2), 7)[4:])
+        assert VERSIONS.encode(VERSIONS.lower(response, version), 7)[4:] == content
+    kept = decode_response(AlterPartitionResponse2, VERSIONS.encode(VERSIONS.lower(response, 2), 7)[4:])
     (only,) = kept.topics[0].partitions
     assert (only.leader_id, only.isr, only.partition_epoch) == (
         leadership.leader, leadership.isr, state.partition_epoch,
@@ -95,5 +95,5 @@ def test_brokers_are_told_codes_that_they_know(version: int, code: int) -> None:
     assert ErrorCode.operation_not_attempted.value == 55
     topic = AnsweredTopic(None, [AnsweredIsr(PartitionId(5), ErrorCode.ineligible_replica)], ORDERS)
     response = AlterPartitionResponse(error_code=ErrorCode.none, topics=(topic,))
-    written = VERSIONS.encoded(VERSIONS.lowered(response, version), 7)
+    written = VERSIONS.encode(VERSIONS.lower(response, version), 7)
     assert struct.pack(">ih", 5, code) in written

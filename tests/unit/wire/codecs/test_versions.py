@@ -16,7 +16,7 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i16, i32, i32Timedelta
 
 from controller_core.wire.codecs.frames import decode_request, decode_response, encode_request, encode_response
-from controller_core.wire.codecs.versions import Versions, converted
+from controller_core.wire.codecs.versions import Versions, convert
 
 CREATE_TOPICS = Versions(CreateTopicsRequest, oldest=2)
 
@@ -39,13 +39,13 @@ def test_an_older_request_is_lifted_part_by_part() -> None:
         timeout=i32Timedelta.parse(timedelta(seconds=7)),
         validate_only=True,
     )
-    lifted = CREATE_TOPICS.lifted(old)
+    lifted = CREATE_TOPICS.lift(old)
     assert isinstance(lifted, CreateTopicsRequest)
     assert lifted.validate_only
     assert lifted.timeout == timedelta(seconds=7)
     assert lifted.topics[0].assignments[0].broker_ids == (1, 2)
     assert lifted.topics[0].configs[0].value is None
-    assert converted(lifted, create_topics_v2.CreateTopicsRequest) == old
+    assert convert(lifted, create_topics_v2.CreateTopicsRequest) == old
 
 
 def test_what_an_older_response_cannot_carry_is_left_out() -> None:
@@ -63,7 +63,7 @@ def test_what_an_older_response_cannot_carry_is_left_out() -> None:
             ),
         ),
     )
-    lowered: Any = CREATE_TOPICS.lowered(response, 2)
+    lowered: Any = CREATE_TOPICS.lower(response, 2)
     assert lowered.__version__ == 2
     assert lowered.topics[0].error_code is ErrorCode.topic_already_exists
     assert lowered.topics[0].error_message == "it exists"
@@ -73,14 +73,14 @@ def test_what_an_older_response_cannot_carry_is_left_out() -> None:
 def test_a_null_that_an_older_version_does_not_know_becomes_empty() -> None:
     newest: Any = load_request_schema(3, 12)
     everything = newest(topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=False)
-    oldest: Any = converted(everything, load_request_schema(3, 0))
+    oldest: Any = convert(everything, load_request_schema(3, 0))
     assert oldest.topics == ()
 
 
 def test_a_request_that_lacks_a_field_has_its_default() -> None:
     oldest: Any = load_request_schema(43, 0)
     request = oldest(topic_partitions=None, timeout=i32Timedelta.parse(timedelta(seconds=1)))
-    lifted = Versions(ElectLeadersRequest, oldest=0).lifted(request)
+    lifted = Versions(ElectLeadersRequest, oldest=0).lift(request)
     assert lifted.election_type == i8(0), "elections were preferred ones before they had a type"
     assert lifted.topic_partitions is None
 
@@ -88,11 +88,11 @@ def test_a_request_that_lacks_a_field_has_its_default() -> None:
 @pytest.mark.parametrize("version", range(2, 8))
 def test_every_version_passes_over_the_wire_and_back(version: int) -> None:
     newest = CreateTopicsRequest(topics=())
-    request = converted(newest, CREATE_TOPICS.request_type(version))
+    request = convert(newest, CREATE_TOPICS.request_type(version))
     frame = encode_request(request, 1, "client")[4:]
-    assert CREATE_TOPICS.lifted(decode_request(CREATE_TOPICS.request_type(version), frame)) == newest
+    assert CREATE_TOPICS.lift(decode_request(CREATE_TOPICS.request_type(version), frame)) == newest
     answer = create_topics_v7.CreateTopicsResponse(throttle_time=i32Timedelta.parse(timedelta()), topics=())
-    response = CREATE_TOPICS.lowered(answer, version)
+    response = CREATE_TOPICS.lower(answer, version)
     response_type = load_response_schema(19, version)
     assert decode_response(response_type, encode_response(response, 1)[4:]) == response
 
@@ -124,8 +124,8 @@ def test_what_the_parts_of_a_response_share_they_share_in_every_version(version:
             for name, configs in (("a", shared), ("b", shared), ("c", other))
         ),
     )
-    lowered: Any = CREATE_TOPICS.lowered(response, version)
+    lowered: Any = CREATE_TOPICS.lower(response, version)
     a, b, c = (topic.configs for topic in lowered.topics)
     assert a is b
     assert [len(configs) for configs in (a, b, c)] == [2, 2, 1]
-    assert encode_response(lowered, 1) == encode_response(converted(lowered, load_response_schema(19, version)), 1)
+    assert encode_response(lowered, 1) == encode_response(convert(lowered, load_response_schema(19, version)), 1)

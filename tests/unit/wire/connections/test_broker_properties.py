@@ -61,12 +61,12 @@ def test_brokers_reach_each_other_by_a_listener_or_a_protocol(
     properties: dict[str, str], listener: str, protocol: str
 ) -> None:
     found = read(properties)
-    assert (found.between_brokers, found.of_brokers().protocol) == (listener, protocol)
+    assert (found.between_brokers, found.read_inter_broker_security().protocol) == (listener, protocol)
 
 
 def test_a_login_is_that_of_the_listener_and_the_mechanism() -> None:
     other = {"listener.name.internal.plain.sasl.jaas.config": 'x required username="other" password="p";'}
-    found = read({**INTERNAL, **other, "sasl.jaas.config": "of nobody"}).of_brokers()
+    found = read({**INTERNAL, **other, "sasl.jaas.config": "of nobody"}).read_inter_broker_security()
     assert found.login == Login(mechanism="SCRAM-SHA-512", username="broker", password="hidden")
 
 
@@ -77,18 +77,20 @@ def test_at_controllers_a_login_may_be_by_another_mechanism_than_between_brokers
         "listener.name.controller.plain.sasl.jaas.config": 'x required username="node" password="p";',
     }
     found = read({**INTERNAL, **of_controllers})
-    assert found.of_listener("Controller", "SASL_PLAINTEXT").login == Login(
+    assert found.read_listener_security("Controller", "SASL_PLAINTEXT").login == Login(
         mechanism="PLAIN", username="node", password="p"
     )
-    assert found.of_brokers().login == Login(mechanism="SCRAM-SHA-512", username="broker", password="hidden")
+    assert found.read_inter_broker_security().login == Login(
+        mechanism="SCRAM-SHA-512", username="broker", password="hidden"
+    )
     with pytest.raises(InvalidProperties, match=r"^sasl\.mechanism\.controller\.protocol is GSSAPI"):
-        read({"controller.listener.names": "CONTROLLER"}).of_listener("CONTROLLER", "SASL_SSL")
+        read({"controller.listener.names": "CONTROLLER"}).read_listener_security("CONTROLLER", "SASL_SSL")
 
 
 def test_what_java_reads_from_a_file_of_logins_is_said_of_all() -> None:
     line = 'x required\n username="broker" password="hidden" user_alice="a";'
     found = read({"sasl.mechanism.inter.broker.protocol": "PLAIN", "sasl.jaas.config": line})
-    assert found.of_listener("SASL_PLAINTEXT", "SASL_PLAINTEXT").login == Login(
+    assert found.read_listener_security("SASL_PLAINTEXT", "SASL_PLAINTEXT").login == Login(
         mechanism="PLAIN",
         username="broker",
         password="hidden",
@@ -105,7 +107,7 @@ def test_certificates_are_those_of_all_but_for_what_is_said_of_the_listener() ->
         "listener.name.internal.ssl.endpoint.identification.algorithm": "",
         "listener.name.client.ssl.keystore.location": "client.pem",
     }
-    internal, edge = (read(properties).of_listener(name, "SSL").tls for name in ("INTERNAL", "EDGE"))
+    internal, edge = (read(properties).read_listener_security(name, "SSL").tls for name in ("INTERNAL", "EDGE"))
     assert internal is not None
     assert edge is not None
     assert (internal.truststore_location, internal.keystore_location) == (
@@ -150,7 +152,7 @@ WRONG: Final = {
 @pytest.mark.parametrize(("properties", "protocol", "said"), WRONG.values(), ids=WRONG)
 def test_what_cannot_be_used_says_what_to_change(properties: dict[str, str], protocol: str, said: str) -> None:
     with pytest.raises(InvalidProperties, match=said):
-        read(properties).of_listener("INTERNAL", protocol).security()
+        read(properties).read_listener_security("INTERNAL", protocol).security()
 
 
 @pytest.mark.parametrize("text", ["INTERNAL", "INTERNAL:TLS", "A:SSL,:"])
@@ -161,7 +163,7 @@ def test_a_map_that_cannot_be_read_is_refused(text: str) -> None:
 
 def test_a_listener_between_brokers_that_is_in_no_map_is_refused() -> None:
     with pytest.raises(InvalidProperties, match=r"add INTERNAL:PROTOCOL"):
-        read({"inter.broker.listener.name": "INTERNAL"}).of_brokers()
+        read({"inter.broker.listener.name": "INTERNAL"}).read_inter_broker_security()
 
 
 def test_a_process_does_not_begin_with_properties_that_its_listener_cannot_use(tmp_path: Path) -> None:
@@ -194,7 +196,9 @@ def test_the_protocol_of_a_listener_may_go_by_the_file(tmp_path: Path) -> None:
 
 
 def test_no_secret_is_in_what_is_shown() -> None:
-    found = read({**INTERNAL, "ssl.keystore.key": "hidden key", "ssl.key.password": "hidden too"}).of_brokers()
+    found = read(
+        {**INTERNAL, "ssl.keystore.key": "hidden key", "ssl.key.password": "hidden too"}
+    ).read_inter_broker_security()
     assert "hidden" not in repr(found) + repr(SecuredBrokers(Path("file")))
     with pytest.raises(InvalidProperties) as refused:
         found.security()
@@ -204,7 +208,7 @@ def test_no_secret_is_in_what_is_shown() -> None:
 def test_a_password_is_read_by_java_as_it_is_written_for_it() -> None:
     login = Login(mechanism="PLAIN", username="a", password='p"\\w')
     told = java_properties(ListenerSecurity(protocol="SASL_PLAINTEXT", login=login))["sasl.jaas.config"]
-    assert Login.of_jaas(told, mechanism="PLAIN", name="sasl.jaas.config") == login
+    assert Login.parse_jaas(told, mechanism="PLAIN", name="sasl.jaas.config") == login
 
 
 def test_other_libraries_are_told_the_same(tmp_path: Path) -> None:
@@ -217,7 +221,7 @@ def test_other_libraries_are_told_the_same(tmp_path: Path) -> None:
         "ssl.keystore.location": files.store().name,
         "ssl.endpoint.identification.algorithm": "",
     }
-    security = BrokerProperties(given, tmp_path).of_brokers()
+    security = BrokerProperties(given, tmp_path).read_inter_broker_security()
     assert java_properties(security) == {
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": "SCRAM-SHA-512",
@@ -238,4 +242,4 @@ def test_other_libraries_are_told_the_same(tmp_path: Path) -> None:
         "ssl.key.location": str(files.store()),
         "ssl.endpoint.identification.algorithm": "none",
     }
-    assert librdkafka_settings(read({}).of_brokers()) == {"security.protocol": "PLAINTEXT"}
+    assert librdkafka_settings(read({}).read_inter_broker_security()) == {"security.protocol": "PLAINTEXT"}

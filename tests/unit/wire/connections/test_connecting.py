@@ -19,7 +19,7 @@ from controller_core.wire.client.request_client import (
     NotAdmitted,
     RequestClient,
 )
-from controller_core.wire.codecs.frames import with_length
+from controller_core.wire.codecs.frames import make_frame
 from controller_core.wire.connections.broker_properties import SecuredBrokers
 from controller_core.wire.link import BrokerLink, BrokerUnreachable, NotConnected
 from controller_core.wire.messages import ErrorCode, UpdateMetadataRequest, UpdateMetadataResponse
@@ -255,7 +255,7 @@ async def test_a_server_that_says_nothing_to_a_login_is_out_of_reach(files: File
 async def test_a_server_that_does_not_speak_kafka_is_out_of_reach(files: Files) -> None:
     server = SecuredServer(mechanism="PLAIN")
     async with listen(server), files.link(server, "SASL_PLAINTEXT") as link:
-        for server.says in (b"HTTP/1.1 400 Bad Request\r\n\r\n", with_length(b"\0\0\0\7"), with_length(b"\0\0\0\1\1")):
+        for server.says in (b"HTTP/1.1 400 Bad Request\r\n\r\n", make_frame(b"\0\0\0\7"), make_frame(b"\0\0\0\1\1")):
             assert "answer" in await refusal(link)
             with pytest.raises(AnswerUnreadable):
                 await files.client(server, "SASL_PLAINTEXT").ask_one(REQUEST, UpdateMetadataResponse)
@@ -269,4 +269,4 @@ async def test_a_protocol_that_is_not_the_server_s_is_said(files: Files) -> None
     async with listen(plain), files.link(plain, "SSL", timeout_ms=500) as link:
         assert "127.0.0.1" in await refusal(link)
         with pytest.raises((ControllerUnreachable, NotAdmitted)):
-            await files.client(plain, "SSL").within(500).ask_one(REQUEST, UpdateMetadataResponse)
+            await files.client(plain, "SSL").replace_timeout(500).ask_one(REQUEST, UpdateMetadataResponse)

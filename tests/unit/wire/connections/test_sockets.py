@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from controller_core.names import MOST_AT_ONCE, Names
-from controller_core.wire.connections.sockets import connected_socket
+from controller_core.wire.connections.sockets import connect_socket
 
 DEADLINE_S = 20
 LOCAL = "127.0.0.1"
@@ -123,7 +123,7 @@ async def test_the_address_that_answers_is_taken(
 ) -> None:
     server.known["several"] = [*others, LOCAL]
     async with asyncio.timeout(DEADLINE_S):
-        with await connected_socket("several", listening.getsockname()[1], names=server.names) as connected:
+        with await connect_socket("several", listening.getsockname()[1], names=server.names) as connected:
             assert connected.getpeername()[0] == LOCAL
             assert connected.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
 
@@ -131,13 +131,13 @@ async def test_the_address_that_answers_is_taken(
 async def test_where_no_address_answers_the_last_one_says_why(server: NameServer, listening: socket.socket) -> None:
     server.known["several"] = ["127.0.0.8", "127.0.0.9"]
     with pytest.raises(ConnectionRefusedError):
-        await connected_socket("several", listening.getsockname()[1], names=server.names)
+        await connect_socket("several", listening.getsockname()[1], names=server.names)
 
 
 async def test_a_name_without_addresses_cannot_be_connected_to(server: NameServer) -> None:
     server.known["nowhere"] = []
     with pytest.raises(OSError, match="nowhere has no address"):
-        await connected_socket("nowhere", 9092, names=server.names)
+        await connect_socket("nowhere", 9092, names=server.names)
 
 
 async def test_a_server_is_connected_to_by_its_name_although_all_threads_of_the_pool_are_taken(
@@ -148,7 +148,7 @@ async def test_a_server_is_connected_to_by_its_name_although_all_threads_of_the_
     try:
         await asyncio.sleep(0)
         async with asyncio.timeout(DEADLINE_S):
-            (await connected_socket("localhost", listening.getsockname()[1])).close()
+            (await connect_socket("localhost", listening.getsockname()[1])).close()
     finally:
         released.set()
         await asyncio.gather(*taken)

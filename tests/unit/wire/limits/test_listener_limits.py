@@ -29,8 +29,8 @@ from controller_core.admin.apis import CLIENT_APIS
 from controller_core.controller.serving.broker_apis import BROKER_APIS
 from controller_core.model.access import parse_address
 from controller_core.model.authorization.principal import Caller
-from controller_core.wire.codecs.entries import unsigned_varint
-from controller_core.wire.codecs.frames import decode_response, encode_request, with_length
+from controller_core.wire.codecs.entries import encode_unsigned_varint
+from controller_core.wire.codecs.frames import decode_response, encode_request, make_frame
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.listener.listener import Acceptor, Listener, ListenerLimits, LocalApi, OwnedApi
 from controller_core.wire.listener.owned_api import AskBroker
@@ -78,25 +78,29 @@ class Answered:
 
 def frame(api_key: int, version: int, body: bytes) -> bytes:
     """A request with a flexible header."""
-    return with_length(struct.pack(">hhih", api_key, version, 5, -1) + b"\0" + body)
+    return make_frame(struct.pack(">hhih", api_key, version, 5, -1) + b"\0" + body)
 
 
 def delete_nameless(count: int) -> bytes:
     """DeleteTopics with so many empty names: a byte each."""
-    return frame(DELETE_TOPICS, 5, unsigned_varint(count + 1) + b"\x01" * count + struct.pack(">i", 1000) + b"\0")
+    return frame(
+        DELETE_TOPICS, 5, encode_unsigned_varint(count + 1) + b"\x01" * count + struct.pack(">i", 1000) + b"\0"
+    )
 
 
 def validate_nameless(count: int) -> bytes:
     """CreateTopics, validate only, with so many topics that say nothing: ten bytes each."""
     topic = b"\x01" + struct.pack(">ih", 1, 1) + b"\x01\x01\x00"
-    return frame(CREATE_TOPICS, 7, unsigned_varint(count + 1) + topic * count + struct.pack(">i?", 1000, True) + b"\0")
+    return frame(
+        CREATE_TOPICS, 7, encode_unsigned_varint(count + 1) + topic * count + struct.pack(">i?", 1000, True) + b"\0"
+    )
 
 
 def reassign(partitions: int, replicas: tuple[int, ...] = (1, 2, 3)) -> bytes:
     """AlterPartitionReassignments of so many partitions of one topic."""
-    brokers = unsigned_varint(len(replicas) + 1) + b"".join(struct.pack(">i", broker) for broker in replicas)
+    brokers = encode_unsigned_varint(len(replicas) + 1) + b"".join(struct.pack(">i", broker) for broker in replicas)
     each = b"".join(struct.pack(">i", number) + brokers + b"\0" for number in range(partitions))
-    topic = b"\x02t" + unsigned_varint(partitions + 1) + each + b"\0"
+    topic = b"\x02t" + encode_unsigned_varint(partitions + 1) + each + b"\0"
     return frame(ALTER_REASSIGNMENTS, 0, struct.pack(">i", 1000) + b"\x02" + topic + b"\0")
 
 
@@ -178,10 +182,10 @@ async def test_what_tools_send_at_the_most_is_served() -> None:
     answered = Answered()
     async with answered.listen() as listener, connect(listener) as peer:
         names = b"".join(b"\x08" + b"t%06d" % number for number in range(20_000))
-        peer.send(frame(DELETE_TOPICS, 5, unsigned_varint(20_001) + names + struct.pack(">i", 1000) + b"\0"))
+        peer.send(frame(DELETE_TOPICS, 5, encode_unsigned_varint(20_001) + names + struct.pack(">i", 1000) + b"\0"))
         await peer.answer()
         assignments = b"".join(struct.pack(">iBiii", number, 4, 1, 2, 3) + b"\0" for number in range(10_000))
-        topic = b"\x02t" + struct.pack(">ih", -1, -1) + unsigned_varint(10_001) + assignments + b"\x01\0"
+        topic = b"\x02t" + struct.pack(">ih", -1, -1) + encode_unsigned_varint(10_001) + assignments + b"\x01\0"
         peer.send(frame(CREATE_TOPICS, 7, b"\x02" + topic + struct.pack(">i?", 1000, False) + b"\0"))
         await peer.answer()
         assert len(answered.requests) == 2
@@ -209,7 +213,7 @@ async def test_only_records_may_be_passed_on_in_the_largest_frames() -> None:
 
 async def test_a_request_that_does_not_arrive_gives_its_memory_back_after_a_while() -> None:
     head = struct.pack(">ihhi", 60_000, CONTROLLED_SHUTDOWN, 3, 5)
-    large = with_length(shutdown()[4:] + bytes(50_000))
+    large = make_frame(shutdown()[4:] + bytes(50_000))
     async with (
         start_listener(brokers_bytes=60_000, frame_timeout_ms=50) as listener,
         connect(listener) as slow,
@@ -232,7 +236,7 @@ async def test_requests_wait_for_memory_unread_until_others_are_answered() -> No
         return ControlledShutdownResponse(error_code=ErrorCode.none, remaining_partitions=())
 
     def pad_shutdown(broker: int) -> bytes:
-        return with_length(shutdown(broker)[4:] + bytes(50_000))
+        return make_frame(shutdown(broker)[4:] + bytes(50_000))
 
     async with (
         start_listener(answer=slowly, brokers_bytes=60_000) as listener,
@@ -289,7 +293,7 @@ async def test_strangers_who_take_their_time_to_send_hold_up_no_broker_and_no_ad
         connect(listener) as patient,
     ):
         slow.send(struct.pack(">ihhi", 60_000, 0, 9, 5))  # Produce
-        patient.send(with_length(shutdown()[4:] + bytes(50_000)))
+        patient.send(make_frame(shutdown()[4:] + bytes(50_000)))
         await patient.answer()
         patient.send(reassign(1_000))
         await patient.answer()

@@ -31,12 +31,12 @@ from controller_core.wire.codecs.frames import (
     decode_response,
     encode_request,
     encode_response,
+    make_frame,
     read_correlation_id,
     read_frame,
     read_request_head,
-    with_length,
 )
-from controller_core.wire.codecs.versions import Versions, converted
+from controller_core.wire.codecs.versions import Versions, convert
 from controller_core.wire.limits.broker_addresses import BrokerAddresses
 from controller_core.wire.limits.gate import AddressGate, Gate
 from controller_core.wire.listener.listener import (
@@ -97,7 +97,7 @@ class ScriptedBroker:
         self.is_live = True
         self.received: list[bytes] = []
         self.connections = 0
-        self.script: Callable[[bytes], bytes | None] = lambda content: with_length(content[4:8] + b"answer")
+        self.script: Callable[[bytes], bytes | None] = lambda content: make_frame(content[4:8] + b"answer")
         self.writers: list[asyncio.StreamWriter] = []
         self.changed = asyncio.Condition()
 
@@ -301,7 +301,7 @@ async def test_a_produce_request_without_acks_gets_no_answer_and_blocks_nothing(
     broker: ScriptedBroker, kind: type[Any]
 ) -> None:
     def answer(content: bytes) -> bytes | None:
-        return None if read_request_head(content).correlation_id == 1 else with_length(content[4:8])
+        return None if read_request_head(content).correlation_id == 1 else make_frame(content[4:8])
 
     broker.script = answer
     async with start_listener(broker) as listener, connect(listener) as peer:
@@ -532,7 +532,7 @@ async def test_a_broker_that_does_not_know_the_version_is_asked_in_an_older_one(
     software = {"client_software_name": "tester", "client_software_version": "1"}
     newest = api_versions_4.ApiVersionsResponse
     ask = AskBroker(
-        older=api_versions_3.ApiVersionsRequest(**software), amended=lambda response: converted(response, newest)
+        older=api_versions_3.ApiVersionsRequest(**software), amended=lambda response: convert(response, newest)
     )
     api = LocalApi(versions=Versions(api_versions_4.ApiVersionsRequest, oldest=0), answer=ask_broker(ask))
     async with start_listener(broker, apis=(api,)) as listener, connect(listener) as peer:
@@ -558,7 +558,7 @@ async def test_an_unknown_version_has_an_answer_where_kafka_has_one(logged: list
         versions=Versions(MetadataRequest), answer=ask_broker(None), unsupported=lambda: metadata_of("version 9 only")
     )
     async with start_listener(apis=(known,)) as listener, connect(listener) as peer:
-        peer.send(with_length(b"\0\x03\0\x63\0\0\0\x05\xff\xff" + b"anything"))
+        peer.send(make_frame(b"\0\x03\0\x63\0\0\0\x05\xff\xff" + b"anything"))
         content = await peer.answer()
         assert read_correlation_id(content) == 5
         assert decode_response(MetadataResponse, content).cluster_id == "version 9 only"
@@ -585,7 +585,7 @@ async def test_a_request_that_is_answered_here_may_be_decoded_beside_the_loop_up
 async def test_an_array_longer_than_its_request_is_refused_before_room_is_made_for_it(logged: list[Any]) -> None:
     api = LocalApi(versions=Versions(MetadataRequest0), answer=ask_broker(None))
     async with start_listener(apis=(api,)) as listener, connect(listener) as peer:
-        peer.send(with_length(b"\0\x03\0\0\0\0\0\x05\xff\xff" + b"\x7f\xff\xff\xff"))
+        peer.send(make_frame(b"\0\x03\0\0\0\0\0\x05\xff\xff" + b"\x7f\xff\xff\xff"))
         assert await peer.receive() is None
         assert warnings(logged) == [("connection closed: bad request", "Undecodable")]
 
@@ -598,7 +598,7 @@ async def test_a_client_is_disconnected_when_its_broker_closes_instead_of_answer
 
 
 async def test_an_answer_to_another_request_is_not_passed_on(broker: ScriptedBroker) -> None:
-    broker.script = lambda content: with_length(b"\0\0\0\x63")
+    broker.script = lambda content: make_frame(b"\0\0\0\x63")
     async with start_listener(broker) as listener, connect(listener) as peer:
         peer.send(METADATA)
         assert await peer.receive() is None
@@ -618,9 +618,9 @@ BAD = {
     "HTTP": (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "FrameTooLarge"),
     "TLS": (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "FrameTooLarge"),
     "negative length": (b"\xff\xff\xff\xff", "NotKafka"),
-    "no room for a header": (with_length(b"\0\x12"), "NotKafka"),
-    "unknown API": (with_length(b"\x7f\xff\0\0\0\0\0\0\0\0"), "NotKafka"),
-    "broken body": (with_length(shutdown()[4:-3]), "Undecodable"),
+    "no room for a header": (make_frame(b"\0\x12"), "NotKafka"),
+    "unknown API": (make_frame(b"\x7f\xff\0\0\0\0\0\0\0\0"), "NotKafka"),
+    "broken body": (make_frame(shutdown()[4:-3]), "Undecodable"),
 }
 
 
@@ -637,7 +637,7 @@ async def test_bad_bytes_close_their_connection_with_one_line_and_no_other(case:
 
 async def test_a_version_that_is_not_served_closes_its_connection_without_a_line_each_time(logged: list[Any]) -> None:
     async with start_listener() as listener, connect(listener) as good, connect(listener) as bad:
-        bad.send(with_length(b"\0\x07\0\x01\0\0\0\0\xff\xff\0\0\0\x01"))
+        bad.send(make_frame(b"\0\x07\0\x01\0\0\0\0\xff\xff\0\0\0\x01"))
         assert await bad.receive() is None
         assert warnings(logged) == []
         good.send(shutdown())
@@ -662,7 +662,7 @@ async def test_what_only_controllers_or_brokers_send_and_what_is_krafts_is_never
     async with start_listener(broker) as listener, connect(listener) as peer:
         peer.send(METADATA)
         await peer.answer()
-        peer.send(with_length(struct.pack(">hhih", api_key, 0, 2, -1)))
+        peer.send(make_frame(struct.pack(">hhih", api_key, 0, 2, -1)))
         assert await peer.receive() is None
         assert len(broker.received) == 1
         assert warnings(logged) == [("connection closed: refused request", "")]
@@ -676,7 +676,7 @@ def gate_for(administrators: str, *, is_controller: bool = True) -> Gate:
     return AddressGate(rules, BrokerAddresses(lambda: []), is_in_charge, is_own=lambda _: False)
 
 
-ALTER_CONFIGS: bytes = with_length(struct.pack(">hhih", 33, 1, 2, -1))
+ALTER_CONFIGS: bytes = make_frame(struct.pack(">hhih", 33, 1, 2, -1))
 
 
 async def test_what_changes_the_cluster_is_not_passed_on_for_who_may_not_change_it(
@@ -711,7 +711,7 @@ async def test_a_change_is_not_passed_on_by_a_process_that_is_not_the_controller
 
 async def test_what_kafka_3_9_does_not_know_is_no_request(broker: ScriptedBroker, logged: list[Any]) -> None:
     async with start_listener(broker) as listener, connect(listener) as peer:
-        peer.send(with_length(struct.pack(">hhih", 88, 0, 2, -1)))
+        peer.send(make_frame(struct.pack(">hhih", 88, 0, 2, -1)))
         assert await peer.receive() is None
         assert (broker.received, warnings(logged)) == ([], [("connection closed: bad request", "NotKafka")])
 
@@ -785,7 +785,7 @@ async def test_a_request_that_waits_for_its_answer_does_not_hold_up_others() -> 
 
 
 async def test_a_client_that_reads_nothing_holds_up_nobody(broker: ScriptedBroker) -> None:
-    broker.script = lambda content: with_length(content[4:8] + bytes(4 * 1024 * 1024))
+    broker.script = lambda content: make_frame(content[4:8] + bytes(4 * 1024 * 1024))
     async with start_listener(broker) as listener, connect(listener) as greedy, connect(listener) as modest:
         greedy.send(METADATA * 50)
         await broker.wait_until(lambda: len(broker.received) > 0)
