@@ -177,7 +177,7 @@ async def test_an_api_that_the_server_does_not_know_is_named(cluster: ScriptedCl
     for broker in cluster.brokers.values():
         del broker.ranges[46]
         broker.ranges[CREATE_TOPICS] = (0, 4)
-    with pytest.raises(Unsupported, match="cannot be asked: it does not know ListPartitionReassignments at all"):
+    with pytest.raises(Unsupported, match="cannot be asked: it does not support ListPartitionReassignments"):
         await cluster.client().list_reassignments()
     await cluster.client().create_topic("orders", 3, 2)
     assert cluster[1].list_requests(CREATE_TOPICS)[0].__version__ == 4
@@ -188,7 +188,8 @@ async def test_a_request_that_an_old_version_cannot_say_is_not_sent(cluster: Scr
     for broker in cluster.brokers.values():
         broker.ranges[METADATA] = (0, 3)
     with pytest.raises(
-        Unsupported, match="speaks versions 0 to 3 of Metadata, and this needs version 11, as an older one"
+        Unsupported,
+        match="supports versions 0 to 3 of Metadata, and the request needs version 11, because an older one",
     ):
         await cluster.client().describe_topic("orders")
     assert not cluster[2].asked
@@ -228,6 +229,6 @@ async def test_what_was_sent_and_not_answered_may_have_been_done(cluster: Script
     with pytest.raises(OutcomeUnknown):
         await admin.create_topic("new", 1, 1)
     cluster[1].hangs = True
-    with pytest.raises(Unreachable, match="asked which versions"):
+    with pytest.raises(Unreachable, match="asked for its versions"):
         await cluster.client(2, socket_connection_setup_timeout_ms=200).create_topic("new", 1, 1, timeout_ms=800)
     assert DESCRIBE_CONFIGS not in [each.__api_key__ for each in cluster[1].asked]
