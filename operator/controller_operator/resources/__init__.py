@@ -1,7 +1,7 @@
 """The custom resources of `kontroller.dev/v1alpha1`, as models.
 
-They are the one place where a resource is described: `crds` makes the CustomResourceDefinitions from them, for the
-folder crds/ and for the chart, and the handlers read objects and write statuses through them.
+They are the only description of a resource. `crds` makes the CustomResourceDefinitions from them, for the folder crds/
+and for the chart. The handlers read objects and write statuses through them.
 """
 
 from typing import Any

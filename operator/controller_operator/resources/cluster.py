@@ -1,4 +1,4 @@
-"""KafkaCluster: where a Kafka cluster is, who may use it, and how it is doing."""
+"""KafkaCluster: the address of a Kafka cluster, the namespaces that may use it, and its state."""
 
 from enum import StrEnum
 from typing import Annotated, ClassVar, Final, Self
@@ -45,7 +45,7 @@ _SAYS_WHERE: Final = "give zookeeper, or bootstrapServers of a cluster without Z
 
 
 class ZooKeeper(Model):
-    """Where the cluster's ZooKeeper is."""
+    """The address of the cluster's ZooKeeper ensemble."""
 
     connect: str = Field(
         min_length=1,
@@ -57,7 +57,7 @@ class ZooKeeper(Model):
             )
         ),
     )
-    """The same as the brokers' zookeeper.connect: host:port, more of them after commas, and a chroot at the end."""
+    """Same value as the brokers' zookeeper.connect: comma-separated host:port entries, then an optional chroot."""
 
 
 class AllowedNamespace(Model):
@@ -73,7 +73,7 @@ class AllowedNamespace(Model):
             )
         ),
     )
-    """Name of the namespace, or * for all that have no entry of their own."""
+    """Name of the namespace, or * for all namespaces without an entry of their own."""
 
     topic_prefix: str | None = Field(
         default=None,
@@ -81,20 +81,20 @@ class AllowedNamespace(Model):
         max_length=200,
         json_schema_extra=rules(Rule(TOPIC_CHARACTERS, "a topic prefix has only the characters a-z A-Z 0-9 . _ -")),
     )
-    """What the names of this namespace's topics must begin with, also of those that it moves or has elections for; any name
-    when left out. With a prefix the namespace may do nothing that is about the whole cluster, such as FeatureSets."""
+    """Required prefix of topic names for objects of this namespace, including partition moves and elections; default:
+    any name. With a prefix the namespace cannot use objects about the whole cluster, such as FeatureSets."""
 
 
 class KafkaClusterSpec(Spec):
-    """Where the cluster is, and who may use it."""
+    """The cluster's address, and the namespaces that may use it."""
 
     model_config = ConfigDict(
         json_schema_extra=rules(Rule("has(self.zookeeper) || has(self.bootstrapServers)", _SAYS_WHERE))
     )
 
     zookeeper: ZooKeeper | None = None
-    """The ZooKeeper ensemble that holds the cluster's metadata. Left out for a cluster that has none (KRaft), which is
-    seen and told all through bootstrapServers."""
+    """The ZooKeeper ensemble that holds the cluster's metadata. Leave it out for a cluster without ZooKeeper (KRaft);
+    the operator then reaches the cluster only through bootstrapServers."""
 
     bootstrap_servers: str | None = Field(
         default=None,
@@ -107,9 +107,10 @@ class KafkaClusterSpec(Spec):
             )
         ),
     )
-    """Brokers to ask: host:port, more of them after commas. Beside zookeeper what ZooKeeper has no way to; when left out,
-    the addresses that the brokers register there are used, and a login of the operator is shown to those alone. Without
-    zookeeper everything, and a login is shown to them where a file of the operator's properties names them all."""
+    """Broker addresses: comma-separated host:port entries. With zookeeper, they serve the requests that ZooKeeper
+    cannot answer; default: the addresses that brokers register in ZooKeeper, and only those get the operator's login.
+    Without zookeeper, all requests use them, and they get the login only if the operator's properties file names them
+    all."""
 
     allowed_namespaces: (
         Annotated[
@@ -118,9 +119,9 @@ class KafkaClusterSpec(Spec):
         ]
         | None
     ) = None
-    """The namespaces whose resources may refer to this cluster. When left out, only its own; when given, the list is
-    complete, and the cluster's own namespace needs an entry too. An entry with a name goes before the one with *. Of
-    several KafkaClusters for one Kafka cluster the oldest one with a list decides for all."""
+    """The namespaces whose resources may refer to this cluster; default: only the cluster's own namespace. The list is
+    complete: the cluster's own namespace needs an entry too. A named entry takes precedence over *. If several
+    KafkaClusters stand for one Kafka cluster, the oldest one with a list decides for all."""
 
     brokers_to_remove: (
         Annotated[
@@ -129,30 +130,30 @@ class KafkaClusterSpec(Spec):
         ]
         | None
     ) = None
-    """The brokers that are to be removed from the cluster. No object puts a new replica on them: topics are created and
-    grow on the others, and a replicaAssignment that names one of them is not carried out there. What they hold stays until
-    a PartitionReassignment with drainBrokers moves it away."""
+    """The brokers to remove from the cluster. No object puts a new replica on them: new topics and partitions use the
+    other brokers, and moves of a replicaAssignment to them are refused. Existing replicas stay until a
+    PartitionReassignment with drainBrokers moves them."""
 
     disk_nearly_full_percent: int = Field(default=NEARLY_FULL_PERCENT, ge=1, le=100)
-    """The percent from which a broker's disk counts as nearly full, so that the cluster is Degraded. A broker whose disk is
-    full stops, and deletes nothing before it is up again."""
+    """Disk usage in percent from which the cluster is Degraded. A broker stops when its disk is full, and cannot delete
+    data until it runs again."""
 
     @model_validator(mode="after")
     def _says_where_it_is(self) -> Self:
-        """The rule of the schema, for an object that was stored before there was that rule."""
+        """Apply the schema's rule to objects that were stored before the rule existed."""
         if self.zookeeper is None and self.bootstrap_servers is None:
             raise ValueError(_SAYS_WHERE)
         return self
 
     @property
     def address(self) -> ClusterAddress:
-        """Where the cluster is."""
+        """The address of the cluster."""
         if self.zookeeper is not None:
             return AtZooKeeper(self.zookeeper.connect)
         return AtBrokers(self.bootstrap_servers or "")
 
     def permission_for(self, namespace: str, *, home: str) -> AllowedNamespace | None:
-        """The entry that lets resources in `namespace` use the cluster, which is in `home`; None where nothing does."""
+        """Return the entry that lets resources in `namespace` use a cluster in `home`, or None if there is none."""
         if self.allowed_namespaces is None:
             return AllowedNamespace(namespace=home) if namespace == home else None
         entries = {entry.namespace: entry for entry in self.allowed_namespaces}
@@ -160,7 +161,7 @@ class KafkaClusterSpec(Spec):
 
 
 class ControllerKind(StrEnum):
-    """Which program is the cluster's controller."""
+    """The program that is the cluster's controller."""
 
     KONTROLLER = "Kontroller"
     KAFKA = "Kafka"
@@ -171,24 +172,24 @@ class ControllerStatus(Observed):
     """The cluster's controller."""
 
     id: BrokerId
-    """Id that the controller goes by: a broker's, or in a cluster without ZooKeeper the active controller's."""
+    """Id of the controller: a broker id, or without ZooKeeper the id of the active controller."""
 
     epoch: ControllerEpoch
-    """Epoch of the controller: rises by one with every new controller."""
+    """Epoch of the controller. Every new controller raises it by one."""
 
     kind: ControllerKind
-    """Kontroller, Kafka where one of the brokers is the controller, or KRaft where a quorum of Kafka's controllers is."""
+    """Kontroller; Kafka if a broker is the controller; or KRaft if Kafka's controller quorum is."""
 
 
 class BrokerState(StrEnum):
-    """Whether a broker is there."""
+    """The presence of a broker."""
 
     REGISTERED = "Registered"
     MISSING = "Missing"
 
 
 class BrokerRemoval(StrEnum):
-    """How far the removal of a broker is."""
+    """The progress of a broker's removal."""
 
     HOLDS_REPLICAS = "HoldsReplicas"
     EMPTY = "Empty"
@@ -198,65 +199,65 @@ class BrokerDisk(Observed):
     """The fullest disk of a broker's log directories."""
 
     directory: str
-    """The log directory."""
+    """Path of the log directory."""
 
     used_percent: int
-    """How much of the disk is used, in whole percent."""
+    """Used space of the disk in whole percent."""
 
     total_bytes: Annotated[int, Field(json_schema_extra={"format": "int64"})]
-    """How large the disk is."""
+    """Size of the disk in bytes."""
 
 
 class BrokerStatus(Observed):
-    """A broker of the cluster, as it registered last."""
+    """A broker of the cluster, as of its last registration."""
 
     id: BrokerId
     """Id of the broker."""
 
     state: BrokerState = BrokerState.REGISTERED
-    """Registered, or Missing: not registered, although replicas are assigned to it or it was registered before. A missing
-    broker without replicas leaves the list ten minutes after it has gone."""
+    """Registered, or Missing: the broker is not registered, but has replicas or was registered before. A missing broker
+    without replicas leaves the list after ten minutes."""
 
     since: Timestamp | None = None
-    """When the operator first saw the broker in this state, or in this registration."""
+    """Time since which the operator has seen the broker in this state and registration."""
 
     removal: BrokerRemoval | None = None
-    """Of a broker in spec.brokersToRemove: HoldsReplicas until it is drained; then Empty, which means that it has no
+    """For a broker in spec.brokersToRemove: HoldsReplicas until it is drained, then Empty. An empty broker has no
     replicas, gets none, and can be stopped for good."""
 
     epoch: Annotated[BrokerEpoch, Field(json_schema_extra={"format": "int64"})] | None = None
-    """Epoch of the registration: another one means that the broker has restarted. Left out without ZooKeeper, where
-    brokers do not tell it."""
+    """Epoch of the registration: it changes when the broker restarts. Left out without ZooKeeper, because brokers do
+    not report it there."""
 
     rack: str | None = None
-    """Rack of the broker, where it says one."""
+    """Rack of the broker, if it has one."""
 
     endpoints: tuple[str, ...] = ()
     """The broker's listeners, as protocol://host:port."""
 
     disk: BrokerDisk | None = None
-    """The fullest disk of its log directories, read once a minute; of a missing broker as it was last. Left out if the
-    broker does not say it: before Kafka 3.3, or without the right to Describe the cluster."""
+    """The fullest disk of the broker's log directories, read once a minute. A missing broker keeps its last value. Left
+    out if the broker does not report it: before Kafka 3.3, or without the right to Describe the cluster."""
 
     failed_log_directories: tuple[str, ...] = ()
-    """The log directories that the broker cannot use."""
+    """The log directories that have failed."""
 
 
 class ClusterCounts(PartitionCounts):
-    """How much there is in the cluster, and how much needs attention."""
+    """Counts of brokers, topics and partitions, and of those that need attention."""
 
     brokers: int = 0
-    """Brokers that are registered now."""
+    """Registered brokers."""
 
     missing_brokers: int = 0
-    """Brokers that are missing."""
+    """Missing brokers."""
 
     topics: int = 0
-    """Topics, those being deleted included."""
+    """Topics, including those being deleted."""
 
 
 class FinalizedFeature(Observed):
-    """A version of a feature that the whole cluster may use."""
+    """A feature level that the cluster may use."""
 
     name: str
     """Name of the feature."""
@@ -269,54 +270,54 @@ class FeaturesStatus(Observed):
     """The finalized features (KIP-584)."""
 
     epoch: int
-    """Rises with every change of any of them."""
+    """Epoch of the finalized features. Every change of a feature raises it."""
 
     finalized: Annotated[
         tuple[FinalizedFeature, ...], Field(max_length=MAX_STATUS_ENTRIES, json_schema_extra=keyed_by("name"))
     ] = ()
-    """The features that are finalized; the first 500 by name."""
+    """The finalized features; the first 500 by name."""
 
 
 class OwnerlessLimit(Observed):
-    """A limit for moves (throttle) in Kafka's configurations whose PartitionReassignment is gone."""
+    """A replication throttle in Kafka's configurations whose PartitionReassignment is gone."""
 
     owner: str
-    """The object that has set it, as namespace/name/uid."""
+    """The object that set the throttle, as namespace/name/uid."""
 
     bytes_per_second: Annotated[int, Field(json_schema_extra={"format": "int64"})]
-    """Bytes a second that each broker may send, and may receive, for the replicas that it slows."""
+    """Bytes per second that each broker may send, and may receive, for the throttled replicas."""
 
     topics: tuple[str, ...] = ()
-    """Topics whose replicas it slows; the first 20 by name."""
+    """Topics with throttled replicas; the first 20 by name."""
 
     since: Timestamp
-    """When the operator first warned of it."""
+    """Time of the operator's first warning."""
 
     message: str
-    """When it is removed, or why it stays."""
+    """Time at which the operator removes the throttle, or the reason why it stays."""
 
 
 class KafkaClusterStatus(Status):
-    """How the cluster is doing."""
+    """The state of the cluster."""
 
     controller: ControllerStatus | None = None
     """The cluster's controller; missing while there is none."""
 
     brokers: Annotated[tuple[BrokerStatus, ...], Field(max_length=MAX_STATUS_ENTRIES)] = ()
-    """The brokers that are registered, and those that are missing; 500 at most, missing ones before others. A broker in
-    spec.brokersToRemove that is empty and stopped is not missing."""
+    """The registered and the missing brokers; 500 at most, missing ones first. A broker in spec.brokersToRemove that is
+    empty and stopped does not count as missing."""
 
     features: FeaturesStatus | None = None
-    """The finalized features; missing where no controller has set them up, or nobody can understand them."""
+    """The finalized features; missing if no controller has set them up, or if they cannot be read."""
 
     ownerless_limits: Annotated[
         tuple[OwnerlessLimit, ...], Field(max_length=MAX_OWNERLESS_LIMITS, json_schema_extra=keyed_by("owner"))
     ] = ()
-    """Limits that PartitionReassignments have set and that nobody removes, because somebody took the finalizer off the
+    """Throttles that PartitionReassignments set and that nothing removes, because somebody took the finalizer off the
     object; only without ZooKeeper. The operator removes each one ten minutes after its warning."""
 
     counts: ClusterCounts | None = None
-    """Brokers, topics and partitions, and how many need attention."""
+    """Brokers, topics and partitions, and the numbers of those that need attention."""
 
 
 def _count(name: str, field: str, description: str, *, wide: bool = False) -> Column:
@@ -324,7 +325,7 @@ def _count(name: str, field: str, description: str, *, wide: bool = False) -> Co
 
 
 class KafkaCluster(Resource[KafkaClusterSpec, KafkaClusterStatus]):
-    """An Apache Kafka cluster, with ZooKeeper or without. Topics, reassignments and elections refer to it."""
+    """An Apache Kafka cluster, with or without ZooKeeper. Topics, reassignments and elections refer to it."""
 
     definition: ClassVar = Definition(
         kind="KafkaCluster",
@@ -335,10 +336,10 @@ class KafkaCluster(Resource[KafkaClusterSpec, KafkaClusterStatus]):
                 name="Controller",
                 json_path=".status.controller.id",
                 type="integer",
-                description="Broker id of the controller.",
+                description="Id of the controller.",
             ),
-            _count("Brokers", "brokers", "Brokers that are registered now."),
-            _count("Partitions", "partitions", "Partitions in all."),
+            _count("Brokers", "brokers", "Registered brokers."),
+            _count("Partitions", "partitions", "Total number of partitions."),
             _count("Offline", "offline", "Partitions without a leader."),
             _count("UnderReplicated", "underReplicated", "Partitions with replicas that are not in sync."),
             READY,
@@ -346,7 +347,7 @@ class KafkaCluster(Resource[KafkaClusterSpec, KafkaClusterStatus]):
             Column(
                 name="Kind",
                 json_path=".status.controller.kind",
-                description="Which program is the controller.",
+                description="Program that is the controller.",
                 wide=True,
             ),
             REASON,

@@ -1,4 +1,4 @@
-"""Where a Kafka cluster is found: at its ZooKeeper, or, where it has none, at its brokers."""
+"""The address of a Kafka cluster: its ZooKeeper, or its brokers if it has no ZooKeeper."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -9,7 +9,7 @@ class AtZooKeeper:
     """A cluster whose metadata is in ZooKeeper."""
 
     connect: str
-    """As `zookeeper.connect` of its brokers."""
+    """Same format as `zookeeper.connect` of the brokers."""
 
     def __str__(self) -> str:
         return self.connect
@@ -20,7 +20,7 @@ class AtBrokers:
     """A cluster whose metadata is with its own quorum of controllers (KRaft)."""
 
     bootstrap_servers: str
-    """As `bootstrap.servers` of its clients."""
+    """Same format as `bootstrap.servers` of the clients."""
 
     def __str__(self) -> str:
         return self.bootstrap_servers

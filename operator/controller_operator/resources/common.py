@@ -1,7 +1,7 @@
-"""What every kind has in common: the shape of an object, the reference to its cluster, and partitions in a status.
+"""The parts that all kinds share: the shape of an object, the reference to its cluster, and partitions in a status.
 
-A kind is a `Resource` with its own spec and status and a `Definition`, which holds what a CustomResourceDefinition says
-beside the schema: names, printer columns, and rules over the whole object.
+A kind is a `Resource` with its own spec and status and a `Definition`. The definition holds the parts of a
+CustomResourceDefinition beside the schema: names, printer columns, and rules over the whole object.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ CATEGORY: Final = "kontroller"
 FINALIZER: Final = f"{GROUP}/finalizer"
 NOTHING_OBSERVED: Final = -1
 """The generation that the API server shows for an object that no operator has seen yet. Without it kstatus, which Flux
-goes by, takes an object without conditions for done."""
+uses, takes an object without conditions for finished."""
 
 _LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 """A part of a name of Kubernetes (RFC 1123)."""
@@ -36,8 +36,8 @@ RECONCILE_REQUESTED_ANNOTATION: Final = f"{GROUP}/reconcile-requested-at"
 DELETE_FIRST_ANNOTATION: Final = f"{GROUP}/delete-before-dependents"
 """`true` lets a KafkaCluster be deleted although objects still refer to it."""
 ACCEPT_CLUSTER_ANNOTATION: Final = f"{GROUP}/accept-cluster"
-"""The id of the Kafka cluster in which an object, or all objects of a KafkaCluster, may be carried out instead of the one
-in their status."""
+"""The id of a Kafka cluster that a person accepts instead of the one in the status. It is set on one object, or on a
+KafkaCluster for all of its objects."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """What a CustomResourceDefinition says about a kind beside its schema. The singular is the kind in lower case."""
+    """The parts of a kind's CustomResourceDefinition beside its schema. The singular is the kind in lower case."""
 
     kind: str
     plural: str
@@ -66,13 +66,13 @@ class Definition:
         return f"{self.plural}.{GROUP}"
 
 
-AGE = Column(name="Age", json_path=".metadata.creationTimestamp", type="date", description="Since when it exists.")
+AGE = Column(name="Age", json_path=".metadata.creationTimestamp", type="date", description="Age of the object.")
 CLUSTER = Column(name="Cluster", json_path=".spec.clusterRef.name", description="The KafkaCluster it belongs to.")
-PHASE = Column(name="Phase", json_path=".status.phase", description="How far it is.")
+PHASE = Column(name="Phase", json_path=".status.phase", description="Progress of the object.")
 
 
 def condition_column(condition: ConditionType, *, name: str | None = None) -> Column:
-    """A column with the status of a condition."""
+    """Return a column with the status of a condition."""
     return Column(
         name=name or condition.value,
         json_path=f'.status.conditions[?(@.type=="{condition}")].status',
@@ -84,12 +84,12 @@ READY = condition_column(ConditionType.READY)
 REASON = Column(
     name="Reason",
     json_path='.status.conditions[?(@.type=="Ready")].reason',
-    description="Why it is ready, or why not.",
+    description="Reason of the condition Ready.",
 )
 MESSAGE = Column(
     name="Message",
     json_path='.status.conditions[?(@.type=="Ready")].message',
-    description="What goes on, or what to change.",
+    description="Message of the condition Ready: work in progress, or a change to make.",
     wide=True,
 )
 
@@ -97,48 +97,50 @@ MESSAGE = Column(
 def pauses(annotations: Mapping[str, str]) -> bool:
     """Return True unless the annotation is missing or `false`.
 
-    Whoever sets it wants the work to stop: `True`, `yes` and what is misspelled pause, too, and the condition says so."""
+    The annotation shows that somebody wants the work to stop. So `True`, `yes` and misspelled values pause too, and the
+    condition says so."""
     return annotations.get(PAUSE_ANNOTATION, "false").strip().lower() != "false"
 
 
 class Spec(Model):
-    """What is wanted."""
+    """The desired state."""
 
 
 class Status(Observed):
-    """What every status says."""
+    """The fields that every status has."""
 
     momentary: ClassVar[tuple[str, ...]] = ()
-    """The fields that are true only as long as somebody looks: they go where nothing new is known of an object."""
+    """The fields that are true only at the moment of an observation. A status without a new observation drops them."""
 
     observed_generation: int | None = Field(default=None, ge=NOTHING_OBSERVED)
     """The generation of the spec that this status is about; -1 until the operator has seen the object."""
 
     cluster_id: str | None = None
-    """The id of the Kafka cluster that the object is carried out in. If another Kafka cluster answers, the object waits for
-    a person (reason ClusterChanged)."""
+    """The id of the Kafka cluster that the object is carried out in. If another Kafka cluster answers, the object waits
+    for a person (reason ClusterChanged)."""
 
     conditions: Conditions = ()
-    """What can be said about the object, one entry per type."""
+    """The conditions of the object, one entry per type."""
 
     next_steps: Annotated[tuple[str, ...], Field(max_length=MAX_NEXT_STEPS)] | None = None
-    """What would be done next, were the object not paused: empty where that is nothing. There only while it is paused."""
+    """The next steps if the object were not paused; empty if there are none. Present only while the object is
+    paused."""
 
     def condition(self, type_: ConditionType) -> Condition | None:
-        """The condition of a type, or None where the status has none."""
+        """Return the condition of a type, or None if the status has none."""
         return next((condition for condition in self.conditions if condition.type == type_), None)
 
     def to_kubernetes(self) -> dict[str, Any]:
-        """The status as JSON values with the names that Kubernetes knows; fields without a value are left out."""
+        """Return the status as JSON values with Kubernetes' field names. Fields without a value are left out."""
         return self.model_dump(by_alias=True, mode="json", exclude_none=True)
 
 
 Ending = Literal[ConditionType.COMPLETE, ConditionType.FAILED]
-"""How what runs once has ended."""
+"""The final condition of an object that runs once."""
 
 
 class ObjectMeta(BaseModel):
-    """What is used of an object's metadata."""
+    """The part of an object's metadata that the operator uses."""
 
     model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True, frozen=True, extra="ignore")
 
@@ -183,12 +185,12 @@ class Resource(BaseModel, Generic[SpecT, StatusT]):
 
     @property
     def is_paused(self) -> bool:
-        """Whether a person wants all work on it to stop."""
+        """True if a person wants all work on the object to stop."""
         return pauses(self.metadata.annotations)
 
 
 class DeletionPolicy(StrEnum):
-    """What becomes of what an object stands for when the object is deleted."""
+    """The fate of a topic or of features when their object is deleted."""
 
     RETAIN = "Retain"
     DELETE = "Delete"
@@ -201,7 +203,8 @@ class ClusterRef(Model):
     """Name of the KafkaCluster."""
 
     namespace: str | None = Field(default=None, min_length=1, max_length=63, pattern=f"^{_LABEL}$")
-    """Namespace of the KafkaCluster; the object's own when left out. Its spec.allowedNamespaces must allow that."""
+    """Namespace of the KafkaCluster; default: the object's own. The KafkaCluster's spec.allowedNamespaces must allow
+    it."""
 
 
 OwnCluster = Annotated[
@@ -215,20 +218,20 @@ OwnCluster = Annotated[
 
 
 class DriftCorrections(Observed):
-    """How often what was changed elsewhere was put right, as long as it does not rest."""
+    """Corrections of changes made elsewhere, counted until ten minutes pass without one."""
 
     count: int
-    """Times in a row, without ten minutes of rest between them."""
+    """Corrections in a row, without ten minutes of rest between them."""
 
     first_time: Timestamp | None = None
-    """The first of these times."""
+    """Time of the first of these corrections."""
 
     last_time: Timestamp
-    """The last time."""
+    """Time of the last correction."""
 
     @property
     def series(self) -> str:
-        """What the events about these corrections have in common: they are one event, which counts."""
+        """The text that all events about these corrections share, so that Kubernetes counts them as one event."""
         return f"since {self.first_time or self.last_time}"
 
 
@@ -251,14 +254,14 @@ class PartitionStatus(Observed):
     """The broker that leads the partition; -1 when it has no leader."""
 
     leader_epoch: LeaderEpoch | None = None
-    """Rises with every change of leader or in-sync replicas that the controller decides."""
+    """Leader epoch. It rises with every change of leader or in-sync replicas that the controller makes."""
 
 
 class PartitionCounts(Observed):
-    """How many partitions there are, and how many need attention. Complete, however long the list beside it is."""
+    """Counts of partitions. They are complete even if the list of partitions is cut."""
 
     partitions: int = 0
-    """Partitions in all."""
+    """Total number of partitions."""
 
     online: int = 0
     """Partitions with a leader."""
@@ -270,10 +273,10 @@ class PartitionCounts(Observed):
     """Partitions with fewer in-sync than assigned replicas."""
 
     under_min_isr: int = 0
-    """Partitions with fewer in-sync replicas than min.insync.replicas: producers with acks=all are refused."""
+    """Partitions with fewer in-sync replicas than min.insync.replicas: producers with acks=all get errors."""
 
     non_preferred_leader: int = 0
-    """Partitions led by another than their preferred replica."""
+    """Partitions led by a replica other than the preferred one."""
 
     reassigning: int = 0
     """Partitions whose replicas are being moved."""

@@ -1,9 +1,9 @@
-"""Conditions of a resource: what its `status.conditions` can say, and the closed set of reasons that they give.
+"""Conditions of a resource: the possible entries of its `status.conditions`, and the closed set of their reasons.
 
-They follow the Kubernetes API conventions and kstatus, so that `kubectl wait`, Flux and Argo CD read them right:
-`Ready` is there from first sight on, and `Reconciling` and `Stalled` are there only while they are true. What runs once
-ends with `Complete` or `Failed`, as a Job does: one of them, for good. `Degraded` says how a Kafka cluster is doing, and
-leaves `Ready` alone: no spec asks for brokers.
+They follow the Kubernetes API conventions and kstatus, so that `kubectl wait`, Flux and Argo CD understand them:
+`Ready` is present from the operator's first look at the object, and `Reconciling` and `Stalled` only while they are
+true. An object that runs once ends with `Complete` or `Failed`, like a Job: exactly one of them, for good. `Degraded`
+reports the health of a Kafka cluster and does not affect `Ready`, because no spec asks for brokers.
 """
 
 from enum import StrEnum
@@ -15,7 +15,7 @@ from controller_operator.resources.schema import Observed, Timestamp, keyed_by
 
 
 class ConditionType(StrEnum):
-    """What a condition is about."""
+    """The subject of a condition."""
 
     READY = "Ready"
     RECONCILING = "Reconciling"
@@ -29,7 +29,7 @@ class ConditionType(StrEnum):
 
 
 class ConditionStatus(StrEnum):
-    """Whether a condition holds."""
+    """The status of a condition."""
 
     TRUE = "True"
     FALSE = "False"
@@ -37,7 +37,7 @@ class ConditionStatus(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a condition is as it is: one word for programs, with its meaning for people."""
+    """The reason of a condition: one word for programs, with its meaning for people."""
 
     meaning: str
 
@@ -48,28 +48,28 @@ class Reason(StrEnum):
         return member
 
     RECONCILED = "Reconciled", "The cluster is as the spec says."
-    PROGRESSING = "Progressing", "Work towards the spec has begun and goes on by itself."
+    PROGRESSING = "Progressing", "Work towards the spec has begun and continues without help."
     PAUSED = "Paused", "The annotation kontroller.dev/pause stops all work on this object."
-    COMPLETED = "Completed", "All that was asked for is done."
+    COMPLETED = "Completed", "Everything that was asked for is done."
     SCHEDULED = "Scheduled", "The next run is due at status.nextRunTime."
-    SUSPENDED = "Suspended", "spec.suspend says that nothing new is to begin."
+    SUSPENDED = "Suspended", "spec.suspend is true, so nothing new begins."
     AWAITING_APPROVAL = (
         "AwaitingApproval",
-        "spec.approval is Required, and spec.approvedPlan is not the plan of the moment.",
+        "spec.approval is Required, and spec.approvedPlan is not the present plan.",
     )
     OUTSIDE_WINDOW = (
         "OutsideWindow",
         "No window of spec.schedule is open, so nothing more begins before status.nextWindowTime.",
     )
-    INVALID_SCHEDULE = "InvalidSchedule", "spec.schedule or a time zone is none, or names a time that never comes."
-    CANCELLED = "Cancelled", "The work was stopped before its end and what had begun was rolled back."
+    INVALID_SCHEDULE = "InvalidSchedule", "spec.schedule or a time zone is invalid, or names a time that never comes."
+    CANCELLED = "Cancelled", "The work was stopped before its end, and unfinished work was rolled back."
     SUPERSEDED = (
         "Superseded",
-        "Other moves have taken the place of this one before it was seen how it ended: see the status of each partition.",
+        "Other moves replaced this one before the operator saw its end: see the status of each partition.",
     )
-    PARTITIONS_FAILED = "PartitionsFailed", "Some partitions could not be dealt with: see the status of each."
+    PARTITIONS_FAILED = "PartitionsFailed", "Some partitions failed: see the status of each."
 
-    CLUSTER_NOT_FOUND = "ClusterNotFound", "There is no KafkaCluster that spec.clusterRef names."
+    CLUSTER_NOT_FOUND = "ClusterNotFound", "The KafkaCluster that spec.clusterRef names does not exist."
     NAMESPACE_NOT_ALLOWED = (
         "NamespaceNotAllowed",
         "The spec.allowedNamespaces of the KafkaCluster, or of an older one for the same Kafka cluster, does not let"
@@ -77,88 +77,89 @@ class Reason(StrEnum):
     )
     TOPIC_PREFIX_REQUIRED = (
         "TopicPrefixRequired",
-        "The KafkaCluster lets this namespace only have topics whose names begin with a prefix, and nothing that is about"
-        " other topics or the whole cluster.",
+        "The KafkaCluster allows this namespace only topics whose names begin with a prefix, and no object about other"
+        " topics or the whole cluster.",
     )
     ZOOKEEPER_UNAVAILABLE = "ZooKeeperUnavailable", "ZooKeeper does not answer; retried."
     CHROOT_NOT_FOUND = (
         "ChrootNotFound",
-        "ZooKeeper has no such chroot as spec.zookeeper.connect ends with: correct it, or start the cluster's brokers.",
+        "ZooKeeper does not have the chroot at the end of spec.zookeeper.connect: correct it, or start the cluster's"
+        " brokers.",
     )
     NOT_SUPPORTED = (
         "NotSupported",
-        "The cluster, as the KafkaCluster says it is reached, does not offer what is asked for.",
+        "The cluster does not offer this in the way that the KafkaCluster reaches it.",
     )
-    BROKERS_UNAVAILABLE = "BrokersUnavailable", "No broker that is needed answers; retried."
+    BROKERS_UNAVAILABLE = "BrokersUnavailable", "None of the required brokers answers; retried."
     NOT_ADMITTED = (
         "NotAdmitted",
-        "The brokers do not take the operator for whom it says it is, are not whom they should be, or do not tell it what"
-        " it has to know; retried.",
+        "The brokers do not authenticate or authorize the operator, or they are not the expected brokers; retried.",
     )
-    NO_CONTROLLER = "NoController", "No controller holds the cluster, so nothing acts on requests; retried."
+    NO_CONTROLLER = "NoController", "The cluster has no controller, so nothing acts on requests; retried."
     CLUSTER_NOT_IDENTIFIED = (
         "ClusterNotIdentified",
-        "The Kafka cluster has no id yet by which it is told from others: its first broker writes /cluster/id; retried.",
+        "The Kafka cluster has no id yet. Its first broker writes the id to /cluster/id; retried.",
     )
     CLUSTER_CHANGED = (
         "ClusterChanged",
-        "Another Kafka cluster answers than the one that the object was carried out in (status.clusterId). Nothing is"
+        "The Kafka cluster that answers is not the one that the object was carried out in (status.clusterId). Nothing is"
         " created, changed or deleted in it until a person accepts it.",
     )
     BROKERS_UNSUPPORTED = (
         "BrokersUnsupported",
-        "Some brokers are of a release or a mode of Kafka that the controller cannot lead; it goes on without them.",
+        "The controller cannot lead some brokers because of their release or mode of Kafka; it works without them.",
     )
     PARTITIONS_OFFLINE = "PartitionsOffline", "Some partitions have no leader."
     BROKERS_MISSING = (
         "BrokersMissing",
-        "Some brokers are not registered although replicas are assigned to them, or have gone in the last ten minutes.",
+        "Some brokers have replicas but are not registered, or have gone in the last ten minutes.",
     )
     PARTITIONS_UNDER_REPLICATED = "PartitionsUnderReplicated", "Some partitions have replicas that are not in sync."
     LOG_DIRECTORY_FAILED = "LogDirectoryFailed", "A log directory of a broker has failed: see the broker's log."
-    COPY_STALLED = "CopyStalled", "Nothing was copied for five minutes to a broker that is to get a replica."
+    COPY_STALLED = "CopyStalled", "A broker that is to get a replica has copied nothing for five minutes."
     COPY_FALLS_BEHIND = (
         "CopyFallsBehind",
-        "Replicas are copied no faster than producers write, so the move does not end: raise its limit, if it has one.",
+        "Replicas are copied no faster than producers write, so the move cannot end: raise its throttle, if it has one.",
     )
     DISK_NEARLY_FULL = (
         "DiskNearlyFull",
-        "A disk with a log directory is fuller than spec.diskNearlyFullPercent allows. A broker whose disk is full stops.",
+        "A disk with log directories is fuller than spec.diskNearlyFullPercent allows. A broker stops when its disk is"
+        " full.",
     )
     HEALTHY = "Healthy", "No broker is missing, every partition has a leader, and all replicas are in sync."
     OTHER_CLUSTER_DECIDES = (
         "OtherClusterDecides",
-        "Another KafkaCluster is for the same Kafka cluster, and its spec.allowedNamespaces also holds for this one.",
+        "Another KafkaCluster stands for the same Kafka cluster, and its spec.allowedNamespaces also applies to this one.",
     )
     WAITING_FOR_DEPENDENTS = (
         "WaitingForDependents",
-        "The KafkaCluster is being deleted, and objects that refer to it are still there.",
+        "The KafkaCluster is being deleted, but some objects still refer to it.",
     )
 
     RESOURCE_CONFLICT = "ResourceConflict", "An older resource claims the same topic, partition or feature; it wins."
-    NOT_ADOPTED = "NotAdopted", "The topic exists already and spec.adoptionPolicy does not take it over as it is."
-    DRIFTED = "Drifted", "The topic was changed elsewhere, and spec.driftPolicy does not put it right."
+    NOT_ADOPTED = "NotAdopted", "The topic exists already, and spec.adoptionPolicy forbids taking it over as it is."
+    DRIFTED = "Drifted", "The topic was changed elsewhere, and spec.driftPolicy does not correct it."
     DRIFT_CONTESTED = (
         "DriftContested",
-        "It is changed elsewhere each time that it is put right, so that is done with growing pauses; retried.",
+        "Somebody reverts each correction, so the operator waits longer and longer between corrections; retried.",
     )
     IN_SYNC = "InSync", "The topic is as the spec says, or driftPolicy is Ignore."
     INVALID_SPEC = "InvalidSpec", "The spec has a field or a value that this version of the operator does not know."
     INVALID_CONFIG = (
         "InvalidConfig",
-        "A topic configuration has an unknown key, an impossible value, a key that belongs to moves of replicas, or keys"
+        "A topic configuration has an unknown key, an invalid value, a key that belongs to moves of replicas, or keys"
         " that contradict each other or the number of replicas.",
     )
-    UNKNOWN_TOPIC = "UnknownTopic", "The cluster has no such topic."
-    UNKNOWN_PARTITION = "UnknownPartition", "The topic has no such partition."
-    UNKNOWN_BROKER = "UnknownBroker", "A replica is put on a broker that is not registered."
+    UNKNOWN_TOPIC = "UnknownTopic", "The cluster does not have the topic."
+    UNKNOWN_PARTITION = "UnknownPartition", "The topic does not have the partition."
+    UNKNOWN_BROKER = "UnknownBroker", "A replica is assigned to a broker that is not registered."
     BROKER_TO_BE_REMOVED = (
         "BrokerToBeRemoved",
-        "The spec puts replicas on a broker that spec.brokersToRemove of the KafkaCluster names; none is moved there.",
+        "The spec assigns replicas to a broker in spec.brokersToRemove of the KafkaCluster; none is moved there.",
     )
     PINNED_BY_TOPIC = (
         "PinnedByTopic",
-        "A KafkaTopic with driftPolicy Enforce says other replicas and would move them back, so nothing moves.",
+        "A KafkaTopic with driftPolicy Enforce asks for other replicas and would undo the move, so nothing moves.",
     )
     NOT_ENOUGH_BROKERS = (
         "NotEnoughBrokers",
@@ -171,14 +172,14 @@ class Reason(StrEnum):
     )
     TOO_LARGE = (
         "TooLarge",
-        "What is asked for is larger than one write that ZooKeeper takes (its jute.maxbuffer), so nothing was sent.",
+        "The request exceeds ZooKeeper's limit for one write (jute.maxbuffer), so nothing was sent.",
     )
     PARTITIONS_CANNOT_DECREASE = (
         "PartitionsCannotDecrease",
-        "The topic has more partitions than the spec asks for; Kafka cannot take partitions away.",
+        "The topic has more partitions than the spec asks for, and Kafka cannot remove partitions.",
     )
     TOPIC_BEING_DELETED = "TopicBeingDeleted", "The topic is being deleted; retried when it is gone."
-    TOPIC_DELETED = "TopicDeleted", "The topic that this object stood for was deleted elsewhere."
+    TOPIC_DELETED = "TopicDeleted", "The topic of this object was deleted elsewhere."
     TOPIC_DELETED_DURING_MOVE = "TopicDeletedDuringMove", "The topic was deleted while its replicas moved."
     FEATURE_UNSUPPORTED = (
         "FeatureUnsupported",
@@ -186,51 +187,54 @@ class Reason(StrEnum):
     )
     DOWNGRADE_NOT_ALLOWED = (
         "DowngradeNotAllowed",
-        "A feature is finalized above the level of the spec, and spec.allowDowngrade does not let it be lowered.",
+        "A feature is finalized above the level of the spec, and spec.allowDowngrade forbids lowering it.",
     )
-    FEATURES_UNREADABLE = "FeaturesUnreadable", "The cluster's finalized features make no sense; a person repairs them."
+    FEATURES_UNREADABLE = (
+        "FeaturesUnreadable",
+        "The cluster's finalized features are unreadable: a person repairs them.",
+    )
     REQUEST_REFUSED = "RequestRefused", "The controller refused the request; the message is its own."
-    DRY_RUN = "DryRun", "The spec says to show what would be changed, and to change nothing."
+    DRY_RUN = "DryRun", "spec.dryRun is true, so the status shows the changes and nothing is changed."
     DELETION_FORBIDDEN = "DeletionForbidden", "The cluster does not allow topics to be deleted."
     WAITING_FOR_OTHER_REASSIGNMENT = (
         "WaitingForOtherReassignment",
-        "A partition is being reassigned already; this one begins when that one has ended.",
+        "A partition is being reassigned already; this reassignment begins when that one has ended.",
     )
 
 
 def _reasons() -> str:
     listed = " ".join(f"{reason}: {reason.meaning}" for reason in Reason)
-    return f"Why, as one word of a closed set. {listed}"
+    return f"One word of a closed set. {listed}"
 
 
 class Condition(Observed):
-    """One thing that is said about the object, and since when."""
+    """An observation about the object, and the time of its last change."""
 
     type: ConditionType
-    """What is said: Ready (the object is as its spec says), Reconciling (work goes on), Stalled (only a person can
-    help), Paused, Drifted (changed elsewhere), Conflict (an older resource wins), Degraded (brokers or replicas of the
-    Kafka cluster are missing, or disks fail or are nearly full); and where the one run of an object is over, Complete (it
-    did all that was asked for) or Failed (it did not, and never will)."""
+    """Type of the condition: Ready (the object is as its spec says), Reconciling (work continues), Stalled (only a
+    person can help), Paused, Drifted (changed elsewhere), Conflict (an older resource wins), Degraded (brokers or
+    replicas of the Kafka cluster are missing, or disks fail or are nearly full). After the one run of an object:
+    Complete (everything that was asked for is done) or Failed (it is not, and never will be)."""
 
     status: ConditionStatus
-    """Whether it holds."""
+    """True, False or Unknown."""
 
     observed_generation: int = Field(ge=0)
-    """The generation of the spec that this was said about."""
+    """The generation of the spec that the condition is about."""
 
     last_transition_time: Timestamp
-    """When the status last changed."""
+    """Time of the last change of status."""
 
     reason: Annotated[
         Reason, WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 1024, "pattern": "^[A-Z][A-Za-z]*$"})
     ] = Field(description=_reasons())
 
     message: str = Field(max_length=32_768)
-    """The same for people: what is wrong and what to change, or what goes on."""
+    """The reason for people: the problem and its solution, or the work in progress."""
 
 
 def _known(conditions: Any) -> Any:
-    """Without the conditions that another version of the operator wrote and this one has no word for."""
+    """Drop the conditions that another version of the operator wrote and this version does not know."""
     if not isinstance(conditions, list):
         return conditions
     return [each for each in conditions if not isinstance(each, dict) or _is_known(each)]

@@ -1,11 +1,11 @@
-"""Makes the CustomResourceDefinitions from the models, so that nobody keeps two descriptions of a resource in step.
+"""Makes the CustomResourceDefinitions from the models, so that a resource is described in one place only.
 
     python -m controller_operator.resources.crds
 
-writes one file per kind to both folders: plain ones for `kubectl apply`, and ones that the Helm chart renders; and the
+writes one file per kind to both folders, plain ones for `kubectl apply` and ones that the Helm chart renders, and the
 page for people, docs/resources.md.
-Pydantic's JSON Schema is turned into what Kubernetes calls structural: every reference replaced by what it refers to,
-no `null`, no keyword that the API server refuses. The same models always give the same bytes.
+Pydantic's JSON Schema becomes a structural schema, which Kubernetes requires: every reference is replaced by its
+target, without `null` and without keywords that the API server refuses. The same models always give the same bytes.
 """
 
 from collections.abc import Iterator, Mapping
@@ -43,11 +43,11 @@ _DROPPED: Final = {"title", "$defs"}
 
 
 class SchemaError(Exception):
-    """A model uses something that a structural schema cannot say; the message names it."""
+    """A model uses something that a structural schema cannot express. The message names it."""
 
 
 def custom_resource_definition(kind: type[Resource[Any, Any]]) -> dict[str, Any]:
-    """The CustomResourceDefinition of a kind; raises SchemaError where a model cannot be put into one."""
+    """Return the CustomResourceDefinition of a kind. Raises `SchemaError` if a model does not fit into one."""
     definition = kind.definition
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -79,7 +79,7 @@ def custom_resource_definition(kind: type[Resource[Any, Any]]) -> dict[str, Any]
 
 
 def files(crds_folder: Path = CRDS_FOLDER, chart_folder: Path = CHART_FOLDER) -> dict[Path, str]:
-    """What belongs into the two folders: the content of every file by its path."""
+    """Return the content of every file of the two folders, by its path."""
     contents = {}
     for kind in KINDS:
         crd = custom_resource_definition(kind)
@@ -90,7 +90,7 @@ def files(crds_folder: Path = CRDS_FOLDER, chart_folder: Path = CHART_FOLDER) ->
 
 
 def write(crds_folder: Path = CRDS_FOLDER, chart_folder: Path = CHART_FOLDER) -> None:
-    """Writes the files, and removes those of kinds that are no more."""
+    """Write the files, and remove those of kinds that no longer exist."""
     contents = files(crds_folder, chart_folder)
     for folder in (crds_folder, chart_folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -101,7 +101,7 @@ def write(crds_folder: Path = CRDS_FOLDER, chart_folder: Path = CHART_FOLDER) ->
 
 
 def reference(examples: Path = EXAMPLES) -> str:
-    """The page that describes all kinds, with the examples of a folder."""
+    """Return the page that describes all kinds, with the examples of a folder."""
     return page({kind.definition.kind: custom_resource_definition(kind) for kind in KINDS}, examples)
 
 
@@ -130,7 +130,7 @@ def _object_rules(of_the_object: tuple[Rule, ...]) -> Mapping[str, Any]:
 
 
 def _structural(schema: Mapping[str, Any], models: Mapping[str, Any]) -> dict[str, Any]:
-    """A JSON Schema of pydantic's as a structural one. `models` is what its references refer to."""
+    """Return a JSON Schema of pydantic's as a structural one. `models` are the targets of its references."""
     schema = _resolved(schema, models)
     unknown = schema.keys() - {*_KEPT, *_NESTED, *_DROPPED}
     if unknown:
@@ -142,7 +142,8 @@ def _structural(schema: Mapping[str, Any], models: Mapping[str, Any]) -> dict[st
         result.pop("default", None)
     if "items" in schema:
         result["items"] = _structural(schema["items"], models)
-    # False is what pruning and kubectl's strict validation do anyway; the API server refuses the word.
+    # The API server refuses additionalProperties: false. Pruning and kubectl's strict validation have its effect
+    # anyway.
     if schema.get("additionalProperties"):
         result["additionalProperties"] = _structural(schema["additionalProperties"], models)
     if "properties" in schema:
@@ -151,7 +152,7 @@ def _structural(schema: Mapping[str, Any], models: Mapping[str, Any]) -> dict[st
 
 
 def _resolved(schema: Mapping[str, Any], models: Mapping[str, Any]) -> Mapping[str, Any]:
-    """With `$ref` and `anyOf: [X, null]` replaced by what they stand for; what stands beside them goes before it."""
+    """Replace `$ref` and `anyOf: [X, null]` by their targets. Keywords beside them override the target's."""
     if "$ref" in schema:
         target = models[schema["$ref"].removeprefix("#/$defs/")]
         beside = {keyword: value for keyword, value in schema.items() if keyword != "$ref"}
@@ -170,7 +171,7 @@ def _resolved(schema: Mapping[str, Any], models: Mapping[str, Any]) -> Mapping[s
 
 
 def _without_defaults(schema: Any) -> Any:
-    """A default would have the API server write into a status what nobody has observed."""
+    """Remove the defaults, because the API server would write them into a status that nobody has observed."""
     if isinstance(schema, list):
         return [_without_defaults(each) for each in schema]
     if not isinstance(schema, dict):
@@ -184,7 +185,7 @@ def _column(column: Column) -> dict[str, Any]:
 
 
 def _chart_template(crd: Mapping[str, Any]) -> str:
-    """The CRD behind the chart's flag, with the chart's labels, and kept at `helm uninstall` where wanted."""
+    """Return the CRD behind the chart's flag, with the chart's labels, and kept at `helm uninstall` if configured."""
     body = {keyword: value for keyword, value in crd.items() if keyword != "metadata"}
     if any("{{" in text for text in _texts(body)):
         raise SchemaError("a text in a model has '{{', which Helm would take for a template")
@@ -209,7 +210,7 @@ def _one_line(text: str) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes a list that occurs twice twice: anchors are legal YAML that few people read."""
+    """Writes repeated lists in full, because few people can read YAML anchors."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

@@ -1,5 +1,4 @@
-"""PreferredElection: gives partitions back to their preferred leaders, once or by a schedule, or leaders to those that have
-none, once."""
+"""PreferredElection: elects preferred leaders, once or on a schedule, or leaders for partitions without one, once."""
 
 from enum import StrEnum
 from typing import Annotated, ClassVar, Self
@@ -41,7 +40,7 @@ from controller_operator.resources.schema import (
 
 
 class ElectionType(StrEnum):
-    """How a leader is chosen."""
+    """The rule for choosing a leader."""
 
     PREFERRED = "Preferred"
     UNCLEAN = "Unclean"
@@ -65,7 +64,7 @@ _SCOPES = ("partitions", "topics", "allPartitions")
 
 
 class PreferredElectionSpec(Spec):
-    """Which partitions get their preferred leaders back."""
+    """The partitions that get a leader, and the times of the election."""
 
     model_config = ConfigDict(
         json_schema_extra=rules(
@@ -109,7 +108,7 @@ class PreferredElectionSpec(Spec):
     )
 
     cluster_ref: OwnCluster
-    """The cluster that has the partitions. Cannot change."""
+    """The cluster of the partitions. Cannot change."""
 
     partitions: (
         Annotated[
@@ -118,7 +117,7 @@ class PreferredElectionSpec(Spec):
         ]
         | None
     ) = None
-    """These partitions, each named once. Either this, topics, or allPartitions. Cannot change."""
+    """These partitions, each named once. Give one of partitions, topics and allPartitions. Cannot change."""
 
     topics: (
         Annotated[
@@ -127,47 +126,46 @@ class PreferredElectionSpec(Spec):
         ]
         | None
     ) = None
-    """All partitions of these topics. Either this, partitions, or allPartitions. Cannot change."""
+    """All partitions of these topics. Give one of partitions, topics and allPartitions. Cannot change."""
 
     all_partitions: bool | None = None
-    """All partitions of the cluster. Either this, partitions, or topics. Cannot change."""
+    """All partitions of the cluster. Give one of partitions, topics and allPartitions. Cannot change."""
 
     election_type: ElectionType = ElectionType.PREFERRED
-    """How the leader is chosen. Preferred: the first of the assigned replicas, when it is alive and in sync. Unclean: any
-    replica that is alive, in sync if there is one, and only for partitions without a leader: what it had not copied is
-    lost. That needs acknowledgeDataLoss. Cannot change."""
+    """The rule for choosing the leader. Preferred: the first of the assigned replicas, if it is alive and in sync.
+    Unclean: any live replica, in sync if possible, and only for partitions without a leader; records that the new
+    leader had not copied are lost. Unclean needs acknowledgeDataLoss. Cannot change."""
 
     acknowledge_data_loss: bool | None = None
-    """Must be true for an unclean election: records that producers believe to be safe may be lost for good."""
+    """Must be true for an unclean election, because acknowledged records may be lost for good."""
 
     schedule: Cron | None = None
-    """When to run, again and again, as cron has it: minute, hour, day of month, month, day of week. It runs once when left
-    out. A time that passed while nobody could run it is made up for, once."""
+    """Recurring times to run, as a cron expression: minute, hour, day of month, month, day of week; default: run once.
+    If runs were missed while the operator could not work, one run makes up for them."""
 
     time_zone: TimeZone | None = None
-    """The time zone of the schedule, by its IANA name; UTC when left out."""
+    """The time zone of the schedule, by its IANA name; default: UTC."""
 
     imbalance_threshold_percent: int | None = Field(default=None, ge=0, le=100)
-    """Run only where so many of a hundred partitions, or more, are led by another than their preferred replica. Always when
-    left out."""
+    """Minimum percentage of partitions not led by their preferred replica for a run to elect; default: always elect."""
 
     suspend: bool | None = None
-    """While true no run begins; one that runs goes on. Times that pass meanwhile are not made up for."""
+    """If true, no run begins; a running one goes on. Runs that fall due during the suspension are skipped."""
 
     ttl_seconds_after_finished: int | None = Field(default=None, ge=0, le=2**31 - 1)
-    """Seconds after its end at which the object is deleted; it is kept when left out. Not for one with a schedule, which
-    never ends."""
+    """Seconds after its end at which the object is deleted; default: it is kept. Not allowed with a schedule, because
+    the object then never ends."""
 
     @model_validator(mode="after")
     def _unclean_is_acknowledged(self) -> Self:
-        """The API server's rule once more: definitions may be older than the operator."""
+        """Repeat the API server's rule, because the installed definitions may be older than the operator."""
         if self.election_type is ElectionType.UNCLEAN and not self.acknowledge_data_loss:
             raise ValueError("an unclean election needs acknowledgeDataLoss: true")
         return self
 
 
 class ElectionPhase(StrEnum):
-    """How far an election is."""
+    """The progress of an election."""
 
     PENDING = "Pending"
     RUNNING = "Running"
@@ -182,7 +180,7 @@ class ElectionPhase(StrEnum):
 
 
 class RunResult(StrEnum):
-    """How a run of a schedule ended."""
+    """The result of a scheduled run."""
 
     COMPLETED = "Completed"
     FAILED = "Failed"
@@ -190,7 +188,7 @@ class RunResult(StrEnum):
 
 
 class ElectionResult(StrEnum):
-    """What became of one partition."""
+    """The result for one partition."""
 
     ELECTED = "Elected"
     NOT_NEEDED = "NotNeeded"
@@ -199,7 +197,7 @@ class ElectionResult(StrEnum):
 
 
 class PartitionElection(Observed):
-    """What became of one partition."""
+    """The election of one partition."""
 
     topic: TopicName
     """Name of the topic."""
@@ -208,9 +206,9 @@ class PartitionElection(Observed):
     """Number of the partition."""
 
     result: ElectionResult | None = None
-    """Elected (the preferred replica leads now), NotNeeded (it led already), PreferredUnavailable (it is not alive or
-    not in sync), Failed; missing while the election runs. Of an unclean election: Elected (it has a leader now), NotNeeded
-    (it had one), Failed."""
+    """Elected (the preferred replica leads now), NotNeeded (it was already the leader), PreferredUnavailable (it is not
+    alive or not in sync), Failed; missing while the election runs. For an unclean election: Elected (the partition has
+    a leader now), NotNeeded (it had one), Failed."""
 
     leader_before: BrokerId | None = None
     """The leader before the election; -1 when there was none."""
@@ -219,60 +217,62 @@ class PartitionElection(Observed):
     """The leader after the election; -1 when there is none."""
 
     isr_before: ObservedReplicas | None = None
-    """Of an unclean election: the replicas that had all records. What the new leader had not copied from them is lost."""
+    """For an unclean election: the replicas that had all records. Records that the new leader had not copied are
+    lost."""
 
     message: str | None = Field(default=None, max_length=1024)
-    """Why it failed; of an unclean election, what may be lost."""
+    """The reason of a failure; for an unclean election, the records that may be lost."""
 
 
 class ElectionCounts(Observed):
-    """How many partitions had which result. Complete, however long the list is."""
+    """Counts of partitions by result. They are complete even if the list is cut."""
 
     total: int = 0
-    """Partitions that the election is for."""
+    """Number of partitions in the election."""
 
     elected: int = 0
-    """Partitions whose preferred replica leads now and did not before; of an unclean election, that have a leader now and
-    had none."""
+    """Partitions whose preferred replica has become the leader; for an unclean election, partitions that have a leader
+    now and had none."""
 
     not_needed: int = 0
-    """Partitions whose preferred replica led already; of an unclean election, that had a leader."""
+    """Partitions whose preferred replica was already the leader; for an unclean election, partitions that had a
+    leader."""
 
     preferred_unavailable: int = 0
-    """Partitions whose preferred replica is not alive or not in sync, so that another one leads on. One that runs once has
-    then failed."""
+    """Partitions whose preferred replica is not alive or not in sync, so that another one stays the leader. An election
+    without a schedule has then failed."""
 
     failed: int = 0
     """Partitions whose election failed for another reason."""
 
 
 class PreferredElectionStatus(Status):
-    """How far the election is."""
+    """The progress of the election."""
 
     phase: ElectionPhase | None = None
     """Pending, Running, Completed or Failed; with a schedule Scheduled, Running or Suspended."""
 
     start_time: Timestamp | None = None
-    """When the election was asked for; with a schedule the last time."""
+    """Time of the request for the election; with a schedule, of the last request."""
 
     completion_time: Timestamp | None = None
-    """When the last partition had its result; missing while the election runs."""
+    """Time at which the last partition had its result; missing while the election runs."""
 
     next_run_time: Timestamp | None = None
-    """When the next run of the schedule is due; missing while it is suspended."""
+    """Time of the next scheduled run; missing while the election is suspended."""
 
     last_run_time: Timestamp | None = None
-    """When the last run of the schedule began, or was found not to be needed."""
+    """Time at which the last scheduled run began, or was found to be unnecessary."""
 
     last_run_result: RunResult | None = None
-    """How the last run of the schedule ended: Completed (also if preferred replicas were unavailable), Failed (some
-    elections), or Balanced (below the threshold, so nothing was elected); missing while it runs."""
+    """Result of the last scheduled run: Completed (also if preferred replicas were unavailable), Failed (some elections
+    failed), or Balanced (below the threshold, so nothing was elected); missing while it runs."""
 
     imbalance_percent: int | None = None
-    """How many of a hundred partitions were led by another than their preferred replica when the last run began."""
+    """Percentage of partitions that were not led by their preferred replica when the last run began."""
 
     counts: ElectionCounts | None = None
-    """How many partitions had which result; with a schedule in the present or last run."""
+    """Counts of partitions by result; with a schedule, of the present or last run."""
 
     partitions: Annotated[tuple[PartitionElection, ...], Field(max_length=MAX_STATUS_ENTRIES)] = ()
     """Each partition of the present or last run; at most 500, failed and unfinished ones first."""
@@ -283,7 +283,7 @@ def _count(name: str, field: str, description: str, *, wide: bool = False) -> Co
 
 
 class PreferredElection(Resource[PreferredElectionSpec, PreferredElectionStatus]):
-    """An election of preferred leaders, once or by a schedule, or of leaders for partitions that have none, once."""
+    """An election of preferred leaders, once or on a schedule, or of leaders for partitions that have none, once."""
 
     definition: ClassVar = Definition(
         kind="PreferredElection",
@@ -293,10 +293,10 @@ class PreferredElection(Resource[PreferredElectionSpec, PreferredElectionStatus]
             CLUSTER,
             PHASE,
             _count("Elected", "elected", "Partitions that got their preferred leader."),
-            _count("NotNeeded", "notNeeded", "Partitions that had it already."),
+            _count("NotNeeded", "notNeeded", "Partitions that had their preferred leader already."),
             _count("Unavailable", "preferredUnavailable", "Partitions whose preferred replica cannot lead."),
             _count("Failed", "failed", "Partitions whose election failed."),
-            Column(name="NextRun", json_path=".status.nextRunTime", description="When it runs the next time, in UTC."),
+            Column(name="NextRun", json_path=".status.nextRunTime", description="Time of the next run, in UTC."),
             READY,
             REASON,
             MESSAGE,
@@ -309,7 +309,7 @@ class PreferredElection(Resource[PreferredElectionSpec, PreferredElectionStatus]
 
     @property
     def ending(self) -> Ending | None:
-        """How its one run ended; None where it has not."""
+        """The final condition of its one run; None if the run has not ended."""
         phase = self.status.phase
         if phase is None or not phase.is_final:
             return None

@@ -1,4 +1,4 @@
-"""FeatureSet: which versions of features the whole cluster may use."""
+"""FeatureSet: the versions of features that the whole cluster may use."""
 
 from typing import Annotated, ClassVar, Final
 
@@ -28,7 +28,7 @@ MAX_LEVEL: Final = 32_767
 
 
 class Feature(Model):
-    """A feature, and the version of it that the cluster is to use."""
+    """A feature, and the desired level of it."""
 
     name: str = Field(
         min_length=1,
@@ -40,44 +40,44 @@ class Feature(Model):
     """Name of the feature, as brokers register it."""
 
     max_version_level: int = Field(ge=1, le=MAX_LEVEL)
-    """The version level to finalize: the highest one that brokers and clients then use."""
+    """The version level to finalize. It is the highest one that brokers and clients then use."""
 
 
 class FeatureSetSpec(Spec):
-    """The features as they should be. Features that are not named are left as they are."""
+    """The desired features. Features that are not named stay as they are."""
 
     cluster_ref: OwnCluster
-    """The cluster whose features these are. Cannot change."""
+    """The cluster of the features. Cannot change."""
 
     features: Annotated[
         tuple[Feature, ...], Field(min_length=1, max_length=MAX_FEATURES, json_schema_extra=keyed_by("name"))
     ]
-    """The features, each named once. A feature that is taken out of the list stays finalized as it is."""
+    """The features, each named once. A feature that is removed from the list stays finalized at its level."""
 
     allow_downgrade: bool = False
-    """Whether a finalized level may be lowered. Kafka lowers a level only where brokers say that nothing is lost, and
-    newer clients may rely on the present one."""
+    """If true, a finalized level may be lowered. Kafka lowers a level only if the brokers report that nothing is lost,
+    and newer clients may rely on the present one."""
 
     deletion_policy: DeletionPolicy = DeletionPolicy.RETAIN
-    """What becomes of the finalized levels when this object is deleted. Retain leaves them; Delete deletes those of the
-    features named here, so that the cluster uses the features no more."""
+    """Fate of the finalized levels when this object is deleted. Retain leaves them; Delete deletes the levels of the
+    features named here, so that the cluster stops using these features."""
 
     dry_run: bool = False
-    """Shows in the status what would be changed, and changes nothing."""
+    """If true, the status shows the pending changes, and nothing is changed."""
 
 
 class SupportedVersions(Observed):
     """The versions of a feature that every live broker supports."""
 
     min_version: int
-    """The lowest one."""
+    """The lowest version."""
 
     max_version: int
-    """The highest one."""
+    """The highest version."""
 
 
 class FeatureStatus(Observed):
-    """A feature of the spec, and what the cluster says of it."""
+    """A feature of the spec, and its state in the cluster."""
 
     name: str
     """Name of the feature."""
@@ -86,26 +86,26 @@ class FeatureStatus(Observed):
     """The level that the spec asks for."""
 
     finalized_level: int | None = None
-    """The finalized level; missing where the feature is not finalized."""
+    """The finalized level; missing if the feature is not finalized."""
 
     supported: SupportedVersions | None = None
-    """What every live broker supports; missing where there is no version that all of them do."""
+    """The versions that every live broker supports; missing if there is no common version."""
 
     blocked_by: Annotated[tuple[BrokerId, ...], Field(max_length=MAX_STATUS_ENTRIES)] = ()
-    """The live brokers that do not support the level that the spec asks for; at most 500."""
+    """The live brokers that do not support the level of the spec; at most 500."""
 
     message: str | None = Field(default=None, max_length=1024)
-    """What is in the way, or what would be changed."""
+    """The obstacle, or the pending change."""
 
 
 class FeatureSetStatus(Status):
-    """How far the features are as the spec says."""
+    """The state of the features in the cluster."""
 
     finalized: str | None = Field(default=None, max_length=1024)
-    """The finalized levels of the features in the spec, in short: the first few of them as NAME=LEVEL."""
+    """Summary of the finalized levels of the features in the spec: the first few of them as NAME=LEVEL."""
 
     epoch: int | None = None
-    """Epoch of the cluster's finalized features: rises with every change of any of them."""
+    """Epoch of the cluster's finalized features. Every change of a feature raises it."""
 
     features: Annotated[
         tuple[FeatureStatus, ...], Field(max_length=MAX_FEATURES, json_schema_extra=keyed_by("name"))
@@ -113,7 +113,7 @@ class FeatureSetStatus(Status):
     """Each feature of the spec."""
 
     corrections: DriftCorrections | None = None
-    """How often the features were put right after somebody else had changed them."""
+    """Corrections of changes to the features that were made elsewhere."""
 
 
 class FeatureSet(Resource[FeatureSetSpec, FeatureSetStatus]):

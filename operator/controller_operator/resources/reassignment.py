@@ -1,4 +1,4 @@
-"""PartitionReassignment: moves partitions to the replicas that it names, once."""
+"""PartitionReassignment: a single move of partitions to the replicas that it names."""
 
 from enum import StrEnum
 from typing import Annotated, ClassVar, Final, Self
@@ -42,7 +42,7 @@ from controller_operator.resources.schema import (
 
 
 class PartitionTarget(Model):
-    """Where the replicas of one partition should be."""
+    """The desired replicas of one partition."""
 
     topic: Topic
     """Name of the topic."""
@@ -51,8 +51,8 @@ class PartitionTarget(Model):
     """Number of the partition."""
 
     replicas: Replicas
-    """The brokers of the partition's replicas when it is done, the preferred leader first. If only the order changes, the
-    first one is elected as leader."""
+    """The brokers of the partition's replicas after the move, the preferred leader first. If only the order changes,
+    the first one is elected as leader."""
 
 
 MAX_DRAINED: Final = 100
@@ -63,41 +63,41 @@ MAX_THROTTLE: Final = 10**12
 
 
 class ReassignmentThrottle(Model):
-    """What the moves may take of the brokers."""
+    """A limit for the replication traffic of the moves."""
 
     bytes_per_second: int = Field(ge=MIN_THROTTLE, le=MAX_THROTTLE)
-    """Bytes a second that each broker may send, and may receive, for the moves. Must be above what producers write to the
-    partitions, or the new replicas never catch up. Can change while it runs."""
+    """Bytes per second that each broker may send, and may receive, for the moves. Must exceed the rate at which
+    producers write to the partitions; otherwise the new replicas never catch up. Can change during the move."""
 
 
 MAX_WINDOWS: Final = 10
-"""When each of them opens is looked for at every look at the object."""
+"""Every reconciliation computes the next opening of each window, so their number is bounded."""
 MAX_WINDOW_MINUTES: Final = 7 * 24 * 60
 
 
 class Window(Model):
-    """A time at which partitions may begin to move, again and again."""
+    """A recurring time at which partitions may begin to move."""
 
     schedule: Cron
-    """When it opens, as cron has it: minute, hour, day of month, month, day of week."""
+    """Opening times, as a cron expression: minute, hour, day of month, month, day of week."""
 
     time_zone: TimeZone | None = None
-    """The time zone of the schedule, by its IANA name; UTC when left out."""
+    """The time zone of the schedule, by its IANA name; default: UTC."""
 
     duration_minutes: int = Field(ge=1, le=MAX_WINDOW_MINUTES)
-    """For how long it is open, in time that passes: a day of 23 or 25 hours makes it neither shorter nor longer. One that
-    opens again before it closes stays open."""
+    """Minutes for which the window is open, in elapsed time: a day of 23 or 25 hours makes it neither shorter nor
+    longer. A window that opens again before it closes stays open."""
 
 
 class MoveSchedule(Model):
-    """When partitions may begin to move."""
+    """The times at which partitions may begin to move."""
 
     windows: Annotated[tuple[Window, ...], Field(min_length=1, max_length=MAX_WINDOWS)]
-    """Partitions begin to move while one of these is open. What has begun goes on to its end."""
+    """Partitions begin to move while one of these windows is open. Moves that have begun run to their end."""
 
 
 class Approval(StrEnum):
-    """Whether somebody has to agree to the plan before anything moves."""
+    """The need for a person's approval of the plan before anything moves."""
 
     AUTOMATIC = "Automatic"
     REQUIRED = "Required"
@@ -108,7 +108,7 @@ _PLAN_HASH: Final = rf"^[0-9a-f]{{{HASH_DIGITS}}}$"
 
 
 class PartitionReassignmentSpec(Spec):
-    """Which partitions move where."""
+    """The partitions to move, and their new replicas."""
 
     model_config = ConfigDict(
         json_schema_extra=rules(
@@ -128,7 +128,7 @@ class PartitionReassignmentSpec(Spec):
     )
 
     cluster_ref: OwnCluster
-    """The cluster that has the partitions. Cannot change."""
+    """The cluster of the partitions. Cannot change."""
 
     partitions: (
         Annotated[
@@ -137,8 +137,8 @@ class PartitionReassignmentSpec(Spec):
         ]
         | None
     ) = None
-    """The partitions to move, each named once. Nothing moves while a KafkaTopic with driftPolicy Enforce would move one of
-    them back. Either this or drainBrokers. Cannot change: create a new object for another move."""
+    """The partitions to move, each named once. Nothing moves while a KafkaTopic with driftPolicy Enforce would move one
+    of them back. Give either this or drainBrokers. Cannot change: create a new object for another move."""
 
     drain_brokers: (
         Annotated[
@@ -147,47 +147,47 @@ class PartitionReassignmentSpec(Spec):
         ]
         | None
     ) = None
-    """The brokers to empty, with the fewest moves: each replica on them goes to another broker, over racks as before and
-    so that the others get evenly many. The moves are in status.plan; with suspend they are only shown. Nothing moves while
-    a KafkaTopic with driftPolicy Enforce names one of the brokers in replicaAssignment, unless spec.brokersToRemove of the
-    KafkaCluster names that broker. Either this or partitions. Cannot change."""
+    """The brokers to empty, with the fewest moves: each replica on them goes to another broker, keeping the spread over
+    racks and balancing the load of the others. status.plan shows the moves; with suspend they are only shown. Nothing
+    moves while a KafkaTopic with driftPolicy Enforce names one of the brokers in replicaAssignment, unless
+    spec.brokersToRemove of the KafkaCluster names that broker. Give either this or partitions. Cannot change."""
 
     @model_validator(mode="after")
     def _says_what_moves(self) -> Self:
-        """The rule of the schema, for an object that was stored before there was that rule."""
+        """Apply the schema's rule to objects that were stored before the rule existed."""
         if (self.partitions is None) == (self.drain_brokers is None):
             raise ValueError(_EITHER)
         return self
 
     throttle: ReassignmentThrottle | None = None
-    """A limit to what the moves take, set before they begin and removed with their end; none when left out. It can be
-    added, changed and taken out while it runs. Limits that others have set are left as they are, and hold beside it."""
+    """A throttle for the moves, set before they begin and removed when they end; default: no throttle. It can be added,
+    changed and removed during the move. Throttles that others have set stay, and apply too."""
 
     suspend: bool | None = None
-    """While true no further partition begins to move; those that have begun go on to their end. May change."""
+    """If true, no further partition begins to move; moves that have begun run to their end. May change."""
 
     schedule: MoveSchedule | None = None
-    """When partitions may begin to move; at any time when left out. What has begun goes on to its end, and a deletion waits
-    for nothing. May change while it runs."""
+    """The times at which partitions may begin to move; default: any time. Moves that have begun run to their end, and a
+    deletion does not wait for a window. May change during the move."""
 
     max_concurrent_partitions: int | None = Field(default=None, ge=1, le=MAX_STATUS_ENTRIES)
-    """How many partitions move at a time: as soon as some are done, as many others begin. All at once when left out. May
-    change while the move runs, for the partitions that have not begun."""
+    """Maximum number of partitions that move at a time; default: all at once. When some are done, as many others begin.
+    May change during the move; partitions that have begun are not affected."""
 
     approval: Approval | None = None
-    """Automatic, when left out, or Required: then nothing moves before approvedPlan is the hash of the plan. Required
-    cannot be taken back."""
+    """Automatic (the default), or Required: then nothing moves until approvedPlan equals the hash of the plan. Required
+    cannot be revoked."""
 
     approved_plan: str | None = Field(default=None, max_length=HASH_DIGITS, pattern=_PLAN_HASH)
-    """The plan that may be carried out: the status.planHash of the moment. Who may set it can be limited to others than
-    those who write the rest (approvalPolicy in the chart). Once the move has begun it says nothing any more."""
+    """The plan that may be carried out: the present value of status.planHash. The right to set it can be limited to
+    fewer people than the rest of the spec (approvalPolicy in the chart). It has no effect after the move has begun."""
 
     ttl_seconds_after_finished: int | None = Field(default=None, ge=0, le=2**31 - 1)
-    """Seconds after its end at which the object is deleted; it is kept when left out."""
+    """Seconds after its end at which the object is deleted; default: it is kept."""
 
 
 class ReassignmentPhase(StrEnum):
-    """How far a reassignment is."""
+    """The progress of a reassignment."""
 
     PENDING = "Pending"
     AWAITING_APPROVAL = "AwaitingApproval"
@@ -203,7 +203,7 @@ class ReassignmentPhase(StrEnum):
 
 
 class ReassignmentStep(StrEnum):
-    """How far one partition is."""
+    """The progress of one partition."""
 
     WAITING = "Waiting"
     CATCHING_UP = "CatchingUp"
@@ -220,12 +220,12 @@ class ReassignmentStep(StrEnum):
 
     @property
     def is_abandoned(self) -> bool:
-        """Return True if the partition moves no more and did not get its replicas, as far as anybody knows."""
+        """True if the partition no longer moves and is not known to have reached its replicas."""
         return self in (ReassignmentStep.FAILED, ReassignmentStep.CANCELLED, ReassignmentStep.SUPERSEDED)
 
 
 class MovingPartition(PartitionStatus):
-    """A partition on its way."""
+    """A partition of a reassignment."""
 
     original_replicas: ObservedReplicas = ()
     """The replicas before the move (OAR)."""
@@ -234,28 +234,28 @@ class MovingPartition(PartitionStatus):
     """The replicas after the move (RAR)."""
 
     step: ReassignmentStep
-    """Waiting; CatchingUp (new replicas copy until they are in sync); MovingLeader (the leader goes to a replica that
-    stays); RemovingReplicas (the old ones go); Done, Failed or Cancelled; Superseded (another move has taken its place,
-    and whether this one had reached its target before is unknown)."""
+    """Waiting; CatchingUp (new replicas copy until they are in sync); MovingLeader (leadership moves to a replica that
+    stays); RemovingReplicas (the old replicas are removed); Done, Failed or Cancelled; Superseded (another move has
+    replaced this one, and it is unknown whether this one had reached its target)."""
 
     message: str | None = Field(default=None, max_length=MAX_ROW_MESSAGE)
-    """Why the partition waits, does not get on, or failed, or what has superseded its move."""
+    """The reason why the partition waits, makes no progress or failed, or the move that superseded its move."""
 
 
 class ReassignmentCounts(Observed):
-    """How many partitions are how far. Complete, however long the list is."""
+    """Counts of partitions by progress. They are complete even if the list is cut."""
 
     total: int = 0
-    """Partitions in the spec."""
+    """Number of partitions to move."""
 
     waiting: int = 0
-    """Partitions that have not begun."""
+    """Partitions that have not begun to move."""
 
     moving: int = 0
-    """Partitions on their way."""
+    """Partitions that are moving."""
 
     done: int = 0
-    """Partitions that have the replicas of the spec."""
+    """Partitions that have their target replicas."""
 
     failed: int = 0
     """Partitions that could not be moved, or whose move another one superseded."""
@@ -265,62 +265,62 @@ class ReassignmentCounts(Observed):
 
 
 class ThrottleStatus(Observed):
-    """The limit that this object has in the configurations of brokers and topics, or is about to have."""
+    """The throttle that this object has set, or is about to set, in the configurations of brokers and topics."""
 
     bytes_per_second: int
-    """Bytes a second that each broker may send, and may receive, for the moves."""
+    """Bytes per second that each broker may send, and may receive, for the moves."""
 
     is_set: bool = False
-    """Whether all of it is in the configurations."""
+    """True if the throttle is set in all of the configurations."""
 
 
 class MoveProgress(Observed):
-    """How much is left to copy. Read from the brokers' log directories every ten seconds."""
+    """The data left to copy. Read from the brokers' log directories every ten seconds."""
 
     bytes_left: int
-    """Bytes that the leaders have and the new replicas do not, over all partitions that move or wait for their turn (while
-    suspended only of those that move). To three digits."""
+    """Bytes that the leaders have and the new replicas lack, over all partitions that move or wait for their turn
+    (while suspended, only those that move). Rounded to three digits."""
 
     bytes_per_second: int | None = None
-    """By how much bytesLeft fell in a second, over the last half a minute: what was copied less what producers wrote. 0
-    when it does not fall. Absent until there are two readings. To two digits."""
+    """Decrease of bytesLeft per second over the last half a minute: the bytes copied minus the bytes that producers
+    wrote. 0 if it does not fall. Absent until there are two readings. Rounded to two digits."""
 
     time_left: str | None = None
-    """How long it takes at this rate, such as 2h10m or 40s. Absent where nothing is left to copy, the rate is 0 or not
-    known, or it would take more than a year."""
+    """Estimated time to copy the rest at this rate, such as 2h10m or 40s. Absent if nothing is left to copy, if the
+    rate is 0 or not known, or if it would take more than a year."""
 
     estimated_completion_time: Timestamp | None = None
-    """When all is copied at this rate, in whole minutes. There when timeLeft is."""
+    """Estimated time of the end of the copying, in whole minutes. Present if timeLeft is."""
 
 
 class PartitionReassignmentStatus(Status):
-    """How far the move is."""
+    """The progress of the move."""
 
     momentary: ClassVar = ("progress", "next_window_time")
 
     phase: ReassignmentPhase | None = None
-    """Pending, AwaitingApproval, Running, Suspended (nothing more begins; what moves goes on), Completed, Failed or
+    """Pending, AwaitingApproval, Running, Suspended (nothing more begins; running moves go on), Completed, Failed or
     Cancelled."""
 
     start_time: Timestamp | None = None
-    """When the first partition began to move."""
+    """Time at which the first partition began to move."""
 
     next_window_time: Timestamp | None = None
-    """When the next window of the schedule opens. There only while none is open and partitions have not begun to move."""
+    """Time at which the next window opens. Present only while no window is open and some partitions have not begun."""
 
     completion_time: Timestamp | None = None
-    """When the last partition was done, failed or cancelled."""
+    """Time at which the last partition was done, failed or cancelled."""
 
     throttle: ThrottleStatus | None = None
-    """The limit that is set for the moves; absent where there is none, or none any more."""
+    """The throttle that is set for the moves; absent if there is none."""
 
     counts: ReassignmentCounts | None = None
-    """How many partitions are how far."""
+    """Counts of partitions by progress."""
 
     progress: MoveProgress | None = None
-    """How much is left to copy, and how long that takes. There only while the move runs, and absent while it cannot be
-    known: a broker that takes part does not answer, has no listener for the operator, or could not read all of its log
-    directories; or a partition has no leader."""
+    """The data left to copy, and the estimated time. Present only while the move runs. Absent while it cannot be known:
+    a broker involved does not answer, has no listener for the operator, or could not read all of its log directories;
+    or a partition has no leader."""
 
     plan: (
         Annotated[
@@ -329,18 +329,18 @@ class PartitionReassignmentStatus(Status):
         ]
         | None
     ) = None
-    """What drainBrokers moves where; it stays as it is from the moment that the first move begins."""
+    """The moves that drainBrokers plans. The plan is fixed when the first move begins."""
 
     plan_hash: str | None = None
-    """Stands for all that would move, from where to where, where the spec asks for approval. It stays as it is from the
-    moment that the first move begins."""
+    """Hash of all moves, with their old and new replicas, if the spec asks for approval. It is fixed when the first
+    move begins."""
 
     partitions: Annotated[tuple[MovingPartition, ...], Field(max_length=MAX_STATUS_ENTRIES)] = ()
     """Each partition; at most 500, failed and unfinished ones first."""
 
     @property
     def is_under_way(self) -> bool:
-        """Whether partitions may be moving because of it: a move that was suspended may have begun."""
+        """True if its partitions may be moving: a suspended move may have begun before."""
         has_begun = self.start_time is not None
         return self.phase is ReassignmentPhase.RUNNING or (self.phase is ReassignmentPhase.SUSPENDED and has_begun)
 
@@ -360,33 +360,33 @@ class PartitionReassignment(Resource[PartitionReassignmentSpec, PartitionReassig
             Column(
                 name="ETA",
                 json_path=".status.progress.timeLeft",
-                description="How long it will take to copy what is left.",
+                description="Estimated time to copy the rest.",
             ),
             Column(
                 name="Throttle",
                 json_path=".status.throttle.bytesPerSecond",
                 type="integer",
-                description="Bytes a second that each broker may send, and may receive, for the moves.",
+                description="Bytes per second that each broker may send, and may receive, for the moves.",
             ),
             READY,
             Column(
                 name="NextWindow",
                 json_path=".status.nextWindowTime",
-                description="When partitions may begin to move again, in UTC.",
+                description="Time at which partitions may begin to move again, in UTC.",
                 wide=True,
             ),
             Column(
                 name="BytesLeft",
                 json_path=".status.progress.bytesLeft",
                 type="integer",
-                description="Bytes that are left to copy.",
+                description="Bytes left to copy.",
                 wide=True,
             ),
             Column(
                 name="BytesPerSecond",
                 json_path=".status.progress.bytesPerSecond",
                 type="integer",
-                description="By how much that falls in a second.",
+                description="Decrease of the bytes left per second.",
                 wide=True,
             ),
             REASON,
@@ -400,12 +400,12 @@ class PartitionReassignment(Resource[PartitionReassignmentSpec, PartitionReassig
 
     @property
     def targets(self) -> tuple[PartitionTarget, ...]:
-        """The partitions that move, as the spec says or as was planned for it."""
+        """The partitions that move, from the spec or from the plan made for it."""
         return (self.status.plan or ()) if self.spec.partitions is None else self.spec.partitions
 
     @property
     def ending(self) -> Ending | None:
-        """How its one run ended; None where it has not."""
+        """The final condition of its one run; None if the run has not ended."""
         phase = self.status.phase
         if phase is None or not phase.is_final:
             return None

@@ -1,9 +1,8 @@
-"""What the models of the resources are built from: the base model, scalars with their bounds, and CEL rules.
+"""The building blocks of the resources' models: the base model, scalars with their bounds, and CEL rules.
 
-An attribute's docstring is its description in `kubectl explain`. A rule that only the API server holds (CEL) is
-attached with `rules` to the field or model that it guards, and ends up as `x-kubernetes-validations` in the generated
-schema. Lists and strings that a rule reads are bounded, because the API server refuses a rule whose worst case costs
-too much.
+An attribute's docstring is its description in `kubectl explain`. A rule that only the API server checks (CEL) is
+attached with `rules` to its field or model, and ends up as `x-kubernetes-validations` in the generated schema. Lists
+and strings that a rule reads are bounded, because the API server refuses a rule whose worst case costs too much.
 """
 
 from dataclasses import dataclass
@@ -18,19 +17,21 @@ from controller_core.model.ids import BrokerId, PartitionId, TopicName
 from controller_core.model.topics.topic_names import explain_illegal
 
 MAX_REPLICAS: Final = 20
-"""Replicas of one partition. The rule that they are distinct is checked for every partition of a list."""
+"""Replicas of one partition. The rule that they are distinct is checked for every partition of a list, so few are
+allowed."""
 MAX_PARTITIONS: Final = 5_000
-"""Partitions in one object: with what the API server notes per entry, near what etcd takes as one value (1.5 MiB)."""
+"""Partitions in one object. With the API server's own notes per entry this is near etcd's limit of one value (1.5
+MiB)."""
 MAX_STATUS_ENTRIES: Final = 500
-"""Entries of a list in a status; the counts beside such a list are always complete."""
+"""Entries of a list in a status. The counts beside such a list are always complete."""
 MAX_TOPIC_NAME: Final = 249
 
 TOPIC_CHARACTERS: Final = r"self.matches(r'^[\w.-]+$')"
-"""Short on purpose: the cost of a match counts with the length of its pattern."""
+"""Short on purpose: the cost of a match rises with the length of its pattern."""
 
 
 class Model(BaseModel):
-    """The base of everything in a resource: camelCase outside, snake_case inside, immutable, nothing unknown."""
+    """The base of everything in a resource: camelCase outside, snake_case inside, immutable, no unknown fields."""
 
     model_config = ConfigDict(
         alias_generator=to_camel,
@@ -43,35 +44,35 @@ class Model(BaseModel):
 
 
 class Observed(Model):
-    """The base of everything in a status: what another version of the operator wrote may have more fields."""
+    """The base of everything in a status. Another version of the operator may have written more fields."""
 
     model_config = ConfigDict(extra="ignore")
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule in CEL that the API server holds an object to, and what it says when the object breaks it."""
+    """A CEL rule that the API server enforces, and the message for an object that breaks it."""
 
     rule: str
     message: str
     field: str = ""
-    """The path of the field to change, such as `.partitions`, from where the rule is; empty: that place itself."""
+    """The path of the field to change, such as `.partitions`, relative to the rule. Empty: the rule's own field."""
 
     @property
     def schema(self) -> JsonDict:
-        """The rule as the API server takes it: with the field that its error is about, and the kind of the error."""
+        """The rule as the API server takes it, with the field and the kind of its error."""
         reason = "FieldValueForbidden" if "oldSelf" in self.rule else "FieldValueInvalid"
         named: JsonDict = {"fieldPath": self.field} if self.field else {}
         return {"rule": self.rule, "message": self.message, "reason": reason, **named}
 
 
 def rules(*of_the_schema: Rule) -> JsonDict:
-    """The rules as `json_schema_extra` of a field or a model."""
+    """Return the rules as `json_schema_extra` of a field or a model."""
     return {"x-kubernetes-validations": [each.schema for each in of_the_schema]}
 
 
 def keyed_by(*fields: str) -> JsonDict:
-    """Marks a list of objects whose `fields` name an entry: the API server refuses the same name twice."""
+    """Mark a list of objects whose `fields` name an entry, so that the API server refuses the same name twice."""
     return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(fields)}
 
 
@@ -84,7 +85,7 @@ Timestamp = Annotated[datetime, PlainSerializer(_rfc3339, when_used="json")]
 
 
 def _legal(name: TopicName) -> TopicName:
-    """The same as the rule of the schema, for an object that was stored before there was that rule."""
+    """Apply the schema's rule to names that were stored before the rule existed."""
     if (why := explain_illegal(name)) is not None:
         raise ValueError(why)
     return name
@@ -120,7 +121,7 @@ Replicas = Annotated[
         ),
     ),
 ]
-"""The brokers that a spec puts a partition's replicas on, the preferred one first."""
+"""The brokers of a partition's replicas in a spec, the preferred one first."""
 
 Cron = Annotated[
     str,
@@ -135,7 +136,7 @@ Cron = Annotated[
         ),
     ),
 ]
-"""Times that come again and again: minute, hour, day of month, month, day of week."""
+"""A recurring time: minute, hour, day of month, month, day of week."""
 
 TimeZone = Annotated[
     str,
@@ -150,4 +151,4 @@ TimeZone = Annotated[
 """The name of a time zone."""
 
 ObservedReplicas = tuple[BrokerId, ...]
-"""Brokers as the cluster shows them in a status."""
+"""Brokers in a status, as the cluster shows them."""

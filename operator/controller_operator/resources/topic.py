@@ -1,4 +1,4 @@
-"""KafkaTopic: a topic's partitions, replicas and configuration, and what to do about changes made elsewhere."""
+"""KafkaTopic: a topic's partitions, replicas and configuration, and the treatment of changes made elsewhere."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -49,7 +49,7 @@ _TOPIC_NAME: Final = "(has({0}.spec.topicName) ? {0}.spec.topicName : {0}.metada
 
 
 class AdoptionPolicy(StrEnum):
-    """Whether a topic that exists already is taken over."""
+    """The conditions for taking over a topic that exists already."""
 
     IF_EQUAL = "IfEqual"
     ALWAYS = "Always"
@@ -57,14 +57,14 @@ class AdoptionPolicy(StrEnum):
 
 
 class UndeclaredConfigPolicy(StrEnum):
-    """What is done about configuration that somebody else set and the spec does not name."""
+    """The treatment of configuration that somebody else set and the spec does not name."""
 
     KEEP = "Keep"
     REMOVE = "Remove"
 
 
 class DriftPolicy(StrEnum):
-    """What is done about changes that were made elsewhere."""
+    """The treatment of changes that were made elsewhere."""
 
     ENFORCE = "Enforce"
     REPORT = "Report"
@@ -87,7 +87,7 @@ ReplicaAssignment = Annotated[
 
 
 def _config_text(value: object) -> object:
-    """A value of the configuration as Kafka knows it: text. Anything but a scalar is left for the model to refuse."""
+    """Return a configuration value as Kafka knows it: text. Leave anything but a scalar for the model to refuse."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value) if isinstance(value, int | float) else value
@@ -106,8 +106,8 @@ ConfigValue = Annotated[
         }
     ),
 ]
-"""A structural schema has one type for each value, or none. What the API server then lets pass and is no scalar (null, an
-empty list or object) is an `InvalidSpec`."""
+"""A structural schema gives each value one type, or none. A value that the API server accepts although it is no scalar
+(null, an empty list or object) is an `InvalidSpec`."""
 
 
 _EITHER = "give either replicationFactor or replicaAssignment"
@@ -116,23 +116,23 @@ _ONE_ENTRY_EACH = "replicaAssignment has one entry for each of the partitions"
 
 
 class TopicMoves(Model):
-    """How replicas move. What is said here holds for moves that have not begun; one that runs is changed in the
+    """Settings for replica moves. They apply to moves that have not begun; to change a running move, edit the
     PartitionReassignment that the topic owns."""
 
     throttle: ReassignmentThrottle | None = None
-    """A limit to what the moves take, set before they begin and removed with their end; none when left out."""
+    """A throttle for the moves, set before they begin and removed when they end; default: no throttle."""
 
     max_concurrent_partitions: int | None = Field(default=None, ge=1, le=MAX_STATUS_ENTRIES)
-    """How many partitions move at a time: the next ones begin when these are done. All at once when left out."""
+    """Maximum number of partitions that move at a time; default: all at once."""
 
 
 def count_replicas(factor: int | None, assignment: Sequence[Sequence[int]] | None) -> int:
-    """Return the number of replicas of each partition, from whichever of both says it."""
+    """Return the number of replicas of each partition, from the factor or else from the assignment."""
     return factor or len((assignment or ((),))[0])
 
 
 class KafkaTopicSpec(Spec):
-    """The topic as it should be."""
+    """The desired state of the topic."""
 
     model_config = ConfigDict(
         json_schema_extra=rules(
@@ -153,53 +153,57 @@ class KafkaTopicSpec(Spec):
     )
 
     cluster_ref: OwnCluster
-    """The cluster that has the topic. Cannot change."""
+    """The cluster of the topic. Cannot change."""
 
     topic_name: Topic | None = None
-    """Name of the topic; the object's own name when left out. Cannot change."""
+    """Name of the topic; default: the object's own name. Cannot change."""
 
     partitions: int | None = Field(default=None, ge=1, le=100_000)
-    """Number of partitions. It may grow; records with a key then go to other partitions than before. May be left out
-    where replicaAssignment says it."""
+    """Number of partitions. It may grow; records with a key then go to other partitions than before. Optional if
+    replicaAssignment is given."""
 
     replication_factor: int | None = Field(default=None, ge=1, le=MAX_REPLICAS)
-    """Replicas of each partition; the cluster chooses the brokers. Either this or replicaAssignment."""
+    """Number of replicas of each partition; the brokers are chosen automatically. Give either this or
+    replicaAssignment."""
 
     replica_assignment: ReplicaAssignment | None = None
     """The brokers of each partition, in the order of the partitions, each list with the preferred leader first:
-    [[1, 2, 3], [2, 3, 1]]. If only the order of a list changes, its first broker is elected as leader. Nothing moves
-    to brokers in spec.brokersToRemove of the KafkaCluster. Either this or replicationFactor."""
+    [[1, 2, 3], [2, 3, 1]]. If only the order of a list changes, its first broker is elected as leader. Replicas never
+    move to brokers in spec.brokersToRemove of the KafkaCluster. Give either this or replicationFactor."""
 
     reassignment: TopicMoves | None = None
-    """How replicas move where replicationFactor or replicaAssignment asks for that. If the spec asks for other replicas
-    while a move runs, the move is cancelled: what it has not finished goes back, and the next move begins from there."""
+    """Settings for the replica moves that replicationFactor or replicaAssignment cause. If the spec asks for other
+    replicas during a move, the move is cancelled: its unfinished part is rolled back, and the next move begins from
+    there."""
 
     config: dict[str, ConfigValue] | None = Field(default=None, max_length=200)
     """Topic configuration that differs from the brokers' defaults, such as retention.ms: 604800000. Values are strings,
-    numbers or booleans. A key that is taken away here goes back to the default. min.insync.replicas may not be above the
-    number of replicas. The lists of throttled replicas may not be named: use reassignment.throttle."""
+    numbers or booleans. A key that is removed here returns to the default. min.insync.replicas cannot exceed the number
+    of replicas. The lists of throttled replicas are not allowed: use reassignment.throttle."""
 
     undeclared_config_policy: UndeclaredConfigPolicy = UndeclaredConfigPolicy.KEEP
-    """What becomes of configuration that is set on the topic and that config does not name. Keep leaves it and shows it
-    in the status; Remove takes it for a difference from the spec, which goes back to the default as adoptionPolicy and
-    driftPolicy say. The lists of throttled replicas always stay, because moves of replicas use them."""
+    """Treatment of configuration that is set on the topic but not named in config. Keep leaves it and shows it in the
+    status; Remove treats it as a difference from the spec, and resets it to the default according to adoptionPolicy and
+    driftPolicy. The lists of throttled replicas always stay, because moves of replicas use them."""
 
     deletion_policy: DeletionPolicy = DeletionPolicy.RETAIN
-    """What becomes of the topic when this object is deleted. Retain leaves it and its data; Delete deletes both. If another
-    KafkaTopic claims the topic, it stays with its data in any case, and that one takes it over."""
+    """Fate of the topic when this object is deleted. Retain leaves the topic and its data; Delete deletes both. If
+    another KafkaTopic claims the topic, the topic always stays with its data, and the other KafkaTopic takes it
+    over."""
 
     adoption_policy: AdoptionPolicy = AdoptionPolicy.IF_EQUAL
-    """Whether a topic that exists already is taken over. IfEqual takes it only when it is as the spec says; Always
-    takes it and changes it to the spec; Never leaves it alone. It does not matter for a topic that a deleted KafkaTopic
-    hands over."""
+    """Conditions for taking over a topic that exists already. IfEqual takes it only if it equals the spec; Always takes
+    it and changes it to the spec; Never leaves it alone. It does not apply to a topic that a deleted KafkaTopic hands
+    over."""
 
     drift_policy: DriftPolicy = DriftPolicy.ENFORCE
-    """What is done when the topic was changed elsewhere. Enforce puts it back; Report says so in the status and leaves
-    it; Ignore does neither. With these two only what is changed in the spec is changed in the topic."""
+    """Treatment of changes to the topic that were made elsewhere. Enforce reverts them; Report shows them in the status
+    and leaves them; Ignore leaves them silently. With Report and Ignore, only changes of the spec are applied to the
+    topic."""
 
     @model_validator(mode="after")
     def _says_one_thing(self) -> Self:
-        """The rules of the schema, for an object that was stored before there were those rules."""
+        """Apply the schema's rules to objects that were stored before the rules existed."""
         if (self.replication_factor is None) == (self.replica_assignment is None):
             raise ValueError(_EITHER)
         if self.partitions is None and self.replica_assignment is None:
@@ -210,26 +214,26 @@ class KafkaTopicSpec(Spec):
 
     @property
     def partition_count(self) -> int:
-        """The number of partitions, from whichever field says it."""
+        """The number of partitions, from the field that gives it."""
         return self.partitions or len(self.replica_assignment or ())
 
     @property
     def replica_count(self) -> int:
-        """The number of replicas of each partition, from whichever field says it."""
+        """The number of replicas of each partition, from the field that gives it."""
         return count_replicas(self.replication_factor, self.replica_assignment)
 
 
 class Difference(Observed):
-    """One thing about the topic that is not as the spec says."""
+    """One difference between the topic and the spec."""
 
     key: str
-    """What differs: partitions, replicationFactor, replicaAssignment[N], or config.KEY."""
+    """The field that differs: partitions, replicationFactor, replicaAssignment[N], or config.KEY."""
 
     desired: str | None = None
-    """The value of the spec; missing where the spec says nothing."""
+    """The value of the spec; missing if the spec has none."""
 
     live: str | None = None
-    """The value in the cluster; missing where it has none."""
+    """The value in the cluster; missing if the cluster has none."""
 
 
 class UndeclaredKey(Observed):
@@ -246,7 +250,7 @@ class UndeclaredConfig(Observed):
     """The configuration that somebody else set on the topic. Its lists of throttled replicas do not count."""
 
     total: int
-    """How many keys there are, however long the list is."""
+    """Number of keys, complete even if the list is cut."""
 
     keys: Annotated[tuple[UndeclaredKey, ...], Field(max_length=MAX_UNDECLARED_KEYS)] = ()
     """The keys; the first 50 by name."""
@@ -266,30 +270,30 @@ class PlannedChange(Observed):
     """One step that the next apply would take."""
 
     action: PlanAction
-    """What would be done."""
+    """The kind of step."""
 
     key: str
-    """What it would be done to, as in the drift list; of CreateTopic the topic's name."""
+    """The field that the step changes, as in the drift list; for CreateTopic the topic's name."""
 
     live: str | None = None
-    """The value in the cluster now."""
+    """The present value in the cluster."""
 
     desired: str | None = None
-    """The value afterwards; of CreateTopic how many partitions with how many replicas there would be."""
+    """The value afterwards; for CreateTopic the numbers of partitions and replicas."""
 
 
 class Plan(Observed):
-    """What the next apply would change."""
+    """The changes of the next apply."""
 
     total: int
-    """Steps in all, however long the list is."""
+    """Number of steps, complete even if the list is cut."""
 
     changes: Annotated[tuple[PlannedChange, ...], Field(max_length=MAX_STATUS_ENTRIES)] = ()
     """The steps; the first 500."""
 
 
 class TopicOwner(Observed):
-    """The older object that has the topic."""
+    """The older object that owns the topic."""
 
     name: str
     """Its name, as namespace/name."""
@@ -299,47 +303,47 @@ class TopicOwner(Observed):
 
 
 class KafkaTopicStatus(Status):
-    """The topic as it is."""
+    """The observed state of the topic."""
 
     topic_name: str | None = None
     """Name of the topic in the cluster."""
 
     topic_id: str | None = None
-    """The id that the cluster gave the topic: another one means that it was deleted and created again."""
+    """The id that the cluster gave the topic. It changes when the topic is deleted and created again."""
 
     owner: TopicOwner | None = None
-    """The older object that has the topic; this one takes the topic over with its data when that one is deleted. Missing
-    where this object has the topic."""
+    """The older object that owns the topic. This object takes over the topic with its data when that one is deleted.
+    Missing if this object owns the topic."""
 
     replication_factor: int | None = None
-    """Replicas of each partition; the smallest number where they differ."""
+    """Number of replicas of each partition; the smallest number if they differ."""
 
     config_keys: Annotated[tuple[str, ...], Field(max_length=200)] = ()
-    """The keys of the configuration that this object has set: those that it takes back when the spec drops them."""
+    """The configuration keys that this object has set. It resets a key when the spec drops it."""
 
     applied: dict[str, str] | None = None
-    """The values of the spec that the topic has been given, by their keys as in the drift list; long ones by their hash.
-    What differs in a key that still has this value was changed elsewhere, and in any other by the spec. The key of a
-    change that has begun is missing until the change is done."""
+    """The values of the spec that were applied to the topic, by their keys as in the drift list; long values by their
+    hash. If the topic differs in a key that still has this value in the spec, the topic was changed elsewhere;
+    otherwise the spec was changed. A key is missing while its change is in progress."""
 
     undeclared_config: UndeclaredConfig | None = None
-    """The configuration that is set on the topic and that the spec does not name; missing while it is not known."""
+    """The configuration that is set on the topic but not named in the spec; missing while it is not known."""
 
     counts: PartitionCounts | None = None
-    """Partitions, and how many need attention."""
+    """Counts of partitions, and of those that need attention."""
 
     partitions: Annotated[tuple[PartitionStatus, ...], Field(max_length=MAX_STATUS_ENTRIES)] = ()
     """Each partition's replicas, in-sync replicas and leader; at most 500, those that need attention first."""
 
     drift: Annotated[tuple[Difference, ...], Field(max_length=MAX_STATUS_ENTRIES)] = ()
-    """What was changed elsewhere; the first 500."""
+    """Changes made elsewhere; the first 500."""
 
     corrections: DriftCorrections | None = None
-    """How often the topic was put right after changes made elsewhere: after three times in a row it waits ever longer, up
-    to five minutes; missing until the first time."""
+    """Corrections of changes made elsewhere; missing before the first one. After three corrections in a row the
+    operator waits longer before each one, up to five minutes."""
 
     plan: Plan | None = None
-    """What the next apply would change; missing when that is nothing."""
+    """The changes of the next apply; missing if there are none."""
 
 
 class KafkaTopic(Resource[KafkaTopicSpec, KafkaTopicStatus]):
@@ -351,12 +355,12 @@ class KafkaTopic(Resource[KafkaTopicSpec, KafkaTopicStatus]):
         short_name="kt",
         columns=(
             CLUSTER,
-            Column(name="Topic", json_path=".status.topicName", description="Name in the cluster."),
+            Column(name="Topic", json_path=".status.topicName", description="Name of the topic in the cluster."),
             Column(
                 name="Partitions",
                 json_path=".status.counts.partitions",
                 type="integer",
-                description="Partitions in the cluster.",
+                description="Number of partitions in the cluster.",
             ),
             Column(name="RF", json_path=".status.replicationFactor", type="integer", description="Replication factor."),
             Column(

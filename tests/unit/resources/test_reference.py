@@ -40,7 +40,7 @@ def test_every_field_of_spec_and_status_has_a_row(kind: type) -> None:
 
 def test_a_field_shows_its_type_default_bounds_and_description() -> None:
     topic = SECTIONS["KafkaTopic"]
-    assert "\n| `spec.replicationFactor` | integer |  | 1 to 20 | Replicas of each partition;" in topic
+    assert "\n| `spec.replicationFactor` | integer |  | 1 to 20 | Number of replicas of each partition;" in topic
     assert "\n| `spec.driftPolicy` | `Enforce`, `Report`, `Ignore` | `Enforce` |" in topic
     assert (
         "\n| `spec.config` | map to string, number or boolean |  | at most 200 keys; each at most 32,768 chara" in topic

@@ -1,1 +1,1 @@
-"""The page docs/resources.md: what the models say of every field, and what people should know beside it."""
+"""The page docs/resources.md: the models' descriptions of every field, and further advice for people."""

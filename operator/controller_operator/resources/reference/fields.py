@@ -1,4 +1,4 @@
-"""A structural schema as the rows of a table: every field with its type, its default, its bounds and its description."""
+"""A structural schema as the rows of a table: every field with its type, default, bounds and description."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -8,24 +8,24 @@ from controller_operator.resources.schema import Rule
 Schema = Mapping[str, Any]
 
 _RULES: Final = "x-kubernetes-validations"
-_HEADER: Final = "| field | type | default | bounds | what it says |\n| --- | --- | --- | --- | --- |\n"
+_HEADER: Final = "| field | type | default | bounds | description |\n| --- | --- | --- | --- | --- |\n"
 _SEVERAL: Final = (
     ("", "minimum", "maximum"),
     (" characters", "minLength", "maxLength"),
     (" entries", "minItems", "maxItems"),
     (" keys", "minProperties", "maxProperties"),
 )
-"""What is bounded, and by which keywords. A most of 0 only says of a scalar that it is no list and no object."""
+"""The bounded quantities and their keywords. A maximum of 0 only says that a scalar is no list and no object."""
 
 
 def table(name: str, schema: Schema, *, leave_out: frozenset[str] = frozenset()) -> str:
-    """All fields below a schema. Of the paths in `leave_out` only the field itself has a row."""
+    """Return a table of all fields below a schema. A path in `leave_out` has one row, without its inner fields."""
     rows = _rows(name, schema, leave_out)
     return _HEADER + "".join(f"| {' | '.join(cells)} |\n" for cells in rows)
 
 
 def refusals(name: str, schema: Schema) -> list[tuple[str, Rule]]:
-    """The rules that the API server holds an object to, each with the path that it guards."""
+    """Return the rules that the API server enforces, each with the path that it guards."""
     found = [(name, Rule(each["rule"], each["message"])) for each in schema.get(_RULES, ())]
     for path, inner, _ in _inner(name, schema):
         found += refusals(path, inner)
@@ -33,7 +33,7 @@ def refusals(name: str, schema: Schema) -> list[tuple[str, Rule]]:
 
 
 def cell(text: str) -> str:
-    """A text inside of a table."""
+    """Return a text for the inside of a table."""
     return " ".join(text.split()).replace("|", r"\|").replace("<", "&lt;").replace("*", r"\*").replace("][", r"]\[")
 
 
@@ -47,11 +47,11 @@ def _rows(name: str, schema: Schema, leave_out: frozenset[str]) -> Iterator[tupl
 
 
 def _inner(name: str, schema: Schema) -> Iterator[tuple[str, Schema, bool]]:
-    """The schemas right below one: the fields of an object, the entries of a list, the values of a map."""
+    """Yield the schemas right below one: the fields of an object, the entries of a list, the values of a map."""
     for field, inner in schema.get("properties", {}).items():
         yield f"{name}.{field}", inner, field in schema.get("required", ())
     if "items" in schema:
-        # What an entry is belongs to its list; only the fields of its object are rows.
+        # The row of the list describes its entries, so only the fields of an entry's object are rows.
         yield f"{name}[]", {key: said for key, said in schema["items"].items() if key != "description"}, False
     if "additionalProperties" in schema:
         yield (

@@ -1,4 +1,4 @@
-"""How an object of each kind lives, as diagrams: the states that its phase or its conditions show, and what leads on."""
+"""The lifecycle of each kind as a diagram: the states that its phase or its conditions show."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ END: Final = "[*]"
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An object that is in one state comes to another one; `because` says when."""
+    """A change of an object from one state to another, and its cause."""
 
     before: str
     after: str
@@ -33,7 +33,7 @@ LIFECYCLES: Final[Mapping[str, tuple[Change, ...]]] = {
     "KafkaTopic": (
         Change(BEGIN, "Unknown", "created"),
         Change("Unknown", "Reconciling", "the topic is created, or taken over"),
-        Change("Unknown", "Ready", "the topic is there, and as the spec says"),
+        Change("Unknown", "Ready", "the topic exists, and is as the spec says"),
         Change("Reconciling", "Ready", "all partitions have leaders and are as the spec says"),
         Change("Ready", "Reconciling", "the spec changes, or Enforce corrects a drift"),
         Change("Ready", "Drifted", "changed elsewhere, with driftPolicy Report (still Ready)"),
@@ -50,24 +50,24 @@ LIFECYCLES: Final[Mapping[str, tuple[Change, ...]]] = {
         Change("Pending", "Running", "topics, brokers and controller are there, no other move is in the way"),
         Change("Running", "Completed", "all partitions have their replicas"),
         Change("Pending", "Completed", "all partitions have their replicas already"),
-        Change("Pending", "AwaitingApproval", "approval is Required, and the plan is not approved, or not any more"),
-        Change("AwaitingApproval", "Pending", "approvedPlan is the plan, and another move is in the way"),
-        Change("AwaitingApproval", "Running", "approvedPlan is the plan"),
-        Change("AwaitingApproval", "Suspended", "approvedPlan is the plan, and no window is open"),
+        Change("Pending", "AwaitingApproval", "approval is Required, and the present plan is not approved"),
+        Change("AwaitingApproval", "Pending", "the plan is approved, and another move is in the way"),
+        Change("AwaitingApproval", "Running", "the plan is approved"),
+        Change("AwaitingApproval", "Suspended", "the plan is approved, and no window is open"),
         Change("AwaitingApproval", END, "deleted"),
         Change("Pending", "Suspended", "suspend is true, or no window is open"),
-        Change("Running", "Suspended", "suspend is true, or no window is open and some wait; what moves goes on"),
+        Change("Running", "Suspended", "suspend is true, or no window is open and some wait; running moves go on"),
         Change("Suspended", "Pending", "suspend is false again, a window is open, and nothing has begun"),
         Change("Suspended", "Running", "suspend is false again, and a window is open"),
         Change("Suspended", "Completed", "all partitions had begun, and have their replicas"),
         Change("Suspended", "Failed", "all partitions had begun, and some did not reach their replicas"),
-        Change("Suspended", "Cancelled", "deleted, and what still moved went back"),
+        Change("Suspended", "Cancelled", "deleted, and unfinished moves were rolled back"),
         Change("Running", "Failed", "some partitions did not reach their replicas"),
-        Change("Running", "Cancelled", "deleted, and what still moved went back"),
+        Change("Running", "Cancelled", "deleted, and unfinished moves were rolled back"),
         Change("Pending", END, "deleted"),
         Change("Completed", END, "deleted, or ttlSecondsAfterFinished is over"),
         Change("Failed", END, "deleted, or ttlSecondsAfterFinished is over"),
-        Change("Cancelled", END, "let go"),
+        Change("Cancelled", END, "the finalizer is removed"),
     ),
     "PreferredElection": (
         Change(BEGIN, "Pending", "created"),
@@ -76,7 +76,7 @@ LIFECYCLES: Final[Mapping[str, tuple[Change, ...]]] = {
         Change("Pending", "Completed", "nothing needs an election"),
         Change("Running", "Failed", "some elections failed, or preferred brokers are not alive or not in sync"),
         Change(BEGIN, "Scheduled", "created, with a schedule"),
-        Change("Scheduled", "Running", "a run is due, and enough partitions are led by another"),
+        Change("Scheduled", "Running", "a run is due, and the imbalance reaches the threshold"),
         Change("Running", "Scheduled", "the run is over, with a schedule"),
         Change("Scheduled", "Suspended", "suspend is true"),
         Change("Suspended", "Scheduled", "suspend is false again"),
@@ -88,7 +88,7 @@ LIFECYCLES: Final[Mapping[str, tuple[Change, ...]]] = {
     "FeatureSet": (
         Change(BEGIN, "Unknown", "created"),
         Change("Unknown", "DryRun", "dryRun: true"),
-        Change("DryRun", "Reconciling", "dryRun is taken out"),
+        Change("DryRun", "Reconciling", "dryRun is removed"),
         Change("Unknown", "Reconciling", "the controller is asked (UpdateFeatures)"),
         Change("Reconciling", "Ready", "all levels are finalized"),
         Change("Reconciling", "Stalled", "a broker is too old, or a downgrade is not allowed"),
@@ -100,21 +100,21 @@ LIFECYCLES: Final[Mapping[str, tuple[Change, ...]]] = {
 
 
 class NoLifecycle(Exception):
-    """A kind, or one of its phases, that no diagram has; the message says where it is missing."""
+    """A kind, or one of its phases, is missing in the diagrams. The message says which one."""
 
 
 def diagram(kind: str, phases: tuple[str, ...] = ()) -> str:
-    """The lifecycle as a mermaid diagram. Raises `NoLifecycle` where a phase of the schema is missing in it."""
+    """Return the lifecycle as a mermaid diagram. Raises `NoLifecycle` if a phase of the schema is missing in it."""
     changes = LIFECYCLES.get(kind)
     if changes is None:
-        raise NoLifecycle(f"say in {__name__} how a {kind} lives")
+        raise NoLifecycle(f"add the lifecycle of {kind} to {__name__}")
     missing = set(phases) - {state for change in changes for state in (change.before, change.after)}
     if missing:
-        raise NoLifecycle(f"say in {__name__} what leads a {kind} to the phase {', '.join(sorted(missing))}, and on")
+        raise NoLifecycle(f"add the changes of {kind} to and from the phase {', '.join(sorted(missing))} to {__name__}")
     lines = "".join(f"    {change.before} --> {change.after}: {_text(change.because)}\n" for change in changes)
     return f"```mermaid\nstateDiagram-v2\n{lines}```\n"
 
 
 def _text(words: str) -> str:
-    """A label: mermaid takes a colon for its end, and a semicolon for that of the statement."""
+    """Return a label. A colon ends a label in mermaid, and a semicolon ends the statement."""
     return words.replace(": ", " ").replace(";", ",")

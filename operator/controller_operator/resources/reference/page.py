@@ -1,4 +1,5 @@
-"""The page itself: each kind with examples, lifecycle and fields, then the conditions and reasons that all kinds share."""
+"""The page itself: each kind with examples, lifecycle and fields, then the conditions and reasons that all kinds
+share."""
 
 from collections.abc import Iterator, Mapping
 from inspect import cleandoc
@@ -16,17 +17,17 @@ EXAMPLES: Final = Path("examples")
 
 _BEGIN: Final = cleandoc("""
     <!-- Generated from the models in controller_operator/resources by `make crds`: change those instead. -->
-    # Resources
-
+    Every kind of `kontroller.dev/v1alpha1`, its fields and its conditions. `kubectl explain` shows the fields, too.
+    Fields are optional unless marked as required. `[]` stands for an entry of a list, `KEY` for a key of a map. Lists
     Every kind of `kontroller.dev/v1alpha1`, its fields, and what its conditions say. `kubectl explain` has the fields, too.
     What is not required may be left out. `[]` stands for an entry of a list, `KEY` for a key of a map. Lists
-    in a status have at most 500 entries; the counts beside them are always complete.
-
-    The annotation `kontroller.dev/pause: "true"` stops all work on an object, of every kind (any other value but
-    `false` does so, too), and `status.nextSteps` then says what would be done without it;
-    `kontroller.dev/reconcile-requested-at`, with a new value, has it looked at again. With
+    The annotation `kontroller.dev/pause: "true"` stops all work on an object of any kind (as does any other value except
+    `false`). Then `status.nextSteps` shows the next steps without the pause.
+    `kontroller.dev/reconcile-requested-at`, with a new value, makes the operator look at the object again. With
     `kontroller.dev/delete-before-dependents: "true"` a KafkaCluster is deleted before the objects that refer to it; their
     topics and data stay. `kontroller.dev/accept-cluster`, with the id of a Kafka cluster, lets an object be carried out in
+    that cluster, as if it were new, although its status has the id of another one. On a KafkaCluster it applies to all
+    objects that refer to it.
     that cluster, as if it were new, although its status has the id of another one; on a KafkaCluster it does so for all
     objects that refer to it.
 """)
@@ -34,7 +35,7 @@ _CONDITIONS: Final = "status.conditions"
 
 
 def page(definitions: Mapping[str, Mapping[str, Any]], examples: Path = EXAMPLES) -> str:
-    """The page, of the CustomResourceDefinitions by kind and a folder of examples. Raises `NoAdvice`, `NoLifecycle`."""
+    """Return the page for the CustomResourceDefinitions by kind. Raises `NoAdvice`, `NoLifecycle`."""
     contents = "".join(
         f"- [{kind}](#{kind.lower()}): {_schema(crd)['description']}\n" for kind, crd in definitions.items()
     )
@@ -84,7 +85,7 @@ def _shown(kind: str, examples: list[tuple[Path, str, str]]) -> Iterator[str]:
 
 
 def _examples(folder: Path) -> list[tuple[Path, str, str]]:
-    """Every object of the examples: the file, below the folder's own name, its kind, and its text with its comments."""
+    """Return every object of the examples: its file below the folder, its kind, and its text with comments."""
     return [
         (Path(folder.name) / path.relative_to(folder), yaml.safe_load(text)["kind"], text)
         for path in sorted(folder.glob("*.yaml"))
