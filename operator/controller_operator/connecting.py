@@ -1,4 +1,4 @@
-"""How the operator reaches ZooKeeper and brokers, by its settings."""
+"""The operator's connections to ZooKeeper and brokers, by its settings."""
 
 from functools import partial
 
@@ -17,7 +17,7 @@ from controller_operator.settings import OperatorSettings
 
 
 def secured_listeners(settings: OperatorSettings, ensembles: Ensembles) -> ListenerOf:
-    """How brokers are spoken to, of clusters with ZooKeeper and of those without. Raises `InvalidProperties`."""
+    """Return a function that finds the listener of any cluster's brokers. Raises `InvalidProperties`."""
     files = ClientFiles(settings.properties)
     files.check()
 
@@ -32,7 +32,7 @@ def secured_listeners(settings: OperatorSettings, ensembles: Ensembles) -> Liste
 
 
 def zookeeper_connector(settings: OperatorSettings, ensembles: Ensembles | None = None) -> Connect:
-    """Opens real ZooKeeper sessions, with the timeouts of the settings. Raises `InvalidProperties`."""
+    """Return a function that opens ZooKeeper sessions with the timeouts of the settings. Raises `InvalidProperties`."""
     ensembles = ensembles or Ensembles(settings.properties)
     ensembles.check()
 
@@ -59,8 +59,8 @@ def zookeeper_connector(settings: OperatorSettings, ensembles: Ensembles | None 
 
 
 async def _require_chroot(address: str, session: ZkSession) -> None:
-    """Only brokers make a chroot: one that somebody mistyped would look like a cluster without anything."""
+    """Refuse a missing chroot. Only brokers create one, and a mistyped chroot would look like an empty cluster."""
     (root,) = await session.read_many(["/"])
     if root is None:
         chroot = address.partition("/")[2]
-        raise ChrootMissing(f"there is no /{chroot}: end zookeeper.connect like that of the brokers, or start them")
+        raise ChrootMissing(f"there is no /{chroot}: use the chroot of the brokers' zookeeper.connect, or start them")

@@ -46,15 +46,15 @@ class HostedOperator:
         self._work = work
 
     async def stop(self) -> None:
-        """Ends the work in good order, then its thread."""
+        """End the work gracefully, then its thread."""
         await self._thread.call(_cancel(self._work))
         await self._thread.close(_STOP_S)
 
 
 async def start_operator(*, is_clusterwide: bool) -> HostedOperator:
-    """Starts an operator with the settings of the environment (`KONTROLLER_*`); returns it once kopf can begin to watch.
+    """Start an operator with the settings of the environment (`KONTROLLER_*`). Return it once kopf can begin to watch.
 
-    Raises `kopf.PermanentError` if the settings do not fit those of kopf, and what `process.operate` raises."""
+    Raises `kopf.PermanentError` if the settings do not fit those of kopf, and the exceptions of `process.operate`."""
     try:
         settings = OperatorSettings()
     except ValidationError as error:
@@ -88,7 +88,7 @@ async def _cancel(work: "asyncio.Task[None]") -> None:
 
 
 def _end_kopf(is_ready: "asyncio.Future[KopfWatcher]", error: BaseException) -> None:
-    """Ends kopf: without the operator it would watch for nobody."""
+    """End kopf, because without the operator it would watch for nobody."""
     if not is_ready.done():
         is_ready.set_exception(kopf.PermanentError(f"{type(error).__name__}: {error}"))
         return

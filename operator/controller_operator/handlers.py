@@ -1,11 +1,11 @@
-"""The operator's kopf handlers: what kopf sees and is asked goes to the operator, which does the work in its own loop.
+"""The operator's kopf handlers. They pass kopf's events and questions to the operator, which works in its own loop.
 
 `kontroller operator run` runs kopf with them (`watching.kopf_watcher`). For development, `kopf run` does the same:
 
     KONTROLLER_ALL_NAMESPACES=true kopf run --all-namespaces --module controller_operator.handlers
 
 kopf writes nothing to any object. `kopf.on.event` is the only kind of handler that needs neither a finalizer nor an
-annotation; what the operator remembers is in the statuses, which it writes itself.
+annotation. The operator keeps its memory in the statuses, which it writes itself.
 """
 
 from typing import Any, Final
@@ -21,7 +21,7 @@ _WRITES: Final[Any] = ("CREATE", "UPDATE", "DELETE")
 
 @kopf.on.startup()
 async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **_: Any) -> None:
-    """Sets kopf. Under `kopf run` it also starts the operator."""
+    """Configure kopf. Under `kopf run`, also start the operator."""
     if "watcher" not in memo:
         memo.operator = await start_operator(is_clusterwide=settings.peering.clusterwide)
         memo.watcher = memo.operator.watcher
@@ -30,21 +30,21 @@ async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **_: Any) -> N
 
 @kopf.on.cleanup()
 async def stop(memo: kopf.Memo, **_: Any) -> None:
-    """Stops the operator that `start` started."""
+    """Stop the operator that `start` started."""
     if "operator" in memo:
         await memo.operator.stop()
 
 
 @kopf.on.login()
 async def log_in(memo: kopf.Memo, **_: Any) -> kopf.AiohttpSession:
-    """Logs in as the rest of the operator does, at the start and after a 401."""
+    """Log in with the operator's credentials, at the start and after a 401."""
     session: kopf.AiohttpSession = await memo.watcher.log_in()
     return session
 
 
 @kopf.on.probe(id="trouble")
 async def report_trouble(memo: kopf.Memo, **_: Any) -> str:
-    """Answers `kopf run --liveness`. In production the operator has probes of its own (`probes`)."""
+    """Answer `kopf run --liveness`. In production the operator has probes of its own (`probes`)."""
     return memo.watcher.trouble or "none"
 
 
@@ -54,7 +54,7 @@ async def report_trouble(memo: kopf.Memo, **_: Any) -> str:
 @kopf.on.event(GROUP, VERSION, "preferredelections")
 @kopf.on.event(GROUP, VERSION, "featuresets")
 async def hand_over(event: kopf.RawEvent, memo: kopf.Memo, **_: Any) -> None:
-    """Passes an object on as it is now, or was when it was deleted."""
+    """Pass on an object in its present state, or in its last one if it was deleted."""
     memo.watcher.hand_over(event)
 
 
@@ -66,7 +66,7 @@ async def hand_over(event: kopf.RawEvent, memo: kopf.Memo, **_: Any) -> None:
 async def judge(
     warnings: list[str], memo: kopf.Memo, new: kopf.Body | None = None, old: kopf.Body | None = None, **_: Any
 ) -> None:
-    """Refuses what only another spec would cure, and warns of what else the status would say."""
+    """Refuse an object that only another spec would cure, and warn of any other trouble that its status would show."""
     judgement = await memo.watcher.judge(dict(new) if new else None, dict(old) if old else None)
     warnings.extend(judgement.warnings)
     if judgement.refusal is not None:

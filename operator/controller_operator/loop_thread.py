@@ -8,11 +8,11 @@ from typing import Any, Final, TypeVar
 T = TypeVar("T")
 _LAST_S: Final = 2.0
 _abandoned: list[asyncio.AbstractEventLoop] = []
-"""Loops whose tasks do not end when they are cancelled: kept, so that nothing of them is destroyed half done."""
+"""Loops with tasks that do not end when cancelled. They are kept so that nothing is destroyed half done."""
 
 
 class LoopThread:
-    """A thread that runs an event loop. It ends with the process, also if its work hangs."""
+    """A thread that runs an event loop. It ends with the process, even if its work hangs."""
 
     def __init__(self, name: str) -> None:
         self._loop = asyncio.new_event_loop()
@@ -20,15 +20,15 @@ class LoopThread:
         self._thread.start()
 
     async def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Does some work in the thread, and returns or raises what it does. Cancellation is passed on."""
+        """Run a coroutine in the thread, and return or raise its result. Cancellation is passed on."""
         return await call_in(self._loop, work)
 
     def call_soon(self, callback: Callable[[], object]) -> None:
-        """Has the thread's loop call something, and does not wait for it."""
+        """Schedule a call in the thread's loop without waiting for it."""
         self._loop.call_soon_threadsafe(callback)
 
     async def close(self, timeout_s: float) -> bool:
-        """Cancels what is under way and ends the thread. Returns False if it is still there after the timeout."""
+        """Cancel the running tasks and end the thread. Return False if it is still alive after the timeout."""
         self.call_soon(self._loop.stop)
         await asyncio.to_thread(self._thread.join, timeout_s)
         return not self._thread.is_alive()
@@ -47,7 +47,7 @@ class LoopThread:
 
 
 async def _cancel_all() -> bool:
-    """Cancels all other tasks; returns False if some of them do not end."""
+    """Cancel all other tasks. Return False if some of them do not end."""
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
         task.cancel()
@@ -56,5 +56,5 @@ async def _cancel_all() -> bool:
 
 
 async def call_in(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:
-    """Does some work in the event loop of another thread, and returns or raises what it does."""
+    """Run a coroutine in the event loop of another thread, and return or raise its result."""
     return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))

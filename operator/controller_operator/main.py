@@ -12,6 +12,6 @@ from controller_operator.watching.kopf_watcher import KopfThread
 
 
 async def run(settings: OperatorSettings, *, api: ObjectApi | None = None, connect: Connect | None = None) -> None:
-    """Runs the operator until SIGTERM or SIGINT, which it must get in the main thread. See `process.operate`."""
+    """Run the operator until SIGTERM or SIGINT. Must be called in the main thread. See `process.operate`."""
     make_watcher = partial(KopfThread, namespaces=settings.namespaces)
     await until_signalled(operate(settings, make_watcher, api=api, connect=connect))

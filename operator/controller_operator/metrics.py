@@ -37,55 +37,55 @@ class BrokerLabels(NamedTuple):
 
 
 MOST_UNREADY: Final = 1_000
-"""As many objects as the metrics name, so that an outage with ten thousand topics does not flood a Prometheus."""
+"""Number of objects that the metrics name, so that an outage with ten thousand topics does not flood a Prometheus."""
 
 
 class OperatorMetrics:
     """One operator's metrics.
 
-    Objects are named only while they are not Ready, at most `MOST_UNREADY` of them, as there may be many thousands."""
+    Objects are named only while they are not Ready, at most `MOST_UNREADY` of them, because there may be thousands."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self.reconciliations = Counter(
             "kontroller_operator_reconciliations_total",
-            "Objects that were looked at.",
+            "Reconciliations of objects.",
             ["kind", "result"],
             registry=self.registry,
         )
         self.duration_s = Histogram(
             "kontroller_operator_reconciliation_duration_seconds",
-            "How long one look at an object took, with all that was done.",
+            "Duration of the reconciliation of one object, including its actions.",
             ["kind"],
             registry=self.registry,
         )
         self.queue_depth = Gauge(
-            "kontroller_operator_queue_depth", "Objects that wait to be looked at.", registry=self.registry
+            "kontroller_operator_queue_depth", "Objects that wait for reconciliation.", registry=self.registry
         )
-        self.objects = Gauge("kontroller_operator_objects", "Objects that are known.", ["kind"], registry=self.registry)
+        self.objects = Gauge("kontroller_operator_objects", "Known objects.", ["kind"], registry=self.registry)
         self.status_writes = Counter(
-            "kontroller_operator_status_writes_total", "Statuses that were written.", ["kind"], registry=self.registry
+            "kontroller_operator_status_writes_total", "Status writes.", ["kind"], registry=self.registry
         )
         self.actions = Counter(
             "kontroller_operator_actions_total",
-            "What was done to Kafka clusters and objects.",
+            "Actions on Kafka clusters and objects.",
             ["action", "outcome"],
             registry=self.registry,
         )
         self.left_behind = Counter(
             "kontroller_operator_left_behind_total",
-            "Deleted objects that have left behind what their specs wanted gone.",
+            "Deleted objects that left something behind against their specs.",
             ["kind"],
             registry=self.registry,
         )
         self.leader = Gauge(
             "kontroller_operator_leader",
-            "1 where this process is the one that works, 0 where it waits for the lease.",
+            "1 if this process is the leader, 0 while it waits for the lease.",
             registry=self.registry,
         )
         self.observation_lag_s = Histogram(
             "kontroller_operator_observation_lag_seconds",
-            "From the first sign of a change in the cluster to the view that shows it.",
+            "Seconds from the first sign of a change in the cluster to the view that shows it.",
             registry=self.registry,
         )
         self.unreachable_clusters = Gauge(
@@ -100,9 +100,9 @@ class OperatorMetrics:
         unready: Callable[[int], Iterable[Unready]],
         disks: Callable[[], Iterable[tuple[BrokerLabels, int]]],
     ) -> None:
-        """Registers the gauges that count conditions and name objects and disks when they are scraped.
+        """Register the gauges that count conditions and name objects and disks at each scrape.
 
-        `unready` returns at most so many objects that are not Ready; `disks` the percent that brokers have used."""
+        `unready` returns at most so many objects that are not Ready; `disks` the used percent of brokers' disks."""
         self.registry.register(_Conditions(conditions))
         self.registry.register(_Unready(unready))
         self.registry.register(_Disks(disks))
@@ -114,7 +114,7 @@ class _Conditions(Collector):
 
     def collect(self) -> Iterator[Metric]:
         gauge = GaugeMetricFamily(
-            "kontroller_operator_conditions", "Objects by what their conditions say.", labels=Said._fields
+            "kontroller_operator_conditions", "Objects by the content of their conditions.", labels=Said._fields
         )
         for said, count in self._conditions().items():
             gauge.add_metric(said, count)
@@ -143,7 +143,7 @@ class _Disks(Collector):
     def collect(self) -> Iterator[Metric]:
         gauge = GaugeMetricFamily(
             "kontroller_operator_broker_disk_used_percent",
-            "How much of the fullest disk with a log directory a broker has used, as far as it says it.",
+            "Used percent of a broker's fullest disk with a log directory, if the broker reports it.",
             labels=BrokerLabels._fields,
         )
         for labels, percent in self._disks():

@@ -1,8 +1,8 @@
-"""What the operator answers probes: whether it is alive, and whether it does its work.
+"""The operator's answers to probes for liveness and readiness.
 
-`/healthz` fails where only a new process helps: the event loop does not get to it, or work that should never end has
-ended or is stuck. `/readyz` fails with the reason while objects cannot be listed or watched: the API server does not
-answer, rights are taken away, or the CustomResourceDefinitions are missing.
+`/healthz` fails if only a new process helps: the event loop is blocked, or work that should never end has ended or is
+stuck. `/readyz` fails with the reason while objects cannot be listed or watched: the API server does not answer, rights
+are missing, or the CustomResourceDefinitions are missing.
 """
 
 from collections.abc import Awaitable, Callable
@@ -14,14 +14,14 @@ from aiohttp import web
 from controller_core.process.bounded_http import serve_http
 
 Look = Callable[[], str | None]
-"""Says what is wrong; None where nothing is."""
+"""Returns the trouble; None if there is none."""
 _READY_PATH: Final = "/readyz"
 
 
 async def serve_probes(endpoint: str, *, health: Look, readiness: Look) -> Callable[[], Awaitable[None]]:
-    """Serves health at `endpoint` (http://HOST:PORT/PATH) and readiness beside it; returns what stops it.
+    """Serve health at `endpoint` (http://HOST:PORT/PATH) and readiness beside it. Return a function that stops it.
 
-    Raises `OSError` where the port is taken."""
+    Raises `OSError` if the port is taken."""
     where = urlsplit(endpoint)
     application = web.Application()
     application.add_routes([web.get(where.path or "/", _answer(health)), web.get(_READY_PATH, _answer(readiness))])

@@ -1,4 +1,4 @@
-"""The operator: its runtime, its Lease, its probes, its webhook and its connections, put together."""
+"""Assembles the operator: its runtime, its Lease, its probes, its webhook and its connections."""
 
 import asyncio
 import socket
@@ -45,7 +45,7 @@ _log = structlog.get_logger(__name__)
 
 
 MakeWatcher = Callable[[ObjectApi], KopfWatcher]
-"""Makes the watcher of the objects of an API server."""
+"""Makes the watcher of an API server's objects."""
 
 
 async def operate(
@@ -55,12 +55,12 @@ async def operate(
     api: ObjectApi | None = None,
     connect: Connect | None = None,
 ) -> None:
-    """Operates until it is cancelled.
+    """Operate until cancelled.
 
-    `api` and `connect` are the seams to the API server and to ZooKeeper, for who wants to stand in between. Raises
-    `NoKubernetes`, `ApiRefused` if rights are missing, `OSError` if a port is taken or the webhook's certificate is of no
-    use, `InvalidProperties`, `NotLeading` if there is a lease and it was lost, and `WatchEnded` if objects are watched no
-    more. After the last two a new process has to follow.
+    `api` and `connect` are the seams to the API server and to ZooKeeper. Raises `NoKubernetes`, `ApiRefused` if rights
+    are missing, `OSError` if a port is taken or the webhook's certificate is unusable, `InvalidProperties`,
+    `NotLeading` if the lease was lost, and `WatchEnded` if the watches ended. After the last two a new process must
+    follow.
     """
     ensembles = Ensembles(settings.properties)
     ensembles.check_brokers()
@@ -91,7 +91,7 @@ async def operate(
 
 
 async def _start_elector(settings: OperatorSettings, stack: AsyncExitStack) -> ElectorThread | None:
-    """Who asks for the Lease of the settings, in a thread and over connections of its own: nothing else delays it."""
+    """Start the elector for the Lease of the settings. It has its own thread and connections, so nothing delays it."""
     if settings.lease is None:
         return None
     thread = LoopThread("lease")
@@ -139,7 +139,7 @@ def leading_runtime(
     leadership: Leadership,
     listener_of: ListenerOf = any_plaintext,
 ) -> OperatorRuntime:
-    """An operator that writes nowhere unless it leads."""
+    """Return the runtime of an operator that writes only while it leads."""
 
     async def connect_fenced(address: str) -> ZkSession:
         session = FencedSession(await connect(address), leadership)
@@ -158,7 +158,7 @@ def leading_runtime(
 
 
 def _home(settings: OperatorSettings) -> Home:
-    """Return where it is on record what deleted objects leave behind: beside the Lease."""
+    """Return the place of the records about leftovers of deleted objects: beside the Lease."""
     return Home(namespace=_own_namespace(settings), name=leftovers_name(settings.lease))
 
 
@@ -167,7 +167,7 @@ def _own_namespace(settings: OperatorSettings) -> str:
 
 
 async def _lead(runtime: OperatorRuntime, elector: ElectorThread | None) -> None:
-    """Watches, and works as long as it leads."""
+    """Watch the objects, and work as long as this process leads."""
     await runtime.watch()
     if elector is not None:
         await elector.acquire()
@@ -176,7 +176,7 @@ async def _lead(runtime: OperatorRuntime, elector: ElectorThread | None) -> None
 
 
 async def _end(runtime: OperatorRuntime, elector: ElectorThread | None) -> None:
-    """Gives what is under way a moment to end, then gives the Lease back."""
+    """Give running work a moment to end, then release the Lease."""
     try:
         async with asyncio.timeout(_EXIT_S):
             await runtime.stop()

@@ -1,1 +1,1 @@
-"""Answers the API server whether an object may be as somebody wants it: a validating webhook, for who installs one."""
+"""The optional validating webhook: it tells the API server if an object may be written or deleted."""

@@ -1,8 +1,9 @@
-"""Says of an object that is about to be written what its status would say: what only another spec would cure is refused.
+"""Judges an object before it is written, by the status that it would get. Only faults that need another spec are
+refused.
 
-There is no second set of rules: the object is planned over the cluster as it is now, and nothing of the plan is done. What
-somebody else or time may put right, as a broker that is not there yet, only warns: whoever applies many objects at once,
-as GitOps does, applies them in any order. So does what was as wrong before this change, and what cannot be known now.
+There is no second set of rules: the object is planned over the present cluster, and the plan is not carried out. Faults
+that time or somebody else may remove, such as a missing broker, make only a warning, because GitOps applies many
+objects at once in any order. So do faults that the object had before this change, and facts that cannot be known now.
 """
 
 import asyncio
@@ -40,7 +41,7 @@ _ONLY_ANOTHER_SPEC_CURES: Final = frozenset({
     Reason.NAMESPACE_NOT_ALLOWED,
     Reason.TOPIC_PREFIX_REQUIRED,
 })  # fmt: skip
-"""Reasons with which an object is stalled."""
+"""Reasons of stalled objects that are refused."""
 _AS_ASKED: Final = frozenset({
     Reason.PROGRESSING,
     Reason.PAUSED,
@@ -51,25 +52,25 @@ _AS_ASKED: Final = frozenset({
     Reason.OUTSIDE_WINDOW,
     Reason.DRY_RUN,
 })  # fmt: skip
-"""Reasons for which an object is not ready because its spec wants it so, or only for now."""
+"""Reasons for which an object is not ready because its spec asks for that, or only for now."""
 
 
 Clusters = Callable[[], Awaitable[ClusterAccess]]
-"""The observer of the clusters at the moment: the operator that works, or one that stands by."""
+"""Returns the present observer of the clusters: that of the working operator, or a standby's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """May it be so?"""
+    """The verdict of the webhook."""
 
     refusal: str | None = None
-    """Why not, and what to change; None where it may."""
+    """The reason of a refusal, and the change to make; None if the object is allowed."""
     warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Foreseen:
-    """Return the verdict that the status of an object would show."""
+    """The verdict that the status of an object would show."""
 
     reason: Reason
     message: str
@@ -85,7 +86,7 @@ _FINE: Final = Judgement()
 class Judge:
     """Judges objects that are written, and the deletion of KafkaClusters and KafkaTopics.
 
-    Of a KafkaCluster that is written only the fields are judged, because its cluster is not connected yet."""
+    For a KafkaCluster that is written only the fields are judged, because its cluster is not connected yet."""
 
     def __init__(
         self, store: ObjectStore, clusters: Clusters, now: Now = utc_now, *, patience_s: float = _PATIENCE_S
@@ -96,13 +97,14 @@ class Judge:
         self._patience_s = patience_s
 
     async def judge(self, asked: Raw | None, before: Raw | None = None) -> Judgement:
-        """Return whether an object may be as asked, or be deleted if `asked` is None; `before`: the object as it is.
+        """Return the judgement on an object as asked, or on its deletion if `asked` is None. `before`: its present
+        state.
 
-        Both are what the API server sent, of one of our kinds, with a name and a namespace."""
+        Both come from the API server, are of one of our kinds, and have a name and a namespace."""
         if asked is None:
             return await self._judge_deletion(before) if before is not None else _FINE
         if asked["metadata"].get("deletionTimestamp") is not None:
-            return _FINE  # it is let go whatever its spec says
+            return _FINE  # its finalizer is removed whatever its spec says
         if before is not None and before.get("spec") == asked.get("spec"):
             return _FINE
         foreseen = await self._foresee(asked)
@@ -133,7 +135,7 @@ class Judge:
         return Judgement(refusal=explain_refusal(about, staying))
 
     async def _foresee(self, raw: Raw) -> _Foreseen | None:
-        """Return the objection to an object; None if there is none."""
+        """Return the verdict that the object's status would show; None if there is no objection."""
         stored = StoredObject(raw)
         resource = stored.resource
         if resource is None:
@@ -155,7 +157,7 @@ class Judge:
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + self._patience_s
         while True:
-            # Each time anew: an operator that begins to work meanwhile closes the sessions that it had to look on.
+            # Ask each time: an operator that begins to work closes the sessions that it had as a standby.
             access = await self._clusters()
             grant = access.of(resource)
             if isinstance(grant, Granted) or grant.verdict is not None or loop.time() >= deadline_s:
@@ -177,7 +179,7 @@ class Judge:
 
 
 def _nobody(_keys: Iterable[Key]) -> None:
-    """Nothing is measured for an object that is not there."""
+    """Ignore measurements, because the object does not exist yet."""
 
 
 def _foreseen(said: Iterable[Condition]) -> _Foreseen | None:

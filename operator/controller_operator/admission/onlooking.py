@@ -1,7 +1,7 @@
-"""The clusters as whoever answers questions sees them: as the operator that works does, or, where it stands by, on its own.
+"""The view of the clusters for questions: the working operator's, or a standby's own.
 
-The API server asks any of several operators, and one that stands by has no sessions with ZooKeeper. It opens some when it
-is asked, only reads, and closes them when it begins to work: those that it then has are fenced.
+The API server asks any of several operators, and a standby has no sessions with ZooKeeper. It opens read-only sessions
+when it is asked, and closes them when it becomes the leader, because the leader's sessions are fenced.
 """
 
 from collections.abc import Callable
@@ -13,11 +13,11 @@ from controller_operator.kubernetes.object_store import ObjectStore
 from controller_operator.reconciling.access import ClusterAccess
 
 _CONNECTING_S: Final = 5.0
-"""For how long nothing is said against a ZooKeeper with which there is no session yet."""
+"""Seconds for which a missing first session with ZooKeeper is no trouble."""
 
 
 class Onlooker:
-    """Finds the access of the moment."""
+    """Finds the access to the clusters for a question."""
 
     def __init__(
         self,
@@ -26,7 +26,8 @@ class Onlooker:
         connect: Connect,
         listener_of: ListenerOf = any_plaintext,
     ) -> None:
-        """`working`: the access of the operator; None as long as it stands by. The rest is for its own."""
+        """`working`: the access of the operator; None while it stands by. The other arguments are for its own
+        access."""
         self._working = working
         self._own = ClusterAccess(
             store,
@@ -37,7 +38,7 @@ class Onlooker:
         )
 
     async def access(self) -> ClusterAccess:
-        """That of the operator where it works, else its own."""
+        """Return the operator's access if it works, otherwise the onlooker's own."""
         working = self._working()
         if working is not None:
             await self._own.close()
@@ -46,6 +47,6 @@ class Onlooker:
         return self._own
 
     async def close(self) -> None:
-        """Closes its own sessions. Also due when the operator begins to work, as a view of a large cluster is large, and
-        the next question may be hours away."""
+        """Close its own sessions. This is also due when the operator begins to work, because a view of a large cluster
+        takes memory, and the next question may be hours away."""
         await self._own.close()

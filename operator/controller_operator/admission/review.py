@@ -1,4 +1,4 @@
-"""AdmissionReview, version 1, as the API server sends it and wants it answered."""
+"""AdmissionReview, version 1: the API server's question and the answer."""
 
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Final
@@ -25,7 +25,7 @@ def _ours(raw: Raw) -> Raw:
 
 
 Ours = Annotated[Raw, AfterValidator(_ours)]
-"""An object of one of our kinds. Whatever else is in it may be wrong."""
+"""An object of one of our kinds. The rest of its content may be wrong."""
 
 
 class _Sent(BaseModel):
@@ -33,7 +33,7 @@ class _Sent(BaseModel):
 
 
 class AskedResource(_Sent):
-    """Which kind of objects it is about."""
+    """The kind of the objects in the question."""
 
     group: str
     version: str
@@ -41,10 +41,10 @@ class AskedResource(_Sent):
 
 
 class Asked(_Sent):
-    """What somebody wants to do with an object."""
+    """The write or deletion that somebody requests."""
 
     uid: str = Field(min_length=1, max_length=253)
-    """Of this question."""
+    """Uid of the question."""
     operation: str
     resource: AskedResource
     namespace: str = ""
@@ -66,7 +66,7 @@ class Asked(_Sent):
         return f"{self.namespace}/{self.name}"
 
     def for_kopf(self) -> Any:
-        """Return the question as kopf wants it."""
+        """Return the question in kopf's format."""
         request = {
             "uid": self.uid,
             "operation": self.operation,
@@ -79,7 +79,7 @@ class Asked(_Sent):
         return {"apiVersion": API_VERSION, "kind": "AdmissionReview", "request": request}
 
     def _named(self, raw: Raw | None) -> Raw | None:
-        """Return an object with the name and the namespace that may be in the question alone."""
+        """Return an object with the name and the namespace, which may be only in the question."""
         known: Raw = {"namespace": self.namespace, "name": self.name, "uid": ""}
         return {**raw, "metadata": known | raw["metadata"]} if raw is not None else None
 
@@ -91,7 +91,7 @@ class AdmissionReview(_Sent):
 
 
 class NotJudged(Exception):
-    """A handler failed: it did not refuse. The API server does as the webhook's `failurePolicy` says."""
+    """A handler failed, which is no refusal. The API server then follows the webhook's `failurePolicy`."""
 
 
 def answer_of_kopf(uid: str, said: Any) -> dict[str, Any]:
@@ -107,9 +107,9 @@ def answer_of_kopf(uid: str, said: Any) -> dict[str, Any]:
 
 
 def answer(uid: str, refusal: str | None, warnings: Iterable[str] = ()) -> dict[str, Any]:
-    """The answer to the question with this uid; without a `refusal` it may be done.
+    """Return the answer to the question with this uid. Without a `refusal` the request is allowed.
 
-    The API server cuts what it passes on to clients: warnings above 256 characters, and many of them."""
+    Texts are shortened here, because the API server cuts warnings above 256 characters, and a large number of them."""
     said = [shorten(each, _WARNING_LIMIT) for each in warnings][:_WARNINGS_LIMIT]
     response: dict[str, Any] = {"uid": uid, "allowed": refusal is None}
     if refusal is not None:

@@ -1,8 +1,8 @@
 """The webhook's HTTPS server.
 
-Its certificate comes as two files, as a Secret is mounted, and is read again when they change: whoever renews it, as
-cert-manager does, has nothing to restart. Who asks is not known, so a question has a size, and only some are answered at
-the same time. What cannot be answered fails for the API server, which then does as the webhook's `failurePolicy` says.
+Its certificate and key are two files, like a mounted Secret, and are read again when they change, so that a renewal by
+cert-manager needs no restart. Clients are not authenticated, so the size and the concurrency of questions are limited.
+If a question cannot be answered, the request fails, and the API server follows the webhook's `failurePolicy`.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from controller_operator.admission.review import AdmissionReview, Asked, NotJudg
 
 PATH: Final = "/validate"
 _MAX_QUESTION_BYTES: Final = 8 << 20
-"""Two versions of an object, each of the size that etcd takes, and room."""
+"""Two versions of an object, each of etcd's largest size, and some room."""
 _AT_ONCE: Final = 16
 _READ_S: Final = 5.0
 _RENEWED_S: Final = 30.0
@@ -33,14 +33,14 @@ class Certificate:
     """A certificate chain and its key, in files."""
 
     def __init__(self, chain: Path, key: Path) -> None:
-        """Raises `OSError`, which an `ssl.SSLError` is, too, where they cannot be used."""
+        """Raises `OSError` (including `ssl.SSLError`) if the files are unusable."""
         self._files = (chain, key)
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._known = self._versions()
         self.context.load_cert_chain(chain, key)
 
     def renew(self) -> None:
-        """Uses what the files have now, from the next connection on; what cannot be used leaves all as it is."""
+        """Use the files' present content for new connections. If it is unusable, the old certificate stays."""
         try:
             now = self._versions()
             if now == self._known:
@@ -60,10 +60,10 @@ class Certificate:
 
 
 class AdmissionServer:
-    """The webhook's server, as kopf takes one (`settings.admission.server`). It serves at one path, `PATH`.
+    """The webhook's server for kopf (`settings.admission.server`). It serves one path, `PATH`.
 
-    kopf's own `WebhookServer` takes questions of 1 MB at most and any number at once, refuses what a handler could not
-    judge, and does not read a renewed certificate."""
+    kopf's own `WebhookServer` has a limit of 1 MB for questions and none for their number, refuses objects that a
+    handler could not judge, and does not read a renewed certificate."""
 
     def __init__(self, endpoint: str, certificate: Certificate) -> None:
         """`endpoint`: https://HOST:PORT."""
@@ -71,7 +71,7 @@ class AdmissionServer:
         self._certificate = certificate
 
     async def __call__(self, fn: kopf.WebhookFn) -> AsyncIterator[kopf.WebhookClientConfig]:
-        """Serves until it is closed. Raises `OSError` if the port is taken."""
+        """Serve until closed. Raises `OSError` if the port is taken."""
         where = urlsplit(self._endpoint)
         application = web.Application(client_max_size=_MAX_QUESTION_BYTES)
         application.add_routes([web.post(PATH, _answering(fn))])
@@ -119,5 +119,5 @@ async def _read(request: web.Request) -> Asked:
         return AdmissionReview.model_validate(orjson.loads(sent)).request
     except TimeoutError as error:
         raise web.HTTPRequestTimeout from error
-    except ValueError as error:  # of JSON and of a model are such, too
+    except ValueError as error:  # includes the errors of JSON and of a model
         raise web.HTTPBadRequest(text=f"not an AdmissionReview about one of our kinds: {error}\n") from error

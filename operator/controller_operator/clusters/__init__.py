@@ -1,4 +1,5 @@
-"""One Kafka cluster each: what is seen of it and what is done to it, with ZooKeeper or without. Plans do not know which.
+"""One Kafka cluster each: its observation and the steps on it, with or without ZooKeeper. Plans do not know which.
 
-`cluster` is the seam, `with_zookeeper` and `without_zookeeper` are its two sides, `pool` holds one of either per address.
+`cluster` is the seam, `with_zookeeper` and `without_zookeeper` are its two sides, `pool` holds one of either per
+address.
 """

@@ -1,8 +1,7 @@
-"""The seam between what is planned and a Kafka cluster: what is seen of it, and how the steps of a plan reach it.
+"""The seam between plans and a Kafka cluster: the view of the cluster, and the execution of a plan's steps.
 
-Behind it are a cluster with ZooKeeper (`with_zookeeper`) and one that has none (`without_zookeeper`). Plans are made over
-the same view of either and do not know which it is. What one of them cannot do it says as `Abilities` of its view, and
-plans say it to people.
+Behind it are clusters with ZooKeeper (`with_zookeeper`) and without (`without_zookeeper`). Both give the same kind of
+view, so plans do not know which it is. The view's `Abilities` name the differences, and plans report them to people.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,7 +30,7 @@ Reply = FeatureReply | CancelReply | ElectionReply | MoveReply | ThrottleReply |
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
-    """The servers to ask for what ZooKeeper has no way to, as the KafkaCluster of an object names them."""
+    """The servers for requests that ZooKeeper cannot answer, from the KafkaCluster of an object."""
 
     bootstrap_servers: str | None = None
     listener: BrokerListener = ANY_PLAINTEXT
@@ -42,13 +41,13 @@ class Carried:
     """The outcome of a step."""
 
     step: ClusterStep
-    """The step, as far as it was done."""
+    """The part of the step that was done."""
     outcome: Outcome
     reply: Reply | None = None
 
 
 def carried_moves(step: SubmitReassignment, reply: MoveReply) -> Carried:
-    """The outcome of a request for moves: those that were accepted have begun."""
+    """Return the outcome of a request for moves: the accepted ones have begun."""
     begun = SubmitReassignment(partitions={tp: to for tp, to in step.partitions.items() if tp in reply.accepted})
     return Carried(step=begun, outcome=Outcome.DONE if reply.accepted else Outcome.LOOK_AGAIN, reply=reply)
 
@@ -58,36 +57,37 @@ class Cluster(Protocol):
 
     @property
     def observation(self) -> Observation:
-        """The cluster as it is known now."""
+        """The present observation of the cluster."""
         ...
 
     @property
     def limits(self) -> WriteLimits:
-        """Return the limits of one write. Raises `NotCurrent`."""
+        """The limits of one write. Raises `NotCurrent`."""
         ...
 
     def start(self) -> None:
-        """Begins to observe."""
+        """Begin to observe."""
         ...
 
     async def stop(self) -> None:
-        """Ends all that goes on."""
+        """End the observation."""
         ...
 
     def add_listener(self, listener: Callable[[Observation], None]) -> None:
-        """Calls the listener with every new observation, on the event loop; it must not block."""
+        """Call the listener with every new observation, on the event loop. It must not block."""
         ...
 
     async def refresh(self, after: Sequence[object] | None = None) -> ClusterView:
-        """A view that shows all that was done before the call: all of it, or what these steps have touched.
+        """Return a view that shows everything that was done before the call, or everything that these steps have
+        touched.
 
         Raises `NotCurrent`."""
         ...
 
     async def carry_out(self, step: ClusterStep, asking: Asking) -> Carried:
-        """Does a step. Raises the errors that are no answer to the step itself: `ZkError`, `NotLeading`."""
+        """Carry out a step. Raises `ZkError`s that are no answer to the step itself, and `NotLeading`."""
         ...
 
     async def find_limits(self, asking: Asking) -> tuple[Entry, ...] | None:
-        """Return the limits that objects have set in Kafka's configurations; None if nobody says."""
+        """Return the throttles of objects in Kafka's configurations; None if they are not known."""
         ...

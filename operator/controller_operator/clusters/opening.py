@@ -1,4 +1,4 @@
-"""Which side of the seam a cluster is on follows from its address alone."""
+"""Opens clusters. The address alone decides if a cluster is one with or without ZooKeeper."""
 
 from collections.abc import Callable
 
@@ -15,19 +15,19 @@ from controller_operator.observation.polling.poller import ClusterPoller
 from controller_operator.resources.cluster_address import AtBrokers, AtZooKeeper, ClusterAddress
 
 OpenPoller = Callable[[AtBrokers, ListenerOf], ClusterPoller]
-"""Makes what looks at a cluster without ZooKeeper."""
+"""Makes the poller of a cluster without ZooKeeper."""
 
 
 def polled(address: AtBrokers, listener_of: ListenerOf) -> ClusterPoller:
-    """Asks the brokers at an address over TCP."""
+    """Return a poller that asks the brokers at an address over TCP."""
     return ClusterPoller(lambda: _kept(address, listener_of))
 
 
 def open_clusters(
     connect: Connect, open_client: OpenClient, listener_of: ListenerOf, open_poller: OpenPoller = polled
 ) -> OpenCluster:
-    """Makes clusters that are reached by these: sessions with ZooKeeper, clients of controllers, and how brokers are spoken
-    to. All of them share what is known of controllers that do not answer."""
+    """Return a function that opens clusters with these sessions, clients and listeners. All of them share the knowledge
+    of controllers that do not answer."""
     reach = ControllerReach(open_client)
 
     def open_cluster(address: ClusterAddress) -> Cluster:

@@ -1,4 +1,4 @@
-"""One `Cluster` per address, however many KafkaClusters name it, for as long as one does."""
+"""One `Cluster` per address, shared by all KafkaClusters that name it, as long as one does."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -10,13 +10,13 @@ from controller_operator.observation.observation import Observation
 from controller_operator.resources.cluster_address import ClusterAddress
 
 Connect = Callable[[str], Awaitable[ZkSession]]
-"""Opens a session to a connect string; raises `ZkError` where that fails."""
+"""Opens a session to a connect string. Raises `ZkError` on failure."""
 OpenCluster = Callable[[ClusterAddress], Cluster]
-"""Makes what is to be started; nothing is connected with yet."""
+"""Makes a cluster, which is not connected before its start."""
 
 
 class ClusterPool:
-    """The clusters, by address. `on_change` is given the address whose observation changed."""
+    """The clusters, by address. `on_change` gets the address whose observation changed."""
 
     def __init__(self, open_cluster: OpenCluster, on_change: Callable[[ClusterAddress, Observation], None]) -> None:
         self._open_cluster = open_cluster
@@ -24,7 +24,7 @@ class ClusterPool:
         self._clusters: dict[ClusterAddress, Cluster] = {}
 
     def get(self, address: ClusterAddress) -> Cluster:
-        """The cluster at an address, observed from the first call on."""
+        """Return the cluster at an address, which is observed from the first call on."""
         cluster = self._clusters.get(address)
         if cluster is None:
             cluster = self._open_cluster(address)
@@ -34,15 +34,15 @@ class ClusterPool:
         return cluster
 
     def last_view(self, address: ClusterAddress) -> ClusterView | None:
-        """What was last seen of a cluster, current or not; None where it is not observed, or nothing was read yet."""
+        """Return the last view of a cluster, current or not; None if it is not observed, or was not read yet."""
         cluster = self._clusters.get(address)
         return cluster.observation.view if cluster else None
 
     async def keep_only(self, addresses: set[ClusterAddress]) -> None:
-        """Stops to observe clusters that nothing names any more."""
+        """Stop the observation of clusters that nothing names any longer."""
         gone = [self._clusters.pop(address) for address in set(self._clusters) - addresses]
         await asyncio.gather(*(cluster.stop() for cluster in gone))
 
     async def close(self) -> None:
-        """Stops all."""
+        """Stop all observations."""
         await self.keep_only(set())

@@ -1,4 +1,4 @@
-"""A cluster with ZooKeeper: seen by watches, and told by znodes; for what there is no znode its controller is asked."""
+"""A cluster with ZooKeeper: observed by watches, and changed by znodes, or by requests if no znode exists for it."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -115,7 +115,7 @@ def _not_asked(step: _Request, why: str) -> FeatureReply | CancelReply | Electio
 
 
 def _touched(steps: Sequence[object]) -> list[str]:
-    """The watched znodes in which the effect of the steps shows."""
+    """Return the watched znodes that show the effect of the steps."""
     found = [path for step in steps if isinstance(step, Action) for path in touched_paths(step)]
     elected = [tp for step in steps if isinstance(step, ElectUnclean) for tp in step.partitions]
     found += [paths.partition_state(partition) for partition in elected]

@@ -1,4 +1,4 @@
-"""A cluster without ZooKeeper: seen by asking its brokers again and again, and told by requests to its controller."""
+"""A cluster without ZooKeeper: observed by polling its brokers, and changed by requests to its controller."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
@@ -34,7 +34,7 @@ from controller_operator.observation.observation import NotCurrent, Observation
 from controller_operator.observation.polling.poller import ClusterPoller
 
 _NO_LIMITS: Final = WriteLimits(max_bytes=1 << 40)
-"""What is too much for one request the controller says itself."""
+"""No limits here: the controller itself refuses a request that is too large."""
 Response = TypeVar("Response", bound=ResponsePayload)
 _Changes = CreateTopic | AddPartitions | AlterTopicConfig | MarkTopicForDeletion
 
@@ -89,7 +89,7 @@ class ClusterWithoutZooKeeper:
             broker.close()
 
     async def _limit(self, step: ThrottleStep, asking: Asking, client: ControllerClient) -> ThrottleReply:
-        """One after the other: each owner then has a mark that no other has."""
+        """Run one at a time, so that each owner gets a mark that no other has."""
         broker = KeptClient(self._poller.servers, security=asking.listener.security)
         try:
             async with self._limiting:
@@ -98,8 +98,8 @@ class ClusterWithoutZooKeeper:
             broker.close()
 
     def _client(self, asking: Asking) -> ControllerClient:
-        """Where nobody leads the controllers nothing is asked for: brokers would keep it, and pass it on long after whoever
-        asked has given up."""
+        """Return a client of the controller. Without a leader it refuses at once: brokers would keep a request and
+        forward it long after its sender has given up."""
         view = self._poller.observation.view
         if view is not None and view.controller is None:
             return _Leaderless()
@@ -107,7 +107,7 @@ class ClusterWithoutZooKeeper:
 
 
 class _Leaderless:
-    """The way to controllers that have no leader."""
+    """The client of controllers that have no leader."""
 
     async def ask(self, request: RequestPayload, response_type: type[Response]) -> Response:
         """See `ControllerClient`."""
@@ -132,5 +132,5 @@ async def _ask(
 
 
 def _touched(steps: Sequence[object]) -> Iterator[TopicName]:
-    """The topics whose configurations the steps may have changed."""
+    """Return the topics whose configurations the steps may have changed."""
     return (step.topic for step in steps if isinstance(step, _Changes))

@@ -1,1 +1,1 @@
-"""Kafka, as the operator sees it: the view of a cluster, and what may be asked to be done to it."""
+"""Kafka, as the operator sees it: the view of a cluster, and the requests and writes that change it."""

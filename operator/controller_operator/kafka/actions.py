@@ -1,9 +1,9 @@
-"""What a plan may ask to be done to a Kafka cluster, and how it is written to ZooKeeper.
+"""The actions of a plan on a Kafka cluster, and their writes to ZooKeeper.
 
-Each action is one transaction in the form that Kafka's own tools write, so that any controller acts on it, and it is
-conditional: on the versions that the plan was made over, or on the absence of what it creates. Where the condition does
-not hold, nothing is written and the outcome is `LOOK_AGAIN`: the next plan is made over the cluster as it is then. So
-an action that is repeated, by a restarted operator or after a lost answer, is done once.
+Each action is one transaction in the format of Kafka's own tools, so that any controller acts on it. It is conditional
+on the versions in the plan's view, or on the absence of the znodes that it creates. If the condition fails, nothing is
+written and the outcome is `LOOK_AGAIN`: the next plan is made over the changed cluster. So an action that is repeated,
+by a restarted operator or after a lost answer, is done once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ from controller_core.zk.session import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateTopic:
-    """Creates a topic with its configuration, the assignment last: that is what wakes the controller."""
+    """Creates a topic with its configuration. The assignment is written last, because it wakes the controller."""
 
     topic: TopicName
     assignment: TopicAssignment
@@ -48,23 +48,23 @@ class AddPartitions:
     assignment: TopicAssignment
     version: ZkVersion
     present: int = 0
-    """How many partitions of the assignment there are already."""
+    """Number of partitions that exist already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterTopicConfig:
-    """Replaces a topic's configuration and notifies the brokers. `version` None: the topic has had none."""
+    """Replaces a topic's configuration and notifies the brokers. `version` None: the topic has no configuration yet."""
 
     topic: TopicName
     config: Mapping[str, str]
     version: ZkVersion | None
     changes: Mapping[str, str | None] = field(default_factory=dict)
-    """The keys that change, with their new values; None for those that go back to their defaults."""
+    """The keys that change, with their new values; None for keys that return to their defaults."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkTopicForDeletion:
-    """Asks for a topic's deletion, where it still is the topic with this id."""
+    """Requests a topic's deletion, if it still is the topic with this id."""
 
     topic: TopicName
     topic_id: TopicId
@@ -72,15 +72,17 @@ class MarkTopicForDeletion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmitReassignment:
-    """Asks for the reassignment of partitions. As a transaction it is Kafka's older way, of which there can be one at a
-    time: for clusters whose controller cannot be asked (`requests.moves`)."""
+    """Requests the reassignment of partitions.
+
+    As a transaction it is Kafka's older way, with one request at a time. It is for clusters whose controller takes no
+    such requests (`requests.moves`)."""
 
     partitions: Mapping[TopicPartition, tuple[BrokerId, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmitPreferredElection:
-    """Asks for the election of preferred leaders; there can be one such request at a time."""
+    """Requests the election of preferred leaders. Only one such request can exist at a time."""
 
     partitions: tuple[TopicPartition, ...]
 
@@ -91,15 +93,15 @@ Action = (
 
 
 class Outcome(Enum):
-    """What came of an action."""
+    """The outcome of an action."""
 
     DONE = "done"
     LOOK_AGAIN = "look again"
-    """The cluster is not as the plan thought, or an answer was lost. Nothing to report: plan again."""
+    """The cluster differs from the plan's view, or an answer was lost. Plan again; there is nothing to report."""
 
 
 async def execute(action: Action, session: ZkSession) -> Outcome:
-    """Carries an action out. Raises the `ZkError`s that are no answer to the action itself, and `TooLarge`."""
+    """Carry out an action. Raises `TooLarge`, and the `ZkError`s that are no answer to the action itself."""
     ops = await _present_operations(action, session)
     if ops is None:
         return Outcome.LOOK_AGAIN
@@ -113,7 +115,7 @@ async def execute(action: Action, session: ZkSession) -> Outcome:
 
 
 def touched_paths(action: Action) -> tuple[str, ...]:
-    """The watched znodes in which an action's effect shows."""
+    """Return the watched znodes that show an action's effect."""
     match action:
         case CreateTopic():
             return (paths.TOPICS, paths.topic(action.topic), paths.topic_config(action.topic))
@@ -132,7 +134,7 @@ def touched_paths(action: Action) -> tuple[str, ...]:
 
 
 def operations(action: Action) -> Sequence[WriteOp]:
-    """The transaction of an action, in its largest form: what it creates may be there already."""
+    """Return the transaction of an action in its largest form, because znodes that it creates may exist already."""
     match action:
         case CreateTopic():
             return _create_topic(action, left_behind=None)
@@ -154,13 +156,13 @@ def operations(action: Action) -> Sequence[WriteOp]:
 
 
 async def _present_operations(action: Action, session: ZkSession) -> Sequence[WriteOp] | None:
-    """The transaction of an action, after a look at what is there; None where it makes no sense any more."""
+    """Return the transaction of an action for the present znodes; None if the action no longer applies."""
     match action:
         case CreateTopic():
             (left_behind,) = await session.read_many([paths.topic_config(action.topic)])
             return _create_topic(action, left_behind)
         case MarkTopicForDeletion():
-            # Between the view and now another topic may have taken the name.
+            # Another topic may have taken the name since the view was read.
             (node,) = await session.read_many([paths.topic(action.topic)])
             if node is None or codecs.decode_whole_topic(action.topic, node.data).topic_id != action.topic_id:
                 return None
@@ -170,7 +172,7 @@ async def _present_operations(action: Action, session: ZkSession) -> Sequence[Wr
 
 
 def _create_topic(action: CreateTopic, left_behind: ZkNode | None) -> Sequence[WriteOp]:
-    """A deleted topic's configuration may have been left behind; it is replaced, as Kafka's tools do."""
+    """Create a topic. A leftover configuration of a deleted topic is replaced, as Kafka's tools do."""
     return [
         put(paths.topic_config(action.topic), left_behind, codecs.encode_config(action.config)),
         Create(path=paths.topic(action.topic), data=codecs.encode_topic(action.assignment)),

@@ -1,4 +1,4 @@
-"""At which of their listeners brokers are asked, and how these are spoken to."""
+"""The brokers' listeners that the operator uses, and their security."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,20 +13,20 @@ from controller_operator.resources.cluster_address import ClusterAddress
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerListener:
-    """The one by which brokers reach each other, where a file says how; else any that everybody may come to."""
+    """The brokers' inter-broker listener if a file describes it; otherwise any plaintext listener."""
 
     name: str | None = None
-    """None: any that speaks the protocol."""
+    """Name of the listener; None: any with the protocol."""
     protocol: str = PLAINTEXT
     security: SecuritySource | None = None
 
     @property
     def is_secured(self) -> bool:
-        """Whether who is asked is shown what strangers must not see."""
+        """True if requests contain secrets that strangers must not see."""
         return self.security is not None
 
     def addresses(self, broker: Broker) -> tuple[Address, ...]:
-        """Where a broker has registered that it listens; empty where it has no such listener."""
+        """Return the registered addresses of a broker's listener; empty if it has no such listener."""
         return tuple(
             Address(each.host, each.port)
             for each in broker.endpoints
@@ -39,11 +39,12 @@ class BrokerListener:
 
 ANY_PLAINTEXT: Final = BrokerListener()
 ListenerOf: TypeAlias = Callable[[ClusterAddress], BrokerListener]
-"""Where the brokers of a cluster are asked. Raises `InvalidProperties` for one without ZooKeeper with a bad file."""
+"""Returns the listener of a cluster's brokers. Raises `InvalidProperties` for a bad file of a cluster without
+ZooKeeper."""
 
 
 def any_plaintext(_address: ClusterAddress) -> BrokerListener:
-    """For clusters that nobody has said anything of."""
+    """Return the listener for clusters that no file describes."""
     return ANY_PLAINTEXT
 
 

@@ -1,8 +1,8 @@
-"""How clusters without ZooKeeper are reached that want to know who comes: by files of a client's properties.
+"""The security of clusters without ZooKeeper: files with a client's properties.
 
-A KafkaCluster says where its brokers are, and whoever may write one could name a server of his own. So it is the file,
-which the operator's owner gives, that says by `bootstrap.servers` who is shown the credentials in it: a KafkaCluster all of
-whose bootstrapServers are among them, and the brokers that these tell of.
+A KafkaCluster contains the addresses of its brokers, and anybody who may write a KafkaCluster could name a server of
+their own. So the file of the operator's owner decides who gets its credentials: a KafkaCluster all of whose
+bootstrapServers are in the file's `bootstrap.servers`, and the brokers that these servers name.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,29 +23,30 @@ BOOTSTRAP: Final = "bootstrap.servers"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Said:
-    """What a file said when it was read last."""
+    """The content of a file when it was last read."""
 
     servers: frozenset[str]
-    """None of them where it is not about a cluster without ZooKeeper."""
+    """Empty if the file is not about a cluster without ZooKeeper."""
     security: ClientSecurity
     changed_at_ns: int
 
 
 class ClientFiles:
-    """How the brokers of each are spoken to, as the files say it now. A file that cannot be used any more is as it was."""
+    """The listeners of each cluster's brokers, by the present files. A file that became unusable keeps its old
+    content."""
 
     def __init__(self, files: Sequence[Path]) -> None:
         self._files = tuple(files)
         self._said: dict[Path, _Said] = {}
 
     def check(self) -> None:
-        """Reads all. Raises `InvalidProperties` for a file that cannot be used."""
+        """Read all files. Raises `InvalidProperties` for an unusable one."""
         for file in self._files:
             self._read(file).security.make_security(file.parent)
 
     def listener_of(self, address: AtBrokers) -> BrokerListener:
-        """How the brokers of a cluster are spoken to; the order of its servers makes no difference. Which certificate and
-        which password is read again for each connection. Raises `InvalidProperties` for a file that never was of use."""
+        """Return the listener of a cluster's brokers, regardless of the order of its servers. Credentials are read
+        again for each connection. Raises `InvalidProperties` for a file that was never usable."""
         servers = _servers(address.bootstrap_servers)
         for file in self._files:
             said = self._present(file)
@@ -60,9 +61,7 @@ class ClientFiles:
         def security() -> Security:
             said = self._read(file)
             if not servers <= said.servers or said.security.security_protocol != protocol:
-                raise InvalidProperties(
-                    f"{file} does not name these servers any more, or has another security.protocol"
-                )
+                raise InvalidProperties(f"{file} no longer names these servers, or has another security.protocol")
             return said.security.make_security(file.parent)
 
         return BrokerListener(protocol=protocol, security=security)

@@ -1,8 +1,8 @@
-"""A Kafka cluster as its ZooKeeper, or its brokers, show it at one moment: what every plan is made over.
+"""A Kafka cluster as its ZooKeeper or its brokers show it at one moment. Every plan is made over such a view.
 
-A `ClusterView` is immutable and made anew with every change, but a topic in which nothing changed is the same object in
-the next view, and `changed` names the others. So nobody has to look through thousands of topics for the one that changed,
-and the counts of a topic are made once.
+A `ClusterView` is immutable, and every change makes a new one. A topic without changes is the same object in the next
+view, and `changed` names the other topics. So nobody has to search thousands of topics for a change, and the counts of
+a topic are computed once.
 """
 
 import re
@@ -24,7 +24,7 @@ _NUMBER: Final = re.compile(r"[0-9]{1,9}")
 
 
 def configured_min_isr(config: Mapping[str, str], default: int) -> int:
-    """Return the number that a configuration says; the default if it says none."""
+    """Return the number in a configuration, or the default if it has none."""
     configured = config.get(MIN_INSYNC_REPLICAS, "")
     return int(configured) if _NUMBER.fullmatch(configured) else default
 
@@ -69,7 +69,7 @@ class Counts:
     partitions: int = 0
     offline: int = 0
     never_led: int = 0
-    """Those of `offline` that never had a leader, as those of a new topic have none for a moment."""
+    """The part of `offline` that never had a leader. Partitions of a new topic have none for a moment."""
     under_replicated: int = 0
     under_min_isr: int = 0
     non_preferred_leader: int = 0
@@ -81,7 +81,7 @@ class Counts:
 
     @property
     def lost_leader(self) -> int:
-        """Partitions that had a leader, and have none now."""
+        """Partitions that had a leader and have none now."""
         return self.offline - self.never_led
 
     @property
@@ -116,11 +116,11 @@ class TopicView:
     version: ZkVersion
     config: Mapping[str, str] = field(default_factory=dict)
     config_version: ZkVersion | None = None
-    """None where the topic has no znode for its configuration."""
+    """None if the topic has no znode for its configuration."""
     is_config_known: bool = True
-    """True if the operator is told the configuration. Otherwise it seems to be empty."""
+    """True if the operator can read the configuration. Otherwise it seems to be empty."""
     states: Mapping[PartitionId, PartitionState] = field(default_factory=dict)
-    """A partition without an entry has no leader yet: the controller has not come to it."""
+    """A partition without an entry has no leader yet, because the controller has not handled it."""
     default_min_isr: int = 1
 
     @property
@@ -133,7 +133,7 @@ class TopicView:
 
     @property
     def awaits_first_leaders(self) -> bool:
-        """True if no partition has lost its leader: those without one have never had one."""
+        """True if no partition has lost its leader: all partitions without a leader never had one."""
         return self.counts.offline > 0 and self.counts.offline == self.counts.never_led
 
     @property
@@ -146,7 +146,7 @@ class TopicView:
 
     @cached_property
     def holders(self) -> frozenset[BrokerId]:
-        """The brokers that replicas are assigned to."""
+        """The brokers with replicas of the topic."""
         return frozenset(broker for assignment in self.partitions.values() for broker in assignment.replicas)
 
 
@@ -159,7 +159,7 @@ class ClusterView:
     controller: Controller | None = None
     brokers: Mapping[BrokerId, Broker] = field(default_factory=dict)
     cordoned: frozenset[BrokerId] = frozenset()
-    """Live brokers that take no new replicas, as all their log directories are cordoned (KIP-1066)."""
+    """Live brokers that take no new replicas because all their log directories are cordoned (KIP-1066)."""
     to_remove: frozenset[BrokerId] = frozenset()
     """Brokers that take no new replicas because `spec.brokersToRemove` of a KafkaCluster names them, live or not."""
     topics: Mapping[TopicName, TopicView] = field(default_factory=dict)
@@ -170,21 +170,21 @@ class ClusterView:
     deleting: frozenset[TopicName] = frozenset()
     """The topics that are marked for deletion."""
     features: FinalizedFeatures | None = None
-    """The finalized features; None where no controller has set them up, or nobody can understand them."""
+    """The finalized features; None if no controller has set them up, or if they are unreadable."""
     voters: tuple[BrokerId, ...] | None = None
-    """Without ZooKeeper: the controllers that elect their leader, as far as they are known."""
+    """Without ZooKeeper: the controllers of the quorum, as far as they are known."""
     malformed: Mapping[str, str] = field(default_factory=dict)
-    """Znodes that make no sense, by path, with what is wrong; what they would say is missing in this view."""
+    """Malformed znodes by path, with the error. Their content is missing in this view."""
     changed: frozenset[TopicName] = frozenset()
-    """The topics that are new, gone or others than in the view of the version before."""
+    """The topics that are new, gone or changed since the view of the version before."""
     unsupported_brokers: tuple[BrokerId, ...] = ()
-    """Registered brokers that the controller says it cannot lead, for their release or mode of Kafka."""
+    """Registered brokers that the controller cannot lead because of their release or mode of Kafka."""
     abilities: Abilities = WITH_ZOOKEEPER
     """The abilities of the cluster."""
     known_counts: Counts | None = None
-    """The counts of all topics together, where whoever made the view has kept them; else they are summed up."""
+    """The counts of all topics together, if the maker of the view has kept them; otherwise they are summed up."""
     known_holders: frozenset[BrokerId] | None = None
-    """The holders of all topics together, likewise."""
+    """The holders of all topics together, if the maker of the view has kept them."""
 
     @cached_property
     def counts(self) -> Counts:
@@ -192,14 +192,14 @@ class ClusterView:
 
     @cached_property
     def holders(self) -> frozenset[BrokerId]:
-        """The brokers that replicas are assigned to, registered or not."""
+        """The brokers with replicas, registered or not."""
         if self.known_holders is not None:
             return self.known_holders
         return frozenset().union(*(topic.holders for topic in self.topics.values()))
 
     @cached_property
     def metric_names(self) -> Mapping[str, TopicName]:
-        """The topics by the names that they have in Kafka's metrics. Made once for all that are created over this view."""
+        """The topics by their names in Kafka's metrics. Computed once for all topics created over this view."""
         return {metric_name(topic): topic for topic in self.topics}
 
     @property
@@ -208,17 +208,17 @@ class ClusterView:
 
     @property
     def racks(self) -> dict[BrokerId, str | None]:
-        """The live brokers with their racks, as placement wants them."""
+        """The live brokers with their racks, in the form that placement needs."""
         return {broker.id: broker.rack for broker in self.brokers.values()}
 
     @property
     def closed(self) -> frozenset[BrokerId]:
-        """The brokers that keep the replicas that they have and take no new ones."""
+        """The brokers that keep their replicas and take no new ones."""
         return self.cordoned | self.to_remove
 
     @property
     def racks_of_takers(self) -> dict[BrokerId, str | None]:
-        """The same of those that take new replicas."""
+        """The live brokers that take new replicas, with their racks."""
         return {number: rack for number, rack in self.racks.items() if number not in self.closed}
 
     @property
@@ -234,7 +234,7 @@ class ClusterView:
         return words
 
     def with_brokers_to_remove(self, brokers: frozenset[BrokerId]) -> "ClusterView":
-        """Return this view with other brokers to be removed. It is made once, because of what it counts once."""
+        """Return this view with other brokers to be removed. The result is kept, because its counts are expensive."""
         if brokers == self.to_remove:
             return self
         if brokers not in self._marked:
@@ -246,8 +246,9 @@ class ClusterView:
         return {}
 
     def features_epoch(self, before: int | None, *, are_same: bool) -> int | None:
-        """The epoch of the finalized features. Without ZooKeeper it is how far the cluster had come when they were read,
-        which says nothing new where they are the same as before."""
+        """Return the epoch of the finalized features.
+
+        Without ZooKeeper it is the offset at which they were read, which is no news if the features are the same."""
         if not self.has_zookeeper and are_same and before is not None:
             return before
         return self.features.epoch if self.features else None
@@ -262,16 +263,17 @@ class ClusterView:
 
 
 def metric_name(topic: str) -> str:
-    """A topic's name as Kafka's metrics show it: they cannot tell '.' from '_'."""
+    """Return a topic's name as Kafka's metrics show it. They cannot distinguish '.' and '_'."""
     return topic.replace(".", "_")
 
 
 def count_partitions(topic: TopicView) -> Counts:
     """Return the counts of the partitions of one topic.
 
-    A partition is offline where it has no leader, under-replicated where its ISR does not hold all of the replicas it
-    is to have (those that a reassignment still adds do not count), and led by another than the preferred replica only
-    where it is led at all. Its leader asks for no more replicas in sync than are assigned, those being added among them.
+    A partition is offline if it has no leader. It is under-replicated if its ISR lacks one of the replicas that it
+    should have (not counting those that a reassignment still adds). It counts as led by a non-preferred replica only if
+    it has a leader. The leader's required ISR size is at most the number of assigned replicas, including those being
+    added.
     """
     offline = never_led = under_replicated = under_min_isr = not_preferred = reassigning = 0
     for partition, assignment in topic.partitions.items():
@@ -298,5 +300,5 @@ def count_partitions(topic: TopicView) -> Counts:
 
 
 def sum_counts(counts: Iterable[Counts]) -> Counts:
-    """The counts of several topics together."""
+    """Return the sum of the counts of several topics."""
     return sum(counts, start=Counts())

@@ -1,7 +1,7 @@
-"""Keeps a controller that does not answer from holding up all that has nothing to do with it.
+"""Keeps a controller that does not answer from delaying unrelated work.
 
-A request to it lasts as long as a client has patience, and each of the workers could wait like that. So when one was in
-vain, one at a time tries again, and whoever else asks meanwhile hears at once what the last one heard.
+A request lasts until the client's timeout, and every worker could wait that long. So after a failure only one request
+at a time tries again, and all others fail at once with the last error.
 """
 
 from collections.abc import Sequence
@@ -27,14 +27,14 @@ class _Away:
 
 
 class ControllerReach:
-    """Makes clients of clusters' controllers, which share what is known of who answers."""
+    """Makes clients of clusters' controllers. The clients share the knowledge of unreachable controllers."""
 
     def __init__(self, open_client: OpenClient) -> None:
         self._open_client = open_client
         self._away: dict[Bootstrap, _Away] = {}
 
     def client(self, bootstrap: Sequence[Address], security: SecuritySource | None = None) -> ControllerClient:
-        """A client of the cluster with these bootstrap servers, which are spoken to as `security` says."""
+        """Return a client of the cluster with these bootstrap servers."""
         return _Client(self._open_client(bootstrap, security=security), self._away, tuple(bootstrap))
 
 

@@ -1,7 +1,7 @@
-"""How ensembles are reached that want to know who comes: by files of properties, for the servers that they name.
+"""The security of ZooKeeper ensembles: properties files, each for the servers that it names.
 
-A KafkaCluster says where its ZooKeeper is, and whoever may write one could name a server of his own. So it is the file,
-which the operator's owner gives, that says by `zookeeper.connect` who is shown the credentials in it: these servers alone,
+A KafkaCluster contains the address of its ZooKeeper, and anybody who may write a KafkaCluster could name a server of
+their own. So the file of the operator's owner decides who gets its credentials: the servers in its `zookeeper.connect`,
 and the brokers that have registered with them.
 """
 
@@ -22,7 +22,7 @@ _DEFAULT_PORT: Final = "2181"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Said:
-    """What a file said when it was read last."""
+    """The content of a file when it was last read."""
 
     servers: frozenset[str]
     zookeeper: ZkSecurity
@@ -30,32 +30,32 @@ class _Said:
 
 
 class Ensembles:
-    """The security of each, as the files say it now."""
+    """The security of each ensemble, by the present content of the files."""
 
     def __init__(self, files: Sequence[Path]) -> None:
         self._files = tuple(files)
         self._said: dict[Path, _Said] = {}
 
     def check(self) -> None:
-        """Raises `InvalidProperties` for a file that cannot be used, or that names no servers."""
+        """Raise `InvalidProperties` for a file that is unusable or names no servers."""
         for file in self._files:
             if self._read(file) is None and not read_properties(file).get(BOOTSTRAP):
                 raise InvalidProperties(
-                    f"{file} has no {_CONNECT}: name the servers that may see what it says, as brokers do, or by "
-                    f"{BOOTSTRAP}, as clients do, those of a cluster without ZooKeeper"
+                    f"{file} has no {_CONNECT}: name the servers that may get its credentials, or the brokers of a cluster "
+                    f"without ZooKeeper by {BOOTSTRAP}"
                 )
 
     def check_brokers(self) -> None:
-        """The same for what is shown to brokers."""
+        """Raise `InvalidProperties` for unusable credentials for brokers."""
         for file in self._files:
             said = self._read(file)
             if said is not None and said.listener.security is not None:
                 said.listener.security()
 
     def security_of(self, connect: str) -> ZkSecurity:
-        """Of an ensemble by its connect string; the order of its servers, and a chroot, make no difference.
+        """Return the security of an ensemble by its connect string, regardless of a chroot and the order of servers.
 
-        Raises `InvalidProperties` where a file that would have to be looked into cannot be used."""
+        Raises `InvalidProperties` if a file that must be read is unusable."""
         servers = _servers(connect)
         for file in self._files:
             said = self._read(file)
@@ -64,14 +64,14 @@ class Ensembles:
         return NO_ZK_SECURITY
 
     def listener_of(self, connect: str) -> BrokerListener:
-        """Where the brokers of an ensemble are asked, as the file said when the ensemble was connected with last. How is
-        read again for each connection."""
+        """Return the listener of an ensemble's brokers, by the file at the last connection to the ensemble. Credentials
+        are read again for each connection."""
         servers = _servers(connect)
         said = (self._said[file] for file in self._files if file in self._said)
         return next((each.listener for each in said if servers <= each.servers), ANY_PLAINTEXT)
 
     def _read(self, file: Path) -> _Said | None:
-        """None of a file that names no ensemble."""
+        """Read a file. Return None if it names no ensemble."""
         properties = read_properties(file)
         if not properties.get(_CONNECT):
             self._said.pop(file, None)
@@ -85,7 +85,7 @@ class Ensembles:
 
 
 def _listener(properties: BrokerProperties, file: Path) -> BrokerListener:
-    """That between brokers, where it is not open to everybody. Raises `InvalidProperties`."""
+    """Return the listener between brokers, or any plaintext one if that one is open. Raises `InvalidProperties`."""
     name, protocol = properties.between_brokers.upper(), properties.protocol_between_brokers
     if protocol == PLAINTEXT:
         return ANY_PLAINTEXT

@@ -1,7 +1,7 @@
-"""The log directories of a broker: how full they are, and which have failed, as the broker says (DescribeLogDirs).
+"""The log directories of a broker: their disk usage and failures, from the broker (DescribeLogDirs).
 
-Brokers say how large a disk is since Kafka 3.3 (KIP-827). An older broker, or one that does not let the operator's user
-Describe the cluster, is one of which nothing is known.
+Brokers report the size of a disk since Kafka 3.3 (KIP-827). An older broker, or one that forbids the operator's user to
+Describe the cluster, reports nothing.
 """
 
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from kio.schema.errors import ErrorCode
 from controller_operator.kafka.log_sizes import BrokerClient
 
 _NO_TOPICS = DescribeLogDirsRequest(topics=())
-"""Asks for the directories, and nothing of what is in them."""
+"""Requests the directories without their content."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirectory:
-    """The disk that a log directory is on."""
+    """A log directory with its disk."""
 
     path: str
     total_bytes: int
@@ -30,18 +30,18 @@ class LogDirectories:
     """The log directories of a broker."""
 
     fullest: LogDirectory | None = None
-    """None if the broker does not say how large its disks are."""
+    """None if the broker does not report the size of its disks."""
     failed: tuple[str, ...] = ()
     """Paths of the directories that cannot be used."""
 
 
 async def ask_log_directories(client: BrokerClient) -> LogDirectories | None:
-    """Return what a broker says of its log directories; None if it says nothing. Raises `RequestError`."""
+    """Return a broker's log directories; None if it does not report them. Raises `RequestError`."""
     return read_log_directories(await client.ask_any(_NO_TOPICS, DescribeLogDirsResponse))
 
 
 def read_log_directories(response: DescribeLogDirsResponse) -> LogDirectories | None:
-    """Return what an answer says; None if it is about no directory, as an answer to somebody without the right is."""
+    """Return the log directories in an answer; None if it has none, which is the answer to a user without the right."""
     if not response.results:
         return None
     known = [directory for each in response.results if (directory := _directory(each)) is not None]

@@ -1,8 +1,8 @@
-"""The sizes of replicas, as their brokers say them (DescribeLogDirs): nobody else knows how much has been copied.
+"""The sizes of replicas, from the brokers (DescribeLogDirs). Nothing else shows the progress of copying.
 
-A size is only one where it is certain. A replica that a broker does not name has no log yet, but not where one of the
-broker's directories has failed, which may hold it. A log that is on its way from one directory to another (`is_future_key`)
-is not the replica. What contradicts itself, or is out of range, counts as no answer.
+Only certain sizes count. A replica that a broker does not list has no log yet, unless one of the broker's directories
+has failed, which may contain it. A log that moves from one directory to another (`is_future_key`) is not the replica.
+An answer that contradicts itself, or is out of range, counts as no answer.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,10 +27,10 @@ Response = TypeVar("Response", bound=ResponsePayload)
 
 
 class BrokerClient(Protocol):
-    """The seam for who asks one broker, at any of its listeners."""
+    """The seam for asking one broker, at any of its listeners."""
 
     async def ask_any(self, request: RequestPayload, response_type: type[Response]) -> Response:
-        """The answer of the first listener that gives one. Raises `RequestError`."""
+        """Return the first answer of a listener. Raises `RequestError`."""
         ...
 
 
@@ -42,7 +42,7 @@ class OpenBroker(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copy:
-    """A partition's data goes from its leader to the brokers that are not in sync yet; to none where all are."""
+    """The copying of a partition from its leader to the brokers that are not in sync yet; empty if all are."""
 
     leader: BrokerId
     to: tuple[BrokerId, ...]
@@ -68,12 +68,12 @@ Stalled = Mapping[TopicPartition, tuple[BrokerId, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stalls:
-    """Copies that do not get on, by the sizes that were seen so far."""
+    """Copies without progress, by the sizes seen so far."""
 
     idle: Stalled = field(default_factory=dict)
-    """Those of which nothing has arrived for long."""
+    """Copies to which nothing has arrived for long."""
     on_failed_directories: Stalled = field(default_factory=dict)
-    """Those whose replica may be in a log directory that has failed."""
+    """Copies whose replica may be in a failed log directory."""
     falls_behind: bool = False
     """True if producers write as much as is copied."""
 
@@ -82,11 +82,11 @@ NO_STALLS: Final = Stalls()
 
 
 class UnusableSizesError(Exception):
-    """The answer of a broker about its logs makes no sense, or says nothing."""
+    """The answer of a broker about its logs is contradictory or empty."""
 
 
 async def ask_log_sizes(partitions: Sequence[TopicPartition], client: BrokerClient) -> LogSizes:
-    """The sizes of a broker's replicas, 500 at a time. Raises `RequestError` and `UnusableSizesError`."""
+    """Return the sizes of a broker's replicas, by 500 a request. Raises `RequestError` and `UnusableSizesError`."""
     bytes_of: dict[TopicPartition, int] = {}
     are_all_seen = True
     for first in range(0, len(partitions), MAX_ASKED):
@@ -99,7 +99,7 @@ async def ask_log_sizes(partitions: Sequence[TopicPartition], client: BrokerClie
 
 def read_log_sizes(response: DescribeLogDirsResponse) -> LogSizes:
     """Return the sizes in an answer, over all directories. Raises `UnusableSizesError`."""
-    if not response.results:  # how this version says that the asker may not know
+    if not response.results:  # this version's answer to a user without the right
         raise UnusableSizesError("it names no log directory")
     bytes_of: dict[TopicPartition, int] = {}
     for partition, size in (each for directory in response.results for each in _replicas_in(directory)):

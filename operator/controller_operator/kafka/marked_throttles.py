@@ -1,22 +1,12 @@
-"""Throttles where there is no ZooKeeper to remember whose they are: Kafka's own configurations say it.
+"""Throttles in clusters without ZooKeeper. Kafka's own configurations record their owners.
 
-**Whose a value is shows by itself.** What stands here for an object begins with zeros, which mean nothing to Kafka and
-which nobody else writes: the rate `05000`, and in the lists of a topic the replica `00:1` where others have `0:1`. What
-others have set is never changed by that, also where it says the same, and `*`, all replicas, needs nothing added.
-
-**The rate is the default of all brokers.** Any broker takes it, for those that are down and those to come, too, where a
-broker's own rate can only be set while it lives. It slows only the replicas that the lists name. Where somebody has set a
-broker's rate, or the default, theirs holds.
-
-**Who wants what** stands beside it: for each owner a setting `kontroller.throttle.MARK.RATE.OWNER`. Its name says all, as
-Kafka shows no values of settings that it does not know. The mark, another one for each owner, is the number of zeros before
-its replicas: so each takes away its own, also of a partition that another one moves next. The lowest rate holds.
-
-A change follows from what the configurations are, and others may be due after it, until there is none. An owner's setting
-is the first that is written, together with the rate, and the last that goes. So whoever dies in between leaves only what
-the next one knows for whose it is, and two who do this at once come to the same: whoever wrote last looks again. Lists are
-added to and taken from; only a rate, and a list that is empty, are written as a whole, a moment after they were looked at:
-Kafka knows no conditions.
+A value of this operator is recognizable. It begins with zeros, which Kafka ignores and nobody else writes: the rate
+`05000`, and `00:1` for the replica `0:1` in a topic's lists. Values of others never change, even equal ones.
+The rate is set as the default of all brokers, because a broker's own rate can only be set while it lives. If somebody
+has set a broker's rate, or the default, theirs holds. Each owner has a setting `kontroller.throttle.MARK.RATE.OWNER`.
+Kafka shows no values of unknown settings, so its name says everything. The mark, unique to the owner, is the number of
+zeros before its replicas. So each owner removes only its own, even if another one moves the same partition. The lowest
+rate holds. Kafka has no conditional writes, so changes are repeated until none is due (see `changes_to_set`).
 """
 
 import re
@@ -41,7 +31,7 @@ from controller_core.model.throttles import (
 
 LISTS: Final = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 LONGEST_VALUE: Final = (1 << 15) - 1
-"""Characters of a value. Kafka's controller ends the connection over a longer one, or refuses it, by its release."""
+"""Characters of a value. Kafka's controller closes the connection over a longer one, or refuses it, by its release."""
 _RATES: Final = (LEADER_RATE, FOLLOWER_RATE)
 _ENTRY: Final = re.compile(r"kontroller\.throttle\.([1-9][0-9]{0,3})\.([1-9][0-9]{0,18})\.(.+)")
 _REPLICA: Final = re.compile(r"([0-9]+):[0-9]+")
@@ -71,7 +61,7 @@ class Change:
 
 
 Changes: TypeAlias = Mapping[TopicName | None, Sequence[Change]]
-"""Of the configurations of topics; None: of the brokers' defaults."""
+"""Changes of the configurations of topics; the key None stands for the brokers' defaults."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,9 +69,9 @@ class Configs:
     """The settings that have to do with throttles."""
 
     defaults: Mapping[str, str | None] = field(default_factory=dict)
-    """Of all brokers; of settings that Kafka does not know only the names."""
+    """The defaults of all brokers. For settings that Kafka does not know, only the names are available."""
     topics: Mapping[TopicName, Mapping[str, str]] = field(default_factory=dict)
-    """Those that are there, with those of their lists that were set."""
+    """The existing topics, with their own lists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,21 +105,26 @@ def marked_partitions(configs: Mapping[TopicName, Mapping[str, str]]) -> dict[in
 
 
 def changes_to_set(owner: str, throttle: Throttle, found: Configs) -> Changes:
-    """The next changes of those by which an owner gets its throttle; none where it has it. Raises `ListTooLongError`."""
+    """Return the next changes that give an owner its throttle; none if it has it. Raises `ListTooLongError`.
+
+    The owner's setting and the rate are written first and removed last. So a crash leaves only entries with a known
+    owner. If two operators do this at once, both come to the same result, because the last writer looks again. Lists
+    are appended to and subtracted from. Only a rate, or an empty list, is written as a whole, a moment after it was
+    read."""
     own, others = _own_and_others(owner, found)
     entry = Entry(mark=_mark(own, others), bytes_per_second=throttle.bytes_per_second, owner=owner)
     lists = _lists(_wanted(throttle, entry.mark), own, throttle.moves, found)
     rest = [each for each in own if each != entry]
-    # An entry whose replicas are still there, with another mark, goes after them.
+    # An entry whose replicas are still in the lists, with another mark, is removed after them.
     same_mark = [each for each in rest if each.mark == entry.mark]
     entries = [entry, *others]
     return _defaults(entries, same_mark, found) or lists or _defaults(entries, rest, found)
 
 
 def changes_to_remove(owner: str, partitions: Collection[TopicPartition], found: Configs) -> Changes:
-    """The next changes of those by which an owner's throttle goes; none where it has none.
+    """Return the next changes that remove an owner's throttle; none if it has none.
 
-    `partitions`: all that its moves were ever about."""
+    `partitions`: all partitions that its moves were ever about."""
     own, others = _own_and_others(owner, found)
     empty = _empty_lists(partitions, found) if own else {}
     return _lists({}, own, partitions, found) or empty or _defaults(others, own, found)
@@ -141,7 +136,7 @@ def _own_and_others(owner: str, found: Configs) -> tuple[list[Entry], list[Entry
 
 
 def _mark(own: Sequence[Entry], others: Sequence[Entry]) -> int:
-    """The one that the owner has, or the first that is free. Of two who took one at once one takes another."""
+    """Return the owner's mark, or the first free one. If two owners took the same mark, one of them changes."""
     kept = (each.mark for each in own if not any(o.mark == each.mark and o.owner < each.owner for o in others))
     taken = {each.mark for each in (*own, *others)}
     return min(kept, default=None) or next(mark for mark in count(1) if mark not in taken)
@@ -158,7 +153,7 @@ def _wanted(throttle: Throttle, mark: int) -> dict[TopicName, dict[str, Values]]
 
 
 def _defaults(wanted: Sequence[Entry], over: Sequence[Entry], found: Configs) -> Changes:
-    """The entries that are not there yet, those that are over, and the rate that follows."""
+    """Return the changes of missing entries, of old entries, and of the resulting rate."""
     present = found.defaults
     changes = [_set(each.setting, str(each.bytes_per_second)) for each in wanted if each.setting not in present]
     changes += [_delete(each.setting) for each in over]
@@ -179,8 +174,8 @@ def _lists(
     partitions: Collection[TopicPartition],
     found: Configs,
 ) -> Changes:
-    """What to add to the lists of the topics, and what of the owner's to take from them, as far as it is about these
-    partitions."""
+    """Return the changes of the topics' lists for these partitions: entries to add, and old entries of the owner to
+    remove."""
     marks = {each.mark for each in own}
     numbers: dict[TopicName, set[PartitionId]] = {}
     for topic, number in partitions:
@@ -202,7 +197,7 @@ def _lists(
 
 
 def _empty_lists(partitions: Collection[TopicPartition], found: Configs) -> Changes:
-    """The lists of which nothing is left."""
+    """Return the removals of empty lists."""
     topics = {each.topic: found.topics[each.topic] for each in partitions if each.topic in found.topics}
     empty = {topic: [_delete(name) for name in LISTS if config.get(name) == ""] for topic, config in topics.items()}
     return {topic: each for topic, each in empty.items() if each}
@@ -244,7 +239,7 @@ def _is_of(item: str, marks: Collection[int], numbers: Collection[PartitionId]) 
 
 
 def _mark_of(number: str) -> int:
-    """The zeros before the number of a partition."""
+    """Return the number of zeros before the number of a partition."""
     return len(number) - len(str(int(number)))
 
 

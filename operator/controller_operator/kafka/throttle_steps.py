@@ -1,10 +1,10 @@
-"""How a plan limits what a move may take of the brokers, and how the limit ends.
+"""The steps that set and remove the throttle of a move.
 
-What is set belongs to the object, so that nobody else's is changed. With ZooKeeper `/kontroller/throttles` says what it
-wants, and which values of the configurations are its own (`controller_core.zk.throttle_writes`); there Kontroller also ends
-it with the moves that it saw begin, where no operator is there to do so. Without, the configurations say it themselves
-(`marked_throttles`, `requests.throttles`). Both steps may be repeated, and go on from any write at which the one before
-them stopped.
+Every setting belongs to an object, so settings of others never change. With ZooKeeper, `/kontroller/throttles` records
+the owner's wishes and its values in the configurations (`controller_core.zk.throttle_writes`). There Kontroller also
+ends a throttle with the moves that it saw begin, in case no operator runs. Without ZooKeeper the configurations
+themselves hold the record (`marked_throttles`, `requests.throttles`). Both steps may be repeated, and continue from any
+write at which an earlier attempt stopped.
 """
 
 from collections.abc import Collection, Mapping
@@ -24,7 +24,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetThrottle:
-    """Limits the moves of an object, from now on or with another limit than before."""
+    """Limits the moves of an object, or changes its limit."""
 
     owner: str
     moves: Mapping[TopicPartition, Move]
@@ -33,19 +33,19 @@ class SetThrottle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveThrottle:
-    """Ends the limit of an object; nothing where it has none."""
+    """Ends the limit of an object, if it has one."""
 
     owner: str
     partitions: Collection[TopicPartition]
-    """All that the object may ever have moved."""
+    """All partitions that the object may ever have moved."""
 
 
 ThrottleStep = SetThrottle | RemoveThrottle
 
 
 async def carry_out_throttle(step: ThrottleStep, session: ZkSession) -> Outcome:
-    """Sets or removes it. Raises `MalformedZnode` where what was set cannot be read, `TooLarge`, and the `ZkError`s that
-    are no answer to the step itself."""
+    """Set or remove it. Raises `MalformedZnode` if the record is unreadable, `TooLarge`, and `ZkError`s of the
+    connection."""
     try:
         match step:
             case SetThrottle():

@@ -1,8 +1,9 @@
-"""Whether what a plan asks for fits one write to ZooKeeper, said before anything of it is begun.
+"""Checks that a plan's writes fit into ZooKeeper's limit, before anything is begun.
 
-A server closes the connection of who sends more than its `jute.maxbuffer`, and all objects of a cluster share one
-connection. So `ZkSession` sends nothing that is larger, and here a planner learns of it before it records an intent: the
-whole transaction is measured, and for a reassignment also what the controller makes of the topics' znodes.
+A server closes the connection of a client that sends more than its `jute.maxbuffer`, and all objects of a cluster share
+one connection. So `ZkSession` refuses to send larger requests, and a planner learns of it here before it records an
+intent. The whole transaction is measured, and for a reassignment also the controller's later writes of the topics'
+znodes.
 """
 
 from bisect import bisect_right
@@ -31,8 +32,8 @@ Targets = Mapping[TopicPartition, tuple[BrokerId, ...]]
 T = TypeVar("T")
 
 _AROUND_AN_ANSWER: Final = 88
-"""Bytes beside the data in the answer to a read. Clients have the same limit for answers: what they could not read, Kafka's
-own controller and tools among them, is not to be written."""
+"""Bytes beside the data in the answer to a read. Clients have the same limit for answers, so data that they could not
+read must not be written. Kafka's own controller and tools are such clients."""
 _LARGER: Final = "or raise jute.maxbuffer of ZooKeeper, of the brokers and of the operator"
 _REMEDIES: Final[dict[type[Action | ThrottleStep], str]] = {
     CreateTopic: f"ask for fewer partitions or replicas, or a smaller config, {_LARGER}",
@@ -44,14 +45,14 @@ _REMEDIES: Final[dict[type[Action | ThrottleStep], str]] = {
 
 
 def remedy(steps: Iterable[object]) -> str:
-    """What to change where some of the steps did not fit."""
+    """Return the change to make if one of the steps did not fit."""
     known = (words for step in steps for kind, words in _REMEDIES.items() if isinstance(step, kind))
     return next(known, _LARGER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteLimits:
-    """What ZooKeeper takes in one write."""
+    """ZooKeeper's limits for one write."""
 
     max_bytes: int = DEFAULT_JUTE_MAXBUFFER_BYTES
     transaction_bytes: Callable[[Sequence[WriteOp]], int] = transaction_bytes
@@ -61,7 +62,7 @@ class WriteLimits:
         return WriteLimits(max_bytes=session.max_request_bytes, transaction_bytes=session.request_bytes)
 
     def why_too_large(self, action: Action) -> str | None:
-        """Why an action cannot be carried out, and what to change, in words; None where it fits."""
+        """Return why an action cannot be carried out, and the change to make; None if it fits."""
         size_bytes = self._bytes(operations(action))
         if size_bytes <= self.max_bytes:
             return None
@@ -69,8 +70,8 @@ class WriteLimits:
         return f"{too_large}: {remedy([action])}"
 
     def why_no_reassignment(self, targets: Targets, view: ClusterView, *, is_by_znode: bool = True) -> str | None:
-        """As `why_too_large`, for a reassignment: also the topics' znodes must have room, as each names the old replicas
-        and the new ones while it lasts. One that the controller is asked for needs no other znode."""
+        """Like `why_too_large`, for a reassignment. The topics' znodes must have room too, because each names the old
+        and the new replicas during the move. A reassignment by request (not `is_by_znode`) needs no other znode."""
         for topic, of_topic in group_by_topic(targets):
             size_bytes = self._bytes([_while_moving(topic, {each: targets[each] for each in of_topic}, view)])
             if size_bytes > self.max_bytes:
@@ -81,7 +82,7 @@ class WriteLimits:
         return self.why_too_large(SubmitReassignment(partitions=targets)) if is_by_znode else None
 
     def fitting_targets(self, targets: Targets, view: ClusterView, *, most: int) -> Targets:
-        """As many of the targets, from the first on, as one reassignment may have; at least one."""
+        """Return as many of the first targets as one reassignment may have; at least one."""
 
         def has_room(number: int) -> bool:
             return self.why_no_reassignment(dict(islice(targets.items(), number)), view) is None
@@ -89,7 +90,7 @@ class WriteLimits:
         return dict(islice(targets.items(), _most_that(has_room, min(len(targets), most))))
 
     def fitting(self, items: Sequence[T], action: Callable[[tuple[T, ...]], Action]) -> tuple[T, ...]:
-        """As many of the items, from the first on, as one action may have; at least one."""
+        """Return as many of the first items as one action may have; at least one."""
 
         def fits(number: int) -> bool:
             return self.why_too_large(action(tuple(items[:number]))) is None
@@ -102,14 +103,14 @@ class WriteLimits:
 
 
 def _most_that(is_possible: Callable[[int], bool], most: int) -> int:
-    """The largest number up to `most` for which it is possible; 1 where it is possible for none."""
+    """Return the largest number up to `most` for which it is possible; 1 if it is possible for none."""
     if most <= 1 or is_possible(most):
         return most
     return max(1, bisect_right(range(1, most), False, key=lambda number: not is_possible(number)))
 
 
 def _while_moving(topic: TopicName, targets: Targets, view: ClusterView) -> WriteOp:
-    """The write by which a controller begins the reassignment of a topic's partitions."""
+    """Return the controller's write that begins the reassignment of a topic's partitions."""
     known = view.topics.get(topic)
     if known is None:
         return SetData(path=paths.topic(topic), data=b"")

@@ -1,1 +1,1 @@
-"""Kubernetes, as the operator sees it: the API server behind a seam, and the objects that it showed last."""
+"""Kubernetes, as the operator sees it: the API server behind a seam, and the last known state of the objects."""

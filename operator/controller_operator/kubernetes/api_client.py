@@ -1,10 +1,10 @@
 """Requests to the API server, by the client of the package `kubernetes`.
 
-The client knows the kubeconfig, tokens and TLS. The generated classes beside it (`CoreV1Api`, ...) are not used: they load
-models of all kinds, and check and copy every argument and every answer. `ApiRequests` asks for JSON and gives JSON.
+The client handles the kubeconfig, tokens and TLS. The generated classes beside it (`CoreV1Api`, ...) are not used: they
+load models of all kinds, and check and copy every argument and every answer. `ApiRequests` sends and returns JSON.
 
-The client looks for a proxy in the environment when it is made, and not before every request. It reads no `~/.netrc`, as
-kubectl does not: a password there would replace the credentials of the kubeconfig.
+The proxy is read from the environment once, when the client is made. Like kubectl, the client reads no `~/.netrc`,
+because a password there would replace the credentials of the kubeconfig.
 """
 
 import copy
@@ -34,7 +34,7 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 
 
 def api_client(configuration: Configuration, *, connections: int | None = None) -> ApiClient:
-    """Make a client. `connections`: how many at once; 0: any number; None: the default of the package."""
+    """Make a client. `connections`: the limit of connections; 0: no limit; None: the default of the package."""
     own = copy.deepcopy(configuration)
     own.proxy = own.proxy or proxy_for(own.host)
     own.client_session_kwargs = {"trust_env": False}
@@ -44,13 +44,13 @@ def api_client(configuration: Configuration, *, connections: int | None = None) 
 
 
 def proxy_for(address: str) -> str | None:
-    """Return the proxy that the environment (`HTTPS_PROXY`, `NO_PROXY`, ...) has for an address; None without one."""
+    """Return the proxy for an address from the environment (`HTTPS_PROXY`, `NO_PROXY`, ...); None if there is none."""
     url = urlsplit(address)
     return None if proxy_bypass(url.hostname or "") else getproxies().get(url.scheme)
 
 
 class ApiRequests:
-    """Asks the API server. Every request has a time limit, and raises `ApiError`s."""
+    """Sends requests to the API server. Every request has a time limit, and raises `ApiError`s."""
 
     def __init__(self, configuration: Configuration, *, connections: int | None = None) -> None:
         self._client = api_client(configuration, connections=connections)

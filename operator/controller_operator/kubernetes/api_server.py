@@ -1,4 +1,4 @@
-"""Which API server is asked: that of the pod, or of a kubeconfig."""
+"""Access to the API server, by the pod's service account or a kubeconfig."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -21,16 +21,16 @@ _NO_KUBECONFIG: Final = (
     LookupError,
     OSError,
 )
-"""A file that is no kubeconfig at all fails wherever the library happens to look into it."""
+"""The library fails with any of these errors if the file is no kubeconfig."""
 
 
 class NoKubernetes(Exception):
-    """There is nothing that says how to reach an API server."""
+    """There is neither a service account nor a usable kubeconfig."""
 
 
 @asynccontextmanager
 async def kubernetes_objects(context: str | None = None) -> AsyncIterator[KubernetesObjects]:
-    """The objects of the API server of the pod, or of `KUBECONFIG`, there by `context` or the current one.
+    """Yield the objects of the API server, by the pod's service account or `KUBECONFIG` (`context`: its context).
 
     Raises `NoKubernetes`."""
     objects = KubernetesObjects(await load_configuration(context))
@@ -41,7 +41,7 @@ async def kubernetes_objects(context: str | None = None) -> AsyncIterator[Kubern
 
 
 def current_namespace(context: str | None = None) -> str:
-    """The namespace that kubectl takes where none is given: the pod's own, that of the context, or `default`."""
+    """Return kubectl's default namespace: the pod's own, that of the context, or `default`."""
     try:
         if context is None and _NAMESPACE_OF_POD.exists():
             return _NAMESPACE_OF_POD.read_text().strip()
@@ -53,10 +53,10 @@ def current_namespace(context: str | None = None) -> str:
 
 
 async def load_configuration(context: str | None = None, *, kubeconfig: Path | None = None) -> Configuration:
-    """Return how to reach the API server: by the pod's service account, or by a kubeconfig.
+    """Return the access to the API server: the pod's service account, or a kubeconfig.
 
-    A kubeconfig is used if there is no service account, or if one of its contexts or its path is given. Its path is that
-    of `KUBECONFIG`, or the one in the home folder. Raises `NoKubernetes`."""
+    A kubeconfig is used if there is no service account, or if a context or a path is given. The default path is that of
+    `KUBECONFIG`, or the one in the home folder. Raises `NoKubernetes`."""
     configuration = Configuration()
     if context is None and kubeconfig is None:
         with suppress(config.ConfigException):

@@ -1,11 +1,10 @@
-"""Whether the API server keeps all of an object that this operator writes and reads.
+"""Checks that the installed CustomResourceDefinitions have all fields of this operator's release.
 
-It drops what a definition does not name, from what is written and from what is read, without a word. With the definitions
-of an earlier release a move has no `suspend` and needs no approval for whoever reads it, and a status loses the records
-that a plan goes on from; any write makes the loss last. Definitions are easily left behind: Helm does not upgrade those in
-a chart's `crds/`, and who rolls a release back rolls its definitions back as well. So for a kind whose definition lacks a
-field that this operator knows, nothing is done and nothing written until the definition is there. Those of a later release
-have all fields of this one.
+The API server silently drops fields that a definition does not name, from writes and from reads. With definitions of an
+earlier release a move loses its `suspend` and its need for approval, and a status loses its records; any write makes
+the loss permanent. Outdated definitions are common: Helm does not upgrade those in a chart's `crds/`, and a rollback of
+a release also rolls back its definitions. So the operator neither acts on nor writes objects of a kind whose definition
+lacks a field, until the definition is there. Definitions of a later release have all fields of this one.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,7 +25,7 @@ Schema = Mapping[str, Any]
 
 
 class Definitions:
-    """What is lacking of the definitions, as of the last `look`."""
+    """The missing fields of the definitions, as of the last `look`."""
 
     def __init__(self, api: ObjectApi) -> None:
         self._api = api
@@ -34,9 +33,9 @@ class Definitions:
         self._is_told = True
 
     async def look(self) -> set[str]:
-        """Asks the API server; returns the kinds of which something else is lacking than before.
+        """Ask the API server. Return the kinds whose missing fields have changed.
 
-        Where it does not tell, as without the right to ask, nothing is known to have changed."""
+        If it does not answer, for example without the right to ask, nothing counts as changed."""
         try:
             published = await self._api.schemas()
         except ApiError as error:
@@ -52,7 +51,7 @@ class Definitions:
         return {kind for kind in {*before, *self._lacking} if before.get(kind) != self._lacking.get(kind)}
 
     def trouble_of(self, kind: str) -> str | None:
-        """Why nothing may be done for objects of a kind, and what to change; None where all of it is kept."""
+        """Return why nothing may be done for objects of a kind, and the change to make; None if no field is missing."""
         for needed in (kind, KafkaCluster.definition.kind):
             if fields := self._lacking.get(needed):
                 return (
@@ -63,13 +62,13 @@ class Definitions:
 
     @property
     def trouble(self) -> str | None:
-        """The same of all kinds."""
+        """The trouble of the first kind with one; None if no field is missing."""
         return next((self.trouble_of(kind) for kind in sorted(self._lacking)), None)
 
 
 def _lacks(published: Mapping[str, Schema]) -> Iterator[tuple[str, tuple[str, ...]]]:
     for kind, wanted in _wanted().items():
-        # What is not there at all is said where its objects are listed.
+        # A missing definition is reported when its objects are listed.
         if kind in published and (fields := tuple(_absent(wanted, published[kind], ""))):
             yield kind, fields
 
@@ -86,7 +85,7 @@ def _schema_of(definition: Schema) -> Schema:
 
 
 def _absent(wanted: Schema, published: Schema, path: str) -> Iterator[str]:
-    """The fields that the one names and the other does not, the outermost of each."""
+    """Yield the outermost wanted fields that are not published."""
     if published.get("x-kubernetes-preserve-unknown-fields"):
         return
     known = published.get("properties", {})

@@ -13,7 +13,7 @@ from controller_operator.kubernetes.object_store import KIND_CLASSES, Key, Raw, 
 from controller_operator.resources.common import GROUP, VERSION
 
 PAGE: Final = 200
-"""Objects in a page. A page of topics with partitions is some megabytes, which are read as JSON at once."""
+"""Objects in a page. A page of topics with partitions has some megabytes, which are parsed as JSON at once."""
 API_PATH: Final = f"/apis/{GROUP}/{VERSION}"
 
 
@@ -51,11 +51,11 @@ class KubernetesObjects:
         return await self._merge(_path_of(key_of(raw)), {"metadata": metadata})
 
     async def annotate(self, key: Key, annotations: dict[str, str | None]) -> Raw:
-        """Sets annotations, and takes away those without a value."""
+        """Set annotations, and remove those without a value."""
         return await self._merge(_path_of(key), {"metadata": {"annotations": annotations}})
 
     async def patch_spec(self, key: Key, spec: Raw) -> Raw:
-        """Applies a merge patch to the spec, whatever version the object has."""
+        """Apply a merge patch to the spec, whatever version the object has."""
         return await self._merge(_path_of(key), {"spec": spec})
 
     async def _merge(self, path: str, body: Raw) -> Raw:
@@ -65,7 +65,7 @@ class KubernetesObjects:
         return await self._create(raw, {})
 
     async def dry_run(self, raw: Raw) -> None:
-        """Raises what `create` raises, without creating anything."""
+        """Raise the exceptions of `create` without creating anything."""
         await self._create(raw, {"dryRun": "All"})
 
     async def _create(self, raw: Raw, query: Mapping[str, str]) -> Raw:
@@ -116,7 +116,7 @@ class KubernetesObjects:
             await self._requests.ask("PATCH", path, body=fewer, content_type=MERGE_PATCH)
 
     async def leftovers(self, namespace: str | None) -> list[Leftover]:
-        """Return what the operators of a namespace, or of all (None), have on record, the newest first."""
+        """Return the records of a namespace's operators, or of all (None), the newest first."""
         within = "" if namespace is None else f"/namespaces/{namespace}"
         query = {"labelSelector": f"{LEFTOVERS_LABEL}=true"}
         found = await self._requests.ask("GET", f"/api/v1{within}/configmaps", query=query)
@@ -138,7 +138,7 @@ def objects_path(kind: str, namespace: str | None) -> str:
 
 
 def typed(item: Raw, kind: str) -> Raw:
-    """Return an object as it is kept, with its kind: a listing may leave that out of its items."""
+    """Return an object as it is stored, with its kind, because a listing may leave the kind out of its items."""
     return {"apiVersion": f"{GROUP}/{VERSION}", "kind": kind, **_kept(item)}
 
 
@@ -152,5 +152,5 @@ def _kinds_of(schema: Raw) -> list[str]:
 
 
 def _kept(item: Any) -> Raw:
-    """Return an object without `managedFields`, which are longer than the rest and of no use here."""
+    """Return an object without `managedFields`, which are longer than the rest and not needed."""
     return {**item, "metadata": {name: said for name, said in item["metadata"].items() if name != "managedFields"}}

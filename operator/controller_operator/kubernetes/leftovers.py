@@ -1,7 +1,7 @@
-"""The record of what deleted objects have left behind: a ConfigMap beside the operator.
+"""The record of leftovers of deleted objects: a ConfigMap beside the operator.
 
-An event in a namespace that is being deleted is forbidden, and events are kept for an hour only. So the operator also
-writes each leftover into a ConfigMap of its own namespace, as an entry that `kubectl kontroller leftovers` shows.
+Events are forbidden in a namespace that is being deleted, and kept for an hour only. So the operator also writes each
+leftover into a ConfigMap of its own namespace, as an entry that `kubectl kontroller leftovers` shows.
 """
 
 import json
@@ -10,18 +10,19 @@ from dataclasses import asdict, dataclass
 from typing import Final, Self
 
 LEFTOVERS_LABEL: Final = "kontroller.dev/leftovers"
-"""The label of the ConfigMaps, by which all of them are found."""
+"""The label that finds all of these ConfigMaps."""
 MOST_LEFTOVERS: Final = 100
-"""Entries of a ConfigMap, of which the oldest go. It has room for a megabyte; an entry has about a thousand characters."""
+"""Entries of a ConfigMap; the oldest are dropped. It has room for a megabyte, and an entry has about 1000
+characters."""
 _OPERATOR: Final = "kontroller-operator"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leftover:
-    """A thing that an object has left behind."""
+    """Something that an object has left behind."""
 
     time: str
-    """When the object was deleted, or seen to be gone."""
+    """The time at which the object was deleted, or seen to be gone."""
     kind: str
     namespace: str
     name: str
@@ -34,7 +35,7 @@ class Leftover:
 
     @classmethod
     def parsed(cls, text: str) -> Self:
-        """Return the leftover of an entry. Raises `ValueError` if it is none."""
+        """Return the leftover of an entry. Raises `ValueError` if the entry is no leftover."""
         try:
             said = json.loads(text)
             return cls(**{str(name): str(value) for name, value in said.items()})
@@ -43,7 +44,7 @@ class Leftover:
 
     @staticmethod
     def all_of(entries: Mapping[str, str]) -> "list[Leftover]":
-        """Return the leftovers of a ConfigMap, the newest first. What somebody else has put there is left out."""
+        """Return the leftovers of a ConfigMap, the newest first. Entries of others are ignored."""
         found = []
         for text in entries.values():
             try:
@@ -54,5 +55,5 @@ class Leftover:
 
 
 def leftovers_name(lease: str | None) -> str:
-    """Return the name of an operator's ConfigMap; operators with different Leases have different ones."""
+    """Return the name of an operator's ConfigMap. Operators with different Leases have different ones."""
     return f"{lease or _OPERATOR}-leftovers"

@@ -1,14 +1,11 @@
-"""How the store comes to know the objects: by events and listings that somebody else sees, and by listings of its own.
+"""Feeds the store with objects, from the events and listings of a watcher, and from its own listings.
 
-A watcher (`watcher`) hands over what it sees. The events of one object come in order; those of several objects need not.
-So an event counts only if nothing newer is known:
-
-- An object that is gone never comes back under its uid. A late event about it is dropped.
-- An object that was created under the name of an earlier one has a higher version. A late event of the earlier one is
-  dropped.
-
-A listing says which objects there are. What was known before the listing was asked for, and is not in it, is gone, also if
-no event says so: a watcher that lists again after a 410 has missed deletions. What is created while the pages arrive stays.
+A watcher (`watcher`) passes on its events. The events of one object come in order; those of several objects need not.
+So an event is dropped if something newer is known:
+- An object that is gone never returns under its uid.
+- An object that was created under the name of an earlier one has a higher version than that one.
+An object that was known before a listing was requested, and is not in it, is gone, even without an event: a watcher
+that lists again after a 410 has missed deletions. An object that is created while the pages arrive stays.
 """
 
 import asyncio
@@ -25,14 +22,14 @@ from controller_operator.kubernetes.object_store import Key, ObjectStore, Raw, S
 DELETED: Final = "DELETED"
 _TAKEN_AT_ONCE: Final = 50
 _REMEMBERED: Final = 20_000
-"""Uids of objects that are gone. An event about one of them is late by seconds at most."""
+"""Uids of objects that are gone. A late event about one of them comes within seconds."""
 
 OnChange = Callable[[Sequence[StoredObject], Sequence[StoredObject]], Awaitable[None]]
-"""Told what is new or changed, and what is gone, once the store has it."""
+"""Called with the new or changed objects, and with the gone ones, once the store has them."""
 
 
 class Stream(NamedTuple):
-    """The objects of a kind, in one namespace or (None) everywhere: what one watch is about."""
+    """The subject of one watch: the objects of a kind, in one namespace or (None) everywhere."""
 
     kind: str
     namespace: str | None
@@ -56,11 +53,11 @@ class _Listed:
     stream: Stream
     uids: Set[str]
     known: Mapping[Key, str]
-    """What was known when it was asked for."""
+    """The known objects when the listing was requested."""
 
 
 class ObjectIntake:
-    """Feeds a store. All of it belongs to one event loop."""
+    """Feeds a store. It belongs to one event loop."""
 
     def __init__(self, store: ObjectStore, on_change: OnChange) -> None:
         self._store = store
@@ -68,34 +65,34 @@ class ObjectIntake:
         self._handed: asyncio.Queue[_Seen | _Listed] = asyncio.Queue()
         self._gone: dict[str, None] = {}
         self._known: dict[Stream, dict[Key, str]] = {}
-        """What was known when the listing that is under way was asked for."""
+        """The known objects when the running listing was requested."""
         self._unlisted: set[Stream] = set()
         self._unseen: set[str] = set()
-        """Of the first listings, the uids that no event has shown yet."""
+        """The uids of the first listings that no event has shown yet."""
         self._has_all = asyncio.Event()
 
     def hand_event(self, type_: str | None, raw: Raw) -> None:
-        """Takes over an event. The type is that of a watch, or None for an object of a listing."""
+        """Accept an event. The type is that of a watch, or None for an object of a listing."""
         self._handed.put_nowait(_Seen(is_deletion=type_ == DELETED, raw=raw))
 
     def begin_listing(self, stream: Stream) -> None:
-        """Remembers what is known. Call it before a listing is asked for."""
+        """Remember the known objects. Call it before a listing is requested."""
         self._known[stream] = self._store.uids(stream.kind, stream.namespace)
 
     def end_listing(self, stream: Stream, uids: Set[str]) -> None:
-        """Takes over which objects a listing showed. Each of them comes as an event, too, before or after."""
+        """Accept the uids of a listing. Each of its objects also comes as an event, before or after."""
         self._handed.put_nowait(_Listed(stream=stream, uids=uids, known=self._known.pop(stream, {})))
 
     def expect(self, streams: Collection[Stream]) -> None:
-        """Has `wait_for_all` wait for the listings of these streams."""
+        """Set the streams whose first listings `wait_for_all` waits for."""
         self._unlisted = set(streams)
 
     async def wait_for_all(self) -> None:
-        """Waits until the store has what the first listings showed."""
+        """Wait until the store has the objects of the first listings."""
         await self._has_all.wait()
 
     async def run(self) -> None:
-        """Feeds the store with what is handed over, for ever."""
+        """Feed the store with the accepted events, for ever."""
         while True:
             for _ in range(_TAKEN_AT_ONCE):
                 handed = await self._handed.get()
@@ -105,16 +102,16 @@ class ObjectIntake:
                     await self._take_event(handed)
                 if not self._unlisted and not self._unseen:
                     self._has_all.set()
-            await asyncio.sleep(0)  # an event that needs no waiting would let in nothing else
+            await asyncio.sleep(0)  # events that need no waiting would otherwise block the loop
 
     async def list_all(self, api: ObjectApi, stream: Stream) -> None:
-        """Compares the store with a listing of its own. Raises `ApiError`s."""
+        """Compare the store with a new listing. Raises `ApiError`s."""
         known = self._store.uids(stream.kind, stream.namespace)
         present: set[str] = set()
         news: deque[bytes] = deque()
         async for page in api.pages(stream.kind, stream.namespace):
             present.update(map(uid_of, page.items))
-            # As bytes: the objects of all pages as JSON would take several times the memory.
+            # As bytes, because the objects of all pages as JSON would take several times the memory.
             news.extend(orjson.dumps(raw) for raw in page.items if self._store.is_news(raw))
         await self._remove_missing(known, present)
         while news:
@@ -124,7 +121,7 @@ class ObjectIntake:
             await asyncio.sleep(0)
 
     async def read_again(self, api: ObjectApi, stream: Stream) -> None:
-        """Takes every object as the API server shows it now, whatever version is known. Raises `ApiError`s."""
+        """Store every object as the API server shows it now, whatever version is known. Raises `ApiError`s."""
         async for page in api.pages(stream.kind, stream.namespace):
             taken = [self._store.put_again(raw) for raw in page.items if uid_of(raw) not in self._gone]
             await self._on_change([stored for stored in taken if stored is not None], ())
@@ -143,7 +140,7 @@ class ObjectIntake:
             await self._on_change((stored,), ())
 
     async def _take_listing(self, listed: _Listed) -> None:
-        """What is gone is told first: nobody is to wait for an object that is not there any more."""
+        """Report the gone objects first, so that nobody waits for an object that no longer exists."""
         await self._remove_missing(listed.known, listed.uids)
         if listed.stream in self._unlisted:
             self._unlisted.discard(listed.stream)

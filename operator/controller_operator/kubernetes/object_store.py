@@ -1,12 +1,11 @@
-"""The objects as the API server last showed them, and how they refer to each other.
+"""The last known objects of the API server, and the references between them.
 
-An intake (`object_intake`) brings them; the answers to the operator's own writes come beside it, sooner or later than a
-watch shows the same. So an object is not replaced by an older version of itself: versions that are decimal numbers rise
-(Kubernetes promises that since 1.35, and etcd has always kept it), others are taken as they come.
-
-There may be ten thousand of them, and next to all of them are not looked at now: what is kept of each is its JSON, and what
-is asked of all together. A model of it, with all its dictionaries, is some ten times as large, and is made when it is asked
-for; those that were asked for last stay.
+An intake (`object_intake`) adds them. The answers to the operator's own writes arrive separately, earlier or later than
+the watch shows them. So an older version never replaces a newer one: decimal versions rise (Kubernetes guarantees that
+since 1.35, and etcd always did), and other versions are taken as they come.
+There may be ten thousand objects, and few of them are in use at a time. So the store keeps their JSON and the indexes
+over all of them. A model with all its dictionaries is some ten times as large. It is made on demand, and recent ones
+are cached.
 """
 
 import sys
@@ -41,7 +40,7 @@ KIND_CLASSES: Final[dict[str, type[AnyResource]]] = {kind.definition.kind: kind 
 
 
 class Key(NamedTuple):
-    """Names an object."""
+    """The name of an object."""
 
     kind: str
     namespace: str
@@ -52,47 +51,47 @@ class Key(NamedTuple):
 
 
 class CarriedOut(NamedTuple):
-    """Which Kafka cluster an object was carried out in, and which one a person has accepted instead."""
+    """The Kafka cluster that an object was carried out in, and the other one that a person has accepted."""
 
     cluster_id: str
     accepted_id: str | None
 
 
 class Placement(NamedTuple):
-    """Where replicas of a topic have to be, as a KafkaTopic says that puts back what others move."""
+    """The required placement of a topic's replicas, by a KafkaTopic that corrects moves."""
 
     replicas: int
-    """Of each partition."""
+    """Number of replicas of each partition."""
     brokers: frozenset[int]
-    """Those that its replicaAssignment names; empty if it has none."""
+    """The brokers in its replicaAssignment; empty if it has none."""
 
 
 _RUNS_ONCE: Final = frozenset({PartitionReassignment.definition.kind, PreferredElection.definition.kind})
 _Name = TypeVar("_Name", str, Key)
 _OPEN: Final = 500
-"""Models that are kept: of what is being looked at, and of the few objects that all others refer to."""
+"""Models in the cache: of objects in work, and of the few objects that all others refer to."""
 
 
 class _Version(NamedTuple):
-    """Which object it is, and which version of it."""
+    """The identity of an object, and its version."""
 
     uid: str
     number: str
 
     def is_newer_than(self, other: "_Version") -> bool:
-        """Whether this is a later version of the same object or may be one, or is of another object."""
+        """Return True if this may be a later version of the same object, or if it is of another object."""
         if self.uid == other.uid and self.number.isdecimal() and other.number.isdecimal():
             return int(self.number) > int(other.number)
         return self != other
 
     def is_later_namesake_of(self, other: "_Version") -> bool:
-        """Return True if this is of another object, and written later."""
+        """Return True if this is of another object that was written later."""
         are_numbers = self.number.isdecimal() and other.number.isdecimal()
         return self.uid != other.uid and are_numbers and int(self.number) > int(other.number)
 
 
 class StoredObject:
-    """An object, raw and as a model; `resource` is None where the model cannot read it, and `error` says why."""
+    """An object, raw and as a model. If the model cannot read it, `resource` is None and `error` says why."""
 
     def __init__(self, raw: Raw) -> None:
         self.raw = raw
@@ -115,8 +114,9 @@ class StoredObject:
 
     @property
     def claim(self) -> KafkaTopic | None:
-        """What a KafkaTopic says of whose topic it is, also where the rest of it cannot be read: for that nobody else gets
-        the topic. None where not even that can be read, and for other kinds."""
+        """The parts of a KafkaTopic that claim a topic, even if the rest is unreadable: nobody else must get the topic.
+
+        None if these parts are unreadable too, and for other kinds."""
         if isinstance(self.resource, KafkaTopic):
             return self.resource
         return _claim_of(self.raw) if self.key.kind == KafkaTopic.definition.kind else None
@@ -127,17 +127,17 @@ class StoredObject:
 
     @property
     def version(self) -> str:
-        """Changes with every write."""
+        """The resource version, which changes with every write."""
         return str(self.raw["metadata"].get("resourceVersion", ""))
 
     @property
     def owners(self) -> set[str]:
-        """The uids of its owners."""
+        """The uids of the object's owners."""
         return {owner["uid"] for owner in self.raw["metadata"].get("ownerReferences", ())}
 
     @property
     def owner_keys(self) -> list[Key]:
-        """The names of its owners, as far as they are of our kinds."""
+        """The names of the object's owners, as far as they are of the operator's kinds."""
         owners = self.raw["metadata"].get("ownerReferences", ())
         ours = [owner for owner in owners if owner["apiVersion"] == API_VERSION]
         return [Key(owner["kind"], self.key.namespace, owner["name"]) for owner in ours]
@@ -145,29 +145,29 @@ class StoredObject:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """What is kept of an object: its JSON, and what is asked of all together."""
+    """The stored form of an object: its JSON, and the values that queries over all objects need."""
 
     version: _Version
     document: bytes
     owners: tuple[str, ...]
     cluster: Key | None
     topic: str | None
-    """Of a KafkaTopic, the name of its topic."""
+    """For a KafkaTopic: the name of its topic."""
     asks_about: Set[str] | None
-    """Of a move or an election that has not ended, the topics whose partitions it is for; None where that is all topics."""
+    """For a move or an election that has not ended: the topics of its partitions; None if it is about all topics."""
     is_under_way: bool
-    """Of a PartitionReassignment, whether it has begun and not ended."""
+    """True for a PartitionReassignment that has begun and not ended."""
     said: tuple[Said, ...]
     is_going: bool
-    """It is being deleted."""
+    """True if the object is being deleted."""
     placement: Placement | None
-    """Of a KafkaTopic with driftPolicy Enforce that is not being deleted."""
+    """For a KafkaTopic with driftPolicy Enforce that is not being deleted."""
     moves: frozenset[str]
-    """Of a PartitionReassignment, the topics whose partitions it moves or has moved."""
+    """For a PartitionReassignment: the topics of the partitions that it moves or has moved."""
     is_let_go: bool
-    """It is being deleted, and the operator does nothing more for it."""
+    """True if the object is being deleted, and the operator does nothing more for it."""
     carried_out: CarriedOut | None
-    """None if its status has no cluster, if it is being deleted, and if its one run has ended."""
+    """None if its status has no cluster, if it is being deleted, or if its one run has ended."""
 
     def names_any(self, brokers: Collection[int]) -> bool:
         """Return True if the replicaAssignment of a placement names one of the brokers."""
@@ -175,7 +175,7 @@ class _Kept:
 
 
 class ObjectStore:
-    """All objects that are known."""
+    """All known objects."""
 
     def __init__(self) -> None:
         self._objects: dict[Key, _Kept] = {}
@@ -183,7 +183,7 @@ class ObjectStore:
         self._topic_claims: dict[str, set[Key]] = {}
         self._dependents: dict[Key, set[Key]] = {}
         self._askers: dict[Key, set[Key]] = {}
-        """The moves and elections among those, as long as they have not ended."""
+        """The moves and elections among the dependents that have not ended."""
         self._askers_about: dict[str, set[Key]] = {}
         self._askers_about_all: dict[Key, set[Key]] = {}
         self._owned: dict[str, set[Key]] = {}
@@ -194,7 +194,7 @@ class ObjectStore:
         self._said: Counter[Said] = Counter()
         self._unready: dict[Key, Said] = {}
         self._sayings: dict[tuple[Said, ...], tuple[Said, ...]] = {}
-        """Thousands say the same: they share it."""
+        """Thousands of objects have equal conditions, so they share one tuple."""
 
     def get(self, key: Key) -> StoredObject | None:
         kept = self._objects.get(key)
@@ -210,7 +210,7 @@ class ObjectStore:
         return sum(key.kind == kind for key in self._objects)
 
     def uids(self, kind: str, namespace: str | None) -> dict[Key, str]:
-        """The uids of all objects of a kind, in a namespace or (None) everywhere."""
+        """Return the uids of all objects of a kind, in a namespace or (None) everywhere."""
         return {
             key: kept.version.uid
             for key, kept in self._objects.items()
@@ -218,7 +218,7 @@ class ObjectStore:
         }
 
     def is_news(self, raw: Raw) -> bool:
-        """Whether an object is not known, or may be newer than what is known of it."""
+        """Return True if an object is not known, or may be newer than the known version."""
         known = self._objects.get(key_of(raw))
         return known is None or _version_of(raw).is_newer_than(known.version)
 
@@ -228,11 +228,11 @@ class ObjectStore:
         return known is not None and known.version.is_later_namesake_of(version)
 
     def put(self, raw: Raw) -> StoredObject | None:
-        """Takes in an object; returns it, or None where what is known is as new."""
+        """Store an object. Return it, or None if the known version is as new."""
         return self._take_in(raw) if self.is_news(raw) else None
 
     def put_again(self, raw: Raw) -> StoredObject | None:
-        """As `put`, also where the same version is known: what the API server shows of it may be other than it was."""
+        """Store an object even if the same version is known, because the API server may show more of it than before."""
         known = self._objects.get(key_of(raw))
         is_same = known is not None and known.version == _version_of(raw)
         return self._take_in(raw) if is_same or self.is_news(raw) else None
@@ -247,16 +247,16 @@ class ObjectStore:
         return self._keep_open(stored)
 
     def update(self, raw: Raw) -> StoredObject:
-        """Takes in what the API server answered about an object that is known, or was when it was asked.
+        """Store the API server's answer about an object.
 
-        The answer may come later than the watch showed that the object is gone: then it does not come back."""
+        The answer may come after the watch has shown that the object is gone. Then the object is not stored again."""
         known = self._objects.get(key_of(raw))
         if known is None or known.version.uid != uid_of(raw):
             return StoredObject(raw)
         return self.put(raw) or self._known(key_of(raw))
 
     def remove(self, key: Key, uid: str | None = None) -> StoredObject | None:
-        """Forgets an object; returns what was known of it. With a uid only that very object."""
+        """Forget an object. Return its last known state. With a uid, forget only that very object."""
         kept = self._objects.get(key)
         if kept is None or (uid is not None and kept.version.uid != uid):
             return None
@@ -266,14 +266,14 @@ class ObjectStore:
         return known
 
     def remove_missing(self, known: Mapping[Key, str], present: Set[str]) -> list[StoredObject]:
-        """Forgets what a listing, in which these uids are, shows to be gone; returns it.
+        """Forget the objects that are missing in a listing with these uids. Return them.
 
-        `known` is what `uids` said before the listing was asked for: only what is in there can be known to be gone."""
+        `known` is the result of `uids` before the listing was requested. Only objects in it can be known to be gone."""
         gone = [self.remove(key, uid) for key, uid in known.items() if uid not in present]
         return [each for each in gone if each]
 
     def conditions(self) -> Counter[Said]:
-        """How many objects say what."""
+        """Return the numbers of objects by condition."""
         return Counter(self._said)
 
     def unready(self, limit: int) -> list[Unready]:
@@ -282,17 +282,19 @@ class ObjectStore:
         return [Unready(*key, said.status, said.reason) for key, said in by_need[:limit]]
 
     def dependents(self, cluster: Key) -> set[Key]:
-        """The objects that refer to a KafkaCluster."""
+        """Return the objects that refer to a KafkaCluster."""
         return self._dependents.get(cluster, set())
 
     def unfinished(self, cluster: Key) -> set[Key]:
-        """The objects that refer to a KafkaCluster and need it: all but moves and elections that have ended, and deleted
-        objects that the operator has let go, even if another finalizer still holds them."""
+        """Return the objects that need a KafkaCluster.
+
+        These are all dependents except moves and elections that have ended, and deleted objects that the operator has
+        released, even if another finalizer still holds them."""
         needing = {key for key in self.dependents(cluster) if key.kind not in _RUNS_ONCE} | self.askers(cluster)
         return {key for key in needing if not self._objects[key].is_let_go}
 
     def staying(self, cluster: Key) -> set[Key]:
-        """Those of them that are not being deleted."""
+        """Return those of the unfinished objects that are not being deleted."""
         return {key for key in self.unfinished(cluster) if not self._objects[key].is_going}
 
     def carried_out(self, cluster: Key) -> Counter[CarriedOut]:
@@ -300,52 +302,55 @@ class ObjectStore:
         return self._carried_out.get(cluster, Counter())
 
     def dependents_about(self, cluster: Key, topics: Iterable[str]) -> set[Key]:
-        """The objects that refer to a KafkaCluster and name some topics of it."""
+        """Return the objects that refer to a KafkaCluster and name some topics of it."""
         names = [*topics]
         indexes = (self._topic_claims, self._askers_about)
         return {key for index in indexes for name in names for key in index.get(name, ())} & self.dependents(cluster)
 
     def askers(self, cluster: Key) -> Set[Key]:
-        """The moves and elections of a KafkaCluster that have not ended."""
+        """Return the moves and elections of a KafkaCluster that have not ended."""
         return self._askers.get(cluster, set())
 
     def askers_about_all(self, cluster: Key) -> Set[Key]:
-        """Those of them that are about all topics."""
+        """Return those of the askers that are about all topics."""
         return self._askers_about_all.get(cluster, set())
 
     def clusters_at(self, address: ClusterAddress) -> list[Key]:
-        """The KafkaClusters that say that they are there."""
+        """Return the KafkaClusters with this address."""
         return [key for key, cluster in self._clusters() if cluster.spec.address == address]
 
     def addresses(self) -> set[ClusterAddress]:
-        """Where all KafkaClusters are."""
+        """Return the addresses of all KafkaClusters."""
         return {cluster.spec.address for _, cluster in self._clusters()}
 
     def clusters(self) -> list[KafkaCluster]:
-        """The KafkaClusters, the oldest first."""
+        """Return the KafkaClusters, the oldest first."""
         found = [cluster for _, cluster in self._clusters()]
         return sorted(found, key=lambda each: (str(each.metadata.creation_timestamp), each.metadata.uid))
 
     def disks(self) -> Iterator[tuple[BrokerLabels, int]]:
-        """How much of its fullest disk each broker has used, in percent, as the KafkaClusters say."""
+        """Yield the used percent of each broker's fullest disk, by the statuses of the KafkaClusters."""
         for key, cluster in self._clusters():
             for broker in cluster.status.brokers:
                 if broker.disk is not None:
                     yield BrokerLabels(key.namespace, key.name, str(broker.id)), broker.disk.used_percent
 
     def claims(self, topic: str) -> list[KafkaTopic]:
-        """The KafkaTopics of any cluster that claim a topic of this name, the oldest first (`StoredObject.claim`).
+        """Return the KafkaTopics of any cluster that claim a topic of this name, the oldest first
+        (`StoredObject.claim`).
 
-        Of those that were created in the same second, one that has the topic already comes first: it keeps the topic."""
+        Among objects created in the same second, one that has the topic already comes first, so that it keeps the
+        topic."""
         found = [self._known(key).claim for key in self.claimants(topic)]
         claims = [each for each in found if each is not None]
         return sorted(claims, key=_age)
 
     def placing(self, counts: Mapping[str, Collection[int]], brokers: Collection[int]) -> list[KafkaTopic]:
-        """The KafkaTopics of any cluster with driftPolicy Enforce that may put back what moves (`plans.placement.pins`).
+        """Return the KafkaTopics with driftPolicy Enforce that may undo a move (`plans.placement.pins`), of any
+        cluster.
 
-        They have a replicaAssignment, and it names one of the brokers or is of one of the topics; or one of the topics
-        would have another number of replicas than they say."""
+        Their replicaAssignment names one of the brokers or is of one of the topics, or one of the topics would get
+        another number of replicas than their spec says."""
         found = {key for key, kept in self._objects.items() if kept.names_any(brokers)} if brokers else set()
         for topic, numbers in counts.items():
             for key in self._topic_claims.get(topic, ()):
@@ -356,29 +361,32 @@ class ObjectStore:
         return [each for each in topics if isinstance(each, KafkaTopic)]
 
     def movers(self, topic: str) -> list[PartitionReassignment]:
-        """The PartitionReassignments of any cluster that move partitions of a topic of this name, or have moved them."""
+        """Return the PartitionReassignments of any cluster that move, or have moved, partitions of a topic of this
+        name."""
         found = [self._known(key).resource for key in sorted(self._movers.get(topic, ()))]
         return [each for each in found if isinstance(each, PartitionReassignment)]
 
     def claimants(self, topic: str) -> Set[Key]:
-        """The KafkaTopics of any cluster that claim a topic of this name."""
+        """Return the KafkaTopics of any cluster that claim a topic of this name."""
         return self._topic_claims.get(topic, set())
 
     def feature_sets(self) -> list[FeatureSet]:
-        """The FeatureSets of all clusters, the oldest first."""
+        """Return the FeatureSets of all clusters, the oldest first."""
         found = [self._known(key).resource for key in self.keys(FeatureSet.definition.kind)]
         sets = [each for each in found if isinstance(each, FeatureSet)]
         return sorted(sets, key=lambda each: (str(each.metadata.creation_timestamp), each.metadata.uid))
 
     def moves_under_way(self, topics: Iterable[str]) -> list[PartitionReassignment]:
-        """The PartitionReassignments of all clusters that have begun to move some of the topics and not ended."""
+        """Return the PartitionReassignments of all clusters that have begun to move some of the topics and not
+        ended."""
         about = {key for topic in topics for key in self._askers_about.get(topic, ())}
         found = [self._known(key).resource for key in self._under_way if key in about]
         return [each for each in found if isinstance(each, PartitionReassignment)]
 
     def moves_of(self, owner: AnyResource) -> dict[str, PartitionReassignment]:
-        """The PartitionReassignments that an object owns, by name. They are in its namespace: another one may name any uid
-        as its owner's."""
+        """Return the PartitionReassignments that an object owns, by name.
+
+        Only those in its namespace count, because an object elsewhere may name any uid as its owner's."""
         uid, namespace = owner.metadata.uid, owner.metadata.namespace
         keys = (key for key in self._owned.get(uid, ()) if key.namespace == namespace)
         owned = {key.name: self._known(key).resource for key in keys}
@@ -476,10 +484,10 @@ class ObjectStore:
 
 
 def _asks_about(resource: AnyResource | None) -> Set[str] | None:
-    """What is kept of it as `asks_about`; empty for all but moves and elections that have not ended."""
+    """Return the value of `asks_about`; empty except for moves and elections that have not ended."""
     match resource:
         case PartitionReassignment(ending=None):
-            # What empties brokers is planned over all partitions until it begins.
+            # A drain is planned over all partitions until it begins.
             is_open = resource.spec.drain_brokers is not None and not resource.status.is_under_way
             return None if is_open else frozenset(str(each.topic) for each in resource.targets)
         case PreferredElection(ending=None):
@@ -526,7 +534,7 @@ def _is_stalled(said: tuple[Said, ...]) -> bool:
 
 
 def _discard(index: dict[_Name, set[Key]], name: _Name, key: Key) -> None:
-    """Takes a key out of an index; nothing stays of a name that has none left."""
+    """Remove a key from an index, and the name if it has no keys left."""
     keys = index.get(name, set())
     keys.discard(key)
     if not keys:
@@ -568,7 +576,7 @@ def key_of_resource(resource: AnyResource) -> Key:
 
 
 def cluster_key(resource: AnyResource | None) -> Key | None:
-    """The KafkaCluster that an object refers to; None for a KafkaCluster itself."""
+    """Return the KafkaCluster that an object refers to; None for a KafkaCluster itself."""
     if resource is None or isinstance(resource, KafkaCluster):
         return None
     ref: ClusterRef = resource.spec.cluster_ref

@@ -1,8 +1,8 @@
-"""Letting go of all objects, for when there is no operator any more.
+"""Releases all objects, for an uninstallation of the operator.
 
-Nobody else takes the operator's finalizer off an object, so with it the object, its definition and its namespace could
-never be deleted. Nothing is done to a Kafka cluster: what an object stood for stays as it is, whatever its
-`deletionPolicy`. An operator that runs puts the finalizer back, so it must have ended before.
+Nothing else removes the operator's finalizer from an object. With it the object, its definition and its namespace could
+never be deleted. Nothing is done to a Kafka cluster: topics and features stay as they are, whatever the
+`deletionPolicy`. A running operator would restore the finalizer, so it must have ended before.
 """
 
 from collections.abc import AsyncIterator, Collection
@@ -13,7 +13,7 @@ from controller_operator.resources.common import FINALIZER
 
 
 async def release_all(api: ObjectApi, namespaces: Collection[str]) -> AsyncIterator[Key]:
-    """Takes the finalizer off every object in the namespaces, all of them when none is named; gives each that had it.
+    """Remove the finalizer from every object in the namespaces; default: all namespaces. Yield each object that had it.
 
     A kind that the API server does not know has no objects. Raises `ApiRefused` and `ApiUnavailable`."""
     for kind in KIND_CLASSES:
@@ -31,7 +31,7 @@ async def _objects(api: ObjectApi, kind: str, namespace: str | None) -> list[Raw
 
 
 async def _release(api: ObjectApi, raw: Raw) -> bool:
-    """Whether the object had the finalizer and has it no more."""
+    """Remove the finalizer. Return False if the object did not have it, or is gone."""
     while True:
         held = raw["metadata"].get("finalizers", [])
         if FINALIZER not in held:

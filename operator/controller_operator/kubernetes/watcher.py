@@ -1,4 +1,4 @@
-"""The seam to whoever watches the objects. The real thing is `watching.kopf_watcher`."""
+"""The seam to the watcher of the objects. The implementation is `watching.kopf_watcher`."""
 
 from collections.abc import Collection
 from typing import NoReturn, Protocol
@@ -7,25 +7,25 @@ from controller_operator.kubernetes.object_intake import ObjectIntake, Stream
 
 
 class WatchEnded(Exception):
-    """The objects are watched no more, and only a new process will. It says why, and this process ends in good order."""
+    """The watches have ended, and only a new process can restart them. The message says why; this process exits."""
 
 
 class Watcher(Protocol):
-    """Watches objects and hands over what it sees."""
+    """Watches objects and passes on their events."""
 
     @property
     def trouble(self) -> str | None:
-        """Why objects cannot be listed or watched at the moment; None if they can."""
+        """The reason why objects cannot be listed or watched at the moment; None if they can."""
         ...
 
     async def start(self, intake: ObjectIntake, streams: Collection[Stream]) -> None:
-        """Begins to watch these streams. From now on the intake is handed what is seen, in the present event loop."""
+        """Begin to watch these streams. From now on the intake gets the events, in the present event loop."""
         ...
 
     async def keep(self) -> NoReturn:
-        """Sees to it that they are watched. Raises `WatchEnded` as soon as they are not, or another kind is served."""
+        """Supervise the watches. Raises `WatchEnded` if they end, or if the served kinds change."""
         ...
 
     async def stop(self) -> None:
-        """Ends the watches."""
+        """End the watches."""
         ...

@@ -1,1 +1,1 @@
-"""Which of several operator processes works, and how the others are kept from writing."""
+"""Leader election between several operator processes, and fencing of the others' writes."""

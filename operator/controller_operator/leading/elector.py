@@ -1,12 +1,11 @@
-"""How a process comes to lead, keeps leading, and stops in time: over a Lease of Kubernetes.
+"""Leader election over a Kubernetes Lease: acquires, renews and releases it, and stops in time.
 
-Safety rests on durations alone, each measured by one clock that also counts while the machine sleeps. A leader trusts its
-lease for `renew_deadline_s` from the moment at which it *sent* its last successful renewal; the others wait for
-`duration_s`, which is longer, from the moment at which they *saw* it. So the leader has stopped before another begins,
-whatever the clocks of the machines say, and also where it was stopped itself: every write asks `require` first.
-
-A process that has lost its lease ends, as it cannot know what of its plans still holds. One that ends in good order gives
-the lease back, so that nobody waits.
+Safety rests on durations alone, each measured by one clock that also counts while the machine sleeps. A leader trusts
+its lease for `renew_deadline_s` from the moment at which it *sent* its last successful renewal. The others wait for the
+longer `duration_s` from the moment at which they *saw* it. So the leader has stopped before another one begins, even if
+machine clocks differ or the leader itself was suspended: every write calls `require` first.
+A process that loses its lease exits, because it cannot know which of its plans still hold. A graceful exit releases the
+lease, so that nobody waits.
 """
 
 import asyncio
@@ -26,25 +25,25 @@ _log = structlog.get_logger(__name__)
 
 
 def boot_time_s() -> float:
-    """Seconds since the machine was started, those included in which it slept."""
+    """Return the seconds since the machine's start, including sleep."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseTimes:
-    """How long what may take."""
+    """The durations of the election."""
 
     duration_s: int = 15
-    """For how long the others leave a lease alone that is not renewed."""
+    """Seconds for which the others respect a lease that is not renewed."""
 
     @property
     def renew_deadline_s(self) -> float:
-        """For how long the holder trusts a renewal."""
+        """Seconds for which the holder trusts a renewal."""
         return 0.6 * self.duration_s
 
     @property
     def pause_s(self) -> float:
-        """Between two renewals, and at most between two looks of those that wait."""
+        """Seconds between two renewals, and at most between two attempts of a waiting process."""
         return 0.15 * self.duration_s
 
     @property
@@ -53,15 +52,15 @@ class LeaseTimes:
 
     @property
     def answer_s(self) -> float:
-        """How long a request may take: several fit in before the deadline."""
+        """Seconds that a request may take. Several fit in before the deadline."""
         return 0.15 * self.duration_s
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A version of a Lease that somebody holds, or (None) its absence, and since when there is nothing newer.
+    """A version of a Lease with a holder, or (None) its absence, and the time since which nothing newer was seen.
 
-    The version, not what is written there: a holder whose clock stands still lives all the same."""
+    The version counts, not the written times, because a holder with a stopped clock is alive all the same."""
 
     version: str | None
     patience_s: float
@@ -69,7 +68,7 @@ class _Seen:
 
 
 class Elector:
-    """One process that wants to lead: `acquire`, then `keep`, and `release` at the end. A `Leadership`."""
+    """A process that wants to lead. Call `acquire`, then `keep`, and `release` at the end. A `Leadership`."""
 
     def __init__(
         self,
@@ -80,7 +79,7 @@ class Elector:
         now: Callable[[], datetime],
         clock_s: Callable[[], float] = boot_time_s,
     ) -> None:
-        """`identity` is that of no other process that may live at the same time; `now` is written for people alone."""
+        """`identity` must be unique among the living processes; `now` is written for people only."""
         self._api = api
         self._identity = identity
         self._times = times
@@ -90,11 +89,11 @@ class Elector:
         self._lease: Lease | None = None
         self._held_until_s = 0.0
         self._error: ApiError | None = None
-        """What the last attempt met."""
+        """The error of the last attempt."""
 
     @property
     def trouble(self) -> str | None:
-        """Why the Lease cannot be read or written; None where it can."""
+        """The reason why the Lease cannot be read or written; None if it can."""
         return f"the Lease cannot be read or written: {self._error}" if self._error else None
 
     @property
@@ -122,7 +121,7 @@ class Elector:
             raise NotLeading(f"the API server does not say whether the lease is still ours: {error}") from error
 
     async def acquire(self) -> None:
-        """Waits until this process leads. Raises `ApiRefused` where the rights for that are missing."""
+        """Wait until this process leads. Raises `ApiRefused` if rights are missing."""
         _log.info("waiting for the lease", identity=self._identity)
         while not await self._attempted(self.try_to_acquire):
             if isinstance(self._error, ApiRefused):
@@ -131,7 +130,7 @@ class Elector:
         _log.info("leading", identity=self._identity)
 
     async def keep(self) -> None:
-        """Keeps renewing. Raises `NotLeading` as soon as the lease is lost, or may be."""
+        """Keep renewing. Raises `NotLeading` as soon as the lease is lost, or may be."""
         is_renewed = True
         while True:
             await asyncio.sleep(self._times.pause_s if is_renewed else self._times.pause_after_failure_s)
@@ -139,7 +138,7 @@ class Elector:
             is_renewed = await self._attempted(self.renew)
 
     async def release(self) -> None:
-        """Gives the lease back, where this process still has it. Its work must have ended before."""
+        """Release the lease if this process still has it. Its work must have ended before."""
         if self._lease is None or not self.is_leading:
             return
         claim = given_back(self._lease.claim, self._now())
@@ -150,7 +149,7 @@ class Elector:
             _log.warning("the lease was not given back: the next operator waits for its end", error=str(error))
 
     async def try_to_acquire(self) -> bool:
-        """One attempt. Raises `ApiError`s."""
+        """Make one attempt. Raises `ApiError`s."""
         lease = await self._api.read(self._times.answer_s)
         if not self._may_take(lease):
             return False
@@ -165,7 +164,7 @@ class Elector:
         return True
 
     async def renew(self) -> bool:
-        """One renewal. Raises `NotLeading` where somebody else has the lease, and `ApiError`s."""
+        """Renew once. Raises `NotLeading` if somebody else has the lease, and `ApiError`s."""
         assert self._lease is not None, "renewed before it was acquired"
         sent_at_s = self._clock_s()
         claim = renewed(self._lease.claim, self._now())
@@ -180,10 +179,10 @@ class Elector:
         return True
 
     def _may_take(self, lease: Lease | None) -> bool:
-        """Whether nobody else has the lease.
+        """Return True if nobody else has the lease.
 
-        Who has just begun takes at once what is not there. Who saw it there before waits, as its holder need not have
-        noticed yet that it is gone."""
+        A process that never saw the Lease takes a missing one at once. If it saw the Lease before, it waits, because
+        the holder may not have noticed the deletion yet."""
         if lease is None and self._seen is None:
             return True
         if lease is not None and lease.claim.holder in (NOBODY, self._identity):
@@ -195,7 +194,7 @@ class Elector:
         return self._clock_s() - self._seen.since_s >= self._seen.patience_s
 
     def _until_next_attempt_s(self) -> float:
-        """Until an attempt can succeed, where that is soon."""
+        """Return the seconds until an attempt can succeed, within the limits of the pause."""
         if self._seen is None or self._error:
             return self._times.pause_s
         left_s = self._seen.since_s + self._seen.patience_s - self._clock_s()
@@ -210,8 +209,9 @@ class Elector:
         return NotLeading(why)
 
     async def _still_ours(self, known: Lease) -> Lease:
-        """The lease as it is now, where this process still has it: somebody has labelled it, or the answer to a renewal was
-        lost. Raises `NotLeading`, and `ApiError`s."""
+        """Return the present lease if this process still has it: somebody labelled it, or a renewal's answer was lost.
+
+        Raises `NotLeading`, and `ApiError`s."""
         lease = await self._api.read(self._times.answer_s)
         if lease is None or lease.uid != known.uid:
             raise self._lost("the Lease was deleted: another operator may be at work")
@@ -220,7 +220,7 @@ class Elector:
         return lease
 
     async def _attempted(self, attempt: Callable[[], Awaitable[bool]]) -> bool:
-        """Makes an attempt; the same trouble is logged once, and a lost race is none."""
+        """Make an attempt. The same trouble is logged once, and a lost race is no trouble."""
         before, self._error = self._error, None
         try:
             return await attempt()

@@ -1,8 +1,8 @@
-"""An elector in a thread and an event loop of its own: nothing that the operator does can delay a renewal.
+"""An elector in a thread with its own event loop, so that the operator's work cannot delay a renewal.
 
-The operator's loop may be busy for seconds, with a plan over very many partitions for example, and kopf's as well. A thread
-gets the interpreter every few milliseconds all the same. An operator whose loop stands still for good must not keep the
-Lease, though: renewals end after a minute without a sign of life from it.
+The operator's loop may be busy for seconds, for example with a plan over very many partitions, and so may kopf's. A
+thread still gets the interpreter every few milliseconds. But an operator whose loop hangs for good must not keep the
+Lease, so renewals end after a minute without a sign of life from it.
 """
 
 import asyncio
@@ -19,14 +19,14 @@ _SILENT_S: Final = 60.0
 
 
 class ElectorThread:
-    """Runs an elector for a caller in another event loop. A `Leadership`, too."""
+    """Runs an elector for a caller in another event loop. Also a `Leadership`."""
 
     def __init__(self, elector: Elector, thread: LoopThread) -> None:
-        """The connections of the elector must be those of the thread's event loop."""
+        """The elector's connections must belong to the thread's event loop."""
         self._elector = elector
         self._thread = thread
         self._seen_s = 0.0
-        """When the caller's event loop gave its last sign of life."""
+        """The time of the last sign of life of the caller's event loop."""
 
     @property
     def trouble(self) -> str | None:
@@ -51,7 +51,7 @@ class ElectorThread:
         await self._thread.call(self._elector.acquire())
 
     async def keep(self) -> None:
-        """See `Elector`. Raises `NotLeading`, too, if the caller's event loop stands still for too long."""
+        """See `Elector`. Also raises `NotLeading` if the caller's event loop hangs for too long."""
         self._seen_s = boot_time_s()
         await until_one_ends(self._thread.call(self._keep_while_seen()), self._give_signs_of_life())
 
@@ -60,7 +60,7 @@ class ElectorThread:
         await self._thread.call(self._elector.release())
 
     async def _keep_while_seen(self) -> None:
-        """Renews, in the thread."""
+        """Renew, in the thread."""
         await until_one_ends(self._elector.keep(), self._watch_caller())
 
     async def _watch_caller(self) -> NoReturn:
@@ -74,5 +74,5 @@ class ElectorThread:
             await asyncio.sleep(_SIGN_OF_LIFE_S)
 
     async def close(self) -> None:
-        """Ends the thread."""
+        """End the thread."""
         await self._thread.close(_STOP_S)

@@ -1,7 +1,7 @@
-"""Writes to the API server by the process that leads, and by no other.
+"""Writes to the API server that only the leader may make.
 
-Besides, each write is on the condition of the version that it was decided on, or on the absence of what it creates: what
-is sent in the moment in which the lease is lost changes nothing that the next leader has touched."""
+Each write is also conditional on the version that the decision is based on, or on the absence of the object to create.
+So a write that is sent at the moment in which the lease is lost changes nothing that the next leader has touched."""
 
 from collections.abc import AsyncGenerator, Mapping
 
@@ -11,7 +11,7 @@ from controller_operator.leading.leadership import Leadership
 
 
 class FencedObjects:
-    """An `ObjectApi` whose writes raise `NotLeading` where this process does not lead."""
+    """An `ObjectApi` whose writes raise `NotLeading` if this process does not lead."""
 
     def __init__(self, api: ObjectApi, leadership: Leadership) -> None:
         self._api = api

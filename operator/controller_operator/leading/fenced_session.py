@@ -1,10 +1,9 @@
-"""Writes to ZooKeeper by the process that leads, and by no other, however late they arrive.
+"""Writes to ZooKeeper that only the leader may make, however late they arrive.
 
-A Lease has a znode in each cluster. Whoever leads rewrites it when a session begins, and every transaction checks that it
-still has that version: what an earlier leader had sent, or sends when it wakes up, is refused as a whole.
-
-Anybody with rights in one cluster can write that znode, too. So who meets another version asks the Lease: if that is still
-its own, it goes on, and the other clusters do not notice.
+A Lease has a znode in each cluster. A leader rewrites it when a session begins, and every transaction checks that its
+version is unchanged. So delayed transactions of an earlier leader are refused as a whole.
+Anybody with rights in one cluster can also write that znode. So a leader that finds another version asks the Lease. If
+the Lease is still its own, it continues, and other clusters are not affected.
 """
 
 from collections.abc import Sequence
@@ -31,16 +30,16 @@ _FIRST: Final = ZkVersion(0)
 
 
 class FencedSession(DelegatingSession):
-    """A `ZkSession` whose writes also raise `NotLeading`, where this process does not lead, or cannot know."""
+    """A `ZkSession` whose writes also raise `NotLeading` if this process does not lead, or cannot know."""
 
     def __init__(self, session: ZkSession, leadership: Leadership) -> None:
-        """`raise_fence` before the first write."""
+        """Call `raise_fence` before the first write."""
         super().__init__(session)
         self._leadership = leadership
         self._fence = Check(path=paths.operator_fence(leadership.lease_uid), version=_FIRST)
 
     async def raise_fence(self) -> None:
-        """Ends what earlier leaders may still send. Raises `NotLeading`, and `ZkError`s."""
+        """End the writes that earlier leaders may still send. Raises `NotLeading`, and `ZkError`s."""
         path = self._fence.path
         await ensure_znodes(self._session, [Create(path=paths.KONTROLLER), Create(path=paths.OPERATORS)], self._write)
         (present,) = await self._session.read_many([path])
@@ -70,13 +69,13 @@ class FencedSession(DelegatingSession):
         return [_without_fence(ops, answer) for ops, answer in zip(transactions, answers, strict=True)]
 
     async def _write(self, ops: Sequence[WriteOp]) -> tuple[str, ...]:
-        # Between what was read and the write: what is sent late then meets what a newer leader has written.
+        # Checked between the read and the write: a delayed write then meets the version of a newer leader.
         self._leadership.require()
         return await self._session.transact(ops)
 
 
 class _FenceMet(ConnectionLost):
-    """A transaction was refused as the fence is not as it was left. For the caller: look again."""
+    """A transaction was refused because the fence has changed. The caller must look again."""
 
 
 def _without_fence(ops: Sequence[WriteOp], answer: tuple[str, ...] | ZkError) -> tuple[str, ...] | ZkError:

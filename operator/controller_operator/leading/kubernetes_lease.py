@@ -1,4 +1,4 @@
-"""`LeaseApi` on a real API server. What others have written about the Lease, labels for example, stays."""
+"""`LeaseApi` on a real API server. Other content of the Lease, labels for example, is kept."""
 
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -57,7 +57,7 @@ def _spec(claim: Claim) -> Raw:
 
 
 def _lease(raw: Any) -> Lease:
-    """A Lease as the API server has it; people may have left out anything of what it says."""
+    """Return a Lease as the API server has it. People may have removed any of its fields."""
     spec = raw.get("spec") or {}
     claim = Claim(
         holder=spec.get("holderIdentity") or NOBODY,

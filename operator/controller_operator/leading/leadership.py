@@ -1,10 +1,10 @@
-"""What every write of the operator asks first: whether this process is still the one that works."""
+"""The check before every write of the operator: this process must still be the leader."""
 
 from typing import Protocol
 
 
 class NotLeading(Exception):
-    """This process has lost its Lease, or cannot know that it still has it. Nothing was written. It ends soon."""
+    """This process has lost its Lease, or cannot know that it still has it. Nothing was written. It exits soon."""
 
 
 class Leadership(Protocol):
@@ -12,13 +12,14 @@ class Leadership(Protocol):
 
     @property
     def lease_uid(self) -> str:
-        """Which Lease it comes from. Raises `NotLeading` where it was never had."""
+        """The uid of the Lease that gives the right. Raises `NotLeading` if this process has never led."""
         ...
 
     def require(self) -> None:
-        """Raises `NotLeading` unless this process leads for certain at this moment."""
+        """Raise `NotLeading` unless this process certainly leads at this moment."""
         ...
 
     async def confirm(self) -> None:
-        """Asks whether it does, where something speaks against it. Raises `NotLeading` where not, or without an answer."""
+        """Ask the Lease after a sign against this leadership. Raises `NotLeading` if it is lost, or without an
+        answer."""
         ...

@@ -1,7 +1,7 @@
-"""A Lease as Kubernetes keeps it, and what may be made of it: pure decisions about values.
+"""A Lease of Kubernetes and its possible changes, as pure functions.
 
-Nobody's clock is compared with another's: the times in a lease are for people. Whoever wants to take it watches with a
-clock of its own for how long it has not been renewed.
+No clock is compared with another one: the times in a lease are for people. A process that wants to take it measures
+with its own clock for how long it was not renewed.
 """
 
 from dataclasses import dataclass, replace
@@ -11,25 +11,25 @@ from typing import Final
 NOBODY: Final = ""
 _TRANSITIONS_MAX: Final = (1 << 31) - 1
 _LONGEST_DURATION_S: Final = 300
-"""More is nobody's intent; a lease that says so would be waited for as long as nobody looks at it."""
+"""Limit of the duration. A longer one is a mistake, which would make the others wait as long as it says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What is written in a lease."""
+    """The content of a lease."""
 
     holder: str
-    """The process that holds it; `NOBODY` where it was given back."""
+    """The process that holds it; `NOBODY` after a release."""
     duration_s: int
-    """For how long it is left alone after a renewal."""
+    """Seconds for which others respect it after a renewal."""
     acquired_at: datetime
     renewed_at: datetime
     transitions: int
-    """How often it has had another holder."""
+    """Number of changes of the holder."""
 
     @property
     def patience_s(self) -> int:
-        """How long it must be seen without a renewal before it may be taken."""
+        """Seconds without a renewal after which it may be taken."""
         return min(self.duration_s, _LONGEST_DURATION_S)
 
 
@@ -43,21 +43,21 @@ class Lease:
 
 
 def first_claim(holder: str, duration_s: int, now: datetime) -> Claim:
-    """What the first holder writes."""
+    """Return the first holder's claim."""
     return Claim(holder=holder, duration_s=duration_s, acquired_at=now, renewed_at=now, transitions=0)
 
 
 def taken(before: Claim, holder: str, duration_s: int, now: datetime) -> Claim:
-    """What the next holder writes."""
+    """Return the next holder's claim."""
     transitions = before.transitions + 1 if before.transitions < _TRANSITIONS_MAX else 0
     return replace(first_claim(holder, duration_s, now), transitions=transitions)
 
 
 def renewed(claim: Claim, now: datetime) -> Claim:
-    """What the holder writes to keep it."""
+    """Return the renewed claim."""
     return replace(claim, renewed_at=now)
 
 
 def given_back(claim: Claim, now: datetime) -> Claim:
-    """What the holder writes that has come to its end: the next one need not wait."""
+    """Return the released claim, so that the next holder need not wait."""
     return replace(claim, holder=NOBODY, renewed_at=now)

@@ -1,4 +1,4 @@
-"""The seam to the Lease of one group of operator processes. The real thing is `kubernetes_lease`."""
+"""The seam to the Lease of one group of operator processes. The implementation is `kubernetes_lease`."""
 
 from typing import Protocol
 
@@ -6,18 +6,18 @@ from controller_operator.leading.lease import Claim, Lease
 
 
 class LeaseApi(Protocol):
-    """One Lease. Every method raises `ApiError`s, also where no answer comes within the time that is given."""
+    """One Lease. Every method raises `ApiError`s, also if no answer comes within the given time."""
 
     async def read(self, timeout_s: float) -> Lease | None:
-        """The newest state; None where there is no such Lease."""
+        """Return the newest state; None if the Lease does not exist."""
         ...
 
     async def create(self, claim: Claim, timeout_s: float) -> Lease:
-        """Raises `ObjectChanged` where there is one already."""
+        """Create the Lease. Raises `ObjectChanged` if it exists already."""
         ...
 
     async def write(self, known: Lease, claim: Claim, timeout_s: float) -> Lease:
-        """Writes a claim into the Lease as it is known.
+        """Write a claim into the known version of the Lease.
 
-        Raises `ObjectChanged` where it is not as it was known any more, and `ObjectGone` where it is gone."""
+        Raises `ObjectChanged` if it has another version by now, and `ObjectGone` if it is gone."""
         ...

@@ -1,5 +1,5 @@
-"""Keeps a `ClusterView` per cluster current, and notifies who wants to know: by watches, or, without ZooKeeper, by asking.
+"""Keeps a `ClusterView` per cluster current, and notifies listeners: by watches, or without ZooKeeper by polling.
 
-`observation` and `topic_views` are what both have in common; `observer` reads and watches the znodes, `znodes` turns what
-was read into views; `polling` asks brokers.
+`observation` and `topic_views` are the common parts. `observer` reads and watches the znodes, and `znodes` makes views
+of them. `polling` asks brokers.
 """

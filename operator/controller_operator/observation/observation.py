@@ -1,7 +1,7 @@
-"""What is known of a cluster at one moment, who is told of it, and who waits for it to be read again.
+"""The present knowledge of a cluster, its listeners, and the callers that wait for a new read.
 
-Both who watches ZooKeeper and who asks brokers keep an `Observations`: the last one, those that listen, and those that
-wait for a view which shows all that was done before they asked.
+The observer of ZooKeeper and the poller of brokers each keep an `Observations`: the last observation, the listeners,
+and the callers that wait for a view which shows everything that was done before their call.
 """
 
 import asyncio
@@ -15,21 +15,21 @@ from controller_operator.resources.conditions import Reason
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """What is known of a cluster now. `view` is None until everything was read once."""
+    """The present knowledge of a cluster. `view` is None until everything was read once."""
 
     view: ClusterView | None = None
     trouble: str | None = None
-    """Why the view may be out of date, or None where it is current."""
+    """The reason why the view may be out of date; None if it is current."""
     reason: Reason = Reason.ZOOKEEPER_UNAVAILABLE
-    """What kind of trouble."""
+    """The kind of trouble."""
     is_being_read: bool = False
-    """The only trouble is that there is so much to read, or that nobody was asked yet."""
+    """True if the only trouble is that the first read has not ended or begun yet."""
     lag_s: float | None = None
     """Seconds from the first sign of a change to this view."""
 
     @property
     def next_version(self) -> int:
-        """Of the view after this one."""
+        """Version of the next view."""
         return self.view.version + 1 if self.view else 1
 
 
@@ -38,7 +38,7 @@ class NotCurrent(ZkError):
 
 
 class Observations:
-    """Of one cluster. Listeners are called on the event loop and must not block."""
+    """The observations of one cluster. Listeners are called on the event loop and must not block."""
 
     def __init__(self, first: Observation) -> None:
         self._last = first
@@ -46,7 +46,7 @@ class Observations:
         self._listeners: list[Callable[[Observation], None]] = []
         self._asked = self._done = 0
         self._in_vain: tuple[int, str] = (0, "")
-        """How many refreshes were asked for when it was found that there can be none now, and why."""
+        """The number of refreshes asked for when a refresh was found to be impossible, and the reason."""
 
     @property
     def last(self) -> Observation:
@@ -54,20 +54,20 @@ class Observations:
 
     @property
     def asked(self) -> int:
-        """How often a refresh was asked for."""
+        """The number of refreshes that were asked for."""
         return self._asked
 
     @property
     def is_waited_for(self) -> bool:
-        """Whether a refresh was asked for that is not done."""
+        """True if a refresh was asked for and is not done."""
         return self._asked != self._done
 
     def add_listener(self, listener: Callable[[Observation], None]) -> None:
-        """Calls the listener with every new observation."""
+        """Call the listener with every new observation."""
         self._listeners.append(listener)
 
     async def tell(self, observation: Observation) -> None:
-        """This is the last observation now."""
+        """Set the last observation, and notify the listeners."""
         async with self._changed:
             self._last = observation
             self._changed.notify_all()
@@ -75,31 +75,31 @@ class Observations:
             listener(observation)
 
     def set_silently(self, observation: Observation) -> None:
-        """As `tell`, where nobody need be told."""
+        """Set the last observation without notifying anybody."""
         self._last = observation
 
     async def refreshed(self, asked: int) -> None:
-        """All is read that had changed when so many refreshes were asked for; it is told, where it is anything new."""
+        """Mark so many refreshes as done: everything that had changed before them was read, and published if new."""
         async with self._changed:
             self._done = asked
             self._changed.notify_all()
 
     async def not_refreshed(self, asked: int, why: str) -> None:
-        """Those who asked before are told that nobody knows whether all is seen. What is seen is current otherwise."""
+        """Fail so many refreshes, because it is unknown if everything was seen. The view is current otherwise."""
         self._in_vain = (asked, why)
         await self.refreshed(asked)
 
     async def wait_for(self, predicate: Callable[[Observation], bool]) -> Observation:
-        """Waits until an observation is as wanted, beginning with the present one."""
+        """Wait until an observation meets the predicate, beginning with the present one."""
         async with self._changed:
             await self._changed.wait_for(lambda: predicate(self._last))
             return self._last
 
     async def refresh(self, wake: Callable[[], None], timeout_s: float, *, waits_for_sight: bool) -> ClusterView:
-        """A view that shows all that was done before the call; `wake` has it read.
+        """Return a view that shows everything that was done before the call; `wake` triggers the read.
 
-        `waits_for_sight`: a cluster that is out of sight is waited for, else it is no longer than until that is known.
-        Raises `NotCurrent`."""
+        `waits_for_sight`: if true, wait for a cluster that is out of sight; otherwise fail as soon as it is known to
+        be. Raises `NotCurrent`."""
         self._asked += 1
         wanted = self._asked
         wake()

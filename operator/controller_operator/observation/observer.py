@@ -1,15 +1,13 @@
 """Keeps the view of one cluster current, by watches only.
 
-What there is of topics is watched with one watch for all topics and one for their configurations; every other znode that
-matters is read once with a watch of its own, and so are those of topics where ZooKeeper is older than 3.6. (A watch for
-each takes more memory than what is known of the topics.) A watch that fires makes its path dirty; dirty paths are read
-together after a short pause, so that a storm of changes makes few views. A view is published only when no path is dirty:
-ZooKeeper notifies a client of a change before it shows the change, so a view in which one znode's change is visible has
-every earlier change too, whatever znodes those were made in. (Should this order be lost by a moment: a plan that would
-give something up for lost asks for `refresh` first, which reads everything again.)
-
-A lost connection makes every watched path dirty, by the contract of `ZkSession`, so a restart of ZooKeeper and an expired
-session need no further thought. Until everything has been read again the last view stays, marked as not current.
+All topics share one watch, and all their configurations another one. Every other relevant znode has its own watch, and
+so have all znodes of topics before ZooKeeper 3.6. (A watch for each takes more memory than the topics.) A watch that
+fires makes its path dirty. Dirty paths are read together after a short pause, so that a storm of changes makes few
+views. A view is published only if no path is dirty. ZooKeeper notifies a client of a change before it shows the change.
+So a view that shows one change has every earlier change too, in whatever znodes. (If that order is lost for a moment: a
+plan that declares something lost first calls `refresh`, which reads everything again.) A lost connection makes every
+watched path dirty, by the contract of `ZkSession`, so restarts and expired sessions need no special treatment. Until
+everything was read again, the last view stays, marked as not current.
 """
 
 import asyncio
@@ -30,19 +28,19 @@ _CONNECT_WAIT_MS: Final = 1_000
 _MISSING_LIST_RETRY_S: Final = 2.0
 _LONGEST_RETRY_S: Final = 10.0
 _READ_AT_ONCE: Final = 1_000
-"""Znodes whose decoding nobody else's turn comes in between: some ten milliseconds."""
+"""Znodes that are decoded without a pause: some ten milliseconds."""
 _log = structlog.get_logger(__name__)
 
 OpenSession = Callable[[], Awaitable[ZkSession]]
-"""Connects to ZooKeeper; raises `ZkError` where that fails."""
+"""Connects to ZooKeeper. Raises `ZkError` on failure."""
 
 
 class ChrootMissing(NotCurrent):
-    """ZooKeeper answers, and has no such chroot."""
+    """ZooKeeper answers, but does not have the chroot."""
 
 
 class ClusterObserver:
-    """Observes one cluster through a session that it opens, and opens again should that be refused."""
+    """Observes one cluster through a session that it opens, and opens again if it is refused."""
 
     def __init__(self, open_session: OpenSession, *, debounce_ms: int = 20, retry_s: float = 1.0) -> None:
         self._open_session = open_session
@@ -52,9 +50,9 @@ class ClusterObserver:
         self._known = KnownZnodes()
         self._dirty: set[str] = set(SINGLES) | set(LISTS)
         self._armed: set[str] = set()
-        """The paths with a watch of their own, and of trees those whose children were listed since they are watched."""
+        """The paths with their own watch, and the trees whose children were listed since the tree is watched."""
         self._trees: set[str] = set()
-        """The trees that are watched."""
+        """The watched trees."""
         self._has_tree_watches = True
         self._missing_lists: set[str] = set(LISTS)
         self._woken = asyncio.Event()
@@ -68,17 +66,17 @@ class ClusterObserver:
 
     @property
     def session(self) -> ZkSession:
-        """For writes. Raises `NotCurrent` where there is no session yet."""
+        """The session for writes. Raises `NotCurrent` if there is no session yet."""
         if self._session is None:
             raise NotCurrent(self.observation.trouble or "not connected to ZooKeeper yet")
         return self._session
 
     def start(self) -> None:
-        """Begins to observe, in a task of its own."""
+        """Begin to observe, in a task of its own."""
         self._task = supervised(self._run, name="cluster observer")
 
     async def stop(self) -> None:
-        """Ends the observation and closes the session."""
+        """End the observation and close the session."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -94,7 +92,7 @@ class ClusterObserver:
         return await self._observations.wait_for(predicate)
 
     async def refresh(self, paths: Iterable[str] | None = None, timeout_s: float = 10.0) -> ClusterView:
-        """Reads these paths again, or everything; what was written there before the call is in the view.
+        """Read these paths again, or everything. The returned view has all that was written there before the call.
 
         Raises `NotCurrent`."""
 
@@ -114,7 +112,7 @@ class ClusterObserver:
             except Exception as error:
                 self._make_all_dirty()
                 await self._tell_trouble(error)
-                raise  # logged, and begun anew
+                raise  # logged, and started again
 
     async def _connect(self) -> ZkSession:
         session = await self._open_session()
@@ -134,7 +132,7 @@ class ClusterObserver:
             await self._observations.refreshed(asked)
 
     async def _wait_until_dirty(self) -> None:
-        """Waits for work and a little longer; looks now and then for lists that were not there."""
+        """Wait for work and a short pause. Look again now and then for lists that did not exist."""
         while not self._dirty and not self._observations.is_waited_for:
             self._woken.clear()
             try:
@@ -149,10 +147,10 @@ class ClusterObserver:
         return taken
 
     async def _read(self, session: ZkSession, taken: list[str]) -> None:
-        """Reads the paths, and takes in what they say; makes them dirty again where that fails."""
+        """Read the paths, and take in their content. Make them dirty again on failure."""
         try:
             await self._watch_trees(session)
-            # Lists first: a topic's znode that vanished is then known to be gone, not taken for a broken one.
+            # Lists first: the missing znode of a deleted topic is then not taken for a broken one.
             for path in (path for path in taken if path in LISTS):
                 await self._read_list(session, path)
             nodes = [path for path in taken if path not in LISTS]
@@ -186,7 +184,7 @@ class ClusterObserver:
     async def _read_list(self, session: ZkSession, path: str) -> None:
         is_armed, is_in_tree = path in self._armed, path in self._trees
         if is_armed and is_in_tree:
-            return  # the watch has told of each child that came or went
+            return  # the watch has reported each child that came or went
         self._armed.add(path)  # before the answer is there, because a watch may fire, or be lost, before it
         try:
             if is_armed or is_in_tree:
@@ -224,7 +222,7 @@ class ClusterObserver:
         return fired
 
     def _on_tree(self, tree: str, path: str | None) -> None:
-        """A znode of a tree was created, written or deleted; None: the watch is lost, and any of them may have been."""
+        """Handle a created, written or deleted znode of a tree. None: the watch is lost, and any may have changed."""
         if path is None:
             self._trees.discard(tree)
             self._armed.discard(tree)
@@ -233,11 +231,11 @@ class ClusterObserver:
             self._make_dirty(changed)
 
     def _tree_of(self, path: str) -> str | None:
-        """The tree that is watched and has this path below it."""
+        """Return the watched tree that contains this path; None if there is none."""
         return next((tree for tree in self._trees if path.startswith(f"{tree}/")), None)
 
     def _touched(self, paths: Iterable[str]) -> list[str]:
-        """What is to be read where these have changed. Of trees that is less than what changes, and more than is known."""
+        """Return the paths to read after these changes. In trees, some changes matter to nobody, and some add paths."""
         found = ((path,) if self._tree_of(path) is None else self._known.changed(path) for path in paths)
         return [path for each in found for path in each]
 

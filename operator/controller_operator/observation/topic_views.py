@@ -1,4 +1,4 @@
-"""The views of a cluster's topics, with the counts and the holders of all of them, which follow each change."""
+"""The views of a cluster's topics, with the counts and the holders of all of them, updated with each change."""
 
 from collections import Counter
 
@@ -7,25 +7,25 @@ from controller_operator.kafka.cluster_view import Counts, TopicView
 
 
 class TopicViews:
-    """Of one cluster."""
+    """The topics of one cluster."""
 
     def __init__(self) -> None:
         self.counts = Counts()
         self._views: dict[TopicName, TopicView] = {}
         self._topics_on: Counter[BrokerId] = Counter()
-        """How many topics have replicas on a broker; brokers without any are not in it."""
+        """The number of topics with replicas on each broker; brokers without any are not in it."""
 
     @property
     def holders(self) -> frozenset[BrokerId]:
-        """The brokers that replicas are assigned to."""
+        """The brokers with replicas."""
         return frozenset(self._topics_on)
 
     def get(self, topic: TopicName) -> TopicView | None:
-        """None for a topic that is not there."""
+        """Return the view of a topic; None if it does not exist."""
         return self._views.get(topic)
 
     def take(self, topic: TopicName, after: TopicView | None) -> bool:
-        """Takes in what a topic is now, None for one that is gone; returns whether that is anything new."""
+        """Take in the new state of a topic, or None if it is gone. Return True if it has changed."""
         before = self._views.get(topic)
         if after == before:
             return False
@@ -45,5 +45,5 @@ class TopicViews:
                 del self._topics_on[broker]
 
     def copy(self) -> dict[TopicName, TopicView]:
-        """All of them now."""
+        """Return all present views."""
         return dict(self._views)

@@ -1,8 +1,8 @@
-"""What has been read of a cluster's znodes so far, and the views made from it.
+"""The decoded znodes of a cluster, and the views made from them.
 
-Which znodes matter follows from what others say: a topic's name leads to its assignment and configuration, and the
-assignment to the states of its partitions. So taking in one znode may name further paths to read (`take` returns them).
-A path that is not there is taken in like any other, as None.
+The relevant znodes follow from others: a topic's name leads to its assignment and configuration, and the assignment to
+the states of its partitions. So taking in one znode may return further paths to read (`take`). A missing path is taken
+in like any other, as None.
 """
 
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ from controller_operator.observation.topic_views import TopicViews
 LISTS: Final = (paths.BROKER_IDS, paths.TOPICS, paths.DELETE_TOPICS)
 """The znodes whose children are watched."""
 TREES: Final = (paths.TOPICS, paths.TOPIC_CONFIGS)
-"""The znodes that are watched with all below them, where ZooKeeper has such watches."""
+"""The znodes that are watched together with everything below them, if ZooKeeper supports it."""
 SINGLES: Final = (
     paths.CLUSTER_ID,
     paths.CONTROLLER,
@@ -39,9 +39,9 @@ SINGLES: Final = (
     paths.FEATURE,
     paths.broker_config(None),
 )
-"""The znodes that are always watched themselves."""
+"""The znodes that always have their own watch."""
 _REQUESTS: Final = (paths.REASSIGN_PARTITIONS, paths.PREFERRED_REPLICA_ELECTION)
-"""One that makes no sense is still in the way of another, so it counts as a request without entries."""
+"""A malformed request still blocks others, so it counts as a request without entries."""
 
 _log = structlog.get_logger(__name__)
 
@@ -68,7 +68,7 @@ class KnownZnodes:
         self._malformed: dict[str, str] = {}
 
     def take_children(self, path: str, names: Iterable[str]) -> list[str]:
-        """Takes in the children of one of `LISTS`; returns the paths that are to be read now."""
+        """Take in the children of one of `LISTS`. Return the paths to read now."""
         if path == paths.BROKER_IDS:
             ids = map(paths.parse_broker_id, names)
             return self._take_broker_ids({broker_id for broker_id in ids if broker_id is not None})
@@ -79,7 +79,7 @@ class KnownZnodes:
         return []
 
     def take(self, path: str, node: ZkNode | None) -> list[str]:
-        """Takes in a znode, or that it is not there; returns the paths that are to be read now."""
+        """Take in a znode or its absence. Return the paths to read now."""
         self._malformed.pop(path, None)
         topic = _topic_of(path)
         if node is None and topic is not None and path == paths.topic(topic):
@@ -93,7 +93,7 @@ class KnownZnodes:
             return [] if path in _REQUESTS else self._take(path, None)
 
     def is_wanted(self, path: str) -> bool:
-        """Whether the path still matters: that of a topic or broker that is gone does not."""
+        """Return True if the path still matters. The path of a topic or broker that is gone does not."""
         topic = _topic_of(path)
         if path.startswith(f"{paths.PROCESSES}/"):
             return self._controller is not None and path == paths.process(self._controller)
@@ -106,8 +106,9 @@ class KnownZnodes:
         return partition is None or partition in self._partitions(topic)
 
     def changed(self, path: str) -> list[str]:
-        """Takes in that a znode of one of `TREES` was created, written or deleted; returns the paths that are to be read
-        now. Most of what a controller creates for a topic says nothing."""
+        """Take in that a znode of one of `TREES` was created, written or deleted. Return the paths to read now.
+
+        Most znodes that a controller creates for a topic do not matter."""
         topic = _topic_of(path)
         if topic is None:
             return []
@@ -117,14 +118,14 @@ class KnownZnodes:
         return [path] if is_read and self.is_wanted(path) else []
 
     def paths_below(self, tree: str) -> list[str]:
-        """All that is read of one of `TREES`, without itself."""
+        """Return all relevant paths of one of `TREES`, without itself."""
         if tree == paths.TOPIC_CONFIGS:
             return [paths.topic_config(topic) for topic in self._assignments]
         states = (TopicPartition(topic, number) for topic in self._assignments for number in self._partitions(topic))
         return [*map(paths.topic, self._assignments), *map(paths.partition_state, states)]
 
     def view(self, version: int) -> ClusterView:
-        """The view of what has been taken in so far."""
+        """Return the view of everything that was taken in so far."""
         changed = self._renew_topic_views()
         brokers = {broker_id: broker for broker_id, broker in sorted(self._brokers.items()) if broker}
         return ClusterView(
@@ -198,7 +199,7 @@ class KnownZnodes:
             self._take_broker_defaults(codecs.decode_config(data, path) if data else {})
 
     def _take_controller(self, node: ZkNode | None) -> list[str]:
-        """A process of ours says more of itself in a znode of its own."""
+        """Take in the controller. If it is Kontroller, return its own znode with more about it."""
         self._unsupported_brokers = ()
         self._controller = codecs.decode_controller(node.data) if node else None
         return [] if self._controller is None else [paths.process(self._controller)]
@@ -259,9 +260,9 @@ class KnownZnodes:
         return entry[0].partitions if entry else ()
 
     def _renew_topic_views(self) -> frozenset[TopicName]:
-        """Makes the views of what was taken in anew; returns the topics that are others than before.
+        """Renew the views of changed topics. Return the topics whose views differ from before.
 
-        After an outage all is read again, and next to nothing is another."""
+        After an outage everything is read again, and hardly any view differs."""
         changed = frozenset(topic for topic in self._stale_views if self._renew_topic_view(topic))
         self._stale_views.clear()
         return changed
@@ -298,7 +299,7 @@ def _topic_of(path: str) -> TopicName | None:
 
 
 def _partition_of(path: str) -> PartitionId | None:
-    """The partition whose state it is; None for any other path, and `state` may be the name of a topic."""
+    """Return the partition of a state's path; None for any other path, because `state` may be a topic's name."""
     if not path.endswith("/state"):
         return None
     with suppress(ValueError):

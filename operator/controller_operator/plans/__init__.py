@@ -1,6 +1,7 @@
-"""What to do about each kind of object, as pure functions.
+"""The plan for each kind of object, as pure functions.
 
-A planner gets an object as the API server stores it and the cluster as ZooKeeper shows it, and returns a `Plan`: the
-status to write, and the actions to carry out after that. It knows no I/O and no clock; what it must remember between two
-calls it finds in the object's status, so an operator that is restarted between any two writes goes on where it was.
+A planner gets an object as the API server stores it and the observed cluster, and returns a `Plan`: the status to
+write, and the actions to carry out after that. It does no I/O and reads no clock. The object's status holds everything
+that it must remember between two calls, so an operator that restarts between any two writes continues at the same
+point.
 """

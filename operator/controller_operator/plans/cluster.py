@@ -1,4 +1,4 @@
-"""KafkaCluster: nothing to do, only to show how the cluster is doing."""
+"""KafkaCluster: only shows the state of the cluster, and changes nothing in it."""
 
 from dataclasses import replace
 from typing import Final
@@ -24,7 +24,7 @@ from controller_operator.resources.conditions import ConditionStatus, ConditionT
 from controller_operator.resources.schema import MAX_STATUS_ENTRIES
 
 _NAMED: Final = 10
-"""As many brokers as a message names."""
+"""Number of brokers that a message names."""
 
 
 def plan_cluster(
@@ -37,11 +37,11 @@ def plan_cluster(
     directories: Directories | None = None,
     limits: LimitsPlan | None = None,
 ) -> Plan[KafkaClusterStatus]:
-    """The status of the cluster. It keeps its cluster id as long as another Kafka cluster is not accepted.
+    """Return the status of the cluster. Its cluster id stays while another Kafka cluster is not accepted.
 
-    `decider`: the other KafkaCluster whose `allowedNamespaces` also holds for this one. `refusal`: why this Kafka cluster
-    is not accepted. `directories`: what brokers say of their disks, and `limits`: what to do about limits without an owner,
-    if these are known."""
+    `decider`: the other KafkaCluster whose `allowedNamespaces` also applies to this one. `refusal`: why this Kafka
+    cluster is not accepted. `directories`: the brokers' log directories, if known. `limits`: the plan for throttles
+    without an owner, if known."""
     known = cluster.status.cluster_id
     if refusal is not None and known != view.cluster_id:
         return _plan_other(cluster, refusal, context)
@@ -82,7 +82,7 @@ def plan_cluster(
 
 
 def _plan_other(cluster: KafkaCluster, refusal: Verdict, context: Context) -> Plan[KafkaClusterStatus]:
-    """The status stays as it was, because everything in the view is about another Kafka cluster."""
+    """Keep the status, because everything in the view is about another Kafka cluster."""
     unseen = (ConditionType.DEGRADED, ConditionStatus.UNKNOWN, refusal.reason, refusal.message)
     said = conditions(replace(refusal, others=(unseen,)), cluster.status, cluster.metadata, context.now)
     update = {"observed_generation": cluster.metadata.generation, "conditions": said}
@@ -96,8 +96,8 @@ def _verdict(cluster: KafkaCluster, view: ClusterView, decider: KafkaCluster | N
         named = ", ".join(map(str, view.unsupported_brokers[:_NAMED]))
         return Verdict.working(
             Reason.BROKERS_UNSUPPORTED,
-            f"{len(view.unsupported_brokers)} brokers are of a release or a mode of Kafka that controller "
-            f"{view.controller.id} cannot lead, and learn nothing from it: {named}; its log says what they lack",
+            f"controller {view.controller.id} cannot lead {len(view.unsupported_brokers)} brokers because of their release "
+            f"or mode of Kafka, and sends them nothing: {named}; its log has the reasons",
         )
     if view.counts.offline:
         return Verdict.working(
@@ -111,19 +111,19 @@ def _verdict(cluster: KafkaCluster, view: ClusterView, decider: KafkaCluster | N
     overruled = ", so the list of this one has no effect" if cluster.spec.allowed_namespaces is not None else ""
     return Verdict.good(
         Reason.OTHER_CLUSTER_DECIDES,
-        f"{shape}; {other} is for the same Kafka cluster, and its spec.allowedNamespaces also holds for this one"
+        f"{shape}; {other} stands for the same Kafka cluster, and its spec.allowedNamespaces also applies to this one"
         f"{overruled}",
     )
 
 
 def _leaderless(view: ClusterView) -> str:
     if view.voters is None:
-        return "no controller holds the cluster"
+        return "the cluster has no controller"
     voters = list_some(view.voters)
     return (
-        f"the controllers{f' ({voters})' if voters else ''} have no leader: brokers serve what they have, and nothing can "
-        "be changed, nor another leader of a partition be elected. More than half of the controllers must run and reach "
-        "each other: look at their pods and logs"
+        f"the controllers{f' ({voters})' if voters else ''} have no leader: brokers keep serving, but nothing can be "
+        "changed, and no partition can get a new leader. More than half of the controllers must run and reach each other: "
+        "look at their pods and logs"
     )
 
 

@@ -1,9 +1,9 @@
 """The decision, for every kind, if another Kafka cluster answers than the one that an object was carried out in.
 
-Every status holds the id of its Kafka cluster. If the KafkaCluster leads to another one, because it was created again or
-its address has changed, the object waits. Otherwise its topics would be created there, empty, while the data is in the
-first cluster. A person accepts the other cluster by an annotation that names its id. The object then begins there as if it
-were new, because nothing else in its status is true of that cluster.
+Every status holds the id of its Kafka cluster. If the KafkaCluster leads to another one, because it was created again
+or its address has changed, the object waits. Otherwise its topics would be created there, empty, while the data is in
+the first cluster. A person accepts the other cluster by an annotation that names its id. The object then begins there
+as if it were new, because nothing else in its status is true of that cluster.
 """
 
 from collections import Counter
@@ -48,8 +48,8 @@ def find_change(known: str | None, present: str | None, accepted: Iterable[str |
 def find_own_change(resource: Resource[Any, Any], cluster: KafkaCluster, present: str | None) -> ClusterChange | None:
     """Return the change that concerns an object by its own status.
 
-    The KafkaCluster accepts for its objects. Nobody accepts for an object that is being deleted: what it would delete is in
-    the other cluster."""
+    The KafkaCluster accepts for its objects. Nobody accepts for an object that is being deleted: what it would delete
+    is in the other cluster."""
     is_going = resource.metadata.deletion_timestamp is not None
     accepted = () if is_going else (resource.metadata.accepted_cluster_id, cluster.metadata.accepted_cluster_id)
     return find_change(resource.status.cluster_id, present, accepted)

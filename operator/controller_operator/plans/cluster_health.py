@@ -1,9 +1,9 @@
-"""The health of a Kafka cluster: which brokers are there or missing, since when, and whether the cluster is degraded.
+"""The health of a Kafka cluster: its registered and missing brokers, and the condition Degraded.
 
-A broker is missing if it is not registered although replicas are assigned to it, or if it was registered when the status
-was last written. A missing broker without replicas is forgotten after a time, because a broker that was drained and
-removed never comes back; if the spec says that it is to be removed, it is forgotten at once. Everything else follows
-from the view, so an operator that restarts says the same.
+A broker is missing if it is not registered although replicas are assigned to it, or if it was registered when the
+status was last written. A missing broker without replicas is forgotten after a time, because a broker that was drained
+and removed never comes back; if the spec says that it is to be removed, it is forgotten at once. Everything else
+follows from the view, so an operator that restarts says the same.
 """
 
 from collections.abc import Iterable, Mapping
@@ -42,7 +42,7 @@ def list_brokers(
 ) -> BrokerList:
     """Return the brokers that a status shows. `before` are those that it showed last.
 
-    `directories`: what brokers say of their disks; None if they were not asked yet."""
+    `directories`: the brokers' log directories; None if they were not read yet."""
     known = {row.id: row for row in before}
     registered = [
         _add_disk(_show_registered(broker, known.get(broker.id), now), known.get(broker.id), directories)
@@ -65,7 +65,7 @@ def disk_notices(
 ) -> tuple[Notice, ...]:
     """Return the warnings about disks that were not nearly full, and directories that had not failed, before.
 
-    Kubernetes keeps events for an hour, so what comes back within it is not told again."""
+    Kubernetes keeps events for an hour, so trouble that returns within the hour makes no new event."""
     known = {row.id: row for row in before}
     full = [
         row
@@ -96,7 +96,8 @@ def disk_notices(
 def degraded(
     missing: Iterable[BrokerId], counts: Counts, brokers: Iterable[BrokerStatus], nearly_full_percent: int
 ) -> Said:
-    """Return the condition Degraded. The first reason is the cause of the others, so it stays while the counts change."""
+    """Return the condition Degraded. The first reason is the cause of the others, so it stays while the counts
+    change."""
     rows = list(brokers)
     found = [
         (Reason.BROKERS_MISSING, _describe_missing_brokers(list(missing))),

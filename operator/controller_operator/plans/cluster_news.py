@@ -1,15 +1,12 @@
-"""What has happened to a cluster since it was last told of, as Kubernetes events, and when to tell of it.
+"""The Kubernetes events about changes of a cluster, and their rate limit.
 
-Events follow from two pictures of a cluster: the one that was told of last, and the one of now. So nothing is told twice, a
-broker that was away for a moment and is back is no news, and however much happens at once makes one event of each kind. A
-cluster that was quiet is told of at once; then more and more time passes between two tellings as long as there is news each
-time, so that a thousand brokers that come and go all day make a few events an hour.
-
-A warning waits for no other news: each kind of warning has pauses of its own, half a minute at most. A warning is about
-what is worse than in the best picture since the last one of its kind, so a broker that crashes again and again is told of
-each time, although nobody was told that it came back.
-
-After a restart the picture in the KafkaCluster's status is the one that was told of last.
+Events follow from the difference between two pictures of a cluster: the last reported one and the present one. So
+nothing is reported twice, a broker that was away for a moment is no news, and each report has one event of each kind at
+most. A quiet cluster is reported on at once. While there is news each time, the pauses between reports grow, so that a
+thousand brokers that come and go all day make a few events an hour.
+Each kind of warning has pauses of its own, half a minute at most. A warning compares with the best picture since the
+last warning of its kind, so a broker that crashes repeatedly is reported each time, even if its return never was.
+After a restart the picture in the KafkaCluster's status counts as the last reported one.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -27,7 +24,7 @@ from controller_operator.resources.cluster import BrokerState, BrokerStatus, Kaf
 
 
 class Sort(StrEnum):
-    """A sort of news, with pauses of its own."""
+    """A kind of news, with pauses of its own."""
 
     BROKERS_GONE = "brokers gone"
     PARTITIONS_OFFLINE = "partitions offline"
@@ -47,18 +44,18 @@ _REST: Final = timedelta(seconds=30)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """A cluster, as far as there are events about it."""
+    """The parts of a cluster that events are about."""
 
     controller: Controller | None
-    """The last one that there was: between two terms there is none for a moment."""
+    """The last known controller, because there is none for a moment between two terms."""
     brokers: Mapping[BrokerId, BrokerEpoch]
     lost: int
-    """Partitions that have no leader and had one."""
+    """Partitions that have lost their leader and have no new one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pause:
-    """How long nothing of one sort is told."""
+    """The time for which news of one kind waits."""
 
     until: datetime
     length: timedelta
@@ -66,28 +63,28 @@ class Pause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """What was told of a cluster, and when there may be more."""
+    """The last report on a cluster, and the pauses until the next one."""
 
     picture: Picture
     live: frozenset[BrokerId]
-    """The brokers that were registered since the last warning about brokers."""
+    """The brokers that were registered at any time since the last warning about brokers."""
     least_lost: int
-    """The least partitions without a leader since the last warning about partitions."""
+    """The lowest number of partitions without a leader since the last warning about partitions."""
     pauses: Mapping[Sort, Pause] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class News:
-    """What there is to tell now."""
+    """The news to report now."""
 
     told: Told
     notices: tuple[Notice, ...] = ()
     look_again_in_s: float | None = None
-    """Where there is more to tell, but not yet."""
+    """Seconds until news that has to wait may be reported; None if there is none."""
 
 
 def news_of(told: Told | None, status: KafkaClusterStatus, view: ClusterView, now: datetime) -> News:
-    """What to tell of a cluster now. `told` is what came of the last time; None after a restart."""
+    """Return the news to report. `told` is the result of the last call; None after a restart."""
     if told is None:
         picture = _picture_in(status, view)
         told = Told(picture=picture, live=frozenset(picture.brokers), least_lost=picture.lost)
@@ -121,10 +118,10 @@ def _next_pause(sort: Sort, last: Pause | None, now: datetime) -> Pause:
 
 
 def _having_told(sort: Sort, told: Told, after: Picture) -> Told:
-    """Return what was told, with the news of one sort.
+    """Return the report, with the news of one kind added.
 
-    A broker that was told to be gone leaves the picture, so that its return is news. One that has gone and was not told
-    yet stays in it."""
+    A broker that was reported as gone leaves the picture, so that its return is news. A broker whose loss was not
+    reported yet stays in it."""
     picture = told.picture
     match sort:
         case Sort.BROKERS_GONE:
@@ -146,7 +143,7 @@ def _picture_of(view: ClusterView, last_controller: Controller | None) -> Pictur
 
 
 def _picture_in(status: KafkaClusterStatus, view: ClusterView) -> Picture:
-    """What the status shows; of what it does not show there is no news."""
+    """Return the picture that the status shows. Everything else is as in the view, so that it makes no news."""
     now = _picture_of(view, None)
     if status.counts is None:
         return now
@@ -161,7 +158,7 @@ def _picture_in(status: KafkaClusterStatus, view: ClusterView) -> Picture:
 
 
 def _epochs_in(status: KafkaClusterStatus, now: Picture) -> dict[BrokerId, BrokerEpoch]:
-    """Where no epoch is shown there is no news of it."""
+    """Return the epochs in the status. A missing epoch is taken from the present picture, so that it makes no news."""
     return {
         each.id: each.epoch if each.epoch is not None else now.brokers.get(each.id, BrokerEpoch(-1))
         for each in _registered(status)
@@ -173,7 +170,7 @@ def _registered(status: KafkaClusterStatus) -> list[BrokerStatus]:
 
 
 def _news(told: Told, after: Picture, view: ClusterView, occurrence: str) -> dict[Sort, list[Notice]]:
-    """Return what is new by its sort, with one event at most of each kind."""
+    """Return the news of each kind, with one event of each reason at most."""
     return {
         Sort.BROKERS_GONE: list(_brokers_gone(told, after, occurrence)),
         Sort.PARTITIONS_OFFLINE: list(_partitions_offline(told, after, view, occurrence)),
@@ -183,7 +180,7 @@ def _news(told: Told, after: Picture, view: ClusterView, occurrence: str) -> dic
 
 def _brokers_gone(told: Told, after: Picture, occurrence: str) -> Iterator[Notice]:
     if gone := sorted(told.live - after.brokers.keys()):
-        message = f"{_brokers(gone)} not registered any more"
+        message = f"{_brokers(gone)} no longer registered"
         yield Notice(reason="BrokersGone", message=message, is_warning=True, occurrence=occurrence)
 
 
@@ -206,7 +203,7 @@ def _other_changes(before: Picture, after: Picture, occurrence: str) -> Iterator
         yield notice("BrokersCame", f"{_brokers(new)} registered now")
     both = before.brokers.keys() & after.brokers.keys()
     if again := sorted(each for each in both if before.brokers[each] != after.brokers[each]):
-        yield notice("BrokersRestarted", f"{_brokers(again)} registered anew")
+        yield notice("BrokersRestarted", f"{_brokers(again)} registered again")
     if before.lost and not after.lost:
         yield notice("PartitionsOnline", f"{format_count(before.lost, 'partition')} without a leader have one again")
 

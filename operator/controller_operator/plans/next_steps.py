@@ -1,7 +1,7 @@
-"""What would be done for a paused object, in words: the way to ask, for every kind, before anything happens.
+"""The next steps for a paused object, in words: a preview for every kind, before anything happens.
 
-The object is planned as if it were not paused, as often as nothing but its status changes, where a limit of a move shows,
-too. It ends with the first steps whose effect the next plan would have to see in the cluster.
+The object is planned as if it were not paused. Planning repeats while only the status changes, or a throttle is set. It
+stops at the first steps whose effect the next plan would have to see in the cluster.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,23 +36,23 @@ _WITH_PARTITIONS: Final[dict[type[Step], str]] = {
 }
 _OF_DELETED_MOVE: Final[dict[type[Step], str]] = {
     ForgetMove: "which has ended",
-    CancelMove: "which takes back what it has not finished",
+    CancelMove: "which rolls back its unfinished moves",
 }
 WAITING: Final = "wait,"
-"""How words begin that say why nothing would be done."""
+"""First word of a text that says why no step is due."""
 
 Planner = Callable[[Resource[Any, Any], Context], Plan[Status]]
 
 
 class NextSteps(NamedTuple):
-    """What would be done for an object, and for how long that holds where it depends on the time."""
+    """The next steps of an object, and the seconds for which they hold if they depend on the time."""
 
     words: tuple[str, ...]
     look_again_in_s: float | None
 
 
 def next_steps(paused: Resource[Any, Any], plan: Planner, context: Context) -> NextSteps:
-    """What `plan` would have done for an object, were it not paused; or what it would wait for."""
+    """Return the steps that `plan` makes for an object if it is not paused, or the reason why it waits."""
     resource = _unpaused(paused)
     steps: tuple[Step, ...] = ()
     for _ in range(_ROUNDS):
@@ -80,7 +80,8 @@ def _words(steps: Sequence[Step]) -> tuple[str, ...]:
 
 
 def _obstacle(ready: Condition | None) -> tuple[str, ...]:
-    """Why nothing would be done. How far the cluster itself is changes all the time, and is said elsewhere."""
+    """Return why there are no steps. The cluster's own progress is left out: it changes often and is shown
+    elsewhere."""
     if ready is None or ready.status is ConditionStatus.TRUE or ready.reason is Reason.PROGRESSING:
         return ()
     return (f"{WAITING} {ready.reason}: {ready.message}",)
@@ -109,7 +110,7 @@ def _in_words(step: Step) -> str:
             return "remove the limit of the move"
         case UpdateFeatures(updates=updates, validates_only=validates_only):
             changes = list_some(f"{each.feature} to {each.max_version_level}" for each in updates)
-            return f"{'ask what becomes of' if validates_only else 'finalize'} {changes}"
+            return f"{'validate' if validates_only else 'finalize'} {changes}"
         case StartMove(name=name, partitions=moves):
             return f"create PartitionReassignment {name}, which moves {format_count(len(moves), 'partition')}"
         case ForgetMove(name=name) | CancelMove(name=name):

@@ -1,4 +1,4 @@
-"""What a planner returns, and the conditions that say it.
+"""The result of a planner, and the conditions that show it.
 
 The status of a plan is written before its actions are carried out. So an action's intent is on record whenever its
 effect may be in the cluster, and a planner that finds the intent looks for the effect.
@@ -32,8 +32,8 @@ from controller_operator.resources.conditions import Condition, ConditionStatus,
 from controller_operator.resources.reassignment import MoveProgress
 
 DELETION_PATIENCE: Final = timedelta(minutes=10)
-"""How long after its deletion an object waits for a cluster that does not do what the deletion asks for. It is then let go,
-and an event says what is left behind: a namespace that is being deleted must not hang on a Kafka cluster."""
+"""Longest time that a deleted object waits for a cluster that does not carry out its deletion. Then the finalizer is
+removed, and an event names the leftovers: a namespace that is being deleted must not hang on a Kafka cluster."""
 _MESSAGE_LIMIT: Final = 8_000
 StatusT = TypeVar("StatusT", bound=Status)
 StatusT_co = TypeVar("StatusT_co", bound=Status, covariant=True)
@@ -41,12 +41,12 @@ StatusT_co = TypeVar("StatusT_co", bound=Status, covariant=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartMove:
-    """Creates a PartitionReassignment that the object owns; nothing where one of that name is there already."""
+    """Creates a PartitionReassignment that the object owns, unless one of that name exists."""
 
     name: str
     partitions: tuple[tuple[TopicPartition, tuple[BrokerId, ...]], ...]
     bytes_per_second: int | None = None
-    """The limit of its throttle; None: it has none."""
+    """The limit of its throttle; None for no throttle."""
     max_concurrent_partitions: int | None = None
 
 
@@ -59,19 +59,19 @@ class ForgetMove:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelMove:
-    """Deletes an owned PartitionReassignment that has not ended, which takes back what still moves."""
+    """Deletes an owned PartitionReassignment that has not ended, which rolls back its unfinished moves."""
 
     name: str
 
 
 MoveStep = StartMove | ForgetMove | CancelMove
-"""What is done to objects in Kubernetes."""
+"""A step on objects in Kubernetes."""
 Step = Action | ThrottleStep | UpdateFeatures | CancelReassignment | ElectUnclean | MissTopic | MoveStep
-"""What is to be done: to the Kafka cluster, or to objects in Kubernetes."""
+"""A step on the Kafka cluster, or on objects in Kubernetes."""
 
 
 class FinalizerWish(Enum):
-    """What should become of the object's finalizer."""
+    """The desired change of the object's finalizer."""
 
     KEEP_AS_IS = "keep as is"
     HOLD = "hold"
@@ -86,19 +86,19 @@ class Notice:
     message: str
     is_warning: bool = False
     occurrence: str = ""
-    """Tells one time from another: what happens again in the same words is told again where this differs."""
+    """Distinguishes repetitions. An event with the same words is posted again only if this differs."""
     series: str = ""
-    """Events of one object with the same reason and series are one event: it has the newest message and count."""
+    """Events of one object with the same reason and series are one event, with the newest message and count."""
     count: int = 1
-    """How often it has happened in its series."""
+    """Number of occurrences in the series."""
     is_leftover: bool = False
-    """It is about what a deleted object leaves behind, although its spec wanted that gone. It is kept beside the operator,
-    too, because its namespace may be gone with it."""
+    """The event names something that a deleted object leaves behind against its spec. It is also kept in the operator's
+    namespace, because the object's namespace may be gone too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan(Generic[StatusT_co]):
-    """The status to write and what to do after that."""
+    """The status to write, and the steps after that."""
 
     status: StatusT_co
     steps: tuple[Step, ...] = ()
@@ -106,55 +106,55 @@ class Plan(Generic[StatusT_co]):
     notices: tuple[Notice, ...] = ()
     look_again_in_s: float | None = None
     not_after: datetime | None = None
-    """From then on the steps are not to be done any more: what writing the status has delayed is planned again."""
+    """Deadline of the steps. If writing the status took longer, the object is planned again."""
     is_progress: bool = False
-    """The status has new numbers and says nothing else that is new: it may be written later."""
+    """The status differs only in its numbers, so it may be written later."""
     may_wait_s: float = 0.0
-    """Another status is about to be true: for so long this one need not be written. 0: it is due."""
+    """Seconds for which the status need not be written, because another one is about to be true. 0: write it now."""
     needs_fresh_view: bool = False
-    """The plan gives something up for lost: it counts only over a view that was read after it was first made."""
+    """The plan declares something lost, so it counts only over a view that was read after the plan was first made."""
     copies: Copies | None = None
-    """What brokers copy because of the object: how much of it is left may be asked for beside all this."""
+    """The copies that brokers make because of the object, for measuring the rest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What a planner may know beside the object and the cluster."""
+    """Everything that a planner may know besides the object and the cluster."""
 
     now: datetime
     done: tuple[Step, ...] = ()
     """The steps that were carried out since this reconciliation began."""
     replies: tuple[FeatureReply, ...] = ()
-    """What the controller answered about features since this reconciliation began."""
+    """The controller's answers about features since this reconciliation began."""
     cancellations: tuple[CancelReply, ...] = ()
-    """What it answered about moves to be cancelled."""
+    """Its answers about moves to cancel."""
     elections: tuple[ElectionReply, ...] = ()
-    """What it answered about unclean elections."""
+    """Its answers about unclean elections."""
     topics: tuple[TopicReply, ...] = ()
-    """What it answered about topics that were to be created, changed or deleted."""
+    """Its answers about topics to create, change or delete."""
     submissions: tuple[MoveReply, ...] = ()
-    """What it answered about moves that were to begin."""
+    """Its answers about moves to begin."""
     throttles: tuple[ThrottleReply, ...] = ()
-    """What came of throttles that were to be set or removed by asking."""
+    """The results of setting or removing throttles by request."""
     can_ask_controller: bool = True
-    """Whether moves begin by asking the controller; else by the znode, which takes one request at a time."""
+    """True if moves begin by a request to the controller; otherwise by the znode, which takes one request at a time."""
     limits: WriteLimits = field(default_factory=WriteLimits)
-    """What ZooKeeper takes in one write."""
+    """ZooKeeper's limits for one write."""
     is_view_fresh: bool = False
-    """Whether the view was read in whole since this reconciliation began."""
+    """True if the whole view was read since this reconciliation began."""
     progress: MoveProgress | None = None
-    """How much of the object's move is left to copy, as far as it is known."""
+    """The data left to copy for the object's move, if it is known."""
     stalls: Stalls = NO_STALLS
-    """The copies of the object's move that do not get on."""
+    """The copies of the object's move that make no progress."""
 
 
 Said = tuple[ConditionType, ConditionStatus, Reason, str]
-"""A condition without its times, with its message."""
+"""A condition with its message, without its times."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What the conditions are to say."""
+    """The content of the conditions."""
 
     ready: ConditionStatus
     reason: Reason
@@ -170,35 +170,35 @@ class Verdict:
 
     @staticmethod
     def working(reason: Reason, message: str) -> "Verdict":
-        """Not there yet, and time or the operator itself will see to it."""
+        """Return the verdict on unfinished work that time or the operator will complete."""
         return Verdict(ready=ConditionStatus.FALSE, reason=reason, message=message, is_reconciling=True)
 
     @staticmethod
     def stalled(reason: Reason, message: str) -> "Verdict":
-        """Only a person can help."""
+        """Return the verdict on trouble that only a person can end."""
         return Verdict(ready=ConditionStatus.FALSE, reason=reason, message=message, is_stalled=True)
 
     @staticmethod
     def completed(message: str) -> "Verdict":
-        """The one run of the object is over, and did all that was asked for."""
+        """Return the verdict on an object whose one run is over and did everything that was asked for."""
         said = Verdict.good(Reason.COMPLETED, message)
         return replace(said, ending=ConditionType.COMPLETE)
 
     @staticmethod
     def failed(reason: Reason, message: str) -> "Verdict":
-        """The one run of the object is over, and did not do all that was asked for."""
+        """Return the verdict on an object whose one run is over and did not do everything that was asked for."""
         return replace(Verdict.stalled(reason, message), ending=ConditionType.FAILED)
 
     @staticmethod
     def cancelled(message: str) -> "Verdict":
-        """The one run of the object was ended before its time, as somebody wanted it: nobody has to help."""
+        """Return the verdict on an object whose one run somebody ended early. Nobody has to act."""
         return Verdict(
             ready=ConditionStatus.FALSE, reason=Reason.CANCELLED, message=message, ending=ConditionType.FAILED
         )
 
     @staticmethod
     def paused(previous: Status, metadata: ObjectMeta) -> "Verdict":
-        """All work stops; what was last known of the object stays, but for a spec that was not looked at yet."""
+        """Return the verdict on a paused object. Its last known readiness stays, unless its spec has changed since."""
         before = previous.condition(ConditionType.READY)
         is_known = before is not None and before.observed_generation == metadata.generation
         value = metadata.annotations.get(PAUSE_ANNOTATION, "")
@@ -213,17 +213,17 @@ class Verdict:
 
     @staticmethod
     def unknown(reason: Reason, message: str) -> "Verdict":
-        """The cluster cannot be seen at present."""
+        """Return the verdict on an object whose cluster cannot be seen at present."""
         return Verdict(ready=ConditionStatus.UNKNOWN, reason=reason, message=message, is_reconciling=True)
 
     @staticmethod
     def first_sight() -> "Verdict":
-        """An object without a Ready condition would pass for ready with whoever waits for it (kstatus)."""
+        """Return the first verdict. Without a Ready condition, tools that use kstatus take the object for ready."""
         return Verdict(ready=ConditionStatus.UNKNOWN, reason=Reason.PROGRESSING, message="seen", is_reconciling=True)
 
 
 def conditions(verdict: Verdict, previous: Status, meta: ObjectMeta, now: datetime) -> tuple[Condition, ...]:
-    """The conditions of a verdict; `lastTransitionTime` moves only where a status does."""
+    """Return the conditions of a verdict. `lastTransitionTime` changes only if a status does."""
     said: list[Said] = [(ConditionType.READY, verdict.ready, verdict.reason, verdict.message)]
     if verdict.is_reconciling:
         said.append((ConditionType.RECONCILING, ConditionStatus.TRUE, verdict.reason, verdict.message))
@@ -260,32 +260,33 @@ def conditions(verdict: Verdict, previous: Status, meta: ObjectMeta, now: dateti
 
 
 def _out_of_sight(verdict: Verdict, degraded: Condition) -> Said:
-    """Return the condition Degraded of a cluster that nobody looks at: unknown, or as it was last seen."""
+    """Return the condition Degraded of a cluster that is not observed: unknown, or as it was last seen."""
     if verdict.ready is ConditionStatus.UNKNOWN:
         return ConditionType.DEGRADED, ConditionStatus.UNKNOWN, verdict.reason, verdict.message
     return ConditionType.DEGRADED, degraded.status, degraded.reason, degraded.message
 
 
 def released(status: StatusT, reason: str, message: str, *, is_warning: bool = False) -> Plan[StatusT]:
-    """Lets an object that is being deleted go with the status that it has, and says why; a warning tells what it leaves
-    behind."""
+    """Return the plan that releases an object that is being deleted, with its present status and an event.
+
+    A warning names something that the object leaves behind."""
     notices = (Notice(reason=reason, message=message, is_warning=is_warning, is_leftover=is_warning),)
     return Plan(status=status, finalizer=FinalizerWish.RELEASE, notices=notices)
 
 
 def is_overdue(metadata: ObjectMeta, now: datetime) -> bool:
-    """Whether an object that is being deleted has waited long enough."""
+    """Return True if a deleted object has waited for its cluster long enough."""
     return metadata.deletion_timestamp is not None and now >= metadata.deletion_timestamp + DELETION_PATIENCE
 
 
 def ready_reason(status: Status) -> Reason | None:
-    """Why the object was ready, or not, when it was last looked at."""
+    """Return the reason of the Ready condition when the object was last reconciled."""
     ready = status.condition(ConditionType.READY)
     return ready.reason if ready else None
 
 
 def wanted_finalizer(metadata: ObjectMeta, policy: DeletionPolicy) -> FinalizerWish:
-    """The finalizer of an object that is not being deleted: only one with something to undo has it."""
+    """Return the finalizer for an object that is not being deleted. Only an object with something to undo has one."""
     holds = FINALIZER in metadata.finalizers
     if policy is DeletionPolicy.DELETE:
         return FinalizerWish.KEEP_AS_IS if holds else FinalizerWish.HOLD
@@ -293,10 +294,10 @@ def wanted_finalizer(metadata: ObjectMeta, policy: DeletionPolicy) -> FinalizerW
 
 
 def ended_status(status: StatusT, metadata: ObjectMeta, ending: Ending) -> StatusT:
-    """The status of an object whose one run is over: neither a pause nor the cluster changes what became of it.
+    """Return the status of an object whose one run is over. Neither a pause nor the cluster changes its result.
 
-    It only follows the generation, as the time to live may still change and whoever waits for the object (kstatus) waits
-    until its generation is observed. What ended under an operator that did not say how says it from now on.
+    Only the generation is updated, because the time to live may still change, and tools that use kstatus wait until the
+    generation is observed. An object that ended under an older operator gets its final condition here.
     """
     said = status.conditions
     ready = status.condition(ConditionType.READY)
@@ -308,7 +309,7 @@ def ended_status(status: StatusT, metadata: ObjectMeta, ending: Ending) -> Statu
 
 
 def seconds_left(since: datetime | None, ttl_s: int | None, now: datetime) -> float | None:
-    """Seconds until an ended object is to be deleted, 0 when it is time, None where it stays."""
+    """Return the seconds until an ended object is deleted; 0 if it is due, None if the object stays."""
     if since is None or ttl_s is None:
         return None
     return max(0.0, (since + timedelta(seconds=ttl_s) - now).total_seconds())

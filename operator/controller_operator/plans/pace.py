@@ -1,9 +1,9 @@
-"""How often what is changed elsewhere is put right.
+"""The backoff of corrections of changes that were made elsewhere.
 
-A single change is put right at once. Where the same thing is changed again and again, somebody else wants something else,
-and two that never tire would write for ever: each write wakes all brokers. So the corrections are counted in the object's
-status, and from the fourth one on each waits twice as long as the one before, up to five minutes. What was left alone for
-ten minutes begins anew, and so does a changed spec, as that is no correction.
+A single change is corrected at once. If the same thing changes again and again, somebody else wants another value, and
+two tireless writers would write for ever: each write wakes all brokers. So the object's status counts the corrections.
+From the fourth one on, each waits twice as long as the one before, up to five minutes. The count starts again after ten
+minutes without a correction. A change of the spec is no correction, so it resets the count too.
 """
 
 from datetime import datetime, timedelta
@@ -13,15 +13,15 @@ from controller_operator.plans.outcome import Notice
 from controller_operator.resources.common import DriftCorrections
 
 AT_ONCE: Final = 3
-"""So many corrections in a row wait for nothing."""
+"""Corrections in a row that wait for nothing."""
 FIRST_PAUSE: Final = timedelta(seconds=2)
 LONGEST_PAUSE: Final = timedelta(minutes=5)
 CALM: Final = timedelta(minutes=10)
-"""After a correction that held for so long the next one is the first."""
+"""Time without a correction after which the count starts again."""
 
 
 def due(before: DriftCorrections | None, now: datetime) -> datetime | None:
-    """When the next correction may be made; None where it may be made now."""
+    """Return the time of the next correction; None if it may be made now."""
     if before is None or before.count < AT_ONCE or now - before.last_time >= CALM:
         return None
     pause = FIRST_PAUSE * (1 << min(before.count - AT_ONCE, 16))
@@ -30,13 +30,13 @@ def due(before: DriftCorrections | None, now: datetime) -> datetime | None:
 
 
 def counted(before: DriftCorrections | None, now: datetime) -> DriftCorrections:
-    """What is on record of the corrections, with one that is made now."""
+    """Return the record of the corrections, including one that is made now."""
     if before is None or now - before.last_time >= CALM:
         return DriftCorrections(count=1, first_time=now, last_time=now)
     return DriftCorrections(count=before.count + 1, first_time=before.first_time or before.last_time, last_time=now)
 
 
 def contested_notice(before: DriftCorrections, message: str) -> Notice:
-    """The event about a correction that waits, because the ones before were all taken back."""
+    """Return the event about a correction that waits because the earlier ones were all reverted."""
     waits = before.count - AT_ONCE + 1
     return Notice(reason="DriftContested", message=message, is_warning=True, series=before.series, count=waits)

@@ -1,4 +1,4 @@
-"""Partitions as a status shows them: bounded lists, the unhealthy first, and counts that are always complete."""
+"""Partitions as a status shows them: bounded lists, unhealthy ones first, with complete counts."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -10,7 +10,7 @@ from controller_operator.resources.schema import MAX_STATUS_ENTRIES
 
 
 def replica_fields(view: ClusterView, partition: TopicPartition) -> dict[str, Any]:
-    """AR, ISR, leader and leader epoch of a partition, as fields of a `PartitionStatus`; nothing where it is gone."""
+    """Return AR, ISR, leader and leader epoch of a partition as fields of a `PartitionStatus`; empty if it is gone."""
     assignment, state = view.assignment_of(partition), view.state_of(partition)
     if assignment is None:
         return {}
@@ -24,7 +24,7 @@ def replica_fields(view: ClusterView, partition: TopicPartition) -> dict[str, An
 
 
 def topic_rows(view: ClusterView, topic: TopicView) -> tuple[PartitionStatus, ...]:
-    """The partitions of a topic, at most 500 of them, those that need attention first."""
+    """Return the partitions of a topic, at most 500 of them, those that need attention first."""
     rows = (
         PartitionStatus(topic=topic.name, partition=number, **replica_fields(view, TopicPartition(topic.name, number)))
         for number in topic.partitions
@@ -33,7 +33,7 @@ def topic_rows(view: ClusterView, topic: TopicView) -> tuple[PartitionStatus, ..
 
 
 def partition_counts(counts: Counts) -> PartitionCounts:
-    """The counts of a view as a status shows them."""
+    """Return the counts of a view as a status shows them."""
     return PartitionCounts(**count_fields(counts))
 
 
@@ -50,7 +50,7 @@ def count_fields(counts: Counts) -> dict[str, int]:
 
 
 def replica_list(replicas: Iterable[int]) -> str:
-    """Replicas as a status value: [1,2,3]."""
+    """Return replicas as a status value: [1,2,3]."""
     return f"[{','.join(map(str, replicas))}]"
 
 

@@ -1,8 +1,7 @@
-"""When a schedule is due: the times of a cron expression in a time zone, and which of them is the next one.
+"""The run times of a schedule: the times of a cron expression in a time zone, and the next one.
 
-Days of 23 and 25 hours are taken as Debian's cron takes them (cronsim does): what falls into the hour that is left out runs
-right after it, what falls into the hour that comes twice runs once, and what runs every so many minutes or hours goes by
-the time that passes.
+Days of 23 and 25 hours are treated as in Debian's cron (by cronsim). Runs in the skipped hour run right after it, runs
+in the repeated hour run once, and runs every so many minutes or hours follow the elapsed time.
 """
 
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ _FIELDS: Final = 5
 
 
 class InvalidSchedule(Exception):
-    """A schedule is none, or never due; the message says what to change."""
+    """A schedule is invalid, or never due. The message says what to change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,11 +26,11 @@ class RunTimes:
     zone: tzinfo = UTC
 
     def after(self, moment: datetime) -> datetime:
-        """The first time after a moment, in UTC. Raises `InvalidSchedule`."""
+        """Return the first time after a moment, in UTC. Raises `InvalidSchedule`."""
         if len(self.schedule.split()) != _FIELDS:
             raise InvalidSchedule(f"schedule {self.schedule!r} has not five fields: minute, hour, day, month, weekday")
         try:
-            # In an hour that comes twice the library begins with the first one, which may be over.
+            # In a repeated hour the library begins with the first occurrence, which may be over.
             for time in CronSim(self.schedule, moment.astimezone(self.zone)):
                 if time.astimezone(UTC) > moment:
                     return time.astimezone(UTC)
@@ -40,16 +39,16 @@ class RunTimes:
         raise InvalidSchedule(f"schedule {self.schedule!r} is never due")
 
     def has(self, moment: datetime) -> bool:
-        """Whether a moment is one of the times."""
+        """Return True if a moment is one of the times."""
         return self.after(moment - timedelta(seconds=1)) == moment
 
     def next_run(self, recorded: datetime | None, last_run: datetime | None, now: datetime) -> datetime:
-        """When the next run is due; in the past where it was missed. Raises `InvalidSchedule`.
+        """Return the time of the next run, which is in the past if it was missed. Raises `InvalidSchedule`.
 
-        `recorded` is what was said before, as long as the schedule still says so. A time that has passed since then is due
-        once, however many have, but none where none has since the last run. A clock that stands before the last
-        run was set back: then one time is left out, so that nothing runs twice in a row, and a clock that was far ahead
-        does not stop the schedule until it is there again.
+        `recorded` is the time in the status; it counts only if the schedule still includes it. Missed times are made up
+        for by one run, unless a run has begun since. A clock before the last run was set back. Then one time is
+        skipped, so that nothing runs twice in a row, and a clock that was far ahead does not stop the schedule until
+        that time.
         """
         known = recorded if recorded is not None and self.has(recorded) else None
         is_set_back = last_run is not None and last_run > now
@@ -63,7 +62,7 @@ class RunTimes:
 
 
 def run_times(schedule: str, time_zone: str | None) -> RunTimes:
-    """The times of a schedule in an IANA time zone, UTC where none is named. Raises `InvalidSchedule`."""
+    """Return the times of a schedule in an IANA time zone; default: UTC. Raises `InvalidSchedule`."""
     if time_zone is None:
         return RunTimes(schedule=schedule)
     try:

@@ -1,1 +1,1 @@
-"""One object at a time: which one is next, which cluster it gets, and what its plan comes to."""
+"""The reconciliation of one object at a time: the queue, the access to the object's cluster, and its plan."""

@@ -1,9 +1,10 @@
-"""Which cluster an object gets, or why it gets none: the reference, the permission, and whether the cluster answers.
+"""Finds the cluster of an object, or the reason why it gets none: the reference, the permission, and the cluster's
+state.
 
-A Kafka cluster is known by the id that it gave itself, not by the address at which a KafkaCluster finds it: several
-KafkaClusters may lead to one, with other hosts, or the same hosts in another order. What belongs to whom is said over all
-of them, and the oldest one that has a list of allowed namespaces decides for all: otherwise whoever makes a KafkaCluster
-of their own would give themselves whatever they like.
+A Kafka cluster is identified by its own id, not by the address in a KafkaCluster: several KafkaClusters may lead to
+one, with other hosts, or the same hosts in another order. Ownership of topics is decided over all of them. The oldest
+one with a list of allowed namespaces decides for all. Otherwise anybody could make a KafkaCluster of their own and
+grant themselves every right.
 """
 
 import asyncio
@@ -33,7 +34,7 @@ from controller_operator.resources.conditions import Reason
 
 _POLL_S: Final = 1.0
 _NOT_AS_SAID: Final = (Reason.CHROOT_NOT_FOUND, Reason.NOT_SUPPORTED, Reason.NOT_ADMITTED)
-"""What answers is there, and is not what the KafkaCluster or a file says: somebody has to change something."""
+"""A server answers, but differs from the KafkaCluster or a file. Somebody must change something."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,40 +45,40 @@ class Granted:
     kafka: Cluster
     view: ClusterView
     permission: Permission
-    """What the object's namespace may do with it. Every step is held to it before it is carried out."""
+    """The rights of the object's namespace. Every step is checked against them before it is carried out."""
     asking: Asking = field(default_factory=Asking)
-    """Where its brokers are asked."""
+    """The servers to ask."""
     to_remove: frozenset[BrokerId] = frozenset()
-    """The brokers that are to be removed from it, as KafkaClusters say."""
+    """The brokers to be removed, by the KafkaClusters."""
 
 
 class ClusterIdentity(NamedTuple):
-    """Which Kafka cluster it is, wherever it is found."""
+    """The identity of a Kafka cluster, regardless of its address."""
 
     cluster_id: str
     chroot: str
-    """A copy of a cluster in another part of the same ZooKeeper has its id as well."""
+    """Needed because a copy of a cluster in another part of the same ZooKeeper has the same id."""
 
 
 class TopicClaims(NamedTuple):
     """The other objects that claim the topic of an object."""
 
     owner: KafkaTopic | None = None
-    """The older one that has it; None if the object itself has it."""
+    """The older one that owns the topic; None if the object itself owns it."""
     heir: KafkaTopic | None = None
     """The oldest one that is not being deleted."""
     rivals: tuple[str, ...] = ()
-    """Those that claim a topic of this name in what is taken for another cluster, as namespace/name."""
+    """Those that claim a topic of this name in a cluster that counts as another one, as namespace/name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Withheld:
-    """No cluster now. `verdict` None: it is only a moment's trouble, and nothing is to be said about it yet."""
+    """The object gets no cluster now. `verdict` None: the trouble may be momentary, and is not reported yet."""
 
     verdict: Verdict | None
     retry_s: float = _POLL_S
     is_missing: bool = False
-    """The KafkaCluster itself is not there."""
+    """True if the KafkaCluster itself does not exist."""
 
 
 class ClusterAccess:
@@ -94,25 +95,25 @@ class ClusterAccess:
         listener_of: ListenerOf = any_plaintext,
         open_poller: OpenPoller = polled,
     ) -> None:
-        """KafkaClusters say after the first time that a cluster is out of reach; their objects, which are many, after the
-        second. `connect`, `open_client` and `open_poller` reach ZooKeeper and brokers; `listener_of`: where the brokers
-        of a cluster are asked."""
+        """`unreachable_grace_s`: time after which KafkaClusters report an outage; `objects_unreachable_grace_s`: the
+        same for their objects, which are many. `connect`, `open_client` and `open_poller` reach ZooKeeper and brokers;
+        `listener_of` finds the listener of a cluster's brokers."""
         self._store = store
         self._grace_s = unreachable_grace_s
         self._objects_grace_s = objects_unreachable_grace_s
         self._trouble_since: dict[ClusterAddress, float] = {}
         self.on_change: Callable[[ClusterAddress, Observation], None] = _ignore
-        """Called with whatever is new about the cluster at an address."""
+        """Called with every new observation of the cluster at an address."""
         self._pool = ClusterPool(open_clusters(connect, open_client, listener_of, open_poller), self._observed)
         self._listener_of = listener_of
 
     @property
     def unreachable(self) -> int:
-        """How many clusters are out of reach."""
+        """The number of clusters that are out of reach."""
         return len(self._trouble_since)
 
     async def keep_needed(self) -> None:
-        """Stops to observe what no KafkaCluster names any more."""
+        """Stop the observation of clusters that no KafkaCluster names any longer."""
         needed = self._store.addresses()
         await self._pool.keep_only(needed)
         for gone in set(self._trouble_since) - needed:
@@ -122,7 +123,7 @@ class ClusterAccess:
         await self._pool.close()
 
     def of(self, resource: AnyResource) -> Granted | Withheld:
-        """The cluster of an object; a KafkaCluster's is its own."""
+        """Return the cluster of an object; for a KafkaCluster, its own."""
         if isinstance(resource, KafkaCluster):
             return self._reach(resource, Permission(namespace=resource.metadata.namespace), self._grace_s)
         key = cluster_key(resource)
@@ -141,24 +142,24 @@ class ClusterAccess:
         return Withheld(verdict=trouble) if trouble else granted
 
     def identity(self, cluster: KafkaCluster) -> ClusterIdentity | ClusterAddress:
-        """Which Kafka cluster a KafkaCluster stands for: its address, as long as nobody knows more."""
+        """Return the identity of a KafkaCluster's Kafka cluster: its address as long as the id is not known."""
         address, present = cluster.spec.address, self._present_id(cluster)
         change = find_own_change(cluster, cluster, present)
         cluster_id = present if change is not None and change.is_accepted else cluster.status.cluster_id or present
         return ClusterIdentity(cluster_id, _chroot(address)) if cluster_id else address
 
     def _present_id(self, cluster: KafkaCluster) -> str | None:
-        """The id of the Kafka cluster that was last seen at the address of a KafkaCluster."""
+        """Return the id of the Kafka cluster that was last seen at the address of a KafkaCluster."""
         view = self._pool.last_view(cluster.spec.address)
         return view.cluster_id if view else None
 
     def siblings(self, cluster: KafkaCluster) -> list[KafkaCluster]:
-        """The KafkaClusters that stand for the same Kafka cluster, this one among them, the oldest first."""
+        """Return the KafkaClusters for the same Kafka cluster, including this one, the oldest first."""
         identity = self.identity(cluster)
         return [each for each in self._store.clusters() if self.identity(each) == identity]
 
     def decider(self, cluster: KafkaCluster) -> KafkaCluster | None:
-        """Return the other KafkaCluster for the same Kafka cluster whose `allowedNamespaces` also holds for this one.
+        """Return the other KafkaCluster for the same Kafka cluster whose `allowedNamespaces` also applies to this one.
 
         The oldest KafkaCluster with such a list decides; None if that is this one, or if none has a list."""
         found = self._oldest_with_list(cluster)
@@ -168,9 +169,9 @@ class ClusterAccess:
         return next((each for each in self.siblings(cluster) if each.spec.allowed_namespaces is not None), None)
 
     def claims_of(self, resource: KafkaTopic) -> TopicClaims:
-        """Whose topic it is: of all objects that claim it, and may have it, the oldest one has it.
+        """Return the other claims on a topic. The oldest object that claims it, and may have it, owns it.
 
-        A deleted object that the operator has let go claims nothing, even if another finalizer still holds it."""
+        A deleted object that the operator has released claims nothing, even if another finalizer still holds it."""
         uid = resource.metadata.uid
         claims = [each for each in self._store.claims(resource.topic_name) if not _is_let_go(each)]
         if [each.metadata.uid for each in claims] == [uid]:
@@ -195,7 +196,7 @@ class ClusterAccess:
     def pins(
         self, resource: PartitionReassignment, counts: Mapping[str, Collection[int]], brokers: Collection[BrokerId]
     ) -> tuple[KafkaTopic, ...]:
-        """The KafkaTopics that may put back what a move of another object moves (`ObjectStore.placing`)."""
+        """Return the KafkaTopics that may undo the moves of another object (`ObjectStore.placing`)."""
         found = self._store.placing(counts, brokers)
         identity = self._identity_of(resource) if found else None
         return tuple(
@@ -207,13 +208,13 @@ class ClusterAccess:
         )
 
     def movers_of(self, resource: KafkaTopic) -> tuple[PartitionReassignment, ...]:
-        """The objects that move partitions of the same topic, or have moved them."""
+        """Return the objects that move, or have moved, partitions of the same topic."""
         found = self._store.movers(resource.topic_name)
         identity = self._identity_of(resource) if found else None
         return tuple(each for each in found if self._identity_of(each) == identity)
 
     def feature_claims(self, resource: FeatureSet) -> Claims:
-        """Which features of a set other sets of the same cluster have as well, and which of those sets are older."""
+        """Return the features that other sets of the same cluster have as well, and the older ones of those sets."""
         identity, own = self._identity_of(resource), {each.name for each in resource.spec.features}
         winners: dict[str, str] = {}
         shared: set[str] = set()
@@ -231,7 +232,7 @@ class ClusterAccess:
     def _identity_of(
         self, resource: KafkaTopic | FeatureSet | PartitionReassignment
     ) -> ClusterIdentity | ClusterAddress | None:
-        """Which Kafka cluster the object is for; None where there is none that it may use."""
+        """Return the Kafka cluster that the object is for; None if it may use none."""
         key = cluster_key(resource)
         stored = self._store.get(key) if key else None
         cluster = stored.resource if stored else None
@@ -242,14 +243,14 @@ class ClusterAccess:
         return self.identity(cluster)
 
     def _to_remove(self, cluster: KafkaCluster) -> frozenset[BrokerId]:
-        """The brokers that are to be removed. A KafkaCluster says it for all objects of the same Kafka cluster, unless
-        another one decides who may use that."""
+        """Return the brokers to be removed. Any KafkaCluster may name some for all objects of the same Kafka cluster,
+        unless another one decides about its use."""
         listing = self._oldest_with_list(cluster)
         saying = self.siblings(cluster) if listing is None else (cluster, listing)
         return frozenset(broker for each in saying for broker in each.spec.brokers_to_remove or ())
 
     def _permission(self, resource: AnyResource, cluster: KafkaCluster) -> Permission | Verdict:
-        """What the object's namespace may do with the cluster, or why the object gets nothing of it."""
+        """Return the rights of the object's namespace on the cluster, or why the object gets nothing of it."""
         namespace = resource.metadata.namespace
         listing = self._oldest_with_list(cluster)
         prefixes: dict[str, None] = {}
@@ -306,19 +307,19 @@ def _is_let_go(topic: KafkaTopic) -> bool:
 
 
 def _ignore(_address: ClusterAddress, _observation: Observation) -> None:
-    """Nobody listens yet."""
+    """Do nothing, because nobody listens yet."""
 
 
 _CONCERNS_ALL: Final = ("controller", "brokers", "features", "malformed", "cluster_id")
-"""Any object may wait for one of these. Brokers are among them: a topic may wait for one that it names and has no replica
-on, or for their number. They change seldom; what the controller is asked for changes with each partition of a move."""
+"""Any object may wait for one of these. Brokers are included because a topic may wait for one that it names and has no
+replica on, or for their number. They change seldom, unlike the controller's requests, which change with each
+partition."""
 
 
 def topics_changed(before: ClusterView | None, after: ClusterView) -> set[str] | None:
-    """The topics about which the two views do not say the same; None where more than that has changed, or a view between
-    the two was missed.
+    """Return the topics that differ between two views; None if more has changed, or if a view in between was missed.
 
-    Requests for moves and elections concern only moves and elections (`requests_changed`): what becomes of a request shows
+    Requests for moves and elections concern only moves and elections (`requests_changed`), because their effect shows
     in the topics themselves."""
     if (
         before is None
@@ -330,12 +331,12 @@ def topics_changed(before: ClusterView | None, after: ClusterView) -> set[str] |
 
 
 def requests_changed(before: ClusterView, after: ClusterView) -> bool:
-    """Whether something else is asked of the controller in ZooKeeper than before."""
+    """Return True if the requests to the controller in ZooKeeper have changed."""
     return _requests(before) != _requests(after)
 
 
 def way_changed(before: ClusterView, after: ClusterView) -> bool:
-    """Whether there is a request now where there was none, or none any more: others wait for that."""
+    """Return True if a request has appeared or disappeared, because others wait for that."""
     return [each is None for each in _requests(before)] != [each is None for each in _requests(after)]
 
 
@@ -344,20 +345,20 @@ def _requests(view: ClusterView) -> tuple[ReassignmentPlan | None, PreferredElec
 
 
 def _identity_trouble(granted: Granted) -> Verdict | None:
-    """Why it is not certain which cluster it is."""
+    """Return why the cluster's identity is not certain; None if it is."""
     cluster, view = granted.cluster, granted.view
     name = cluster.metadata.full_name
     if view.cluster_id is None:
         message = (
             f"the Kafka cluster of KafkaCluster {name} has no id yet: its first broker writes {paths.CLUSTER_ID}, and "
-            "before that nobody can say whether another KafkaCluster is for the same one"
+            "before that it is unknown if another KafkaCluster is for the same one"
         )
         return Verdict.working(Reason.CLUSTER_NOT_IDENTIFIED, message)
     return None
 
 
 def _chroot(address: ClusterAddress) -> str:
-    """The chroot of an address, however many slashes it is written with; none where there is no ZooKeeper."""
+    """Return the chroot of an address with normalized slashes; empty without ZooKeeper."""
     connect = address.connect if isinstance(address, AtZooKeeper) else ""
     return "/".join(("", *filter(None, connect.split("/")[1:])))
 

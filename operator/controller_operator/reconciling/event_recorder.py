@@ -1,14 +1,11 @@
 """Kubernetes events: few, named, and each recorded once.
 
-An event's name follows from the object, the reason, the message and the occurrence, so what is recorded again, by this
-operator or the one that it was before a restart, is refused by the API server as being there already. What happens again
-and again has a series, from which the name follows instead: it is one event, whose count, time and message are renewed.
-
-An event about an end comes once: nothing is planned again for what is over. So what cannot be posted for the moment is
-posted later, beside all other work.
-
-What a deleted object leaves behind is told in the operator's own namespace, too, by an event and in a ConfigMap, because
-events are forbidden in a namespace that is being deleted, and go with it (`kubernetes.leftovers`).
+An event's name follows from the object, the reason, the message and the occurrence. So the API server refuses a
+repetition after a restart, because the event exists already. A repeating occurrence has a series, from which the name
+follows instead: it is one event, whose count, time and message are renewed.
+An event about an end comes once, because an ended object is not planned again. So an event that cannot be posted is
+retried in the background. Leftovers of a deleted object are also recorded in the operator's own namespace, by an event
+and in a ConfigMap, because a namespace that is being deleted forbids events (`kubernetes.leftovers`).
 """
 
 import asyncio
@@ -43,7 +40,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Home:
-    """Where leftovers are on record: a ConfigMap in the operator's own namespace."""
+    """The place of the records about leftovers: a ConfigMap in the operator's own namespace."""
 
     namespace: str
     name: str
@@ -53,10 +50,10 @@ Write = Callable[[], Awaitable[None]]
 
 
 class EventRecorder:
-    """Posts events; one that is refused is logged and forgotten, as it decides nothing. `close` it."""
+    """Posts events. A refused one is logged and dropped, because nothing depends on it. `close` it at the end."""
 
     def __init__(self, api: ObjectApi, home: Home | None = None, count_leftover: Callable[[str], object] = str) -> None:
-        """`home`: where leftovers are on record; None: nowhere. `count_leftover` counts one, by its kind."""
+        """`home`: the place of leftovers; None: they are not recorded. `count_leftover` counts one, by its kind."""
         self._api = api
         self._home = home
         self._count_leftover = count_leftover
@@ -65,7 +62,7 @@ class EventRecorder:
         self._catching_up: asyncio.Task[None] | None = None
 
     async def post(self, raw: Raw, notice: Notice) -> None:
-        """Records something about an object, unless it was recorded already."""
+        """Record an event about an object, unless it was recorded already."""
         event = _event(raw, notice, datetime.now(UTC))
         name = event["metadata"]["name"]
         telling = f"{name} {notice.count}"
@@ -93,7 +90,7 @@ class EventRecorder:
             reason=notice.reason,
             message=notice.message[:_MESSAGE_LIMIT],
         )
-        # Sorted by name, the oldest are first. What is written again after a crash has the same name.
+        # Entries are sorted by name, the oldest first. A repetition after a crash has the same name.
         identity = sha256(f"{about.get('uid')} {notice.reason} {notice.message}".encode()).hexdigest()[:16]
         entry = f"{left.time.replace(':', '-')}.{identity}"
         keep = partial(self._api.keep_leftover, home.namespace, home.name, entry, left.to_text())
@@ -107,7 +104,7 @@ class EventRecorder:
         )
 
     async def _write(self, name: str, reason: str, write: Write) -> None:
-        """Write it now, or later if the API server cannot take it now."""
+        """Write now, or later if the API server cannot accept it now."""
         if await self._is_dealt_with(reason, write):
             return
         self._unposted[name] = partial(self._is_dealt_with, reason, write)
@@ -117,13 +114,13 @@ class EventRecorder:
             self._catching_up = noticed(self._post_later(), name="events that could not be posted")
 
     async def close(self) -> None:
-        """Gives up what could not be posted."""
+        """Give up the events that could not be posted."""
         if self._catching_up is not None:
             self._catching_up.cancel()
             await asyncio.gather(self._catching_up, return_exceptions=True)
 
     async def _post_later(self) -> None:
-        with suppress(NotLeading):  # then all of this process ends
+        with suppress(NotLeading):  # then the whole process ends
             await self._catch_up()
 
     async def _catch_up(self) -> None:
@@ -139,7 +136,7 @@ class EventRecorder:
                 pause_s = min(max(2 * pause_s, _FIRST_PAUSE_S), _LONGEST_PAUSE_S)
 
     async def _is_dealt_with(self, reason: str, write: Write) -> bool:
-        """Whether it is written, or never will be."""
+        """Return True if it is written, or never will be."""
         try:
             await write()
         except ApiError as error:

@@ -1,4 +1,4 @@
-"""What is particular about each kind: how it is planned, and what is left behind where it is let go without its cluster."""
+"""The differences between the kinds: the planner of each, and its leftovers if it is released without its cluster."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -39,33 +39,33 @@ from controller_operator.resources.cluster import KafkaClusterStatus
 from controller_operator.resources.common import FINALIZER, Status
 
 _ASKING: Final = timedelta(minutes=1)
-"""After so long a request is no longer on its way, whatever has become of it."""
+"""Time after which a request is no longer on its way, whatever its result."""
 _OBJECTS_WAIT_S: Final = 15.0
-"""A KafkaCluster whose objects were carried out in another Kafka cluster is looked at this often."""
+"""Seconds between reconciliations of a KafkaCluster whose objects were carried out in another Kafka cluster."""
 
 
 class KindHandler(Protocol):
-    """Knows one kind. `resource` is always an object of it."""
+    """The handler of one kind. `resource` is always an object of it."""
 
     def plan(self, resource: Any, grant: Granted, context: Context) -> Plan[Status]:
-        """What to do for an object over the cluster that it gets."""
+        """Return the plan for an object over its cluster."""
         ...
 
     @property
     def leftover(self) -> str | None:
-        """What stays as it is where an object is let go without its cluster; None for a kind with nothing to undo."""
+        """The leftovers if an object is released without its cluster; None for a kind with nothing to undo."""
         ...
 
 
 class ClusterHandler:
-    """KafkaCluster. What was told of each is remembered here, as nothing depends on it."""
+    """KafkaCluster. The last news of each is kept in memory only, because nothing depends on it."""
 
     leftover = None
 
     def __init__(
         self, store: ObjectStore, access: ClusterAccess, meter: ClusterMeter, namespaces: Collection[str]
     ) -> None:
-        """`namespaces`: those whose objects are known; all of them if there are none."""
+        """`namespaces`: those whose objects are known; empty: all."""
         self._store = store
         self._access = access
         self._meter = meter
@@ -109,7 +109,7 @@ class ClusterHandler:
         return self._meter.findings_of(key, resource.metadata.uid)
 
     def _is_owned(self, owner: str) -> bool:
-        """Return True if the object that has set a limit is there and has not ended, or nobody here can know it."""
+        """Return True if the object that set a throttle exists and has not ended, or if that cannot be known here."""
         namespace, _, rest = owner.partition("/")
         name, _, uid = rest.rpartition("/")
         if not name or (self._namespaces and namespace not in self._namespaces):
@@ -163,8 +163,8 @@ class FeatureSetHandler:
 
 
 class ReassignmentHandler:
-    """PartitionReassignment. What is being asked for at the moment is remembered here, as no status and no cluster shows it
-    yet: two objects that are looked at at the same time ask for a partition one after the other."""
+    """PartitionReassignment. Requests that are on their way are remembered here, because no status and no cluster shows
+    them yet. So two objects that are reconciled at the same time request a partition one after the other."""
 
     leftover = "the move, if it runs, goes on, and its limit stays"
 
@@ -195,7 +195,7 @@ class ReassignmentHandler:
     def _others(
         self, resource: PartitionReassignment, now: datetime, topics: Collection[TopicName]
     ) -> Sequence[PartitionReassignment]:
-        """Return the other objects that have moves of these topics under way, or are asking for them."""
+        """Return the other objects that have running moves of these topics, or are requesting them."""
         self._asking = {
             key: (since, move)
             for key, (since, move) in self._asking.items()
@@ -207,7 +207,7 @@ class ReassignmentHandler:
         return self._access.in_same_cluster(resource, found.values())
 
     def _asks(self, move: PartitionReassignment) -> bool:
-        """Return True if what was planned for the object may be carried out: it is there, and neither over nor paused."""
+        """Return True if the plan for the object may be carried out: it exists, and is neither ended nor paused."""
         stored = self._store.get(key_of_resource(move))
         live = stored.resource if stored is not None else None
         if not isinstance(live, PartitionReassignment) or live.metadata.uid != move.metadata.uid:
@@ -222,7 +222,7 @@ def kind_handlers(
     cluster_meter: ClusterMeter,
     namespaces: Collection[str] = (),
 ) -> Mapping[str, KindHandler]:
-    """The handler of each kind, by its name."""
+    """Return the handler of each kind, by its name."""
     return {
         KafkaCluster.definition.kind: ClusterHandler(store, access, cluster_meter, namespaces),
         KafkaTopic.definition.kind: TopicHandler(store, access),
@@ -258,7 +258,7 @@ def plan_object(handler: KindHandler, resource: AnyResource, grant: Granted, con
 def _held_back(
     handler: KindHandler, resource: AnyResource, grant: Granted, change: ClusterChange, context: Context
 ) -> Plan[Status]:
-    """The plan of an object for which nothing may be done in the Kafka cluster that answers."""
+    """Return the plan of an object for which nothing may be done in the Kafka cluster that answers."""
     if resource.metadata.deletion_timestamp is not None:
         if FINALIZER not in resource.metadata.finalizers:
             return Plan(status=resource.status)
@@ -273,7 +273,7 @@ def _held_back(
 def with_next_steps(
     plan: Plan[Status], handler: KindHandler, resource: AnyResource, grant: Granted, context: Context
 ) -> Plan[Status]:
-    """The plan of a paused object with what would be done for it, any other without. Nothing is done for a KafkaCluster."""
+    """Add the next steps to the plan of a paused object, and remove them from others. A KafkaCluster has none."""
     is_asked = resource.is_paused and resource.metadata.deletion_timestamp is None
     is_asked = is_asked and not isinstance(resource, KafkaCluster)
     found = next_steps(resource, partial(_permitted, handler, grant), context) if is_asked else None
@@ -286,7 +286,7 @@ def with_next_steps(
 
 
 def _permitted(handler: KindHandler, grant: Granted, resource: AnyResource, context: Context) -> Plan[Status]:
-    """A plan, as far as the namespace of the object may have it carried out."""
+    """Return a plan, as far as the namespace of the object has the right to it."""
     plan = plan_object(handler, resource, grant, context)
     refusal = grant.permission.refusal_of_steps(plan.steps)
     return Plan(status=status_saying(refusal, resource, context.now)) if refusal else plan

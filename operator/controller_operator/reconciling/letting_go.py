@@ -1,9 +1,8 @@
-"""When an object that is being deleted is let go, though what its deletion asks for was not done.
+"""Releases deleted objects although their deletion was not carried out.
 
-A namespace that is being deleted must not hang on a Kafka cluster. So whatever stands in the way (the KafkaCluster is gone,
-ZooKeeper does not answer, a write is refused, the object cannot be read), the finalizer goes after a bounded time, and an
-event says what is left behind. An operator that was away itself tries for a while before it gives anything up.
-
+A namespace that is being deleted must not hang on a Kafka cluster. So the finalizer is removed after a bounded time,
+whatever the obstacle is: the KafkaCluster is gone, ZooKeeper does not answer, a write is refused, the object cannot be
+read. An event names the leftovers. An operator that was away itself first tries for a while.
 A KafkaCluster waits without a limit for the objects that need it: until they are gone, or a person forces its deletion.
 """
 
@@ -41,16 +40,16 @@ class LettingGo:
         self._began = now()
 
     def is_overdue(self, stored: StoredObject) -> bool:
-        """Return True if the object has waited for its deletion long enough, whatever is in the way.
+        """Return True if the object has waited for its deletion long enough, whatever the obstacle is.
 
-        A KafkaCluster never has: without it the data of its topics would stay."""
+        A KafkaCluster never has, because without it the data of its topics would stay."""
         if stored.key.kind == KafkaCluster.definition.kind:
             return False
         now = self._now()
         return _is_held(stored) and now >= self._began + _TRIES_FIRST and is_overdue(_metadata(stored), now)
 
     def may_go(self, stored: StoredObject, resource: AnyResource, grant: Withheld) -> bool:
-        """Whether the object has waited long enough for the cluster that it does not get, or has lost it for good."""
+        """Return True if the object has waited long enough for its missing cluster, or has lost it for good."""
         deleted_at = resource.metadata.deletion_timestamp
         if deleted_at is None or not _is_held(stored):
             return False
@@ -61,12 +60,12 @@ class LettingGo:
         return grant.verdict is not None and self.is_overdue(stored)
 
     async def without_cluster(self, stored: StoredObject, grant: Withheld) -> None:
-        """Lets an object go whose cluster cannot be had."""
-        why = grant.verdict.message if grant.verdict else "the cluster is not needed, as this object is paused"
+        """Release an object whose cluster is not available."""
+        why = grant.verdict.message if grant.verdict else "the cluster is not needed, because this object is paused"
         await self.let_go(stored, "ClusterGone" if grant.is_missing else "ClusterUnreachable", why)
 
     async def let_go(self, stored: StoredObject, reason: str, why: str) -> None:
-        """Takes the finalizer off, where the object has it, and says what stays."""
+        """Remove the finalizer, if the object has it, and report the leftovers."""
         if not _is_held(stored):
             return
         leftover = self._handlers[stored.key.kind].leftover
@@ -75,16 +74,15 @@ class LettingGo:
         await self._writer.release(stored, (notice,))
 
     async def after_failure(self, stored: StoredObject, error: Exception) -> None:
-        """Lets an object go whose deletion fails again and again."""
-        why = f"not deleted within {DELETION_PATIENCE}, as {type(error).__name__}: {error}"
+        """Release an object whose deletion fails again and again."""
+        why = f"not deleted within {DELETION_PATIENCE}, because of {type(error).__name__}: {error}"
         await self.let_go(stored, "DeletionUnfinished", why)
 
 
 def left_behind(gone: AnyResource | None, heir: KafkaTopic | None = None) -> Notice | None:
-    """Return the event about what an object that is gone leaves behind against its spec, or to its heir; None if that is
-    nothing.
+    """Return the event about the leftovers of a deleted object, or about its heir; None if there is nothing to report.
 
-    An object that the operator has let go has a time of its deletion, and has said so itself."""
+    An object that the operator has released has a deletion time, and was reported already."""
     match gone:
         case KafkaTopic() if heir is not None:
             message = f"topic {gone.topic_name} stays with its data: {heir.metadata.full_name} takes it over"
@@ -121,16 +119,16 @@ class ClusterDeletion:
         self._now = now
 
     async def hold(self, stored: StoredObject) -> StoredObject:
-        """Puts the finalizer on a KafkaCluster when the first object refers to it.
+        """Put the finalizer on a KafkaCluster when the first object refers to it.
 
-        An object that has ended counts, too. Otherwise short elections would set the finalizer only now and then."""
+        An object that has ended counts, too. Otherwise short elections would set the finalizer again and again."""
         is_held = FINALIZER in stored.raw["metadata"].get("finalizers", ())
         return stored if is_held or not self._store.dependents(stored.key) else await self._writer.hold(stored)
 
     async def let_go(self, stored: StoredObject, cluster: KafkaCluster) -> bool:
-        """Takes the finalizer off if no object needs the KafkaCluster, or if its deletion is forced.
+        """Remove the finalizer if no object needs the KafkaCluster, or if its deletion is forced.
 
-        Otherwise says in the status what it waits for, and returns False. A pause or an outage changes nothing."""
+        Otherwise report the dependents in the status, and return False. A pause or an outage changes nothing."""
         needed_by = self._store.unfinished(stored.key)
         if needed_by and not is_forced(cluster.metadata):
             await self._writer.write_status(

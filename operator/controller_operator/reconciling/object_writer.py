@@ -1,7 +1,6 @@
-"""What is written to an object: its status, its finalizer, and the events about it.
+"""Writes to an object: its status, its finalizer, and the events about it.
 
-Nothing is written where nothing differs. What the API server answers is kept at once, so that the next plan is made over
-it.
+Nothing is written if nothing differs. The API server's answer is stored at once, so that the next plan is based on it.
 """
 
 import asyncio
@@ -24,12 +23,13 @@ from controller_operator.resources.conditions import ConditionStatus, ConditionT
 
 _LEAST_BETWEEN_PROGRESS_S: Final = 1.0
 _PROGRESS_BYTES_PER_S: Final = 10_000
-"""Of one object. A move of thousands of partitions has a status of 100 kB, which every change of one of them changes."""
+"""Bytes per second for one object. A move of thousands of partitions has a status of 100 kB, which changes all the
+time."""
 _SAID_OF_ALL: Final = ("observedGeneration", "conditions")
 
 
 class ObjectWriter:
-    """Writes to objects, over the versions that are known of them. Its methods raise `ApiError`s."""
+    """Writes to the known versions of objects. Its methods raise `ApiError`s."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class ObjectWriter:
         tell: Callable[[Iterable[Key]], None],
         now: Now,
     ) -> None:
-        """`tell` has other objects looked at that one's change concerns."""
+        """`tell` queues other objects that a change concerns."""
         self._store = store
         self._api = api
         self._recorder = recorder
@@ -50,8 +50,9 @@ class ObjectWriter:
         self._next_progress_at: dict[str, float] = {}
 
     def postponed_s(self, stored: StoredObject, plan: Plan[Status]) -> float:
-        """Seconds until a status may be written that only shows progress (a large one is due less often), or that will soon
-        be another."""
+        """Return the seconds until a status is written that only shows progress, or that will soon change again.
+
+        A large status is written less often."""
         if plan.may_wait_s:
             return plan.may_wait_s
         if stored.resource is None or not _is_mere_progress(stored.resource.status, plan):
@@ -59,7 +60,7 @@ class ObjectWriter:
         return max(0.0, self._next_progress_at.get(stored.uid, 0.0) - asyncio.get_running_loop().time())
 
     async def settle(self, stored: StoredObject, plan: Plan[Status]) -> StoredObject | None:
-        """Writes down what the plan says before anything is done; None where the object is let go with that."""
+        """Write the plan's status and finalizer before its steps. Return None if that releases the object."""
         if plan.finalizer is FinalizerWish.HOLD:
             stored = await self.hold(stored)
         elif plan.finalizer is FinalizerWish.RELEASE:
@@ -72,11 +73,11 @@ class ObjectWriter:
         return stored
 
     async def hold(self, stored: StoredObject) -> StoredObject:
-        """Puts the finalizer on the object."""
+        """Put the finalizer on the object."""
         return await self._set_finalizers(stored, (FINALIZER,))
 
     async def release(self, stored: StoredObject, notices: Iterable[Notice] = ()) -> StoredObject:
-        """Says why the finalizer goes, and takes it off the object."""
+        """Report the reasons, and remove the finalizer from the object."""
         for notice in notices:
             await self._recorder.post(stored.raw, notice)
         return await self._set_finalizers(stored, ())
@@ -91,11 +92,11 @@ class ObjectWriter:
         return await self._patch_with_event(stored, plan.status, patch)
 
     async def write_status(self, stored: StoredObject, status: Status) -> StoredObject:
-        """Writes what differs, and nothing where nothing does."""
+        """Write the differences of the status, if there are any."""
         return await self._patch_with_event(stored, status, merge_patch(_status_of(stored), status.to_kubernetes()))
 
     async def write_unreadable(self, stored: StoredObject) -> StoredObject:
-        """Says in the status that the object cannot be read, and nothing else: the rest may be another version's."""
+        """Report in the status that the object cannot be read. The rest may be another version's, so it stays."""
         message = f"this version of the operator cannot read {stored.error}: correct it, or run the version it is for"
         before = {name: value for name, value in _status_of(stored).items() if name in _SAID_OF_ALL}
         metadata = ObjectMeta.model_validate(stored.raw["metadata"])
@@ -107,7 +108,7 @@ class ObjectWriter:
         return stored
 
     async def _patch_with_event(self, stored: StoredObject, status: Status, patch: Raw) -> StoredObject:
-        """Writes a status. The event about a new state comes first: after a crash in between, the state is still new."""
+        """Write a status. The event about a new state comes first: after a crash in between, the state is still new."""
         before = stored.resource.status if stored.resource is not None else Status()
         notice = state_news(stored.key.kind, before, status) if patch else None
         if notice is not None:
@@ -125,7 +126,7 @@ class ObjectWriter:
         return self.keep(await self._api.set_finalizers(stored.raw, [*others, *ours]))
 
     def keep(self, raw: Raw) -> StoredObject:
-        """Remembers an object as the API server answered, unless the watch was faster.
+        """Store the API server's answer about an object, unless the watch was faster.
 
         The watch then brings nothing new, so its owners and the other claimants of its topic are notified here."""
         kept = self._store.update(raw)
@@ -134,18 +135,18 @@ class ObjectWriter:
         return kept
 
     def keep_marked(self, raw: Raw) -> None:
-        """Remembers an object that was just marked for deletion, and has it looked at."""
+        """Store an object that was just marked for deletion, and queue it."""
         self._tell([self._store.update(raw).key])
 
     def keep_created(self, raw: Raw) -> None:
-        """Remembers an object that was just created, and has it looked at."""
+        """Store an object that was just created, and queue it."""
         created = self._store.put(raw)
         if created is not None:
             self._tell([created.key, *created.owner_keys])
 
 
 def status_saying(verdict: Verdict, resource: AnyResource, now: datetime) -> Status:
-    """The status of an object of which nothing new is known but a verdict."""
+    """Return the status of an object with a new verdict and nothing else new."""
     said = conditions(verdict, resource.status, resource.metadata, now.replace(microsecond=0))
     kept = resource.status.next_steps if resource.is_paused else None
     gone = dict.fromkeys(resource.status.momentary)
@@ -158,9 +159,9 @@ def _status_of(stored: StoredObject) -> Raw:
 
 
 def _is_mere_progress(before: Status, plan: Plan[Status]) -> bool:
-    """Whether a plan does nothing, and its status says in other numbers what the one before said.
+    """Return True if a plan does nothing, and its status differs only in numbers.
 
-    A cluster that is no longer degraded counts as progress, so one that changes all the time is written seldom."""
+    A cluster that is no longer degraded counts as progress, so one that changes all the time is seldom written."""
     if not plan.is_progress or plan.steps or plan.notices or plan.finalizer is not FinalizerWish.KEEP_AS_IS:
         return False
     recovered = plan.status.condition(ConditionType.DEGRADED)

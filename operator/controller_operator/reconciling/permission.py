@@ -1,10 +1,10 @@
-"""What a namespace may do with a Kafka cluster: the one place that says so.
+"""The rights of a namespace on a Kafka cluster, all in one place.
 
-A KafkaCluster may hold a namespace to topics whose names begin with a prefix. Then nothing of the namespace may be about
-another topic, nor about the whole cluster. What an object names is checked before it gets the cluster, so its status says
-nothing about topics of others. And every step of every plan is checked before anything is written, from the step itself:
-whatever field the plan chose its topics from, old or new, no step reaches beyond the prefix. A kind or step that is not
-said here fails the type check.
+A KafkaCluster may limit a namespace to topics whose names begin with a prefix. Then no object of the namespace may be
+about another topic or the whole cluster. An object is checked before it gets the cluster, so its status reveals nothing
+about foreign topics. Every step of a plan is checked again before anything is written, by the step itself. So no step
+reaches beyond the prefix, whatever field the plan took its topics from. A kind or step that is missing here fails the
+type check.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,30 +33,30 @@ from controller_operator.resources.conditions import Reason
 
 @dataclass(frozen=True, slots=True)
 class WholeCluster:
-    """What concerns everybody who uses the cluster."""
+    """A matter that concerns all users of the cluster."""
 
     what: str
-    """It, in words, with what to do instead."""
+    """The remedy, in words."""
 
 
 Reach = Iterable[str] | WholeCluster
-"""What an object or a step is about: the names of topics, or the whole cluster."""
+"""The subject of an object or a step: the names of topics, or the whole cluster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permission:
-    """What a namespace may do with a cluster."""
+    """The rights of a namespace on a cluster."""
 
     namespace: str
     prefixes: tuple[str, ...] = ()
-    """What the name of every topic must begin with, each of them; without any, nothing is forbidden."""
+    """Required prefixes of every topic's name, all of them; empty: nothing is forbidden."""
 
     def refusal(self, resource: AnyResource) -> Verdict | None:
-        """Why an object gets nothing of the cluster; None where it may have what it names."""
+        """Return why an object gets nothing of the cluster; None if it may have what it names."""
         return self._refusal_of(reach_of(resource)) if self.prefixes else None
 
     def refusal_of_steps(self, steps: Sequence[Step]) -> Verdict | None:
-        """Why the steps are not to be carried out; None where all of them may be."""
+        """Return why the steps must not be carried out; None if all of them may be."""
         if not self.prefixes:
             return None
         return next((refusal for step in steps if (refusal := self._refusal_of(reach_of_step(step)))), None)
@@ -76,7 +76,7 @@ class Permission:
 
 
 def reach_of(resource: AnyResource) -> Reach:
-    """What an object is about, by its spec."""
+    """Return the subject of an object, by its spec."""
     match resource:
         case KafkaCluster():
             return ()
@@ -99,7 +99,7 @@ def reach_of(resource: AnyResource) -> Reach:
 
 
 def reach_of_step(step: Step) -> Reach:
-    """What a step would change or begin."""
+    """Return the subject of a step's changes."""
     match step:
         case CreateTopic() | AddPartitions() | AlterTopicConfig() | MarkTopicForDeletion() | MissTopic():
             return (step.topic,)

@@ -1,8 +1,8 @@
-"""Looks at one object at a time: plans, writes the status, then does what the plan says, and looks again.
+"""Reconciles one object at a time: plans, writes the status, carries out the steps, and plans again.
 
-The status goes before the deed (see `plans`). After a deed the touched znodes are read again before the next plan, so a
-plan never misses what this operator did itself. What could not be done is tried again: at once where the cluster or
-the object has changed in between, with growing pauses after errors.
+The status is written before the steps (see `plans`). After the steps the touched znodes are read again before the next
+plan, so a plan never misses the operator's own changes. Failed work is retried: at once if the cluster or the object
+has changed in between, and with growing pauses after errors.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -51,7 +51,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What came of one look at an object: a word for the metrics, and when to look again by itself."""
+    """The result of a reconciliation: a word for the metrics, and the seconds until the next one."""
 
     word: str
     look_again_in_s: float | None = None
@@ -62,7 +62,7 @@ def _no_trouble(_kind: str) -> str | None:
 
 
 class Reconciler:
-    """Looks at objects. Its methods may run for several objects at once, but never twice for the same one."""
+    """Reconciles objects. Its methods may run for several objects at once, but never twice for the same one."""
 
     def __init__(
         self,
@@ -79,9 +79,8 @@ class Reconciler:
         now: Now = utc_now,
         trouble_of_kind: Callable[[str], str | None] = _no_trouble,
     ) -> None:
-        """`tell` has other objects looked at that this one's change concerns; `namespaces`: those whose objects are known,
-        all of them if there are none; `open_broker` makes a client of a broker; `trouble_of_kind` says why nothing may be
-        done for a kind."""
+        """`tell` queues other objects that a change concerns; `namespaces`: those whose objects are known, empty: all;
+        `open_broker` makes a client of a broker; `trouble_of_kind` returns why nothing may be done for a kind."""
         self._now = now
         self._trouble_of_kind = trouble_of_kind
         self._store = store
@@ -97,7 +96,7 @@ class Reconciler:
         self._letting_go = LettingGo(self._writer, self._handlers, now, missing_cluster_grace_s=missing_cluster_grace_s)
 
     async def reconcile(self, key: Key) -> Result:
-        """One look at an object. Raises `ApiError` and `ZkError` where something cannot be reached or is refused."""
+        """Reconcile an object. Raises `ApiError` and `ZkError` if something cannot be reached or is refused."""
         stored = self._store.get(key)
         if stored is None:
             self._meter.forget(key)
@@ -112,12 +111,12 @@ class Reconciler:
             return Result(word="changed", look_again_in_s=0.0)
 
     async def close(self) -> None:
-        """Ends what goes on beside the looks."""
+        """End the background work."""
         await self._meter.close()
         await self._cluster_meter.close()
 
     async def _gone(self, stored: StoredObject, error: ObjectGone) -> Result:
-        """Something was not there: the object itself, or what is needed for it, such as a kind or a subresource."""
+        """Handle a missing object: the object itself, or something that it needs, such as a kind or a subresource."""
         try:
             found = StoredObject(await self._api.get(stored.key))
         except ObjectGone:
@@ -128,7 +127,7 @@ class Reconciler:
         return Result(word="gone")
 
     async def _reconcile_bounded(self, stored: StoredObject) -> Result:
-        """No failure holds up a deletion for ever."""
+        """Reconcile an object, but let no failure delay its deletion for ever."""
         try:
             return await self._reconcile(stored)
         except (ObjectGone, ObjectChanged, ApiUnavailable):
@@ -158,7 +157,7 @@ class Reconciler:
         return await self._with_cluster(stored, grant)
 
     async def _hold(self, stored: StoredObject, trouble: str) -> Result:
-        """Any write would take from the object for good what the API server does not show of it."""
+        """Write nothing, because any write would permanently remove the fields that the API server does not show."""
         if self._letting_go.is_overdue(stored):
             await self._letting_go.let_go(stored, "DefinitionOutdated", trouble)
             return Result(word="released")
@@ -168,7 +167,8 @@ class Reconciler:
         return Result(word="held", look_again_in_s=_HELD_S)
 
     async def _keep_unreadable(self, stored: StoredObject) -> Result:
-        """Nobody knows what it asks for, so nothing is done for it but to say so, and to let it go when it is deleted."""
+        """Report an unreadable object and release it when it is deleted. Nothing else is done, because its spec is
+        unknown."""
         _log.warning("object cannot be read", object=str(stored.key), error=stored.error)
         if stored.raw["metadata"].get("deletionTimestamp") is not None:
             await self._letting_go.let_go(stored, "InvalidSpec", f"this object cannot be read: {stored.error}")
@@ -177,7 +177,8 @@ class Reconciler:
         return Result(word="unreadable")
 
     async def _keep_ended(self, stored: StoredObject, resource: RunsOnce, ending: Ending) -> Result:
-        """An object whose one run is over needs no cluster any more; it goes when its time is over, unless it is paused."""
+        """Keep an object whose one run is over. It needs no cluster. Unless paused, it is deleted after its time to
+        live."""
         self._meter.forget(stored.key)
         if FINALIZER in resource.metadata.finalizers:
             stored = await self._writer.release(stored)
@@ -245,11 +246,11 @@ class Reconciler:
         return Result(word="unsettled", look_again_in_s=_AGAIN_S)
 
     def _present(self) -> datetime:
-        """The present moment, as it is written down: in whole seconds."""
+        """Return the present moment in whole seconds, for records."""
         return self._now().replace(microsecond=0)
 
     def _again_in_s(self, stored: StoredObject, plan: Plan[Status], grant: Granted) -> float | None:
-        """When the plan wants it, or there is more to measure."""
+        """Return the seconds until the plan, or a measurement, needs the next reconciliation."""
         if isinstance(stored.resource, KafkaCluster) and not stored.resource.is_paused:
             due_in_s = self._cluster_meter.look(stored.key, stored.uid, grant.kafka, grant.view, grant.asking)
             return min(due_in_s, plan.look_again_in_s or due_in_s)
@@ -267,8 +268,10 @@ class Reconciler:
 async def _view_after(
     steps: Sequence[Step], done: Sequence[Step], replies: Sequence[Reply], grant: Granted
 ) -> ClusterView:
-    """A view that shows what was done. Where nobody could be asked for anything it may be the last one: there is something
-    to say, and whoever does not answer may be who keeps the cluster from being read. Raises `NotCurrent`."""
+    """Return a view that shows the completed steps. Raises `NotCurrent`.
+
+    If no server could be asked, return the last view: the trouble must be reported, and the same server may be what
+    keeps the cluster from being read."""
     try:
         return await grant.kafka.refresh(steps)
     except NotCurrent:
@@ -278,7 +281,7 @@ async def _view_after(
 
 
 def _after(context: Context, done: tuple[Step, ...], replies: list[Reply]) -> Context:
-    """What the next plan of the same look may know."""
+    """Return the context of the next plan in the same reconciliation."""
     return replace(
         context,
         done=(*context.done, *done),

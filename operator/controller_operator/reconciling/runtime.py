@@ -1,17 +1,12 @@
-"""The operator at work: the store of objects, the queue of those to look at, and the workers that do.
+"""The operator at work: the store of objects, the queue of objects to reconcile, and the workers.
 
-One that only watches keeps its store current and does nothing else, so that it can begin at once when it is to work.
-
-An object is looked at when it changes, when the cluster that it refers to changes in a way that can concern it, when
-an object that it depends on changes, after a time that its plan asked for, and after errors with growing pauses. Where all
-are looked at, at the beginning, now and then, and when a cluster is back, what somebody changes meanwhile goes first.
-
-A watcher (`kubernetes.watcher`, kopf in production) shows what the API server has, and the store takes it in
-(`kubernetes.object_intake`). Nothing has to be kept anywhere: all that a plan must remember is in the statuses. Before
-anything is decided all objects were listed once, because which of two objects is older can only be said over both.
-
-Workers are supervised: one that fails is begun anew. `trouble` says what keeps the operator from its work, and `is_stuck`
-what only a new process would cure.
+A standby only watches and keeps its store current, so that it can begin at once. An object is reconciled when it
+changes, when its cluster changes in a relevant way, when an object that it depends on changes, after a delay that its
+plan asked for, and after errors with growing pauses. Relists (at the start, periodically, and after an outage) have a
+lower priority. A watcher (`kubernetes.watcher`, kopf in production) passes events to the store
+(`kubernetes.object_intake`). All memory of plans is in the statuses. All objects are listed once before the first
+decision, because the age of objects is compared over all of them. Workers are supervised and restarted. `trouble` is an
+obstacle to the work, and `is_stuck` one that only a new process would cure.
 """
 
 import asyncio
@@ -67,8 +62,8 @@ _STUCK_S: Final = 600.0
 _DEFINITIONS_S: Final = 30.0
 _DEPENDENTS_S: Final = 0.5
 _ABOUT_ALL_S: Final = 10.0
-"""So long a move or an election that is about all topics may wait after one of them has changed. Over 120,000 partitions
-its plan takes half a second, in which nothing else is done."""
+"""Seconds that a move or an election about all topics may wait after one of them has changed. Over 120,000 partitions
+its plan takes half a second, and nothing else runs during it."""
 _log = structlog.get_logger(__name__)
 
 
@@ -89,7 +84,7 @@ class OperatorRuntime:
         open_poller: OpenPoller = polled,
         home: Home | None = None,
     ) -> None:
-        """`home`: where it is on record what deleted objects leave behind."""
+        """`home`: the place of the records about leftovers of deleted objects."""
         self._settings = settings
         self._api = api
         self._watcher = watcher
@@ -123,8 +118,8 @@ class OperatorRuntime:
         )
         self._last_views: dict[ClusterAddress, ClusterView] = {}
         self._standings: dict[Key, tuple[str, int, str | None, str | None] | None] = {}
-        """What the objects of a KafkaCluster depend on: which one it is, which spec it has, for which cluster, and which
-        other cluster a person has accepted."""
+        """The properties of a KafkaCluster that its objects depend on: uid, generation, cluster id, and accepted
+        cluster id."""
         self._failures: dict[Key, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._once: list[asyncio.Task[None]] = []
@@ -140,12 +135,12 @@ class OperatorRuntime:
             self.metrics.left_behind.labels(kind)
 
     async def start(self) -> None:
-        """Watches, then works. Raises `ApiRefused` where the rights to list objects are missing."""
+        """Watch, then work. Raises `ApiRefused` if the rights to list objects are missing."""
         await self.watch()
         self.begin_work()
 
     async def watch(self) -> None:
-        """Has all objects watched, and waits until all are known. Raises `ApiRefused` if rights are missing."""
+        """Watch all objects, and wait until all are known. Raises `ApiRefused` if rights are missing."""
         await self._definitions.look()
         self._streams = await self._served_streams()
         self._intake.expect(self._streams)
@@ -157,7 +152,7 @@ class OperatorRuntime:
         self._is_listed = True
 
     async def _served_streams(self) -> list[Stream]:
-        """Waits until there is something to watch; returns that of it which the API server serves."""
+        """Wait until the API server serves the kinds. Return the streams to watch."""
         pause_s = _FIRST_PAUSE_S
         while True:
             try:
@@ -172,7 +167,7 @@ class OperatorRuntime:
             pause_s = min(2 * pause_s, _LONGEST_START_PAUSE_S)
 
     async def _look_for_streams(self) -> list[Stream]:
-        """Asks for a page of each: a right that is missing is found before anything is watched."""
+        """Request a page of each stream, so that a missing right is found before anything is watched."""
         served = await self._api.served_kinds()
         if (cluster := KafkaCluster.definition.kind) not in served:
             raise ObjectGone(f"{cluster}: {_NO_SUCH_KIND}")
@@ -184,11 +179,11 @@ class OperatorRuntime:
         return streams
 
     def when_it_works(self, do: Callable[[], Coroutine[None, None, None]]) -> None:
-        """Has something done once, at the moment at which the work begins."""
+        """Register a function that is called once, when the work begins."""
         self._at_beginning.append(do)
 
     def begin_work(self) -> None:
-        """Looks at all objects, and from now on at those that are concerned by a change."""
+        """Reconcile all objects, and from now on those that a change concerns."""
         self._is_at_work = True
         for each in self._at_beginning:
             self._once.append(noticed(each(), name="what is done as the work begins"))
@@ -202,21 +197,21 @@ class OperatorRuntime:
             self._spawn(self._work, f"worker {number}")
 
     def look_at(self, keys: Iterable[Key]) -> None:
-        """Has these objects looked at as soon as there is a worker."""
+        """Queue these objects for the next free worker."""
         self._queue.add(keys)
 
     @property
     def store(self) -> ObjectStore:
-        """The objects, as far as they are known."""
+        """The known objects."""
         return self._store
 
     def working_access(self) -> ClusterAccess | None:
-        """The clusters that this operator works on; None as long as it stands by."""
+        """Return the clusters that this operator works on; None while it stands by."""
         return self._access if self._is_at_work else None
 
     @property
     def trouble(self) -> str | None:
-        """Why the operator does not do its work now; None where it does."""
+        """The reason why the operator does not do its work now; None if it does."""
         if not self._streams:
             return self._starting_trouble
         watched = {stream.kind for stream in self._streams}
@@ -225,7 +220,7 @@ class OperatorRuntime:
         return "; ".join(filter(None, troubles)) or (None if self._is_listed else self._starting_trouble)
 
     def is_stuck(self) -> str | None:
-        """What has come to an end that should never end, or has been at one object for far too long."""
+        """Return the work that has ended but never should, or that has hung at one object; None if all is well."""
         if ended := [task.get_name() for task in self._tasks if task.done()]:
             return f"ended: {', '.join(ended)}"
         now = perf_counter()
@@ -233,7 +228,7 @@ class OperatorRuntime:
         return f"still looking at {', '.join(stuck)}" if stuck else None
 
     async def stop(self) -> None:
-        """Stops all work. What was under way is taken up again at the next start."""
+        """Stop all work. Unfinished work continues at the next start."""
         tasks = [*self._tasks, *self._once]
         for task in tasks:
             task.cancel()
@@ -245,7 +240,7 @@ class OperatorRuntime:
         await self._access.close()
 
     async def _on_objects(self, changed: Sequence[StoredObject], gone: Sequence[StoredObject]) -> None:
-        """Has looked at whatever is concerned by what the intake took in."""
+        """Queue the objects that a change of the store concerns."""
         if not self._is_at_work:
             return
         for stored in changed:
@@ -261,9 +256,9 @@ class OperatorRuntime:
             self._last_views = {at: view for at, view in self._last_views.items() if at in needed}
 
     def _look_at_finalizer_of(self, cluster: Key) -> None:
-        """Has a KafkaCluster looked at if its finalizer may be due, because its dependents have changed.
+        """Queue a KafkaCluster if its finalizer may be due, because its dependents have changed.
 
-        Thousands of objects that come or go make one look."""
+        Thousands of objects that come or go cause one reconciliation."""
         stored = self._store.get(cluster)
         metadata = stored.raw["metadata"] if stored is not None else {}
         if stored is not None and ("deletionTimestamp" in metadata or FINALIZER not in metadata.get("finalizers", ())):
@@ -279,16 +274,16 @@ class OperatorRuntime:
             await self._recorder.post(gone.raw, notice)
 
     def _concerned(self, stored: StoredObject) -> set[Key]:
-        """The objects that have to be looked at when this one changes."""
+        """Return the objects to reconcile when this one changes."""
         keys = {stored.key, *stored.owner_keys}
         if stored.claim is not None:
             keys |= self._store.claimants(stored.claim.topic_name)
         if isinstance(stored.resource, FeatureSet):
-            keys.update(self._store.keys(stored.key.kind))  # a feature that one gives up is another one's
+            keys.update(self._store.keys(stored.key.kind))  # another set may take over a feature that this one drops
         return keys
 
     def _concerned_by_cluster(self, stored: StoredObject) -> set[Key]:
-        """The objects of a KafkaCluster, where more has changed than what is said of it: that happens all the time."""
+        """Return a KafkaCluster's objects if more than its status has changed, because that changes all the time."""
         if stored.key.kind != KafkaCluster.definition.kind:
             return set()
         cluster = stored.resource if isinstance(stored.resource, KafkaCluster) else None
@@ -308,7 +303,7 @@ class OperatorRuntime:
         return siblings | self._store.dependents(stored.key)
 
     def _dependents_of_siblings(self, cluster: KafkaCluster) -> set[Key]:
-        """The KafkaClusters for the same Kafka cluster, and their objects.
+        """Return the KafkaClusters for the same Kafka cluster, and their objects.
 
         Their rights and claims may change with this KafkaCluster, or with the Kafka cluster that it leads to."""
         siblings = map(key_of_resource, self._access.siblings(cluster))
@@ -336,10 +331,10 @@ class OperatorRuntime:
             self._wake_siblings(clusters)
 
     def _add_concerned(self, cluster: Key, topics: set[str], before: ClusterView, view: ClusterView) -> None:
-        """Has looked at what a change concerns that is not everybody's.
+        """Queue the objects that a limited change concerns.
 
-        What is about all topics is concerned by each, and takes long to plan: it follows now and then, and at once where
-        the way for a request may be free."""
+        Every change concerns the objects about all topics, and planning them takes long. They follow now and then, and
+        at once if the way for a request may be free."""
         self._queue.add(self._store.dependents_about(cluster, topics))
         about_all = self._store.askers_about_all(cluster)
         if requests_changed(before, view):
@@ -358,7 +353,7 @@ class OperatorRuntime:
 
     async def _work(self) -> None:
         while True:
-            await asyncio.sleep(0)  # or thousands of looks that have nothing to wait for would let in nothing else
+            await asyncio.sleep(0)  # thousands of reconciliations without a wait would otherwise block the loop
             key = await self._queue.take()
             self.metrics.queue_depth.set(len(self._queue))
             began = self._at_work[key] = perf_counter()
@@ -380,7 +375,7 @@ class OperatorRuntime:
             _log.warning("look failed", object=str(key), error=f"{type(error).__name__}: {error}", again_in_s=pause_s)
             return Result(word="failed", look_again_in_s=pause_s)
         except Exception:  # noqa: BLE001 - logged with its traceback, counted, and tried again
-            # One object that a plan stumbles over must not stop the work on all others.
+            # A bug that one object triggers must not stop the work on all others.
             pause_s = self._pause_s(key)
             _log.exception("look failed unexpectedly", object=str(key), again_in_s=pause_s)
             return Result(word="error", look_again_in_s=pause_s)
@@ -392,7 +387,7 @@ class OperatorRuntime:
         return min(_FIRST_PAUSE_S * float(2 ** min(failures - 1, 16)), _LONGEST_PAUSE_S)
 
     async def _watch_definitions(self) -> None:
-        """What the API server dropped while it read by an earlier definition it shows again by this release's."""
+        """Read objects again after a definition was updated, because the API server now shows their dropped fields."""
         while True:
             await asyncio.sleep(_DEFINITIONS_S)
             changed = await self._definitions.look()
@@ -403,7 +398,7 @@ class OperatorRuntime:
                 self._queue.add_unhurried(self._store.keys())
 
     async def _resync(self) -> None:
-        """Compares the store with listings now and then, whatever the watches said, and looks at all objects."""
+        """Compare the store with listings now and then, regardless of the watches, and reconcile all objects."""
         while True:
             await asyncio.sleep(self._settings.resync_interval_s)
             for stream in self._streams:

@@ -1,4 +1,4 @@
-"""Carries out what a plan says: steps of the Kafka cluster, by its seam, and objects that an object owns."""
+"""Carries out the steps of a plan: on the Kafka cluster, by its seam, and on the objects that an object owns."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -20,7 +20,7 @@ from controller_operator.resources import PartitionReassignment
 from controller_operator.resources.common import API_VERSION
 
 _MOVE_TTL_S: Final = 24 * 3600
-"""A topic's moves stay for people to look at for so long; one that failed is then tried again."""
+"""Seconds for which a topic's ended moves stay for people to read. A failed one is then tried again."""
 _log = structlog.get_logger(__name__)
 
 
@@ -44,7 +44,7 @@ class StepRunner:
     async def carry_out(
         self, stored: StoredObject, steps: Sequence[Step], grant: Granted
     ) -> tuple[list[Step], list[Reply]]:
-        """Does the steps; returns those that are done, as far as they are, and what the cluster answered."""
+        """Carry out the steps. Return the done parts of them, and the cluster's replies."""
         done: list[Step] = []
         replies: list[Reply] = []
         for step in steps:
@@ -95,7 +95,7 @@ class StepRunner:
         known = self._store.get(key)
         if known is None:
             return
-        message = f"PartitionReassignment {name} is cancelled, as the spec wants other replicas by now"
+        message = f"PartitionReassignment {name} is cancelled, because the spec now asks for other replicas"
         await self._recorder.post(stored.raw, Notice(reason="MoveCancelled", message=message, occurrence=known.uid))
         try:
             await self._api.delete(known.raw)
@@ -118,7 +118,7 @@ def _creation_notice(step: CreateTopic) -> Notice:
 
 
 def _move(stored: StoredObject, step: StartMove) -> Raw:
-    """The PartitionReassignment that a topic owns. It goes with the topic's object."""
+    """Return a PartitionReassignment that a topic owns. It is deleted together with the topic's object."""
     metadata = stored.raw["metadata"]
     owner = {"apiVersion": API_VERSION, "kind": stored.key.kind, "name": metadata["name"], "uid": metadata["uid"]}
     partitions = [{"topic": tp.topic, "partition": tp.partition, "replicas": [*to]} for tp, to in step.partitions]

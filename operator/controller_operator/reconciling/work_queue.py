@@ -1,7 +1,7 @@
-"""The objects that wait to be looked at: each at most once, never by two workers, and some only later.
+"""The queue of objects to reconcile: each is in it at most once, never in two workers, and some are delayed.
 
-They wait in two lanes. What changes goes before what is looked at because all are: nobody who changes a topic waits until
-ten thousand others were found to be as they should. Of so many turns one is the other lane's, so that it gets on as well.
+It has two lanes. Changed objects take precedence over those of a relist, so that a user who changes a topic does not
+wait for ten thousand unchanged objects. Every few turns the other lane is served, so that it makes progress too.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ class WorkQueue:
         return len(self._waiting) + len(self._unhurried)
 
     def add(self, keys: Iterable[Key]) -> None:
-        """Hands these out as soon as there is a worker."""
+        """Hand these out as soon as there is a worker."""
         for key in keys:
             if key in self._taken:
                 self._again.add(key)
@@ -41,7 +41,7 @@ class WorkQueue:
             self._filled.set()
 
     def add_unhurried(self, keys: Iterable[Key]) -> None:
-        """Hands these out when there is a worker that nothing else waits for."""
+        """Hand these out when there is a worker and nothing else waits."""
         for key in keys:
             if key in self._taken:
                 self._again.add(key)
@@ -51,7 +51,7 @@ class WorkQueue:
             self._filled.set()
 
     def add_later(self, key: Key, delay_s: float) -> None:
-        """Hands this one out after a time; of several times the earliest counts."""
+        """Hand this one out after a delay. The earliest of several times counts."""
         loop = asyncio.get_running_loop()
         known = self._later.get(key)
         if known is not None and known.when() <= loop.time() + delay_s:
@@ -61,7 +61,7 @@ class WorkQueue:
         self._later[key] = loop.call_later(delay_s, self._is_due, key)
 
     async def take(self) -> Key:
-        """Waits for the next one. It is the caller's until `release`."""
+        """Wait for the next key. It belongs to the caller until `release`."""
         while not len(self):
             self._filled.clear()
             await self._filled.wait()
@@ -72,14 +72,14 @@ class WorkQueue:
         return key
 
     def release(self, key: Key) -> None:
-        """The work on it is over."""
+        """End the work on a key."""
         self._taken.discard(key)
         if key in self._again:
             self._again.discard(key)
             self.add((key,))
 
     def close(self) -> None:
-        """Forgets what was to come later."""
+        """Forget the delayed keys."""
         for handle in self._later.values():
             handle.cancel()
         self._later.clear()

@@ -1,1 +1,2 @@
-"""kopf, as the operator uses it: it watches the objects and receives the API server's questions, in a thread of its own."""
+"""The operator's use of kopf, in a thread of its own: it watches the objects and receives the API server's
+questions."""

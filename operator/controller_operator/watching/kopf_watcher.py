@@ -1,9 +1,9 @@
-"""`Watcher` by kopf: what its handlers (`controller_operator.handlers`) hand over to.
+"""`Watcher` by kopf. Its handlers (`controller_operator.handlers`) pass events and questions to it.
 
-kopf has a thread and an event loop of its own, because it cancels every task of its loop when it ends
-(https://github.com/nolar/kopf/issues/1030). The operator's work goes on in another loop, and this module passes objects and
-questions from one to the other. kopf is started once in the life of a process. If it ends or stands still, or if the kinds
-that are served change, `keep` raises `WatchEnded`: the process ends in good order, and its successor serves what is there.
+kopf has its own thread and event loop, because it cancels every task of its loop when it ends
+(https://github.com/nolar/kopf/issues/1030). The operator works in another loop, and this module passes objects and
+questions between the two. kopf is started once per process. If it ends or hangs, or if the served kinds change, `keep`
+raises `WatchEnded`: the process exits gracefully, and its successor watches the present kinds.
 """
 
 import asyncio
@@ -29,13 +29,13 @@ from controller_operator.watching.watch_requests import WatchRequests
 _LOOK_S: Final = 1.0
 _SERVED_S: Final = 10.0
 _LOGIN_S: Final = 5.0
-"""The least time between two logins: kopf logs in again after every 401."""
+"""Least seconds between two logins, because kopf logs in again after every 401."""
 _STOP_S: Final = 5.0
 _log = structlog.get_logger(__name__)
 
 
 class KopfWatcher:
-    """Passes what kopf's handlers see to the operator. A `Watcher`, once somebody runs kopf."""
+    """Passes the events of kopf's handlers to the operator. It is a `Watcher` once kopf runs."""
 
     def __init__(self, api: ObjectApi) -> None:
         self._api = api
@@ -53,7 +53,7 @@ class KopfWatcher:
     # For the operator, in its loop.
 
     def serve_webhook(self, server: AdmissionServer, judge: Judge) -> None:
-        """Has kopf serve the webhook, and a judge answer. Call it before `start`."""
+        """Let kopf serve the webhook, and a judge answer. Call it before `start`."""
         self._server, self._judge = server, judge
 
     @property
@@ -79,31 +79,31 @@ class KopfWatcher:
                 reason = await self._find_other_kinds()
                 ask_at_s = time.monotonic() + _SERVED_S
             if reason is not None:
-                raise WatchEnded(f"objects are watched no more, a new process begins to watch them again: {reason}")
+                raise WatchEnded(f"the watches ended, and a new process must begin them again: {reason}")
 
     async def stop(self) -> None:
         """See `Watcher`."""
 
     def _pass_on(self) -> None:
-        """Gives the intake what the handlers handed over."""
+        """Give the intake the events of the handlers."""
         assert self._intake is not None
         while self._handed:
             self._intake.hand_event(*self._handed.popleft())
 
     async def _find_other_kinds(self) -> str | None:
-        """Return which definitions came or went since the start; None if none did, or nobody tells."""
+        """Return the kinds that came or went since the start, in words; None if there are none, or on an error."""
         try:
             served = await self._api.served_kinds()
         except ApiError:
-            return None  # what is wrong with the API server shows in the watches
+            return None  # trouble with the API server shows in the watches
         come, gone = sorted(served - self._kinds), sorted(self._kinds - served)
-        said = [*(f"{kind} is served now" for kind in come), *(f"{kind} is served no more" for kind in gone)]
+        said = [*(f"{kind} is served now" for kind in come), *(f"{kind} is no longer served" for kind in gone)]
         return ", ".join(said) or None
 
     # For the handlers, in kopf's loop.
 
     def configure(self, settings: kopf.OperatorSettings) -> None:
-        """Sets kopf."""
+        """Configure kopf."""
         configure_kopf(settings)
         settings.admission.server = self._server or _serve_no_webhook
 
@@ -115,7 +115,7 @@ class KopfWatcher:
         return await open_session(self._requests.trace_config())
 
     def hand_over(self, event: kopf.RawEvent) -> None:
-        """Passes an event on."""
+        """Pass on an event."""
         raw: Any = event["object"]
         metadata = {name: value for name, value in raw["metadata"].items() if name != "managedFields"}
         self._handed.append((event["type"], {**raw, "metadata": metadata}))
@@ -123,7 +123,7 @@ class KopfWatcher:
             self._loop.call_soon_threadsafe(self._pass_on)
 
     async def judge(self, asked: Raw | None, before: Raw | None) -> Judgement:
-        """Return the judgement of a change: None stands for an object that is not there before, or afterwards."""
+        """Return the judgement of a change. None stands for an object that does not exist before, or afterwards."""
         assert self._judge is not None
         return await call_in(self._loop, self._judge.judge(asked, before))
 
@@ -145,7 +145,7 @@ class KopfThread(KopfWatcher):
         self._running = asyncio.create_task(self._run(self._thread), name="kopf")
 
     async def stop(self) -> None:
-        """See `Watcher`. kopf may never stop after an error: then its loop is abandoned."""
+        """See `Watcher`. kopf may never stop after an error; then its loop is abandoned."""
         if self._thread is None or self._running is None:
             return
         if self._stop_flag is not None:
@@ -161,25 +161,25 @@ class KopfThread(KopfWatcher):
     async def _run(self, thread: LoopThread) -> None:
         try:
             await thread.call(self._operate())
-        except Exception as error:  # noqa: BLE001 - whatever ended it: `keep` says so, and the process ends
+        except Exception as error:  # noqa: BLE001 - any error ends the process: `keep` reports it
             self._end = f"kopf ended by {type(error).__name__}: {error}"
         finally:
             self._end = self._end or "kopf ended"
 
     async def _operate(self) -> None:
-        # Not a threading.Event: a thread of kopf's would wait for that, and never end.
+        # Not a threading.Event, because a thread of kopf's would wait for that and never end.
         self._stop_flag = asyncio.Event()
         await kopf.operator(
             memo=kopf.Memo(watcher=self),
             clusterwide=not self._namespaces,
             namespaces=list(self._namespaces),
             standalone=True,
-            identity=cast(Any, "kontroller"),  # its own would be looked up in DNS; without peers nobody reads it
+            identity=cast(Any, "kontroller"),  # the default needs DNS; without peers nobody reads it
             stop_flag=self._stop_flag,
         )
 
 
 async def _serve_no_webhook(_: kopf.WebhookFn) -> Any:
-    """Serves nothing: kopf wants a server where there are handlers of admissions."""
+    """Serve nothing, because kopf needs a server for handlers of admissions."""
     await asyncio.Event().wait()
     yield {}

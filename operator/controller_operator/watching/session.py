@@ -1,4 +1,4 @@
-"""The HTTP session of kopf: logged in as the rest of the operator is, and looked at by `WatchRequests`."""
+"""The HTTP session of kopf. It has the operator's login, and `WatchRequests` observes it."""
 
 from typing import Final
 
@@ -15,7 +15,7 @@ _UNAUTHORIZED: Final = 401
 
 
 async def open_session(trace: aiohttp.TraceConfig) -> kopf.AiohttpSession:
-    """Logs in by the pod's service account or the kubeconfig, as they are now. Raises `kopf.TemporaryError`."""
+    """Log in by the present service account or kubeconfig. Raises `kopf.TemporaryError`."""
     try:
         client = api_client(await load_configuration())
     except (NoKubernetes, OSError) as error:
@@ -30,9 +30,9 @@ async def open_session(trace: aiohttp.TraceConfig) -> kopf.AiohttpSession:
 
 
 class _Authorizing:
-    """Gives each request the token of the moment, as that of a pod is replaced, and a new one after a 401.
+    """Adds the present token to each request, because a pod's token is replaced, and a new one after a 401.
 
-    kopf would log in again, close this session, and end every watch that is open over it."""
+    Otherwise kopf would log in again, close this session, and end every watch that is open over it."""
 
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
@@ -45,7 +45,7 @@ class _Authorizing:
         try:
             self._configuration = await load_configuration()
         except (NoKubernetes, OSError):
-            return response  # kopf logs in again, and hears why that fails
+            return response  # kopf logs in again, and gets the reason of the failure
         response.release()
         await self._authorize(request)
         return await send(request)

@@ -1,7 +1,7 @@
-"""What kopf's requests to the API server tell: which objects there are, what is wrong, and whether kopf still watches.
+"""Observes kopf's requests to the API server, to learn of listings, of troubles, and of the end of the watches.
 
-No handler of kopf is told that a listing begins or ends, that one fails, or that a kind is gone. Its HTTP session is
-(`kopf.AiohttpSession` with an aiohttp `TraceConfig`): this module looks at each request and answer.
+No handler of kopf learns that a listing begins, ends or fails, or that a kind is gone. But its HTTP session can be
+traced (`kopf.AiohttpSession` with an aiohttp `TraceConfig`), so this module looks at each request and answer.
 """
 
 import asyncio
@@ -22,16 +22,16 @@ from controller_operator.loop_thread import call_in
 from controller_operator.watching.kopf_settings import CONNECT_S, LIST_S, LONGEST_BACKOFF_S, WATCH_S
 
 GRACE_S: Final = 15.0
-"""By so much the next request of a stream may be late, as on a machine that has too much to do."""
+"""Seconds by which the next request of a stream may be late, for example on an overloaded machine."""
 _SURVIVED: Final = frozenset({401, 403, 429})
-"""Answers of these statuses have kopf log in again, or try again. Any other one below 500 ends it."""
+"""Statuses after which kopf logs in or tries again. Any other one below 500 ends it."""
 _NOT_FOUND: Final = 404
 _KINDS: Final = {kind.definition.plural: name for name, kind in KIND_CLASSES.items()}
 _log = structlog.get_logger(__name__)
 
 
 class WatchRequests:
-    """Looks at the requests of some streams. kopf's thread calls it, the operator's asks it."""
+    """Observes the requests of some streams. kopf's thread calls it, and the operator's thread queries it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, intake: ObjectIntake, streams: Collection[Stream]) -> None:
         """`loop` is that of the intake."""
@@ -40,16 +40,16 @@ class WatchRequests:
         self._listed: dict[Stream, set[str]] = {}
         self._troubles: dict[Stream, str] = {}
         self._due_s = dict.fromkeys(streams, time.monotonic() + CONNECT_S + GRACE_S)
-        """When the next sign of life of each stream is due."""
+        """The time at which the next sign of life of each stream is due."""
         self._end_reason: str | None = None
 
     @property
     def trouble(self) -> str | None:
-        """Why streams cannot be listed or watched now; None if all can."""
+        """The reason why streams cannot be listed or watched now; None if all can."""
         return "; ".join(dict.fromkeys(self._troubles.values())) or None
 
     def find_end(self) -> str | None:
-        """Return why kopf watches no more; None if it does."""
+        """Return why kopf no longer watches; None if it does."""
         if self._end_reason is not None:
             return self._end_reason
         late_s = time.monotonic() - min(self._due_s.values(), default=time.monotonic())
@@ -59,7 +59,7 @@ class WatchRequests:
         return None
 
     def trace_config(self) -> aiohttp.TraceConfig:
-        """Return what has a session tell of its requests."""
+        """Return the trace configuration that observes a session's requests."""
         trace = aiohttp.TraceConfig()
         trace.on_request_start.append(self._begin)
         trace.on_request_end.append(self._end)
@@ -71,7 +71,7 @@ class WatchRequests:
     ) -> None:
         stream = stream_of(start.url)
         if stream is None:
-            self._postpone_all(LIST_S)  # it finds out what is served, or logs in
+            self._postpone_all(LIST_S)  # a discovery of the served kinds, or a login
             return
         is_watch = "watch" in start.url.query
         self._expect(stream, WATCH_S + CONNECT_S if is_watch else LIST_S)
@@ -145,7 +145,7 @@ class WatchRequests:
 
 
 def stream_of(url: URL) -> Stream | None:
-    """Return the stream that a request lists or watches; None if it asks something else."""
+    """Return the stream that a request lists or watches; None for any other request."""
     match url.path.removeprefix(f"{API_PATH}/").split("/") if url.path.startswith(f"{API_PATH}/") else []:
         case [plural] if plural in _KINDS:
             return Stream(_KINDS[plural], None)

@@ -120,7 +120,7 @@ def test_the_operator_moves_partitions_by_the_login_of_the_file_and_shows_it_to_
             there = {"zookeeper": {"connect": kafka.zookeeper_connect}}
             objects.apply("KafkaCluster", "demo", {**there, "bootstrapServers": "127.0.0.1:9"})
             objects.apply("PartitionReassignment", "moved", MOVE)
-            message = "who is no broker is not shown the operator's login"
+            message = "only brokers get the operator's login"
             wait_until(lambda: message in str(objects.status("PartitionReassignment", "moved")), "it is said")
             objects.apply("KafkaCluster", "demo", there)
             assert objects.wait_ready("PartitionReassignment", "moved")["status"]["phase"] == "Completed"

@@ -129,7 +129,7 @@ def test_a_login_is_shown_to_servers_that_are_registered_alone() -> None:
     for configured in (None, "kafka-1:9093"):
         assert bootstrap_addresses(configured, seen, SECURED) == (Address("kafka-1", 9093),)
     for configured in ("stranger:9093", "kafka-1:9093,stranger:9093", "kafka-1:9092"):
-        with pytest.raises(NoBootstrapServerError, match="IN of protocol SASL_SSL: leave it out"):
+        with pytest.raises(NoBootstrapServerError, match="IN of protocol SASL_SSL: remove it"):
             bootstrap_addresses(configured, seen, SECURED)
     with pytest.raises(NoBootstrapServerError, match="correct the operator's file"):
         bootstrap_addresses(None, view(brokers=()), SECURED)

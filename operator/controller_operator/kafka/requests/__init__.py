@@ -1,1 +1,1 @@
-"""What is asked of a cluster's controller, and what comes of it: a module for each kind of request."""
+"""Requests to a cluster's controller and the handling of their answers: a module for each kind of request."""

@@ -1,7 +1,7 @@
-"""How a plan cancels moves that run: the cluster's controller is asked, as Kafka's own tools do.
+"""Requests that cancel running moves.
 
-AlterPartitionReassignments with no replicas for a partition takes its move back. It judges each partition by itself; that
-a move is over already, or its topic gone, is no refusal: what became of the partition shows in the cluster.
+AlterPartitionReassignments with no replicas for a partition cancels its move. The controller judges each partition
+separately. A move that is over, or whose topic is gone, is no refusal: the cluster shows the partition's state.
 """
 
 from dataclasses import dataclass, replace
@@ -28,25 +28,24 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelReassignment:
-    """Asks the controller to take the moves of these partitions back."""
+    """Asks the controller to cancel the moves of these partitions."""
 
     partitions: tuple[TopicPartition, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelReply:
-    """What came of a `CancelReassignment`."""
+    """The result of a `CancelReassignment`."""
 
     step: CancelReassignment
     trouble: str | None = None
-    """Why there is no answer, for some at least; None where there is one. Whether the moves were cancelled is then
-    unknown."""
+    """The reason why some have no answer; None if all have one. It is then unknown if the moves were cancelled."""
     refused: tuple[tuple[TopicPartition, str], ...] = ()
     """The partitions whose moves go on, and the controller's reasons."""
 
 
 async def cancel_reassignment(step: CancelReassignment, client: ControllerClient) -> CancelReply:
-    """Asks, and returns what came of it. An error is trouble for the plan to report, and to try again after."""
+    """Ask the controller and return its reply. An error is trouble for the plan to report and retry."""
     reply = CancelReply(step=step)
     for part in in_parts(step.partitions):
         try:

@@ -1,7 +1,7 @@
-"""How a plan has leaders elected from outside the ISR: there is no znode for that, so the cluster's controller is asked.
+"""Requests that elect leaders from outside the ISR. No znode exists for that, so the cluster's controller is asked.
 
-ElectLeaders (KIP-460) judges each partition by itself. That a partition has a live leader by now is no refusal: what became
-of it shows in the cluster.
+ElectLeaders (KIP-460) judges each partition separately. A partition that has a live leader already is no refusal: the
+cluster shows its state.
 """
 
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ from controller_operator.kafka.requests.momentary import is_momentary
 from controller_operator.kafka.requests.rights import ALTER_CLUSTER, in_words
 
 MAX_ASKED: Final = 5_000
-"""Partitions of one request: what a controller takes of it is bounded, and so is the time that it works on it."""
+"""Partitions of one request. The controller's request size and working time are bounded."""
 _TIMEOUT: Final = i32Timedelta.parse(timedelta(seconds=15))
 _NO_REFUSAL: Final = (ErrorCode.none, ErrorCode.election_not_needed)
 _log = structlog.get_logger(__name__)
@@ -29,29 +29,29 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElectUnclean:
-    """Asks the controller for leaders of these partitions, out of the ISR where none of it is alive."""
+    """Asks the controller for leaders of these partitions, from outside the ISR if no member of it is alive."""
 
     partitions: tuple[TopicPartition, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElectionReply:
-    """What came of a request for elections."""
+    """The result of a request for elections."""
 
     step: ElectUnclean | SubmitPreferredElection
     trouble: str | None = None
-    """Why there is no answer; None where there is one. Whether leaders were elected is then unknown."""
+    """The reason why there is no answer; None if there is one. It is then unknown if leaders were elected."""
     refused: tuple[tuple[TopicPartition, str], ...] = ()
     """The partitions that got no leader, and the controller's reasons."""
 
 
 async def elect_unclean(step: ElectUnclean, client: ControllerClient) -> ElectionReply:
-    """Asks, and returns what came of it. An error is trouble for the plan to report, and to try again after."""
+    """Ask the controller and return its reply. An error is trouble for the plan to report and retry."""
     return await _elect(UNCLEAN, step, client)
 
 
 async def elect_preferred(step: SubmitPreferredElection, client: ControllerClient) -> ElectionReply:
-    """The same for preferred leaders, where there is no ZooKeeper to ask for them by."""
+    """Elect preferred leaders in a cluster without ZooKeeper."""
     reply = ElectionReply(step=step)
     for first in range(0, len(step.partitions), MAX_ASKED):
         part = SubmitPreferredElection(partitions=step.partitions[first : first + MAX_ASKED])

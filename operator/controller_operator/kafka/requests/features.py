@@ -1,7 +1,7 @@
-"""How a plan changes finalized features: there is no znode for that, so the cluster's controller is asked.
+"""Requests that change finalized features. No znode exists for that, so the cluster's controller is asked.
 
-UpdateFeatures judges each update by itself and says why it refuses one. The reply goes to the next plan, because only the
-controller has the last word, and because what it says is what a person must read.
+UpdateFeatures judges each update separately and explains each refusal. The next plan gets the reply, because the
+controller has the last word, and a person must read its message.
 """
 
 from dataclasses import dataclass, field, replace
@@ -32,30 +32,30 @@ class UpdateFeatures:
 
     updates: tuple[FeatureUpdate, ...]
     validates_only: bool = False
-    """Asks only what the controller would say, where it can be asked that (`Abilities.validates_features`)."""
+    """If true, only asks for the controller's verdict (needs `Abilities.validates_features`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureReply:
-    """What came of an `UpdateFeatures`."""
+    """The result of an `UpdateFeatures`."""
 
     step: UpdateFeatures
     trouble: str | None = None
-    """Why there is no answer; None where there is one. Whether the update was done is then unknown."""
+    """The reason why there is no answer; None if there is one. It is then unknown if the update was done."""
     refused: tuple[tuple[str, str], ...] = field(default=())
     """The features that stay as they are, and the controller's reasons."""
 
 
 class NoBootstrapServerError(Exception):
-    """There is no address at which the cluster could be asked; the message says what to change."""
+    """No address of the cluster is usable. The message says what to change."""
 
 
 def bootstrap_addresses(
     configured: str | None, view: ClusterView, listener: BrokerListener = ANY_PLAINTEXT
 ) -> tuple[Address, ...]:
-    """Where to ask for the controller: `spec.bootstrapServers`, or else what the live brokers register.
+    """Return the addresses to ask: `spec.bootstrapServers`, or else those that the live brokers register.
 
-    Whoever may write a KafkaCluster could name a server of his own, so a login is shown to registered ones alone.
+    Anybody who may write a KafkaCluster could name a server of their own, so only registered addresses get a login.
 
     Raises `NoBootstrapServerError`."""
     registered = tuple(address for broker in view.brokers.values() for address in listener.addresses(broker))
@@ -63,8 +63,8 @@ def bootstrap_addresses(
         named = _parsed(configured)
         if listener.is_secured and not set(named) <= set(registered):
             raise NoBootstrapServerError(
-                f"spec.bootstrapServers of the KafkaCluster names what is not registered as a listener {listener}: leave "
-                "it out, as who is no broker is not shown the operator's login"
+                f"spec.bootstrapServers of the KafkaCluster names addresses that no broker registers as a listener "
+                f"{listener}: remove it, because only brokers get the operator's login"
             )
         return named
     if not registered:
@@ -74,7 +74,7 @@ def bootstrap_addresses(
 
 
 def can_be_asked(configured: str | None, view: ClusterView, listener: BrokerListener = ANY_PLAINTEXT) -> bool:
-    """Whether the cluster has a listener of the kind that the operator speaks, as far as is known."""
+    """Return True unless the brokers are known to have only listeners that the operator cannot use."""
     is_other_kind_only = any(broker.endpoints for broker in view.brokers.values()) and not any(
         listener.addresses(broker) for broker in view.brokers.values()
     )
@@ -89,7 +89,7 @@ def _parsed(configured: str) -> tuple[Address, ...]:
 
 
 async def update_features(step: UpdateFeatures, client: ControllerClient) -> FeatureReply:
-    """Asks, and returns what came of it. An error is trouble for the plan to report, and to try again after."""
+    """Ask the controller and return its reply. An error is trouble for the plan to report and retry."""
     try:
         response = await client.ask(_request(step), UpdateFeaturesResponse)
     except RequestError as error:
@@ -117,8 +117,9 @@ def _said(code: ErrorCode, message: str | None) -> str:
 
 
 async def update_features_singly(step: UpdateFeatures, client: ControllerClient) -> FeatureReply:
-    """The same where the controller takes all updates of a request or none: each is asked for by itself, so that one that
-    is refused holds up no other. Other features may need the level of `metadata.version`, which goes first."""
+    """Like `update_features`, for a controller that applies all updates of a request or none. Each update is a request
+    of its own, so that a refusal affects no other. `metadata.version` goes first, because other features may need its
+    level."""
     reply = FeatureReply(step=step)
     for update in sorted(step.updates, key=lambda each: each.feature != _METADATA_VERSION):
         found = await update_features(replace(step, updates=(update,)), client)

@@ -1,7 +1,7 @@
-"""Which answers are no verdict: nobody has judged what was asked for, and whether it was done is not known.
+"""Error codes that are no verdict: nobody judged the request, and its effect is unknown.
 
-So they count as no answer at all, and what was asked for is asked for again. What a verdict says may end as well, as a
-broker that is missing comes back; that is for plans to know, and for people to read.
+They count as no answer, and the request is repeated. The cause of a verdict may end too, for example when a missing
+broker returns; plans handle that, and people read about it.
 """
 
 from typing import Final
@@ -26,5 +26,5 @@ _NO_VERDICTS: Final = frozenset(
 
 
 def is_momentary(code: ErrorCode) -> bool:
-    """Whether an answer with this error is to be taken for none."""
+    """Return True if an answer with this error counts as no answer."""
     return code in _NO_VERDICTS

@@ -1,10 +1,9 @@
-"""How a plan begins moves: the cluster's controller is asked, as Kafka's own tools do, and judges each partition by itself.
+"""Requests that begin moves. The cluster's controller judges each partition separately.
 
-AlterPartitionReassignments (KIP-455) has no limit of one request at a time, as its znode has, and says of each partition
-whether it begins. To ask for the same target again changes nothing at any controller, so what came of a request whose
-answer was lost is read from the cluster, and what has not begun is asked for again.
-
-Where no server speaks what the operator does, there is only the znode (`actions`). Who asks cannot tell: the reply is the
+AlterPartitionReassignments (KIP-455) allows concurrent requests, unlike its znode, and reports for each partition if
+its move begins. Repeating the same target changes nothing at any controller. So after a lost answer the cluster shows
+the result, and the request is repeated for partitions that have not begun.
+If no server supports the request, only the znode remains (`actions`). The caller sees no difference: the reply is the
 same.
 """
 
@@ -30,33 +29,33 @@ from controller_operator.kafka.actions import Outcome, SubmitReassignment, execu
 from controller_operator.kafka.requests.rights import ALTER_CLUSTER, in_words
 
 MAX_ASKED: Final = 500
-"""Partitions of one request. A controller writes to ZooKeeper for each of them before it answers: Kafka's takes some
-14 ms for one, and its answer must come in the time that a request has."""
+"""Partitions of one request. A controller writes to ZooKeeper for each of them before it answers. Kafka's takes some
+14 ms for one, and its answer must come within the request timeout."""
 REQUEST_TIMEOUT: Final = i32Timedelta.parse(timedelta(seconds=15))
 _PAUSE_S: Final = 2.0
-"""A controller may hear of a topic or a broker a moment after us: what it refuses is asked for once more."""
+"""Pause before a refused request is repeated, because a controller may hear of a topic or a broker a moment later."""
 _CORDONED: Final = "cordoned"
-"""What Kafka says of brokers that get no replicas as long as all their log directories are (KIP-1066, said since 4.4): its
-code is that of targets which never can be."""
+"""Kafka's word (since 4.4) for brokers without new replicas because all their log directories are cordoned (KIP-1066).
+The error code alone is that of impossible targets."""
 _log = structlog.get_logger(__name__)
 
 Targets = Mapping[TopicPartition, tuple[BrokerId, ...] | None]
 
 
 class RefusalKind(Enum):
-    """What follows for a partition."""
+    """The consequence of a refusal for a partition."""
 
     UNKNOWN = "the controller knows no such partition"
-    """It is not there yet, or any more; the cluster will show which."""
+    """It does not exist yet, or no longer; the cluster will show it."""
     IMPOSSIBLE = "it cannot have these replicas"
-    """Asking again would not help."""
+    """Repeating the request would not help."""
     NOT_NOW = "not now"
-    """Whatever time may put right."""
+    """Time may remove the cause."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why a partition does not begin to move."""
+    """The reason why a partition does not begin to move."""
 
     kind: RefusalKind
     said: str
@@ -65,34 +64,34 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveReply:
-    """What came of a `SubmitReassignment`, partition by partition; of those in neither list nothing is known."""
+    """The result of a `SubmitReassignment` by partition. Nothing is known of partitions in neither list."""
 
     step: SubmitReassignment
     accepted: frozenset[TopicPartition] = frozenset()
-    """They have begun to move, and what is read of the cluster from now on shows it."""
+    """Partitions that have begun to move. Views from now on show their moves."""
     refused: Mapping[TopicPartition, Refusal] = field(default_factory=dict)
     trouble: str | None = None
-    """Why there is no answer for some; None where there is one for all."""
+    """The reason why some have no answer; None if all have one."""
 
 
 async def submit_by_znode(step: SubmitReassignment, session: ZkSession) -> MoveReply:
-    """Asks by `/admin/reassign_partitions`, all or nothing. Raises as `execute`."""
+    """Request the moves by `/admin/reassign_partitions`, all or nothing. Raises like `execute`."""
     is_done = await execute(step, session) is Outcome.DONE
     return MoveReply(step=step, accepted=frozenset(step.partitions if is_done else ()))
 
 
 async def submit_by_request(step: SubmitReassignment, client: ControllerClient, session: ZkSession) -> MoveReply:
-    """Asks the controller, and returns what came of it. An error is trouble for the plan to report, and to try again after.
+    """Ask the controller and return its reply. An error is trouble for the plan to report and retry.
 
-    `session`: by which the plans' views are read."""
+    `session`: the session that reads the plans' views."""
     reply = await submit(step, client)
     if reply.accepted and not await _has_seen_all(session):
-        return replace(reply, accepted=frozenset())  # asked for again, unless the cluster shows them
+        return replace(reply, accepted=frozenset())  # requested again, unless the cluster shows them
     return reply
 
 
 async def submit(step: SubmitReassignment, client: ControllerClient) -> MoveReply:
-    """The same where views need not be made to show it."""
+    """Like `submit_by_request`, without a wait for the session that reads the views."""
     reply = await _ask(MoveReply(step=step), step.partitions, client)
     if reply.refused and reply.trouble is None:
         await asyncio.sleep(_PAUSE_S)
@@ -102,14 +101,14 @@ async def submit(step: SubmitReassignment, client: ControllerClient) -> MoveRepl
 
 
 def in_parts(partitions: Iterable[TopicPartition]) -> Iterator[tuple[TopicPartition, ...]]:
-    """As many partitions as one request may be about, again and again."""
+    """Yield the partitions in parts of the size of one request."""
     left = iter(partitions)
     while part := tuple(islice(left, MAX_ASKED)):
         yield part
 
 
 async def _ask(reply: MoveReply, targets: Targets, client: ControllerClient) -> MoveReply:
-    """The reply with what is said of these partitions."""
+    """Return the reply, extended by the answer for these partitions."""
     for part in in_parts(targets):
         try:
             request = reassignment_request({partition: targets[partition] for partition in part}, REQUEST_TIMEOUT)
@@ -154,9 +153,9 @@ def _refusal(code: ErrorCode, message: str | None) -> Refusal:
 
 
 async def _has_seen_all(session: ZkSession) -> bool:
-    """Has the session see all that the controller wrote before it answered: its server of ZooKeeper may be behind.
+    """Wait until the session sees all that the controller wrote before its answer: its ZooKeeper server may be behind.
 
-    Any transaction does, also one that changes nothing: who answers it has all that was written before it."""
+    Any transaction achieves that, even without a change: the server that answers it has all earlier writes."""
     try:
         await session.transact([Check(path=paths.TOPICS, version=ANY_VERSION)])
     except (TransactionFailed, ConnectionLost) as error:

@@ -1,4 +1,5 @@
-"""Kafka says that something was not allowed, and not which right is missing: that follows from what was asked."""
+"""Names the right that is missing. Kafka only says that a request was not allowed, so the right follows from the
+request."""
 
 from typing import Final
 
@@ -9,6 +10,6 @@ _NOT_ALLOWED: Final = (ErrorCode.topic_authorization_failed, ErrorCode.cluster_a
 
 
 def in_words(code: ErrorCode, message: str | None, right: str) -> str:
-    """What is said of an error; `right`: what whoever asked must be allowed to."""
+    """Return an error in words; `right`: the right that the request needs."""
     said = message or code.name
     return f"{said} (the operator's user lacks the right to {right})" if code in _NOT_ALLOWED else said

@@ -1,9 +1,9 @@
-"""How a plan limits moves where there is no ZooKeeper: by Kafka's own requests for configurations, again and again until
-all is as it should be (`marked_throttles`).
+"""Throttles in clusters without ZooKeeper: configuration requests, repeated until all settings are right
+(`marked_throttles`).
 
-Each look is at a broker that has come as far as the controllers had decided when it began. So who has written sees its own
-write, and whatever was before it, and of several who write at once the last one sees what they came to. What was asked for
-is the same however often it is asked for.
+Each read waits until its broker has reached the controllers' committed offset at the beginning of the read. So a writer
+sees its own write and everything before it, and of several concurrent writers the last one sees the common result.
+Every request is idempotent.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -56,7 +56,7 @@ from controller_operator.resources.conditions import Reason
 MAX_ASKED: Final = 100
 """Topics of one request."""
 _ROUNDS: Final = 20
-"""So many looks are enough for anybody who is not disturbed all the time."""
+"""Reads that are enough unless others change the same settings all the time."""
 _TOPIC, _BROKER = i8(2), i8(4)
 _DEFAULTS: Final = ""
 _log = structlog.get_logger(__name__)
@@ -65,23 +65,23 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottleReply:
-    """What came of a step."""
+    """The result of a step."""
 
     step: ThrottleStep
     trouble: str | None = None
-    """Why it is not done, or not known to be; it may be repeated. None where all is as it should be."""
+    """The reason why it is not done, or not known to be done; it may be repeated. None if all settings are right."""
     reason: Reason = Reason.BROKERS_UNAVAILABLE
-    """Of trouble. Only of `TooLarge` time heals nothing."""
+    """The reason of the trouble. Only `TooLarge` needs a person; time may end any other."""
 
 
 class _RefusedError(Exception):
-    """Kafka does not do it, or does not say what is set."""
+    """Kafka refuses the change, or does not show the settings."""
 
 
 async def ask_for_throttle(step: ThrottleStep, broker: ControllerClient, controller: ControllerClient) -> ThrottleReply:
-    """Sets or removes it. `broker` asks one and the same broker as long as that answers, for what is set.
+    """Set or remove it. `broker` reads the settings, always from the same broker while that one answers.
 
-    An error is trouble for the plan to report, and to try again after."""
+    The plan reports an error as trouble, and the step is retried."""
     try:
         for _ in range(_ROUNDS):
             changes = _next_changes(step, await _read(step, broker))
@@ -100,7 +100,7 @@ async def ask_for_throttle(step: ThrottleStep, broker: ControllerClient, control
 
 
 async def ask_for_entries(broker: ControllerClient) -> tuple[Entry, ...] | None:
-    """Return what owners want, as a broker knows it; None if it does not say."""
+    """Return the owners' wishes as a broker knows them; None if it does not show them."""
     try:
         (defaults,) = await _describe([_asked(_BROKER, _DEFAULTS, None)], broker)
     except RequestError as error:
@@ -118,7 +118,7 @@ def _next_changes(step: ThrottleStep, found: Configs) -> Changes:
 
 
 async def _read(step: ThrottleStep, broker: ControllerClient) -> Configs:
-    """What is set, at the earliest now. Where a broker does not answer the next one is asked."""
+    """Return the present settings. If a broker does not answer, the next one is asked."""
     partitions = step.moves if isinstance(step, SetThrottle) else step.partitions
     topics = tuple(dict.fromkeys(each.topic for each in partitions))
     try:
@@ -133,7 +133,7 @@ async def _read_at_one(topics: Iterable[TopicName], broker: ControllerClient) ->
         return finalized_in(await broker.ask(ASK_VERSIONS, ApiVersionsResponse))
 
     if await caught_up(ask, await _decided(broker) - 1) is None:
-        raise ControllerUnreachable("the broker that was asked does not come as far as the controllers")
+        raise ControllerUnreachable("the broker that was asked lags behind the controllers")
     (defaults,) = await _describe([_asked(_BROKER, _DEFAULTS, None)], broker)
     if defaults.error_code is not ErrorCode.none:
         raise _error_of(defaults, "DescribeConfigs")
@@ -144,7 +144,7 @@ async def _read_at_one(topics: Iterable[TopicName], broker: ControllerClient) ->
 
 
 async def _decided(broker: ControllerClient) -> int:
-    """How far the controllers have decided."""
+    """Return the committed offset of the controllers."""
     try:
         return read_quorum(await broker.ask(DESCRIBE_QUORUM, DescribeQuorumResponse)).committed
     except QuorumRefused as error:
@@ -152,7 +152,7 @@ async def _decided(broker: ControllerClient) -> int:
 
 
 async def _lists_of(topics: Sequence[TopicName], broker: ControllerClient) -> list[tuple[TopicName, dict[str, str]]]:
-    """The lists of those of the topics that are there, as far as any were set."""
+    """Return the lists of the existing topics, as far as they are set."""
     found = []
     for each in await _describe([_asked(_TOPIC, topic, LISTS) for topic in topics], broker):
         if each.error_code is ErrorCode.none:
@@ -175,7 +175,7 @@ async def _describe(
 
 
 async def _change(changes: Mapping[TopicName | None, Sequence[Change]], controller: ControllerClient) -> None:
-    """Asks for it; a topic that is gone by now has nothing to be changed."""
+    """Request the changes. A topic that no longer exists needs none."""
     resources = tuple(
         AlterConfigsResource(
             resource_type=_BROKER if topic is None else _TOPIC,
@@ -194,7 +194,7 @@ async def _change(changes: Mapping[TopicName | None, Sequence[Change]], controll
 
 
 def _error_of(each: DescribeConfigsResult | AlterConfigsResourceResponse, right: str) -> AnswerLost | _RefusedError:
-    """What follows from the error of one resource; `right`: what is needed for such a request."""
+    """Return the exception for the error of one resource; `right`: the right that such a request needs."""
     is_topic = each.resource_type == _TOPIC
     whose, place = (f"topic {each.resource_name}", "topic") if is_topic else ("the defaults of brokers", "cluster")
     return _error(whose, each.error_code, each.error_message, f"{right} of the {place}")

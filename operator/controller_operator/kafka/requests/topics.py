@@ -1,11 +1,10 @@
-"""How topics are created, changed and deleted where there is no ZooKeeper: the cluster's controller is asked.
+"""Requests that create, change and delete topics in clusters without ZooKeeper.
 
-Each request is conditional by what it says itself: a topic that is there is not created again, partitions are added up to a
-number, a configuration is changed key by key, a topic is deleted by its id. So one that is repeated is done once. What is
-refused goes to the next plan with Kafka's own words; where the cluster has changed meanwhile that plan has no use for it.
-
-Brokers say nothing of topics that whoever asks may not Describe, unless one is asked for by its name: then they say that
-this is not told, whether it is there or not.
+Each request is idempotent: an existing topic is not created again, partitions are added up to a number, a configuration
+is changed key by key, and a topic is deleted by its id. The next plan gets a refusal with Kafka's own words; if the
+cluster has changed by then, that plan ignores it.
+Brokers hide topics that the user may not Describe. If such a topic is requested by name, they answer that it is not
+authorized, whether it exists or not.
 """
 
 from collections.abc import Iterable
@@ -38,7 +37,7 @@ from controller_operator.kafka.requests.rights import in_words
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissTopic:
-    """Asks whether a topic that is not shown is gone: done where it is, refused where that is not told."""
+    """Checks that a hidden topic is gone. It is done if the topic is gone, and refused if Kafka does not tell."""
 
     topic: TopicName
 
@@ -60,15 +59,15 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicReply:
-    """What came of a step."""
+    """The result of a step."""
 
     step: TopicStep
     topic_id: TopicId | None = None
-    """The id that a topic got which was created."""
+    """The id of a created topic."""
     refused: str | None = None
-    """Why it was not done, in Kafka's words."""
+    """The reason of a refusal, in Kafka's words."""
     trouble: str | None = None
-    """Why there is no answer; None where there is one. Whether the step was done is then unknown."""
+    """The reason why there is no answer; None if there is one. It is then unknown if the step was done."""
 
     @property
     def is_done(self) -> bool:
@@ -76,7 +75,7 @@ class TopicReply:
 
 
 async def ask_for_topic(step: TopicStep, client: ControllerClient) -> TopicReply:
-    """Asks, and returns what came of it. An error is trouble for the plan to report, and to try again after."""
+    """Ask the controller and return its reply. An error is trouble for the plan to report and retry."""
     try:
         match step:
             case CreateTopic():

@@ -1,1 +1,1 @@
-"""Asks the brokers of a cluster without ZooKeeper again and again, and makes views of what they say (`views`)."""
+"""Polls the brokers of a cluster without ZooKeeper, and makes views of their answers (`views`)."""

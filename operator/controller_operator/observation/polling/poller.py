@@ -1,7 +1,7 @@
-"""Keeps the view of one cluster without ZooKeeper current: looks, pauses as the pace says, and looks again.
+"""Keeps the view of one cluster without ZooKeeper current: looks, pauses, and looks again.
 
-A view is published only where it says something new. Who waits for a view that shows what was done (`refresh`) has a look
-made at once, and all who wait share it.
+A view is published only if something has changed. A caller of `refresh` triggers a look at once, and all waiting
+callers share it.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ _log = structlog.get_logger(__name__)
 
 
 class ClusterPoller:
-    """Observes one cluster. What it has in common with the observer of ZooKeeper is said in `Cluster`."""
+    """Observes one cluster. `Cluster` documents the methods that it shares with the observer of ZooKeeper."""
 
     def __init__(self, open_kept: OpenKept, *, pace: Pace | None = None) -> None:
         self._looks = PacedLooks(open_kept, pace=pace)
@@ -43,17 +43,17 @@ class ClusterPoller:
 
     @property
     def servers(self) -> tuple[Address, ...]:
-        """Who may be asked, those that answer first. Raises `NotCurrent` where nobody was reached yet."""
+        """The servers to ask, those that answer first. Raises `NotCurrent` if none was reached yet."""
         if not self._looks.servers:
             raise NotCurrent(self.observation.trouble or "it was not asked yet")
         return self._looks.servers
 
     def start(self) -> None:
-        """Begins to observe, in a task of its own."""
+        """Begin to observe, in a task of its own."""
         self._task = supervised(self._run, name="cluster poller")
 
     async def stop(self) -> None:
-        """Ends the observation."""
+        """End the observation."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -64,7 +64,8 @@ class ClusterPoller:
         self._observations.add_listener(listener)
 
     async def refresh(self, topics: Iterable[TopicName] = (), timeout_s: float = 20.0) -> ClusterView:
-        """A view that shows all that was done before the call; of configurations, those of these topics and of new ones.
+        """Return a view that shows everything that was done before the call; of configurations, only those of these
+        topics and of new ones.
 
         Raises `NotCurrent`."""
         self._touched.update(topics)
@@ -77,11 +78,11 @@ class ClusterPoller:
                 await self._look_once()
             except Exception as error:
                 await self._tell_trouble(error)
-                raise  # logged, and begun anew
+                raise  # logged, and started again
             await self._looks.rest(self._woken)
 
     async def _look_once(self) -> None:
-        """One look, and a new view where it says something new."""
+        """Look once, and publish a new view if something has changed."""
         asked, touched = self._observations.asked, self._touched
         self._touched = set()
         try:

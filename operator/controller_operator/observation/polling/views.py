@@ -1,7 +1,7 @@
-"""The views of a cluster without ZooKeeper, made of what its brokers said.
+"""The views of a cluster without ZooKeeper, made of its brokers' answers.
 
-A topic whose partitions and configuration are as before is the same object in the next view. What is versions of znodes
-with ZooKeeper is the end of the metadata log at which the change was seen.
+A topic with unchanged partitions and configuration is the same object in the next view. In place of the versions of
+znodes, a topic has the end of the metadata log at which its change was seen.
 """
 
 from collections.abc import Mapping
@@ -24,18 +24,18 @@ from controller_operator.kafka.cluster_view import (
 from controller_operator.observation.topic_views import TopicViews
 
 ABILITIES: Final = Abilities(chooses_topic_ids=False, validates_features=True, may_hide_topics=True)
-"""What a cluster without ZooKeeper offers."""
+"""The abilities of a cluster without ZooKeeper."""
 
 
 class Views:
-    """Of one cluster."""
+    """The views of one cluster."""
 
     def __init__(self, known: KnownCluster) -> None:
         self._known = known
         self._topics = TopicViews()
 
     def next_one(self, version: int) -> ClusterView | None:
-        """The view of all that is known; None where it would say the same as the last one."""
+        """Return a view of everything known; None if it would equal the last one."""
         known = self._known
         if not known.has_news:
             return None

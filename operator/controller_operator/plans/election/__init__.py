@@ -1,1 +1,1 @@
-"""PreferredElection: when to ask for an election, of which partitions, and what became of each."""
+"""PreferredElection: the time of an election, the partitions to request, and the result for each."""

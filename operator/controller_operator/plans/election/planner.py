@@ -1,4 +1,4 @@
-"""PreferredElection: runs once, or by a schedule."""
+"""PreferredElection: runs once, or on a schedule."""
 
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.plans.election.run import plan_run
@@ -8,6 +8,6 @@ from controller_operator.resources.election import PreferredElection, PreferredE
 
 
 def plan_election(election: PreferredElection, view: ClusterView, context: Context) -> Plan[PreferredElectionStatus]:
-    """One more look at an election that has not ended."""
+    """Return the plan for an election that has not ended."""
     plan = plan_run if election.spec.schedule is None else plan_scheduled
     return plan(election, view, context)

@@ -1,10 +1,9 @@
-"""What becomes of each partition of an election: the rows of its status, and their counts.
+"""The result for each partition of an election: the rows of its status, and their counts.
 
-A row follows from the leader before and now, whoever has asked for the election. What has a result keeps it.
-
-An unclean election is asked for only where a partition had no live leader when the run began. A long status does not list
-them all, but those that wait for their result come first: where there is room for more rows than those, a partition that
-is not among them had a leader, and is left alone even if it has lost it since.
+A row follows from the leaders before and now, regardless of the request's author. A result never changes.
+An unclean election is requested only for partitions that had no live leader when the run began. A long status does not
+list all rows, but those that wait for their result come first. So if the list has room for all of those, an unlisted
+partition had a leader, and is left alone even if it has lost it since.
 """
 
 from collections import Counter
@@ -26,8 +25,8 @@ from controller_operator.resources.schema import MAX_STATUS_ENTRIES
 
 
 class Row(NamedTuple):
-    """What a `PartitionElection` of the status says. There may be all partitions of a cluster, and a model of each would
-    take longer than all else."""
+    """The content of a `PartitionElection`, as a tuple: building a model for every partition of a cluster is too
+    slow."""
 
     tp: TopicPartition
     result: ElectionResult | None
@@ -37,7 +36,7 @@ class Row(NamedTuple):
     isr_before: tuple[BrokerId, ...] | None = None
 
     def shown(self) -> PartitionElection:
-        """The same in a status."""
+        """Return the row as a status shows it."""
         return PartitionElection(
             topic=self.tp.topic,
             partition=self.tp.partition,
@@ -61,7 +60,7 @@ _NEVER_LED: Final = "it never had a leader, so it has nothing to lose: it gets o
 
 
 def present_rows(election: PreferredElection, view: ClusterView) -> Rows:
-    """Every partition that the election is for, as it is now."""
+    """Return the present row of every partition of the election."""
     is_running = election.status.phase is ElectionPhase.RUNNING
     before = {row.tp: row for row in map(_recorded, election.status.partitions)} if is_running else {}
     is_unclean = election.spec.election_type is ElectionType.UNCLEAN
@@ -80,7 +79,7 @@ def present_rows(election: PreferredElection, view: ClusterView) -> Rows:
 
 
 def scope(election: PreferredElection, view: ClusterView) -> Iterable[TopicPartition]:
-    """The partitions that the election is for; a topic that is not there stands for its partition 0, as missing."""
+    """Return the partitions of the election. A missing topic is represented by its partition 0."""
     if election.spec.partitions is not None:
         return [TopicPartition(each.topic, each.partition) for each in election.spec.partitions]
     names = sorted(view.topics) if election.spec.topics is None else election.spec.topics
@@ -88,12 +87,12 @@ def scope(election: PreferredElection, view: ClusterView) -> Iterable[TopicParti
 
 
 def failed(row: Row, message: str) -> Row:
-    """A partition whose election was asked for in vain."""
+    """Return the row of a partition whose requested election had no effect."""
     return row._replace(result=ElectionResult.FAILED, leader_after=row.leader_before, message=message[:1024])
 
 
 def gives_up(election: PreferredElection, rows: Rows) -> bool:
-    """Whether there are partitions that get no leader of this election, and the status does not say so yet."""
+    """Return True if some partitions get no leader from this election, and the status does not say so yet."""
     is_running = election.status.phase is ElectionPhase.RUNNING
     before = election.status.partitions if is_running else ()
     recorded = {_recorded(row).tp for row in before if row.result is not None}
@@ -102,19 +101,19 @@ def gives_up(election: PreferredElection, rows: Rows) -> bool:
 
 
 def is_unclean(row: Row) -> bool:
-    """Whether a partition got a leader that was not in sync, so that it may have lost records."""
+    """Return True if a partition got a leader that was not in sync, so that it may have lost records."""
     isr = row.isr_before
     return row.result is ElectionResult.ELECTED and isr is not None and row.leader_after not in isr
 
 
 def shown(rows: Rows) -> tuple[PartitionElection, ...]:
-    """As many rows as a status lists, the most urgent ones first."""
+    """Return the rows that a status lists, the most urgent ones first."""
     first = nsmallest(MAX_STATUS_ENTRIES, rows, key=lambda row: (_RANKS.get(row.result, 4), row.tp))
     return tuple(row.shown() for row in first)
 
 
 def counted(election: PreferredElection, rows: Rows) -> ElectionCounts:
-    """The results in numbers. Rows that a long status did not list count as elected only if they were not so before."""
+    """Return the counts of the results. Rows that a long status did not list count as elected only if newly elected."""
     number = Counter(row.result for row in rows)
     elected, not_needed = number[ElectionResult.ELECTED], number[ElectionResult.NOT_NEEDED]
     recorded = election.status.counts
@@ -162,7 +161,8 @@ def _preferred_row(tp: TopicPartition, view: ClusterView, before: Row | None) ->
 
 
 def _unclean_row(tp: TopicPartition, view: ClusterView, before: Row | None) -> Row:
-    """A partition of an unclean election. Its ISR stays in its state while it has no leader: it is who had all records."""
+    """Return the row of an unclean election. The ISR of a partition without a leader holds the brokers with all
+    records."""
     assignment, state = view.assignment_of(tp), view.state_of(tp)
     if assignment is None or state is None:
         return _row(tp, view, ElectionResult.FAILED, before, message=_NEVER_LED if assignment else _NOT_THERE)
@@ -194,7 +194,7 @@ def _row(
     *,
     message: str | None = None,
 ) -> Row:
-    """A row with the leader of now, and that of before: of now as well where no row was kept."""
+    """Return a row with the present leader and the former one. Without a former row both are the present one."""
     state = view.state_of(tp)
     is_there = view.assignment_of(tp) is not None
     leader = (state.leader_and_isr.leader if state else NO_LEADER) if is_there else None

@@ -1,11 +1,10 @@
-"""One run of an election: asks for leaders once, and shows what became of each partition.
+"""One run of an election: requests leaders once, and shows the result for each partition.
 
-`phase: Running` with the leaders of that moment is written before the request is. A partition that the right replica leads
-afterwards was elected, whoever asked; one that it does not lead is asked for again unless the request is known to have
-been dealt with. Asking twice for a partition changes nothing, so a restart repeats nothing that matters.
-
-Preferred leaders are asked for in ZooKeeper, where any controller finds the request. There is no znode for unclean
-elections: the controller is asked itself (`kafka/requests/elections.py`).
+`phase: Running` with the leaders of that moment is written before the request. A partition that its desired leader
+leads afterwards counts as elected, regardless of the request's author. Any other one is requested again unless its
+request is known to have been handled. Repeating a request changes nothing, so a restart is harmless.
+Preferred leaders are requested in ZooKeeper, where any controller finds the request. There is no znode for unclean
+elections, so the controller is asked directly (`kafka/requests/elections.py`).
 """
 
 from typing import Final
@@ -37,17 +36,17 @@ from controller_operator.resources.election import (
 
 _RETRY_S: Final = 5.0
 _EVENTS: Final = 10
-"""Partitions with an event of their own; of more there is one event about all."""
+"""Largest number of partitions with an event each. More of them share one event."""
 _NOT_ELECTED: Final = {
-    ElectionType.PREFERRED: "the controller took the request and did not elect the preferred replica",
-    ElectionType.UNCLEAN: "the controller took the request, and the partition has no leader",
+    ElectionType.PREFERRED: "the controller accepted the request and did not elect the preferred replica",
+    ElectionType.UNCLEAN: "the controller accepted the request, and the partition has no leader",
 }
 
 
 def plan_run(election: PreferredElection, view: ClusterView, context: Context) -> Plan[PreferredElectionStatus]:
-    """One more look at a run that has not ended: what to ask for, and what became of each partition.
+    """Return the plan for a run that has not ended: the next requests, and the result for each partition.
 
-    A run of a schedule takes the cluster as it is; what runs once waits for partitions that are not there yet."""
+    A scheduled run takes the cluster as it is. An election without a schedule waits for missing partitions."""
     rows = present_rows(election, view)
     is_running = election.status.phase is ElectionPhase.RUNNING
     is_once = election.spec.schedule is None
@@ -62,7 +61,7 @@ def plan_run(election: PreferredElection, view: ClusterView, context: Context) -
 
 
 def _missing(rows: Rows, view: ClusterView) -> Verdict | None:
-    """What an election waits for: whoever applies topics and their election at once does not say which comes first."""
+    """Return why an election waits: topics and their election may be applied at once, in any order."""
     if topics := sorted({row.tp.topic for row in rows} - view.topics.keys()):
         return Verdict.working(Reason.UNKNOWN_TOPIC, f"the cluster has no topic {list_some(topics)}")
     without = [row.tp for row in rows if row.result is ElectionResult.FAILED]
@@ -106,20 +105,21 @@ def _follow(
 
 
 def _look_anew(election: PreferredElection, rows: Rows, number: int, context: Context) -> Plan[PreferredElectionStatus]:
-    """What is given up is so for good, and a broker that has just come may be missing in a view that is a moment old."""
+    """Ask for a fresh view before a partition is given up for good, because a new broker may be missing in this
+    view."""
     verdict = Verdict.working(Reason.PROGRESSING, f"looking at {number} of {len(rows)} partitions")
     return _plan(election, ElectionPhase.RUNNING, rows, verdict, context, needs_fresh_view=True)
 
 
 def _is_asked_for(election: PreferredElection, pending: list[TopicPartition], view: ClusterView) -> bool:
-    """Whether the request is in ZooKeeper, and nobody has dealt with it yet."""
+    """Return True if the request is in ZooKeeper and was not handled yet."""
     if election.spec.election_type is ElectionType.UNCLEAN or view.preferred_election is None:
         return False
     return not set(pending).isdisjoint(view.preferred_election.partitions)
 
 
 def _in_vain(election: PreferredElection, context: Context) -> dict[TopicPartition, str]:
-    """The partitions that were asked for in this look, and why it came to nothing where it did."""
+    """Return the partitions that were requested in this reconciliation, with the reason if it failed."""
     steps = [step for step in context.done if isinstance(step, SubmitPreferredElection | ElectUnclean)]
     asked = dict.fromkeys((tp for step in steps for tp in step.partitions), _NOT_ELECTED[election.spec.election_type])
     return asked | {tp: said for reply in context.elections for tp, said in reply.refused}
@@ -128,7 +128,7 @@ def _in_vain(election: PreferredElection, context: Context) -> dict[TopicPartiti
 def _ask(
     election: PreferredElection, rows: Rows, wanted: list[TopicPartition], context: Context
 ) -> Plan[PreferredElectionStatus]:
-    """As many of the partitions as fit one request; the next one follows when it has been dealt with."""
+    """Request as many of the partitions as fit one request. The next request follows when this one is handled."""
     step: SubmitPreferredElection | ElectUnclean
     if election.spec.election_type is ElectionType.UNCLEAN:
         step, what = ElectUnclean(partitions=tuple(wanted[:MAX_ASKED])), "unclean election"
@@ -160,7 +160,7 @@ def _finish(election: PreferredElection, rows: Rows, context: Context) -> Plan[P
 
 
 def _unmet(election: PreferredElection, rows: Rows, counts: ElectionCounts) -> str:
-    """Say what was asked for and not done, why, and what to do; empty if all was done."""
+    """Return the unfulfilled part of the election, its cause and the remedy; empty if all was done."""
     said = [f"{counts.failed} of {counts.total} elections failed"] if counts.failed else []
     if counts.preferred_unavailable:
         away = [row for row in rows if row.result is ElectionResult.PREFERRED_UNAVAILABLE]
@@ -174,7 +174,7 @@ def _unmet(election: PreferredElection, rows: Rows, counts: ElectionCounts) -> s
 
 
 def _losses(rows: Rows) -> tuple[Notice, ...]:
-    """What unclean elections may have lost, for each partition, or for all where they are many."""
+    """Return the events about records that unclean elections may have lost: for each partition, or one for many."""
     told = [f"{row.tp}: leader before {row.leader_before}, {row.message}" for row in rows]
     if len(told) > _EVENTS:
         named = list_some(
@@ -216,7 +216,7 @@ def _plan(
 
 def _wait(election: PreferredElection, view: ClusterView) -> Verdict | None:
     if view.controller is None:
-        return Verdict.working(Reason.NO_CONTROLLER, "no controller holds the cluster, so nothing would be elected")
+        return Verdict.working(Reason.NO_CONTROLLER, "the cluster has no controller, so nothing would be elected")
     if view.preferred_election is not None and election.spec.election_type is ElectionType.PREFERRED:
         return Verdict.working(Reason.PROGRESSING, "another preferred election runs; this one begins after it")
     return None

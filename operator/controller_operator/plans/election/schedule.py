@@ -1,8 +1,9 @@
-"""An election that runs by a schedule: when it runs, and what it says between its runs.
+"""An election with a schedule: the times of its runs, and its status between them.
 
-`nextRunTime` in the status is all that is remembered: what it says is due when the time has come, though the operator was
-away then. It moves on in the same write that records the intent of the run, so no restart repeats a run. A run takes its
-course as one that runs once does; a next one does not begin before it has ended, and what was due meanwhile is left out.
+`nextRunTime` in the status is the only memory: it is due when its time has come, even if the operator was away then. It
+changes in the same write that records the intent of the run, so no restart repeats a run. A run proceeds like an
+election without a schedule. The next one does not begin before it has ended, and runs that fall due during it are
+skipped.
 """
 
 from dataclasses import replace
@@ -24,7 +25,7 @@ from controller_operator.resources.election import (
 )
 
 _LONGEST_PAUSE_S: Final = 60.0
-"""A timer knows nothing of a clock that was set: so it is looked at now and then."""
+"""Timers do not notice when the clock is set, so the clock is read at least this often."""
 _OF_THE_RUN: Final = ("start_time", "completion_time", "counts", "partitions")
 _OF_THE_SCHEDULE: Final = ("next_run_time", "last_run_time", "imbalance_percent")
 _NO_RUN: Final[dict[str, Any]] = {
@@ -35,7 +36,7 @@ _NO_RUN: Final[dict[str, Any]] = {
 
 
 def plan_scheduled(election: PreferredElection, view: ClusterView, context: Context) -> Plan[PreferredElectionStatus]:
-    """One more look at an election with a schedule."""
+    """Return the plan for an election with a schedule."""
     spec, status = election.spec, election.status
     try:
         times = run_times(spec.schedule or "", spec.time_zone)
@@ -49,13 +50,13 @@ def plan_scheduled(election: PreferredElection, view: ClusterView, context: Cont
     if due_at > context.now:
         return _await(election, due_at, context)
     if view.controller is None:
-        verdict = Verdict.working(Reason.NO_CONTROLLER, "a run is due, and no controller holds the cluster")
+        verdict = Verdict.working(Reason.NO_CONTROLLER, "a run is due, and the cluster has no controller")
         return _idle(election, verdict, context, next_run_time=due_at)
     return _begin(election, view, times, due_at, context)
 
 
 def imbalance(election: PreferredElection, view: ClusterView) -> Counts:
-    """The counts of what the election is for; `non_preferred_leader` of `partitions` are out of balance."""
+    """Return the counts of the election's partitions; its `non_preferred_leader` of `partitions` are out of balance."""
     spec = election.spec
     if spec.all_partitions:
         return view.counts
@@ -102,7 +103,7 @@ def _begin(
 def _follow(
     election: PreferredElection, run: Plan[PreferredElectionStatus], times: RunTimes, context: Context
 ) -> Plan[PreferredElectionStatus]:
-    """A run as this kind shows it: it is in order while it runs, and does not end with its run."""
+    """Return the plan of a run as this kind shows it: ready while it runs, and not ended with its run."""
     known = election.status
     if run.status.phase is ElectionPhase.RUNNING:
         status = run.status.model_copy(update={name: getattr(known, name) for name in _OF_THE_SCHEDULE})
@@ -135,17 +136,17 @@ def _last_run(status: PreferredElectionStatus) -> str:
     if counts is None or status.last_run_result is None:
         return ""
     if status.last_run_result is RunResult.BALANCED:
-        return f"; nothing was elected, as {status.imbalance_percent}% of the leaders were not the preferred ones"
+        return f"; nothing was elected, because {status.imbalance_percent}% of the leaders were not the preferred ones"
     results = f"{counts.elected} elected, {counts.not_needed} not needed, {counts.failed} failed"
     if counts.preferred_unavailable:
         results += (
-            f", {counts.preferred_unavailable} not given back, as the preferred broker is not alive or not in sync"
+            f", {counts.preferred_unavailable} unavailable, because the preferred broker is not alive or not in sync"
         )
     return f"; the last run: {results}"
 
 
 def _suspended() -> Verdict:
-    message = "no run begins, as spec.suspend is true"
+    message = "no run begins, because spec.suspend is true"
     paused = (ConditionType.PAUSED, ConditionStatus.TRUE, Reason.SUSPENDED, message)
     return Verdict(ready=ConditionStatus.TRUE, reason=Reason.SUSPENDED, message=message, others=(paused,))
 
@@ -158,7 +159,7 @@ def _idle(
     phase: ElectionPhase = ElectionPhase.SCHEDULED,
     next_run_time: datetime | None = None,
 ) -> Plan[PreferredElectionStatus]:
-    """The status between two runs: what became of the last one stays."""
+    """Return the status between two runs. The results of the last run stay."""
     return Plan(
         status=election.status.model_copy(
             update={

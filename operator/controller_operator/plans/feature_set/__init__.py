@@ -1,1 +1,1 @@
-"""FeatureSet: which levels to finalize, and what becomes of them when the object goes."""
+"""FeatureSet: the levels to finalize, and their fate when the object is deleted."""

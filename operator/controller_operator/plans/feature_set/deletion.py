@@ -1,9 +1,8 @@
-"""What becomes of finalized levels, and of the object's finalizer, when a FeatureSet is deleted.
+"""The deletion of a FeatureSet: the fate of its finalized levels and of its finalizer.
 
 Only an object with `deletionPolicy: Delete` has a finalizer. It is released when nothing is left to delete, when the
-controller refuses, when nobody can understand the finalized features, when somebody says so by pausing the object
-or changing the policy, and when no controller did it for too long. A feature that another FeatureSet has as well is left
-to that one.
+controller refuses, when the finalized features are unreadable, when a person pauses the object or changes the policy,
+and when no controller has done it for too long. Features that another FeatureSet has as well are left to that one.
 """
 
 from collections.abc import Set
@@ -32,20 +31,20 @@ _RETRY_S = 5.0
 def plan_deletion(
     resource: FeatureSet, view: ClusterView, foreign: Set[str], context: Context
 ) -> Plan[FeatureSetStatus]:
-    """What to do for an object that is being deleted; `foreign` features are not its own."""
+    """Return the plan for an object that is being deleted; `foreign` features are not its own."""
     if FINALIZER not in resource.metadata.finalizers:
         return Plan(status=resource.status)
     if kept := _why_kept(resource):
-        return released(resource.status, "FeaturesRetained", f"the finalized levels stay, as {kept}")
+        return released(resource.status, "FeaturesRetained", f"the finalized levels stay, because {kept}")
     if paths.FEATURE in view.malformed:
         return released(
-            resource.status, "FeaturesRetained", f"{paths.FEATURE} makes no sense and stays as it is", is_warning=True
+            resource.status, "FeaturesRetained", f"{paths.FEATURE} is malformed and stays as it is", is_warning=True
         )
     finalized = view.features.features if view.features else {}
     own = [each.name for each in resource.spec.features if each.name in finalized and each.name not in foreign]
     if not own:
         return released(
-            resource.status, "FeaturesDeleted", f"finalized no more: {list_some(_names(resource, foreign)) or 'none'}"
+            resource.status, "FeaturesDeleted", f"no longer finalized: {list_some(_names(resource, foreign)) or 'none'}"
         )
     refused = [said for reply in context.replies for _, said in reply.refused]
     if refused:
@@ -66,14 +65,14 @@ def _why_kept(resource: FeatureSet) -> str | None:
 def _ask(resource: FeatureSet, view: ClusterView, own: list[str], context: Context) -> Plan[FeatureSetStatus]:
     trouble = next((reply.trouble for reply in context.replies if reply.trouble), None)
     if is_overdue(resource.metadata, context.now) and (context.replies or view.controller is None):
-        why = trouble or ("no controller holds the cluster" if view.controller is None else "its answer does not show")
-        message = f"the finalized levels of {list_some(own)} stay: not deleted within {DELETION_PATIENCE}, as {why}"
+        why = trouble or ("the cluster has no controller" if view.controller is None else "its answer does not show")
+        message = f"the finalized levels of {list_some(own)} stay: not deleted within {DELETION_PATIENCE}, because {why}"
         return released(resource.status, "DeletionUnfinished", message, is_warning=True)
     if trouble is not None:
         verdict = Verdict.working(Reason.BROKERS_UNAVAILABLE, f"the controller could not be asked: {trouble}")
         return _wait(resource, verdict, context)
     if view.controller is None:
-        verdict = Verdict.working(Reason.NO_CONTROLLER, "no controller holds the cluster, so nobody deletes anything")
+        verdict = Verdict.working(Reason.NO_CONTROLLER, "the cluster has no controller, so nothing can be deleted")
         return _wait(resource, verdict, context)
     verdict = Verdict.working(Reason.PROGRESSING, f"asking the controller to delete {list_some(own)}")
     plan = _wait(resource, verdict, context)

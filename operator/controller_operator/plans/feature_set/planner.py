@@ -1,9 +1,9 @@
-"""FeatureSet: has the controller finalize the levels of the spec, and shows which broker stands in the way.
+"""FeatureSet: lets the controller finalize the levels of the spec, and shows the brokers that prevent it.
 
-What can be done is asked for, also where another feature of the set cannot be had (KIP-584: a refused update holds up no
-other). A level that was as the spec says and is not any more was changed elsewhere: that is reported (`Drifted`), and
-put right like any other difference. What the operator can foresee it does not ask for, so nobody's log fills with
-refusals; a dry run ends there where a controller cannot be asked, as Kafka's own in ZooKeeper mode, which writes.
+Every possible update is requested, even if another feature of the set is impossible (KIP-584: a refused update does not
+affect others). A level that was as the spec says and has changed was changed elsewhere: it is reported (`Drifted`) and
+corrected like any other difference. Foreseeable refusals are not requested, so that they fill nobody's log. A dry run
+ends with that forecast if the controller cannot validate, such as Kafka's own in ZooKeeper mode, which would write.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ from controller_operator.resources.feature_set import FeatureSet, FeatureSetStat
 TROUBLE_RETRY_S: Final = 5.0
 REFUSAL_RETRY_S: Final = 60.0
 _ANSWER_SHOWS_S: Final = 2.0
-"""After an answer the znode is read again; the server that is read may be a moment behind."""
+"""Seconds after an answer until the znode is read again, because the server may be a moment behind."""
 _ANSWERED: Final = Verdict.working(
     Reason.PROGRESSING, "the controller has finalized the levels; they will be seen soon"
 )
@@ -42,7 +42,7 @@ _STICKY: Final = (Reason.BROKERS_UNAVAILABLE, Reason.REQUEST_REFUSED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claims:
-    """Who else wants a say about the features of a set."""
+    """The claims of other FeatureSets on the features of a set."""
 
     winners: Mapping[str, str] = field(default_factory=dict)
     """The older FeatureSets that have features of this one, as namespace/name by feature."""
@@ -53,7 +53,7 @@ class Claims:
 def plan_feature_set(
     resource: FeatureSet, view: ClusterView, claims: Claims, context: Context
 ) -> Plan[FeatureSetStatus]:
-    """One look at the set: what is finalized, what to ask for, and what is in the way."""
+    """Return the plan for a set: the finalized levels, the next requests, and the obstacles."""
     if resource.metadata.deletion_timestamp is not None:
         return plan_deletion(resource, view, claims.winners.keys() | claims.shared, context)
     spec = resource.spec
@@ -71,7 +71,7 @@ def plan_feature_set(
 
 
 def _refusal(resource: FeatureSet, view: ClusterView, claims: Claims) -> Verdict | None:
-    """What keeps the whole set from having any effect."""
+    """Return why the whole set has no effect; None if it has."""
     if claims.winners:
         owned = list_some(f"{feature} belongs to {winner}" for feature, winner in sorted(claims.winners.items()))
         message = f"{owned}, which is older: take the feature out of one of the two"
@@ -79,7 +79,7 @@ def _refusal(resource: FeatureSet, view: ClusterView, claims: Claims) -> Verdict
         return replace(Verdict.stalled(Reason.RESOURCE_CONFLICT, message), others=(conflict,))
     malformed = view.malformed.get(paths.FEATURE)
     if malformed is not None:
-        message = f"{paths.FEATURE} makes no sense, and a person has to repair or delete it: {malformed}"
+        message = f"{paths.FEATURE} is malformed, and a person must repair or delete it: {malformed}"
         return Verdict.stalled(Reason.FEATURES_UNREADABLE, message)
     return None
 
@@ -93,8 +93,8 @@ def _in_order(rows: Sequence[FeatureRow]) -> Verdict:
 def _only_shown(
     resource: FeatureSet, view: ClusterView, rows: list[FeatureRow], context: Context
 ) -> Plan[FeatureSetStatus]:
-    """A dry run. Where the controller can be asked what it would say, that is shown; until it has said it, what it said
-    before."""
+    """Return the plan of a dry run. If the controller can validate the changes, its answer is shown; until it has
+    answered, the former answer stays."""
     updates = tuple(row.update for row in rows if row.update)
     if not view.abilities.validates_features or not updates or context.replies:
         rows = _with_refusals(rows, context)
@@ -118,7 +118,7 @@ def _dry_run(rows: Sequence[FeatureRow]) -> Verdict:
 def _change(
     resource: FeatureSet, view: ClusterView, rows: list[FeatureRow], context: Context
 ) -> Plan[FeatureSetStatus]:
-    """Asks for what can be asked for, and says what the controller answered to what was."""
+    """Request the possible updates, and report the controller's answers to the former ones."""
     rows = _with_refusals(rows, context)
     asked = {update.feature for reply in context.replies for update in reply.step.updates}
     updates = [row.update for row in rows if row.update]
@@ -151,13 +151,13 @@ def _change(
 def _contested(
     before: DriftCorrections | None, rows: Sequence[FeatureRow], context: Context
 ) -> tuple[Verdict, float | None] | None:
-    """Why features that somebody else changes again and again are left as they are for a while."""
+    """Return why features that somebody else keeps changing stay as they are for a while; None if they need not."""
     at = due(before, context.now)
     if before is None or at is None:
         return None
     changed = list_some(_drifted(row) for row in rows if not row.is_in_order)
     message = (
-        f"put right {before.count} times in a row and changed elsewhere again: {changed}; it is put right again at "
+        f"corrected {before.count} times in a row and changed elsewhere again: {changed}; next correction at "
         f"{at:%H:%M:%S} UTC. Find out who writes it (another operator, a script): the cluster does not say"
     )
     return Verdict.working(Reason.DRIFT_CONTESTED, message), (at - context.now).total_seconds()
@@ -166,19 +166,19 @@ def _contested(
 def _pause(
     updates: Sequence[FeatureUpdate], view: ClusterView, context: Context
 ) -> tuple[Verdict, float | None] | None:
-    """Why nobody can be asked for the updates now, and when to try again by itself."""
+    """Return why the updates cannot be requested now, and the seconds until a retry; None if they can."""
     trouble = next((reply.trouble for reply in context.replies if reply.trouble), None)
     if trouble is not None:
         message = f"the controller could not be asked: {trouble}"
         return Verdict.working(Reason.BROKERS_UNAVAILABLE, message), TROUBLE_RETRY_S
     if updates and view.controller is None:
-        message = "no controller holds the cluster, so nobody finalizes anything"
+        message = "the cluster has no controller, so nothing can be finalized"
         return Verdict.working(Reason.NO_CONTROLLER, message), None
     return None
 
 
 def _obstructed(rows: Sequence[FeatureRow]) -> tuple[Verdict, float | None]:
-    """Nothing is left to ask for, and the rest only a person can clear away; a refusal may end by itself."""
+    """Return the verdict if nothing is left to request and only a person can remove the rest. A refusal may end."""
     obstacles = [row.obstacle for row in rows if row.obstacle]
     is_refused = any(reason is Reason.REQUEST_REFUSED for reason, _ in obstacles)
     verdict = Verdict.stalled(obstacles[0][0], list_some(message for _, message in obstacles))
@@ -196,7 +196,7 @@ def _with_refusals(rows: Sequence[FeatureRow], context: Context) -> list[Feature
 
 
 def _reported_before(resource: FeatureSet) -> Verdict | None:
-    """What is said of a request that failed before and is made again: nothing new, until there is an answer."""
+    """Return the last verdict if a failed request is repeated, so that the message stays until there is an answer."""
     ready, stalled = (resource.status.condition(type_) for type_ in (ConditionType.READY, ConditionType.STALLED))
     if ready is None or ready.reason not in _STICKY or ready.observed_generation != resource.metadata.generation:
         return None
@@ -213,7 +213,7 @@ def _with_former_message(resource: FeatureSet, row: FeatureRow) -> FeatureRow:
 def _drift(
     resource: FeatureSet, rows: Sequence[FeatureRow], verdict: Verdict, view: ClusterView
 ) -> tuple[Verdict, tuple[Notice, ...]]:
-    """Marks the verdict where the features have been as this generation of the spec says."""
+    """Mark the verdict as drifted if the features have been as this generation of the spec says."""
     before = resource.status.condition(ConditionType.DRIFTED)
     if before is None or not _has_drifted(resource):
         return verdict, ()
@@ -225,7 +225,7 @@ def _drift(
 
 
 def _has_drifted(resource: FeatureSet) -> bool:
-    """Whether the features have been as this generation of the spec says, so that what differs was changed elsewhere."""
+    """Return True if the features have been as this generation of the spec says, so that differences are drift."""
     before = resource.status.condition(ConditionType.DRIFTED)
     return before is not None and before.observed_generation == resource.metadata.generation
 

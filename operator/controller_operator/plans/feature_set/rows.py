@@ -1,4 +1,4 @@
-"""What the cluster says of each feature of a FeatureSet, and what it takes to have it as the spec says."""
+"""The state of each feature of a FeatureSet in the cluster, and the update that it needs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,9 +31,9 @@ class FeatureRow:
     supported: FeatureRange | None
     blocked_by: tuple[BrokerId, ...] = ()
     update: FeatureUpdate | None = None
-    """What to ask the controller for."""
+    """The request to the controller."""
     obstacle: tuple[Reason, str] | None = None
-    """Why nothing is asked for, or why it was refused."""
+    """The reason why nothing is requested, or why the request was refused."""
 
     @property
     def is_in_order(self) -> bool:
@@ -41,7 +41,7 @@ class FeatureRow:
 
     @property
     def change(self) -> str:
-        """The change that the spec means, in words."""
+        """The change that the spec asks for, in words."""
         before = "not finalized" if self.finalized_level is None else str(self.finalized_level)
         return f"{self.feature.name} from {before} to {self.feature.max_version_level}"
 
@@ -61,7 +61,7 @@ class FeatureRow:
 
 
 def feature_row(feature: Feature, view: ClusterView, *, allow_downgrade: bool) -> FeatureRow:
-    """A feature as the cluster has it, judged by the rules that the controller goes by."""
+    """Return a feature's state in the cluster, judged by the controller's rules."""
     finalized = view.features.features if view.features else {}
     level, wanted = finalized.get(feature.name), feature.max_version_level
     blocking = find_unsupporting(feature.name, wanted, view.brokers.values())

@@ -1,1 +1,1 @@
-"""The placement of replicas, as far as KafkaClusters, KafkaTopics and PartitionReassignments say it together."""
+"""The placement of replicas, as the result of KafkaClusters, KafkaTopics and PartitionReassignments together."""

@@ -1,7 +1,8 @@
-"""Leaders after a move: a new order of the same replicas moves nothing, so somebody has to ask for the new first replica.
+"""Leaders after a move. A new order of the same replicas moves nothing, so the operator requests the new first replica.
 
-Kafka keeps the leader of a partition as long as it is among the replicas. Whoever writes the same brokers in another order
-wants the first one to lead, so the move has it elected. After other moves the leader stays, and the message says so.
+Kafka keeps the leader of a partition as long as it is among the replicas. A user who lists the same brokers in another
+order wants the first one to lead, so the move requests its election. After other moves the leader stays, and the
+message says so.
 """
 
 from collections.abc import Iterable
@@ -18,9 +19,10 @@ from controller_operator.resources.reassignment import MovingPartition, Reassign
 def elect_reordered(
     rows: Iterable[MovingPartition], view: ClusterView, context: Context
 ) -> SubmitPreferredElection | None:
-    """Return the request for the first replicas of partitions whose replicas have got a new order; None if none is due.
+    """Return the election of the first replicas of partitions with a new order of replicas; None if none is due.
 
-    What the controller has taken in this look is not asked for again: `describe_leaders` says what came of it."""
+    An election that the controller accepted in this reconciliation is not repeated: `describe_leaders` has its
+    result."""
     if any(isinstance(step, SubmitPreferredElection) for step in context.done):
         return None
     wanted = [_tp(row) for row in rows if _is_reordered(row) and _is_electable(row, view)]
@@ -29,13 +31,13 @@ def elect_reordered(
 
 
 def plan_election(election: SubmitPreferredElection, view: ClusterView, context: Context) -> tuple[Verdict, bool]:
-    """Return what a move says whose last step is an election, and whether it can be asked for now."""
+    """Return the verdict on a move whose last step is an election, and whether the election can be requested now."""
     message = (
-        f"asking for the election of {format_count(len(election.partitions), 'leader')}, as replicas have a new order"
+        f"asking for the election of {format_count(len(election.partitions), 'leader')}, because replicas have a new order"
     )
     trouble = next((reply.trouble for reply in context.elections if reply.trouble), None)
     if view.controller is None:
-        return Verdict.working(Reason.NO_CONTROLLER, f"{message}: no controller holds the cluster"), False
+        return Verdict.working(Reason.NO_CONTROLLER, f"{message}: the cluster has no controller"), False
     if trouble is not None:
         return Verdict.working(
             Reason.BROKERS_UNAVAILABLE, f"{message}: the controller gave no answer: {trouble}"
@@ -48,7 +50,7 @@ def plan_election(election: SubmitPreferredElection, view: ClusterView, context:
 
 
 def describe_leaders(rows: Iterable[MovingPartition], view: ClusterView, context: Context) -> str:
-    """Return what a finished move says of leaders after its other words; empty if every first replica leads."""
+    """Return the words about leaders for a finished move; empty if every first replica leads."""
     refused = {tp for reply in context.elections for tp, _ in reply.refused}
     in_sync = [row for row in rows if _is_first_in_sync(row, view)]
     elected = [_tp(row) for row in in_sync if _is_reordered(row) and _tp(row) not in refused]

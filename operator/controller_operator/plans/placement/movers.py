@@ -32,7 +32,7 @@ def no_movers() -> Sequence[PartitionReassignment]:
 def explain_changes(
     resource: KafkaTopic, topic: TopicView, found: Iterable[Difference], find_movers: FindMovers
 ) -> list[Change]:
-    """Return who made which of the differences, those that nobody is known for last."""
+    """Return the differences by the moves that made them; those of unknown origin come last."""
     partitions = {each.key: _partitions(each, resource, topic) for each in found}
     moves = find_movers() if any(partitions.values()) else ()
     by_how: dict[str, list[str]] = {}
@@ -52,7 +52,7 @@ def _partitions(difference: Difference, resource: KafkaTopic, topic: TopicView) 
 
 
 def _mover(tp: TopicPartition, topic: TopicView, moves: Sequence[PartitionReassignment]) -> str | None:
-    """Return the object, as namespace/name, that has brought a partition to where it is, or is about to; None if none."""
+    """Return the object, as namespace/name, that moved a partition to its present replicas; None if there is none."""
     present = topic.partitions[tp.partition].target
     began = [
         (move.status.start_time, move.metadata.full_name)

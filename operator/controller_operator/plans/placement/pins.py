@@ -1,8 +1,8 @@
-"""KafkaTopics that would move replicas back: a PartitionReassignment is told of them before anything moves.
+"""KafkaTopics that would move replicas back. A PartitionReassignment checks for them before anything moves.
 
-A KafkaTopic with driftPolicy Enforce pins the replicas that its replicaAssignment names, and with replicationFactor their
-number. What its replicaAssignment puts on a broker that is to be removed pins nothing, because it is not carried out; nor
-does a KafkaTopic that has not adopted its topic.
+A KafkaTopic with driftPolicy Enforce pins the replicas that its replicaAssignment names, or with replicationFactor
+their number. There are two exceptions: entries of a replicaAssignment on a broker that is to be removed, because they
+are not carried out, and a KafkaTopic that has not adopted its topic.
 """
 
 from collections import defaultdict
@@ -18,10 +18,10 @@ from controller_operator.resources.topic import KafkaTopic
 
 Targets = Mapping[TopicPartition, tuple[BrokerId, ...]]
 ReplicaCounts = Mapping[str, Collection[int]]
-"""The topics that move, each with the numbers of replicas that those partitions would have whose number changes."""
+"""The topics that move, each with the new numbers of replicas of those partitions whose number changes."""
 FindPins = Callable[[ReplicaCounts, Collection[BrokerId]], Sequence[KafkaTopic]]
-"""Returns the KafkaTopics of the Kafka cluster with driftPolicy Enforce that may pin what moves: those with a
-replicaAssignment and one of these topics or brokers, and those of which a topic would have another number of replicas."""
+"""Returns the KafkaTopics of the Kafka cluster with driftPolicy Enforce that may pin the moves: those with a
+replicaAssignment and one of these topics or brokers, and those whose topic would get another number of replicas."""
 
 
 def no_pins(_counts: ReplicaCounts, _brokers: Collection[BrokerId]) -> Sequence[KafkaTopic]:
@@ -32,7 +32,7 @@ def no_pins(_counts: ReplicaCounts, _brokers: Collection[BrokerId]) -> Sequence[
 def refuse_pinned(
     move: PartitionReassignment, targets: Targets, view: ClusterView, find_pins: FindPins
 ) -> Verdict | None:
-    """Return why a move that has not begun would be undone: it names each KafkaTopic and what to change; None if none."""
+    """Return why a move that has not begun would be undone, with each KafkaTopic and the change to make; else None."""
     drained = frozenset(move.spec.drain_brokers or ()) - view.to_remove
     by_topic: defaultdict[str, dict[TopicPartition, tuple[BrokerId, ...]]] = defaultdict(dict)
     for tp, replicas in targets.items():
@@ -52,7 +52,7 @@ def refuse_pinned(
 
 
 def warn_of_overruled(move: PartitionReassignment, view: ClusterView, find_pins: FindPins) -> tuple[Notice, ...]:
-    """Return the event about KafkaTopics whose replicaAssignment a drain of brokers to be removed takes precedence over."""
+    """Return the event about KafkaTopics whose replicaAssignment is overruled by a drain of brokers to be removed."""
     removed = frozenset(move.spec.drain_brokers or ()) & view.to_remove
     topics = [each for each in find_pins({}, removed) if not removed.isdisjoint(_name_brokers(each))] if removed else []
     if not topics:
@@ -83,13 +83,13 @@ def _refuse(pinned: Iterable[tuple[KafkaTopic, Sequence[TopicPartition]]], field
 
 
 def _find_resizing(targets: Targets, view: ClusterView) -> list[TopicPartition]:
-    """Return the partitions that would have another number of replicas than now."""
+    """Return the partitions whose number of replicas would change."""
     present = {tp: view.assignment_of(tp) for tp in targets}
     return [tp for tp, now in present.items() if now is not None and len(now.target) != len(targets[tp])]
 
 
 def _find_pinned(resource: KafkaTopic, targets: Targets, view: ClusterView) -> list[TopicPartition]:
-    """Return the partitions for which the replicaAssignment says other replicas than the move of its topic."""
+    """Return the partitions whose replicaAssignment differs from the move of their topic."""
     assignment = resource.spec.replica_assignment or ()
     return [
         tp

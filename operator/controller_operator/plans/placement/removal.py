@@ -1,6 +1,6 @@
-"""Brokers that are to be removed: which specs put replicas on them, and how far their removal is.
+"""Brokers that are to be removed: the specs that put replicas on them, and the progress of their removal.
 
-Placement leaves these brokers out by itself (`ClusterView.closed`). This module is about specs that name brokers.
+Placement leaves these brokers out anyway (`ClusterView.closed`). This module handles specs that name brokers.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,9 +23,9 @@ def pinned_partitions(spec: KafkaTopicSpec, view: ClusterView) -> list[int]:
 def refuse_assignment(
     spec: KafkaTopicSpec, view: ClusterView, partitions: Iterable[int] | None = None
 ) -> Verdict | None:
-    """Return what a KafkaTopic says of a replicaAssignment that names brokers to be removed; None if it names none.
+    """Return the verdict on a KafkaTopic whose replicaAssignment names brokers to be removed; None if it names none.
 
-    `partitions`: the partitions that matter, all of them if left out."""
+    `partitions`: the relevant partitions; default: all."""
     pinned = pinned_partitions(spec, view)
     if partitions is not None:
         meant = set(partitions)
@@ -60,12 +60,12 @@ def refuse_targets(targets: Mapping[TopicPartition, tuple[BrokerId, ...]], view:
 
 
 def mark_removals(rows: Iterable[BrokerStatus], view: ClusterView) -> tuple[BrokerStatus, ...]:
-    """Return the brokers of a status, with how far the removal of each is that is to be removed."""
+    """Return the brokers of a status, with the progress of the removal of those to be removed."""
     return tuple(row.model_copy(update={"removal": _removal(row.id, view)}) for row in rows)
 
 
 def describe_removals(view: ClusterView) -> str:
-    """Return what a KafkaCluster says after its other words; empty if no broker is to be removed."""
+    """Return the words about removals for a KafkaCluster; empty if no broker is to be removed."""
     holding = sorted(view.to_remove & view.holders)
     empty = sorted((view.to_remove & view.brokers.keys()) - view.holders)
     words = ""

@@ -1,1 +1,1 @@
-"""PartitionReassignment: when to ask for the move, how far it is, and how it is cancelled."""
+"""PartitionReassignment: the request for the move, its progress, and its cancellation."""

@@ -1,7 +1,7 @@
-"""Whether a move may begin: one that needs approval waits for it, and it holds for one plan only.
+"""The approval of a move: a move that needs approval waits for it, and an approval holds for one plan only.
 
-The plan's hash is over all that would happen: which partitions go from which replicas to which. Where the cluster changes
-before the first one moves, another plan is shown under another hash, and the approval of the one before says nothing.
+The plan's hash covers all partitions with their old and new replicas. If the cluster changes before the first one
+moves, the plan gets another hash, and the approval of the former plan no longer counts.
 """
 
 import json
@@ -21,13 +21,13 @@ _COMPACT: Final = (",", ":")
 
 
 def with_plan_hash(move: PartitionReassignment, wanted: Targets, view: ClusterView) -> PartitionReassignment:
-    """The object with the hash of what it would move in its status, where it needs approval and anything would move."""
+    """Return the object with the hash of its moves in the status, if it needs approval and anything would move."""
     found = _plan_hash(wanted, view) if wanted and move.spec.approval is Approval.REQUIRED else None
     return move.model_copy(update={"status": move.status.model_copy(update={"plan_hash": found})})
 
 
 def missing_approval(move: PartitionReassignment, wanted: Targets) -> Verdict | None:
-    """Why it may not begin; None where nothing has to be approved, or this very plan was."""
+    """Return why the move may not begin; None if it needs no approval, or this very plan is approved."""
     due, given = move.status.plan_hash, move.spec.approved_plan
     if due is None or due == given:
         return None

@@ -1,10 +1,10 @@
-"""What becomes of a move, and of its object's finalizer, when the object is deleted.
+"""The deletion of a PartitionReassignment: the fate of its move and of its finalizer.
 
-Only a move that runs has a finalizer. Those of its partitions that still move because of it go back to their original
-replicas; a partition that another tool has since sent elsewhere is left to that tool, and one that is done stays where it
-is. The outcome is the object's last status, and with an ended run the finalizer is released. A namespace that is being
-deleted must not hang on a Kafka cluster: so the object is also let go when the controller refuses, when somebody says so
-by pausing it, and when all that took too long.
+Only a running move has a finalizer. Partitions that still move because of it return to their original replicas. A
+partition that another tool has since moved elsewhere is left to that tool, and a finished one stays. The object's last
+status shows the outcome, and the finalizer of an ended run is released. A namespace that is being deleted must not hang
+on a Kafka cluster. So the finalizer is also released when the controller refuses, when a person pauses the object, and
+when all of that took too long.
 """
 
 from typing import Final
@@ -49,11 +49,11 @@ _RETRY_S: Final = 5.0
 def plan_deletion(
     move: PartitionReassignment, view: ClusterView, context: Context
 ) -> Plan[PartitionReassignmentStatus]:
-    """What to do for an object that is being deleted."""
+    """Return the plan for an object that is being deleted."""
     if FINALIZER not in move.metadata.finalizers:
         return Plan(status=move.status)
     if move.is_paused:
-        return released(move.status, "ReassignmentLeft", "the move goes on, as this object is paused")
+        return released(move.status, "ReassignmentLeft", "the move goes on, because this object is paused")
     rows = present_rows(move, view)
     running = [key(row) for row in rows if _is_ours(move, row, view)]
     trouble = next((reply.trouble for reply in context.cancellations if reply.trouble), None)
@@ -63,7 +63,7 @@ def plan_deletion(
         return _finish(move, [_ended(row, view) for row in rows], context)
     refused = [f"{tp}: {said}" for reply in context.cancellations for tp, said in reply.refused]
     if refused:
-        message = f"the controller does not take the move back: {list_some(refused)}"
+        message = f"the controller does not cancel the move: {list_some(refused)}"
         return _give_up(move, rows, Reason.REQUEST_REFUSED, message, context)
     if is_overdue(move.metadata, context.now) and (context.cancellations or view.controller is None):
         message = f"{list_some(running)} still move, {DELETION_PATIENCE} after this object was deleted"
@@ -72,7 +72,7 @@ def plan_deletion(
 
 
 def _is_ours(move: PartitionReassignment, row: MovingPartition, view: ClusterView) -> bool:
-    """Whether the partition moves, or is about to, because of this object: from where to where the status says."""
+    """Return True if the partition moves because of this object: its replicas are those of the status."""
     tp = key(row)
     assignment = view.assignment_of(tp)
     is_over = row.step in ENDED or tp.topic in view.deleting
@@ -85,7 +85,7 @@ def _is_ours(move: PartitionReassignment, row: MovingPartition, view: ClusterVie
 
 
 def _ended(row: MovingPartition, view: ClusterView) -> MovingPartition:
-    """The last word on a partition that this object moves no more."""
+    """Return the final row of a partition that this object no longer moves."""
     if row.step in ENDED:
         return row
     assignment = view.assignment_of(key(row))
@@ -106,11 +106,9 @@ def _ask(
     if trouble is not None:
         verdict = Verdict.working(Reason.BROKERS_UNAVAILABLE, f"the controller could not be asked: {trouble}")
     elif view.controller is None:
-        verdict = Verdict.working(
-            Reason.NO_CONTROLLER, "no controller holds the cluster, so nobody takes the move back"
-        )
+        verdict = Verdict.working(Reason.NO_CONTROLLER, "the cluster has no controller, so nobody can cancel the move")
     else:
-        message = f"taking the moves of {len(running)} partitions back, as this object is being deleted"
+        message = f"cancelling the moves of {len(running)} partitions, because this object is being deleted"
         verdict = Verdict.working(Reason.PROGRESSING, message)
     is_asked = bool(context.cancellations) or view.controller is None
     steps = () if is_asked else (CancelReassignment(partitions=tuple(running)),)

@@ -1,7 +1,7 @@
-"""The moves of `drainBrokers`, over a cluster as it is now: made anew at each look until the first one begins.
+"""The moves of `drainBrokers`, planned over the present cluster.
 
-Until then the status shows what would be done. From then on the plan stands in the status, so an operator that was started
-again goes on with the same one.
+The plan is computed again at each reconciliation until the first move begins, and the status shows it. From then on the
+plan in the status is fixed, so a restarted operator continues with the same one.
 """
 
 from controller_core.model.ids import TopicName
@@ -16,7 +16,7 @@ from controller_operator.resources.schema import MAX_PARTITIONS
 
 
 def planned_drain(move: PartitionReassignment, view: ClusterView) -> PartitionReassignment | Verdict:
-    """The object with its plan in the status, or why there is none."""
+    """Return the object with its plan in the status, or the reason why there is none."""
     drained = move.spec.drain_brokers or ()
     occupied = occupancy(_list_assigned(view), drained)
     number = len(occupied.leaving)
@@ -36,7 +36,7 @@ def planned_drain(move: PartitionReassignment, view: ClusterView) -> PartitionRe
 
 
 def _find_crowded(occupied: Occupancy, view: ClusterView) -> list[TopicName]:
-    """The topics that have more replicas than they have brokers to be on, once the drained ones are empty."""
+    """Return the topics with more replicas than brokers that can have them once the drained ones are empty."""
     takers = view.racks_of_takers.keys() - occupied.drained
     return sorted(
         {
@@ -48,7 +48,7 @@ def _find_crowded(occupied: Occupancy, view: ClusterView) -> list[TopicName]:
 
 
 def _list_assigned(view: ClusterView) -> list[Assigned]:
-    """The replicas of every partition that stays, where it moves those that it moves to."""
+    """Return the replicas of every partition that is not being deleted; for a moving one, its target."""
     return [
         (topic.name, number, assignment.target)
         for topic in view.topics.values()

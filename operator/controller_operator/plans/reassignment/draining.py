@@ -1,13 +1,11 @@
-"""Which moves empty brokers: as few as possible, over racks as well as possible, and then as even as possible.
+"""Finds moves that empty brokers: as few as possible, then well spread over racks, then as even as possible.
 
-Every replica on a drained broker goes to one other broker, and no other replica moves: fewer are not possible. Which
-brokers take them is decided in two passes. The first one goes through the partitions and takes the emptiest brokers
-that spoil no rack. The second one mends what that order could not see: along a chain of brokers, each handing one of
-the replicas that it was given to the next, from a fuller broker to one with at least two replicas fewer. A shortest
-chain never spoils racks, and where there is none left, no other choice is more even: the choices of a partition are
-the bases of a matroid.
-
-The same cluster gives the same plan, so that one who begins again after a crash comes to what was shown.
+Every replica on a drained broker goes to one other broker, and no other replica moves, so the number is minimal. Two
+passes choose the receiving brokers. The first one goes through the partitions and takes the emptiest brokers that spoil
+no rack. The second one repairs what that order could not see. It finds a chain of brokers from a fuller one to one with
+at least two replicas fewer, in which each hands one of its new replicas to the next. A shortest chain never spoils
+racks, and without a chain no other choice is more even: the choices of a partition are the bases of a matroid.
+The same cluster gives the same plan, so a restart after a crash shows the same moves.
 """
 
 from collections import Counter, deque
@@ -19,27 +17,27 @@ from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPar
 from controller_core.model.topics.placement import NotEnoughBrokers, Racks, find_effective_racks
 
 Assigned = tuple[TopicName, PartitionId, tuple[BrokerId, ...]]
-"""The replicas of a partition, preferred leader first; of one that moves, its target."""
+"""The replicas of a partition, preferred leader first. For a moving partition, its target."""
 
 _Handover = tuple[BrokerId, TopicPartition]
-"""The broker that hands over a new replica, and the partition that it is of."""
+"""The broker that hands over a new replica, and the replica's partition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Occupancy:
-    """What is on the brokers of a cluster. It is counted with little for each partition, as most have nothing to move."""
+    """The replicas on the brokers of a cluster. Only partitions that must move are listed, because most need not."""
 
     drained: Set[BrokerId]
     leaving: Mapping[TopicPartition, tuple[BrokerId, ...]]
     """The partitions with a replica on a drained broker."""
     held: Counter[BrokerId]
-    """How many replicas each broker has."""
+    """The number of replicas of each broker."""
     leaders: Counter[BrokerId]
-    """Of how many partitions each broker is the preferred leader."""
+    """The number of partitions of which each broker is the preferred leader."""
 
 
 def occupancy(cluster: Sequence[Assigned], drained: Collection[BrokerId]) -> Occupancy:
-    """What is on the brokers, over all partitions of the cluster."""
+    """Count the replicas on the brokers, over all partitions of the cluster."""
     leaving_from = frozenset(drained)
     return Occupancy(
         drained=leaving_from,
@@ -56,11 +54,11 @@ def occupancy(cluster: Sequence[Assigned], drained: Collection[BrokerId]) -> Occ
 def drain(
     occupied: Occupancy, brokers: Racks, *, closed: Collection[BrokerId] = ()
 ) -> dict[TopicPartition, tuple[BrokerId, ...]]:
-    """The new replicas of the partitions that have one on a drained broker; `brokers` are all live ones with their racks.
-    Those that are `closed` keep what they have and get nothing.
+    """Return the new replicas of the partitions that have one on a drained broker.
 
-    A new replica takes the place of the one that it replaces, so a drained preferred leader has a successor. Raises
-    `NotEnoughBrokers` where a partition has more replicas than there are brokers that stay.
+    `brokers` are all live brokers with their racks. Brokers in `closed` keep their replicas and get none. A new replica
+    takes the place of the one that it replaces, so a drained preferred leader has a successor. Raises
+    `NotEnoughBrokers` if a partition has more replicas than there are brokers that stay.
     """
     drained = occupied.drained
     staying = {broker: rack for broker, rack in brokers.items() if broker not in drained}
@@ -75,7 +73,7 @@ def drain(
 
 
 class _Choices:
-    """The brokers that each partition's new replicas go to, and how many replicas every broker has then."""
+    """The chosen brokers for each partition's new replicas, and the resulting load of every broker."""
 
     def __init__(self, staying: Racks, held: Counter[BrokerId], closed: Collection[BrokerId]) -> None:
         self.chosen: dict[TopicPartition, set[BrokerId]] = {}
@@ -85,7 +83,7 @@ class _Choices:
         self._rack_count: dict[TopicPartition, int] = {}
 
     def take(self, tp: TopicPartition, kept: Iterable[BrokerId], replication_factor: int) -> None:
-        """The emptiest brokers, those of racks that the partition is not in first."""
+        """Choose the emptiest brokers, first those of racks that the partition does not use."""
         self._kept[tp], chosen = frozenset(kept), set[BrokerId]()
         while len(chosen) + len(self._kept[tp]) < replication_factor:
             taken = self._racks_of(self._kept[tp] | chosen)
@@ -99,7 +97,8 @@ class _Choices:
             self._load[broker] += 1
 
     def level(self) -> bool:
-        """One replica from a fuller broker to an emptier one, over others where it must; whether there was a way."""
+        """Shift one replica from a fuller broker to an emptier one, possibly over others. Return False if
+        impossible."""
         takers = self._takers()
         for giver in sorted(self._load, key=lambda broker: (-self._load[broker], broker)):
             way = self._way_down(giver, takers)
@@ -113,7 +112,7 @@ class _Choices:
         return False
 
     def _takers(self) -> dict[BrokerId, dict[BrokerId, TopicPartition]]:
-        """For each broker those that could take a new replica from it, with the partition that it would be of."""
+        """Return for each broker the possible takers of a new replica of it, with the replica's partition."""
         found: dict[BrokerId, dict[BrokerId, TopicPartition]] = {broker: {} for broker in self._load}
         for tp, chosen in self.chosen.items():
             for source in sorted(chosen):
@@ -127,7 +126,7 @@ class _Choices:
     def _way_down(
         self, giver: BrokerId, takers: Mapping[BrokerId, Mapping[BrokerId, TopicPartition]]
     ) -> list[tuple[BrokerId, TopicPartition, BrokerId]]:
-        """A shortest chain from a broker to one with at least two replicas fewer; empty where there is none."""
+        """Return a shortest chain from a broker to one with at least two replicas fewer; empty if there is none."""
         came_from: dict[BrokerId, _Handover | None] = {giver: None}
         waiting = deque([giver])
         while waiting:
@@ -161,7 +160,7 @@ def _in_place(
     chosen: Collection[BrokerId],
     leaders: Counter[BrokerId],
 ) -> tuple[BrokerId, ...]:
-    """The chosen brokers in the places that become free; who is the preferred leader of fewest comes first."""
+    """Put the chosen brokers in the freed places; the one that is preferred leader of the fewest comes first."""
     successors = iter(sorted(chosen, key=lambda broker: (leaders[broker], broker)))
     placed = tuple(next(successors) if replica in drained else replica for replica in replicas)
     leaders[replicas[0]] -= 1

@@ -1,9 +1,9 @@
-"""PartitionReassignment: asks for the move once, and shows every partition's way through seed 000's table.
+"""PartitionReassignment: requests the move once, and shows every partition's progress by the table of seed 000.
 
-`phase: Running` is written before the first request is: it is the intent. As long as a partition is `Waiting` it is not
-known that it was asked for, and it is (again) when it is its turn, unless the cluster shows that it was; a partition that
-was seen under way is never asked for again. So a restart at any moment loses nothing and repeats nothing. Once a move runs
-each partition goes its own way: one that is held back or refused says why in its row, and the others go on.
+`phase: Running` is the intent, and is written before the first request. A `Waiting` partition may have been requested
+or not, so it is requested (again) in its turn unless the cluster shows its move. A partition that was seen moving is
+never requested again. So a restart at any moment loses nothing and repeats nothing. Once a move runs, its partitions
+are independent: a row of a partition that is held back or refused says why, and the others go on.
 """
 
 from dataclasses import replace
@@ -94,9 +94,9 @@ def plan_reassignment(
     others: Others = nobody_else,
     find_pins: FindPins = no_pins,
 ) -> Plan[PartitionReassignmentStatus]:
-    """One more look at a move that has not ended: what to ask for, and how far each partition is.
+    """Return the plan for a move that has not ended: the next requests, and the progress of each partition.
 
-    `others`: whom it may have to wait for. `find_pins`: which KafkaTopics may move the replicas back."""
+    `others`: the moves that it may have to wait for. `find_pins`: the KafkaTopics that may move the replicas back."""
     if move.spec.drain_brokers is not None and not move.status.is_under_way:
         planned = planned_drain(move, view)
         if isinstance(planned, Verdict):
@@ -131,7 +131,7 @@ def _begin(
     others: Others,
     present: Opening,
 ) -> Plan[PartitionReassignmentStatus]:
-    """Nothing was asked for yet: is it possible, is there anything to do, is the way free?"""
+    """Plan a move that was not requested yet: check if it is possible, needed, and free of obstacles."""
     rows = first_rows(move, view)
     refusal = _refusal(targets, view)
     wanted = {} if refusal else _not_there_yet(targets, view)
@@ -147,7 +147,7 @@ def _begin(
     rows = told(rows, held_up)
     free = {tp: replicas for tp, replicas in wanted.items() if tp not in held_up}
     batch = next_in_turn(move, free or wanted, [])
-    # What stands in the way whenever a window opens is said before it does.
+    # Trouble that a window does not solve is reported before the window opens.
     if trouble := refusal or _too_large(batch, view, context):
         return _plan(move, ReassignmentPhase.PENDING, rows, trouble, context)
     if pause := outside_window(rows, present):
@@ -168,7 +168,7 @@ def _follow(
     others: Others,
     present: Opening,
 ) -> Plan[PartitionReassignmentStatus]:
-    """The move was asked for, or was about to be."""
+    """Plan a move that was requested, or was about to be."""
     rows = present_rows(move, view)
     ended = {key(row) for row in rows if row.step in ENDED}
     unseen = {tp: replicas for tp, replicas in targets.items() if tp not in ended and is_unseen(tp, replicas, view)}
@@ -201,25 +201,25 @@ def _follow(
     plan = _plan(move, phase, told(rows, held_up), verdict, context, notices=notices, needs_fresh_view=needs_fresh_view)
     if not pause:
         plan = replace(plan, look_again_in_s=soonest(held_up) or (_RETRY_S if trouble or refusals else None))
-    # That a partition was seen under way is an intent's end, and must be on record before anything else happens.
+    # The first sight of a moving partition fulfils an intent, and must be on record before anything else happens.
     return replace(plan, is_progress=phase is move.status.phase and _is_known(move, plan.status, context))
 
 
 def _refusals(waiting: Targets, context: Context) -> dict[TopicPartition, Refusal]:
-    """What the controller did not let begin since this reconciliation began, and the cluster does not show either."""
+    """Return the controller's refusals in this reconciliation, without those of moves that the cluster shows."""
     said = {tp: each for reply in context.submissions for tp, each in reply.refused.items()}
     return {tp: each for tp, each in said.items() if tp in waiting}
 
 
 def _judged(row: MovingPartition, refusal: Refusal | None, held_up: Obstacles) -> MovingPartition:
-    """A partition that cannot have its replicas has failed, unless the cluster shows what time may put right."""
+    """Return the row as failed if its move is impossible, unless the cluster shows a cause that time may remove."""
     if refusal is None or refusal.kind is not RefusalKind.IMPOSSIBLE or key(row) in held_up:
         return row
     return impossible(row, refusal.said)
 
 
 def _is_known(move: PartitionReassignment, status: PartitionReassignmentStatus, context: Context) -> bool:
-    """Whether the status on record names all partitions that were asked for, or they were asked for just now."""
+    """Return True if the stored status covers all requested partitions, or they were requested just now."""
     if any(isinstance(step, SubmitReassignment) for step in context.done):
         return True
     before, now = move.status.counts, status.counts
@@ -253,9 +253,9 @@ def _has_new_failure(move: PartitionReassignment, rows: Rows) -> bool:
 def _ask_again(
     move: PartitionReassignment, rows: Rows, batch: Targets, view: ClusterView, context: Context, others: Others
 ) -> Plan[PartitionReassignmentStatus]:
-    """The intent is on record and the cluster shows nothing of it: it was not asked for, or that is not yet seen.
+    """Repeat the request for partitions whose intent is on record and whose move the cluster does not show.
 
-    A view that may be a moment old is no reason to ask twice, so this asks for a fresh one first.
+    The view may be outdated by a moment, so a fresh one is read before the request is repeated.
     """
     verdict = _too_large(batch, view, context) or wait(view, context, others)
     if verdict is not None:
@@ -270,7 +270,7 @@ def _ask_again(
 
 
 def _last_refusal(move: PartitionReassignment) -> Verdict | None:
-    """What was said when the controller was asked last and nothing began: it stays until the next answer."""
+    """Return the verdict after the last failed request. It stays until the next answer."""
     ready = move.status.condition(ConditionType.READY)
     reason = ready_reason(move.status)
     return Verdict.working(reason, ready.message) if ready and reason in _ASKED_IN_VAIN else None
@@ -287,8 +287,8 @@ def _finish(
     superseded = [row for row in rows if row.step is ReassignmentStep.SUPERSEDED]
     if superseded and not failed:
         message = (
-            f"other moves have taken the place of those of {len(superseded)} of {len(rows)} partitions, and nobody knows "
-            f"whether these had reached their target before: {list_some(map(key, superseded))}"
+            f"other moves have replaced those of {len(superseded)} of {len(rows)} partitions, and it is unknown whether "
+            f"these had reached their target: {list_some(map(key, superseded))}"
         )
         phase, verdict = ReassignmentPhase.FAILED, Verdict.failed(Reason.SUPERSEDED, message)
         notice = Notice(reason="ReassignmentSuperseded", message=message, is_warning=True)
@@ -342,7 +342,7 @@ def _plan(
 
 
 def _finalizer(move: PartitionReassignment, phase: ReassignmentPhase) -> FinalizerWish:
-    """A move that runs is cancelled when its object is deleted. The finalizer goes when the run has ended."""
+    """Return the finalizer: deleting the object of a running move cancels it. It is released when the run has ended."""
     is_needed = phase is ReassignmentPhase.RUNNING and FINALIZER not in move.metadata.finalizers
     return FinalizerWish.HOLD if is_needed else FinalizerWish.KEEP_AS_IS
 
@@ -360,7 +360,7 @@ def _not_there_yet(targets: Targets, view: ClusterView) -> dict[TopicPartition, 
 
 
 def _refusal(asked: Targets, view: ClusterView) -> Verdict | None:
-    """Why the move cannot be asked for as the cluster is now."""
+    """Return why the move cannot be requested in the present cluster; None if it can."""
     unknown_topics = sorted({tp.topic for tp in asked if tp.topic not in view.topics})
     if unknown_topics:
         return Verdict.working(Reason.UNKNOWN_TOPIC, f"the cluster has no topic {list_some(unknown_topics)}")
@@ -385,5 +385,5 @@ def _refusal(asked: Targets, view: ClusterView) -> Verdict | None:
 
 def _too_large(wanted: Targets, view: ClusterView, context: Context) -> Verdict | None:
     why = context.limits.why_no_reassignment(wanted, view, is_by_znode=not context.can_ask_controller)
-    message = f"the move of {len(wanted)} partitions cannot be asked for at once: {why}"
+    message = f"one request cannot contain the move of {len(wanted)} partitions: {why}"
     return Verdict.stalled(Reason.TOO_LARGE, message) if why else None

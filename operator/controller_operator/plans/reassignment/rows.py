@@ -1,6 +1,6 @@
-"""How far each partition of a reassignment is: the rows of its status, and their counts.
+"""The progress of each partition of a reassignment: the rows of its status, and their counts.
 
-A row follows from the cluster alone (the table of seed 000), except that what has ended stays as it ended, and that
+A row follows from the cluster alone (the table of seed 000), with two exceptions: a final step never changes, and
 `originalReplicas` are those from before the move.
 """
 
@@ -35,18 +35,18 @@ Rows = list[MovingPartition]
 
 
 def first_rows(move: PartitionReassignment, view: ClusterView) -> Rows:
-    """Every partition as it is while nothing has been asked for: nothing has ended, and a gone topic may yet come."""
+    """Return a row for every partition before any request. Nothing is final, and a missing topic may yet appear."""
     return [_row(target, view, None) for target in move.targets]
 
 
 def present_rows(move: PartitionReassignment, view: ClusterView) -> Rows:
-    """Every partition of a move that was asked for, as it is now."""
+    """Return the present row of every partition of a move that was requested."""
     before = rows_before(move)
     return [_row(target, view, before.get(key(target))) for target in move.targets]
 
 
 def rows_before(move: PartitionReassignment) -> Mapping[TopicPartition, MovingPartition]:
-    """The rows of the status, by partition; in a long list those of finished partitions are missing."""
+    """Return the rows of the status by partition. In a long list, finished partitions are missing."""
     return {key(row): row for row in move.status.partitions}
 
 
@@ -55,16 +55,16 @@ def key(row: MovingPartition | PartitionTarget) -> TopicPartition:
 
 
 def is_unseen(tp: TopicPartition, replicas: tuple[BrokerId, ...], view: ClusterView) -> bool:
-    """Whether nothing in the cluster shows that the partition moves, or has moved, to these replicas."""
+    """Return True if nothing in the cluster shows that the partition moves, or has moved, to these replicas."""
     assignment = view.assignment_of(tp)
     return assignment is not None and not _is_requested(tp, replicas, view) and assignment.target != replicas
 
 
 def lost(row: MovingPartition, view: ClusterView) -> MovingPartition:
-    """Return the row of a partition that was under way and neither moves for this object nor is at its target.
+    """Return the row of a partition that was moving, but neither moves for this object nor is at its target.
 
-    One that moves on from its target has been there. One that has its original replicas, or goes back to them, was
-    cancelled. Any other one may have been at its target in between, or not."""
+    A partition that moves away from its target has reached it. One that has its original replicas, or moves back to
+    them, was cancelled. Any other one may or may not have reached its target in between."""
     assignment = view.assignment_of(key(row))
     if assignment is None or row.topic in view.deleting:
         return row.model_copy(update={"step": ReassignmentStep.FAILED, "message": _GONE})
@@ -76,20 +76,20 @@ def lost(row: MovingPartition, view: ClusterView) -> MovingPartition:
         return row.model_copy(update={"step": ReassignmentStep.FAILED, "message": message})
     present = "moves to" if assignment.is_being_reassigned else "has"
     message = (
-        "another move has taken the place of this one, and nobody knows whether this one had reached its target before: "
+        "another move has replaced this one, and it is unknown whether this one had reached its target: "
         f"the partition {present} replicas {replica_list(assignment.target)} now"
     )
     return row.model_copy(update={"step": ReassignmentStep.SUPERSEDED, "message": message[:MAX_ROW_MESSAGE]})
 
 
 def impossible(row: MovingPartition, said: str) -> MovingPartition:
-    """A partition that never began to move, as the controller refuses it for good."""
+    """Return the failed row of a partition that never began to move because the controller refuses it for good."""
     message = f"was refused by the controller: {said}"[:MAX_ROW_MESSAGE]
     return row.model_copy(update={"step": ReassignmentStep.FAILED, "message": message})
 
 
 def counted(rows: Rows) -> ReassignmentCounts:
-    """How many partitions are how far."""
+    """Return the counts of partitions by progress."""
 
     def number(*steps: ReassignmentStep) -> int:
         return sum(row.step in steps for row in rows)
@@ -107,14 +107,14 @@ def counted(rows: Rows) -> ReassignmentCounts:
 
 
 def rank(step: ReassignmentStep) -> int:
-    """Failed ones come first, then those under way, those that wait, and the done ones last."""
+    """Return the rank of a step: failed first, then moving, waiting, and done last."""
     if step.is_abandoned:
         return 0
     return {ReassignmentStep.WAITING: 2, ReassignmentStep.DONE: 3}.get(step, 1)
 
 
 def shown(rows: Rows) -> tuple[MovingPartition, ...]:
-    """As many rows as a status lists, the most urgent ones first, and of those alike those that say why."""
+    """Return the rows that a status lists, the most urgent ones first, and among equals those with a message first."""
 
     def urgency(row: MovingPartition) -> tuple[int, bool, str, int]:
         return rank(row.step), row.message is None, row.topic, row.partition
@@ -123,7 +123,7 @@ def shown(rows: Rows) -> tuple[MovingPartition, ...]:
 
 
 def _row(target: PartitionTarget, view: ClusterView, before: MovingPartition | None) -> MovingPartition:
-    """One partition as it is now. What has ended stays as it ended."""
+    """Return the present row of one partition. A final step stays."""
     if before is not None and before.step in ENDED:
         return before
     tp = key(target)

@@ -1,7 +1,7 @@
-"""Partitions that have begun to move and do not get on: what each of them waits for, and what a person can do.
+"""Partitions that have begun to move and make no progress: the cause for each, and the remedy.
 
-Most of it shows in the cluster; what does not, brokers say by the sizes of their replicas (`copying.stalls`). Nothing is
-decided by it: the move goes on as soon as the cause is gone, and then nothing more is said of it.
+Most causes show in the cluster; the brokers' replica sizes show the others (`copying.stalls`). No decision depends on
+it: the move goes on as soon as the cause is gone, and then the message disappears.
 """
 
 from collections.abc import Iterator
@@ -26,12 +26,13 @@ _SAID: Final = {
     Reason.COPY_STALLED: "is not copied, because for",
     Reason.COPY_FALLS_BEHIND: "is copied no faster than producers write",
 }
-"""By its first words a cause is found again in the status. The first cause of several gives the reason."""
+"""The first words of each cause identify it in the status. If there are several causes, the first one gives the
+reason."""
 _MINUTES: Final = int(STALLED_AFTER_S // 60)
 
 
 def find_stuck(move: PartitionReassignment, rows: Rows, view: ClusterView, stalls: Stalls) -> Obstacles:
-    """Return the partitions that do not get on, and why; the worst causes first."""
+    """Return the partitions without progress and their causes, the worst ones first."""
     moving = [row for row in rows if row.step is ReassignmentStep.CATCHING_UP]
     found = {key(row): cause for row in moving if (cause := _cause(move, row, view, stalls)) is not None}
     ranks = [*_SAID]
@@ -41,7 +42,7 @@ def find_stuck(move: PartitionReassignment, rows: Rows, view: ClusterView, stall
 def stuck_notices(move: PartitionReassignment, stuck: Obstacles, now: datetime) -> tuple[Notice, ...]:
     """Return one event for each cause that the status does not name yet.
 
-    Kubernetes keeps events for an hour, so a cause that comes back within it is not told again."""
+    Kubernetes keeps events for an hour, so a cause that returns within the hour makes no new event."""
     before = [row.message or "" for row in move.status.partitions]
     return tuple(
         Notice(

@@ -1,11 +1,11 @@
-"""What a plan of a move has to do for its throttle: no move begins before it is set, and no object ends before it is gone.
+"""The throttle of a move: no move begins before it is set, and no object ends before it is removed.
 
-It goes around the plan of the move. A limit is recorded in the status before it is set, and stands there until it is
-removed: so an operator that finds the record finishes what another one began, and an object that never had a limit is
-never asked for one. Kontroller ends a limit with the moves, in case no operator is there; the operator does so each time,
-as Kafka's own controllers know nothing of limits, and a move that never began is nobody else's to end.
-
-A limit that cannot be set, or removed, holds up what waits for that: the object says why, and tries again.
+These steps wrap the plan of the move. A throttle is recorded in the status before it is set, and stays there until it
+is removed. So an operator that finds the record completes the work of another one, and an object that never had a
+throttle needs no removal. Kontroller also ends a throttle with its moves, in case no operator runs. The operator always
+does it, because Kafka's own controllers know nothing of throttles, and nobody else ends the throttle of a move that
+never began. If a throttle cannot be set or removed, the steps that depend on it wait. The object says why, and the
+operator retries.
 """
 
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ MovePlan = Plan[PartitionReassignmentStatus]
 def throttled(
     move: PartitionReassignment, plan: MovePlan, targets: Targets, view: ClusterView, context: Context
 ) -> MovePlan:
-    """The plan of a move, with what comes first because of its throttle."""
+    """Return the plan of a move, with the steps that its throttle needs first."""
     if plan.needs_fresh_view and not context.is_view_fresh:
         return plan
     known = _known(move, context)
@@ -59,12 +59,12 @@ def throttled(
 
 
 def owner(move: PartitionReassignment) -> str:
-    """Under which name the throttle of an object is known: another object of the same name has another."""
+    """Return the owner's name of the throttle. Another object of the same name has another one."""
     return f"{move.metadata.full_name}/{move.metadata.uid}"
 
 
 def _known(move: PartitionReassignment, context: Context) -> ThrottleStatus | None:
-    """What the status says, and what was done since it was written."""
+    """Return the throttle in the status, updated by the steps that were done since."""
     known = move.status.throttle
     for step in context.done:
         if isinstance(step, SetThrottle):
@@ -91,9 +91,9 @@ def _ended(
     view: ClusterView,
     context: Context,
 ) -> MovePlan:
-    """The removal first; the object's end is planned, and told, once that is done.
+    """Plan the removal first. The object's end is planned and reported after it.
 
-    A move that goes on without its object keeps its limit where the controller will end it."""
+    A move that continues without its object keeps its throttle if the controller will end it."""
     if known is None:
         return _recording(plan, None)
     is_left = plan.finalizer is FinalizerWish.RELEASE and any(_is_moving(tp, targets, view) for tp in targets)
@@ -116,9 +116,9 @@ def _limited(
     known: ThrottleStatus | None,
     wanted: int,
 ) -> MovePlan:
-    """A request is held back until the limit was set in this same look: an older one may have ended with other moves.
+    """Hold the request back until the throttle is set in this same reconciliation: an older one may be gone by now.
 
-    While nothing of the object moves it has no limit, which would only slow the moves of others."""
+    While nothing of the object moves it has no throttle, because that would only slow the moves of others."""
     asked = {tp for step in plan.steps if isinstance(step, SubmitReassignment) for tp in step.partitions}
     moves = _moves(targets, asked, view)
     if not moves:
@@ -134,20 +134,20 @@ def _limited(
 
 
 def _is_set_for(asked: set[TopicPartition], context: Context) -> bool:
-    """Whether the limit was set for all that is about to be asked for, and nothing was asked for since."""
+    """Return True if the throttle was set for all partitions to request, and no request was made since."""
     steps = (step for step in reversed(context.done) if isinstance(step, SetThrottle | SubmitReassignment))
     last = next(steps, None)
     return not asked or (isinstance(last, SetThrottle) and asked <= last.moves.keys())
 
 
 def _being_set(known: ThrottleStatus | None, wanted: int) -> ThrottleStatus:
-    """What stands in the status while a limit is being set."""
+    """Return the throttle as the status shows it while it is being set."""
     is_set = known is not None and known.is_set and known.bytes_per_second == wanted
     return ThrottleStatus(bytes_per_second=wanted, is_set=is_set)
 
 
 def _moves(targets: Targets, asked: set[TopicPartition], view: ClusterView) -> dict[TopicPartition, Move]:
-    """Those that are about to be asked for, and those of the object's that run."""
+    """Return the moves that are about to be requested, and those of the object that run."""
     moves = {}
     for tp, target in targets.items():
         assignment = view.assignment_of(tp)
@@ -159,7 +159,7 @@ def _moves(targets: Targets, asked: set[TopicPartition], view: ClusterView) -> d
 
 
 def _is_moving(tp: TopicPartition, targets: Targets, view: ClusterView) -> bool:
-    """Whether the partition is on its way to where the object wants it, or is about to be."""
+    """Return True if the partition moves, or is about to move, to the replicas that the object wants."""
     assignment = view.assignment_of(tp)
     is_requested = view.reassignment is not None and view.reassignment.partitions.get(tp) == targets[tp]
     is_begun = assignment is not None and assignment.is_being_reassigned and assignment.target == targets[tp]
@@ -177,7 +177,7 @@ def _and_then(
     step: SetThrottle | RemoveThrottle,
     context: Context,
 ) -> MovePlan:
-    """The plan with one more step, of which the record is written now; or why that was not done in this look."""
+    """Return the plan with one more step and its record, or the reason why the step failed in this reconciliation."""
     trouble = _trouble(context)
     if trouble is None:
         return replace(_recording(plan, known), steps=(*plan.steps, step), is_progress=False)
@@ -190,6 +190,6 @@ def _and_then(
 
 
 def _trouble(context: Context) -> ThrottleReply | None:
-    """What came between in this look, where the last answer was one."""
+    """Return the trouble in this reconciliation, if the last answer was one."""
     last = context.throttles[-1] if context.throttles else None
     return last if last is not None and last.trouble is not None else None

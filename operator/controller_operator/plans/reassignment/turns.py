@@ -1,10 +1,10 @@
-"""Whose turn it is: the partitions of a move that are asked for next, and those that were asked for already.
+"""The turns of a move's partitions: those to request next, and those that were requested already.
 
-With `maxConcurrentPartitions` so many are under way at a time: whenever some are done, as many others are asked for. A
-partition is known to have been asked for from the moment at which it was seen under way. Until then it is `Waiting`, and
-asking for it is no mistake: it repeats a request of which the cluster shows nothing. The list of a status is bounded, so
-the failed ones alone could fill it and push those under way out of it: what is begun at a time is so few that all of them
-have room, and with only failed ones in the list nothing more is begun.
+`maxConcurrentPartitions` limits how many move at a time: whenever some are done, as many others are requested. A
+partition counts as requested from the moment at which it was seen moving. Until then it is `Waiting`, and requesting it
+again is harmless, because the cluster shows nothing of an earlier request. The list of a status is bounded, so failed
+rows could push moving ones out of it. Therefore only as many partitions begin as have room in the list, and none if
+failed rows fill it.
 """
 
 from collections.abc import Mapping
@@ -27,8 +27,9 @@ Targets = Mapping[TopicPartition, tuple[BrokerId, ...]]
 
 
 def asked_for(move: PartitionReassignment, unseen: Targets, context: Context) -> set[TopicPartition]:
-    """Which of the partitions, of which the cluster shows nothing, are known to have been asked for: just now, or because
-    they were seen under way."""
+    """Return the partitions that are known to have been requested although the cluster shows nothing of them.
+
+    They were requested just now, or were seen moving earlier."""
     submitted = {tp for step in context.done if isinstance(step, SubmitReassignment) for tp in step.partitions}
     before, counts = rows_before(move), move.status.counts
     are_all_asked_for = counts is not None and (counts.waiting == 0 or _ended_badly(counts) >= MAX_STATUS_ENTRIES)
@@ -41,7 +42,7 @@ def asked_for(move: PartitionReassignment, unseen: Targets, context: Context) ->
 
 
 def as_asked(move: PartitionReassignment, plan: Plan[PartitionReassignmentStatus]) -> PartitionReassignment | None:
-    """Return the object as it will be when what the plan asks for has begun; None if the plan asks for nothing."""
+    """Return the object as it will be after the requests of the plan; None if the plan makes no request."""
     asked = {tp for step in plan.steps if isinstance(step, SubmitReassignment) for tp in step.partitions}
     if not asked:
         return None
@@ -51,8 +52,7 @@ def as_asked(move: PartitionReassignment, plan: Plan[PartitionReassignmentStatus
 
 
 def next_in_turn(move: PartitionReassignment, free: Targets, rows: Rows) -> Targets:
-    """Those of the partitions that nothing holds back to ask for now, in the order of the spec; none while as many move
-    as may."""
+    """Return the free partitions to request now, in the order of the spec; none while the maximum number moves."""
     most = move.spec.max_concurrent_partitions
     if most is None:
         return free
@@ -63,13 +63,13 @@ def next_in_turn(move: PartitionReassignment, free: Targets, rows: Rows) -> Targ
 
 
 def is_own_request(targets: Targets, view: ClusterView) -> bool:
-    """Whether the request that the controller has at present is one for this move."""
+    """Return True if the controller's present request is one for this move."""
     requested = view.reassignment.partitions if view.reassignment else {}
     return any(targets.get(tp) == replicas for tp, replicas in requested.items())
 
 
 def is_moving_elsewhere(tp: TopicPartition, replicas: tuple[BrokerId, ...], view: ClusterView) -> bool:
-    """Whether somebody moves the partition to other replicas, or has asked for that."""
+    """Return True if the partition moves to other replicas, or somebody has requested that."""
     requested = view.reassignment.partitions.get(tp, replicas) if view.reassignment else replicas
     assignment = view.assignment_of(tp)
     is_begun = assignment is not None and assignment.is_being_reassigned and assignment.target != replicas

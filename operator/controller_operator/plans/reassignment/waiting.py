@@ -1,10 +1,9 @@
-"""What has to end before partitions can begin to move, and for whom they wait.
+"""The obstacles that must end before partitions can begin to move.
 
-A partition that somebody else moves, or whose broker is not there, holds back nothing but itself.
-
-A partition that is no longer under way for another object waits until that object has said how its move ended: afterwards
-the cluster would no longer show it. Nobody waits for a paused object, which says nothing, nor for what has not begun. So
-no two objects wait for each other: what is under way for one of them waits for nobody.
+A partition that somebody else moves, or whose broker is missing, holds back only itself.
+A partition that no longer moves for another object waits until that object has recorded the outcome of its move,
+because the cluster would not show it afterwards. Paused objects record nothing, so nobody waits for them, nor for moves
+that have not begun. So no two objects wait for each other: a move that runs waits for nobody.
 """
 
 from collections import defaultdict
@@ -24,20 +23,20 @@ from controller_operator.resources.reassignment import MAX_ROW_MESSAGE, Partitio
 
 Targets = Mapping[TopicPartition, tuple[BrokerId, ...]]
 Others = Callable[[Collection[TopicName]], Sequence[PartitionReassignment]]
-"""Says which objects for the same Kafka cluster have moves of some topics under way, as far as they are known."""
+"""Returns the objects for the same Kafka cluster that have running moves of some topics, as far as they are known."""
 _OUTCOME_S: Final = 1.0
-"""An outcome that is awaited is looked for this often: nothing in the Kafka cluster changes when it is written."""
+"""Seconds between looks for an awaited outcome. Writing it changes nothing in the Kafka cluster, so no event tells."""
 
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """Why a partition does not begin to move now."""
+    """The reason why a partition does not begin to move now."""
 
     reason: Reason
     why: str
-    """What there is to say after the partition's name."""
+    """The words after the partition's name."""
     look_again_in_s: float | None = None
-    """After how many seconds it may be gone without a change in the cluster."""
+    """Seconds after which the obstacle may be gone without a change in the cluster."""
 
 
 Obstacles = Mapping[TopicPartition, Obstacle]
@@ -49,9 +48,9 @@ def nobody_else(_topics: Collection[TopicName]) -> Sequence[PartitionReassignmen
 
 
 def wait(view: ClusterView, context: Context, others: Others) -> Verdict | None:
-    """Why no partition at all can be asked for now."""
+    """Return why no partition at all can be requested now; None if nothing forbids it."""
     if view.controller is None:
-        return Verdict.working(Reason.NO_CONTROLLER, "no controller holds the cluster, so nothing would begin")
+        return Verdict.working(Reason.NO_CONTROLLER, "the cluster has no controller, so nothing would begin")
     if not context.can_ask_controller and view.reassignment is not None:
         requested = view.reassignment.partitions
         names = _names(others({tp.topic for tp in requested}))
@@ -62,7 +61,7 @@ def wait(view: ClusterView, context: Context, others: Others) -> Verdict | None:
 
 
 def obstacles(wanted: Targets, view: ClusterView, others: Others) -> Obstacles:
-    """The partitions that cannot be asked for as the cluster is now, and why."""
+    """Return the partitions that cannot be requested in the present cluster, and their obstacles."""
     found = {}
     moving = [tp for tp, replicas in wanted.items() if is_moving_elsewhere(tp, replicas, view)]
     rivals = others({tp.topic for tp in wanted})
@@ -70,7 +69,7 @@ def obstacles(wanted: Targets, view: ClusterView, others: Others) -> Obstacles:
     for tp, replicas in wanted.items():
         missing = sorted(set(replicas) - view.brokers.keys())
         if tp.topic in view.deleting:
-            found[tp] = Obstacle(Reason.TOPIC_BEING_DELETED, "waits, as its topic is being deleted")
+            found[tp] = Obstacle(Reason.TOPIC_BEING_DELETED, "waits, because its topic is being deleted")
         elif missing:
             why = f"waits for broker {list_some(missing)}, which is not registered: start it"
             found[tp] = Obstacle(Reason.UNKNOWN_BROKER, why)
@@ -80,18 +79,18 @@ def obstacles(wanted: Targets, view: ClusterView, others: Others) -> Obstacles:
     for tp in wanted.keys() & unsaid.keys():
         assignment = view.assignment_of(tp)
         if assignment is not None and assignment.target != wanted[tp]:
-            why = f"has moved for {unsaid[tp]}, which has yet to write down how that ended"
+            why = f"has moved for {unsaid[tp]}, whose status does not show the outcome yet"
             found.setdefault(tp, Obstacle(Reason.WAITING_FOR_OTHER_REASSIGNMENT, why, _OUTCOME_S))
     return found
 
 
 def soonest(found: Obstacles) -> float | None:
-    """Return after how many seconds to look again; None if a change in the cluster tells."""
+    """Return the seconds until the next look; None if only changes in the cluster matter."""
     return min((each.look_again_in_s for each in found.values() if each.look_again_in_s), default=None)
 
 
 def refused(refusals: Mapping[TopicPartition, Refusal]) -> Obstacles:
-    """The partitions that the controller did not let begin, where it may do so later."""
+    """Return the partitions that the controller refused and may accept later."""
     reasons = {RefusalKind.UNKNOWN: Reason.UNKNOWN_TOPIC, RefusalKind.NOT_NOW: Reason.REQUEST_REFUSED}
     return {
         tp: Obstacle(reasons[each.kind], f"was refused by the controller: {each.said}")
@@ -101,7 +100,7 @@ def refused(refusals: Mapping[TopicPartition, Refusal]) -> Obstacles:
 
 
 def told(rows: Rows, found: Obstacles) -> Rows:
-    """The rows, of which each says what holds it back."""
+    """Return the rows, with their obstacles as messages."""
     return [
         row.model_copy(update={"message": found[key(row)].why[:MAX_ROW_MESSAGE]}) if key(row) in found else row
         for row in rows
@@ -109,7 +108,7 @@ def told(rows: Rows, found: Obstacles) -> Rows:
 
 
 def in_words(found: Obstacles) -> str:
-    """What holds back which partitions."""
+    """Return the obstacles in words, with the partitions of each."""
     alike: defaultdict[Obstacle, list[TopicPartition]] = defaultdict(list)
     for tp, obstacle in found.items():
         alike[obstacle].append(tp)
@@ -117,13 +116,13 @@ def in_words(found: Obstacles) -> str:
 
 
 def verdict_of(found: Obstacles) -> Verdict:
-    """What an object says of which no partition can go on."""
+    """Return the verdict on an object none of whose partitions can go on."""
     reason = next(iter(found.values())).reason
     return Verdict.working(reason, in_words(found))
 
 
 def _names(others: Sequence[PartitionReassignment]) -> defaultdict[TopicPartition, list[str]]:
-    """The objects that move each partition."""
+    """Return the names of the objects that move each partition."""
     names: defaultdict[TopicPartition, list[str]] = defaultdict(list)
     for each in others:
         for target in each.targets:
@@ -132,7 +131,7 @@ def _names(others: Sequence[PartitionReassignment]) -> defaultdict[TopicPartitio
 
 
 def _without_outcome(others: Sequence[PartitionReassignment]) -> Mapping[TopicPartition, str]:
-    """The partitions that are under way as far as the objects say that move them, and one such object of each."""
+    """Return the partitions that move according to the objects' statuses, each with one such object."""
     return {
         tp: each.metadata.full_name
         for each in others
@@ -144,4 +143,4 @@ def _without_outcome(others: Sequence[PartitionReassignment]) -> Mapping[TopicPa
 
 def _whose(names: Iterable[str]) -> str:
     known = sorted(set(names))
-    return f"for {list_some(known)}" if known else "which no PartitionReassignment has asked for"
+    return f"for {list_some(known)}" if known else "not for any PartitionReassignment"

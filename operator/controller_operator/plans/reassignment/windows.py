@@ -1,7 +1,7 @@
-"""When partitions may begin to move: while one of the object's windows is open, and at any time where it has none.
+"""The times at which partitions may begin to move: while one of the object's windows is open; without windows, always.
 
-That follows from the clock alone, and nothing of it is remembered: by a clock that is wrong a move begins as much too early
-or too late as that is wrong, and when it is right again nothing is left of that.
+This follows from the clock alone, and no state depends on it. If the clock is wrong, moves start early or late by that
+amount.
 """
 
 from dataclasses import dataclass, replace
@@ -17,17 +17,17 @@ _SOONEST_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """Whether partitions may begin to move now."""
+    """The present state of the windows."""
 
     is_open: bool
     changes_at: datetime | None = None
-    """When a window opens; or, as long as one is open, up to when that is sure. None: it never changes."""
+    """The next opening; or, while a window is open, the time until which that is sure. None: it never changes."""
     trouble: str | None = None
-    """Why it is not known when a window opens, in words."""
+    """The reason why no opening is known."""
 
 
 def opening(schedule: MoveSchedule | None, now: datetime) -> Opening:
-    """Whether a window is open. One that never opens leaves open what is meant, so nothing begins."""
+    """Return the present state of the windows. If an opening cannot be computed, nothing begins."""
     if schedule is None:
         return Opening(is_open=True)
     times = []
@@ -45,7 +45,7 @@ def opening(schedule: MoveSchedule | None, now: datetime) -> Opening:
 def timed(
     plan: Plan[PartitionReassignmentStatus], present: Opening, now: datetime
 ) -> Plan[PartitionReassignmentStatus]:
-    """The plan of a move, with what time brings to partitions that have not begun: a window, or the end of this one."""
+    """Return the plan of a move, limited by the present window or the wait for the next one."""
     phase, counts = plan.status.phase, plan.status.counts
     is_over = phase is not None and phase.is_final
     if present.changes_at is None or is_over or counts is None or not counts.waiting:
@@ -59,7 +59,7 @@ def timed(
 
 
 def _not_over(window: Window, now: datetime) -> tuple[datetime, datetime]:
-    """When it opens and closes: the first of its times that is not over. Raises `InvalidSchedule`."""
+    """Return the opening and the closing of the first occurrence that is not over. Raises `InvalidSchedule`."""
     duration = timedelta(minutes=window.duration_minutes)
     opens_at = run_times(window.schedule, window.time_zone).after(now - duration)
     return opens_at, opens_at + duration

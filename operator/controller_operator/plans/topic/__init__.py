@@ -1,1 +1,1 @@
-"""KafkaTopic: what to do about a topic that is missing, differs, moves or goes."""
+"""KafkaTopic: the plan for a topic that is missing, differs, moves or is deleted."""

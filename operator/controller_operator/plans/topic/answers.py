@@ -1,7 +1,7 @@
-"""What a cluster that is asked for changes of topics answered, as the object says it.
+"""The cluster's answers to requests for changes of topics, as the object shows them.
 
-Only the cluster has the last word, and what it says is what a person must read. What it refused is asked for again now and
-then: time, or somebody, may have put it right. Until there is another answer the object says what it said before.
+Only the cluster has the last word, and a person must read its message. A refused request is repeated now and then,
+because time or somebody may have removed the cause. Until there is another answer the object keeps its message.
 """
 
 from dataclasses import replace
@@ -19,7 +19,7 @@ _STICKY: Final = (Reason.BROKERS_UNAVAILABLE, Reason.REQUEST_REFUSED)
 
 
 def answered(finding: Finding, resource: KafkaTopic, context: Context) -> Finding:
-    """A finding without the steps that were asked for in vain in this look, and why they were."""
+    """Return a finding without the steps that failed in this reconciliation, with the reason of the failure."""
     in_vain = [reply for reply in context.topics if any(_is_answer_to(step, reply) for step in finding.steps)]
     if in_vain:
         verdict, retry_s = _verdict(in_vain[0])
@@ -32,8 +32,8 @@ def answered(finding: Finding, resource: KafkaTopic, context: Context) -> Findin
 
 
 def _is_answer_to(step: Step, reply: TopicReply) -> bool:
-    """Whether it would come to nothing again. A step that is another by now, as a broker has gone meanwhile, is not what
-    was refused."""
+    """Return True if the step would fail again. A step that has changed since, because a broker has gone, is not the
+    refused one."""
     if reply.trouble is not None:
         return type(step) is type(reply.step)
     return reply.refused is not None and step == reply.step
@@ -47,7 +47,7 @@ def _verdict(reply: TopicReply) -> tuple[Verdict, float]:
 
 
 def _said_before(resource: KafkaTopic) -> Verdict | None:
-    """What is said of a request that was in vain and is made again: nothing new, until there is an answer."""
+    """Return the last verdict if a failed request is repeated, so that the message stays until there is an answer."""
     ready, stalled = (resource.status.condition(type_) for type_ in (ConditionType.READY, ConditionType.STALLED))
     if ready is None or ready.reason not in _STICKY or ready.observed_generation != resource.metadata.generation:
         return None

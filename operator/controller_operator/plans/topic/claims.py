@@ -1,9 +1,9 @@
 """The owner of a topic among several KafkaTopics, and the hand-over of the topic with its data to the next one.
 
-The oldest object has the topic. The others note in their status whose it is, and which topic that is (`status.owner`). When
-the owner is deleted, whatever its policy, the topic stays, and the oldest of the others takes it over. It knows the topic
-by its note, so an operator that was away takes it over later. A hand-over is no adoption: `adoptionPolicy` is about topics
-that no object had. From then on the spec of the new owner holds, as if it had been changed.
+The oldest object owns the topic. The others note the owner and its topic in their status (`status.owner`). When the
+owner is deleted, whatever its policy, the topic stays, and the oldest of the others takes it over. It recognizes the
+topic by its note, so an operator that was away takes it over later. A hand-over is no adoption: `adoptionPolicy` is
+about topics that no object owned. From then on the spec of the new owner applies, like a changed spec.
 """
 
 from controller_operator.plans.outcome import Verdict
@@ -13,20 +13,21 @@ from controller_operator.resources.topic import KafkaTopic, TopicOwner
 
 
 def note_owner(owner: KafkaTopic) -> TopicOwner:
-    """Return what the other objects remember of the owner."""
+    """Return the note of the other objects about the owner."""
     return TopicOwner(name=owner.metadata.full_name, topic_id=owner.status.topic_id)
 
 
 def inherited_id(resource: KafkaTopic, rivals: tuple[str, ...]) -> str | None:
     """Return the id of the topic that the former owner has left to this object; None if there is none.
 
-    A former owner among the `rivals` still exists. It only may not use the Kafka cluster any more, and has left nothing."""
+    A former owner among the `rivals` still exists. It has only lost the right to the Kafka cluster, and has left
+    nothing."""
     owner = resource.status.owner
     return owner.topic_id if owner is not None and owner.name not in rivals else None
 
 
 def explain_hand_over(topic: KafkaTopic, heir: KafkaTopic) -> str:
-    """Return the warning of the webhook about the deletion of an owner."""
+    """Return the webhook's warning about the deletion of an owner."""
     return (
         f"topic {topic.topic_name} stays with its data: {heir.metadata.full_name} takes it over. To delete the topic, "
         f"delete {heir.metadata.full_name} first"
@@ -36,9 +37,10 @@ def explain_hand_over(topic: KafkaTopic, heir: KafkaTopic) -> str:
 def conflict_verdict(
     resource: KafkaTopic, owner: KafkaTopic, live_id: str | None, found: Differences | None
 ) -> Verdict:
-    """Return the verdict on an object whose topic is an older one's; `found`: how the topic differs from its spec.
+    """Return the verdict on an object whose topic belongs to an older one. `found`: the topic's differences from its
+    spec.
 
-    The message says what deleting either of the two does."""
+    The message explains the effect of deleting either of the two."""
     topic, name = f"topic {resource.topic_name}", owner.metadata.full_name
     keep = "delete this object to keep things as they are"
     if owner.metadata.deletion_timestamp is not None:

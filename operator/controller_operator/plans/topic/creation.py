@@ -1,4 +1,4 @@
-"""A topic that is not there: to be created, or deleted by another hand."""
+"""A missing topic: one to create, or one that somebody else deleted."""
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicName
 from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
@@ -22,7 +22,7 @@ from controller_operator.resources.topic import Plan as PlannedChanges
 def plan_absent(
     resource: KafkaTopic, view: ClusterView, rivals: tuple[str, ...], context: Context
 ) -> Plan[KafkaTopicStatus]:
-    """The topic is not in the cluster. `rivals` may be who deletes it."""
+    """Return the plan for a topic that is not in the cluster. `rivals` may be deleting it."""
     lost_id = inherited_id(resource, rivals)
     if (lost_id is not None or _was_seen(resource)) and not context.is_view_fresh:
         return Plan(status=resource.status, needs_fresh_view=True)
@@ -48,19 +48,19 @@ def plan_absent(
 
 
 def _loss_notices(resource: KafkaTopic, lost_id: str | None) -> tuple[Notice, ...]:
-    """Return the warning about a topic that a former owner has left and that is not there."""
+    """Return the warning about a missing topic that a former owner has left."""
     owner = resource.status.owner
     if owner is None or lost_id is None:
         return ()
     message = (
-        f"topic {resource.topic_name} with the id {lost_id}, which {owner.name} had, is not there: this object creates "
-        "another one, empty"
+        f"topic {resource.topic_name} with the id {lost_id}, left by {owner.name}, does not exist: this object creates a "
+        "new one, empty"
     )
     return (Notice(reason="TopicRecreated", message=message, is_warning=True),)
 
 
 def unknown_brokers(resource: KafkaTopic, view: ClusterView) -> Verdict | None:
-    """Says which brokers of a replicaAssignment are not there."""
+    """Return the verdict on a replicaAssignment with unregistered brokers; None if all are registered."""
     named = {broker for replicas in resource.spec.replica_assignment or () for broker in replicas}
     unknown: list[BrokerId] = sorted(named - view.brokers.keys() - view.to_remove)
     if not unknown:
@@ -70,18 +70,18 @@ def unknown_brokers(resource: KafkaTopic, view: ClusterView) -> Verdict | None:
 
 
 def planned_if_absent(resource: KafkaTopic) -> PlannedChanges | None:
-    """What would be done about a topic that is not there; None where it stays away, as somebody else has deleted it."""
+    """Return the changes for a missing topic; None if it is not created because somebody else deleted it."""
     is_left = _was_seen(resource) and resource.spec.drift_policy is not DriftPolicy.ENFORCE
     return None if is_left else planned_creation(resource)
 
 
 def is_intended(resource: KafkaTopic) -> bool:
-    """Whether a topic was asked for, or was about to be, and not seen since."""
+    """Return True if a topic was requested, or about to be requested, and not seen since."""
     return resource.status.topic_id is not None and not _was_seen(resource)
 
 
 def _was_seen(resource: KafkaTopic) -> bool:
-    """Whether the object's topic has been in the cluster. An id alone is only the intent to create one with it."""
+    """Return True if the object's topic has been in the cluster. An id alone is only the intent to create the topic."""
     return resource.status.topic_id is not None and resource.status.counts is not None
 
 
@@ -122,9 +122,7 @@ def _creation(resource: KafkaTopic, view: ClusterView, notices: tuple[Notice, ..
 
 def _obstacle(resource: KafkaTopic, name: TopicName, view: ClusterView) -> Verdict | None:
     if view.controller is None:
-        return Verdict.working(
-            Reason.NO_CONTROLLER, "no controller holds the cluster, so the topic would get no leaders"
-        )
+        return Verdict.working(Reason.NO_CONTROLLER, "the cluster has no controller, so the topic would get no leaders")
     twin = view.metric_names.get(metric_name(name))
     if twin is not None:
         message = f"topic {twin} has the same name but for '.' and '_', which Kafka's metrics cannot tell apart"

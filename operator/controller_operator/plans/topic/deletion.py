@@ -1,9 +1,9 @@
-"""What becomes of a topic, and of its object's finalizer, when the object is deleted.
+"""The deletion of a KafkaTopic: the fate of its topic and of its finalizer.
 
 Only an object with `deletionPolicy: Delete` has a finalizer. While another object claims the topic, the topic stays for
-that one (`claims`). The finalizer is released when the topic is gone or never was ours, when the cluster does not let
-topics be deleted or does not tell whether this one is there, when somebody says so by pausing the object or changing the
-policy, and when the deletion, once asked for, has taken too long: it then goes on without the object.
+that one (`claims`). The finalizer is released when the topic is gone or never was this object's, when the cluster
+forbids the deletion of topics or does not tell if this one exists, and when a person pauses the object or changes the
+policy. It is also released when a requested deletion takes too long; the deletion then continues without the object.
 """
 
 from dataclasses import replace
@@ -34,8 +34,8 @@ from controller_operator.resources.topic import KafkaTopic, KafkaTopicStatus
 
 _RETRY_S: Final = 15.0
 _NOTE_PATIENCE: Final = timedelta(seconds=60)
-"""So long a deleted object waits until its heir has noted which topic it gets. The topic stays in any case, but without
-the note the heir takes it over only as its adoptionPolicy says."""
+"""Longest time that a deleted object waits for its heir's note about the topic. The topic stays in any case, but
+without the note the heir takes it over only according to its adoptionPolicy."""
 
 
 def plan_deletion(
@@ -47,7 +47,7 @@ def plan_deletion(
     heir: KafkaTopic | None,
     rivals: tuple[str, ...],
 ) -> Plan[KafkaTopicStatus]:
-    """What to do for an object that is being deleted. The `owner` is another object that has its topic."""
+    """Return the plan for an object that is being deleted. `owner` is another object that owns its topic."""
     if FINALIZER not in resource.metadata.finalizers:
         return Plan(status=resource.status)
     name = TopicName(resource.topic_name)
@@ -62,7 +62,7 @@ def plan_deletion(
         return _hand_over(resource, heir, topic_id, context)
     if resource.is_paused or resource.spec.deletion_policy is DeletionPolicy.RETAIN:
         why = "this object is paused" if resource.is_paused else "its deletionPolicy is Retain"
-        return released(resource.status, "TopicRetained", f"topic {name} stays, as {why}")
+        return released(resource.status, "TopicRetained", f"topic {name} stays, because {why}")
     if topic is None:
         return _gone(resource, name, view, context)
     if topic_id is None or not is_own:
@@ -71,7 +71,7 @@ def plan_deletion(
     if name in view.deleting and is_overdue(resource.metadata, context.now):
         message = (
             f"topic {name} is marked for deletion and was not deleted within {DELETION_PATIENCE}: the cluster deletes "
-            f"it when its controller and all of the topic's brokers are there"
+            f"it when its controller and all of the topic's brokers are back"
         )
         return released(resource.status, "DeletionUnfinished", message, is_warning=True)
     if name in view.deleting:
@@ -90,10 +90,10 @@ def plan_deletion(
 
 
 def explain_deletion(name: TopicName, view: ClusterView) -> str:
-    """Return what there is to say of a topic that is marked for deletion: what the cluster still waits for."""
+    """Return the message about a topic that is marked for deletion, with the reason why the cluster still waits."""
     said = f"topic {name} is being deleted"
     if view.controller is None:
-        return f"{said}: no controller holds the cluster, which would delete it: start one"
+        return f"{said}: the cluster has no controller to delete it: start one"
     topic = view.topics.get(name)
     missing = sorted(topic.holders - view.brokers.keys()) if topic is not None else []
     if not missing:
@@ -107,7 +107,7 @@ def explain_deletion(name: TopicName, view: ClusterView) -> str:
 def _wait_for_cluster(
     resource: KafkaTopic, name: TopicName, view: ClusterView, context: Context
 ) -> Plan[KafkaTopicStatus]:
-    """What keeps the cluster from the deletion is told once, and again after it was something else."""
+    """Return the plan that waits for the cluster. A new obstacle to the deletion makes an event."""
     words = explain_deletion(name, view)
     plan = _wait(resource, Reason.TOPIC_BEING_DELETED, words, context)
     before = resource.status.condition(ConditionType.READY)
@@ -120,7 +120,7 @@ def _wait_for_cluster(
 def _hand_over(
     resource: KafkaTopic, heir: KafkaTopic, topic_id: TopicId | None, context: Context
 ) -> Plan[KafkaTopicStatus]:
-    """Leave the topic to the heir, as soon as that one has noted which topic it gets."""
+    """Leave the topic to the heir as soon as the heir has noted the topic."""
     stays = f"topic {resource.topic_name} stays with its data: {heir.metadata.full_name}"
     noted, deleted_at = heir.status.owner, resource.metadata.deletion_timestamp
     is_noted = noted is not None and noted.topic_id == shown_id(topic_id)
@@ -130,7 +130,7 @@ def _hand_over(
 
 
 def _not_done(resource: KafkaTopic, name: TopicName, context: Context) -> Plan[KafkaTopicStatus] | None:
-    """What follows where the cluster was asked and has not done it."""
+    """Return the plan after a request that the cluster refused or did not answer; None if there is none."""
     refused = next((reply.refused for reply in context.topics if reply.refused is not None), None)
     if refused is not None:
         message = f"topic {name} stays: the cluster refuses its deletion: {refused}"
@@ -143,7 +143,7 @@ def _not_done(resource: KafkaTopic, name: TopicName, context: Context) -> Plan[K
 
 
 def _gone(resource: KafkaTopic, name: TopicName, view: ClusterView, context: Context) -> Plan[KafkaTopicStatus]:
-    """The topic is not shown."""
+    """Return the plan for a topic that the cluster does not show."""
     if not context.is_view_fresh:
         return Plan(status=resource.status, needs_fresh_view=True)
     if view.abilities.may_hide_topics and resource.status.topic_id and not _was_deleted(resource, context):
@@ -156,7 +156,7 @@ def _gone(resource: KafkaTopic, name: TopicName, view: ClusterView, context: Con
 
 
 def _was_deleted(resource: KafkaTopic, context: Context) -> bool:
-    """Whether it is not shown any more because it was deleted for this object."""
+    """Return True if the topic is missing because it was deleted for this object."""
     return ready_reason(resource.status) is Reason.TOPIC_BEING_DELETED or any(
         isinstance(step, MarkTopicForDeletion) for step in context.done
     )

@@ -1,7 +1,7 @@
-"""What about a topic is not as its spec says, and the steps that would make it so.
+"""The differences between a topic and its spec, and the steps that remove them.
 
-The spec's configuration keys are compared, and those that this object has set earlier, which are removed. Keys that
-somebody else set (`undeclared`) differ only if the spec says to remove them.
+Two sets of configuration keys are compared: those of the spec, and those that this object has set earlier, which are to
+be removed. Keys that somebody else set (`undeclared`) differ only if the spec says to remove them.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -38,7 +38,7 @@ Targets = dict[TopicPartition, tuple[BrokerId, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Differences:
-    """What differs, by what would be done about it."""
+    """Differences, by the kind of step that removes them."""
 
     partitions: Difference | None = None
     replicas: tuple[Difference, ...] = ()
@@ -50,7 +50,8 @@ class Differences:
 
 
 def differences(resource: KafkaTopic, topic: TopicView) -> Differences:
-    """What differs between the spec and the topic. A partition on its way counts as being where it goes."""
+    """Return the differences between the spec and the topic. A moving partition counts as having its target
+    replicas."""
     spec = resource.spec
     wanted, live = spec.partition_count, len(topic.partitions)
     return Differences(
@@ -61,20 +62,20 @@ def differences(resource: KafkaTopic, topic: TopicView) -> Differences:
 
 
 def without_partitions(found: Differences, partitions: Collection[int]) -> Differences:
-    """The differences without those of the replicaAssignment of some partitions."""
+    """Return the differences without those in the replicaAssignment of some partitions."""
     left = {_replicas_key(number) for number in partitions}
     return replace(found, replicas=tuple(each for each in found.replicas if each.key not in left)) if left else found
 
 
 def alter_config(found: Differences, topic: TopicView) -> AlterTopicConfig:
-    """The step that takes these differences of the configuration away, and leaves all else in it as it is."""
+    """Return the step that removes these differences of the configuration and keeps everything else in it."""
     changes = {_config_key(each): each.desired for each in found.config}
     config = {key: value for key, value in {**topic.config, **changes}.items() if value is not None}
     return AlterTopicConfig(topic=topic.name, config=config, version=topic.config_version, changes=changes)
 
 
 def differing(found: Iterable[Difference]) -> str:
-    """The differences in words, the first few."""
+    """Return the first few differences in words."""
     return list_some(f"{each.key} {_deviation(each)}" for each in found)
 
 
@@ -86,7 +87,7 @@ def _deviation(difference: Difference) -> str:
 
 
 def add_partitions(spec: KafkaTopicSpec, topic: TopicView, view: ClusterView) -> AddPartitions:
-    """The step that adds the missing partitions. Raises `NotEnoughBrokers`."""
+    """Return the step that adds the missing partitions. Raises `NotEnoughBrokers`."""
     missing = [PartitionId(number) for number in range(len(topic.partitions), spec.partition_count)]
     factor = min(len(replicas.replicas) for replicas in topic.partitions.values())
     placed = new_replicas(topic.name, spec, missing, view, replication_factor=factor)
@@ -104,7 +105,7 @@ def new_replicas(
     *,
     replication_factor: int | None = None,
 ) -> dict[PartitionId, tuple[BrokerId, ...]]:
-    """Where new partitions go: where the spec says, or where placement says. Raises `NotEnoughBrokers`."""
+    """Return the brokers of new partitions, from the spec or from placement. Raises `NotEnoughBrokers`."""
     if spec.replica_assignment is not None:
         return {number: spec.replica_assignment[number] for number in partitions}
     factor = spec.replication_factor or replication_factor or 1
@@ -112,7 +113,7 @@ def new_replicas(
 
 
 def move_targets(spec: KafkaTopicSpec, topic: TopicView, view: ClusterView, found: Differences) -> Targets:
-    """The replicas of every partition that these differences are about. Raises `NotEnoughBrokers`."""
+    """Return the replicas of every partition that these differences are about. Raises `NotEnoughBrokers`."""
     meant = {each.key for each in found.replicas}
     load = dict.fromkeys(view.brokers, 0)
     for assignment in topic.partitions.values():
@@ -131,7 +132,7 @@ def move_targets(spec: KafkaTopicSpec, topic: TopicView, view: ClusterView, foun
 
 
 def planned_changes(found: Differences) -> PlannedChanges | None:
-    """The steps that the differences call for, as the status shows them; None where there are none."""
+    """Return the steps for the differences, as the status shows them; None if there are none."""
     changes = [
         PlannedChange(action=_action(each), key=each.key, live=each.live, desired=each.desired) for each in found.all
     ]
@@ -139,7 +140,7 @@ def planned_changes(found: Differences) -> PlannedChanges | None:
 
 
 def planned_creation(resource: KafkaTopic) -> PlannedChanges:
-    """What making a topic that is not there comes to, as the status shows it."""
+    """Return the steps for creating a missing topic, as the status shows them."""
     spec, config = resource.spec, resource.spec.config or {}
     shape = f"{format_count(spec.partition_count, 'partition')}, replication factor {spec.replica_count}"
     made = PlannedChange(action=PlanAction.CREATE_TOPIC, key=resource.topic_name, desired=shape)

@@ -1,14 +1,12 @@
-"""Which differences the user asked for by changing the spec, and which were made elsewhere.
+"""Divides the differences of a topic into changes of the spec and changes made elsewhere.
 
-The status remembers the values of the spec that the topic has been given, key by key. A difference in a key whose value is
-still that one is drift, whatever else in the spec has changed since: otherwise a changed deletionPolicy would also undo
-what `driftPolicy` says to leave. What was never given, or is another value now, is a change of the spec.
-
-From the moment that a change begins until it is done, nothing is on record for its key. The topic may then be as the spec
-was before, as it is now, or in between, and none of that is drift: a change that is taken back is carried out as well.
-
-Nothing large is kept: of a long value its hash, and of a replicaAssignment one hash and the partitions that have drifted.
-Where nothing is on record, the condition Drifted says that the topic has been as the spec says.
+The status remembers the values of the spec that the topic was given, key by key. A difference in a key whose value is
+still the same is drift, regardless of other changes of the spec. Otherwise a changed deletionPolicy would also undo
+changes that `driftPolicy` keeps. A difference in any other key is a change of the spec.
+While a change is in progress, its key has no record. The topic may then have the old value, the new one, or one in
+between, and none of them is drift: a change that the user takes back is carried out as well.
+Records are small: a hash for a long value, and for a replicaAssignment one hash and its drifted partitions. Without a
+record, the presence of the condition Drifted shows that the topic has been as the spec says.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,30 +21,30 @@ from controller_operator.resources.schema import MAX_STATUS_ENTRIES
 from controller_operator.resources.topic import Difference, KafkaTopic, KafkaTopicSpec, UndeclaredConfigPolicy
 
 _SHORT: Final = 64
-"""Longer values are remembered by a hash, which is longer than this, so that the two cannot be mistaken for each other."""
+"""Longer values are remembered by a hash. The hash is longer than this limit, so it is never taken for a value."""
 _ASSIGNMENT: Final = "replicaAssignment"
 _FACTOR: Final = "replicationFactor"
 _UNDECLARED: Final = "undeclaredConfigPolicy"
 
 
 class Divided(NamedTuple):
-    """What differs, by who made it so."""
+    """Differences, divided by their origin."""
 
     edited: Differences
-    """The spec was changed, or is new."""
+    """Differences from a changed or new spec."""
     drifted: Differences
-    """The topic was changed elsewhere."""
+    """Differences from changes of the topic made elsewhere."""
 
 
 def divided(resource: KafkaTopic, found: Differences) -> Divided:
-    """The differences of a topic that is the object's own."""
+    """Divide the differences of the object's own topic."""
     applied, wanted = resource.status.applied, _values(resource.spec)
     has_been_in_order = resource.status.condition(ConditionType.DRIFTED) is not None
 
     def is_edited(difference: Difference) -> bool:
         is_removal = is_undeclared(resource, difference)
         if difference.desired is None and not is_removal:
-            return True  # what the spec drops is on record only until it is gone
+            return True  # a key that the spec drops is on record only until it is gone
         if applied is None:
             return not has_been_in_order
         field = _record_key(resource, difference)
@@ -59,10 +57,10 @@ def divided(resource: KafkaTopic, found: Differences) -> Divided:
 def applied(
     resource: KafkaTopic, found: Divided, steps: Sequence[Step], *, are_replicas_moving: bool
 ) -> Mapping[str, str]:
-    """Return the values that the topic has been given.
+    """Return the values that the topic was given.
 
-    A change that is yet to be made has the value of before, until one of the `steps` begins it. While a move of the
-    object's own runs, the record of where replicas are to be stays as it is: a partition may yet go back."""
+    A pending change keeps its old value until one of the `steps` begins it. While the object's own move runs, the
+    record about replicas stays the same, because a partition may yet return."""
     pending = {_record_key(resource, each) for each in found.edited.all}
     pending |= {_FACTOR, _ASSIGNMENT} if are_replicas_moving else set()
     kept = pending - {_record_key(resource, each) for each in _find_begun(found.edited, steps)}
@@ -102,12 +100,12 @@ def _brief(value: str) -> str:
 
 
 def _record_key(resource: KafkaTopic, difference: Difference) -> str:
-    """Return the key under which the value of the spec is on record."""
+    """Return the key of the record of the spec's value."""
     return _UNDECLARED if is_undeclared(resource, difference) else _field(difference.key)
 
 
 def _field(key: str) -> str:
-    """The field of the spec that a difference is about: all partitions of a replicaAssignment are one field."""
+    """Return the field of the spec that a difference is about. All partitions of a replicaAssignment are one field."""
     return _ASSIGNMENT if key.startswith(f"{_ASSIGNMENT}[") else key
 
 

@@ -1,12 +1,11 @@
-"""Replicas of an existing topic that should be elsewhere: a PartitionReassignment that the topic owns moves them.
+"""Moves of an existing topic's replicas, by a PartitionReassignment that the topic owns.
 
-Its name follows from what moves from where to where, so it is made once however often that is tried. While any move of
-the topic runs no other one is begun: the partitions that are done would otherwise make the rest look like a new move.
-What is too much for one move is moved by several, one after the other.
-
-A move that is to give a partition other replicas than the spec wants by now is cancelled: its object is deleted, which
-rolls back what has not ended (`plans/reassignment/deletion`). When that is over, the next move is planned from what is
-there. A move of which the spec still wants all that is left goes on, whatever else in the spec has changed.
+The name of the PartitionReassignment follows from its moves, so repeated attempts make one object. While a move of the
+topic runs, no other one begins; otherwise the finished partitions would make the rest look like a new move. Several
+moves in sequence do what is too much for one.
+If a move would give a partition replicas that the spec no longer wants, it is cancelled: deleting its object rolls back
+its unfinished part (`plans/reassignment/deletion`). Then the next move is planned from the present replicas. A move
+whose unfinished part the spec still wants goes on, even if other parts of the spec have changed.
 """
 
 from collections.abc import Mapping
@@ -33,7 +32,7 @@ Moves = Mapping[str, PartitionReassignment]
 def plan_moves(
     resource: KafkaTopic, topic: TopicView, view: ClusterView, moves: Moves, found: Differences, context: Context
 ) -> tuple[Verdict, tuple[Step, ...]]:
-    """What to do about those replicas that are not where the spec says and are to be put there."""
+    """Return the steps for replicas that are not where the spec says and should be moved there."""
     if running := unfinished(moves):
         return _while_running(running, unwanted(resource, topic, moves))
     if topic.is_being_reassigned:
@@ -54,7 +53,7 @@ def unfinished(moves: Moves) -> Moves:
 
 
 def explain_waits(moves: Moves) -> str:
-    """Return what the moves wait for that do not get on, after the topic's other words; empty if all get on."""
+    """Return the reasons of moves that make no progress, as words after the topic's own; empty if all make progress."""
     said = {name: move.status.condition(ConditionType.READY) for name, move in unfinished(moves).items()}
     return "".join(
         f"; PartitionReassignment {name}: {ready.message}"
@@ -64,7 +63,7 @@ def explain_waits(moves: Moves) -> str:
 
 
 def unwanted(resource: KafkaTopic, topic: TopicView, moves: Moves) -> Moves:
-    """Return the moves that have not ended and would give a partition replicas that the spec does not want."""
+    """Return the unfinished moves that would give a partition replicas that the spec does not want."""
     return {
         name: move
         for name, move in unfinished(moves).items()
@@ -73,7 +72,7 @@ def unwanted(resource: KafkaTopic, topic: TopicView, moves: Moves) -> Moves:
 
 
 def _list_unfinished(move: PartitionReassignment, topic: TopicView) -> list[PartitionTarget]:
-    """Return what of a move has not ended."""
+    """Return the unfinished targets of a move."""
     ended = {row.partition for row in move.status.partitions if row.topic == topic.name and row.step.is_final}
 
     def has_ended(target: PartitionTarget) -> bool:
@@ -85,7 +84,7 @@ def _list_unfinished(move: PartitionReassignment, topic: TopicView) -> list[Part
 
 
 def _is_wanted(target: PartitionTarget, spec: KafkaTopicSpec) -> bool:
-    """Return True if the spec lets the partition have these replicas: of a replication factor, any of that number."""
+    """Return True if the spec allows these replicas: with a replication factor, any replicas of that number."""
     if spec.replica_assignment is None:
         return len(target.replicas) == spec.replication_factor
     is_named = target.partition < len(spec.replica_assignment)
@@ -93,13 +92,13 @@ def _is_wanted(target: PartitionTarget, spec: KafkaTopicSpec) -> bool:
 
 
 def _while_running(running: Moves, unwanted: Moves) -> tuple[Verdict, tuple[Step, ...]]:
-    """Wait for the moves that run, and cancel those that the spec does not want."""
+    """Wait for the running moves, and cancel those that the spec does not want."""
     steps = tuple(CancelMove(name=name) for name, move in unwanted.items() if move.metadata.deletion_timestamp is None)
     name = next(iter(unwanted or running))
     if running[name].metadata.deletion_timestamp is not None:
-        message = f"PartitionReassignment {name} is being cancelled: what it has not finished goes back first"
+        message = f"PartitionReassignment {name} is being cancelled: its unfinished part is rolled back first"
     elif unwanted:
-        message = f"PartitionReassignment {name} is cancelled, as the spec wants other replicas by now"
+        message = f"PartitionReassignment {name} is cancelled, because the spec now asks for other replicas"
     else:
         message = f"PartitionReassignment {name} moves replicas{explain_waits(running)}"
     return Verdict.working(Reason.PROGRESSING, message), steps
@@ -113,7 +112,7 @@ def _move(resource: KafkaTopic, name: str, targets: Targets, moves: Moves) -> tu
     ready = earlier.status.condition(ConditionType.READY)
     is_superseded = ready is not None and ready.reason is Reason.SUPERSEDED
     if earlier.status.phase is ReassignmentPhase.COMPLETED or is_superseded:
-        message = f"PartitionReassignment {name} has made this move before: it is made once more"
+        message = f"PartitionReassignment {name} has made this move before: it is deleted, and the move is made again"
         return Verdict.working(Reason.PROGRESSING, message), (ForgetMove(name=name),)
     message = f"PartitionReassignment {name} ended as {earlier.status.phase}: delete it to try again before it expires"
     return Verdict.stalled(Reason.PARTITIONS_FAILED, message), ()

@@ -1,6 +1,6 @@
-"""A topic that is changed elsewhere again and again is put right ever more rarely (`plans/pace`), and the object says why.
+"""The backoff of corrections of a topic that changes elsewhere again and again (`plans/pace`), and its message.
 
-No cluster records who writes; what is known of the other is said.
+No cluster records the author of a change, so the message says what is known of the other party.
 """
 
 from collections.abc import Sequence
@@ -16,11 +16,13 @@ from controller_operator.resources.conditions import ConditionType, Reason
 from controller_operator.resources.topic import KafkaTopic
 
 _CORRECTIONS: Final = ("DriftCorrected", "TopicDeleted")
-"""Reasons of events about what is put right."""
+"""Reasons of events about corrections."""
 
 
 def paced(finding: Finding, resource: KafkaTopic, rivals: Sequence[str], context: Context) -> Finding:
-    """A correction, counted, or the wait for it. `rivals` are other objects that may want the topic, as namespace/name."""
+    """Return the finding with its correction counted, or replaced by a wait.
+
+    `rivals` are other objects that may want the topic, as namespace/name."""
     if not finding.steps:
         return finding
     before = resource.status.corrections
@@ -33,8 +35,8 @@ def paced(finding: Finding, resource: KafkaTopic, rivals: Sequence[str], context
         )
         return replace(finding, notices=notices, identity={**finding.identity, "corrections": now})
     message = (
-        f"put right {before.count} times in a row and changed elsewhere again: {_what(finding, resource)}; it is put right "
-        f"again at {at:%H:%M:%S} UTC. {_who(rivals)}"
+        f"corrected {before.count} times in a row and changed elsewhere again: {_what(finding, resource)}; next correction "
+        f"at {at:%H:%M:%S} UTC. {_who(rivals)}"
     )
     others = tuple(other for other in finding.verdict.others if other[0] is not ConditionType.DRIFTED)
     drifted = tuple((*other[:3], message) for other in finding.verdict.others if other[0] is ConditionType.DRIFTED)
@@ -57,5 +59,7 @@ def _what(finding: Finding, resource: KafkaTopic) -> str:
 def _who(rivals: Sequence[str]) -> str:
     if rivals:
         named = list_some(rivals)
-        return f"KafkaTopic {named} of another KafkaCluster has the same topic name: see whether both are one Kafka cluster"
+        return (
+            f"KafkaTopic {named} of another KafkaCluster has the same topic name: check if both are one Kafka cluster"
+        )
     return "Find out who writes it (another operator, a script): the cluster does not say"

@@ -1,7 +1,7 @@
-"""KafkaTopic: creates, takes over, and keeps a topic as its spec says.
+"""KafkaTopic: creates or takes over a topic, and keeps it as its spec says.
 
-A change of the spec is always carried out; what differs later, once the topic has been as the spec says, is drift, and
-`driftPolicy` decides. Which of both it is, is said for each key by itself (`edits`).
+A change of the spec is always carried out. A difference that appears later, after the topic has been as the spec says,
+is drift, and `driftPolicy` decides about it. `edits` tells the two apart, for each key separately.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,7 +46,7 @@ from controller_operator.resources.topic import (
 )
 
 _CLASHES: Final = (
-    "A key of these is set on the topic, and config does not name it: name all of them, or set undeclaredConfigPolicy "
+    "A key of these is set on the topic but not named in config: name all of them, or set undeclaredConfigPolicy "
     "to Remove"
 )
 
@@ -56,9 +56,9 @@ class Surroundings:
     """The other objects that matter for a topic."""
 
     owner: KafkaTopic | None = None
-    """The older object that has the same topic."""
+    """The older object that owns the same topic."""
     heir: KafkaTopic | None = None
-    """The oldest other object that claims it and is not being deleted: it takes the topic over from this one."""
+    """The oldest other claimant that is not being deleted. It takes the topic over from this object."""
     rivals: tuple[str, ...] = ()
     """The objects that claim a topic of this name in another cluster, as far as is known, as namespace/name."""
     moves: Moves
@@ -68,7 +68,7 @@ class Surroundings:
 def plan_topic(
     resource: KafkaTopic, view: ClusterView, around: Surroundings, context: Context
 ) -> Plan[KafkaTopicStatus]:
-    """What to do for a KafkaTopic."""
+    """Return the plan for a KafkaTopic."""
     if resource.metadata.deletion_timestamp is not None:
         return plan_deletion(resource, view, context, owner=around.owner, heir=around.heir, rivals=around.rivals)
     name = TopicName(resource.topic_name)
@@ -83,7 +83,7 @@ def plan_topic(
 
 
 def _refuse(resource: KafkaTopic, name: TopicName, view: ClusterView, around: Surroundings) -> Finding | None:
-    """Why nothing is done, whether the topic is there or not."""
+    """Return why nothing is done, regardless of the topic's existence; None if nothing forbids work."""
     topic = view.topics.get(name)
     noted: dict[str, object] = {"owner": note_owner(around.owner)} if around.owner is not None else {}
     if resource.is_paused:
@@ -99,7 +99,7 @@ def _refuse(resource: KafkaTopic, name: TopicName, view: ClusterView, around: Su
         return Finding(verdict=Verdict.stalled(Reason.INVALID_CONFIG, f"correct config: {'; '.join(wrong)}"))
     malformed = view.malformed.get(paths.topic(name))
     if malformed is not None:
-        message = f"the znode of topic {name} makes no sense, and a person has to repair it: {malformed}"
+        message = f"the znode of topic {name} is malformed, and a person must repair it: {malformed}"
         return Finding(verdict=Verdict.stalled(Reason.UNKNOWN_TOPIC, message))
     if name in view.deleting:
         return Finding(verdict=Verdict.working(Reason.TOPIC_BEING_DELETED, explain_deletion(name, view)))
@@ -107,14 +107,14 @@ def _refuse(resource: KafkaTopic, name: TopicName, view: ClusterView, around: Su
 
 
 def _untold(resource: KafkaTopic, topic: TopicView | None) -> Finding | None:
-    """What is not known would be set again and again."""
+    """Return the finding about a configuration that is not readable. It would otherwise be set again and again."""
     spec = resource.spec
     is_removing = spec.undeclared_config_policy is UndeclaredConfigPolicy.REMOVE
     is_needed = bool(spec.config or resource.status.config_keys) or is_removing
     if topic is None or topic.is_config_known or not is_needed:
         return None
     message = (
-        f"the brokers do not tell the operator the configuration of topic {topic.name}: give its user the right to "
+        f"the brokers do not show the operator the configuration of topic {topic.name}: give its user the right to "
         "DescribeConfigs of it"
     )
     return Finding(verdict=Verdict.working(Reason.NOT_ADMITTED, message))
@@ -140,9 +140,9 @@ def _present(
 
 
 def _has_made(resource: KafkaTopic, topic: TopicView, view: ClusterView, context: Context) -> bool:
-    """Whether the topic is the one that this object asked for, where the cluster itself gives topics their ids.
+    """Return True if this object requested the topic, in a cluster that itself gives topics their ids.
 
-    Who asked and heard no answer takes a topic for its own that is as it was asked for."""
+    If the request got no answer, a topic that equals the request counts as its result."""
     if view.abilities.chooses_topic_ids or not is_intended(resource):
         return False
     is_answered = any(reply.topic_id == topic.assignment.topic_id for reply in context.topics)
@@ -152,7 +152,7 @@ def _has_made(resource: KafkaTopic, topic: TopicView, view: ClusterView, context
 def _foreign(
     resource: KafkaTopic, topic: TopicView, view: ClusterView, around: Surroundings, context: Context, live_id: str
 ) -> Finding:
-    """A topic that this object has not made: an existing one, or one that was deleted and created again elsewhere."""
+    """Return the finding about a topic that this object has not made: an existing, or a recreated one."""
     status = resource.status
     is_recreated = status.topic_id is not None and status.counts is not None
     taken = _take_over(resource, live_id)
@@ -166,7 +166,7 @@ def _foreign(
             notices=notices,
             planned=planned_changes(found),
         )
-    notice = Notice(reason="TopicAdopted", message=f"topic {topic.name} with id {live_id} was there and is taken over")
+    notice = Notice(reason="TopicAdopted", message=f"topic {topic.name} with id {live_id} existed and is taken over")
     return _ours(taken, topic, view, around, context, (*notices, notice))
 
 
@@ -193,19 +193,19 @@ def _ours(
     context: Context,
     notices: tuple[Notice, ...],
 ) -> Finding:
-    """The object's own topic."""
+    """Return the finding about the object's own topic."""
     found = differences(resource, topic)
     apart = divided(resource, found)
     keys = set(resource.spec.config or {})
     identity: dict[str, object] = {
         "topic_id": resource.status.topic_id,
         "owner": None,
-        # Keys that are to be removed stay on record until they are gone.
+        # Keys to remove stay on record until they are gone.
         "config_keys": tuple(sorted(keys | (set(resource.status.config_keys) & topic.config.keys()))),
         "applied": _applied(resource, apart, around),
     }
     is_enforced = resource.spec.drift_policy is DriftPolicy.ENFORCE
-    # What a move that is taken back leaves behind is known when that is over, so until then no drift is put right.
+    # The result of a cancelled move is known only after its rollback, so until then no drift is corrected.
     is_taking_back = bool(unwanted(resource, topic, around.moves))
     wanted = found if is_enforced and not is_taking_back else apart.edited
     to_do = without_partitions(wanted, pinned_partitions(resource.spec, view))
@@ -228,7 +228,7 @@ def _ours(
     if apart.edited.all or is_taking_back:
         return finding
     how = list_some(each.how for each in explain_changes(resource, topic, to_do.all, around.find_movers))
-    message = f"topic {topic.name} was {how} and is put right: {list_some(each.key for each in to_do.all)}"
+    message = f"topic {topic.name} was {how} and is corrected: {list_some(each.key for each in to_do.all)}"
     change = f"{topic.version} {topic.config_version}"
     marker = (ConditionType.DRIFTED, ConditionStatus.TRUE, Reason.DRIFTED, message)
     corrected = replace(
@@ -249,7 +249,7 @@ def _applied(
 def _judge_drift(
     resource: KafkaTopic, topic: TopicView, view: ClusterView, drifted: Differences, around: Surroundings
 ) -> Verdict:
-    """What there is to say about a topic of which nothing is to be changed."""
+    """Return the verdict on a topic that is not to be changed."""
     in_order = _say_in_order(resource, topic, view, around.moves)
     if not drifted.all:
         return in_order
@@ -259,9 +259,9 @@ def _judge_drift(
 
 
 def _say_pinned(finding: Finding, resource: KafkaTopic, view: ClusterView, apart: Divided, *, is_left: bool) -> Finding:
-    """The finding about a topic of which nothing is changed now, if its replicaAssignment names brokers to be removed.
+    """Return the finding about an unchanged topic, extended if its replicaAssignment names brokers to be removed.
 
-    `is_left`: the spec asks for replicas there, and they are left where they are."""
+    `is_left`: the spec asks for replicas on such brokers, and their present places stay."""
     said, pinned = finding.verdict, refuse_assignment(resource.spec, view)
     if pinned is None:
         return finding
@@ -275,13 +275,13 @@ def _say_pinned(finding: Finding, resource: KafkaTopic, view: ClusterView, apart
         others = ((ConditionType.DRIFTED, ConditionStatus.TRUE, pinned.reason, pinned.message),)
         drift = apart.drifted.all
     elif is_left and not drift:
-        others = ()  # the spec says other replicas, and nobody has changed the topic
+        others = ()  # the spec differs from the topic, and nobody has changed the topic
     verdict = pinned if said.ready is ConditionStatus.TRUE else said
     return replace(finding, verdict=replace(verdict, others=others), drift=drift)
 
 
 def _find_changes(resource: KafkaTopic, topic: TopicView, view: ClusterView) -> Differences:
-    """What would be changed in a topic, were the object not paused."""
+    """Return the changes that the topic would get if the object were not paused."""
     found = differences(resource, topic)
     is_own = shown_id(topic.assignment.topic_id) == resource.status.topic_id
     is_enforced = resource.spec.drift_policy is DriftPolicy.ENFORCE
@@ -297,7 +297,7 @@ def _repair(
     found: Differences,
     context: Context,
 ) -> tuple[Verdict, tuple[Step, ...]]:
-    """The steps that take the differences away, as far as that can be done now; the last word is the worst one."""
+    """Return the steps that remove the differences, as far as possible now, and the verdict of the last of them."""
     verdict = Verdict.working(Reason.PROGRESSING, f"changing {list_some(each.key for each in found.all)}")
     steps: list[Step] = []
     if found.config:
@@ -322,9 +322,9 @@ def _more_partitions(resource: KafkaTopic, topic: TopicView, view: ClusterView) 
         message = f"the topic has {live} partitions and the spec says {wanted}: set partitions to {live} or more"
         return Verdict.stalled(Reason.PARTITIONS_CANNOT_DECREASE, message), ()
     if view.controller is None:
-        return Verdict.working(Reason.NO_CONTROLLER, "no controller holds the cluster, so nothing would be created"), ()
+        return Verdict.working(Reason.NO_CONTROLLER, "the cluster has no controller, so nothing would be created"), ()
     if topic.is_being_reassigned:
-        message = "partitions are added when the topic's replicas have ceased to move"
+        message = "partitions are added when the topic's replicas no longer move"
         return Verdict.working(Reason.WAITING_FOR_OTHER_REASSIGNMENT, message), ()
     added = range(live, wanted)
     refusal = refuse_assignment(resource.spec, view, added) or unknown_brokers(resource, view)
@@ -365,16 +365,17 @@ def _say_in_order(resource: KafkaTopic, topic: TopicView, view: ClusterView, mov
 
 
 def _ignore(in_order: Verdict) -> Verdict:
-    """As good as in order, without the words that the topic is as the spec says."""
-    message = "changes that were made elsewhere are left so, as driftPolicy is Ignore"
+    """Return the verdict for driftPolicy Ignore: as for a topic in order, but without the claim to equal the spec."""
+    message = "changes that were made elsewhere are kept, because driftPolicy is Ignore"
     marker = (ConditionType.DRIFTED, ConditionStatus.FALSE, Reason.IN_SYNC, message)
     verdict = replace(in_order, others=(marker,))
     return replace(verdict, message=message) if verdict.reason is Reason.RECONCILED else verdict
 
 
 def _report(changes: Sequence[Change], in_order: Verdict) -> Verdict:
-    """As good as in order, as the spec says to leave it so: nobody has to wait for anything, or to repair it."""
-    left = "; ".join(f"{each.how} and left so: {list_some(each.keys)}" for each in changes)
+    """Return the verdict for driftPolicy Report: as for a topic in order, because the spec asks to leave the
+    changes."""
+    left = "; ".join(f"{each.how} and kept: {list_some(each.keys)}" for each in changes)
     message = f"{left}: make the spec equal, or set driftPolicy to Enforce"
     marker = (ConditionType.DRIFTED, ConditionStatus.TRUE, Reason.DRIFTED, message)
     verdict = replace(in_order, others=(marker,))

@@ -1,4 +1,4 @@
-"""The status of a KafkaTopic, put together from what is live and what a planner has to say about it."""
+"""The status of a KafkaTopic, from its live state and the finding of a planner."""
 
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -14,7 +14,7 @@ from controller_operator.resources.topic import Difference, KafkaTopic, KafkaTop
 from controller_operator.resources.topic import Plan as PlannedChanges
 
 LOOK_AGAIN_S: Final = 30.0
-"""Whatever waits for something outside the cluster is looked at this often."""
+"""Seconds between looks at an object that waits for something outside the cluster."""
 
 
 _LEADERS_WITHIN_S: Final = 2.0
@@ -22,7 +22,7 @@ _LEADERS_WITHIN_S: Final = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What a planner found, and what it wants done."""
+    """A planner's result: the verdict, and the steps to take."""
 
     verdict: Verdict
     steps: tuple[Step, ...] = ()
@@ -31,16 +31,16 @@ class Finding:
     planned: PlannedChanges | None = None
     needs_fresh_view: bool = False
     identity: dict[str, object] = field(default_factory=dict)
-    """Fields of the status that change: `topic_id`, `config_keys`, `applied`, `corrections`, and `counts` where the topic
-    is yet to be seen."""
+    """Fields of the status that change: `topic_id`, `config_keys`, `applied`, `corrections`, and `counts` if the topic
+    was not seen yet."""
     look_again_in_s: float | None = None
-    """When to look again by itself; None: as often as the verdict asks for it."""
+    """Seconds until the next look; None: the default for the verdict."""
 
 
 def topic_plan(
     resource: KafkaTopic, view: ClusterView, topic: TopicView | None, finding: Finding, context: Context
 ) -> Plan[KafkaTopicStatus]:
-    """The plan that carries a finding, without the steps that ZooKeeper would not take."""
+    """Return the plan for a finding, without the steps that exceed ZooKeeper's limit."""
     finding = _fitting(finding, context)
     status = resource.status.model_copy(
         update={
@@ -66,7 +66,7 @@ def topic_plan(
 
 
 def _fitting(finding: Finding, context: Context) -> Finding:
-    """What does not fit one write only a person can change; the other steps are carried out."""
+    """Drop the steps that exceed the limit for one write, because only a person can change that; keep the others."""
     too_large = {
         at: why
         for at, step in enumerate(finding.steps)
@@ -81,7 +81,8 @@ def _fitting(finding: Finding, context: Context) -> Finding:
 
 
 def _until_led_s(resource: KafkaTopic, topic: TopicView, verdict: Verdict, context: Context) -> float:
-    """Seconds for which a new topic without leaders need not say so: the controller is about to give it some."""
+    """Return the seconds for which a new topic need not report missing leaders: the controller is about to elect
+    them."""
     ready = resource.status.condition(ConditionType.READY)
     if verdict.reason is not Reason.PARTITIONS_OFFLINE or not topic.awaits_first_leaders or ready is None:
         return 0.0
@@ -91,7 +92,7 @@ def _until_led_s(resource: KafkaTopic, topic: TopicView, verdict: Verdict, conte
 
 
 def _live(resource: KafkaTopic, view: ClusterView, topic: TopicView | None) -> dict[str, object]:
-    """What the cluster shows. A topic that is not there keeps its last counts: they say that it has been there."""
+    """Return the live fields. A missing topic keeps its last counts, because they show that it has existed."""
     if topic is None:
         return {"partitions": (), "replication_factor": None, "undeclared_config": None}
     return {

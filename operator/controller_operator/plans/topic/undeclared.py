@@ -1,4 +1,4 @@
-"""Configuration that somebody else set on a topic, as the object shows it. `differences` says if it is removed."""
+"""Configuration that somebody else set on a topic, as the object shows it. `differences` decides about its removal."""
 
 from collections.abc import Callable
 from typing import Final
@@ -26,7 +26,7 @@ def undeclared(resource: KafkaTopic, topic: TopicView) -> dict[str, str]:
 
 
 def shown_undeclared(resource: KafkaTopic, topic: TopicView) -> UndeclaredConfig | None:
-    """Return it as the status shows it; None if the operator is not told the topic's configuration."""
+    """Return it as the status shows it; None if the topic's configuration is not readable."""
     if not topic.is_config_known:
         return None
     found = undeclared(resource, topic)
@@ -38,15 +38,15 @@ def shown_undeclared(resource: KafkaTopic, topic: TopicView) -> UndeclaredConfig
 
 
 def undeclared_words(resource: KafkaTopic, topic: TopicView) -> str:
-    """Say what the topic has that the spec does not name; empty if it has nothing.
+    """Return words about the keys on the topic that the spec does not name; empty if there are none.
 
-    With the policy Remove these keys are differences, and what is said about those is enough."""
+    With the policy Remove these keys are differences, and the words about those are enough."""
     return _in_words(resource, topic, lambda key, value: f"{key}={shorten(value, _IN_WORDS)}")
 
 
 def undeclared_notices(resource: KafkaTopic, topic: TopicView) -> tuple[Notice, ...]:
-    """Return an event if this configuration has changed since the object was last looked at."""
-    # Events are logged, too, and no log line has the value of a configuration.
+    """Return an event if this configuration has changed since the last reconciliation."""
+    # Events are also logged, and no log line may have the value of a configuration.
     before, words = resource.status.undeclared_config, _in_words(resource, topic, lambda key, _: key)
     if before is None or not words or before == shown_undeclared(resource, topic):
         return ()

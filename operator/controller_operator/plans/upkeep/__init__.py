@@ -1,1 +1,1 @@
-"""Work in a Kafka cluster that the operator does without being asked by an object."""
+"""Work in a Kafka cluster that the operator does without an object that asks for it."""

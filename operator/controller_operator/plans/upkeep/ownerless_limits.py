@@ -1,9 +1,9 @@
-"""Limits that moves have set in a cluster without ZooKeeper, and whose objects are gone: warned of first, then removed.
+"""Throttles in a cluster without ZooKeeper whose PartitionReassignments are gone: first a warning, then the removal.
 
-An object takes its limit away before it ends. If somebody takes its finalizer off by hand, nobody else does: Kafka's own
-controllers know nothing of limits, and the limit slows replicas for good. A limit is removed only if it has our mark, ten
-minutes after the warning, and not while any of its partitions moves: an object that another operator looks after has a
-limit only while something of it moves.
+An object removes its throttle before it ends. If somebody takes its finalizer off by hand, nothing else removes the
+throttle, because Kafka's own controllers know nothing of it, and it slows replicas for good. Three conditions protect
+throttles of others: this operator's mark, ten minutes after the warning, and no moving partition of the throttle. The
+last one protects an object of another operator, which has a throttle only while some of it moves.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from controller_operator.resources.cluster import MAX_OWNERLESS_LIMITS, MAX_TOPI
 
 REMOVED_AFTER: Final = timedelta(minutes=10)
 IsOwned = Callable[[str], bool]
-"""Says whether the object that has set a limit is still there, or may be; by the owner's name in Kafka."""
+"""Returns True if the object that set a throttle exists, or may exist; by the owner's name in Kafka."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ def plan_ownerless_limits(
     is_owned: IsOwned,
     context: Context,
 ) -> LimitsPlan:
-    """Return what to do about limits without an owner. `found`: all limits with a mark; None if that is not known."""
+    """Return the work on throttles without an owner. `found`: all marked throttles; None if they are not known."""
     if found is None:
         return LimitsPlan(rows=before)
     removed = {step.owner for step in context.done if isinstance(step, RemoveThrottle)}
@@ -91,7 +91,7 @@ def _judge(
 
 
 def _obstacle(partitions: frozenset[TopicPartition], view: ClusterView) -> str | None:
-    """Return why a limit is left as it is for now."""
+    """Return why a throttle stays for now."""
     moving = sorted(
         each for each in partitions if (to := view.assignment_of(each)) is not None and to.is_being_reassigned
     )

@@ -1,1 +1,1 @@
-"""Questions to brokers beside all other work: how far moves are, how full disks are, and which limits are set."""
+"""Queries to brokers in the background: the progress of moves, disk usage, and throttles."""

@@ -1,4 +1,4 @@
-"""Asks several brokers one thing at the same time, and takes the answers that arrive in time."""
+"""Asks several brokers the same question at once, and takes the answers that arrive in time."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
@@ -32,7 +32,7 @@ async def ask_brokers(
     ask: Callable[[BrokerId, BrokerClient], Awaitable[T | None]],
     timeout_s: float,
 ) -> Answers[T]:
-    """Return what brokers of the view answer, each asked with a client of its own. Raises what `ask` does, but for
+    """Return the answers of brokers of the view, each asked with its own client. Raises the exceptions of `ask` except
     `RequestError` and `UnusableSizesError`."""
     gate, troubles = asyncio.Semaphore(_AT_ONCE), list[str]()
 

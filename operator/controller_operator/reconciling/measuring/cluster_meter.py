@@ -1,7 +1,7 @@
-"""Asks the brokers of each KafkaCluster, at most once a minute, how full their disks are and which limits are set.
+"""Asks the brokers of each KafkaCluster, at most once a minute, for their disk usage and the throttles.
 
-As with moves, a look begins a reading where one is due, and the next look shows what came of it. What is not known is
-missing, and never a failure: brokers of an older release, or a user without the right, leave it unknown.
+As with moves, one reconciliation begins a reading if it is due, and the next one shows the result. Unknown values are
+missing and never a failure: brokers of an older release, or a user without the right, leave them unknown.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from controller_operator.reconciling.measuring.asking import ask_brokers
 
 EVERY_S: Final = 60.0
 TIMEOUT_S: Final = 20.0
-"""Of a whole reading; what is not said by then is not known."""
+"""Seconds for a whole reading. Later answers are ignored."""
 _log = structlog.get_logger(__name__)
 
 
@@ -35,7 +35,7 @@ class Findings:
     directories: Mapping[BrokerId, LogDirectories] | None = None
     """None: no broker was asked yet."""
     limits: tuple[Entry, ...] | None = None
-    """The limits in the configurations of a cluster without ZooKeeper; None: nobody has said it yet."""
+    """The throttles in the configurations of a cluster without ZooKeeper; None: not known yet."""
 
 
 NOTHING_FOUND: Final = Findings()
@@ -53,18 +53,18 @@ class ClusterMeter:
     """The disks and limits of Kafka clusters."""
 
     def __init__(self, open_broker: OpenBroker, tell: Callable[[Iterable[Key]], None]) -> None:
-        """`tell` has a KafkaCluster looked at of which something new is known."""
+        """`tell` queues a KafkaCluster for reconciliation when its findings have changed."""
         self._open_broker = open_broker
         self._tell = tell
         self._clusters: dict[Key, _Measured] = {}
 
     def findings_of(self, key: Key, uid: str) -> Findings:
-        """Return what is known of a KafkaCluster."""
+        """Return the findings about a KafkaCluster."""
         measured = self._clusters.get(key)
         return measured.found if measured is not None and measured.uid == uid else NOTHING_FOUND
 
     def look(self, key: Key, uid: str, kafka: Cluster, view: ClusterView, asking: Asking) -> float:
-        """Begins a reading if one is due; returns the seconds until the next one is."""
+        """Begin a reading if one is due. Return the seconds until the next one."""
         now_s = asyncio.get_running_loop().time()
         measured = self._clusters.get(key)
         if measured is None or measured.uid != uid:
@@ -78,20 +78,20 @@ class ClusterMeter:
         return EVERY_S
 
     def forget_limits(self, key: Key, owners: Collection[str]) -> None:
-        """The limits of these owners were removed."""
+        """Drop the throttles of these owners, because they were removed."""
         measured = self._clusters.get(key)
         if measured is not None and measured.found.limits is not None:
             left = tuple(each for each in measured.found.limits if each.owner not in owners)
             measured.found = replace(measured.found, limits=left)
 
     def forget(self, key: Key) -> None:
-        """The KafkaCluster is gone."""
+        """Drop a KafkaCluster that is gone."""
         measured = self._clusters.pop(key, None)
         if measured is not None and measured.work is not None:
             measured.work.cancel()
 
     async def close(self) -> None:
-        """Ends all readings."""
+        """End all readings."""
         work = [each.work for each in self._clusters.values() if each.work is not None]
         for key in [*self._clusters]:
             self.forget(key)

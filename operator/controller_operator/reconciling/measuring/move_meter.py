@@ -1,7 +1,7 @@
-"""Asks brokers how much of a move is left, beside all other work: nothing of the move ever waits for their answers.
+"""Asks brokers for the progress of moves, in the background: no move ever waits for their answers.
 
-A look at a move begins a reading where one is due, and the next look shows what came of it. What is known is only in
-memory: it is measured again by the next operator, and until its first reading is there the status stays as it was found.
+One reconciliation begins a reading if it is due, and the next one shows the result. Results are only in memory: another
+operator measures again, and until its first reading the status keeps the old progress.
 """
 
 import asyncio
@@ -42,9 +42,9 @@ from controller_operator.resources.reassignment import MoveProgress
 
 EVERY_S: Final = 10.0
 TIMEOUT_S: Final = 5.0
-"""Of a whole reading: brokers that hang have the rest of the pause to themselves."""
+"""Seconds for a whole reading. Brokers that hang do not delay the next one."""
 _LISTENER_MS: Final = 4_000
-"""Of all listeners of a broker, each of which has an equal share of it."""
+"""Milliseconds for all listeners of a broker, divided equally among them."""
 _STALE_S: Final = 3 * EVERY_S
 _log = structlog.get_logger(__name__)
 
@@ -53,7 +53,7 @@ OVER_TCP: Final[OpenBroker] = partial(RequestClient, timeout_ms=_LISTENER_MS, ne
 
 @dataclass(slots=True, kw_only=True)
 class _Measured:
-    """What is known of one object's move. Times are those of the event loop."""
+    """The knowledge of one object's move. Times are those of the event loop."""
 
     uid: str
     begun_at_s: float
@@ -66,24 +66,24 @@ class _Measured:
 
 
 class MoveMeter:
-    """The progress of moves, read at most every ten seconds each."""
+    """The progress of moves, each read at most every ten seconds."""
 
     def __init__(self, open_broker: OpenBroker, tell: Callable[[Iterable[Key]], None], now: Now) -> None:
-        """`tell` has a move looked at of which something new is known."""
+        """`tell` queues a move for reconciliation when its progress has changed."""
         self._open_broker = open_broker
         self._tell = tell
         self._now = now
         self._moves: dict[Key, _Measured] = {}
 
     def progress_of(self, move: PartitionReassignment) -> MoveProgress | None:
-        """How far the move is: what its status says, as long as this operator knows nothing yet."""
+        """Return the progress of a move: that of its status until this operator has its first reading."""
         measured = self._moves.get(key_of_resource(move))
         if measured is None or measured.uid != move.metadata.uid or measured.known_at_s is None:
             return move.status.progress
         return measured.found if _time_s() - measured.known_at_s <= _STALE_S else None
 
     def stalls_of(self, move: PartitionReassignment) -> Stalls:
-        """The copies of the move that do not get on, as far as this operator knows."""
+        """Return the stalled copies of the move, as far as this operator knows."""
         measured = self._moves.get(key_of_resource(move))
         if measured is None or measured.uid != move.metadata.uid or measured.known_at_s is None:
             return NO_STALLS
@@ -94,7 +94,7 @@ class MoveMeter:
     def look(
         self, stored: StoredObject, copies: Copies, view: ClusterView, listener: BrokerListener = ANY_PLAINTEXT
     ) -> float:
-        """Begins a reading where one is due; returns the seconds until the next one is."""
+        """Begin a reading if one is due. Return the seconds until the next one."""
         key, now_s = stored.key, _time_s()
         measured = self._moves.get(key)
         if measured is None or measured.uid != stored.uid:
@@ -108,13 +108,13 @@ class MoveMeter:
         return EVERY_S
 
     def forget(self, key: Key) -> None:
-        """The move has ended, or is not shown any more."""
+        """Drop a move that has ended, or is no longer shown."""
         measured = self._moves.pop(key, None)
         if measured is not None and measured.work is not None:
             measured.work.cancel()
 
     async def close(self) -> None:
-        """Ends all readings."""
+        """End all readings."""
         work = [each.work for each in self._moves.values() if each.work is not None]
         for key in [*self._moves]:
             self.forget(key)

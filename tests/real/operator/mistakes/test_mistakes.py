@@ -261,7 +261,7 @@ TAKEN = {
         kind="KafkaCluster",
         spec={"zookeeper": {"connect": "CONNECT/wrong"}},
         reason="ChrootNotFound",
-        says="there is no /mistaken/wrong: end zookeeper.connect like that of the brokers, or start them",
+        says="there is no /mistaken/wrong: use the chroot of the brokers' zookeeper.connect, or start them",
     ),
     "an address where nobody answers": Taken(
         kind="KafkaCluster",
@@ -275,8 +275,8 @@ TAKEN = {
         spec={"zookeeper": {"connect": "CONNECT"}},
         ready="True",
         reason="OtherClusterDecides",
-        says="KafkaCluster operated/demo is for the same Kafka cluster, and its spec.allowedNamespaces"
-        " also holds for this one",
+        says="KafkaCluster operated/demo stands for the same Kafka cluster, and its spec.allowedNamespaces"
+        " also applies to this one",
     ),
 }
 

@@ -114,7 +114,7 @@ def test_definitions_that_go_and_come_end_the_process_and_the_next_one_serves_wh
         operator.wait_until_dead()
         assert operator.process.exit_code == 1
         assert "FeatureSet" in operator.log()
-        assert "a new process begins to watch them again" in operator.log()
+        assert "a new process must begin them again" in operator.log()
 
         operator.start()
         wait_until(lambda: "FeatureSet: no such kind" in (operator.trouble() or ""), "it says what is missing")

@@ -130,7 +130,7 @@ def test_a_move_and_a_topic_that_pins_its_partition_never_fight(install: Install
             reported = {"replicaAssignment": PINNED, "driftPolicy": "Report"}
             await world.apply("KafkaTopic", "pinned", reported)
             await world.wait_until(lambda: world.status(move).get("phase") == "Completed")
-            await world.wait_until(lambda: message(world, pinned).startswith("moved by kpr/pinned-to-3 and left so: "))
+            await world.wait_until(lambda: message(world, pinned).startswith("moved by kpr/pinned-to-3 and kept: "))
             assert world.is_ready(pinned)
             assert events(world, "DriftCorrected") == []
 

@@ -110,7 +110,7 @@ class TestTheYoungerObject:
         (notice,) = made.notices
         assert (notice.reason, notice.is_warning) == ("TopicRecreated", True)
         assert notice.message == (
-            f"topic orders with the id {ORDERS_SHOWN}, which shop/older had, is not there: this object creates another "
+            f"topic orders with the id {ORDERS_SHOWN}, left by shop/older, does not exist: this object creates a new "
             "one, empty"
         )
         assert [type(step) for step in made.steps] == [CreateTopic]

@@ -18,6 +18,6 @@ def ready(cluster: ClusterView) -> Condition:
 def test_brokers_that_the_controller_cannot_lead_are_named_before_what_follows_from_them() -> None:
     said = ready(replace(LOST, unsupported_brokers=tuple(map(BrokerId, range(1, 13)))))
     assert (said.status, said.reason) == ("False", Reason.BROKERS_UNSUPPORTED)
-    assert said.message.startswith("12 brokers are of a release")
+    assert said.message.startswith("controller 1 cannot lead 12 brokers because of their release")
     assert "1, 2, 3, 4, 5, 6, 7, 8, 9, 10;" in said.message
     assert ready(LOST).reason is Reason.PARTITIONS_OFFLINE

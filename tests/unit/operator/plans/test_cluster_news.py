@@ -85,10 +85,10 @@ class TestOneEvent:
                 "the controller is 2147483647 (Kontroller) in epoch 8; before it 1 (Kafka) in epoch 1",
                 False,
             ),
-            (make_brokers(1, 3), "BrokersGone", "broker 2 is not registered any more", True),
-            (make_brokers(3), "BrokersGone", "brokers 1, 2 are not registered any more", True),
+            (make_brokers(1, 3), "BrokersGone", "broker 2 is no longer registered", True),
+            (make_brokers(3), "BrokersGone", "brokers 1, 2 are no longer registered", True),
             (make_brokers(1, 2, 3, 4), "BrokersCame", "broker 4 is registered now", False),
-            (make_brokers(1, 2, 3, epochs=9), "BrokersRestarted", "brokers 1, 2, 3 are registered anew", False),
+            (make_brokers(1, 2, 3, epochs=9), "BrokersRestarted", "brokers 1, 2, 3 are registered again", False),
             (
                 view(topic(LED, LOST), brokers=(1, 2, 3)),
                 "PartitionsOffline",
@@ -208,7 +208,7 @@ class TestAWarning:
         soon = watched.look(make_brokers(*range(1, 99)), after=timedelta())
         assert (soon.notices, soon.look_again_in_s) == ((), 1.0)
         (notice,) = watched.look(make_brokers(1), after=timedelta(seconds=1)).notices
-        assert notice.message == "brokers 2, 3, 4, 5, 6 and 93 more are not registered any more"
+        assert notice.message == "brokers 2, 3, 4, 5, 6 and 93 more are no longer registered"
 
     def test_about_a_broker_that_is_back_before_it_is_due_is_none(self) -> None:
         watched = Watched()
@@ -287,5 +287,5 @@ async def test_an_operator_posts_an_event_when_a_broker_goes() -> None:
         await around.wait_until(lambda: around.events("BrokersGone"))
         (event,) = around.events("BrokersGone")
         assert (event["involvedObject"]["name"], event["type"]) == ("demo", "Warning")
-        assert event["message"] == "broker 3 is not registered any more"
+        assert event["message"] == "broker 3 is no longer registered"
         assert not around.events("BrokersCame"), "what was there at first sight is no news"

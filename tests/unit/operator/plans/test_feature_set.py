@@ -120,7 +120,7 @@ def test_the_status_shows_levels_ranges_and_the_broker_that_stands_in_the_way() 
 @pytest.mark.parametrize(
     ("seen", "reason", "message"),
     [
-        (cluster({}, controller=None), Reason.NO_CONTROLLER, "no controller holds the cluster"),
+        (cluster({}, controller=None), Reason.NO_CONTROLLER, "the cluster has no controller"),
         (cluster(None, malformed={"/feature": "found nonsense"}), Reason.FEATURES_UNREADABLE, "repair or delete"),
         (cluster({}, brokers=()), Reason.FEATURE_UNSUPPORTED, "no broker is live"),
     ],

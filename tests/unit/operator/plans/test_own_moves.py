@@ -81,7 +81,7 @@ class TestAMoveThatTheSpecWantsNoMore:
         back = object_.look(seen, replicationFactor=2)
         assert (back.steps, back.notices) == ((CancelMove(name=begun.name),), ())
         assert ready(back).message == (
-            f"PartitionReassignment {begun.name} is cancelled, as the spec wants other replicas by now"
+            f"PartitionReassignment {begun.name} is cancelled, because the spec now asks for other replicas"
         )
         assert not object_.is_blaming()
 

@@ -399,7 +399,7 @@ async def test_a_cluster_that_takes_long_to_read_is_not_out_of_reach(monkeypatch
 
 async def test_a_chroot_that_is_not_there_is_said_and_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
     async def refuse(_connect: str) -> ZkSession:
-        raise ChrootMissing("there is no /kafak: end zookeeper.connect like that of the brokers, or start them")
+        raise ChrootMissing("there is no /kafak: use the chroot of the brokers' zookeeper.connect, or start them")
 
     monkeypatch.setattr(Operating, "connect", lambda _self, connect: refuse(connect))
     async with run_operator(unreachable_grace_s=0) as around:

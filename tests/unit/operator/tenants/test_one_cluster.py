@@ -176,8 +176,8 @@ async def test_a_second_object_for_the_same_cluster_says_that_the_list_of_the_fi
     said = operated.ready(second)
     assert (said["status"], said["reason"]) == ("True", Reason.OTHER_CLUSTER_DECIDES)
     assert said["message"].endswith(
-        "; KafkaCluster platform/one is for the same Kafka cluster, and its spec.allowedNamespaces also holds for this one"
-        f"{overruled}"
+        "; KafkaCluster platform/one stands for the same Kafka cluster, and its spec.allowedNamespaces also applies to "
+        f"this one{overruled}"
     )
 
 

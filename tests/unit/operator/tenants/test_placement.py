@@ -130,7 +130,7 @@ async def test_a_reported_move_is_named_by_the_topic(operated: Operated) -> None
     await operated.look(key)
     assert operated.ready(key)["message"].startswith("replicas of 1 partitions move")
     assert (operated.condition(key, "Drifted") or {})["message"].startswith(
-        "moved by kpr/orders-to-3 and left so: replicaAssignment[0]: "
+        "moved by kpr/orders-to-3 and kept: replicaAssignment[0]: "
     )
 
 

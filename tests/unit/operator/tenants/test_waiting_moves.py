@@ -59,4 +59,4 @@ async def test_what_a_tool_asked_for_is_nobody_s(operated: Operated) -> None:
     data = codecs.encode_reassignment(make_request({0: [1, 3]}).partitions)
     await operated.sessions[0].transact([Create(path=paths.REASSIGN_PARTITIONS, data=data)])
     await operated.wait_for_change()
-    assert "which no PartitionReassignment has asked for" in await message_of(operated, "second", make_spec("orders"))
+    assert "not for any PartitionReassignment" in await message_of(operated, "second", make_spec("orders"))

@@ -145,7 +145,7 @@ class TestAfterItHasClosed:
         move = begin_move()
         plan = move.look(CLOSED_AT, start_moves(BEFORE, 0))
         assert (plan.status.phase, ready(plan).reason) == (PHASE.SUSPENDED, Reason.OUTSIDE_WINDOW)
-        assert "1 partitions do not begin to move; 1 that have begun go on" in ready(plan).message
+        assert "; 1 that have begun go on to their end" in ready(plan).message
         half = view(healthy([4, 5], [1, 2]))
         plan = move.look(CLOSED_AT, half)
         assert (plan.steps, plan.status.counts.done, plan.status.next_window_time) == (

@@ -70,7 +70,7 @@ def test_servers_that_the_file_names_no_more_are_not_shown_it_any_more(file: Pat
     listener = files.listener_of(HERE)
     rewritten(file, SECURED.replace("KAFKA-1:9092", "kafka-2:9092"))
     assert listener.security is not None
-    with pytest.raises(InvalidProperties, match="does not name these servers any more"):
+    with pytest.raises(InvalidProperties, match="no longer names these servers"):
         listener.security()
     assert files.listener_of(HERE) == ANY_PLAINTEXT
 

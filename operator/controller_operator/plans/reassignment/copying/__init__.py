@@ -1,1 +1,1 @@
-"""The copies that a move makes: what brokers say of them, how far they are, and which of them do not get on."""
+"""The copies that a move makes: the brokers' answers about them, their progress, and stalled copies."""

@@ -1,10 +1,9 @@
-"""How much a move still has to copy, how fast that gets less, and when it will be done.
+"""The data that a move still has to copy, the rate of copying, and the estimated end.
 
-Only complete readings count: a sum with a gap would be a wrong number. The rate is by how much the bytes left fall, so
-what producers write in that time is taken off, and a move that falls behind them has no end. It is taken over half a
-minute, as brokers copy in bursts, and over partitions that are in both readings: one that is gone was not copied.
-
-Figures are rounded to what a person reads of them.
+Only complete readings count, because a sum with a gap would be wrong. The rate is the decrease of the bytes left, so
+producers' writes are subtracted, and a move that falls behind them has no estimated end. The rate covers half a minute,
+because brokers copy in bursts, and only partitions in both readings, because a partition that is gone was not copied.
+Figures are rounded to the digits that matter to a person.
 """
 
 from collections.abc import Sequence
@@ -18,9 +17,9 @@ from controller_operator.plans.reassignment.rows import Rows, key
 from controller_operator.resources.reassignment import MoveProgress, ReassignmentStep
 
 WINDOW_S: Final = 35.0
-"""Readings that are older say nothing of the rate of now."""
+"""Seconds for which a reading counts. Older ones say nothing about the present rate."""
 LONGEST: Final = timedelta(days=365)
-"""What would take longer has no estimate."""
+"""Longest time that is estimated."""
 _MOST_BYTES: Final = 2**63 - 1
 _UNITS: Final = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 _LEFT_DIGITS: Final = 3
@@ -29,7 +28,7 @@ _ABANDONED: Final = tuple(step for step in ReassignmentStep if step.is_abandoned
 
 
 def copies(rows: Rows, *, is_suspended: bool) -> Copies:
-    """What is copied, of a move that was asked for. What waits is part of it, but not while nothing may begin."""
+    """Return the copies of a move that was requested. Waiting partitions are included unless the move is suspended."""
     left_out = (*_ABANDONED, ReassignmentStep.WAITING) if is_suspended else _ABANDONED
     return {
         key(row): Copy(
@@ -45,12 +44,12 @@ def copies(rows: Rows, *, is_suspended: bool) -> Copies:
 
 
 def with_latest(readings: Sequence[Reading], latest: Reading) -> tuple[Reading, ...]:
-    """The readings of the last half a minute, in order."""
+    """Return the readings of the last half a minute, in order."""
     return (*(each for each in readings if 0 < latest.at_s - each.at_s <= WINDOW_S), latest)
 
 
 def progress(readings: Sequence[Reading], now: datetime) -> MoveProgress | None:
-    """What the readings show, the last one being of now; None where they show nothing that can be said."""
+    """Return the progress by the readings, the last one being new; None if it is not known."""
     if not readings or not readings[-1].is_complete or readings[-1].total_bytes > _MOST_BYTES:
         return None
     complete = [each for each in readings if each.is_complete]
@@ -66,7 +65,7 @@ def progress(readings: Sequence[Reading], now: datetime) -> MoveProgress | None:
 
 
 def in_words(time: timedelta) -> str:
-    """A duration by its two largest units, as kubectl writes ages: `3d4h`, `12m30s`. Seconds are told in tens."""
+    """Return a duration by its two largest units, as kubectl writes ages: `3d4h`, `12m30s`. Seconds are in tens."""
     total_s = max(10, -(-int(time.total_seconds()) // 10) * 10)
     at = next(number for number, (_, unit_s) in enumerate(_UNITS) if total_s >= unit_s)
     said = ""
@@ -92,11 +91,11 @@ def _time_left(left: int, rate: int | None) -> timedelta | None:
 
 
 def _rounded(number: int, digits: int) -> int:
-    """The number with so many digits that count."""
+    """Return the number rounded to so many significant digits."""
     unit: int = 10 ** max(0, len(str(number)) - digits)
     return (number + unit // 2) // unit * unit
 
 
 def _whole_minute(moment: datetime) -> datetime:
-    """The next full minute."""
+    """Return the next full minute."""
     return (moment + timedelta(seconds=59)).replace(second=0, microsecond=0)

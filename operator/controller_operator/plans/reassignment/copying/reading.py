@@ -1,7 +1,7 @@
-"""One reading of the copies of a move: how large the replicas are that are being copied, and how much is left.
+"""One reading of the copies of a move: the sizes of the replicas that are being copied, and the bytes left.
 
-Bytes left are what the leaders have and the new replicas do not: of what moves, and of what waits for its turn. A reading
-is complete if all brokers that take part have said how large their replicas are.
+Bytes left are the bytes that the leaders have and the new replicas lack, for moving and for waiting partitions. A
+reading is complete if all brokers involved have reported the sizes of their replicas.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ class Reading:
 
     at_s: float
     bytes_left: Mapping[TopicPartition, int]
-    """By partition; those of which something is not known are missing."""
+    """By partition; partitions with an unknown size are missing."""
     is_complete: bool = True
     copied: Mapping[Replica, int | None] = field(default_factory=dict)
     """The sizes of the replicas that are being copied; None if a size is not known."""
@@ -32,7 +32,7 @@ class Reading:
 
 
 def questions(wanted: Copies) -> dict[BrokerId, list[TopicPartition]]:
-    """Return the brokers that have to say how large which of their replicas are."""
+    """Return the replicas whose sizes are needed, by broker."""
     asked: dict[BrokerId, list[TopicPartition]] = {}
     for partition, copy in wanted.items():
         for broker in (copy.leader, *copy.to) if copy.to else ():
@@ -41,7 +41,7 @@ def questions(wanted: Copies) -> dict[BrokerId, list[TopicPartition]]:
 
 
 def reading(wanted: Copies, answers: Mapping[BrokerId, LogSizes], at_s: float) -> Reading:
-    """Return what the answers of the brokers show; brokers that did not answer are missing in them."""
+    """Return the reading that the brokers' answers show. Brokers that did not answer are missing in them."""
     left = {partition: _bytes_left(partition, copy, answers) for partition, copy in wanted.items()}
     known = {partition: size for partition, size in left.items() if size is not None}
     return Reading(
@@ -75,7 +75,7 @@ def _leaders_size(partition: TopicPartition, answer: LogSizes | None) -> int | N
 
 
 def _size(partition: TopicPartition, answer: LogSizes | None) -> int | None:
-    """The size of a replica that may have no log yet."""
+    """Return the size of a replica that may have no log yet."""
     if answer is None:
         return None
     return answer.bytes_of.get(partition, 0 if answer.are_all_seen else None)

@@ -1,10 +1,9 @@
-"""Copies that do not get on, by what brokers say of the sizes of their replicas.
+"""Copies without progress, by the sizes of the replicas that brokers report.
 
-A replica is idle if it has not grown for five minutes. Under a limit brokers copy few partitions at a time, so there a
-replica counts as idle only if nothing else that its broker copies for the move grows. A move falls behind if replicas grow,
-and in five minutes no less was left than before: producers then write as much as brokers copy.
-
-What is known begins with the first reading of this operator, so another operator needs five minutes to say the same.
+A replica is idle if it has not grown for five minutes. Under a throttle brokers copy few partitions at a time, so a
+replica then counts as idle only if nothing else grows that its broker copies for the move. A move falls behind if
+replicas grow but the bytes left have not fallen for five minutes: producers then write as much as brokers copy.
+The memory begins with this operator's first reading, so another operator needs five minutes to report the same.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,12 +15,12 @@ from controller_operator.kafka.log_sizes import NO_STALLS, Stalls
 from controller_operator.plans.reassignment.copying.reading import Reading, Replica
 
 STALLED_AFTER_S: Final = 300.0
-"""A shorter pause may be a broker that restarts, or a limit that lets one large request through now and then."""
+"""A shorter pause may be a restarting broker, or a throttle that lets one large request through now and then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """A size of a replica, and since when it has it."""
+    """A size of a replica, and the time since which it is the same."""
 
     bytes: int
     since_s: float
@@ -36,7 +35,7 @@ class History:
     unseen: frozenset[Replica] = frozenset()
     """The replicas that two readings in a row did not find on a broker with a failed log directory."""
     gains: tuple[tuple[float, int], ...] = ()
-    """By how much less is left than at the first reading, at each time: those of five minutes, and one before."""
+    """The decrease of the bytes left since the first reading, over time: those of five minutes, and one before."""
 
 
 NOTHING_READ: Final = History()
@@ -53,7 +52,7 @@ def remember(history: History, latest: Reading) -> History:
 
 
 def find_stalls(history: History, *, is_limited: bool) -> Stalls:
-    """Return what does not get on as of the last reading. `is_limited`: the move has a limit of its own."""
+    """Return the stalled copies as of the last reading. `is_limited`: the move has a throttle of its own."""
     if history.last is None:
         return NO_STALLS
     now_s = history.last.at_s
@@ -69,7 +68,7 @@ def find_stalls(history: History, *, is_limited: bool) -> Stalls:
 
 
 def _sizes(before: Mapping[Replica, Size], latest: Reading) -> dict[Replica, Size]:
-    """Replicas that are not copied any more are forgotten; one whose broker does not answer keeps its last size."""
+    """Return the sizes. Replicas that are no longer copied are dropped; a broker without an answer keeps its sizes."""
     sizes = {}
     for replica, size in latest.copied.items():
         known = before.get(replica)

@@ -343,6 +343,6 @@ class TestEvents:
         said = ready(operated.look())
         assert (said.status, said.reason) == (ConditionStatus.TRUE, Reason.SCHEDULED)
         assert said.message.endswith(
-            "the last run: 0 elected, 1 not needed, 0 failed, 1 not given back, as the preferred broker is not alive or "
+            "the last run: 0 elected, 1 not needed, 0 failed, 1 unavailable, because the preferred broker is not alive or "
             "not in sync"
         )

@@ -48,7 +48,7 @@ def test_the_first_replica_of_a_new_order_is_elected_and_then_the_move_ends() ->
     assert isinstance(step, SubmitPreferredElection)
     assert [str(tp) for tp in step.partitions] == ["orders-0"]
     assert asking.status.phase is ReassignmentPhase.RUNNING
-    assert ready(asking).message == "asking for the election of 1 leader, as replicas have a new order"
+    assert ready(asking).message == "asking for the election of 1 leader, because replicas have a new order"
     ended = look(there(leader=2), replace(FRESH, done=(step,)))
     assert ended.status.phase is ReassignmentPhase.COMPLETED
     assert ready(ended).message == f"{SAID}; the first replica of the new order is elected as leader of orders-0"
@@ -74,7 +74,7 @@ ASKED = SubmitPreferredElection(partitions=(TopicPartition(ORDERS, PartitionId(0
     ("seen", "elections", "why"),
     [
         (there(preferred_election=PreferredElectionPlan(partitions=())), (), "another election runs"),
-        (there(controller=None), (), "no controller holds the cluster"),
+        (there(controller=None), (), "the cluster has no controller"),
         (there(), (ElectionReply(step=ASKED, trouble="lost"),), "the controller gave no answer: lost"),
     ],
     ids=["another election runs", "no controller", "no answer"],
@@ -84,7 +84,7 @@ def test_the_election_is_asked_for_later_if_it_cannot_be_now(
 ) -> None:
     plan = look(seen, replace(FRESH, elections=elections))
     assert (plan.steps, plan.status.phase) == ((), ReassignmentPhase.RUNNING)
-    assert f"as replicas have a new order: {why}" in ready(plan).message
+    assert f"because replicas have a new order: {why}" in ready(plan).message
     assert plan.look_again_in_s
 
 

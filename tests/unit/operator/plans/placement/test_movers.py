@@ -33,9 +33,7 @@ def move(name: str = "orders-to-3", status: dict[str, Any] | None = None, **abou
 
 def test_a_reported_move_names_the_object_that_moved() -> None:
     plan = look(settle("Report"), MOVED, move())
-    said = (
-        "moved by kpr/orders-to-3 and left so: replicaAssignment[0]: make the spec equal, or set driftPolicy to Enforce"
-    )
+    said = "moved by kpr/orders-to-3 and kept: replicaAssignment[0]: make the spec equal, or set driftPolicy to Enforce"
     assert (ready(plan).status, ready(plan).message) == (ConditionStatus.TRUE, said)
     drifted = plan.status.condition(ConditionType.DRIFTED)
     assert drifted is not None
@@ -49,7 +47,7 @@ def test_a_reported_move_names_the_object_that_moved() -> None:
 )
 def test_what_no_object_has_moved_was_changed_elsewhere(moves: tuple[PartitionReassignment, ...]) -> None:
     assert ready(look(settle("Report"), MOVED, *moves)).message.startswith(
-        "changed elsewhere and left so: replicaAssignment[0]: "
+        "changed elsewhere and kept: replicaAssignment[0]: "
     )
 
 
@@ -57,7 +55,7 @@ def test_what_was_moved_and_what_was_changed_elsewhere_are_told_apart() -> None:
     resource = settle("Report")
     seen = view(healthy([3, 1], [1, 4]))
     assert ready(look(resource, seen, move())).message.startswith(
-        "moved by kpr/orders-to-3 and left so: replicaAssignment[0]; changed elsewhere and left so: replicaAssignment[1]: "
+        "moved by kpr/orders-to-3 and kept: replicaAssignment[0]; changed elsewhere and kept: replicaAssignment[1]: "
     )
 
 
@@ -75,7 +73,7 @@ def test_of_two_moves_to_the_same_place_the_one_that_began_last_is_named() -> No
 
 def test_what_is_put_right_is_not_blamed_on_others() -> None:
     (notice,) = look(settle("Enforce"), MOVED, move()).notices
-    assert notice.message == "topic orders was moved by kpr/orders-to-3 and is put right: replicaAssignment[0]"
+    assert notice.message == "topic orders was moved by kpr/orders-to-3 and is corrected: replicaAssignment[0]"
 
 
 def test_another_number_of_replicas_names_the_move_that_made_it() -> None:
@@ -83,7 +81,7 @@ def test_another_number_of_replicas_names_the_move_that_made_it() -> None:
     resource = kafka_topic(whole, status=status_of(look(kafka_topic(whole), view(healthy([1, 2], [1, 2])))))
     grown = reassignment({0: [1, 2, 3]}, name="grow", status=BEGUN)
     plan = look(resource, view(healthy([1, 2, 3], [1, 2])), grown)
-    assert ready(plan).message.startswith("moved by kpr/grow and left so: replicationFactor: ")
+    assert ready(plan).message.startswith("moved by kpr/grow and kept: replicationFactor: ")
 
 
 def test_moves_are_not_looked_for_where_no_replica_differs() -> None:

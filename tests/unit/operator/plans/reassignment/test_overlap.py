@@ -70,7 +70,7 @@ class TestWhoMovesAPartitionElsewhere:
         assert list_asked(plan) == [{0: (4, 5), 2: (4, 5)}]
         assert rows(plan)[1] == (
             STEP.WAITING,
-            "moves elsewhere at present, which no PartitionReassignment has asked for",
+            "moves elsewhere at present, not for any PartitionReassignment",
         )
 
     def test_takes_no_place_of_those_that_move_at_a_time(self) -> None:
@@ -104,7 +104,7 @@ class TestWhoMovedAPartitionAndHasNotSaidHowThatEnded:
         alone = plan_reassignment(reassignment({0: [4, 5]}), self.SEEN, FRESH, lambda _: (self.other(),))
         assert (alone.steps, alone.status.phase, alone.look_again_in_s) == ((), PHASE.PENDING, 1.0)
         assert ready(alone).reason is Reason.WAITING_FOR_OTHER_REASSIGNMENT
-        assert ready(alone).message == ("orders-0 has moved for shop/first, which has yet to write down how that ended")
+        assert ready(alone).message == ("orders-0 has moved for shop/first, whose status does not show the outcome yet")
 
     def test_holds_back_what_comes_to_its_turn_as_well(self) -> None:
         move = reassignment({0: [4, 5], 1: [4, 5]}, status={"phase": "Running", "startTime": "2026-01-01T00:00:00Z"})
@@ -152,7 +152,7 @@ class TestAMoveThatAnotherOneHasSuperseded:
         end = move.look(view(topic(now, HOME, HOME)))
         (row,) = end.status.partitions
         assert row.step is STEP.SUPERSEDED
-        assert row.message.startswith("another move has taken the place of this one, and nobody knows whether")
+        assert row.message.startswith("another move has replaced this one, and it is unknown whether")
         assert row.message.endswith(words)
         assert (end.status.phase, ready(end).reason) == (PHASE.FAILED, Reason.SUPERSEDED)
         assert [each.reason for each in end.notices] == ["ReassignmentSuperseded"]
