@@ -203,8 +203,8 @@ async def _imported(
     names: "ObjectNames",
     left_out: "LeftOut",
 ) -> "AsyncGenerator[Imported, None]":
-    from controller_operator.clusters.opening import polled
-    from controller_operator.connecting import secured_listeners, zookeeper_connector
+    from controller_operator.clusters.opening import make_poller
+    from controller_operator.connecting import make_listener_finder, zookeeper_connector
     from controller_operator.kafka.ensembles import Ensembles
     from controller_operator.resources.cluster_address import AtZooKeeper
     from kontroller.importing.live_topics import import_seen_topics, import_topics
@@ -217,7 +217,7 @@ async def _imported(
         finally:
             await session.close()
         return
-    poller = polled(address, secured_listeners(settings, Ensembles(settings.properties)))
+    poller = make_poller(address, make_listener_finder(settings, Ensembles(settings.properties)))
     poller.start()
     try:
         view = await poller.refresh()

@@ -16,7 +16,7 @@ from controller_operator.resources.cluster_address import AtBrokers, AtZooKeeper
 from controller_operator.settings import OperatorSettings
 
 
-def secured_listeners(settings: OperatorSettings, ensembles: Ensembles) -> ListenerOf:
+def make_listener_finder(settings: OperatorSettings, ensembles: Ensembles) -> ListenerOf:
     """Return a function that finds the listener of any cluster's brokers. Raises `InvalidProperties`."""
     files = ClientFiles(settings.properties)
     files.check()

@@ -18,7 +18,7 @@ from controller_operator.admission.judge import Judge
 from controller_operator.admission.onlooking import Onlooker
 from controller_operator.admission.server import AdmissionServer, Certificate
 from controller_operator.clusters.pool import Connect
-from controller_operator.connecting import secured_listeners, zookeeper_connector
+from controller_operator.connecting import make_listener_finder, zookeeper_connector
 from controller_operator.kafka.broker_listeners import ListenerOf, any_plaintext
 from controller_operator.kafka.ensembles import Ensembles
 from controller_operator.kubernetes.api_client import ApiRequests
@@ -65,13 +65,13 @@ async def operate(
     ensembles = Ensembles(settings.properties)
     ensembles.check_brokers()
     connect = connect or zookeeper_connector(settings, ensembles)
-    listener_of = secured_listeners(settings, ensembles)
+    listener_of = make_listener_finder(settings, ensembles)
     async with AsyncExitStack() as stack:
         objects = api if api is not None else await stack.enter_async_context(kubernetes_objects())
         watcher = make_watcher(objects)
         elector = await _start_elector(settings, stack)
         runtime = (
-            leading_runtime(settings, objects, watcher, connect, elector, listener_of)
+            make_leading_runtime(settings, objects, watcher, connect, elector, listener_of)
             if elector
             else OperatorRuntime(settings, objects, watcher, connect, listener_of=listener_of, home=_home(settings))
         )
@@ -120,7 +120,7 @@ def _serve_webhook(
     endpoint, chain, key = settings.webhook, settings.webhook_certificate, settings.webhook_key
     if endpoint is None or chain is None or key is None:  # the settings have all of them or none
         return
-    onlooker = Onlooker(runtime.working_access, runtime.store, connect, listener_of)
+    onlooker = Onlooker(runtime.find_working_access, runtime.store, connect, listener_of)
     stack.push_async_callback(onlooker.close)
     runtime.when_it_works(onlooker.close)
     server = AdmissionServer(endpoint, Certificate(chain, key))
@@ -131,7 +131,7 @@ def _trouble(runtime: OperatorRuntime, elector: ElectorThread | None) -> str | N
     return runtime.trouble or (elector.trouble if elector else None)
 
 
-def leading_runtime(
+def make_leading_runtime(
     settings: OperatorSettings,
     api: ObjectApi,
     watcher: Watcher,

@@ -9,7 +9,7 @@ from controller_core.model.ids import NO_LEADER, BrokerId, TopicPartition
 from controller_core.wire.client.cluster_picture import read_picture
 from controller_core.wire.client.request_client import RequestError
 from controller_operator.kafka.log_sizes import Copy, LogSizes, UnusableSizesError, ask_log_sizes
-from controller_operator.plans.reassignment.copying.reading import questions, reading
+from controller_operator.plans.reassignment.copying.reading import questions, take_reading
 from kontroller.client.assignments import Replicas
 from kontroller.client.cluster import Call
 from kontroller.client.errors import AdminError
@@ -45,7 +45,7 @@ async def _bytes_left(call: Call, moving: Mapping[TopicPartition, Ongoing]) -> i
     asked = questions(copies)
     told = await asyncio.gather(*(_sizes(call, broker, partitions) for broker, partitions in asked.items()))
     answers = {broker: found for broker, found in zip(asked, told, strict=True) if found is not None}
-    found = reading(copies, answers, at_s=0.0)
+    found = take_reading(copies, answers, at_s=0.0)
     return found.total_bytes if found.is_complete else None
 
 

@@ -14,7 +14,7 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 from controller_core.model.ids import TopicName, TopicPartition
 from controller_core.model.wording import list_some
 from controller_core.wire.client.request_client import Address, RequestClient
-from controller_operator.kafka.marked_throttles import Entry, entries_in, marked_partitions
+from controller_operator.kafka.marked_throttles import Entry, entries_in, find_marked_partitions
 from controller_operator.kafka.requests.throttles import MAX_ASKED, ask_for_throttle
 from controller_operator.kafka.throttle_steps import RemoveThrottle
 from kontroller.client.cluster import Call
@@ -43,7 +43,7 @@ async def list_limits(call: Call) -> tuple[Limit, ...]:
     if not entries:
         return ()
     names = [str(topic.name) for topic in (await call.metadata(of_all=True)).topics]
-    marked = marked_partitions(await _configs(call, names))
+    marked = find_marked_partitions(await _configs(call, names))
     return tuple(
         Limit(
             owner=each.owner,

@@ -129,7 +129,7 @@ class Judge:
             claims = (await self._clusters()).claims_of(topic)
             warning = explain_hand_over(topic, claims.heir) if claims.owner is None and claims.heir else None
             return Judgement(warnings=(warning,)) if warning else _FINE
-        staying = self._store.staying(key) if key.kind == KafkaCluster.definition.kind else set()
+        staying = self._store.list_staying(key) if key.kind == KafkaCluster.definition.kind else set()
         if not staying or is_forced(about):
             return _FINE
         return Judgement(refusal=explain_refusal(about, staying))
@@ -144,29 +144,27 @@ class Judge:
             return None
         if isinstance(resource, PartitionReassignment | PreferredElection) and resource.ending is not None:
             return None
-        access, grant = await self._granted(resource)
+        access, grant = await self._find_grant(resource)
         now = self._now().replace(microsecond=0)
         if isinstance(grant, Granted):
-            return _foreseen(self._planned(access, resource, grant, now))
+            return _foreseen(self._plan(access, resource, grant, now))
         if grant.verdict is None:
             message = "not checked: its cluster is being read, or out of reach"
             return _Foreseen(reason=Reason.ZOOKEEPER_UNAVAILABLE, message=message, is_refused=False)
         return _foreseen(conditions(grant.verdict, resource.status, resource.metadata, now))
 
-    async def _granted(self, resource: AnyResource) -> tuple[ClusterAccess, Granted | Withheld]:
+    async def _find_grant(self, resource: AnyResource) -> tuple[ClusterAccess, Granted | Withheld]:
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + self._patience_s
         while True:
             # Ask each time: an operator that begins to work closes the sessions that it had as a standby.
             access = await self._clusters()
-            grant = access.of(resource)
+            grant = access.find_grant(resource)
             if isinstance(grant, Granted) or grant.verdict is not None or loop.time() >= deadline_s:
                 return access, grant
             await asyncio.sleep(_POLL_S)
 
-    def _planned(
-        self, access: ClusterAccess, resource: AnyResource, grant: Granted, now: datetime
-    ) -> Iterable[Condition]:
+    def _plan(self, access: ClusterAccess, resource: AnyResource, grant: Granted, now: datetime) -> Iterable[Condition]:
         handler = self._handlers(access)[type(resource).definition.kind]
         context = Context(now=now, limits=grant.kafka.limits, is_view_fresh=True)
         plan = plan_object(handler, resource, grant, context)

@@ -65,20 +65,20 @@ class Asked(_Sent):
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
 
-    def for_kopf(self) -> Any:
+    def make_kopf_request(self) -> Any:
         """Return the question in kopf's format."""
         request = {
             "uid": self.uid,
             "operation": self.operation,
             "resource": self.resource.model_dump(),
             "userInfo": dict(self.user_info),
-            "object": self._named(self.object),
-            "oldObject": self._named(self.old_object),
+            "object": self._add_name(self.object),
+            "oldObject": self._add_name(self.old_object),
             "dryRun": self.dry_run,
         }
         return {"apiVersion": API_VERSION, "kind": "AdmissionReview", "request": request}
 
-    def _named(self, raw: Raw | None) -> Raw | None:
+    def _add_name(self, raw: Raw | None) -> Raw | None:
         """Return an object with the name and the namespace, which may be only in the question."""
         known: Raw = {"namespace": self.namespace, "name": self.name, "uid": ""}
         return {**raw, "metadata": known | raw["metadata"]} if raw is not None else None

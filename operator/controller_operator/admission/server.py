@@ -74,7 +74,7 @@ class AdmissionServer:
         """Serve until closed. Raises `OSError` if the port is taken."""
         where = urlsplit(self._endpoint)
         application = web.Application(client_max_size=_MAX_QUESTION_BYTES)
-        application.add_routes([web.post(PATH, _answering(fn))])
+        application.add_routes([web.post(PATH, _make_handler(fn))])
         runner = web.AppRunner(application, access_log=None, handle_signals=False)
         await runner.setup()
         renewal = supervised(self._keep_renewed, name="certificate of the webhook")
@@ -92,7 +92,7 @@ class AdmissionServer:
             self._certificate.renew()
 
 
-def _answering(fn: kopf.WebhookFn) -> Callable[[web.Request], Awaitable[web.Response]]:
+def _make_handler(fn: kopf.WebhookFn) -> Callable[[web.Request], Awaitable[web.Response]]:
     room = asyncio.Semaphore(_AT_ONCE)
 
     async def respond(request: web.Request) -> web.Response:
@@ -101,7 +101,7 @@ def _answering(fn: kopf.WebhookFn) -> Callable[[web.Request], Awaitable[web.Resp
         async with room:
             asked = await _read(request)
             try:
-                said = answer_of_kopf(asked.uid, await fn(asked.for_kopf()))
+                said = answer_of_kopf(asked.uid, await fn(asked.make_kopf_request()))
             except NotJudged as error:
                 _log.error("not judged", object=str(asked), error=str(error))
                 raise web.HTTPInternalServerError from error

@@ -46,7 +46,7 @@ class Carried:
     reply: Reply | None = None
 
 
-def carried_moves(step: SubmitReassignment, reply: MoveReply) -> Carried:
+def summarize_moves(step: SubmitReassignment, reply: MoveReply) -> Carried:
     """Return the outcome of a request for moves: the accepted ones have begun."""
     begun = SubmitReassignment(partitions={tp: to for tp, to in step.partitions.items() if tp in reply.accepted})
     return Carried(step=begun, outcome=Outcome.DONE if reply.accepted else Outcome.LOOK_AGAIN, reply=reply)

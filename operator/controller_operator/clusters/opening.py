@@ -18,13 +18,13 @@ OpenPoller = Callable[[AtBrokers, ListenerOf], ClusterPoller]
 """Makes the poller of a cluster without ZooKeeper."""
 
 
-def polled(address: AtBrokers, listener_of: ListenerOf) -> ClusterPoller:
+def make_poller(address: AtBrokers, listener_of: ListenerOf) -> ClusterPoller:
     """Return a poller that asks the brokers at an address over TCP."""
-    return ClusterPoller(lambda: _kept(address, listener_of))
+    return ClusterPoller(lambda: _open_kept(address, listener_of))
 
 
 def open_clusters(
-    connect: Connect, open_client: OpenClient, listener_of: ListenerOf, open_poller: OpenPoller = polled
+    connect: Connect, open_client: OpenClient, listener_of: ListenerOf, open_poller: OpenPoller = make_poller
 ) -> OpenCluster:
     """Return a function that opens clusters with these sessions, clients and listeners. All of them share the knowledge
     of controllers that do not answer."""
@@ -40,6 +40,6 @@ def open_clusters(
     return open_cluster
 
 
-def _kept(address: AtBrokers, listener_of: ListenerOf) -> tuple[KeptClient, str]:
+def _open_kept(address: AtBrokers, listener_of: ListenerOf) -> tuple[KeptClient, str]:
     listener = listener_of(address)
     return KeptClient(parse_addresses(address.bootstrap_servers), security=listener.security), listener.protocol

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from controller_core.zk import paths
-from controller_operator.clusters.cluster import Asking, Carried, ClusterStep, carried_moves
-from controller_operator.kafka.actions import Action, Outcome, SubmitReassignment, execute, touched_paths
+from controller_operator.clusters.cluster import Asking, Carried, ClusterStep, summarize_moves
+from controller_operator.kafka.actions import Action, Outcome, SubmitReassignment, execute, list_touched_paths
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.controller_reach import ControllerReach
 from controller_operator.kafka.marked_throttles import Entry
@@ -43,7 +43,7 @@ class ClusterWithZooKeeper:
 
     @property
     def limits(self) -> WriteLimits:
-        return WriteLimits.of(self._observer.session)
+        return WriteLimits.read_limits(self._observer.session)
 
     def start(self) -> None:
         self._observer.start()
@@ -55,7 +55,7 @@ class ClusterWithZooKeeper:
         self._observer.add_listener(listener)
 
     async def refresh(self, after: Sequence[object] | None = None) -> ClusterView:
-        return await self._observer.refresh(None if after is None else _touched(after))
+        return await self._observer.refresh(None if after is None else _list_touched_paths(after))
 
     async def carry_out(self, step: ClusterStep, asking: Asking) -> Carried:
         match step:
@@ -63,7 +63,7 @@ class ClusterWithZooKeeper:
                 reply = await self._ask(step, asking)
                 return Carried(step=step, outcome=_DONE[reply.trouble is None], reply=reply)
             case SubmitReassignment():
-                return carried_moves(step, await self._submit(step, asking))
+                return summarize_moves(step, await self._submit(step, asking))
             case SetThrottle() | RemoveThrottle():
                 outcome = await carry_out_throttle(step, self._observer.session)
             case MissTopic():
@@ -114,9 +114,9 @@ def _not_asked(step: _Request, why: str) -> FeatureReply | CancelReply | Electio
             return FeatureReply(step=step, trouble=why)
 
 
-def _touched(steps: Sequence[object]) -> list[str]:
+def _list_touched_paths(steps: Sequence[object]) -> list[str]:
     """Return the watched znodes that show the effect of the steps."""
-    found = [path for step in steps if isinstance(step, Action) for path in touched_paths(step)]
+    found = [path for step in steps if isinstance(step, Action) for path in list_touched_paths(step)]
     elected = [tp for step in steps if isinstance(step, ElectUnclean) for tp in step.partitions]
     found += [paths.partition_state(partition) for partition in elected]
     cancelled = [tp for step in steps if isinstance(step, CancelReassignment) for tp in step.partitions]

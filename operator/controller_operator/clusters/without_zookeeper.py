@@ -9,7 +9,7 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 from controller_core.model.ids import TopicName
 from controller_core.wire.client.kept_client import KeptClient
 from controller_core.wire.client.request_client import ControllerClient, ControllerUnreachable
-from controller_operator.clusters.cluster import Asking, Carried, ClusterStep, Reply, carried_moves
+from controller_operator.clusters.cluster import Asking, Carried, ClusterStep, Reply, summarize_moves
 from controller_operator.kafka.actions import (
     AddPartitions,
     AlterTopicConfig,
@@ -65,12 +65,12 @@ class ClusterWithoutZooKeeper:
         self._poller.add_listener(listener)
 
     async def refresh(self, after: Sequence[object] | None = None) -> ClusterView:
-        return await self._poller.refresh(_touched(after or ()))
+        return await self._poller.refresh(_list_touched_topics(after or ()))
 
     async def carry_out(self, step: ClusterStep, asking: Asking) -> Carried:
         client = self._client(asking)
         if isinstance(step, SubmitReassignment):
-            return carried_moves(step, await submit(step, client))
+            return summarize_moves(step, await submit(step, client))
         if isinstance(step, SetThrottle | RemoveThrottle):
             reply: Reply = await self._limit(step, asking, client)
         else:
@@ -131,6 +131,6 @@ async def _ask(
             return await ask_for_topic(step, client)
 
 
-def _touched(steps: Sequence[object]) -> Iterator[TopicName]:
+def _list_touched_topics(steps: Sequence[object]) -> Iterator[TopicName]:
     """Return the topics whose configurations the steps may have changed."""
     return (step.topic for step in steps if isinstance(step, _Changes))

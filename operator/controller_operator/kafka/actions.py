@@ -114,7 +114,7 @@ async def execute(action: Action, session: ZkSession) -> Outcome:
     return Outcome.DONE
 
 
-def touched_paths(action: Action) -> tuple[str, ...]:
+def list_touched_paths(action: Action) -> tuple[str, ...]:
     """Return the watched znodes that show an action's effect."""
     match action:
         case CreateTopic():

@@ -23,7 +23,7 @@ from controller_core.zk.session import ZkVersion
 _NUMBER: Final = re.compile(r"[0-9]{1,9}")
 
 
-def configured_min_isr(config: Mapping[str, str], default: int) -> int:
+def read_min_isr(config: Mapping[str, str], default: int) -> int:
     """Return the number in a configuration, or the default if it has none."""
     configured = config.get(MIN_INSYNC_REPLICAS, "")
     return int(configured) if _NUMBER.fullmatch(configured) else default
@@ -90,12 +90,12 @@ class Counts:
         return max(0, self.under_replicated - self.never_led)
 
     def __add__(self, other: "Counts") -> "Counts":
-        return self._with(other, 1)
+        return self._add_times(other, 1)
 
     def __sub__(self, other: "Counts") -> "Counts":
-        return self._with(other, -1)
+        return self._add_times(other, -1)
 
-    def _with(self, other: "Counts", times: int) -> "Counts":
+    def _add_times(self, other: "Counts", times: int) -> "Counts":
         return Counts(
             partitions=self.partitions + times * other.partitions,
             offline=self.offline + times * other.offline,
@@ -138,7 +138,7 @@ class TopicView:
 
     @property
     def min_isr(self) -> int:
-        return configured_min_isr(self.config, self.default_min_isr)
+        return read_min_isr(self.config, self.default_min_isr)
 
     @cached_property
     def counts(self) -> Counts:
@@ -233,7 +233,7 @@ class ClusterView:
             words += f"; those in spec.brokersToRemove of the KafkaCluster take no new replicas: {leaving}"
         return words
 
-    def with_brokers_to_remove(self, brokers: frozenset[BrokerId]) -> "ClusterView":
+    def replace_brokers_to_remove(self, brokers: frozenset[BrokerId]) -> "ClusterView":
         """Return this view with other brokers to be removed. The result is kept, because its counts are expensive."""
         if brokers == self.to_remove:
             return self

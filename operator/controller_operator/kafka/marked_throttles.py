@@ -93,7 +93,7 @@ def entries_in(defaults: Iterable[str]) -> tuple[Entry, ...]:
     return tuple(Entry(mark=int(each[1]), bytes_per_second=int(each[2]), owner=each[3]) for each in found)
 
 
-def marked_partitions(configs: Mapping[TopicName, Mapping[str, str]]) -> dict[int, frozenset[TopicPartition]]:
+def find_marked_partitions(configs: Mapping[TopicName, Mapping[str, str]]) -> dict[int, frozenset[TopicPartition]]:
     """Return the partitions of replicas with a mark, by that mark, of the configurations of topics."""
     found: dict[int, set[TopicPartition]] = {}
     for topic, config in configs.items():
@@ -113,7 +113,7 @@ def changes_to_set(owner: str, throttle: Throttle, found: Configs) -> Changes:
     read."""
     own, others = _own_and_others(owner, found)
     entry = Entry(mark=_mark(own, others), bytes_per_second=throttle.bytes_per_second, owner=owner)
-    lists = _lists(_wanted(throttle, entry.mark), own, throttle.moves, found)
+    lists = _lists(_make_replica_lists(throttle, entry.mark), own, throttle.moves, found)
     rest = [each for each in own if each != entry]
     # An entry whose replicas are still in the lists, with another mark, is removed after them.
     same_mark = [each for each in rest if each.mark == entry.mark]
@@ -142,7 +142,7 @@ def _mark(own: Sequence[Entry], others: Sequence[Entry]) -> int:
     return min(kept, default=None) or next(mark for mark in count(1) if mark not in taken)
 
 
-def _wanted(throttle: Throttle, mark: int) -> dict[TopicName, dict[str, Values]]:
+def _make_replica_lists(throttle: Throttle, mark: int) -> dict[TopicName, dict[str, Values]]:
     """Return the entries for the lists of the topics, with the owner's mark."""
     wanted, zeros = combine_throttles([throttle]), "0" * mark
     topics = dict.fromkeys(partition.topic for partition in throttle.moves)

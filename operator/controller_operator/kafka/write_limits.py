@@ -58,7 +58,7 @@ class WriteLimits:
     transaction_bytes: Callable[[Sequence[WriteOp]], int] = transaction_bytes
 
     @staticmethod
-    def of(session: ZkSession) -> "WriteLimits":
+    def read_limits(session: ZkSession) -> "WriteLimits":
         return WriteLimits(max_bytes=session.max_request_bytes, transaction_bytes=session.request_bytes)
 
     def why_too_large(self, action: Action) -> str | None:
@@ -81,7 +81,7 @@ class WriteLimits:
                 )
         return self.why_too_large(SubmitReassignment(partitions=targets)) if is_by_znode else None
 
-    def fitting_targets(self, targets: Targets, view: ClusterView, *, most: int) -> Targets:
+    def choose_fitting_targets(self, targets: Targets, view: ClusterView, *, most: int) -> Targets:
         """Return as many of the first targets as one reassignment may have; at least one."""
 
         def has_room(number: int) -> bool:
@@ -89,7 +89,7 @@ class WriteLimits:
 
         return dict(islice(targets.items(), _most_that(has_room, min(len(targets), most))))
 
-    def fitting(self, items: Sequence[T], action: Callable[[tuple[T, ...]], Action]) -> tuple[T, ...]:
+    def choose_fitting(self, items: Sequence[T], action: Callable[[tuple[T, ...]], Action]) -> tuple[T, ...]:
         """Return as many of the first items as one action may have; at least one."""
 
         def fits(number: int) -> bool:

@@ -67,14 +67,14 @@ class Definitions:
 
 
 def _lacks(published: Mapping[str, Schema]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    for kind, wanted in _wanted().items():
+    for kind, wanted in _make_wanted_schemas().items():
         # A missing definition is reported when its objects are listed.
         if kind in published and (fields := tuple(_absent(wanted, published[kind], ""))):
             yield kind, fields
 
 
 @cache
-def _wanted() -> Mapping[str, Schema]:
+def _make_wanted_schemas() -> Mapping[str, Schema]:
     return {kind.definition.kind: _schema_of(custom_resource_definition(kind)) for kind in KINDS}
 
 

@@ -34,13 +34,13 @@ class KubernetesObjects:
             page = await self._requests.ask("GET", objects_path(kind, namespace), query=query)
             token = page["metadata"].get("continue", "")
             yield Listing(
-                items=[typed(item, kind) for item in page["items"]], version=page["metadata"]["resourceVersion"]
+                items=[add_kind(item, kind) for item in page["items"]], version=page["metadata"]["resourceVersion"]
             )
             if not token:
                 return
 
     async def get(self, key: Key) -> Raw:
-        return _kept(await self._requests.ask("GET", _path_of(key)))
+        return _strip_managed_fields(await self._requests.ask("GET", _path_of(key)))
 
     async def patch_status(self, raw: Raw, patch: Raw) -> Raw:
         body = {"metadata": {"resourceVersion": raw["metadata"]["resourceVersion"]}, "status": patch}
@@ -59,7 +59,7 @@ class KubernetesObjects:
         return await self._merge(_path_of(key), {"spec": spec})
 
     async def _merge(self, path: str, body: Raw) -> Raw:
-        return _kept(await self._requests.ask("PATCH", path, body=body, content_type=MERGE_PATCH))
+        return _strip_managed_fields(await self._requests.ask("PATCH", path, body=body, content_type=MERGE_PATCH))
 
     async def create(self, raw: Raw) -> Raw:
         return await self._create(raw, {})
@@ -71,7 +71,7 @@ class KubernetesObjects:
     async def _create(self, raw: Raw, query: Mapping[str, str]) -> Raw:
         key = key_of(raw)
         path = objects_path(key.kind, key.namespace)
-        return _kept(await self._requests.ask("POST", path, query=query, body=raw))
+        return _strip_managed_fields(await self._requests.ask("POST", path, query=query, body=raw))
 
     async def served_kinds(self) -> frozenset[str]:
         try:
@@ -137,9 +137,9 @@ def objects_path(kind: str, namespace: str | None) -> str:
     return f"{API_PATH}/{plural}" if namespace is None else f"{API_PATH}/namespaces/{namespace}/{plural}"
 
 
-def typed(item: Raw, kind: str) -> Raw:
+def add_kind(item: Raw, kind: str) -> Raw:
     """Return an object as it is stored, with its kind, because a listing may leave the kind out of its items."""
-    return {"apiVersion": f"{GROUP}/{VERSION}", "kind": kind, **_kept(item)}
+    return {"apiVersion": f"{GROUP}/{VERSION}", "kind": kind, **_strip_managed_fields(item)}
 
 
 def _path_of(key: Key) -> str:
@@ -151,6 +151,6 @@ def _kinds_of(schema: Raw) -> list[str]:
     return [each["kind"] for each in kinds if (each["group"], each["version"]) == (GROUP, VERSION)]
 
 
-def _kept(item: Any) -> Raw:
+def _strip_managed_fields(item: Any) -> Raw:
     """Return an object without `managedFields`, which are longer than the rest and not needed."""
     return {**item, "metadata": {name: said for name, said in item["metadata"].items() if name != "managedFields"}}

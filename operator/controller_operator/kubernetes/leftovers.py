@@ -29,12 +29,12 @@ class Leftover:
     reason: str
     message: str
 
-    def to_text(self) -> str:
+    def render(self) -> str:
         """Return the value of the entry."""
         return json.dumps(asdict(self))
 
     @classmethod
-    def parsed(cls, text: str) -> Self:
+    def parse(cls, text: str) -> Self:
         """Return the leftover of an entry. Raises `ValueError` if the entry is no leftover."""
         try:
             said = json.loads(text)
@@ -48,7 +48,7 @@ class Leftover:
         found = []
         for text in entries.values():
             try:
-                found.append(Leftover.parsed(text))
+                found.append(Leftover.parse(text))
             except ValueError:
                 continue
         return sorted(found, key=lambda each: (each.time, each.namespace, each.name), reverse=True)

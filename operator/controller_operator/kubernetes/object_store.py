@@ -240,7 +240,7 @@ class ObjectStore:
     def _take_in(self, raw: Raw) -> StoredObject:
         stored = StoredObject(raw)
         known = self._objects.get(stored.key)
-        kept = self._kept(stored)
+        kept = self._make_kept(stored)
         self._forget_references(stored.key, known)
         self._objects[stored.key] = kept
         self._keep_references(stored.key, kept)
@@ -253,14 +253,14 @@ class ObjectStore:
         known = self._objects.get(key_of(raw))
         if known is None or known.version.uid != uid_of(raw):
             return StoredObject(raw)
-        return self.put(raw) or self._known(key_of(raw))
+        return self.put(raw) or self._get_known(key_of(raw))
 
     def remove(self, key: Key, uid: str | None = None) -> StoredObject | None:
         """Forget an object. Return its last known state. With a uid, forget only that very object."""
         kept = self._objects.get(key)
         if kept is None or (uid is not None and kept.version.uid != uid):
             return None
-        known = self._known(key)
+        known = self._get_known(key)
         del self._objects[key], self._open[key]
         self._forget_references(key, kept)
         return known
@@ -285,7 +285,7 @@ class ObjectStore:
         """Return the objects that refer to a KafkaCluster."""
         return self._dependents.get(cluster, set())
 
-    def unfinished(self, cluster: Key) -> set[Key]:
+    def list_unfinished(self, cluster: Key) -> set[Key]:
         """Return the objects that need a KafkaCluster.
 
         These are all dependents except moves and elections that have ended, and deleted objects that the operator has
@@ -293,11 +293,11 @@ class ObjectStore:
         needing = {key for key in self.dependents(cluster) if key.kind not in _RUNS_ONCE} | self.askers(cluster)
         return {key for key in needing if not self._objects[key].is_let_go}
 
-    def staying(self, cluster: Key) -> set[Key]:
+    def list_staying(self, cluster: Key) -> set[Key]:
         """Return those of the unfinished objects that are not being deleted."""
-        return {key for key in self.unfinished(cluster) if not self._objects[key].is_going}
+        return {key for key in self.list_unfinished(cluster) if not self._objects[key].is_going}
 
-    def carried_out(self, cluster: Key) -> Counter[CarriedOut]:
+    def count_carried_out(self, cluster: Key) -> Counter[CarriedOut]:
         """Count the objects that need a KafkaCluster, by the Kafka cluster that they were carried out in."""
         return self._carried_out.get(cluster, Counter())
 
@@ -341,11 +341,11 @@ class ObjectStore:
 
         Among objects created in the same second, one that has the topic already comes first, so that it keeps the
         topic."""
-        found = [self._known(key).claim for key in self.claimants(topic)]
+        found = [self._get_known(key).claim for key in self.claimants(topic)]
         claims = [each for each in found if each is not None]
         return sorted(claims, key=_age)
 
-    def placing(self, counts: Mapping[str, Collection[int]], brokers: Collection[int]) -> list[KafkaTopic]:
+    def find_placing(self, counts: Mapping[str, Collection[int]], brokers: Collection[int]) -> list[KafkaTopic]:
         """Return the KafkaTopics with driftPolicy Enforce that may undo a move (`plans.placement.pins`), of any
         cluster.
 
@@ -357,13 +357,13 @@ class ObjectStore:
                 placement = self._objects[key].placement
                 if placement is not None and (placement.brokers or set(numbers) - {placement.replicas}):
                     found.add(key)
-        topics = [self._known(key).resource for key in sorted(found)]
+        topics = [self._get_known(key).resource for key in sorted(found)]
         return [each for each in topics if isinstance(each, KafkaTopic)]
 
     def movers(self, topic: str) -> list[PartitionReassignment]:
         """Return the PartitionReassignments of any cluster that move, or have moved, partitions of a topic of this
         name."""
-        found = [self._known(key).resource for key in sorted(self._movers.get(topic, ()))]
+        found = [self._get_known(key).resource for key in sorted(self._movers.get(topic, ()))]
         return [each for each in found if isinstance(each, PartitionReassignment)]
 
     def claimants(self, topic: str) -> Set[Key]:
@@ -372,7 +372,7 @@ class ObjectStore:
 
     def feature_sets(self) -> list[FeatureSet]:
         """Return the FeatureSets of all clusters, the oldest first."""
-        found = [self._known(key).resource for key in self.keys(FeatureSet.definition.kind)]
+        found = [self._get_known(key).resource for key in self.keys(FeatureSet.definition.kind)]
         sets = [each for each in found if isinstance(each, FeatureSet)]
         return sorted(sets, key=lambda each: (str(each.metadata.creation_timestamp), each.metadata.uid))
 
@@ -380,7 +380,7 @@ class ObjectStore:
         """Return the PartitionReassignments of all clusters that have begun to move some of the topics and not
         ended."""
         about = {key for topic in topics for key in self._askers_about.get(topic, ())}
-        found = [self._known(key).resource for key in self._under_way if key in about]
+        found = [self._get_known(key).resource for key in self._under_way if key in about]
         return [each for each in found if isinstance(each, PartitionReassignment)]
 
     def moves_of(self, owner: AnyResource) -> dict[str, PartitionReassignment]:
@@ -389,16 +389,16 @@ class ObjectStore:
         Only those in its namespace count, because an object elsewhere may name any uid as its owner's."""
         uid, namespace = owner.metadata.uid, owner.metadata.namespace
         keys = (key for key in self._owned.get(uid, ()) if key.namespace == namespace)
-        owned = {key.name: self._known(key).resource for key in keys}
+        owned = {key.name: self._get_known(key).resource for key in keys}
         return {name: move for name, move in owned.items() if isinstance(move, PartitionReassignment)}
 
     def _clusters(self) -> Iterator[tuple[Key, KafkaCluster]]:
         for key in self._cluster_keys:
-            resource = self._known(key).resource
+            resource = self._get_known(key).resource
             if isinstance(resource, KafkaCluster):
                 yield key, resource
 
-    def _known(self, key: Key) -> StoredObject:
+    def _get_known(self, key: Key) -> StoredObject:
         stored = self.get(key)
         assert stored is not None
         return stored
@@ -410,7 +410,7 @@ class ObjectStore:
             self._open.popitem(last=False)
         return stored
 
-    def _kept(self, stored: StoredObject) -> _Kept:
+    def _make_kept(self, stored: StoredObject) -> _Kept:
         resource, claim = stored.resource, stored.claim
         conditions = resource.status.conditions if resource is not None else ()
         said = tuple(Said(stored.key.kind, each.type, each.status, each.reason) for each in conditions)
@@ -429,7 +429,7 @@ class ObjectStore:
             is_let_go=is_going and FINALIZER not in stored.raw["metadata"].get("finalizers", ()),
             placement=_placement_of(resource),
             moves=_moves(resource),
-            carried_out=_carried_out(resource),
+            carried_out=_find_carried_out(resource),
         )
 
     def _keep_references(self, key: Key, kept: _Kept) -> None:
@@ -515,7 +515,7 @@ def _moves(resource: AnyResource | None) -> frozenset[str]:
     return frozenset(sys.intern(str(each.topic)) for each in resource.targets)
 
 
-def _carried_out(resource: AnyResource | None) -> CarriedOut | None:
+def _find_carried_out(resource: AnyResource | None) -> CarriedOut | None:
     if resource is None or resource.status.cluster_id is None or resource.metadata.deletion_timestamp is not None:
         return None
     if isinstance(resource, PartitionReassignment | PreferredElection) and resource.ending is not None:

@@ -18,7 +18,7 @@ import structlog
 
 from controller_operator.kubernetes.object_api import ApiError, ApiRefused, ObjectChanged, ObjectGone
 from controller_operator.leading.leadership import NotLeading
-from controller_operator.leading.lease import NOBODY, Lease, first_claim, given_back, renewed, taken
+from controller_operator.leading.lease import NOBODY, Lease, first_claim, release_claim, renew_claim, take_over
 from controller_operator.leading.lease_api import LeaseApi
 
 _log = structlog.get_logger(__name__)
@@ -123,10 +123,10 @@ class Elector:
     async def acquire(self) -> None:
         """Wait until this process leads. Raises `ApiRefused` if rights are missing."""
         _log.info("waiting for the lease", identity=self._identity)
-        while not await self._attempted(self.try_to_acquire):
+        while not await self._attempt(self.try_to_acquire):
             if isinstance(self._error, ApiRefused):
                 raise self._error
-            await asyncio.sleep(self._until_next_attempt_s())
+            await asyncio.sleep(self._find_pause_s())
         _log.info("leading", identity=self._identity)
 
     async def keep(self) -> None:
@@ -135,13 +135,13 @@ class Elector:
         while True:
             await asyncio.sleep(self._times.pause_s if is_renewed else self._times.pause_after_failure_s)
             self.require()
-            is_renewed = await self._attempted(self.renew)
+            is_renewed = await self._attempt(self.renew)
 
     async def release(self) -> None:
         """Release the lease if this process still has it. Its work must have ended before."""
         if self._lease is None or not self.is_leading:
             return
-        claim = given_back(self._lease.claim, self._now())
+        claim = release_claim(self._lease.claim, self._now())
         self._held_until_s = 0.0
         try:
             await self._api.write(self._lease, claim, self._times.answer_s)
@@ -158,7 +158,7 @@ class Elector:
             claim = first_claim(self._identity, self._times.duration_s, self._now())
             written = await self._api.create(claim, self._times.answer_s)
         else:
-            claim = taken(lease.claim, self._identity, self._times.duration_s, self._now())
+            claim = take_over(lease.claim, self._identity, self._times.duration_s, self._now())
             written = await self._api.write(lease, claim, self._times.answer_s)
         self._holds(written, sent_at_s)
         return True
@@ -167,11 +167,11 @@ class Elector:
         """Renew once. Raises `NotLeading` if somebody else has the lease, and `ApiError`s."""
         assert self._lease is not None, "renewed before it was acquired"
         sent_at_s = self._clock_s()
-        claim = renewed(self._lease.claim, self._now())
+        claim = renew_claim(self._lease.claim, self._now())
         try:
             written = await self._api.write(self._lease, claim, self._times.answer_s)
         except ObjectGone as error:
-            raise self._lost("the Lease was deleted: another operator may be at work") from error
+            raise self._lose("the Lease was deleted: another operator may be at work") from error
         except ObjectChanged:
             self._lease = await self._still_ours(self._lease)
             return False
@@ -193,7 +193,7 @@ class Elector:
             self._seen = _Seen(version, patience_s, self._clock_s())
         return self._clock_s() - self._seen.since_s >= self._seen.patience_s
 
-    def _until_next_attempt_s(self) -> float:
+    def _find_pause_s(self) -> float:
         """Return the seconds until an attempt can succeed, within the limits of the pause."""
         if self._seen is None or self._error:
             return self._times.pause_s
@@ -204,7 +204,7 @@ class Elector:
         self._lease = lease
         self._held_until_s = sent_at_s + self._times.renew_deadline_s
 
-    def _lost(self, why: str) -> NotLeading:
+    def _lose(self, why: str) -> NotLeading:
         self._held_until_s = 0.0
         return NotLeading(why)
 
@@ -214,12 +214,12 @@ class Elector:
         Raises `NotLeading`, and `ApiError`s."""
         lease = await self._api.read(self._times.answer_s)
         if lease is None or lease.uid != known.uid:
-            raise self._lost("the Lease was deleted: another operator may be at work")
+            raise self._lose("the Lease was deleted: another operator may be at work")
         if (lease.claim.holder, lease.claim.transitions) != (self._identity, known.claim.transitions):
-            raise self._lost(f"{lease.claim.holder or 'nobody'} has the lease now")
+            raise self._lose(f"{lease.claim.holder or 'nobody'} has the lease now")
         return lease
 
-    async def _attempted(self, attempt: Callable[[], Awaitable[bool]]) -> bool:
+    async def _attempt(self, attempt: Callable[[], Awaitable[bool]]) -> bool:
         """Make an attempt. The same trouble is logged once, and a lost race is no trouble."""
         before, self._error = self._error, None
         try:

@@ -66,7 +66,7 @@ class FencedSession(DelegatingSession):
     async def _send(self, transactions: Sequence[Sequence[WriteOp]]) -> list[tuple[str, ...] | ZkError]:
         self._leadership.require()
         answers = await self._session.transact_many([[*ops, self._fence] for ops in transactions])
-        return [_without_fence(ops, answer) for ops, answer in zip(transactions, answers, strict=True)]
+        return [_strip_fence(ops, answer) for ops, answer in zip(transactions, answers, strict=True)]
 
     async def _write(self, ops: Sequence[WriteOp]) -> tuple[str, ...]:
         # Checked between the read and the write: a delayed write then meets the version of a newer leader.
@@ -78,7 +78,7 @@ class _FenceMet(ConnectionLost):
     """A transaction was refused because the fence has changed. The caller must look again."""
 
 
-def _without_fence(ops: Sequence[WriteOp], answer: tuple[str, ...] | ZkError) -> tuple[str, ...] | ZkError:
+def _strip_fence(ops: Sequence[WriteOp], answer: tuple[str, ...] | ZkError) -> tuple[str, ...] | ZkError:
     if not isinstance(answer, ZkError):
         return answer[: len(ops)]
     if isinstance(answer, BadVersion | NoNode) and answer.failed.index == len(ops):

@@ -47,17 +47,17 @@ def first_claim(holder: str, duration_s: int, now: datetime) -> Claim:
     return Claim(holder=holder, duration_s=duration_s, acquired_at=now, renewed_at=now, transitions=0)
 
 
-def taken(before: Claim, holder: str, duration_s: int, now: datetime) -> Claim:
+def take_over(before: Claim, holder: str, duration_s: int, now: datetime) -> Claim:
     """Return the next holder's claim."""
     transitions = before.transitions + 1 if before.transitions < _TRANSITIONS_MAX else 0
     return replace(first_claim(holder, duration_s, now), transitions=transitions)
 
 
-def renewed(claim: Claim, now: datetime) -> Claim:
+def renew_claim(claim: Claim, now: datetime) -> Claim:
     """Return the renewed claim."""
     return replace(claim, renewed_at=now)
 
 
-def given_back(claim: Claim, now: datetime) -> Claim:
+def release_claim(claim: Claim, now: datetime) -> Claim:
     """Return the released claim, so that the next holder need not wait."""
     return replace(claim, holder=NOBODY, renewed_at=now)

@@ -78,7 +78,7 @@ class Observations:
         """Set the last observation without notifying anybody."""
         self._last = observation
 
-    async def refreshed(self, asked: int) -> None:
+    async def mark_refreshed(self, asked: int) -> None:
         """Mark so many refreshes as done: everything that had changed before them was read, and published if new."""
         async with self._changed:
             self._done = asked
@@ -87,7 +87,7 @@ class Observations:
     async def not_refreshed(self, asked: int, why: str) -> None:
         """Fail so many refreshes, because it is unknown if everything was seen. The view is current otherwise."""
         self._in_vain = (asked, why)
-        await self.refreshed(asked)
+        await self.mark_refreshed(asked)
 
     async def wait_for(self, predicate: Callable[[Observation], bool]) -> Observation:
         """Wait until an observation meets the predicate, beginning with the present one."""

@@ -97,7 +97,7 @@ class ClusterObserver:
         Raises `NotCurrent`."""
 
         def wake() -> None:
-            self._make_all_dirty() if paths is None else self._make_dirty(self._touched(paths))
+            self._make_all_dirty() if paths is None else self._make_dirty(self._find_touched(paths))
 
         return await self._observations.refresh(wake, timeout_s, waits_for_sight=True)
 
@@ -129,7 +129,7 @@ class ClusterObserver:
             while self._dirty:
                 await self._read(session, self._take_dirty())
             await self._publish()
-            await self._observations.refreshed(asked)
+            await self._observations.mark_refreshed(asked)
 
     async def _wait_until_dirty(self) -> None:
         """Wait for work and a short pause. Look again now and then for lists that did not exist."""
@@ -215,11 +215,11 @@ class ClusterObserver:
             self._dirty.update(self._known.take(path, node))
 
     def _watch(self, path: str) -> Watch:
-        def fired(_event: object) -> None:
+        def on_fire(_event: object) -> None:
             self._armed.discard(path)
             self._make_dirty((path,))
 
-        return fired
+        return on_fire
 
     def _on_tree(self, tree: str, path: str | None) -> None:
         """Handle a created, written or deleted znode of a tree. None: the watch is lost, and any may have changed."""
@@ -227,16 +227,16 @@ class ClusterObserver:
             self._trees.discard(tree)
             self._armed.discard(tree)
             self._make_dirty((*(each for each in LISTS if each == tree), *self._known.paths_below(tree)))
-        elif changed := self._touched((path,)):
+        elif changed := self._find_touched((path,)):
             self._make_dirty(changed)
 
     def _tree_of(self, path: str) -> str | None:
         """Return the watched tree that contains this path; None if there is none."""
         return next((tree for tree in self._trees if path.startswith(f"{tree}/")), None)
 
-    def _touched(self, paths: Iterable[str]) -> list[str]:
+    def _find_touched(self, paths: Iterable[str]) -> list[str]:
         """Return the paths to read after these changes. In trees, some changes matter to nobody, and some add paths."""
-        found = ((path,) if self._tree_of(path) is None else self._known.changed(path) for path in paths)
+        found = ((path,) if self._tree_of(path) is None else self._known.take_change(path) for path in paths)
         return [path for each in found for path in each]
 
     def _make_all_dirty(self) -> None:

@@ -22,7 +22,7 @@ from controller_operator.kafka.cluster_view import (
     Controller,
     ControllerKind,
     TopicView,
-    configured_min_isr,
+    read_min_isr,
 )
 from controller_operator.observation.topic_views import TopicViews
 
@@ -105,7 +105,7 @@ class KnownZnodes:
         partition = _partition_of(path)
         return partition is None or partition in self._partitions(topic)
 
-    def changed(self, path: str) -> list[str]:
+    def take_change(self, path: str) -> list[str]:
         """Take in that a znode of one of `TREES` was created, written or deleted. Return the paths to read now.
 
         Most znodes that a controller creates for a topic do not matter."""
@@ -228,7 +228,7 @@ class KnownZnodes:
             self._preferred_election = codecs.decode_preferred_election(data)
 
     def _take_broker_defaults(self, config: dict[str, str]) -> None:
-        default = configured_min_isr(config, 1)
+        default = read_min_isr(config, 1)
         if default != self._default_min_isr:
             self._default_min_isr = default
             self._stale_views.update(self._assignments)

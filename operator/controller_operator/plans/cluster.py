@@ -6,7 +6,7 @@ from typing import Final
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.wording import list_some
 from controller_operator.kafka.cluster_view import ClusterView
-from controller_operator.plans.cluster_health import Directories, degraded, disk_notices, list_brokers
+from controller_operator.plans.cluster_health import Directories, disk_notices, judge_health, list_brokers
 from controller_operator.plans.outcome import Context, Plan, Verdict, conditions
 from controller_operator.plans.partition_rows import count_fields
 from controller_operator.plans.placement.removal import describe_removals, mark_removals
@@ -52,7 +52,7 @@ def plan_cluster(
     limits = limits or LimitsPlan(rows=cluster.status.ownerless_limits)
     nearly_full = cluster.spec.disk_nearly_full_percent
     said = _verdict(cluster, view, decider) if refusal is None else refusal
-    verdict = replace(said, others=(degraded(brokers.missing, view.counts, brokers.rows, nearly_full),))
+    verdict = replace(said, others=(judge_health(brokers.missing, view.counts, brokers.rows, nearly_full),))
     pauses = [each for each in (brokers.next_forgotten_in_s, limits.look_again_in_s) if each is not None]
     return Plan(
         status=KafkaClusterStatus(
@@ -91,25 +91,25 @@ def _plan_other(cluster: KafkaCluster, refusal: Verdict, context: Context) -> Pl
 
 def _verdict(cluster: KafkaCluster, view: ClusterView, decider: KafkaCluster | None) -> Verdict:
     if view.controller is None:
-        return Verdict.working(Reason.NO_CONTROLLER, _leaderless(view))
+        return Verdict.make_working(Reason.NO_CONTROLLER, _leaderless(view))
     if view.unsupported_brokers:
         named = ", ".join(map(str, view.unsupported_brokers[:_NAMED]))
-        return Verdict.working(
+        return Verdict.make_working(
             Reason.BROKERS_UNSUPPORTED,
             f"controller {view.controller.id} cannot lead {len(view.unsupported_brokers)} brokers because of their release "
             f"or mode of Kafka, and sends them nothing: {named}; its log has the reasons",
         )
     if view.counts.offline:
-        return Verdict.working(
+        return Verdict.make_working(
             Reason.PARTITIONS_OFFLINE, f"{view.counts.offline} of {view.counts.partitions} partitions have no leader"
         )
     shape = f"controller {view.controller.id}, {len(view.brokers)} brokers, {view.counts.partitions} partitions"
     shape += describe_removals(view)
     if decider is None:
-        return Verdict.good(Reason.RECONCILED, shape)
+        return Verdict.make_good(Reason.RECONCILED, shape)
     other = f"KafkaCluster {decider.metadata.full_name}"
     overruled = ", so the list of this one has no effect" if cluster.spec.allowed_namespaces is not None else ""
-    return Verdict.good(
+    return Verdict.make_good(
         Reason.OTHER_CLUSTER_DECIDES,
         f"{shape}; {other} stands for the same Kafka cluster, and its spec.allowedNamespaces also applies to this one"
         f"{overruled}",

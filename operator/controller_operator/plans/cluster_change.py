@@ -80,7 +80,7 @@ def refuse_object(resource: Resource[Any, Any], cluster: KafkaCluster, change: C
             f"To have this object carried out in {present}, as if it were new: {_command(resource, present)} (or, for all "
             f"objects of the KafkaCluster: {for_all})"
         )
-    return Verdict.stalled(Reason.CLUSTER_CHANGED, message)
+    return Verdict.make_stalled(Reason.CLUSTER_CHANGED, message)
 
 
 def refuse_cluster(cluster: KafkaCluster, present: str | None, objects: Counter[CarriedOut]) -> Verdict | None:
@@ -106,7 +106,7 @@ def refuse_cluster(cluster: KafkaCluster, present: str | None, objects: Counter[
         f"{'them' if own is None else 'its objects'} in {present}. Correct the address. To have all objects of this "
         f"KafkaCluster carried out in {present}, as if they were new: {_command(cluster, present)}"
     )
-    return Verdict.stalled(Reason.CLUSTER_CHANGED, message)
+    return Verdict.make_stalled(Reason.CLUSTER_CHANGED, message)
 
 
 def explain_leaving(leftover: str | None, cluster: KafkaCluster, change: ClusterChange) -> Notice:
@@ -138,7 +138,7 @@ def end_run(resource: Resource[Any, Any], change: ClusterChange, context: Contex
         f"it began in Kafka cluster {change.known}, goes on there, and does not begin again in {change.present}: create a "
         "new object for that"
     )
-    verdict = Verdict.failed(Reason.CLUSTER_CHANGED, message)
+    verdict = Verdict.make_failed(Reason.CLUSTER_CHANGED, message)
     update = {
         "observed_generation": resource.metadata.generation,
         "conditions": conditions(verdict, resource.status, resource.metadata, context.now),

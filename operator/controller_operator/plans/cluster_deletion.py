@@ -20,12 +20,12 @@ def is_forced(cluster: ObjectMeta) -> bool:
 
 def explain_refusal(cluster: ObjectMeta, dependents: Collection[Key]) -> str:
     """Return why the webhook refuses the deletion, and how to go on."""
-    return f"KafkaCluster {cluster.namespace}/{cluster.name} is still needed: {_needed_by(cluster, dependents)}"
+    return f"KafkaCluster {cluster.namespace}/{cluster.name} is still needed: {_explain_need(cluster, dependents)}"
 
 
-def waiting_verdict(cluster: ObjectMeta, dependents: Collection[Key]) -> Verdict:
+def make_waiting_verdict(cluster: ObjectMeta, dependents: Collection[Key]) -> Verdict:
     """Return the verdict on a KafkaCluster that is being deleted and waits for its dependents."""
-    return Verdict.working(Reason.WAITING_FOR_DEPENDENTS, f"being deleted: {_needed_by(cluster, dependents)}")
+    return Verdict.make_working(Reason.WAITING_FOR_DEPENDENTS, f"being deleted: {_explain_need(cluster, dependents)}")
 
 
 def describe_dependents(dependents: Collection[Key]) -> str:
@@ -35,7 +35,7 @@ def describe_dependents(dependents: Collection[Key]) -> str:
     return f"{counts} ({list_some(sorted(f'{key.namespace}/{key.name}' for key in dependents))})"
 
 
-def _needed_by(cluster: ObjectMeta, dependents: Collection[Key]) -> str:
+def _explain_need(cluster: ObjectMeta, dependents: Collection[Key]) -> str:
     verb = "refers" if len(dependents) == 1 else "refer"
     return (
         f"{describe_dependents(dependents)} {verb} to it. Delete these first. To delete it without them, so that their"

@@ -93,7 +93,7 @@ def disk_notices(
     )
 
 
-def degraded(
+def judge_health(
     missing: Iterable[BrokerId], counts: Counts, brokers: Iterable[BrokerStatus], nearly_full_percent: int
 ) -> Said:
     """Return the condition Degraded. The first reason is the cause of the others, so it stays while the counts

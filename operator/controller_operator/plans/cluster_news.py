@@ -99,7 +99,7 @@ def news_of(told: Told | None, status: KafkaClusterStatus, view: ClusterView, no
         elif found:
             notices += found
             pauses = {**told.pauses, sort: _next_pause(sort, told.pauses.get(sort), now)}
-            told = replace(_having_told(sort, told, after), pauses=pauses)
+            told = replace(_mark_told(sort, told, after), pauses=pauses)
     look_again_in_s = min(waits).total_seconds() if waits else None
     return News(told=told, notices=tuple(notices), look_again_in_s=look_again_in_s)
 
@@ -117,7 +117,7 @@ def _next_pause(sort: Sort, last: Pause | None, now: datetime) -> Pause:
     return Pause(until=now + length, length=length)
 
 
-def _having_told(sort: Sort, told: Told, after: Picture) -> Told:
+def _mark_told(sort: Sort, told: Told, after: Picture) -> Told:
     """Return the report, with the news of one kind added.
 
     A broker that was reported as gone leaves the picture, so that its return is news. A broker whose loss was not
@@ -149,7 +149,7 @@ def _picture_in(status: KafkaClusterStatus, view: ClusterView) -> Picture:
         return now
     seen = status.controller
     controller = Controller(id=seen.id, epoch=seen.epoch, kind=ControllerKind(seen.kind.value)) if seen else None
-    is_complete = len(_registered(status)) == status.counts.brokers
+    is_complete = len(_list_registered(status)) == status.counts.brokers
     return Picture(
         controller=controller or now.controller,
         brokers=_epochs_in(status, now) if is_complete else now.brokers,
@@ -161,11 +161,11 @@ def _epochs_in(status: KafkaClusterStatus, now: Picture) -> dict[BrokerId, Broke
     """Return the epochs in the status. A missing epoch is taken from the present picture, so that it makes no news."""
     return {
         each.id: each.epoch if each.epoch is not None else now.brokers.get(each.id, BrokerEpoch(-1))
-        for each in _registered(status)
+        for each in _list_registered(status)
     }
 
 
-def _registered(status: KafkaClusterStatus) -> list[BrokerStatus]:
+def _list_registered(status: KafkaClusterStatus) -> list[BrokerStatus]:
     return [each for each in status.brokers if each.state is BrokerState.REGISTERED]
 
 
@@ -186,7 +186,7 @@ def _brokers_gone(told: Told, after: Picture, occurrence: str) -> Iterator[Notic
 
 def _partitions_offline(told: Told, after: Picture, view: ClusterView, occurrence: str) -> Iterator[Notice]:
     if after.lost > told.least_lost:
-        named = [str(partition) for partition in islice(_lost_partitions(view), MOST_NAMED)]
+        named = [str(partition) for partition in islice(_find_lost_partitions(view), MOST_NAMED)]
         more = f" and {after.lost - len(named)} more" if after.lost > len(named) else ""
         message = f"{format_count(after.lost, 'partition')} without a leader: {', '.join(named)}{more}"
         yield Notice(reason="PartitionsOffline", message=message, is_warning=True, occurrence=occurrence)
@@ -197,8 +197,8 @@ def _other_changes(before: Picture, after: Picture, occurrence: str) -> Iterator
         return Notice(reason=reason, message=message, occurrence=occurrence)
 
     if after.controller is not None and after.controller != before.controller:
-        was = f"; before it {_named(before.controller)}" if before.controller else ""
-        yield notice("ControllerMoved", f"the controller is {_named(after.controller)}{was}")
+        was = f"; before it {_name_controller(before.controller)}" if before.controller else ""
+        yield notice("ControllerMoved", f"the controller is {_name_controller(after.controller)}{was}")
     if new := sorted(after.brokers.keys() - before.brokers.keys()):
         yield notice("BrokersCame", f"{_brokers(new)} registered now")
     both = before.brokers.keys() & after.brokers.keys()
@@ -208,7 +208,7 @@ def _other_changes(before: Picture, after: Picture, occurrence: str) -> Iterator
         yield notice("PartitionsOnline", f"{format_count(before.lost, 'partition')} without a leader have one again")
 
 
-def _lost_partitions(view: ClusterView) -> Iterator[TopicPartition]:
+def _find_lost_partitions(view: ClusterView) -> Iterator[TopicPartition]:
     for topic in view.topics.values():
         if topic.counts.lost_leader:
             for number, state in topic.states.items():
@@ -216,7 +216,7 @@ def _lost_partitions(view: ClusterView) -> Iterator[TopicPartition]:
                     yield TopicPartition(topic.name, number)
 
 
-def _named(controller: Controller) -> str:
+def _name_controller(controller: Controller) -> str:
     return f"{controller.id} ({controller.kind}) in epoch {controller.epoch}"
 
 

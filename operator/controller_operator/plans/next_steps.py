@@ -53,7 +53,7 @@ class NextSteps(NamedTuple):
 
 def next_steps(paused: Resource[Any, Any], plan: Planner, context: Context) -> NextSteps:
     """Return the steps that `plan` makes for an object if it is not paused, or the reason why it waits."""
-    resource = _unpaused(paused)
+    resource = _unpause(paused)
     steps: tuple[Step, ...] = ()
     for _ in range(_ROUNDS):
         planned = plan(resource, replace(context, done=steps, is_view_fresh=True))
@@ -66,14 +66,14 @@ def next_steps(paused: Resource[Any, Any], plan: Planner, context: Context) -> N
     return NextSteps(words, planned.look_again_in_s)
 
 
-def _unpaused(resource: Resource[Any, Any]) -> Resource[Any, Any]:
+def _unpause(resource: Resource[Any, Any]) -> Resource[Any, Any]:
     annotations = {name: value for name, value in resource.metadata.annotations.items() if name != PAUSE_ANNOTATION}
     metadata = resource.metadata.model_copy(update={"annotations": annotations})
     return resource.model_copy(update={"metadata": metadata})
 
 
 def _words(steps: Sequence[Step]) -> tuple[str, ...]:
-    said = tuple(map(_in_words, steps))
+    said = tuple(map(_describe_step, steps))
     if len(said) <= MAX_NEXT_STEPS:
         return said
     return (*said[: MAX_NEXT_STEPS - 1], f"and {len(said) - MAX_NEXT_STEPS + 1} more")
@@ -87,7 +87,7 @@ def _obstacle(ready: Condition | None) -> tuple[str, ...]:
     return (f"{WAITING} {ready.reason}: {ready.message}",)
 
 
-def _in_words(step: Step) -> str:
+def _describe_step(step: Step) -> str:
     match step:
         case CreateTopic():
             return _creation(step)

@@ -165,39 +165,39 @@ class Verdict:
     others: tuple[Said, ...] = ()
 
     @staticmethod
-    def good(reason: Reason, message: str) -> "Verdict":
+    def make_good(reason: Reason, message: str) -> "Verdict":
         return Verdict(ready=ConditionStatus.TRUE, reason=reason, message=message)
 
     @staticmethod
-    def working(reason: Reason, message: str) -> "Verdict":
+    def make_working(reason: Reason, message: str) -> "Verdict":
         """Return the verdict on unfinished work that time or the operator will complete."""
         return Verdict(ready=ConditionStatus.FALSE, reason=reason, message=message, is_reconciling=True)
 
     @staticmethod
-    def stalled(reason: Reason, message: str) -> "Verdict":
+    def make_stalled(reason: Reason, message: str) -> "Verdict":
         """Return the verdict on trouble that only a person can end."""
         return Verdict(ready=ConditionStatus.FALSE, reason=reason, message=message, is_stalled=True)
 
     @staticmethod
-    def completed(message: str) -> "Verdict":
+    def make_completed(message: str) -> "Verdict":
         """Return the verdict on an object whose one run is over and did everything that was asked for."""
-        said = Verdict.good(Reason.COMPLETED, message)
+        said = Verdict.make_good(Reason.COMPLETED, message)
         return replace(said, ending=ConditionType.COMPLETE)
 
     @staticmethod
-    def failed(reason: Reason, message: str) -> "Verdict":
+    def make_failed(reason: Reason, message: str) -> "Verdict":
         """Return the verdict on an object whose one run is over and did not do everything that was asked for."""
-        return replace(Verdict.stalled(reason, message), ending=ConditionType.FAILED)
+        return replace(Verdict.make_stalled(reason, message), ending=ConditionType.FAILED)
 
     @staticmethod
-    def cancelled(message: str) -> "Verdict":
+    def make_cancelled(message: str) -> "Verdict":
         """Return the verdict on an object whose one run somebody ended early. Nobody has to act."""
         return Verdict(
             ready=ConditionStatus.FALSE, reason=Reason.CANCELLED, message=message, ending=ConditionType.FAILED
         )
 
     @staticmethod
-    def paused(previous: Status, metadata: ObjectMeta) -> "Verdict":
+    def make_paused(previous: Status, metadata: ObjectMeta) -> "Verdict":
         """Return the verdict on a paused object. Its last known readiness stays, unless its spec has changed since."""
         before = previous.condition(ConditionType.READY)
         is_known = before is not None and before.observed_generation == metadata.generation
@@ -212,12 +212,12 @@ class Verdict:
         )
 
     @staticmethod
-    def unknown(reason: Reason, message: str) -> "Verdict":
+    def make_unknown(reason: Reason, message: str) -> "Verdict":
         """Return the verdict on an object whose cluster cannot be seen at present."""
         return Verdict(ready=ConditionStatus.UNKNOWN, reason=reason, message=message, is_reconciling=True)
 
     @staticmethod
-    def first_sight() -> "Verdict":
+    def make_first() -> "Verdict":
         """Return the first verdict. Without a Ready condition, tools that use kstatus take the object for ready."""
         return Verdict(ready=ConditionStatus.UNKNOWN, reason=Reason.PROGRESSING, message="seen", is_reconciling=True)
 
@@ -240,9 +240,9 @@ def conditions(verdict: Verdict, previous: Status, meta: ObjectMeta, now: dateti
         said.append((ConditionType.DRIFTED, ConditionStatus.UNKNOWN, verdict.reason, message))
     degraded = previous.condition(ConditionType.DEGRADED)
     if degraded is not None and ConditionType.DEGRADED not in told:
-        said.append(_out_of_sight(verdict, degraded))
+        said.append(_make_degraded(verdict, degraded))
 
-    def since(type_: ConditionType, status: ConditionStatus) -> datetime:
+    def find_since(type_: ConditionType, status: ConditionStatus) -> datetime:
         before = previous.condition(type_)
         return before.last_transition_time if before and before.status == status else now
 
@@ -251,7 +251,7 @@ def conditions(verdict: Verdict, previous: Status, meta: ObjectMeta, now: dateti
             type=type_,
             status=status,
             observed_generation=meta.generation,
-            last_transition_time=since(type_, status),
+            last_transition_time=find_since(type_, status),
             reason=reason,
             message=message if len(message) <= _MESSAGE_LIMIT else f"{message[:_MESSAGE_LIMIT]}...",
         )
@@ -259,14 +259,14 @@ def conditions(verdict: Verdict, previous: Status, meta: ObjectMeta, now: dateti
     )
 
 
-def _out_of_sight(verdict: Verdict, degraded: Condition) -> Said:
+def _make_degraded(verdict: Verdict, degraded: Condition) -> Said:
     """Return the condition Degraded of a cluster that is not observed: unknown, or as it was last seen."""
     if verdict.ready is ConditionStatus.UNKNOWN:
         return ConditionType.DEGRADED, ConditionStatus.UNKNOWN, verdict.reason, verdict.message
     return ConditionType.DEGRADED, degraded.status, degraded.reason, degraded.message
 
 
-def released(status: StatusT, reason: str, message: str, *, is_warning: bool = False) -> Plan[StatusT]:
+def make_release(status: StatusT, reason: str, message: str, *, is_warning: bool = False) -> Plan[StatusT]:
     """Return the plan that releases an object that is being deleted, with its present status and an event.
 
     A warning names something that the object leaves behind."""
@@ -285,7 +285,7 @@ def ready_reason(status: Status) -> Reason | None:
     return ready.reason if ready else None
 
 
-def wanted_finalizer(metadata: ObjectMeta, policy: DeletionPolicy) -> FinalizerWish:
+def choose_finalizer(metadata: ObjectMeta, policy: DeletionPolicy) -> FinalizerWish:
     """Return the finalizer for an object that is not being deleted. Only an object with something to undo has one."""
     holds = FINALIZER in metadata.finalizers
     if policy is DeletionPolicy.DELETE:
@@ -293,7 +293,7 @@ def wanted_finalizer(metadata: ObjectMeta, policy: DeletionPolicy) -> FinalizerW
     return FinalizerWish.RELEASE if holds else FinalizerWish.KEEP_AS_IS
 
 
-def ended_status(status: StatusT, metadata: ObjectMeta, ending: Ending) -> StatusT:
+def make_ended_status(status: StatusT, metadata: ObjectMeta, ending: Ending) -> StatusT:
     """Return the status of an object whose one run is over. Neither a pause nor the cluster changes its result.
 
     Only the generation is updated, because the time to live may still change, and tools that use kstatus wait until the

@@ -20,7 +20,7 @@ CALM: Final = timedelta(minutes=10)
 """Time without a correction after which the count starts again."""
 
 
-def due(before: DriftCorrections | None, now: datetime) -> datetime | None:
+def find_due_time(before: DriftCorrections | None, now: datetime) -> datetime | None:
     """Return the time of the next correction; None if it may be made now."""
     if before is None or before.count < AT_ONCE or now - before.last_time >= CALM:
         return None
@@ -29,14 +29,14 @@ def due(before: DriftCorrections | None, now: datetime) -> datetime | None:
     return at if at > now else None
 
 
-def counted(before: DriftCorrections | None, now: datetime) -> DriftCorrections:
+def count_correction(before: DriftCorrections | None, now: datetime) -> DriftCorrections:
     """Return the record of the corrections, including one that is made now."""
     if before is None or now - before.last_time >= CALM:
         return DriftCorrections(count=1, first_time=now, last_time=now)
     return DriftCorrections(count=before.count + 1, first_time=before.first_time or before.last_time, last_time=now)
 
 
-def contested_notice(before: DriftCorrections, message: str) -> Notice:
+def make_contested_notice(before: DriftCorrections, message: str) -> Notice:
     """Return the event about a correction that waits because the earlier ones were all reverted."""
     waits = before.count - AT_ONCE + 1
     return Notice(reason="DriftContested", message=message, is_warning=True, series=before.series, count=waits)

@@ -25,7 +25,7 @@ class RunTimes:
     schedule: str
     zone: tzinfo = UTC
 
-    def after(self, moment: datetime) -> datetime:
+    def find_next(self, moment: datetime) -> datetime:
         """Return the first time after a moment, in UTC. Raises `InvalidSchedule`."""
         if len(self.schedule.split()) != _FIELDS:
             raise InvalidSchedule(f"schedule {self.schedule!r} has not five fields: minute, hour, day, month, weekday")
@@ -40,7 +40,7 @@ class RunTimes:
 
     def has(self, moment: datetime) -> bool:
         """Return True if a moment is one of the times."""
-        return self.after(moment - timedelta(seconds=1)) == moment
+        return self.find_next(moment - timedelta(seconds=1)) == moment
 
     def next_run(self, recorded: datetime | None, last_run: datetime | None, now: datetime) -> datetime:
         """Return the time of the next run, which is in the past if it was missed. Raises `InvalidSchedule`.
@@ -52,12 +52,12 @@ class RunTimes:
         """
         known = recorded if recorded is not None and self.has(recorded) else None
         is_set_back = last_run is not None and last_run > now
-        if known is not None and known <= now and (last_run is None or is_set_back or self.after(last_run) <= now):
+        if known is not None and known <= now and (last_run is None or is_set_back or self.find_next(last_run) <= now):
             return known
-        following = self.after(now)
+        following = self.find_next(now)
         if not is_set_back:
             return following
-        second = self.after(following)
+        second = self.find_next(following)
         return second if known is None else min(known, second)
 
 

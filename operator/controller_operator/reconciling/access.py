@@ -17,7 +17,7 @@ from controller_core.wire.client.request_client import RequestClient
 from controller_core.zk import paths
 from controller_core.zk.codecs import PreferredElectionPlan, ReassignmentPlan
 from controller_operator.clusters.cluster import Asking, Cluster
-from controller_operator.clusters.opening import OpenPoller, open_clusters, polled
+from controller_operator.clusters.opening import OpenPoller, make_poller, open_clusters
 from controller_operator.clusters.pool import ClusterPool, Connect
 from controller_operator.kafka.broker_listeners import ListenerOf, OpenClient, any_plaintext
 from controller_operator.kafka.cluster_view import ClusterView
@@ -93,7 +93,7 @@ class ClusterAccess:
         unreachable_grace_s: float,
         objects_unreachable_grace_s: float = 60.0,
         listener_of: ListenerOf = any_plaintext,
-        open_poller: OpenPoller = polled,
+        open_poller: OpenPoller = make_poller,
     ) -> None:
         """`unreachable_grace_s`: time after which KafkaClusters report an outage; `objects_unreachable_grace_s`: the
         same for their objects, which are many. `connect`, `open_client` and `open_poller` reach ZooKeeper and brokers;
@@ -104,7 +104,7 @@ class ClusterAccess:
         self._trouble_since: dict[ClusterAddress, float] = {}
         self.on_change: Callable[[ClusterAddress, Observation], None] = _ignore
         """Called with every new observation of the cluster at an address."""
-        self._pool = ClusterPool(open_clusters(connect, open_client, listener_of, open_poller), self._observed)
+        self._pool = ClusterPool(open_clusters(connect, open_client, listener_of, open_poller), self._on_observation)
         self._listener_of = listener_of
 
     @property
@@ -122,7 +122,7 @@ class ClusterAccess:
     async def close(self) -> None:
         await self._pool.close()
 
-    def of(self, resource: AnyResource) -> Granted | Withheld:
+    def find_grant(self, resource: AnyResource) -> Granted | Withheld:
         """Return the cluster of an object; for a KafkaCluster, its own."""
         if isinstance(resource, KafkaCluster):
             return self._reach(resource, Permission(namespace=resource.metadata.namespace), self._grace_s)
@@ -130,10 +130,10 @@ class ClusterAccess:
         stored = self._store.get(key) if key else None
         if stored is not None and stored.resource is None:
             message = f"{key} cannot be read by this version of the operator: {stored.error}"
-            return Withheld(verdict=Verdict.working(Reason.INVALID_SPEC, message))
+            return Withheld(verdict=Verdict.make_working(Reason.INVALID_SPEC, message))
         if stored is None or not isinstance(stored.resource, KafkaCluster):
             message = f"there is no {key}: create it, or correct clusterRef (which needs a new object)"
-            return Withheld(verdict=Verdict.working(Reason.CLUSTER_NOT_FOUND, message), is_missing=True)
+            return Withheld(verdict=Verdict.make_working(Reason.CLUSTER_NOT_FOUND, message), is_missing=True)
         permission = self._permission(resource, stored.resource)
         if isinstance(permission, Verdict):
             return Withheld(verdict=permission)
@@ -186,7 +186,7 @@ class ClusterAccess:
             rivals=tuple(each.metadata.full_name for each, is_one in is_same if not is_one),
         )
 
-    def in_same_cluster(
+    def filter_same_cluster(
         self, resource: PartitionReassignment, moves: Iterable[PartitionReassignment]
     ) -> tuple[PartitionReassignment, ...]:
         """Return those of the moves that are for the same Kafka cluster as an object."""
@@ -196,8 +196,8 @@ class ClusterAccess:
     def pins(
         self, resource: PartitionReassignment, counts: Mapping[str, Collection[int]], brokers: Collection[BrokerId]
     ) -> tuple[KafkaTopic, ...]:
-        """Return the KafkaTopics that may undo the moves of another object (`ObjectStore.placing`)."""
-        found = self._store.placing(counts, brokers)
+        """Return the KafkaTopics that may undo the moves of another object (`ObjectStore.find_placing`)."""
+        found = self._store.find_placing(counts, brokers)
         identity = self._identity_of(resource) if found else None
         return tuple(
             each
@@ -242,7 +242,7 @@ class ClusterAccess:
             return None
         return self.identity(cluster)
 
-    def _to_remove(self, cluster: KafkaCluster) -> frozenset[BrokerId]:
+    def _find_brokers_to_remove(self, cluster: KafkaCluster) -> frozenset[BrokerId]:
         """Return the brokers to be removed. Any KafkaCluster may name some for all objects of the same Kafka cluster,
         unless another one decides about its use."""
         listing = self._oldest_with_list(cluster)
@@ -272,7 +272,7 @@ class ClusterAccess:
                 kafka=kafka,
                 view=observation.view,
                 permission=permission,
-                to_remove=self._to_remove(cluster),
+                to_remove=self._find_brokers_to_remove(cluster),
                 asking=Asking(bootstrap_servers=cluster.spec.bootstrap_servers, listener=self._listener_of(address)),
             )
         if observation.is_being_read:
@@ -282,12 +282,12 @@ class ClusterAccess:
         if left_s > 0:
             return Withheld(verdict=None, retry_s=left_s)
         if observation.reason in _NOT_AS_SAID:
-            return Withheld(verdict=Verdict.working(observation.reason, f"{address}: {observation.trouble}"))
+            return Withheld(verdict=Verdict.make_working(observation.reason, f"{address}: {observation.trouble}"))
         who = "ZooKeeper at" if isinstance(address, AtZooKeeper) else "the cluster at"
         message = f"{who} {address} is out of reach: {observation.trouble}"
-        return Withheld(verdict=Verdict.unknown(observation.reason, message))
+        return Withheld(verdict=Verdict.make_unknown(observation.reason, message))
 
-    def _observed(self, address: ClusterAddress, observation: Observation) -> None:
+    def _on_observation(self, address: ClusterAddress, observation: Observation) -> None:
         if observation.trouble is None:
             self._trouble_since.pop(address, None)
         else:
@@ -353,7 +353,7 @@ def _identity_trouble(granted: Granted) -> Verdict | None:
             f"the Kafka cluster of KafkaCluster {name} has no id yet: its first broker writes {paths.CLUSTER_ID}, and "
             "before that it is unknown if another KafkaCluster is for the same one"
         )
-        return Verdict.working(Reason.CLUSTER_NOT_IDENTIFIED, message)
+        return Verdict.make_working(Reason.CLUSTER_NOT_IDENTIFIED, message)
     return None
 
 
@@ -367,4 +367,4 @@ def _not_allowed(namespace: str, cluster: KafkaCluster, refusing: KafkaCluster) 
     name = refusing.metadata.full_name
     same = "" if refusing.metadata.uid == cluster.metadata.uid else ", which is for the same Kafka cluster and older,"
     message = f"KafkaCluster {name}{same} does not allow namespace {namespace}: add it to spec.allowedNamespaces there"
-    return Verdict.stalled(Reason.NAMESPACE_NOT_ALLOWED, message)
+    return Verdict.make_stalled(Reason.NAMESPACE_NOT_ALLOWED, message)

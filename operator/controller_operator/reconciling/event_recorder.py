@@ -93,7 +93,7 @@ class EventRecorder:
         # Entries are sorted by name, the oldest first. A repetition after a crash has the same name.
         identity = sha256(f"{about.get('uid')} {notice.reason} {notice.message}".encode()).hexdigest()[:16]
         entry = f"{left.time.replace(':', '-')}.{identity}"
-        keep = partial(self._api.keep_leftover, home.namespace, home.name, entry, left.to_text())
+        keep = partial(self._api.keep_leftover, home.namespace, home.name, entry, left.render())
         await self._write(entry, notice.reason, keep)
         record = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": home.name, "namespace": home.namespace}}
         message = f"{left.kind} {left.namespace}/{left.name} ({left.reason}): {notice.message}"

@@ -27,7 +27,7 @@ from controller_operator.plans.feature_set.planner import plan_feature_set
 from controller_operator.plans.next_steps import next_steps
 from controller_operator.plans.outcome import Context, FinalizerWish, Plan, Verdict
 from controller_operator.plans.reassignment.planner import plan_reassignment
-from controller_operator.plans.reassignment.turns import as_asked
+from controller_operator.plans.reassignment.turns import apply_requests
 from controller_operator.plans.topic.planner import Surroundings, plan_topic
 from controller_operator.plans.upkeep.ownerless_limits import plan_ownerless_limits
 from controller_operator.reconciling.access import ClusterAccess, Granted
@@ -73,10 +73,10 @@ class ClusterHandler:
         self._told: dict[str, Told] = {}
 
     def plan(self, resource: KafkaCluster, grant: Granted, context: Context) -> Plan[Status]:
-        if paused := _paused(resource, context):
+        if paused := _plan_paused(resource, context):
             return paused
         cluster_id = grant.view.cluster_id
-        refusal = refuse_cluster(resource, cluster_id, self._store.carried_out(key_of_resource(resource)))
+        refusal = refuse_cluster(resource, cluster_id, self._store.count_carried_out(key_of_resource(resource)))
         decider = self._access.decider(resource)
         findings = self._findings(resource, context)
         plan = plan_cluster(
@@ -126,7 +126,7 @@ class ElectionHandler:
     leftover = None
 
     def plan(self, resource: PreferredElection, grant: Granted, context: Context) -> Plan[Status]:
-        return _paused(resource, context) or plan_election(resource, grant.view, context)
+        return _plan_paused(resource, context) or plan_election(resource, grant.view, context)
 
 
 class TopicHandler:
@@ -175,7 +175,7 @@ class ReassignmentHandler:
         self._asking: dict[Key, tuple[datetime, PartitionReassignment]] = {}
 
     def plan(self, resource: PartitionReassignment, grant: Granted, context: Context) -> Plan[Status]:
-        paused = _paused(resource, context) if resource.metadata.deletion_timestamp is None else None
+        paused = _plan_paused(resource, context) if resource.metadata.deletion_timestamp is None else None
         if paused:
             return paused
         context = replace(
@@ -186,7 +186,7 @@ class ReassignmentHandler:
         )
         others, pins = partial(self._others, resource, context.now), partial(self._access.pins, resource)
         plan = plan_reassignment(resource, grant.view, context, others, pins)
-        key, asked = key_of_resource(resource), as_asked(resource, plan)
+        key, asked = key_of_resource(resource), apply_requests(resource, plan)
         self._asking.pop(key, None)
         if asked is not None:
             self._asking[key] = context.now, asked
@@ -204,7 +204,7 @@ class ReassignmentHandler:
         found = {key_of_resource(each): each for each in self._store.moves_under_way(topics)}
         found |= {key: move for key, (_, move) in self._asking.items()}
         found.pop(key_of_resource(resource), None)
-        return self._access.in_same_cluster(resource, found.values())
+        return self._access.filter_same_cluster(resource, found.values())
 
     def _asks(self, move: PartitionReassignment) -> bool:
         """Return True if the plan for the object may be carried out: it exists, and is neither ended nor paused."""
@@ -236,16 +236,18 @@ def plan_object(handler: KindHandler, resource: AnyResource, grant: Granted, con
     """Plan an object over the Kafka cluster that answers, unless it was carried out in another one.
 
     The status remembers the cluster before anything is done there."""
-    grant = replace(grant, view=grant.view.with_brokers_to_remove(grant.to_remove))
+    grant = replace(grant, view=grant.view.replace_brokers_to_remove(grant.to_remove))
     if isinstance(resource, KafkaCluster):
         return handler.plan(resource, grant, context)
     present = grant.view.cluster_id
     if obstacle := find_obstacle(resource, grant.cluster, present):
-        return _held_back(handler, resource, grant, obstacle, context)
+        return _plan_held_back(handler, resource, grant, obstacle, context)
     change = find_own_change(resource, grant.cluster, present)
     if change is not None:
         if resource.is_paused:
-            return Plan(status=status_saying(Verdict.paused(resource.status, resource.metadata), resource, context.now))
+            return Plan(
+                status=status_saying(Verdict.make_paused(resource.status, resource.metadata), resource, context.now)
+            )
         if ended := end_run(resource, change, context):
             return ended
         resource = begin_again(resource)
@@ -255,7 +257,7 @@ def plan_object(handler: KindHandler, resource: AnyResource, grant: Granted, con
     return replace(plan, status=plan.status.model_copy(update={"cluster_id": present}))
 
 
-def _held_back(
+def _plan_held_back(
     handler: KindHandler, resource: AnyResource, grant: Granted, change: ClusterChange, context: Context
 ) -> Plan[Status]:
     """Return the plan of an object for which nothing may be done in the Kafka cluster that answers."""
@@ -266,17 +268,17 @@ def _held_back(
         return Plan(status=resource.status, finalizer=FinalizerWish.RELEASE, notices=(notice,))
     verdict = refuse_object(resource, grant.cluster, change)
     if resource.is_paused:
-        verdict = Verdict.paused(resource.status, resource.metadata)
+        verdict = Verdict.make_paused(resource.status, resource.metadata)
     return Plan(status=status_saying(verdict, resource, context.now))
 
 
-def with_next_steps(
+def add_next_steps(
     plan: Plan[Status], handler: KindHandler, resource: AnyResource, grant: Granted, context: Context
 ) -> Plan[Status]:
     """Add the next steps to the plan of a paused object, and remove them from others. A KafkaCluster has none."""
     is_asked = resource.is_paused and resource.metadata.deletion_timestamp is None
     is_asked = is_asked and not isinstance(resource, KafkaCluster)
-    found = next_steps(resource, partial(_permitted, handler, grant), context) if is_asked else None
+    found = next_steps(resource, partial(_plan_permitted, handler, grant), context) if is_asked else None
     if found is not None:
         plan = replace(plan, look_again_in_s=found.look_again_in_s)
     words = found.words if found is not None else None
@@ -285,16 +287,16 @@ def with_next_steps(
     return replace(plan, status=plan.status.model_copy(update={"next_steps": words}))
 
 
-def _permitted(handler: KindHandler, grant: Granted, resource: AnyResource, context: Context) -> Plan[Status]:
+def _plan_permitted(handler: KindHandler, grant: Granted, resource: AnyResource, context: Context) -> Plan[Status]:
     """Return a plan, as far as the namespace of the object has the right to it."""
     plan = plan_object(handler, resource, grant, context)
     refusal = grant.permission.refusal_of_steps(plan.steps)
     return Plan(status=status_saying(refusal, resource, context.now)) if refusal else plan
 
 
-def _paused(
+def _plan_paused(
     resource: KafkaCluster | PreferredElection | PartitionReassignment, context: Context
 ) -> Plan[Status] | None:
     if not resource.is_paused:
         return None
-    return Plan(status=status_saying(Verdict.paused(resource.status, resource.metadata), resource, context.now))
+    return Plan(status=status_saying(Verdict.make_paused(resource.status, resource.metadata), resource, context.now))

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Final
 
 from controller_operator.kubernetes.object_store import AnyResource, Key, ObjectStore, StoredObject
-from controller_operator.plans.cluster_deletion import describe_dependents, is_forced, waiting_verdict
+from controller_operator.plans.cluster_deletion import describe_dependents, is_forced, make_waiting_verdict
 from controller_operator.plans.outcome import DELETION_PATIENCE, Notice, is_overdue
 from controller_operator.reconciling.access import Withheld
 from controller_operator.reconciling.kinds import KindHandler
@@ -59,7 +59,7 @@ class LettingGo:
             return True
         return grant.verdict is not None and self.is_overdue(stored)
 
-    async def without_cluster(self, stored: StoredObject, grant: Withheld) -> None:
+    async def release_without_cluster(self, stored: StoredObject, grant: Withheld) -> None:
         """Release an object whose cluster is not available."""
         why = grant.verdict.message if grant.verdict else "the cluster is not needed, because this object is paused"
         await self.let_go(stored, "ClusterGone" if grant.is_missing else "ClusterUnreachable", why)
@@ -73,13 +73,13 @@ class LettingGo:
         notice = Notice(reason=reason, message=message, is_warning=True, is_leftover=leftover is not None)
         await self._writer.release(stored, (notice,))
 
-    async def after_failure(self, stored: StoredObject, error: Exception) -> None:
+    async def release_after_failure(self, stored: StoredObject, error: Exception) -> None:
         """Release an object whose deletion fails again and again."""
         why = f"not deleted within {DELETION_PATIENCE}, because of {type(error).__name__}: {error}"
         await self.let_go(stored, "DeletionUnfinished", why)
 
 
-def left_behind(gone: AnyResource | None, heir: KafkaTopic | None = None) -> Notice | None:
+def make_leftover_notice(gone: AnyResource | None, heir: KafkaTopic | None = None) -> Notice | None:
     """Return the event about the leftovers of a deleted object, or about its heir; None if there is nothing to report.
 
     An object that the operator has released has a deletion time, and was reported already."""
@@ -129,10 +129,10 @@ class ClusterDeletion:
         """Remove the finalizer if no object needs the KafkaCluster, or if its deletion is forced.
 
         Otherwise report the dependents in the status, and return False. A pause or an outage changes nothing."""
-        needed_by = self._store.unfinished(stored.key)
+        needed_by = self._store.list_unfinished(stored.key)
         if needed_by and not is_forced(cluster.metadata):
             await self._writer.write_status(
-                stored, status_saying(waiting_verdict(cluster.metadata, needed_by), cluster, self._now())
+                stored, status_saying(make_waiting_verdict(cluster.metadata, needed_by), cluster, self._now())
             )
             return False
         if FINALIZER in cluster.metadata.finalizers:

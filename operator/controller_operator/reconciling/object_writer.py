@@ -49,7 +49,7 @@ class ObjectWriter:
         self._now = now
         self._next_progress_at: dict[str, float] = {}
 
-    def postponed_s(self, stored: StoredObject, plan: Plan[Status]) -> float:
+    def find_delay_s(self, stored: StoredObject, plan: Plan[Status]) -> float:
         """Return the seconds until a status is written that only shows progress, or that will soon change again.
 
         A large status is written less often."""
@@ -83,7 +83,7 @@ class ObjectWriter:
         return await self._set_finalizers(stored, ())
 
     async def _write_plan(self, stored: StoredObject, plan: Plan[Status]) -> StoredObject:
-        patch = merge_patch(_status_of(stored), plan.status.to_kubernetes())
+        patch = merge_patch(_status_of(stored), plan.status.dump_for_kubernetes())
         if patch and plan.is_progress:
             now = asyncio.get_running_loop().time()
             running = {uid: at for uid, at in self._next_progress_at.items() if at > now}
@@ -93,16 +93,18 @@ class ObjectWriter:
 
     async def write_status(self, stored: StoredObject, status: Status) -> StoredObject:
         """Write the differences of the status, if there are any."""
-        return await self._patch_with_event(stored, status, merge_patch(_status_of(stored), status.to_kubernetes()))
+        return await self._patch_with_event(
+            stored, status, merge_patch(_status_of(stored), status.dump_for_kubernetes())
+        )
 
     async def write_unreadable(self, stored: StoredObject) -> StoredObject:
         """Report in the status that the object cannot be read. The rest may be another version's, so it stays."""
         message = f"this version of the operator cannot read {stored.error}: correct it, or run the version it is for"
         before = {name: value for name, value in _status_of(stored).items() if name in _SAID_OF_ALL}
         metadata = ObjectMeta.model_validate(stored.raw["metadata"])
-        verdict = Verdict.stalled(Reason.INVALID_SPEC, message)
+        verdict = Verdict.make_stalled(Reason.INVALID_SPEC, message)
         said = conditions(verdict, _readable(before), metadata, self._now().replace(microsecond=0))
-        after = Status(observed_generation=metadata.generation, conditions=said).to_kubernetes()
+        after = Status(observed_generation=metadata.generation, conditions=said).dump_for_kubernetes()
         stored = await self._patch_status(stored, merge_patch(before, after))
         await self._recorder.post(stored.raw, Notice(reason="InvalidSpec", message=message, is_warning=True))
         return stored

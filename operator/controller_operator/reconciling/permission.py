@@ -65,14 +65,14 @@ class Permission:
         must = " and ".join(self.prefixes)
         if isinstance(reach, WholeCluster):
             message = f"namespace {self.namespace} may only have topics whose names begin with {must}: {reach.what}"
-            return Verdict.stalled(Reason.TOPIC_PREFIX_REQUIRED, message)
+            return Verdict.make_stalled(Reason.TOPIC_PREFIX_REQUIRED, message)
         foreign = sorted({topic for topic in reach if not all(map(topic.startswith, self.prefixes))})
         if not foreign:
             return None
         message = (
             f"topics of namespace {self.namespace} must have names that begin with {must}, unlike {list_some(foreign)}"
         )
-        return Verdict.stalled(Reason.TOPIC_PREFIX_REQUIRED, message)
+        return Verdict.make_stalled(Reason.TOPIC_PREFIX_REQUIRED, message)
 
 
 def reach_of(resource: AnyResource) -> Reach:

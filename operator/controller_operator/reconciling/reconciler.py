@@ -27,10 +27,10 @@ from controller_operator.kubernetes.object_api import ApiRefused, ApiUnavailable
 from controller_operator.kubernetes.object_store import AnyResource, Key, ObjectStore, StoredObject
 from controller_operator.metrics import OperatorMetrics
 from controller_operator.observation.observation import NotCurrent
-from controller_operator.plans.outcome import Context, Notice, Plan, Step, Verdict, ended_status, seconds_left
+from controller_operator.plans.outcome import Context, Notice, Plan, Step, Verdict, make_ended_status, seconds_left
 from controller_operator.reconciling.access import ClusterAccess, Granted, Withheld
 from controller_operator.reconciling.event_recorder import EventRecorder
-from controller_operator.reconciling.kinds import kind_handlers, plan_object, with_next_steps
+from controller_operator.reconciling.kinds import add_next_steps, kind_handlers, plan_object
 from controller_operator.reconciling.letting_go import ClusterDeletion, LettingGo
 from controller_operator.reconciling.measuring.cluster_meter import ClusterMeter
 from controller_operator.reconciling.measuring.move_meter import OVER_TCP, MoveMeter
@@ -105,7 +105,7 @@ class Reconciler:
         try:
             return await self._reconcile_bounded(stored)
         except ObjectGone as error:
-            return await self._gone(stored, error)
+            return await self._handle_gone(stored, error)
         except ObjectChanged:
             self._store.update(await self._api.get(key))
             return Result(word="changed", look_again_in_s=0.0)
@@ -115,7 +115,7 @@ class Reconciler:
         await self._meter.close()
         await self._cluster_meter.close()
 
-    async def _gone(self, stored: StoredObject, error: ObjectGone) -> Result:
+    async def _handle_gone(self, stored: StoredObject, error: ObjectGone) -> Result:
         """Handle a missing object: the object itself, or something that it needs, such as a kind or a subresource."""
         try:
             found = StoredObject(await self._api.get(stored.key))
@@ -136,7 +136,7 @@ class Reconciler:
             if not self._letting_go.is_overdue(stored):
                 raise
             _log.warning("let go without its deletion", object=str(stored.key), exc_info=error)
-            await self._letting_go.after_failure(self._store.get(stored.key) or stored, error)
+            await self._letting_go.release_after_failure(self._store.get(stored.key) or stored, error)
             return Result(word="released")
 
     async def _reconcile(self, stored: StoredObject) -> Result:
@@ -151,10 +151,10 @@ class Reconciler:
             if resource.metadata.deletion_timestamp is not None:
                 return await self._delete_cluster(stored, resource)
             stored = await self._cluster_deletion.hold(stored)
-        grant = self._access.of(resource)
+        grant = self._access.find_grant(resource)
         if isinstance(grant, Withheld):
-            return await self._without_cluster(stored, resource, grant)
-        return await self._with_cluster(stored, grant)
+            return await self._reconcile_without_cluster(stored, resource, grant)
+        return await self._reconcile_with_cluster(stored, grant)
 
     async def _hold(self, stored: StoredObject, trouble: str) -> Result:
         """Write nothing, because any write would permanently remove the fields that the API server does not show."""
@@ -184,7 +184,7 @@ class Reconciler:
             stored = await self._writer.release(stored)
         if resource.metadata.deletion_timestamp is not None:
             return Result(word="released")
-        stored = await self._writer.write_status(stored, ended_status(resource.status, resource.metadata, ending))
+        stored = await self._writer.write_status(stored, make_ended_status(resource.status, resource.metadata, ending))
         ttl_s = None if resource.is_paused else resource.spec.ttl_seconds_after_finished
         left_s = seconds_left(resource.status.completion_time, ttl_s, self._now())
         if left_s != 0:
@@ -198,18 +198,18 @@ class Reconciler:
             return Result(word="released")
         return Result(word="held", look_again_in_s=_DEPENDENTS_S)
 
-    async def _without_cluster(self, stored: StoredObject, resource: AnyResource, grant: Withheld) -> Result:
+    async def _reconcile_without_cluster(self, stored: StoredObject, resource: AnyResource, grant: Withheld) -> Result:
         if self._letting_go.may_go(stored, resource, grant):
-            await self._letting_go.without_cluster(stored, grant)
+            await self._letting_go.release_without_cluster(stored, grant)
             return Result(word="released")
-        verdict = Verdict.paused(resource.status, resource.metadata) if resource.is_paused else grant.verdict
+        verdict = Verdict.make_paused(resource.status, resource.metadata) if resource.is_paused else grant.verdict
         if verdict is None and resource.status.condition(ConditionType.READY) is None:
-            verdict = Verdict.first_sight()
+            verdict = Verdict.make_first()
         if verdict is not None:
             await self._writer.write_status(stored, status_saying(verdict, resource, self._now()))
         return Result(word="withheld", look_again_in_s=grant.retry_s)
 
-    async def _with_cluster(self, stored: StoredObject, grant: Granted) -> Result:
+    async def _reconcile_with_cluster(self, stored: StoredObject, grant: Granted) -> Result:
         context = Context(now=self._present())
         handler = self._handlers[stored.key.kind]
         for _ in range(_ROUNDS):
@@ -217,15 +217,15 @@ class Reconciler:
                 return await self._keep_unreadable(stored)
             context = replace(context, now=self._present(), limits=grant.kafka.limits)
             plan = plan_object(handler, stored.resource, grant, context)
-            plan = with_next_steps(plan, handler, stored.resource, grant, context)
+            plan = add_next_steps(plan, handler, stored.resource, grant, context)
             if plan.needs_fresh_view and not context.is_view_fresh:
                 grant = replace(grant, view=await grant.kafka.refresh())
                 context = replace(context, is_view_fresh=True)
                 continue
             refusal = grant.permission.refusal_of_steps(plan.steps)
             if refusal is not None:
-                return await self._without_cluster(stored, stored.resource, Withheld(verdict=refusal))
-            if postponed_s := self._writer.postponed_s(stored, plan):
+                return await self._reconcile_without_cluster(stored, stored.resource, Withheld(verdict=refusal))
+            if postponed_s := self._writer.find_delay_s(stored, plan):
                 return Result(word="postponed", look_again_in_s=min(postponed_s, plan.look_again_in_s or postponed_s))
             settled = await self._writer.settle(stored, plan)
             if settled is None:
@@ -240,9 +240,11 @@ class Reconciler:
             try:
                 done, replies = await self._steps.carry_out(stored, plan.steps, grant)
             except TooLarge as error:  # no plan has measured it; nothing was sent
-                return await self._stalled(stored, Verdict.stalled(Reason.TOO_LARGE, f"{error}: {remedy(plan.steps)}"))
+                return await self._write_stalled(
+                    stored, Verdict.make_stalled(Reason.TOO_LARGE, f"{error}: {remedy(plan.steps)}")
+                )
             grant = replace(grant, view=await _view_after(plan.steps, done, replies, grant))
-            context = _after(context, tuple(done), replies)
+            context = _add_results(context, tuple(done), replies)
         return Result(word="unsettled", look_again_in_s=_AGAIN_S)
 
     def _present(self) -> datetime:
@@ -259,7 +261,7 @@ class Reconciler:
         due_in_s = self._meter.look(stored, plan.copies, grant.view, grant.asking.listener)
         return min(due_in_s, plan.look_again_in_s or due_in_s)
 
-    async def _stalled(self, stored: StoredObject, verdict: Verdict) -> Result:
+    async def _write_stalled(self, stored: StoredObject, verdict: Verdict) -> Result:
         if stored.resource is not None:
             await self._writer.write_status(stored, status_saying(verdict, stored.resource, self._now()))
         return Result(word="refused")
@@ -280,7 +282,7 @@ async def _view_after(
         return grant.view
 
 
-def _after(context: Context, done: tuple[Step, ...], replies: list[Reply]) -> Context:
+def _add_results(context: Context, done: tuple[Step, ...], replies: list[Reply]) -> Context:
     """Return the context of the next plan in the same reconciliation."""
     return replace(
         context,

@@ -22,7 +22,7 @@ from controller_core.supervision import noticed, supervised
 from controller_core.wire.client.request_client import RequestClient
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import ZkError
-from controller_operator.clusters.opening import OpenPoller, polled
+from controller_operator.clusters.opening import OpenPoller, make_poller
 from controller_operator.clusters.pool import Connect
 from controller_operator.kafka.broker_listeners import ListenerOf, OpenClient, any_plaintext
 from controller_operator.kafka.cluster_view import ClusterView
@@ -44,7 +44,7 @@ from controller_operator.metrics import OperatorMetrics
 from controller_operator.observation.observation import Observation
 from controller_operator.reconciling.access import ClusterAccess, requests_changed, topics_changed, way_changed
 from controller_operator.reconciling.event_recorder import EventRecorder, Home
-from controller_operator.reconciling.letting_go import left_behind
+from controller_operator.reconciling.letting_go import make_leftover_notice
 from controller_operator.reconciling.measuring.move_meter import OVER_TCP
 from controller_operator.reconciling.reconciler import Reconciler, Result
 from controller_operator.reconciling.wall_clock import Now, utc_now
@@ -81,7 +81,7 @@ class OperatorRuntime:
         *,
         open_broker: OpenBroker = OVER_TCP,
         listener_of: ListenerOf = any_plaintext,
-        open_poller: OpenPoller = polled,
+        open_poller: OpenPoller = make_poller,
         home: Home | None = None,
     ) -> None:
         """`home`: the place of the records about leftovers of deleted objects."""
@@ -142,7 +142,7 @@ class OperatorRuntime:
     async def watch(self) -> None:
         """Watch all objects, and wait until all are known. Raises `ApiRefused` if rights are missing."""
         await self._definitions.look()
-        self._streams = await self._served_streams()
+        self._streams = await self._wait_for_streams()
         self._intake.expect(self._streams)
         self._spawn(self._intake.run, "intake")
         await self._watcher.start(self._intake, self._streams)
@@ -151,7 +151,7 @@ class OperatorRuntime:
         self._spawn(self._resync, "resync")
         self._is_listed = True
 
-    async def _served_streams(self) -> list[Stream]:
+    async def _wait_for_streams(self) -> list[Stream]:
         """Wait until the API server serves the kinds. Return the streams to watch."""
         pause_s = _FIRST_PAUSE_S
         while True:
@@ -191,7 +191,7 @@ class OperatorRuntime:
         self.metrics.observe(self._store.conditions, self._store.unready, self._store.disks)
         for key in self._store.keys(KafkaCluster.definition.kind):
             if (stored := self._store.get(key)) is not None:
-                self._concerned_by_cluster(stored)
+                self._find_concerned_by_cluster(stored)
         self._queue.add_unhurried(self._store.keys())
         for number in range(self._settings.workers):
             self._spawn(self._work, f"worker {number}")
@@ -205,7 +205,7 @@ class OperatorRuntime:
         """The known objects."""
         return self._store
 
-    def working_access(self) -> ClusterAccess | None:
+    def find_working_access(self) -> ClusterAccess | None:
         """Return the clusters that this operator works on; None while it stands by."""
         return self._access if self._is_at_work else None
 
@@ -244,8 +244,8 @@ class OperatorRuntime:
         if not self._is_at_work:
             return
         for stored in changed:
-            self._queue.add(self._concerned(stored))
-            self._queue.add_unhurried(self._concerned_by_cluster(stored))
+            self._queue.add(self._find_concerned(stored))
+            self._queue.add_unhurried(self._find_concerned_by_cluster(stored))
         for stored in gone:
             await self._forget(stored)
         for cluster in {key for each in (*changed, *gone) if (key := cluster_key(each.resource)) is not None}:
@@ -266,14 +266,14 @@ class OperatorRuntime:
 
     async def _forget(self, gone: StoredObject) -> None:
         self._failures.pop(gone.key, None)
-        self._queue.add(self._concerned(gone))
+        self._queue.add(self._find_concerned(gone))
         self._queue.add_unhurried(self._dependents_of(gone))
         self._standings.pop(gone.key, None)
         heir = self._access.claims_of(gone.resource).heir if isinstance(gone.resource, KafkaTopic) else None
-        if (notice := left_behind(gone.resource, heir)) is not None:
+        if (notice := make_leftover_notice(gone.resource, heir)) is not None:
             await self._recorder.post(gone.raw, notice)
 
-    def _concerned(self, stored: StoredObject) -> set[Key]:
+    def _find_concerned(self, stored: StoredObject) -> set[Key]:
         """Return the objects to reconcile when this one changes."""
         keys = {stored.key, *stored.owner_keys}
         if stored.claim is not None:
@@ -282,7 +282,7 @@ class OperatorRuntime:
             keys.update(self._store.keys(stored.key.kind))  # another set may take over a feature that this one drops
         return keys
 
-    def _concerned_by_cluster(self, stored: StoredObject) -> set[Key]:
+    def _find_concerned_by_cluster(self, stored: StoredObject) -> set[Key]:
         """Return a KafkaCluster's objects if more than its status has changed, because that changes all the time."""
         if stored.key.kind != KafkaCluster.definition.kind:
             return set()

@@ -29,7 +29,7 @@ from controller_operator.resources.schema import (
     Observed,
     Rule,
     Timestamp,
-    keyed_by,
+    key_by,
     rules,
 )
 
@@ -115,7 +115,7 @@ class KafkaClusterSpec(Spec):
     allowed_namespaces: (
         Annotated[
             tuple[AllowedNamespace, ...],
-            Field(min_length=1, max_length=500, json_schema_extra=keyed_by("namespace")),
+            Field(min_length=1, max_length=500, json_schema_extra=key_by("namespace")),
         ]
         | None
     ) = None
@@ -273,7 +273,7 @@ class FeaturesStatus(Observed):
     """Epoch of the finalized features. Every change of a feature raises it."""
 
     finalized: Annotated[
-        tuple[FinalizedFeature, ...], Field(max_length=MAX_STATUS_ENTRIES, json_schema_extra=keyed_by("name"))
+        tuple[FinalizedFeature, ...], Field(max_length=MAX_STATUS_ENTRIES, json_schema_extra=key_by("name"))
     ] = ()
     """The finalized features; the first 500 by name."""
 
@@ -311,7 +311,7 @@ class KafkaClusterStatus(Status):
     """The finalized features; missing if no controller has set them up, or if they cannot be read."""
 
     ownerless_limits: Annotated[
-        tuple[OwnerlessLimit, ...], Field(max_length=MAX_OWNERLESS_LIMITS, json_schema_extra=keyed_by("owner"))
+        tuple[OwnerlessLimit, ...], Field(max_length=MAX_OWNERLESS_LIMITS, json_schema_extra=key_by("owner"))
     ] = ()
     """Throttles that PartitionReassignments set and that nothing removes, because somebody took the finalizer off the
     object; only without ZooKeeper. The operator removes each one ten minutes after its warning."""

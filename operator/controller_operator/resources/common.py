@@ -130,7 +130,7 @@ class Status(Observed):
         """Return the condition of a type, or None if the status has none."""
         return next((condition for condition in self.conditions if condition.type == type_), None)
 
-    def to_kubernetes(self) -> dict[str, Any]:
+    def dump_for_kubernetes(self) -> dict[str, Any]:
         """Return the status as JSON values with Kubernetes' field names. Fields without a value are left out."""
         return self.model_dump(by_alias=True, mode="json", exclude_none=True)
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from controller_operator.resources.schema import Observed, Timestamp, keyed_by
+from controller_operator.resources.schema import Observed, Timestamp, key_by
 
 
 class ConditionType(StrEnum):
@@ -233,7 +233,7 @@ class Condition(Observed):
     """The reason for people: the problem and its solution, or the work in progress."""
 
 
-def _known(conditions: Any) -> Any:
+def _drop_unknown(conditions: Any) -> Any:
     """Drop the conditions that another version of the operator wrote and this version does not know."""
     if not isinstance(conditions, list):
         return conditions
@@ -246,6 +246,6 @@ def _is_known(condition: dict[str, Any]) -> bool:
 
 Conditions = Annotated[
     tuple[Condition, ...],
-    Field(max_length=16, json_schema_extra=keyed_by("type")),
-    BeforeValidator(_known),
+    Field(max_length=16, json_schema_extra=key_by("type")),
+    BeforeValidator(_drop_unknown),
 ]

@@ -109,7 +109,7 @@ def _object_schema(kind: type[Resource[Any, Any]]) -> dict[str, Any]:
     model = kind.model_json_schema(by_alias=True)
     models = model["$defs"]
     spec, status = (_structural(model["properties"][name], models) for name in ("spec", "status"))
-    status = {**_without_defaults(status), "default": {"observedGeneration": NOTHING_OBSERVED}}
+    status = {**_strip_defaults(status), "default": {"observedGeneration": NOTHING_OBSERVED}}
     schema: dict[str, Any] = {
         "description": _one_line(getdoc(kind) or ""),
         "type": "object",
@@ -131,7 +131,7 @@ def _object_rules(of_the_object: tuple[Rule, ...]) -> Mapping[str, Any]:
 
 def _structural(schema: Mapping[str, Any], models: Mapping[str, Any]) -> dict[str, Any]:
     """Return a JSON Schema of pydantic's as a structural one. `models` are the targets of its references."""
-    schema = _resolved(schema, models)
+    schema = _resolve(schema, models)
     unknown = schema.keys() - {*_KEPT, *_NESTED, *_DROPPED}
     if unknown:
         raise SchemaError(f"a structural schema has no {', '.join(sorted(unknown))}: {schema!r}")
@@ -151,7 +151,7 @@ def _structural(schema: Mapping[str, Any], models: Mapping[str, Any]) -> dict[st
     return result
 
 
-def _resolved(schema: Mapping[str, Any], models: Mapping[str, Any]) -> Mapping[str, Any]:
+def _resolve(schema: Mapping[str, Any], models: Mapping[str, Any]) -> Mapping[str, Any]:
     """Replace `$ref` and `anyOf: [X, null]` by their targets. Keywords beside them override the target's."""
     if "$ref" in schema:
         target = models[schema["$ref"].removeprefix("#/$defs/")]
@@ -167,16 +167,16 @@ def _resolved(schema: Mapping[str, Any], models: Mapping[str, Any]) -> Mapping[s
     merged = {**target, **beside}
     if _RULES in target and _RULES in beside:
         merged[_RULES] = [*target[_RULES], *beside[_RULES]]
-    return _resolved(merged, models)
+    return _resolve(merged, models)
 
 
-def _without_defaults(schema: Any) -> Any:
+def _strip_defaults(schema: Any) -> Any:
     """Remove the defaults, because the API server would write them into a status that nobody has observed."""
     if isinstance(schema, list):
-        return [_without_defaults(each) for each in schema]
+        return [_strip_defaults(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
-    return {keyword: _without_defaults(value) for keyword, value in schema.items() if keyword != "default"}
+    return {keyword: _strip_defaults(value) for keyword, value in schema.items() if keyword != "default"}
 
 
 def _column(column: Column) -> dict[str, Any]:

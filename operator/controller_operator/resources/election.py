@@ -34,7 +34,7 @@ from controller_operator.resources.schema import (
     Timestamp,
     TimeZone,
     Topic,
-    keyed_by,
+    key_by,
     rules,
 )
 
@@ -56,7 +56,7 @@ class ElectedPartition(Model):
     """Number of the partition."""
 
 
-def _unchanged(field: str) -> str:
+def _make_unchanged_rule(field: str) -> str:
     return f"has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})"
 
 
@@ -74,7 +74,8 @@ class PreferredElectionSpec(Spec):
                 "give exactly one of partitions, topics and allPartitions: true",
             ),
             Rule(
-                " && ".join(_unchanged(scope) for scope in _SCOPES) + " && self.electionType == oldSelf.electionType",
+                " && ".join(_make_unchanged_rule(scope) for scope in _SCOPES)
+                + " && self.electionType == oldSelf.electionType",
                 "what an election is for cannot change: create a new PreferredElection",
             ),
             Rule(
@@ -113,7 +114,7 @@ class PreferredElectionSpec(Spec):
     partitions: (
         Annotated[
             tuple[ElectedPartition, ...],
-            Field(min_length=1, max_length=MAX_PARTITIONS, json_schema_extra=keyed_by("topic", "partition")),
+            Field(min_length=1, max_length=MAX_PARTITIONS, json_schema_extra=key_by("topic", "partition")),
         ]
         | None
     ) = None

@@ -20,7 +20,7 @@ from controller_operator.resources.common import (
     Spec,
     Status,
 )
-from controller_operator.resources.schema import MAX_STATUS_ENTRIES, Model, Observed, Rule, keyed_by, rules
+from controller_operator.resources.schema import MAX_STATUS_ENTRIES, Model, Observed, Rule, key_by, rules
 
 MAX_FEATURES: Final = 100
 MAX_LEVEL: Final = 32_767
@@ -50,7 +50,7 @@ class FeatureSetSpec(Spec):
     """The cluster of the features. Cannot change."""
 
     features: Annotated[
-        tuple[Feature, ...], Field(min_length=1, max_length=MAX_FEATURES, json_schema_extra=keyed_by("name"))
+        tuple[Feature, ...], Field(min_length=1, max_length=MAX_FEATURES, json_schema_extra=key_by("name"))
     ]
     """The features, each named once. A feature that is removed from the list stays finalized at its level."""
 
@@ -108,7 +108,7 @@ class FeatureSetStatus(Status):
     """Epoch of the cluster's finalized features. Every change of a feature raises it."""
 
     features: Annotated[
-        tuple[FeatureStatus, ...], Field(max_length=MAX_FEATURES, json_schema_extra=keyed_by("name"))
+        tuple[FeatureStatus, ...], Field(max_length=MAX_FEATURES, json_schema_extra=key_by("name"))
     ] = ()
     """Each feature of the spec."""
 

@@ -36,7 +36,7 @@ from controller_operator.resources.schema import (
     Timestamp,
     TimeZone,
     Topic,
-    keyed_by,
+    key_by,
     rules,
 )
 
@@ -133,7 +133,7 @@ class PartitionReassignmentSpec(Spec):
     partitions: (
         Annotated[
             tuple[PartitionTarget, ...],
-            Field(min_length=1, max_length=MAX_PARTITIONS, json_schema_extra=keyed_by("topic", "partition")),
+            Field(min_length=1, max_length=MAX_PARTITIONS, json_schema_extra=key_by("topic", "partition")),
         ]
         | None
     ) = None
@@ -325,7 +325,7 @@ class PartitionReassignmentStatus(Status):
     plan: (
         Annotated[
             tuple[PartitionTarget, ...],
-            Field(max_length=MAX_PARTITIONS, json_schema_extra=keyed_by("topic", "partition")),
+            Field(max_length=MAX_PARTITIONS, json_schema_extra=key_by("topic", "partition")),
         ]
         | None
     ) = None

@@ -71,7 +71,7 @@ def rules(*of_the_schema: Rule) -> JsonDict:
     return {"x-kubernetes-validations": [each.schema for each in of_the_schema]}
 
 
-def keyed_by(*fields: str) -> JsonDict:
+def key_by(*fields: str) -> JsonDict:
     """Mark a list of objects whose `fields` name an entry, so that the API server refuses the same name twice."""
     return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(fields)}
 

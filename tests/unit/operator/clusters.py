@@ -26,7 +26,7 @@ from controller_core.model.metadata import (
 from controller_core.zk.session import ZkVersion
 from controller_operator.kafka.cluster_view import ClusterView, Controller, ControllerKind, TopicView
 from controller_operator.plans.outcome import Plan
-from controller_operator.plans.topic.ids import shown_id
+from controller_operator.plans.topic.ids import format_id
 from controller_operator.resources import FeatureSet, KafkaTopic, PartitionReassignment, PreferredElection
 from controller_operator.resources.common import Status
 from controller_operator.resources.conditions import Condition, ConditionType
@@ -34,7 +34,7 @@ from controller_operator.resources.conditions import Condition, ConditionType
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ORDERS = TopicName("orders")
 ORDERS_ID = TopicId(UUID(int=7))
-ORDERS_SHOWN = shown_id(ORDERS_ID) or ""
+ORDERS_SHOWN = format_id(ORDERS_ID) or ""
 
 
 def broker(number: int, rack: str | None = None, **features: tuple[int, int]) -> Broker:
@@ -147,7 +147,7 @@ def feature_set(levels: Mapping[str, int], spec: Mapping[str, Any] | None = None
 def status_of(plan: Plan[Any]) -> dict[str, Any]:
     """Return the status that a plan writes, as the object has it at the next look."""
     status: Status = plan.status
-    return status.to_kubernetes()
+    return status.dump_for_kubernetes()
 
 
 def ready(plan: Plan[Any]) -> Condition:

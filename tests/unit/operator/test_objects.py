@@ -280,10 +280,10 @@ def test_objects_are_counted_by_the_kafka_cluster_that_they_were_carried_out_in(
     store.put(topic_raw("new"))
     move = raw("PartitionReassignment", {"drainBrokers": [1]}, name="ended", uid="uid-ended")
     store.put({**move, "status": {"clusterId": "A", "phase": "Completed"}})
-    assert store.carried_out(demo) == {CarriedOut("A", None): 2, CarriedOut("A", "B"): 1}
+    assert store.count_carried_out(demo) == {CarriedOut("A", None): 2, CarriedOut("A", "B"): 1}
     store.put({**topic_raw("one", resourceVersion="2"), "status": {"clusterId": "B"}})
     store.remove(Key("KafkaTopic", "shop", "accepted"))
-    assert store.carried_out(demo) == {CarriedOut("A", None): 1, CarriedOut("B", None): 1}
+    assert store.count_carried_out(demo) == {CarriedOut("A", None): 1, CarriedOut("B", None): 1}
 
 
 def test_the_metrics_show_how_full_the_fullest_disk_of_each_broker_is() -> None:

@@ -123,7 +123,7 @@ def test_a_status_is_written_with_kubernetes_names_and_without_what_is_not_known
     status = PartitionReassignmentStatus(
         observed_generation=2, conditions=(ready,), phase=ReassignmentPhase.FAILED, start_time=since
     )
-    assert status.to_kubernetes() == {
+    assert status.dump_for_kubernetes() == {
         "observedGeneration": 2,
         "conditions": [
             {
@@ -151,7 +151,7 @@ def test_a_status_that_was_written_reads_as_the_same_status() -> None:
         }
     )
     assert written.conditions[0].last_transition_time == datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-    assert KafkaTopicStatus.model_validate(written.to_kubernetes()) == written
+    assert KafkaTopicStatus.model_validate(written.dump_for_kubernetes()) == written
 
 
 @pytest.mark.parametrize("value", ["true", "True", "yes", "1", "on", "ture", "no", ""])

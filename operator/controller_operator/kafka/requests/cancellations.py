@@ -15,8 +15,8 @@ from controller_core.model.ids import TopicPartition
 from controller_core.wire.client.partition_requests import reassignment_request, reassignment_results
 from controller_core.wire.client.request_client import ControllerClient, RequestError
 from controller_operator.kafka.requests.momentary import is_momentary
-from controller_operator.kafka.requests.moves import REQUEST_TIMEOUT, in_parts
-from controller_operator.kafka.requests.rights import ALTER_CLUSTER, in_words
+from controller_operator.kafka.requests.moves import REQUEST_TIMEOUT, divide_partitions
+from controller_operator.kafka.requests.rights import ALTER_CLUSTER, describe_error
 
 _NOTHING_TO_CANCEL: Final = (
     ErrorCode.none,
@@ -47,7 +47,7 @@ class CancelReply:
 async def cancel_reassignment(step: CancelReassignment, client: ControllerClient) -> CancelReply:
     """Ask the controller and return its reply. An error is trouble for the plan to report and retry."""
     reply = CancelReply(step=step)
-    for part in in_parts(step.partitions):
+    for part in divide_partitions(step.partitions):
         try:
             request = reassignment_request(dict.fromkeys(part), REQUEST_TIMEOUT)
             response = await client.ask(request, AlterPartitionReassignmentsResponse)
@@ -67,7 +67,7 @@ def _errors(
     asked: tuple[TopicPartition, ...], response: AlterPartitionReassignmentsResponse
 ) -> list[tuple[TopicPartition, ErrorCode, str]]:
     if response.error_code is not ErrorCode.none:
-        said = in_words(response.error_code, response.error_message, ALTER_CLUSTER)
+        said = describe_error(response.error_code, response.error_message, ALTER_CLUSTER)
         return [(partition, response.error_code, said) for partition in asked]
     return [
         (partition, each.error_code, each.error_message or each.error_code.name)

@@ -18,7 +18,7 @@ from controller_core.wire.client.partition_requests import PREFERRED, UNCLEAN, e
 from controller_core.wire.client.request_client import ControllerClient, RequestError
 from controller_operator.kafka.actions import SubmitPreferredElection
 from controller_operator.kafka.requests.momentary import is_momentary
-from controller_operator.kafka.requests.rights import ALTER_CLUSTER, in_words
+from controller_operator.kafka.requests.rights import ALTER_CLUSTER, describe_error
 
 MAX_ASKED: Final = 5_000
 """Partitions of one request. The controller's request size and working time are bounded."""
@@ -71,7 +71,7 @@ async def _elect(
         _log.warning("controller not asked", error=f"{type(error).__name__}: {error}")
         return ElectionReply(step=step, trouble=str(error))
     if response.error_code is not ErrorCode.none:
-        said = in_words(response.error_code, None, ALTER_CLUSTER)
+        said = describe_error(response.error_code, None, ALTER_CLUSTER)
         if is_momentary(response.error_code):
             return ElectionReply(step=step, trouble=said)
         return ElectionReply(step=step, refused=tuple((partition, said) for partition in step.partitions))

@@ -19,7 +19,7 @@ from controller_core.wire.client.request_client import Address, ControllerClient
 from controller_operator.kafka.broker_listeners import ANY_PLAINTEXT, BrokerListener
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.requests.momentary import is_momentary
-from controller_operator.kafka.requests.rights import ALTER_CLUSTER, in_words
+from controller_operator.kafka.requests.rights import ALTER_CLUSTER, describe_error
 
 _TIMEOUT: Final = i32Timedelta.parse(timedelta(seconds=15))
 _METADATA_VERSION: Final = "metadata.version"
@@ -60,7 +60,7 @@ def bootstrap_addresses(
     Raises `NoBootstrapServerError`."""
     registered = tuple(address for broker in view.brokers.values() for address in listener.addresses(broker))
     if configured is not None:
-        named = _parsed(configured)
+        named = _parse_addresses(configured)
         if listener.is_secured and not set(named) <= set(registered):
             raise NoBootstrapServerError(
                 f"spec.bootstrapServers of the KafkaCluster names addresses that no broker registers as a listener "
@@ -81,7 +81,7 @@ def can_be_asked(configured: str | None, view: ClusterView, listener: BrokerList
     return configured is not None or not is_other_kind_only
 
 
-def _parsed(configured: str) -> tuple[Address, ...]:
+def _parse_addresses(configured: str) -> tuple[Address, ...]:
     try:
         return parse_addresses(configured)
     except ValueError as error:
@@ -95,13 +95,13 @@ async def update_features(step: UpdateFeatures, client: ControllerClient) -> Fea
     except RequestError as error:
         _log.warning("controller not asked", error=f"{type(error).__name__}: {error}")
         return FeatureReply(step=step, trouble=str(error))
-    said = _said(response.error_code, response.error_message)
+    said = _describe_error(response.error_code, response.error_message)
     if is_momentary(response.error_code):
         return FeatureReply(step=step, trouble=said)
     if response.error_code is not ErrorCode.none:
         return FeatureReply(step=step, refused=tuple((update.feature, said) for update in step.updates))
     errors = [
-        (result.feature, result.error_code, _said(result.error_code, result.error_message))
+        (result.feature, result.error_code, _describe_error(result.error_code, result.error_message))
         for result in response.results
         if result.error_code is not ErrorCode.none
     ]
@@ -112,8 +112,8 @@ async def update_features(step: UpdateFeatures, client: ControllerClient) -> Fea
     )
 
 
-def _said(code: ErrorCode, message: str | None) -> str:
-    return in_words(code, message, ALTER_CLUSTER)
+def _describe_error(code: ErrorCode, message: str | None) -> str:
+    return describe_error(code, message, ALTER_CLUSTER)
 
 
 async def update_features_singly(step: UpdateFeatures, client: ControllerClient) -> FeatureReply:

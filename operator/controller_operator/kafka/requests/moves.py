@@ -26,7 +26,7 @@ from controller_core.wire.client.request_client import ControllerClient, Request
 from controller_core.zk import paths
 from controller_core.zk.session import ANY_VERSION, Check, ConnectionLost, TransactionFailed, ZkSession
 from controller_operator.kafka.actions import Outcome, SubmitReassignment, execute
-from controller_operator.kafka.requests.rights import ALTER_CLUSTER, in_words
+from controller_operator.kafka.requests.rights import ALTER_CLUSTER, describe_error
 
 MAX_ASKED: Final = 500
 """Partitions of one request. A controller writes to ZooKeeper for each of them before it answers. Kafka's takes some
@@ -100,7 +100,7 @@ async def submit(step: SubmitReassignment, client: ControllerClient) -> MoveRepl
     return reply
 
 
-def in_parts(partitions: Iterable[TopicPartition]) -> Iterator[tuple[TopicPartition, ...]]:
+def divide_partitions(partitions: Iterable[TopicPartition]) -> Iterator[tuple[TopicPartition, ...]]:
     """Yield the partitions in parts of the size of one request."""
     left = iter(partitions)
     while part := tuple(islice(left, MAX_ASKED)):
@@ -109,7 +109,7 @@ def in_parts(partitions: Iterable[TopicPartition]) -> Iterator[tuple[TopicPartit
 
 async def _ask(reply: MoveReply, targets: Targets, client: ControllerClient) -> MoveReply:
     """Return the reply, extended by the answer for these partitions."""
-    for part in in_parts(targets):
+    for part in divide_partitions(targets):
         try:
             request = reassignment_request({partition: targets[partition] for partition in part}, REQUEST_TIMEOUT)
             response = await client.ask(request, AlterPartitionReassignmentsResponse)
@@ -142,7 +142,7 @@ def _refusals(
 
 
 def _refusal(code: ErrorCode, message: str | None) -> Refusal:
-    said = in_words(code, message, ALTER_CLUSTER)
+    said = describe_error(code, message, ALTER_CLUSTER)
     match code:
         case ErrorCode.invalid_replica_assignment if _CORDONED not in (message or ""):
             return Refusal(kind=RefusalKind.IMPOSSIBLE, said=said)

@@ -49,7 +49,7 @@ from controller_operator.kafka.marked_throttles import (
     entries_in,
 )
 from controller_operator.kafka.requests.momentary import is_momentary
-from controller_operator.kafka.requests.rights import in_words
+from controller_operator.kafka.requests.rights import describe_error
 from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle, ThrottleStep
 from controller_operator.resources.conditions import Reason
 
@@ -87,7 +87,7 @@ async def ask_for_throttle(step: ThrottleStep, broker: ControllerClient, control
             changes = _next_changes(step, await _read(step, broker))
             if not changes:
                 return ThrottleReply(step=step)
-            for part in _in_parts(changes.items()):
+            for part in _divide(changes.items()):
                 await _change(dict(part), controller)
     except ListTooLongError as error:
         return ThrottleReply(step=step, trouble=str(error), reason=Reason.TOO_LARGE)
@@ -102,7 +102,7 @@ async def ask_for_throttle(step: ThrottleStep, broker: ControllerClient, control
 async def ask_for_entries(broker: ControllerClient) -> tuple[Entry, ...] | None:
     """Return the owners' wishes as a broker knows them; None if it does not show them."""
     try:
-        (defaults,) = await _describe([_asked(_BROKER, _DEFAULTS, None)], broker)
+        (defaults,) = await _describe([_make_resource(_BROKER, _DEFAULTS, None)], broker)
     except RequestError as error:
         _log.info("limits not known", error=f"{type(error).__name__}: {error}")
         return None
@@ -132,18 +132,18 @@ async def _read_at_one(topics: Iterable[TopicName], broker: ControllerClient) ->
     async def ask() -> FinalizedFeatures:
         return finalized_in(await broker.ask(ASK_VERSIONS, ApiVersionsResponse))
 
-    if await caught_up(ask, await _decided(broker) - 1) is None:
+    if await caught_up(ask, await _read_committed(broker) - 1) is None:
         raise ControllerUnreachable("the broker that was asked lags behind the controllers")
-    (defaults,) = await _describe([_asked(_BROKER, _DEFAULTS, None)], broker)
+    (defaults,) = await _describe([_make_resource(_BROKER, _DEFAULTS, None)], broker)
     if defaults.error_code is not ErrorCode.none:
         raise _error_of(defaults, "DescribeConfigs")
     return Configs(
         defaults={each.name: each.value for each in defaults.configs},
-        topics={name: lists for part in _in_parts(topics) for name, lists in await _lists_of(part, broker)},
+        topics={name: lists for part in _divide(topics) for name, lists in await _lists_of(part, broker)},
     )
 
 
-async def _decided(broker: ControllerClient) -> int:
+async def _read_committed(broker: ControllerClient) -> int:
     """Return the committed offset of the controllers."""
     try:
         return read_quorum(await broker.ask(DESCRIBE_QUORUM, DescribeQuorumResponse)).committed
@@ -154,7 +154,7 @@ async def _decided(broker: ControllerClient) -> int:
 async def _lists_of(topics: Sequence[TopicName], broker: ControllerClient) -> list[tuple[TopicName, dict[str, str]]]:
     """Return the lists of the existing topics, as far as they are set."""
     found = []
-    for each in await _describe([_asked(_TOPIC, topic, LISTS) for topic in topics], broker):
+    for each in await _describe([_make_resource(_TOPIC, topic, LISTS) for topic in topics], broker):
         if each.error_code is ErrorCode.none:
             own = {said.name: said.value or "" for said in each.configs if said.config_source == TOPIC_S_OWN}
             found.append((TopicName(each.resource_name), own))
@@ -163,7 +163,7 @@ async def _lists_of(topics: Sequence[TopicName], broker: ControllerClient) -> li
     return found
 
 
-def _asked(kind: i8, name: str, settings: tuple[str, ...] | None) -> DescribeConfigsResource:
+def _make_resource(kind: i8, name: str, settings: tuple[str, ...] | None) -> DescribeConfigsResource:
     return DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=settings)
 
 
@@ -201,11 +201,11 @@ def _error_of(each: DescribeConfigsResult | AlterConfigsResourceResponse, right:
 
 
 def _error(whose: str, code: ErrorCode, message: str | None, right: str) -> AnswerLost | _RefusedError:
-    said = f"{whose}: {in_words(code, message, right)}"
+    said = f"{whose}: {describe_error(code, message, right)}"
     return AnswerLost(said) if is_momentary(code) else _RefusedError(said)
 
 
-def _in_parts(items: Iterable[T]) -> Iterator[tuple[T, ...]]:
+def _divide(items: Iterable[T]) -> Iterator[tuple[T, ...]]:
     left = iter(items)
     while part := tuple(islice(left, MAX_ASKED)):
         yield part

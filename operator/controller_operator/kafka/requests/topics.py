@@ -32,7 +32,7 @@ from controller_core.model.ids import BrokerId, TopicId, TopicName
 from controller_core.wire.client.request_client import ControllerClient, RequestError
 from controller_operator.kafka.actions import AddPartitions, AlterTopicConfig, CreateTopic, MarkTopicForDeletion
 from controller_operator.kafka.requests.momentary import is_momentary
-from controller_operator.kafka.requests.rights import in_words
+from controller_operator.kafka.requests.rights import describe_error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +158,7 @@ async def _miss(step: MissTopic, client: ControllerClient) -> TopicReply:
 def _reply(step: TopicStep, said: Iterable[tuple[ErrorCode, str | None]]) -> TopicReply:
     for code, message in said:
         if code is not ErrorCode.none:
-            why = in_words(code, message, _RIGHTS[type(step)])
+            why = describe_error(code, message, _RIGHTS[type(step)])
             return TopicReply(step=step, trouble=why) if is_momentary(code) else TopicReply(step=step, refused=why)
     return TopicReply(step=step)
 

@@ -98,7 +98,7 @@ class ClusterPoller:
         if self._looks.known.active is None:
             await self._observations.not_refreshed(asked, "the controllers have no leader")
         else:
-            await self._observations.refreshed(asked)
+            await self._observations.mark_refreshed(asked)
 
     async def _tell_trouble(self, error: Exception) -> None:
         trouble, reason = str(error) or type(error).__name__, Reason.BROKERS_UNAVAILABLE

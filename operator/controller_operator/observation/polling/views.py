@@ -19,7 +19,7 @@ from controller_operator.kafka.cluster_view import (
     Controller,
     ControllerKind,
     TopicView,
-    configured_min_isr,
+    read_min_isr,
 )
 from controller_operator.observation.topic_views import TopicViews
 
@@ -39,7 +39,7 @@ class Views:
         known = self._known
         if not known.has_news:
             return None
-        changed = frozenset(self._renewed(known.take_news()))
+        changed = frozenset(self._renew_all(known.take_news()))
         return ClusterView(
             version=version,
             cluster_id=known.cluster_id,
@@ -55,7 +55,7 @@ class Views:
             abilities=ABILITIES,
         )
 
-    def _renewed(self, news: Mapping[TopicName, int]) -> list[TopicName]:
+    def _renew_all(self, news: Mapping[TopicName, int]) -> list[TopicName]:
         return [name for name, position in news.items() if self._renew(name, ZkVersion(position))]
 
     def _renew(self, name: TopicName, position: ZkVersion) -> bool:
@@ -72,7 +72,7 @@ class Views:
             is_config_known=config.is_told,
             config_version=before.config_version if before else position,
             states={number: each.state for number, each in topic.partitions.items()},
-            default_min_isr=configured_min_isr({MIN_INSYNC_REPLICAS: config.min_isr}, 1),
+            default_min_isr=read_min_isr({MIN_INSYNC_REPLICAS: config.min_isr}, 1),
         )
         if before is None or view == before:
             return before or view

@@ -35,7 +35,7 @@ class Row(NamedTuple):
     message: str | None = None
     isr_before: tuple[BrokerId, ...] | None = None
 
-    def shown(self) -> PartitionElection:
+    def make_status(self) -> PartitionElection:
         """Return the row as a status shows it."""
         return PartitionElection(
             topic=self.tp.topic,
@@ -62,9 +62,9 @@ _NEVER_LED: Final = "it never had a leader, so it has nothing to lose: it gets o
 def present_rows(election: PreferredElection, view: ClusterView) -> Rows:
     """Return the present row of every partition of the election."""
     is_running = election.status.phase is ElectionPhase.RUNNING
-    before = {row.tp: row for row in map(_recorded, election.status.partitions)} if is_running else {}
+    before = {row.tp: row for row in map(_read_row, election.status.partitions)} if is_running else {}
     is_unclean = election.spec.election_type is ElectionType.UNCLEAN
-    row_of = _unclean_row if is_unclean else _preferred_row
+    row_of = _make_unclean_row if is_unclean else _make_preferred_row
     was_led = is_unclean and is_running and _lists_all_that_wait(election)
     rows = []
     for tp in scope(election, view):
@@ -83,10 +83,10 @@ def scope(election: PreferredElection, view: ClusterView) -> Iterable[TopicParti
     if election.spec.partitions is not None:
         return [TopicPartition(each.topic, each.partition) for each in election.spec.partitions]
     names = sorted(view.topics) if election.spec.topics is None else election.spec.topics
-    return [tp for name in names for tp in _of_topic(name, view)]
+    return [tp for name in names for tp in _list_partitions(name, view)]
 
 
-def failed(row: Row, message: str) -> Row:
+def fail_row(row: Row, message: str) -> Row:
     """Return the row of a partition whose requested election had no effect."""
     return row._replace(result=ElectionResult.FAILED, leader_after=row.leader_before, message=message[:1024])
 
@@ -95,7 +95,7 @@ def gives_up(election: PreferredElection, rows: Rows) -> bool:
     """Return True if some partitions get no leader from this election, and the status does not say so yet."""
     is_running = election.status.phase is ElectionPhase.RUNNING
     before = election.status.partitions if is_running else ()
-    recorded = {_recorded(row).tp for row in before if row.result is not None}
+    recorded = {_read_row(row).tp for row in before if row.result is not None}
     given_up = _GIVEN_UP[election.spec.election_type]
     return any(row.result in given_up and row.tp not in recorded for row in rows)
 
@@ -106,13 +106,13 @@ def is_unclean(row: Row) -> bool:
     return row.result is ElectionResult.ELECTED and isr is not None and row.leader_after not in isr
 
 
-def shown(rows: Rows) -> tuple[PartitionElection, ...]:
+def list_shown_rows(rows: Rows) -> tuple[PartitionElection, ...]:
     """Return the rows that a status lists, the most urgent ones first."""
     first = nsmallest(MAX_STATUS_ENTRIES, rows, key=lambda row: (_RANKS.get(row.result, 4), row.tp))
-    return tuple(row.shown() for row in first)
+    return tuple(row.make_status() for row in first)
 
 
-def counted(election: PreferredElection, rows: Rows) -> ElectionCounts:
+def count_results(election: PreferredElection, rows: Rows) -> ElectionCounts:
     """Return the counts of the results. Rows that a long status did not list count as elected only if newly elected."""
     number = Counter(row.result for row in rows)
     elected, not_needed = number[ElectionResult.ELECTED], number[ElectionResult.NOT_NEEDED]
@@ -128,7 +128,7 @@ def counted(election: PreferredElection, rows: Rows) -> ElectionCounts:
     )
 
 
-def _recorded(row: PartitionElection) -> Row:
+def _read_row(row: PartitionElection) -> Row:
     tp = TopicPartition(row.topic, row.partition)
     return Row(tp, row.result, row.leader_before, row.leader_after, row.message, row.isr_before)
 
@@ -138,13 +138,13 @@ def _lists_all_that_wait(election: PreferredElection) -> bool:
     return first < MAX_STATUS_ENTRIES
 
 
-def _of_topic(name: TopicName, view: ClusterView) -> list[TopicPartition]:
+def _list_partitions(name: TopicName, view: ClusterView) -> list[TopicPartition]:
     topic = view.topics.get(name)
     numbers = topic.partitions if topic else [PartitionId(0)]
     return [TopicPartition(name, number) for number in numbers]
 
 
-def _preferred_row(tp: TopicPartition, view: ClusterView, before: Row | None) -> Row:
+def _make_preferred_row(tp: TopicPartition, view: ClusterView, before: Row | None) -> Row:
     assignment, state = view.assignment_of(tp), view.state_of(tp)
     if assignment is None:
         return _row(tp, view, ElectionResult.FAILED, before, message=_NOT_THERE)
@@ -160,7 +160,7 @@ def _preferred_row(tp: TopicPartition, view: ClusterView, before: Row | None) ->
     return _row(tp, view, None, before)
 
 
-def _unclean_row(tp: TopicPartition, view: ClusterView, before: Row | None) -> Row:
+def _make_unclean_row(tp: TopicPartition, view: ClusterView, before: Row | None) -> Row:
     """Return the row of an unclean election. The ISR of a partition without a leader holds the brokers with all
     records."""
     assignment, state = view.assignment_of(tp), view.state_of(tp)

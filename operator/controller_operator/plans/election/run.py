@@ -16,12 +16,12 @@ from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.requests.elections import MAX_ASKED, ElectUnclean
 from controller_operator.plans.election.rows import (
     Rows,
-    counted,
-    failed,
+    count_results,
+    fail_row,
     gives_up,
     is_unclean,
+    list_shown_rows,
     present_rows,
-    shown,
 )
 from controller_operator.plans.outcome import Context, Notice, Plan, Step, Verdict, conditions
 from controller_operator.resources.conditions import Reason
@@ -50,7 +50,7 @@ def plan_run(election: PreferredElection, view: ClusterView, context: Context) -
     rows = present_rows(election, view)
     is_running = election.status.phase is ElectionPhase.RUNNING
     is_once = election.spec.schedule is None
-    if is_once and not is_running and (missing := _missing(rows, view)):
+    if is_once and not is_running and (missing := _find_missing(rows, view)):
         return _plan(election, ElectionPhase.PENDING, rows, missing, context)
     pending = [row.tp for row in rows if row.result is None]
     if not pending:
@@ -60,13 +60,13 @@ def plan_run(election: PreferredElection, view: ClusterView, context: Context) -
     return _follow(election, rows, pending, view, context)
 
 
-def _missing(rows: Rows, view: ClusterView) -> Verdict | None:
+def _find_missing(rows: Rows, view: ClusterView) -> Verdict | None:
     """Return why an election waits: topics and their election may be applied at once, in any order."""
     if topics := sorted({row.tp.topic for row in rows} - view.topics.keys()):
-        return Verdict.working(Reason.UNKNOWN_TOPIC, f"the cluster has no topic {list_some(topics)}")
+        return Verdict.make_working(Reason.UNKNOWN_TOPIC, f"the cluster has no topic {list_some(topics)}")
     without = [row.tp for row in rows if row.result is ElectionResult.FAILED]
     if missing := [tp for tp in without if view.assignment_of(tp) is None]:
-        return Verdict.working(Reason.UNKNOWN_PARTITION, f"the cluster has no partition {list_some(missing)}")
+        return Verdict.make_working(Reason.UNKNOWN_PARTITION, f"the cluster has no partition {list_some(missing)}")
     return None
 
 
@@ -85,16 +85,16 @@ def _follow(
     election: PreferredElection, rows: Rows, pending: list[TopicPartition], view: ClusterView, context: Context
 ) -> Plan[PreferredElectionStatus]:
     if _is_asked_for(election, pending, view):
-        verdict = Verdict.working(Reason.PROGRESSING, f"{len(pending)} of {len(rows)} elections are under way")
+        verdict = Verdict.make_working(Reason.PROGRESSING, f"{len(pending)} of {len(rows)} elections are under way")
         return _plan(election, ElectionPhase.RUNNING, rows, verdict, context)
     trouble = next((reply.trouble for reply in context.elections if reply.trouble), None)
     if trouble is not None:
-        verdict = Verdict.working(Reason.BROKERS_UNAVAILABLE, f"the controller could not be asked: {trouble}")
+        verdict = Verdict.make_working(Reason.BROKERS_UNAVAILABLE, f"the controller could not be asked: {trouble}")
         return _plan(election, ElectionPhase.RUNNING, rows, verdict, context, look_again_in_s=_RETRY_S)
     if not context.is_view_fresh:
         return _look_anew(election, rows, len(pending), context)
-    why = _in_vain(election, context)
-    rows = [failed(row, why[row.tp]) if row.result is None and row.tp in why else row for row in rows]
+    why = _find_failures(election, context)
+    rows = [fail_row(row, why[row.tp]) if row.result is None and row.tp in why else row for row in rows]
     unasked = [tp for tp in pending if tp not in why]
     if not unasked:
         return _finish(election, rows, context)
@@ -107,7 +107,7 @@ def _follow(
 def _look_anew(election: PreferredElection, rows: Rows, number: int, context: Context) -> Plan[PreferredElectionStatus]:
     """Ask for a fresh view before a partition is given up for good, because a new broker may be missing in this
     view."""
-    verdict = Verdict.working(Reason.PROGRESSING, f"looking at {number} of {len(rows)} partitions")
+    verdict = Verdict.make_working(Reason.PROGRESSING, f"looking at {number} of {len(rows)} partitions")
     return _plan(election, ElectionPhase.RUNNING, rows, verdict, context, needs_fresh_view=True)
 
 
@@ -118,7 +118,7 @@ def _is_asked_for(election: PreferredElection, pending: list[TopicPartition], vi
     return not set(pending).isdisjoint(view.preferred_election.partitions)
 
 
-def _in_vain(election: PreferredElection, context: Context) -> dict[TopicPartition, str]:
+def _find_failures(election: PreferredElection, context: Context) -> dict[TopicPartition, str]:
     """Return the partitions that were requested in this reconciliation, with the reason if it failed."""
     steps = [step for step in context.done if isinstance(step, SubmitPreferredElection | ElectUnclean)]
     asked = dict.fromkeys((tp for step in steps for tp in step.partitions), _NOT_ELECTED[election.spec.election_type])
@@ -133,16 +133,16 @@ def _ask(
     if election.spec.election_type is ElectionType.UNCLEAN:
         step, what = ElectUnclean(partitions=tuple(wanted[:MAX_ASKED])), "unclean election"
     else:
-        fitting = context.limits.fitting(wanted, lambda chosen: SubmitPreferredElection(partitions=chosen))
+        fitting = context.limits.choose_fitting(wanted, lambda chosen: SubmitPreferredElection(partitions=chosen))
         step, what = SubmitPreferredElection(partitions=fitting), "election"
-    verdict = Verdict.working(Reason.PROGRESSING, f"asking for the {what} of {len(wanted)} leaders")
+    verdict = Verdict.make_working(Reason.PROGRESSING, f"asking for the {what} of {len(wanted)} leaders")
     return _plan(election, ElectionPhase.RUNNING, rows, verdict, context, (step,))
 
 
 def _finish(election: PreferredElection, rows: Rows, context: Context) -> Plan[PreferredElectionStatus]:
     if gives_up(election, rows) and not context.is_view_fresh:
         return _look_anew(election, rows, len(rows), context)
-    counts = counted(election, rows)
+    counts = count_results(election, rows)
     lossy = [row for row in rows if is_unclean(row)]
     message = f"{counts.elected} elected, {counts.not_needed} not needed"
     if election.spec.election_type is ElectionType.UNCLEAN:
@@ -153,10 +153,10 @@ def _finish(election: PreferredElection, rows: Rows, context: Context) -> Plan[P
     if unmet := _unmet(election, rows, counts):
         message = f"{unmet}; {message}"
         notices += (Notice(reason="ElectionFailed", message=message, is_warning=True),)
-        verdict = Verdict.failed(Reason.PARTITIONS_FAILED, message)
+        verdict = Verdict.make_failed(Reason.PARTITIONS_FAILED, message)
         return _plan(election, ElectionPhase.FAILED, rows, verdict, context, notices=notices)
     notices += (Notice(reason="ElectionCompleted", message=message),)
-    return _plan(election, ElectionPhase.COMPLETED, rows, Verdict.completed(message), context, notices=notices)
+    return _plan(election, ElectionPhase.COMPLETED, rows, Verdict.make_completed(message), context, notices=notices)
 
 
 def _unmet(election: PreferredElection, rows: Rows, counts: ElectionCounts) -> str:
@@ -204,8 +204,8 @@ def _plan(
             phase=phase,
             start_time=election.status.start_time or (context.now if has_begun else None),
             completion_time=context.now if phase.is_final else None,
-            counts=counted(election, rows),
-            partitions=shown(rows),
+            counts=count_results(election, rows),
+            partitions=list_shown_rows(rows),
         ),
         steps=steps,
         notices=notices,
@@ -216,7 +216,7 @@ def _plan(
 
 def _wait(election: PreferredElection, view: ClusterView) -> Verdict | None:
     if view.controller is None:
-        return Verdict.working(Reason.NO_CONTROLLER, "the cluster has no controller, so nothing would be elected")
+        return Verdict.make_working(Reason.NO_CONTROLLER, "the cluster has no controller, so nothing would be elected")
     if view.preferred_election is not None and election.spec.election_type is ElectionType.PREFERRED:
-        return Verdict.working(Reason.PROGRESSING, "another preferred election runs; this one begins after it")
+        return Verdict.make_working(Reason.PROGRESSING, "another preferred election runs; this one begins after it")
     return None

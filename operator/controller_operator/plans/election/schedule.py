@@ -42,15 +42,15 @@ def plan_scheduled(election: PreferredElection, view: ClusterView, context: Cont
         times = run_times(spec.schedule or "", spec.time_zone)
         due_at = times.next_run(status.next_run_time, status.last_run_time, context.now)
     except InvalidSchedule as error:
-        return _idle(election, Verdict.stalled(Reason.INVALID_SCHEDULE, str(error)), context)
+        return _idle(election, Verdict.make_stalled(Reason.INVALID_SCHEDULE, str(error)), context)
     if status.phase is ElectionPhase.RUNNING:
         return _follow(election, plan_run(election, view, context), times, context)
     if spec.suspend:
-        return _idle(election, _suspended(), context, phase=ElectionPhase.SUSPENDED)
+        return _idle(election, _make_suspended_verdict(), context, phase=ElectionPhase.SUSPENDED)
     if due_at > context.now:
         return _await(election, due_at, context)
     if view.controller is None:
-        verdict = Verdict.working(Reason.NO_CONTROLLER, "a run is due, and the cluster has no controller")
+        verdict = Verdict.make_working(Reason.NO_CONTROLLER, "a run is due, and the cluster has no controller")
         return _idle(election, verdict, context, next_run_time=due_at)
     return _begin(election, view, times, due_at, context)
 
@@ -78,7 +78,7 @@ def _begin(
     percent = 100 * counts.non_preferred_leader // max(1, counts.partitions)
     begun: dict[str, Any] = {
         "last_run_time": context.now,
-        "next_run_time": times.after(context.now),
+        "next_run_time": times.find_next(context.now),
         "imbalance_percent": percent,
         "last_run_result": None,
     }
@@ -91,13 +91,13 @@ def _begin(
             "completion_time": context.now,
             "last_run_result": RunResult.BALANCED,
         }
-        return _await(_with(election, **skipped), begun["next_run_time"], context)
-    run = plan_run(_with(election, **_NO_RUN), view, context)
+        return _await(_update_status(election, **skipped), begun["next_run_time"], context)
+    run = plan_run(_update_status(election, **_NO_RUN), view, context)
     if run.status.phase is ElectionPhase.PENDING:
         ready = run.status.condition(ConditionType.READY)
-        why = Verdict.working(ready.reason, ready.message) if ready else Verdict.first_sight()
+        why = Verdict.make_working(ready.reason, ready.message) if ready else Verdict.make_first()
         return replace(_idle(election, why, context, next_run_time=due_at), needs_fresh_view=run.needs_fresh_view)
-    return _follow(_with(election, **begun), run, times, context)
+    return _follow(_update_status(election, **begun), run, times, context)
 
 
 def _follow(
@@ -109,7 +109,7 @@ def _follow(
         status = run.status.model_copy(update={name: getattr(known, name) for name in _OF_THE_SCHEDULE})
         ready = status.condition(ConditionType.READY)
         if ready is not None and ready.reason is Reason.PROGRESSING:
-            verdict = Verdict.good(ready.reason, ready.message)
+            verdict = Verdict.make_good(ready.reason, ready.message)
             said = conditions(verdict, known, election.metadata, context.now)
             status = status.model_copy(update={"conditions": said})
         return replace(run, status=status)
@@ -118,7 +118,7 @@ def _follow(
     outcome = {name: getattr(run.status, name) for name in _OF_THE_RUN}
     ahead = known.next_run_time if known.next_run_time and known.next_run_time > context.now else None
     due_at = times.next_run(ahead, known.last_run_time, context.now)
-    idle = _await(_with(election, **outcome, last_run_result=result), due_at, context)
+    idle = _await(_update_status(election, **outcome, last_run_result=result), due_at, context)
     is_news = result is RunResult.FAILED or (run.status.counts is not None and run.status.counts.elected > 0)
     notices = tuple(replace(each, occurrence=str(run.status.start_time)) for each in run.notices) if is_news else ()
     return replace(idle, notices=notices, needs_fresh_view=run.needs_fresh_view)
@@ -127,7 +127,7 @@ def _follow(
 def _await(election: PreferredElection, due_at: datetime, context: Context) -> Plan[PreferredElectionStatus]:
     left_s = (due_at - context.now).total_seconds()
     said = f"the next run is due at {due_at:%Y-%m-%dT%H:%M:%SZ}{_last_run(election.status)}"
-    plan = _idle(election, Verdict.good(Reason.SCHEDULED, said), context, next_run_time=due_at)
+    plan = _idle(election, Verdict.make_good(Reason.SCHEDULED, said), context, next_run_time=due_at)
     return replace(plan, look_again_in_s=min(max(left_s, 1.0), _LONGEST_PAUSE_S))
 
 
@@ -145,7 +145,7 @@ def _last_run(status: PreferredElectionStatus) -> str:
     return f"; the last run: {results}"
 
 
-def _suspended() -> Verdict:
+def _make_suspended_verdict() -> Verdict:
     message = "no run begins, because spec.suspend is true"
     paused = (ConditionType.PAUSED, ConditionStatus.TRUE, Reason.SUSPENDED, message)
     return Verdict(ready=ConditionStatus.TRUE, reason=Reason.SUSPENDED, message=message, others=(paused,))
@@ -172,5 +172,5 @@ def _idle(
     )
 
 
-def _with(election: PreferredElection, **status: Any) -> PreferredElection:
+def _update_status(election: PreferredElection, **status: Any) -> PreferredElection:
     return election.model_copy(update={"status": election.status.model_copy(update=status)})

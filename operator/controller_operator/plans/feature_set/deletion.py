@@ -19,7 +19,7 @@ from controller_operator.plans.outcome import (
     Verdict,
     conditions,
     is_overdue,
-    released,
+    make_release,
 )
 from controller_operator.resources.common import FINALIZER, DeletionPolicy
 from controller_operator.resources.conditions import Reason
@@ -35,20 +35,20 @@ def plan_deletion(
     if FINALIZER not in resource.metadata.finalizers:
         return Plan(status=resource.status)
     if kept := _why_kept(resource):
-        return released(resource.status, "FeaturesRetained", f"the finalized levels stay, because {kept}")
+        return make_release(resource.status, "FeaturesRetained", f"the finalized levels stay, because {kept}")
     if paths.FEATURE in view.malformed:
-        return released(
+        return make_release(
             resource.status, "FeaturesRetained", f"{paths.FEATURE} is malformed and stays as it is", is_warning=True
         )
     finalized = view.features.features if view.features else {}
     own = [each.name for each in resource.spec.features if each.name in finalized and each.name not in foreign]
     if not own:
-        return released(
+        return make_release(
             resource.status, "FeaturesDeleted", f"no longer finalized: {list_some(_names(resource, foreign)) or 'none'}"
         )
     refused = [said for reply in context.replies for _, said in reply.refused]
     if refused:
-        return released(
+        return make_release(
             resource.status, "DeletionForbidden", f"the finalized levels stay: {list_some(refused)}", is_warning=True
         )
     return _ask(resource, view, own, context)
@@ -67,14 +67,14 @@ def _ask(resource: FeatureSet, view: ClusterView, own: list[str], context: Conte
     if is_overdue(resource.metadata, context.now) and (context.replies or view.controller is None):
         why = trouble or ("the cluster has no controller" if view.controller is None else "its answer does not show")
         message = f"the finalized levels of {list_some(own)} stay: not deleted within {DELETION_PATIENCE}, because {why}"
-        return released(resource.status, "DeletionUnfinished", message, is_warning=True)
+        return make_release(resource.status, "DeletionUnfinished", message, is_warning=True)
     if trouble is not None:
-        verdict = Verdict.working(Reason.BROKERS_UNAVAILABLE, f"the controller could not be asked: {trouble}")
+        verdict = Verdict.make_working(Reason.BROKERS_UNAVAILABLE, f"the controller could not be asked: {trouble}")
         return _wait(resource, verdict, context)
     if view.controller is None:
-        verdict = Verdict.working(Reason.NO_CONTROLLER, "the cluster has no controller, so nothing can be deleted")
+        verdict = Verdict.make_working(Reason.NO_CONTROLLER, "the cluster has no controller, so nothing can be deleted")
         return _wait(resource, verdict, context)
-    verdict = Verdict.working(Reason.PROGRESSING, f"asking the controller to delete {list_some(own)}")
+    verdict = Verdict.make_working(Reason.PROGRESSING, f"asking the controller to delete {list_some(own)}")
     plan = _wait(resource, verdict, context)
     if context.replies:
         return plan

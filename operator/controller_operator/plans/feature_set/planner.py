@@ -22,10 +22,10 @@ from controller_operator.plans.outcome import (
     Notice,
     Plan,
     Verdict,
+    choose_finalizer,
     conditions,
-    wanted_finalizer,
 )
-from controller_operator.plans.pace import contested_notice, counted, due
+from controller_operator.plans.pace import count_correction, find_due_time, make_contested_notice
 from controller_operator.resources.common import DriftCorrections
 from controller_operator.resources.conditions import Condition, ConditionStatus, ConditionType, Reason
 from controller_operator.resources.feature_set import FeatureSet, FeatureSetStatus
@@ -34,7 +34,7 @@ TROUBLE_RETRY_S: Final = 5.0
 REFUSAL_RETRY_S: Final = 60.0
 _ANSWER_SHOWS_S: Final = 2.0
 """Seconds after an answer until the znode is read again, because the server may be a moment behind."""
-_ANSWERED: Final = Verdict.working(
+_ANSWERED: Final = Verdict.make_working(
     Reason.PROGRESSING, "the controller has finalized the levels; they will be seen soon"
 )
 _STICKY: Final = (Reason.BROKERS_UNAVAILABLE, Reason.REQUEST_REFUSED)
@@ -59,12 +59,12 @@ def plan_feature_set(
     spec = resource.spec
     rows = [feature_row(each, view, allow_downgrade=spec.allow_downgrade) for each in spec.features]
     if resource.is_paused:
-        return _plan(resource, view, rows, Verdict.paused(resource.status, resource.metadata), context)
+        return _plan(resource, view, rows, Verdict.make_paused(resource.status, resource.metadata), context)
     refusal = _refusal(resource, view, claims)
     if refusal is not None:
         return _plan(resource, view, rows, refusal, context)
     if all(row.is_in_order for row in rows):
-        return _plan(resource, view, rows, _in_order(rows), context)
+        return _plan(resource, view, rows, _judge_in_order(rows), context)
     if spec.dry_run:
         return _only_shown(resource, view, rows, context)
     return _change(resource, view, rows, context)
@@ -76,18 +76,18 @@ def _refusal(resource: FeatureSet, view: ClusterView, claims: Claims) -> Verdict
         owned = list_some(f"{feature} belongs to {winner}" for feature, winner in sorted(claims.winners.items()))
         message = f"{owned}, which is older: take the feature out of one of the two"
         conflict = (ConditionType.CONFLICT, ConditionStatus.TRUE, Reason.RESOURCE_CONFLICT, message)
-        return replace(Verdict.stalled(Reason.RESOURCE_CONFLICT, message), others=(conflict,))
+        return replace(Verdict.make_stalled(Reason.RESOURCE_CONFLICT, message), others=(conflict,))
     malformed = view.malformed.get(paths.FEATURE)
     if malformed is not None:
         message = f"{paths.FEATURE} is malformed, and a person must repair or delete it: {malformed}"
-        return Verdict.stalled(Reason.FEATURES_UNREADABLE, message)
+        return Verdict.make_stalled(Reason.FEATURES_UNREADABLE, message)
     return None
 
 
-def _in_order(rows: Sequence[FeatureRow]) -> Verdict:
+def _judge_in_order(rows: Sequence[FeatureRow]) -> Verdict:
     message = f"finalized as the spec says: {_levels(rows)}"
     said = ((ConditionType.DRIFTED, ConditionStatus.FALSE, Reason.IN_SYNC, "the features are as the spec says"),)
-    return replace(Verdict.good(Reason.RECONCILED, message), others=said)
+    return replace(Verdict.make_good(Reason.RECONCILED, message), others=said)
 
 
 def _only_shown(
@@ -97,12 +97,12 @@ def _only_shown(
     answered, the former answer stays."""
     updates = tuple(row.update for row in rows if row.update)
     if not view.abilities.validates_features or not updates or context.replies:
-        rows = _with_refusals(rows, context)
+        rows = _add_refusals(rows, context)
         return _plan(resource, view, rows, _dry_run(rows), context)
     ready = resource.status.condition(ConditionType.READY)
     verdict = _dry_run(rows)
     if ready is not None and ready.reason is Reason.DRY_RUN:
-        rows = [_with_former_message(resource, row) for row in rows]
+        rows = [_keep_message(resource, row) for row in rows]
         verdict = replace(verdict, message=ready.message)
     plan = _plan(resource, view, rows, verdict, context)
     return replace(plan, steps=(UpdateFeatures(updates=updates, validates_only=True),))
@@ -119,20 +119,20 @@ def _change(
     resource: FeatureSet, view: ClusterView, rows: list[FeatureRow], context: Context
 ) -> Plan[FeatureSetStatus]:
     """Request the possible updates, and report the controller's answers to the former ones."""
-    rows = _with_refusals(rows, context)
+    rows = _add_refusals(rows, context)
     asked = {update.feature for reply in context.replies for update in reply.step.updates}
     updates = [row.update for row in rows if row.update]
     unasked = tuple(update for update in updates if update.feature not in asked)
-    reported = _reported_before(resource)
+    reported = _repeat_verdict(resource)
     corrections = resource.status.corrections
     is_correction = _has_drifted(resource) and bool(unasked) and not context.replies and reported is None
-    pause = _pause(updates, view, context) or (None if updates else _obstructed(rows))
+    pause = _pause(updates, view, context) or (None if updates else _judge_obstacles(rows))
     if pause is None and is_correction:
-        pause = _contested(corrections, rows, context)
+        pause = _judge_contest(corrections, rows, context)
     if pause is None and unasked:
-        corrections = counted(corrections, context.now) if is_correction else corrections
-        rows = [_with_former_message(resource, row) for row in rows] if reported else rows
-        verdict = reported or Verdict.working(Reason.PROGRESSING, f"asking the controller for {_changes(rows)}")
+        corrections = count_correction(corrections, context.now) if is_correction else corrections
+        rows = [_keep_message(resource, row) for row in rows] if reported else rows
+        verdict = reported or Verdict.make_working(Reason.PROGRESSING, f"asking the controller for {_changes(rows)}")
         steps: tuple[UpdateFeatures, ...] = (UpdateFeatures(updates=unasked),)
         look_again_in_s = None
     else:
@@ -140,7 +140,7 @@ def _change(
         steps = ()
     verdict, notices = _drift(resource, rows, verdict, view)
     if corrections is not None and verdict.reason is Reason.DRIFT_CONTESTED:
-        notices = (contested_notice(corrections, verdict.message),)
+        notices = (make_contested_notice(corrections, verdict.message),)
     elif corrections is not None and is_correction:
         notices = tuple(replace(each, series=corrections.series, count=corrections.count) for each in notices)
     plan = _plan(resource, view, rows, verdict, context, notices)
@@ -148,19 +148,19 @@ def _change(
     return replace(plan, status=status, steps=steps, look_again_in_s=look_again_in_s)
 
 
-def _contested(
+def _judge_contest(
     before: DriftCorrections | None, rows: Sequence[FeatureRow], context: Context
 ) -> tuple[Verdict, float | None] | None:
     """Return why features that somebody else keeps changing stay as they are for a while; None if they need not."""
-    at = due(before, context.now)
+    at = find_due_time(before, context.now)
     if before is None or at is None:
         return None
-    changed = list_some(_drifted(row) for row in rows if not row.is_in_order)
+    changed = list_some(_describe_drift(row) for row in rows if not row.is_in_order)
     message = (
         f"corrected {before.count} times in a row and changed elsewhere again: {changed}; next correction at "
         f"{at:%H:%M:%S} UTC. Find out who writes it (another operator, a script): the cluster does not say"
     )
-    return Verdict.working(Reason.DRIFT_CONTESTED, message), (at - context.now).total_seconds()
+    return Verdict.make_working(Reason.DRIFT_CONTESTED, message), (at - context.now).total_seconds()
 
 
 def _pause(
@@ -170,22 +170,22 @@ def _pause(
     trouble = next((reply.trouble for reply in context.replies if reply.trouble), None)
     if trouble is not None:
         message = f"the controller could not be asked: {trouble}"
-        return Verdict.working(Reason.BROKERS_UNAVAILABLE, message), TROUBLE_RETRY_S
+        return Verdict.make_working(Reason.BROKERS_UNAVAILABLE, message), TROUBLE_RETRY_S
     if updates and view.controller is None:
         message = "the cluster has no controller, so nothing can be finalized"
-        return Verdict.working(Reason.NO_CONTROLLER, message), None
+        return Verdict.make_working(Reason.NO_CONTROLLER, message), None
     return None
 
 
-def _obstructed(rows: Sequence[FeatureRow]) -> tuple[Verdict, float | None]:
+def _judge_obstacles(rows: Sequence[FeatureRow]) -> tuple[Verdict, float | None]:
     """Return the verdict if nothing is left to request and only a person can remove the rest. A refusal may end."""
     obstacles = [row.obstacle for row in rows if row.obstacle]
     is_refused = any(reason is Reason.REQUEST_REFUSED for reason, _ in obstacles)
-    verdict = Verdict.stalled(obstacles[0][0], list_some(message for _, message in obstacles))
+    verdict = Verdict.make_stalled(obstacles[0][0], list_some(message for _, message in obstacles))
     return verdict, REFUSAL_RETRY_S if is_refused else None
 
 
-def _with_refusals(rows: Sequence[FeatureRow], context: Context) -> list[FeatureRow]:
+def _add_refusals(rows: Sequence[FeatureRow], context: Context) -> list[FeatureRow]:
     refused = {feature: said for reply in context.replies for feature, said in reply.refused}
     return [
         replace(row, update=None, obstacle=(Reason.REQUEST_REFUSED, refused[row.feature.name]))
@@ -195,15 +195,15 @@ def _with_refusals(rows: Sequence[FeatureRow], context: Context) -> list[Feature
     ]
 
 
-def _reported_before(resource: FeatureSet) -> Verdict | None:
+def _repeat_verdict(resource: FeatureSet) -> Verdict | None:
     """Return the last verdict if a failed request is repeated, so that the message stays until there is an answer."""
     ready, stalled = (resource.status.condition(type_) for type_ in (ConditionType.READY, ConditionType.STALLED))
     if ready is None or ready.reason not in _STICKY or ready.observed_generation != resource.metadata.generation:
         return None
-    return (Verdict.working if stalled is None else Verdict.stalled)(ready.reason, ready.message)
+    return (Verdict.make_working if stalled is None else Verdict.make_stalled)(ready.reason, ready.message)
 
 
-def _with_former_message(resource: FeatureSet, row: FeatureRow) -> FeatureRow:
+def _keep_message(resource: FeatureSet, row: FeatureRow) -> FeatureRow:
     before = next((each for each in resource.status.features if each.name == row.feature.name), None)
     if row.update is None or before is None or before.message is None:
         return row
@@ -217,8 +217,8 @@ def _drift(
     before = resource.status.condition(ConditionType.DRIFTED)
     if before is None or not _has_drifted(resource):
         return verdict, ()
-    message = f"changed elsewhere: {list_some(_drifted(row) for row in rows if not row.is_in_order)}"
-    said = _kept(before) or (ConditionType.DRIFTED, ConditionStatus.TRUE, Reason.DRIFTED, message)
+    message = f"changed elsewhere: {list_some(_describe_drift(row) for row in rows if not row.is_in_order)}"
+    said = _keep_drifted(before) or (ConditionType.DRIFTED, ConditionStatus.TRUE, Reason.DRIFTED, message)
     epoch = view.features.epoch if view.features else None
     notices = (Notice(reason="FeaturesDrifted", message=message, is_warning=True, occurrence=str(epoch)),)
     return replace(verdict, others=(said,)), notices if before.status is not ConditionStatus.TRUE else ()
@@ -230,13 +230,13 @@ def _has_drifted(resource: FeatureSet) -> bool:
     return before is not None and before.observed_generation == resource.metadata.generation
 
 
-def _kept(drifted: Condition) -> tuple[ConditionType, ConditionStatus, Reason, str] | None:
+def _keep_drifted(drifted: Condition) -> tuple[ConditionType, ConditionStatus, Reason, str] | None:
     if drifted.status is not ConditionStatus.TRUE:
         return None
     return ConditionType.DRIFTED, drifted.status, drifted.reason, drifted.message
 
 
-def _drifted(row: FeatureRow) -> str:
+def _describe_drift(row: FeatureRow) -> str:
     level = "not finalized" if row.finalized_level is None else f"finalized at {row.finalized_level}"
     return f"{row.feature.name} is {level} instead of {row.feature.max_version_level}"
 
@@ -268,6 +268,6 @@ def _plan(
             features=tuple(row.status() for row in rows),
             corrections=resource.status.corrections,
         ),
-        finalizer=wanted_finalizer(resource.metadata, resource.spec.deletion_policy),
+        finalizer=choose_finalizer(resource.metadata, resource.spec.deletion_policy),
         notices=notices,
     )

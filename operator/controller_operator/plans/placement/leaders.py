@@ -26,7 +26,7 @@ def elect_reordered(
     if any(isinstance(step, SubmitPreferredElection) for step in context.done):
         return None
     wanted = [_tp(row) for row in rows if _is_reordered(row) and _is_electable(row, view)]
-    fitting = context.limits.fitting(wanted, lambda chosen: SubmitPreferredElection(partitions=chosen))
+    fitting = context.limits.choose_fitting(wanted, lambda chosen: SubmitPreferredElection(partitions=chosen))
     return SubmitPreferredElection(partitions=fitting) if fitting else None
 
 
@@ -37,16 +37,16 @@ def plan_election(election: SubmitPreferredElection, view: ClusterView, context:
     )
     trouble = next((reply.trouble for reply in context.elections if reply.trouble), None)
     if view.controller is None:
-        return Verdict.working(Reason.NO_CONTROLLER, f"{message}: the cluster has no controller"), False
+        return Verdict.make_working(Reason.NO_CONTROLLER, f"{message}: the cluster has no controller"), False
     if trouble is not None:
-        return Verdict.working(
+        return Verdict.make_working(
             Reason.BROKERS_UNAVAILABLE, f"{message}: the controller gave no answer: {trouble}"
         ), False
     if view.preferred_election is not None:
-        return Verdict.working(
+        return Verdict.make_working(
             Reason.PROGRESSING, f"{message}: another election runs, and this one begins after it"
         ), False
-    return Verdict.working(Reason.PROGRESSING, message), True
+    return Verdict.make_working(Reason.PROGRESSING, message), True
 
 
 def describe_leaders(rows: Iterable[MovingPartition], view: ClusterView, context: Context) -> str:

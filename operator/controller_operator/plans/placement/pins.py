@@ -48,7 +48,7 @@ def refuse_pinned(
         *_refuse(moved, "spec.replicaAssignment"),
         *_refuse(resized, "spec.replicationFactor"),
     ]
-    return Verdict.stalled(Reason.PINNED_BY_TOPIC, "; ".join(words)) if words else None
+    return Verdict.make_stalled(Reason.PINNED_BY_TOPIC, "; ".join(words)) if words else None
 
 
 def warn_of_overruled(move: PartitionReassignment, view: ClusterView, find_pins: FindPins) -> tuple[Notice, ...]:

@@ -14,7 +14,7 @@ from controller_operator.resources.conditions import Reason
 from controller_operator.resources.topic import KafkaTopicSpec
 
 
-def pinned_partitions(spec: KafkaTopicSpec, view: ClusterView) -> list[int]:
+def list_pinned_partitions(spec: KafkaTopicSpec, view: ClusterView) -> list[int]:
     """Return the partitions that a replicaAssignment puts on brokers that are to be removed."""
     assignment = spec.replica_assignment or ()
     return [number for number, replicas in enumerate(assignment) if not view.to_remove.isdisjoint(replicas)]
@@ -26,7 +26,7 @@ def refuse_assignment(
     """Return the verdict on a KafkaTopic whose replicaAssignment names brokers to be removed; None if it names none.
 
     `partitions`: the relevant partitions; default: all."""
-    pinned = pinned_partitions(spec, view)
+    pinned = list_pinned_partitions(spec, view)
     if partitions is not None:
         meant = set(partitions)
         pinned = [number for number in pinned if number in meant]
@@ -38,7 +38,7 @@ def refuse_assignment(
         f"spec.replicaAssignment pins replicas of {name_all('partition', pinned)} to {_describe(brokers)}: no replica is "
         "moved there. Name other brokers in replicaAssignment, or give replicationFactor instead"
     )
-    return Verdict.stalled(Reason.BROKER_TO_BE_REMOVED, message)
+    return Verdict.make_stalled(Reason.BROKER_TO_BE_REMOVED, message)
 
 
 def refuse_targets(targets: Mapping[TopicPartition, tuple[BrokerId, ...]], view: ClusterView) -> Verdict | None:
@@ -56,7 +56,7 @@ def refuse_targets(targets: Mapping[TopicPartition, tuple[BrokerId, ...]], view:
         f"{list_some(found)} would get replicas on {_describe(brokers)}: create a PartitionReassignment that names other "
         "brokers, or take them out of brokersToRemove"
     )
-    return Verdict.stalled(Reason.BROKER_TO_BE_REMOVED, message)
+    return Verdict.make_stalled(Reason.BROKER_TO_BE_REMOVED, message)
 
 
 def mark_removals(rows: Iterable[BrokerStatus], view: ClusterView) -> tuple[BrokerStatus, ...]:

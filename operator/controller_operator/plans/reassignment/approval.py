@@ -20,13 +20,13 @@ Targets = Mapping[TopicPartition, tuple[BrokerId, ...]]
 _COMPACT: Final = (",", ":")
 
 
-def with_plan_hash(move: PartitionReassignment, wanted: Targets, view: ClusterView) -> PartitionReassignment:
+def add_plan_hash(move: PartitionReassignment, wanted: Targets, view: ClusterView) -> PartitionReassignment:
     """Return the object with the hash of its moves in the status, if it needs approval and anything would move."""
     found = _plan_hash(wanted, view) if wanted and move.spec.approval is Approval.REQUIRED else None
     return move.model_copy(update={"status": move.status.model_copy(update={"plan_hash": found})})
 
 
-def missing_approval(move: PartitionReassignment, wanted: Targets) -> Verdict | None:
+def find_missing_approval(move: PartitionReassignment, wanted: Targets) -> Verdict | None:
     """Return why the move may not begin; None if it needs no approval, or this very plan is approved."""
     due, given = move.status.plan_hash, move.spec.approved_plan
     if due is None or due == given:

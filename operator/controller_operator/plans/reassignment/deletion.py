@@ -21,17 +21,17 @@ from controller_operator.plans.outcome import (
     Verdict,
     conditions,
     is_overdue,
-    released,
+    make_release,
 )
 from controller_operator.plans.reassignment.rows import (
     ENDED,
     Rows,
-    counted,
+    count_steps,
+    judge_lost_row,
     key,
-    lost,
+    list_shown_rows,
     present_rows,
     rows_before,
-    shown,
 )
 from controller_operator.resources.common import FINALIZER
 from controller_operator.resources.conditions import Reason
@@ -53,14 +53,14 @@ def plan_deletion(
     if FINALIZER not in move.metadata.finalizers:
         return Plan(status=move.status)
     if move.is_paused:
-        return released(move.status, "ReassignmentLeft", "the move goes on, because this object is paused")
+        return make_release(move.status, "ReassignmentLeft", "the move goes on, because this object is paused")
     rows = present_rows(move, view)
     running = [key(row) for row in rows if _is_ours(move, row, view)]
     trouble = next((reply.trouble for reply in context.cancellations if reply.trouble), None)
     if not context.is_view_fresh and (trouble is None or not running):
         return Plan(status=move.status, needs_fresh_view=True)
     if not running:
-        return _finish(move, [_ended(row, view) for row in rows], context)
+        return _finish(move, [_end_row(row, view) for row in rows], context)
     refused = [f"{tp}: {said}" for reply in context.cancellations for tp, said in reply.refused]
     if refused:
         message = f"the controller does not cancel the move: {list_some(refused)}"
@@ -84,14 +84,14 @@ def _is_ours(move: PartitionReassignment, row: MovingPartition, view: ClusterVie
     return view.reassignment is not None and view.reassignment.partitions.get(tp) == row.target_replicas
 
 
-def _ended(row: MovingPartition, view: ClusterView) -> MovingPartition:
+def _end_row(row: MovingPartition, view: ClusterView) -> MovingPartition:
     """Return the final row of a partition that this object no longer moves."""
     if row.step in ENDED:
         return row
     assignment = view.assignment_of(key(row))
     is_moving = assignment is not None and assignment.is_being_reassigned
     if assignment is None or is_moving or set(assignment.replicas) != set(row.original_replicas):
-        return lost(row, view)
+        return judge_lost_row(row, view)
     return row.model_copy(update={"step": ReassignmentStep.CANCELLED})
 
 
@@ -104,12 +104,14 @@ def _ask(
     trouble: str | None,
 ) -> Plan[PartitionReassignmentStatus]:
     if trouble is not None:
-        verdict = Verdict.working(Reason.BROKERS_UNAVAILABLE, f"the controller could not be asked: {trouble}")
+        verdict = Verdict.make_working(Reason.BROKERS_UNAVAILABLE, f"the controller could not be asked: {trouble}")
     elif view.controller is None:
-        verdict = Verdict.working(Reason.NO_CONTROLLER, "the cluster has no controller, so nobody can cancel the move")
+        verdict = Verdict.make_working(
+            Reason.NO_CONTROLLER, "the cluster has no controller, so nobody can cancel the move"
+        )
     else:
         message = f"cancelling the moves of {len(running)} partitions, because this object is being deleted"
-        verdict = Verdict.working(Reason.PROGRESSING, message)
+        verdict = Verdict.make_working(Reason.PROGRESSING, message)
     is_asked = bool(context.cancellations) or view.controller is None
     steps = () if is_asked else (CancelReassignment(partitions=tuple(running)),)
     status = _status(move, move.status.phase, rows, verdict, context)
@@ -117,19 +119,19 @@ def _ask(
 
 
 def _finish(move: PartitionReassignment, rows: Rows, context: Context) -> Plan[PartitionReassignmentStatus]:
-    counts = counted(rows)
+    counts = count_steps(rows)
     message = (
         f"{counts.cancelled} of {counts.total} partitions have their original replicas,"
         f" {counts.done} had moved already, {counts.failed} failed"
     )
-    status = _status(move, ReassignmentPhase.CANCELLED, rows, Verdict.cancelled(message), context)
+    status = _status(move, ReassignmentPhase.CANCELLED, rows, Verdict.make_cancelled(message), context)
     return Plan(status=status, notices=(Notice(reason="ReassignmentCancelled", message=message),))
 
 
 def _give_up(
     move: PartitionReassignment, rows: Rows, reason: Reason, message: str, context: Context
 ) -> Plan[PartitionReassignmentStatus]:
-    status = _status(move, ReassignmentPhase.FAILED, rows, Verdict.failed(reason, message), context)
+    status = _status(move, ReassignmentPhase.FAILED, rows, Verdict.make_failed(reason, message), context)
     notice = Notice(reason="CancellationFailed", message=message, is_warning=True, is_leftover=True)
     return Plan(status=status, notices=(notice,))
 
@@ -143,8 +145,8 @@ def _status(
             "conditions": conditions(verdict, move.status, move.metadata, context.now),
             "phase": phase,
             "completion_time": context.now if phase is not None and phase.is_final else None,
-            "counts": counted(rows),
-            "partitions": shown(rows),
+            "counts": count_steps(rows),
+            "partitions": list_shown_rows(rows),
             **dict.fromkeys(move.status.momentary),
         }
     )

@@ -15,14 +15,16 @@ from controller_operator.resources.reassignment import PartitionReassignment, Pa
 from controller_operator.resources.schema import MAX_PARTITIONS
 
 
-def planned_drain(move: PartitionReassignment, view: ClusterView) -> PartitionReassignment | Verdict:
+def plan_drain(move: PartitionReassignment, view: ClusterView) -> PartitionReassignment | Verdict:
     """Return the object with its plan in the status, or the reason why there is none."""
     drained = move.spec.drain_brokers or ()
     occupied = occupancy(_list_assigned(view), drained)
     number = len(occupied.leaving)
     if number > MAX_PARTITIONS:  # before anything is computed: half a cluster takes a second and more
         message = f"brokers {list_some(drained)} have replicas of {number} partitions, of which one object can move "
-        return Verdict.stalled(Reason.TOO_LARGE, f"{message}{MAX_PARTITIONS}: drain fewer, or move some by name first")
+        return Verdict.make_stalled(
+            Reason.TOO_LARGE, f"{message}{MAX_PARTITIONS}: drain fewer, or move some by name first"
+        )
     try:
         moves = drain(occupied, view.racks, closed=view.closed)
     except NotEnoughBrokers as error:
@@ -30,7 +32,7 @@ def planned_drain(move: PartitionReassignment, view: ClusterView) -> PartitionRe
             f"topics with too many replicas for the brokers that remain: {list_some(_find_crowded(occupied, view))}"
         )
         message = f"brokers {list_some(drained)} cannot be emptied: {error}{view.and_who_takes_none}; {crowded}"
-        return Verdict.working(Reason.NOT_ENOUGH_BROKERS, message)
+        return Verdict.make_working(Reason.NOT_ENOUGH_BROKERS, message)
     plan = tuple(PartitionTarget(topic=tp.topic, partition=tp.partition, replicas=to) for tp, to in moves.items())
     return move.model_copy(update={"status": move.status.model_copy(update={"plan": plan})})
 

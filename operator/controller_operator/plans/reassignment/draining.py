@@ -69,7 +69,7 @@ def drain(
     while choices.level():
         pass
     leaders = occupied.leaders.copy()
-    return {tp: _in_place(replicas, drained, choices.chosen[tp], leaders) for tp, replicas in leaving.items()}
+    return {tp: _place(replicas, drained, choices.chosen[tp], leaders) for tp, replicas in leaving.items()}
 
 
 class _Choices:
@@ -154,7 +154,7 @@ def _chain(
     return chain[::-1]
 
 
-def _in_place(
+def _place(
     replicas: Sequence[BrokerId],
     drained: Collection[BrokerId],
     chosen: Collection[BrokerId],

@@ -4,33 +4,33 @@ In both cases running moves continue to their end, and the object is suspended. 
 """
 
 from controller_operator.plans.outcome import Verdict
-from controller_operator.plans.reassignment.rows import Rows, counted
+from controller_operator.plans.reassignment.rows import Rows, count_steps
 from controller_operator.plans.reassignment.windows import Opening
 from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
 from controller_operator.resources.reassignment import PartitionReassignment
 
 
-def held(move: PartitionReassignment, rows: Rows, present: Opening) -> Verdict | None:
+def find_hold(move: PartitionReassignment, rows: Rows, present: Opening) -> Verdict | None:
     """Return why no further partition begins; None if nothing holds them back, or no partition is left to begin."""
-    return suspended(move, rows) or outside_window(rows, present)
+    return find_suspension(move, rows) or find_closed_window(rows, present)
 
 
-def suspended(move: PartitionReassignment, rows: Rows) -> Verdict | None:
+def find_suspension(move: PartitionReassignment, rows: Rows) -> Verdict | None:
     """Return the verdict on a suspended object; None for any other."""
-    return _holding(Reason.SUSPENDED, "spec.suspend is true", rows) if move.spec.suspend else None
+    return _make_verdict(Reason.SUSPENDED, "spec.suspend is true", rows) if move.spec.suspend else None
 
 
-def outside_window(rows: Rows, present: Opening) -> Verdict | None:
+def find_closed_window(rows: Rows, present: Opening) -> Verdict | None:
     """Return the verdict on an object whose partitions wait for a window; None if none wait."""
-    if present.is_open or not counted(rows).waiting:
+    if present.is_open or not count_steps(rows).waiting:
         return None
     if present.changes_at is None:
-        return Verdict.stalled(Reason.INVALID_SCHEDULE, f"no partition begins to move: {present.trouble}")
-    return _holding(Reason.OUTSIDE_WINDOW, f"no window opens before {present.changes_at:%Y-%m-%dT%H:%M:%SZ}", rows)
+        return Verdict.make_stalled(Reason.INVALID_SCHEDULE, f"no partition begins to move: {present.trouble}")
+    return _make_verdict(Reason.OUTSIDE_WINDOW, f"no window opens before {present.changes_at:%Y-%m-%dT%H:%M:%SZ}", rows)
 
 
-def _holding(reason: Reason, why: str, rows: Rows) -> Verdict:
-    counts = counted(rows)
+def _make_verdict(reason: Reason, why: str, rows: Rows) -> Verdict:
+    counts = count_steps(rows)
     message = (
         f"{counts.waiting} partitions do not begin to move, because {why}; {counts.moving} that have begun go on to their"
         " end"

@@ -28,45 +28,45 @@ from controller_operator.plans.outcome import (
 from controller_operator.plans.placement.leaders import describe_leaders, elect_reordered, plan_election
 from controller_operator.plans.placement.pins import FindPins, no_pins, refuse_pinned, warn_of_overruled
 from controller_operator.plans.placement.removal import refuse_targets
-from controller_operator.plans.reassignment.approval import missing_approval, with_plan_hash
+from controller_operator.plans.reassignment.approval import add_plan_hash, find_missing_approval
 from controller_operator.plans.reassignment.copying.progress import copies
 from controller_operator.plans.reassignment.deletion import plan_deletion
-from controller_operator.plans.reassignment.drain_plan import planned_drain
-from controller_operator.plans.reassignment.holding import held, outside_window, suspended
+from controller_operator.plans.reassignment.drain_plan import plan_drain
+from controller_operator.plans.reassignment.holding import find_closed_window, find_hold, find_suspension
 from controller_operator.plans.reassignment.rows import (
     ENDED,
     Rows,
-    counted,
+    count_steps,
+    fail_row,
     first_rows,
-    impossible,
     is_unseen,
+    judge_lost_row,
     key,
-    lost,
+    list_shown_rows,
     present_rows,
     rows_before,
-    shown,
 )
 from controller_operator.plans.reassignment.stuck import find_stuck, stuck_notices
-from controller_operator.plans.reassignment.throttle import throttled
+from controller_operator.plans.reassignment.throttle import add_throttle
 from controller_operator.plans.reassignment.turns import (
     Targets,
-    asked_for,
+    find_requested,
     is_own_request,
     next_in_turn,
 )
 from controller_operator.plans.reassignment.waiting import (
     Obstacles,
     Others,
-    in_words,
+    add_messages,
+    describe_obstacles,
+    find_refused,
     nobody_else,
     obstacles,
-    refused,
     soonest,
-    told,
     verdict_of,
     wait,
 )
-from controller_operator.plans.reassignment.windows import Opening, opening, timed
+from controller_operator.plans.reassignment.windows import Opening, add_timing, find_opening
 from controller_operator.resources.common import FINALIZER
 from controller_operator.resources.conditions import ConditionType, Reason
 from controller_operator.resources.reassignment import (
@@ -98,17 +98,17 @@ def plan_reassignment(
 
     `others`: the moves that it may have to wait for. `find_pins`: the KafkaTopics that may move the replicas back."""
     if move.spec.drain_brokers is not None and not move.status.is_under_way:
-        planned = planned_drain(move, view)
+        planned = plan_drain(move, view)
         if isinstance(planned, Verdict):
             return _plan(move, ReassignmentPhase.PENDING, first_rows(move, view), planned, context)
         move = planned
     targets = _targets(move)
     if move.status.is_under_way or move.metadata.deletion_timestamp is not None:
-        return throttled(move, _plan_move(move, targets, view, context, others), targets, view, context)
+        return add_throttle(move, _plan_move(move, targets, view, context, others), targets, view, context)
     if pinned := refuse_pinned(move, _not_there_yet(targets, view), view, find_pins):
         plan = _plan(move, ReassignmentPhase.PENDING, first_rows(move, view), pinned, context)
         return replace(plan, look_again_in_s=_PINNED_RETRY_S)
-    plan = throttled(move, _plan_move(move, targets, view, context, others), targets, view, context)
+    plan = add_throttle(move, _plan_move(move, targets, view, context, others), targets, view, context)
     overruled = warn_of_overruled(move, view, find_pins) if plan.status.is_under_way else ()
     return replace(plan, notices=(*plan.notices, *overruled))
 
@@ -118,9 +118,9 @@ def _plan_move(
 ) -> Plan[PartitionReassignmentStatus]:
     if move.metadata.deletion_timestamp is not None:
         return plan_deletion(move, view, context)
-    present = opening(move.spec.schedule, context.now)
+    present = find_opening(move.spec.schedule, context.now)
     plan = _follow if move.status.is_under_way else _begin
-    return timed(plan(move, targets, view, context, others, present), present, context.now)
+    return add_timing(plan(move, targets, view, context, others, present), present, context.now)
 
 
 def _begin(
@@ -138,25 +138,30 @@ def _begin(
     if not wanted and not refusal:
         rows = [row.model_copy(update={"step": ReassignmentStep.DONE}) for row in rows]
         return _finish(move, rows, context)
-    move = with_plan_hash(move, wanted, view)
-    if suspension := suspended(move, rows):
+    move = add_plan_hash(move, wanted, view)
+    if suspension := find_suspension(move, rows):
         return _plan(move, ReassignmentPhase.SUSPENDED, rows, suspension, context)
-    if approval := missing_approval(move, wanted):
+    if approval := find_missing_approval(move, wanted):
         return _plan(move, ReassignmentPhase.AWAITING_APPROVAL, rows, approval, context)
     held_up = {} if refusal else obstacles(wanted, view, others)
-    rows = told(rows, held_up)
+    rows = add_messages(rows, held_up)
     free = {tp: replicas for tp, replicas in wanted.items() if tp not in held_up}
     batch = next_in_turn(move, free or wanted, [])
     # Trouble that a window does not solve is reported before the window opens.
     if trouble := refusal or _too_large(batch, view, context):
         return _plan(move, ReassignmentPhase.PENDING, rows, trouble, context)
-    if pause := outside_window(rows, present):
+    if pause := find_closed_window(rows, present):
         return _plan(move, ReassignmentPhase.SUSPENDED, rows, pause, context)
     if obstacle := wait(view, context, others) or (None if free else verdict_of(held_up)):
         plan = _plan(move, ReassignmentPhase.PENDING, rows, obstacle, context)
         return replace(plan, look_again_in_s=soonest(held_up))
     return _plan(
-        move, ReassignmentPhase.RUNNING, rows, _asking(batch), context, (SubmitReassignment(partitions=batch),)
+        move,
+        ReassignmentPhase.RUNNING,
+        rows,
+        _make_asking_verdict(batch),
+        context,
+        (SubmitReassignment(partitions=batch),),
     )
 
 
@@ -172,22 +177,22 @@ def _follow(
     rows = present_rows(move, view)
     ended = {key(row) for row in rows if row.step in ENDED}
     unseen = {tp: replicas for tp, replicas in targets.items() if tp not in ended and is_unseen(tp, replicas, view)}
-    asked = asked_for(move, unseen, context)
-    rows = [lost(row, view) if key(row) in asked else row for row in rows]
+    asked = find_requested(move, unseen, context)
+    rows = [judge_lost_row(row, view) if key(row) in asked else row for row in rows]
     waiting = {tp: replicas for tp, replicas in unseen.items() if tp not in asked}
     refusals = _refusals(waiting, context)
-    held_up = {**refused(refusals), **obstacles(waiting, view, others)}
-    rows = [_judged(row, refusals.get(key(row)), held_up) for row in rows]
+    held_up = {**find_refused(refusals), **obstacles(waiting, view, others)}
+    rows = [_judge_row(row, refusals.get(key(row)), held_up) for row in rows]
     stuck = find_stuck(move, rows, view, context.stalls)
-    rows = told(rows, stuck)
+    rows = add_messages(rows, stuck)
     free = {tp: replicas for tp, replicas in waiting.items() if tp not in held_up and tp not in refusals}
     trouble = next((reply.trouble for reply in context.submissions if reply.trouble), None)
     needs_fresh_view = _has_new_failure(move, rows) and not context.is_view_fresh
-    pause = held(move, rows, present)
+    pause = find_hold(move, rows, present)
     is_by_own_znode = not context.can_ask_controller and is_own_request(targets, view)
     batch = {} if pause or trouble or is_by_own_znode else next_in_turn(move, free, rows)
     if batch and not needs_fresh_view:
-        return _ask_again(move, told(rows, held_up), batch, view, context, others)
+        return _ask_again(move, add_messages(rows, held_up), batch, view, context, others)
     if all(row.step in ENDED for row in rows):
         if not needs_fresh_view and (election := elect_reordered(rows, view, context)):
             verdict, can_ask = plan_election(election, view, context)
@@ -198,7 +203,9 @@ def _follow(
     phase = ReassignmentPhase.SUSPENDED if pause else ReassignmentPhase.RUNNING
     verdict = pause or _on_their_way(rows, held_up, stuck, trouble)
     notices = stuck_notices(move, stuck, context.now)
-    plan = _plan(move, phase, told(rows, held_up), verdict, context, notices=notices, needs_fresh_view=needs_fresh_view)
+    plan = _plan(
+        move, phase, add_messages(rows, held_up), verdict, context, notices=notices, needs_fresh_view=needs_fresh_view
+    )
     if not pause:
         plan = replace(plan, look_again_in_s=soonest(held_up) or (_RETRY_S if trouble or refusals else None))
     # The first sight of a moving partition fulfils an intent, and must be on record before anything else happens.
@@ -211,11 +218,11 @@ def _refusals(waiting: Targets, context: Context) -> dict[TopicPartition, Refusa
     return {tp: each for tp, each in said.items() if tp in waiting}
 
 
-def _judged(row: MovingPartition, refusal: Refusal | None, held_up: Obstacles) -> MovingPartition:
+def _judge_row(row: MovingPartition, refusal: Refusal | None, held_up: Obstacles) -> MovingPartition:
     """Return the row as failed if its move is impossible, unless the cluster shows a cause that time may remove."""
     if refusal is None or refusal.kind is not RefusalKind.IMPOSSIBLE or key(row) in held_up:
         return row
-    return impossible(row, refusal.said)
+    return fail_row(row, refusal.said)
 
 
 def _is_known(move: PartitionReassignment, status: PartitionReassignmentStatus, context: Context) -> bool:
@@ -226,23 +233,23 @@ def _is_known(move: PartitionReassignment, status: PartitionReassignmentStatus, 
     return before is not None and now is not None and before.waiting == now.waiting
 
 
-def _asking(batch: Targets) -> Verdict:
-    return Verdict.working(Reason.PROGRESSING, f"asking for the move of {len(batch)} partitions")
+def _make_asking_verdict(batch: Targets) -> Verdict:
+    return Verdict.make_working(Reason.PROGRESSING, f"asking for the move of {len(batch)} partitions")
 
 
 def _on_their_way(rows: Rows, held_up: Obstacles, stuck: Obstacles, trouble: str | None) -> Verdict:
-    counts = counted(rows)
+    counts = count_steps(rows)
     if held_up and not counts.moving and not trouble:
         return verdict_of(held_up)
     free = counts.waiting - len(held_up)
     words = [f"{counts.moving} of {len(rows)} partitions are on their way"]
     words[0] += f", {free} wait for their turn" if free else ""
-    words += [in_words(each) for each in (stuck, held_up) if each]
+    words += [describe_obstacles(each) for each in (stuck, held_up) if each]
     reason = next(iter(stuck.values())).reason if stuck else Reason.PROGRESSING
     if trouble:
         reason = Reason.BROKERS_UNAVAILABLE
         words.append(f"the controller could not be asked: {trouble}")
-    return Verdict.working(reason, "; ".join(words))
+    return Verdict.make_working(reason, "; ".join(words))
 
 
 def _has_new_failure(move: PartitionReassignment, rows: Rows) -> bool:
@@ -261,8 +268,8 @@ def _ask_again(
     if verdict is not None:
         return _plan(move, ReassignmentPhase.RUNNING, rows, verdict, context)
     before = rows_before(move)
-    rows = [_as_before(row, before.get(key(row))) if key(row) in batch else row for row in rows]
-    verdict = _last_refusal(move) or _asking(batch)
+    rows = [_keep_message(row, before.get(key(row))) if key(row) in batch else row for row in rows]
+    verdict = _last_refusal(move) or _make_asking_verdict(batch)
     steps = (SubmitReassignment(partitions=batch),) if context.is_view_fresh else ()
     return _plan(
         move, ReassignmentPhase.RUNNING, rows, verdict, context, steps, needs_fresh_view=not context.is_view_fresh
@@ -273,10 +280,10 @@ def _last_refusal(move: PartitionReassignment) -> Verdict | None:
     """Return the verdict after the last failed request. It stays until the next answer."""
     ready = move.status.condition(ConditionType.READY)
     reason = ready_reason(move.status)
-    return Verdict.working(reason, ready.message) if ready and reason in _ASKED_IN_VAIN else None
+    return Verdict.make_working(reason, ready.message) if ready and reason in _ASKED_IN_VAIN else None
 
 
-def _as_before(row: MovingPartition, before: MovingPartition | None) -> MovingPartition:
+def _keep_message(row: MovingPartition, before: MovingPartition | None) -> MovingPartition:
     return row.model_copy(update={"message": before.message}) if before is not None else row
 
 
@@ -290,18 +297,18 @@ def _finish(
             f"other moves have replaced those of {len(superseded)} of {len(rows)} partitions, and it is unknown whether "
             f"these had reached their target: {list_some(map(key, superseded))}"
         )
-        phase, verdict = ReassignmentPhase.FAILED, Verdict.failed(Reason.SUPERSEDED, message)
+        phase, verdict = ReassignmentPhase.FAILED, Verdict.make_failed(Reason.SUPERSEDED, message)
         notice = Notice(reason="ReassignmentSuperseded", message=message, is_warning=True)
     elif failed:
         is_gone = any(not row.replicas for row in failed)
         reason = Reason.TOPIC_DELETED_DURING_MOVE if is_gone else Reason.PARTITIONS_FAILED
         names = list_some(map(key, failed))
         message = f"{len(failed)} of {len(rows)} partitions did not reach their target: {names}"
-        phase, verdict = ReassignmentPhase.FAILED, Verdict.failed(reason, message)
+        phase, verdict = ReassignmentPhase.FAILED, Verdict.make_failed(reason, message)
         notice = Notice(reason="ReassignmentFailed", message=message, is_warning=True)
     else:
         message = f"all {len(rows)} partitions have the replicas of the spec{leaders}"
-        phase, verdict = ReassignmentPhase.COMPLETED, Verdict.completed(message)
+        phase, verdict = ReassignmentPhase.COMPLETED, Verdict.make_completed(message)
         notice = Notice(reason="ReassignmentCompleted", message=message)
     return _plan(move, phase, rows, verdict, context, notices=(notice,), needs_fresh_view=needs_fresh_view)
 
@@ -324,10 +331,10 @@ def _plan(
         phase=phase,
         start_time=move.status.start_time or (context.now if has_begun else None),
         completion_time=context.now if phase.is_final else None,
-        counts=counted(rows),
+        counts=count_steps(rows),
         plan=move.status.plan,
         plan_hash=move.status.plan_hash,
-        partitions=shown(rows),
+        partitions=list_shown_rows(rows),
     )
     is_running = status.is_under_way
     return Plan(
@@ -363,21 +370,21 @@ def _refusal(asked: Targets, view: ClusterView) -> Verdict | None:
     """Return why the move cannot be requested in the present cluster; None if it can."""
     unknown_topics = sorted({tp.topic for tp in asked if tp.topic not in view.topics})
     if unknown_topics:
-        return Verdict.working(Reason.UNKNOWN_TOPIC, f"the cluster has no topic {list_some(unknown_topics)}")
+        return Verdict.make_working(Reason.UNKNOWN_TOPIC, f"the cluster has no topic {list_some(unknown_topics)}")
     deleting = sorted({tp.topic for tp in asked if tp.topic in view.deleting})
     if deleting:
-        return Verdict.working(Reason.TOPIC_BEING_DELETED, f"{list_some(deleting)} is being deleted")
+        return Verdict.make_working(Reason.TOPIC_BEING_DELETED, f"{list_some(deleting)} is being deleted")
     unknown = [tp for tp in asked if view.assignment_of(tp) is None]
     if unknown:
-        return Verdict.working(Reason.UNKNOWN_PARTITION, f"the topics have no partition {list_some(unknown)}")
+        return Verdict.make_working(Reason.UNKNOWN_PARTITION, f"the topics have no partition {list_some(unknown)}")
     duplicates = [tp for tp, replicas in asked.items() if len(set(replicas)) != len(replicas)]
     if duplicates:
-        return Verdict.stalled(
+        return Verdict.make_stalled(
             Reason.DUPLICATE_REPLICAS, f"{list_some(duplicates)} name a broker twice: name each broker once"
         )
     brokers = sorted({broker for replicas in asked.values() for broker in replicas} - set(view.brokers))
     if brokers:
-        return Verdict.working(
+        return Verdict.make_working(
             Reason.UNKNOWN_BROKER, f"broker {list_some(brokers)} is not registered: start it, or choose another one"
         )
     return refuse_targets(asked, view)
@@ -386,4 +393,4 @@ def _refusal(asked: Targets, view: ClusterView) -> Verdict | None:
 def _too_large(wanted: Targets, view: ClusterView, context: Context) -> Verdict | None:
     why = context.limits.why_no_reassignment(wanted, view, is_by_znode=not context.can_ask_controller)
     message = f"one request cannot contain the move of {len(wanted)} partitions: {why}"
-    return Verdict.stalled(Reason.TOO_LARGE, message) if why else None
+    return Verdict.make_stalled(Reason.TOO_LARGE, message) if why else None

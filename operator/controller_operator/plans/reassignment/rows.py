@@ -60,7 +60,7 @@ def is_unseen(tp: TopicPartition, replicas: tuple[BrokerId, ...], view: ClusterV
     return assignment is not None and not _is_requested(tp, replicas, view) and assignment.target != replicas
 
 
-def lost(row: MovingPartition, view: ClusterView) -> MovingPartition:
+def judge_lost_row(row: MovingPartition, view: ClusterView) -> MovingPartition:
     """Return the row of a partition that was moving, but neither moves for this object nor is at its target.
 
     A partition that moves away from its target has reached it. One that has its original replicas, or moves back to
@@ -82,13 +82,13 @@ def lost(row: MovingPartition, view: ClusterView) -> MovingPartition:
     return row.model_copy(update={"step": ReassignmentStep.SUPERSEDED, "message": message[:MAX_ROW_MESSAGE]})
 
 
-def impossible(row: MovingPartition, said: str) -> MovingPartition:
+def fail_row(row: MovingPartition, said: str) -> MovingPartition:
     """Return the failed row of a partition that never began to move because the controller refuses it for good."""
     message = f"was refused by the controller: {said}"[:MAX_ROW_MESSAGE]
     return row.model_copy(update={"step": ReassignmentStep.FAILED, "message": message})
 
 
-def counted(rows: Rows) -> ReassignmentCounts:
+def count_steps(rows: Rows) -> ReassignmentCounts:
     """Return the counts of partitions by progress."""
 
     def number(*steps: ReassignmentStep) -> int:
@@ -113,7 +113,7 @@ def rank(step: ReassignmentStep) -> int:
     return {ReassignmentStep.WAITING: 2, ReassignmentStep.DONE: 3}.get(step, 1)
 
 
-def shown(rows: Rows) -> tuple[MovingPartition, ...]:
+def list_shown_rows(rows: Rows) -> tuple[MovingPartition, ...]:
     """Return the rows that a status lists, the most urgent ones first, and among equals those with a message first."""
 
     def urgency(row: MovingPartition) -> tuple[int, bool, str, int]:
@@ -129,7 +129,7 @@ def _row(target: PartitionTarget, view: ClusterView, before: MovingPartition | N
     tp = key(target)
     assignment = view.assignment_of(tp)
     if assignment is None:
-        return _gone(target, before)
+        return _make_gone_row(target, before)
     state = view.state_of(tp)
     step = _STEPS[model.find_step(assignment, target.replicas, state.leader_and_isr if state else None)]
     if assignment.is_being_reassigned and assignment.target != target.replicas:
@@ -150,7 +150,7 @@ def _is_requested(tp: TopicPartition, replicas: tuple[BrokerId, ...], view: Clus
     return view.reassignment is not None and view.reassignment.partitions.get(tp) == replicas
 
 
-def _gone(target: PartitionTarget, before: MovingPartition | None) -> MovingPartition:
+def _make_gone_row(target: PartitionTarget, before: MovingPartition | None) -> MovingPartition:
     return MovingPartition(
         topic=target.topic,
         partition=target.partition,

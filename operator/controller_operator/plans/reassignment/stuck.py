@@ -15,7 +15,7 @@ from controller_operator.kafka.log_sizes import Stalls
 from controller_operator.plans.outcome import Notice
 from controller_operator.plans.reassignment.copying.stalls import STALLED_AFTER_S
 from controller_operator.plans.reassignment.rows import Rows, key
-from controller_operator.plans.reassignment.waiting import Obstacle, Obstacles, in_words
+from controller_operator.plans.reassignment.waiting import Obstacle, Obstacles, describe_obstacles
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.reassignment import MovingPartition, PartitionReassignment, ReassignmentStep
 
@@ -47,7 +47,7 @@ def stuck_notices(move: PartitionReassignment, stuck: Obstacles, now: datetime) 
     return tuple(
         Notice(
             reason=reason,
-            message=in_words({tp: each for tp, each in stuck.items() if each.reason is reason}),
+            message=describe_obstacles({tp: each for tp, each in stuck.items() if each.reason is reason}),
             is_warning=True,
             series=f"{now:%Y-%m-%dT%H}",
         )

@@ -39,22 +39,22 @@ Targets = Mapping[TopicPartition, tuple[BrokerId, ...]]
 MovePlan = Plan[PartitionReassignmentStatus]
 
 
-def throttled(
+def add_throttle(
     move: PartitionReassignment, plan: MovePlan, targets: Targets, view: ClusterView, context: Context
 ) -> MovePlan:
     """Return the plan of a move, with the steps that its throttle needs first."""
     if plan.needs_fresh_view and not context.is_view_fresh:
         return plan
-    known = _known(move, context)
+    known = _find_known(move, context)
     if _is_over(plan):
-        return _ended(move, plan, known, targets, view, context)
+        return _plan_end(move, plan, known, targets, view, context)
     if move.metadata.deletion_timestamp is not None:
-        return _recording(plan, known)
+        return _record(plan, known)
     wanted = move.spec.throttle.bytes_per_second if move.spec.throttle is not None else None
     if wanted is not None:
-        return _limited(move, plan, targets, view, context, known, wanted)
+        return _plan_limit(move, plan, targets, view, context, known, wanted)
     if known is None:
-        return _recording(plan, known)
+        return _record(plan, known)
     return _and_then(move, plan, known, _removal(move, targets), context)
 
 
@@ -63,7 +63,7 @@ def owner(move: PartitionReassignment) -> str:
     return f"{move.metadata.full_name}/{move.metadata.uid}"
 
 
-def _known(move: PartitionReassignment, context: Context) -> ThrottleStatus | None:
+def _find_known(move: PartitionReassignment, context: Context) -> ThrottleStatus | None:
     """Return the throttle in the status, updated by the steps that were done since."""
     known = move.status.throttle
     for step in context.done:
@@ -83,7 +83,7 @@ def _removal(move: PartitionReassignment, targets: Targets) -> RemoveThrottle:
     return RemoveThrottle(owner=owner(move), partitions=frozenset(targets))
 
 
-def _ended(
+def _plan_end(
     move: PartitionReassignment,
     plan: MovePlan,
     known: ThrottleStatus | None,
@@ -95,19 +95,19 @@ def _ended(
 
     A move that continues without its object keeps its throttle if the controller will end it."""
     if known is None:
-        return _recording(plan, None)
+        return _record(plan, None)
     is_left = plan.finalizer is FinalizerWish.RELEASE and any(_is_moving(tp, targets, view) for tp in targets)
     if is_left and view.controller is not None and view.controller.kind is ControllerKind.KONTROLLER:
-        return _recording(plan, known)
+        return _record(plan, known)
     trouble = _trouble(context)
     if trouble is not None and is_overdue(move.metadata, context.now):
         notice = Notice(reason="ThrottleLeft", message=f"the limit stays: {trouble.trouble}", is_warning=True)
-        return replace(_recording(plan, known), notices=(*plan.notices, notice))
+        return replace(_record(plan, known), notices=(*plan.notices, notice))
     before: MovePlan = Plan(status=move.status)
     return _and_then(move, before, known, _removal(move, targets), context)
 
 
-def _limited(
+def _plan_limit(
     move: PartitionReassignment,
     plan: MovePlan,
     targets: Targets,
@@ -124,10 +124,10 @@ def _limited(
     if not moves:
         may_begin_late = any(reply.trouble for reply in context.submissions)
         if known is None or may_begin_late:
-            return _recording(plan, known)
+            return _record(plan, known)
         return _and_then(move, plan, known, _removal(move, targets), context)
     if known == ThrottleStatus(bytes_per_second=wanted, is_set=True) and _is_set_for(asked, context):
-        return _recording(plan, known)
+        return _record(plan, known)
     step = SetThrottle(owner=owner(move), moves=moves, bytes_per_second=wanted)
     others = tuple(each for each in plan.steps if not isinstance(each, SubmitReassignment))
     return _and_then(move, replace(plan, steps=others), _being_set(known, wanted), step, context)
@@ -166,7 +166,7 @@ def _is_moving(tp: TopicPartition, targets: Targets, view: ClusterView) -> bool:
     return is_requested or is_begun
 
 
-def _recording(plan: MovePlan, known: ThrottleStatus | None) -> MovePlan:
+def _record(plan: MovePlan, known: ThrottleStatus | None) -> MovePlan:
     return replace(plan, status=plan.status.model_copy(update={"throttle": known}))
 
 
@@ -180,10 +180,10 @@ def _and_then(
     """Return the plan with one more step and its record, or the reason why the step failed in this reconciliation."""
     trouble = _trouble(context)
     if trouble is None:
-        return replace(_recording(plan, known), steps=(*plan.steps, step), is_progress=False)
+        return replace(_record(plan, known), steps=(*plan.steps, step), is_progress=False)
     said = f"its limit cannot be {'set' if isinstance(step, SetThrottle) else 'removed'}: {trouble.trouble}"
     is_for_a_person = trouble.reason is Reason.TOO_LARGE
-    verdict = (Verdict.stalled if is_for_a_person else Verdict.working)(trouble.reason, said)
+    verdict = (Verdict.make_stalled if is_for_a_person else Verdict.make_working)(trouble.reason, said)
     told = {"throttle": known, "conditions": conditions(verdict, move.status, move.metadata, context.now)}
     status = plan.status.model_copy(update=told)
     return replace(plan, status=status, look_again_in_s=_RETRY_S, is_progress=False)

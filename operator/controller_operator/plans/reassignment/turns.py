@@ -26,13 +26,13 @@ from controller_operator.resources.schema import MAX_STATUS_ENTRIES
 Targets = Mapping[TopicPartition, tuple[BrokerId, ...]]
 
 
-def asked_for(move: PartitionReassignment, unseen: Targets, context: Context) -> set[TopicPartition]:
+def find_requested(move: PartitionReassignment, unseen: Targets, context: Context) -> set[TopicPartition]:
     """Return the partitions that are known to have been requested although the cluster shows nothing of them.
 
     They were requested just now, or were seen moving earlier."""
     submitted = {tp for step in context.done if isinstance(step, SubmitReassignment) for tp in step.partitions}
     before, counts = rows_before(move), move.status.counts
-    are_all_asked_for = counts is not None and (counts.waiting == 0 or _ended_badly(counts) >= MAX_STATUS_ENTRIES)
+    are_all_asked_for = counts is not None and (counts.waiting == 0 or _count_abandoned(counts) >= MAX_STATUS_ENTRIES)
 
     def is_asked_for(tp: TopicPartition) -> bool:
         row = before.get(tp)
@@ -41,7 +41,9 @@ def asked_for(move: PartitionReassignment, unseen: Targets, context: Context) ->
     return {tp for tp in unseen if tp in submitted or are_all_asked_for or is_asked_for(tp)}
 
 
-def as_asked(move: PartitionReassignment, plan: Plan[PartitionReassignmentStatus]) -> PartitionReassignment | None:
+def apply_requests(
+    move: PartitionReassignment, plan: Plan[PartitionReassignmentStatus]
+) -> PartitionReassignment | None:
     """Return the object as it will be after the requests of the plan; None if the plan makes no request."""
     asked = {tp for step in plan.steps if isinstance(step, SubmitReassignment) for tp in step.partitions}
     if not asked:
@@ -76,5 +78,5 @@ def is_moving_elsewhere(tp: TopicPartition, replicas: tuple[BrokerId, ...], view
     return is_begun or requested != replicas
 
 
-def _ended_badly(counts: ReassignmentCounts) -> int:
+def _count_abandoned(counts: ReassignmentCounts) -> int:
     return counts.failed + counts.cancelled

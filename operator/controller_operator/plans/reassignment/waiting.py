@@ -50,13 +50,13 @@ def nobody_else(_topics: Collection[TopicName]) -> Sequence[PartitionReassignmen
 def wait(view: ClusterView, context: Context, others: Others) -> Verdict | None:
     """Return why no partition at all can be requested now; None if nothing forbids it."""
     if view.controller is None:
-        return Verdict.working(Reason.NO_CONTROLLER, "the cluster has no controller, so nothing would begin")
+        return Verdict.make_working(Reason.NO_CONTROLLER, "the cluster has no controller, so nothing would begin")
     if not context.can_ask_controller and view.reassignment is not None:
         requested = view.reassignment.partitions
         names = _names(others({tp.topic for tp in requested}))
         whose = _whose(name for tp in requested for name in names[tp])
         message = f"a reassignment of {len(requested)} partitions runs, {whose}; this one begins when it has ended"
-        return Verdict.working(Reason.WAITING_FOR_OTHER_REASSIGNMENT, message)
+        return Verdict.make_working(Reason.WAITING_FOR_OTHER_REASSIGNMENT, message)
     return None
 
 
@@ -65,7 +65,7 @@ def obstacles(wanted: Targets, view: ClusterView, others: Others) -> Obstacles:
     found = {}
     moving = [tp for tp, replicas in wanted.items() if is_moving_elsewhere(tp, replicas, view)]
     rivals = others({tp.topic for tp in wanted})
-    names, unsaid = _names(rivals), _without_outcome(rivals)
+    names, unsaid = _names(rivals), _find_without_outcome(rivals)
     for tp, replicas in wanted.items():
         missing = sorted(set(replicas) - view.brokers.keys())
         if tp.topic in view.deleting:
@@ -89,7 +89,7 @@ def soonest(found: Obstacles) -> float | None:
     return min((each.look_again_in_s for each in found.values() if each.look_again_in_s), default=None)
 
 
-def refused(refusals: Mapping[TopicPartition, Refusal]) -> Obstacles:
+def find_refused(refusals: Mapping[TopicPartition, Refusal]) -> Obstacles:
     """Return the partitions that the controller refused and may accept later."""
     reasons = {RefusalKind.UNKNOWN: Reason.UNKNOWN_TOPIC, RefusalKind.NOT_NOW: Reason.REQUEST_REFUSED}
     return {
@@ -99,7 +99,7 @@ def refused(refusals: Mapping[TopicPartition, Refusal]) -> Obstacles:
     }
 
 
-def told(rows: Rows, found: Obstacles) -> Rows:
+def add_messages(rows: Rows, found: Obstacles) -> Rows:
     """Return the rows, with their obstacles as messages."""
     return [
         row.model_copy(update={"message": found[key(row)].why[:MAX_ROW_MESSAGE]}) if key(row) in found else row
@@ -107,7 +107,7 @@ def told(rows: Rows, found: Obstacles) -> Rows:
     ]
 
 
-def in_words(found: Obstacles) -> str:
+def describe_obstacles(found: Obstacles) -> str:
     """Return the obstacles in words, with the partitions of each."""
     alike: defaultdict[Obstacle, list[TopicPartition]] = defaultdict(list)
     for tp, obstacle in found.items():
@@ -118,7 +118,7 @@ def in_words(found: Obstacles) -> str:
 def verdict_of(found: Obstacles) -> Verdict:
     """Return the verdict on an object none of whose partitions can go on."""
     reason = next(iter(found.values())).reason
-    return Verdict.working(reason, in_words(found))
+    return Verdict.make_working(reason, describe_obstacles(found))
 
 
 def _names(others: Sequence[PartitionReassignment]) -> defaultdict[TopicPartition, list[str]]:
@@ -130,7 +130,7 @@ def _names(others: Sequence[PartitionReassignment]) -> defaultdict[TopicPartitio
     return names
 
 
-def _without_outcome(others: Sequence[PartitionReassignment]) -> Mapping[TopicPartition, str]:
+def _find_without_outcome(others: Sequence[PartitionReassignment]) -> Mapping[TopicPartition, str]:
     """Return the partitions that move according to the objects' statuses, each with one such object."""
     return {
         tp: each.metadata.full_name

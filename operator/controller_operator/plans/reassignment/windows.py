@@ -26,7 +26,7 @@ class Opening:
     """The reason why no opening is known."""
 
 
-def opening(schedule: MoveSchedule | None, now: datetime) -> Opening:
+def find_opening(schedule: MoveSchedule | None, now: datetime) -> Opening:
     """Return the present state of the windows. If an opening cannot be computed, nothing begins."""
     if schedule is None:
         return Opening(is_open=True)
@@ -42,7 +42,7 @@ def opening(schedule: MoveSchedule | None, now: datetime) -> Opening:
     return Opening(is_open=False, changes_at=min(opens_at for opens_at, _ in times))
 
 
-def timed(
+def add_timing(
     plan: Plan[PartitionReassignmentStatus], present: Opening, now: datetime
 ) -> Plan[PartitionReassignmentStatus]:
     """Return the plan of a move, limited by the present window or the wait for the next one."""
@@ -61,5 +61,5 @@ def timed(
 def _not_over(window: Window, now: datetime) -> tuple[datetime, datetime]:
     """Return the opening and the closing of the first occurrence that is not over. Raises `InvalidSchedule`."""
     duration = timedelta(minutes=window.duration_minutes)
-    opens_at = run_times(window.schedule, window.time_zone).after(now - duration)
+    opens_at = run_times(window.schedule, window.time_zone).find_next(now - duration)
     return opens_at, opens_at + duration

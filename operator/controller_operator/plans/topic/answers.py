@@ -18,7 +18,7 @@ _REFUSAL_RETRY_S: Final = 60.0
 _STICKY: Final = (Reason.BROKERS_UNAVAILABLE, Reason.REQUEST_REFUSED)
 
 
-def answered(finding: Finding, resource: KafkaTopic, context: Context) -> Finding:
+def apply_answers(finding: Finding, resource: KafkaTopic, context: Context) -> Finding:
     """Return a finding without the steps that failed in this reconciliation, with the reason of the failure."""
     in_vain = [reply for reply in context.topics if any(_is_answer_to(step, reply) for step in finding.steps)]
     if in_vain:
@@ -26,7 +26,7 @@ def answered(finding: Finding, resource: KafkaTopic, context: Context) -> Findin
         steps = tuple(step for step in finding.steps if not any(_is_answer_to(step, reply) for reply in in_vain))
         verdict = replace(verdict, others=finding.verdict.others)
         return replace(finding, verdict=verdict, steps=steps, notices=(), look_again_in_s=retry_s)
-    if finding.steps and not context.topics and (before := _said_before(resource)) is not None:
+    if finding.steps and not context.topics and (before := _repeat_verdict(resource)) is not None:
         return replace(finding, verdict=replace(before, others=finding.verdict.others))
     return finding
 
@@ -42,13 +42,13 @@ def _is_answer_to(step: Step, reply: TopicReply) -> bool:
 def _verdict(reply: TopicReply) -> tuple[Verdict, float]:
     if reply.trouble is not None:
         message = f"the controller could not be asked: {reply.trouble}"
-        return Verdict.working(Reason.BROKERS_UNAVAILABLE, message), _TROUBLE_RETRY_S
-    return Verdict.stalled(Reason.REQUEST_REFUSED, f"the cluster refuses it: {reply.refused}"), _REFUSAL_RETRY_S
+        return Verdict.make_working(Reason.BROKERS_UNAVAILABLE, message), _TROUBLE_RETRY_S
+    return Verdict.make_stalled(Reason.REQUEST_REFUSED, f"the cluster refuses it: {reply.refused}"), _REFUSAL_RETRY_S
 
 
-def _said_before(resource: KafkaTopic) -> Verdict | None:
+def _repeat_verdict(resource: KafkaTopic) -> Verdict | None:
     """Return the last verdict if a failed request is repeated, so that the message stays until there is an answer."""
     ready, stalled = (resource.status.condition(type_) for type_ in (ConditionType.READY, ConditionType.STALLED))
     if ready is None or ready.reason not in _STICKY or ready.observed_generation != resource.metadata.generation:
         return None
-    return (Verdict.working if stalled is None else Verdict.stalled)(ready.reason, ready.message)
+    return (Verdict.make_working if stalled is None else Verdict.make_stalled)(ready.reason, ready.message)

@@ -7,7 +7,7 @@ about topics that no object owned. From then on the spec of the new owner applie
 """
 
 from controller_operator.plans.outcome import Verdict
-from controller_operator.plans.topic.differences import Differences, differing
+from controller_operator.plans.topic.differences import Differences, describe_differences
 from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
 from controller_operator.resources.topic import KafkaTopic, TopicOwner
 
@@ -17,7 +17,7 @@ def note_owner(owner: KafkaTopic) -> TopicOwner:
     return TopicOwner(name=owner.metadata.full_name, topic_id=owner.status.topic_id)
 
 
-def inherited_id(resource: KafkaTopic, rivals: tuple[str, ...]) -> str | None:
+def find_inherited_id(resource: KafkaTopic, rivals: tuple[str, ...]) -> str | None:
     """Return the id of the topic that the former owner has left to this object; None if there is none.
 
     A former owner among the `rivals` still exists. It has only lost the right to the Kafka cluster, and has left
@@ -47,7 +47,9 @@ def conflict_verdict(
         message = f"{topic} belongs to {name}, which is being deleted: this object has the topic when that is done"
     elif live_id is not None and owner.status.topic_id == live_id:
         changes = (
-            f", which then changes what differs: {differing(found.all)}" if found is not None and found.all else ""
+            f", which then changes what differs: {describe_differences(found.all)}"
+            if found is not None and found.all
+            else ""
         )
         message = (
             f"{topic} belongs to {name}, which is older: {keep}; delete {name} to hand the topic with its data over to "

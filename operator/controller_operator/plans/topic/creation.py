@@ -8,11 +8,11 @@ from controller_operator.kafka.actions import CreateTopic
 from controller_operator.kafka.cluster_view import ClusterView, metric_name
 from controller_operator.plans.outcome import Context, Notice, Plan, Verdict
 from controller_operator.plans.placement.removal import refuse_assignment
-from controller_operator.plans.topic.answers import answered
-from controller_operator.plans.topic.claims import inherited_id
-from controller_operator.plans.topic.differences import new_replicas, planned_creation
-from controller_operator.plans.topic.ids import new_topic_id, parsed_id, shown_id
-from controller_operator.plans.topic.pace import paced
+from controller_operator.plans.topic.answers import apply_answers
+from controller_operator.plans.topic.claims import find_inherited_id
+from controller_operator.plans.topic.differences import list_creation_changes, new_replicas
+from controller_operator.plans.topic.ids import format_id, new_topic_id, parse_id
+from controller_operator.plans.topic.pace import pace_correction
 from controller_operator.plans.topic.status import Finding, topic_plan
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.topic import DriftPolicy, KafkaTopic, KafkaTopicStatus
@@ -23,12 +23,12 @@ def plan_absent(
     resource: KafkaTopic, view: ClusterView, rivals: tuple[str, ...], context: Context
 ) -> Plan[KafkaTopicStatus]:
     """Return the plan for a topic that is not in the cluster. `rivals` may be deleting it."""
-    lost_id = inherited_id(resource, rivals)
+    lost_id = find_inherited_id(resource, rivals)
     if (lost_id is not None or _was_seen(resource)) and not context.is_view_fresh:
         return Plan(status=resource.status, needs_fresh_view=True)
     name = resource.topic_name
     if not _was_seen(resource):
-        finding = answered(_creation(resource, view, _loss_notices(resource, lost_id)), resource, context)
+        finding = apply_answers(_creation(resource, view, _loss_notices(resource, lost_id)), resource, context)
         return topic_plan(resource, view, None, finding, context)
     if resource.spec.drift_policy is not DriftPolicy.ENFORCE:
         message = f"topic {name} was deleted elsewhere: delete this object, or set driftPolicy to Enforce to create it"
@@ -37,14 +37,14 @@ def plan_absent(
             resource,
             view,
             None,
-            Finding(verdict=Verdict.stalled(Reason.TOPIC_DELETED, message), notices=(notice,)),
+            Finding(verdict=Verdict.make_stalled(Reason.TOPIC_DELETED, message), notices=(notice,)),
             context,
         )
     message = f"topic {name} was deleted elsewhere with its data: it is created again, empty"
     occurrence = resource.status.topic_id or ""
     notice = Notice(reason="TopicDeleted", message=message, is_warning=True, occurrence=occurrence)
-    again = paced(_creation(resource, view, notices=(notice,)), resource, rivals, context)
-    return topic_plan(resource, view, None, answered(again, resource, context), context)
+    again = pace_correction(_creation(resource, view, notices=(notice,)), resource, rivals, context)
+    return topic_plan(resource, view, None, apply_answers(again, resource, context), context)
 
 
 def _loss_notices(resource: KafkaTopic, lost_id: str | None) -> tuple[Notice, ...]:
@@ -66,13 +66,13 @@ def unknown_brokers(resource: KafkaTopic, view: ClusterView) -> Verdict | None:
     if not unknown:
         return None
     message = f"broker {list_some(unknown)} is not registered: start it, or change replicaAssignment"
-    return Verdict.working(Reason.UNKNOWN_BROKER, message)
+    return Verdict.make_working(Reason.UNKNOWN_BROKER, message)
 
 
-def planned_if_absent(resource: KafkaTopic) -> PlannedChanges | None:
+def plan_changes_if_absent(resource: KafkaTopic) -> PlannedChanges | None:
     """Return the changes for a missing topic; None if it is not created because somebody else deleted it."""
     is_left = _was_seen(resource) and resource.spec.drift_policy is not DriftPolicy.ENFORCE
-    return None if is_left else planned_creation(resource)
+    return None if is_left else list_creation_changes(resource)
 
 
 def is_intended(resource: KafkaTopic) -> bool:
@@ -87,7 +87,7 @@ def _was_seen(resource: KafkaTopic) -> bool:
 
 def _creation(resource: KafkaTopic, view: ClusterView, notices: tuple[Notice, ...] = ()) -> Finding:
     name = TopicName(resource.topic_name)
-    planned = planned_creation(resource)
+    planned = list_creation_changes(resource)
     obstacle = _obstacle(resource, name, view)
     if obstacle is not None:
         return Finding(verdict=obstacle, planned=planned)
@@ -96,22 +96,23 @@ def _creation(resource: KafkaTopic, view: ClusterView, notices: tuple[Notice, ..
         placed = new_replicas(name, resource.spec, partitions, view)
     except NotEnoughBrokers as error:
         return Finding(
-            verdict=Verdict.working(Reason.NOT_ENOUGH_BROKERS, f"{error}{view.and_who_takes_none}"), planned=planned
+            verdict=Verdict.make_working(Reason.NOT_ENOUGH_BROKERS, f"{error}{view.and_who_takes_none}"),
+            planned=planned,
         )
     known = resource.status.topic_id
-    topic_id = parsed_id(known) if known and is_intended(resource) else new_topic_id(resource.metadata.uid, name, known)
+    topic_id = parse_id(known) if known and is_intended(resource) else new_topic_id(resource.metadata.uid, name, known)
     assignment = TopicAssignment(
         topic_id=topic_id,
         partitions={number: ReplicaAssignment(replicas=replicas) for number, replicas in placed.items()},
     )
     config = resource.spec.config or {}
     return Finding(
-        verdict=Verdict.working(Reason.PROGRESSING, f"creating topic {name} with {len(partitions)} partitions"),
+        verdict=Verdict.make_working(Reason.PROGRESSING, f"creating topic {name} with {len(partitions)} partitions"),
         steps=(CreateTopic(topic=name, assignment=assignment, config=config),),
         notices=notices,
         planned=planned,
         identity={
-            "topic_id": shown_id(topic_id),
+            "topic_id": format_id(topic_id),
             "config_keys": tuple(sorted(config)),
             "applied": None,
             "counts": None,
@@ -122,9 +123,11 @@ def _creation(resource: KafkaTopic, view: ClusterView, notices: tuple[Notice, ..
 
 def _obstacle(resource: KafkaTopic, name: TopicName, view: ClusterView) -> Verdict | None:
     if view.controller is None:
-        return Verdict.working(Reason.NO_CONTROLLER, "the cluster has no controller, so the topic would get no leaders")
+        return Verdict.make_working(
+            Reason.NO_CONTROLLER, "the cluster has no controller, so the topic would get no leaders"
+        )
     twin = view.metric_names.get(metric_name(name))
     if twin is not None:
         message = f"topic {twin} has the same name but for '.' and '_', which Kafka's metrics cannot tell apart"
-        return Verdict.stalled(Reason.RESOURCE_CONFLICT, message)
+        return Verdict.make_stalled(Reason.RESOURCE_CONFLICT, message)
     return refuse_assignment(resource.spec, view) or unknown_brokers(resource, view)

@@ -23,11 +23,11 @@ from controller_operator.plans.outcome import (
     Verdict,
     conditions,
     is_overdue,
+    make_release,
     ready_reason,
-    released,
 )
-from controller_operator.plans.topic.claims import inherited_id
-from controller_operator.plans.topic.ids import shown_id
+from controller_operator.plans.topic.claims import find_inherited_id
+from controller_operator.plans.topic.ids import format_id
 from controller_operator.resources.common import FINALIZER, DeletionPolicy
 from controller_operator.resources.conditions import ConditionType, Reason
 from controller_operator.resources.topic import KafkaTopic, KafkaTopicStatus
@@ -52,28 +52,31 @@ def plan_deletion(
         return Plan(status=resource.status)
     name = TopicName(resource.topic_name)
     if owner is not None:
-        return released(
+        return make_release(
             resource.status, "TopicRetained", f"topic {name} stays: it belongs to {owner.metadata.full_name}"
         )
     topic = view.topics.get(name)
     topic_id = topic.assignment.topic_id if topic is not None else None
-    is_own = topic_id is not None and shown_id(topic_id) in (resource.status.topic_id, inherited_id(resource, rivals))
+    is_own = topic_id is not None and format_id(topic_id) in (
+        resource.status.topic_id,
+        find_inherited_id(resource, rivals),
+    )
     if heir is not None and is_own and name not in view.deleting and not _was_deleted(resource, context):
         return _hand_over(resource, heir, topic_id, context)
     if resource.is_paused or resource.spec.deletion_policy is DeletionPolicy.RETAIN:
         why = "this object is paused" if resource.is_paused else "its deletionPolicy is Retain"
-        return released(resource.status, "TopicRetained", f"topic {name} stays, because {why}")
+        return make_release(resource.status, "TopicRetained", f"topic {name} stays, because {why}")
     if topic is None:
-        return _gone(resource, name, view, context)
+        return _plan_gone(resource, name, view, context)
     if topic_id is None or not is_own:
         message = f"topic {name} stays: it is not the one of this object (topicId {resource.status.topic_id})"
-        return released(resource.status, "TopicRetained", message)
+        return make_release(resource.status, "TopicRetained", message)
     if name in view.deleting and is_overdue(resource.metadata, context.now):
         message = (
             f"topic {name} is marked for deletion and was not deleted within {DELETION_PATIENCE}: the cluster deletes "
             f"it when its controller and all of the topic's brokers are back"
         )
-        return released(resource.status, "DeletionUnfinished", message, is_warning=True)
+        return make_release(resource.status, "DeletionUnfinished", message, is_warning=True)
     if name in view.deleting:
         return _wait_for_cluster(resource, name, view, context)
     if (unanswered := _not_done(resource, name, context)) is not None:
@@ -86,7 +89,7 @@ def plan_deletion(
         plan = _wait_for_cluster(resource, name, view, context)
         return Plan(status=plan.status, needs_fresh_view=True)
     message = f"topic {name} stays: the cluster took its deletion back (is delete.topic.enable=false?)"
-    return released(resource.status, "DeletionForbidden", message, is_warning=True)
+    return make_release(resource.status, "DeletionForbidden", message, is_warning=True)
 
 
 def explain_deletion(name: TopicName, view: ClusterView) -> str:
@@ -123,10 +126,10 @@ def _hand_over(
     """Leave the topic to the heir as soon as the heir has noted the topic."""
     stays = f"topic {resource.topic_name} stays with its data: {heir.metadata.full_name}"
     noted, deleted_at = heir.status.owner, resource.metadata.deletion_timestamp
-    is_noted = noted is not None and noted.topic_id == shown_id(topic_id)
+    is_noted = noted is not None and noted.topic_id == format_id(topic_id)
     if not is_noted and deleted_at is not None and context.now < deleted_at + _NOTE_PATIENCE:
         return _wait(resource, Reason.PROGRESSING, f"{stays} is about to take it over", context)
-    return released(resource.status, "TopicHandedOver", f"{stays} takes it over")
+    return make_release(resource.status, "TopicHandedOver", f"{stays} takes it over")
 
 
 def _not_done(resource: KafkaTopic, name: TopicName, context: Context) -> Plan[KafkaTopicStatus] | None:
@@ -134,7 +137,7 @@ def _not_done(resource: KafkaTopic, name: TopicName, context: Context) -> Plan[K
     refused = next((reply.refused for reply in context.topics if reply.refused is not None), None)
     if refused is not None:
         message = f"topic {name} stays: the cluster refuses its deletion: {refused}"
-        return released(resource.status, "DeletionForbidden", message, is_warning=True)
+        return make_release(resource.status, "DeletionForbidden", message, is_warning=True)
     trouble = next((reply.trouble for reply in context.topics if reply.trouble is not None), None)
     if trouble is not None:
         message = f"the controller could not be asked for the deletion of topic {name}: {trouble}"
@@ -142,7 +145,7 @@ def _not_done(resource: KafkaTopic, name: TopicName, context: Context) -> Plan[K
     return None
 
 
-def _gone(resource: KafkaTopic, name: TopicName, view: ClusterView, context: Context) -> Plan[KafkaTopicStatus]:
+def _plan_gone(resource: KafkaTopic, name: TopicName, view: ClusterView, context: Context) -> Plan[KafkaTopicStatus]:
     """Return the plan for a topic that the cluster does not show."""
     if not context.is_view_fresh:
         return Plan(status=resource.status, needs_fresh_view=True)
@@ -152,7 +155,7 @@ def _gone(resource: KafkaTopic, name: TopicName, view: ClusterView, context: Con
         miss = MissTopic(topic=name)
         if miss not in context.done:
             return Plan(status=resource.status, steps=(miss,))
-    return released(resource.status, "TopicDeleted", f"topic {name} is gone")
+    return make_release(resource.status, "TopicDeleted", f"topic {name} is gone")
 
 
 def _was_deleted(resource: KafkaTopic, context: Context) -> bool:
@@ -163,5 +166,5 @@ def _was_deleted(resource: KafkaTopic, context: Context) -> bool:
 
 
 def _wait(resource: KafkaTopic, reason: Reason, message: str, context: Context) -> Plan[KafkaTopicStatus]:
-    said = conditions(Verdict.working(reason, message), resource.status, resource.metadata, context.now)
+    said = conditions(Verdict.make_working(reason, message), resource.status, resource.metadata, context.now)
     return Plan(status=resource.status.model_copy(update={"conditions": said}), look_again_in_s=_RETRY_S)

@@ -16,7 +16,7 @@ from controller_core.model.wording import format_count, list_some, shorten
 from controller_operator.kafka.actions import AddPartitions, AlterTopicConfig
 from controller_operator.kafka.cluster_view import ClusterView, TopicView
 from controller_operator.plans.partition_rows import replica_list
-from controller_operator.plans.topic.undeclared import undeclared
+from controller_operator.plans.topic.undeclared import find_undeclared
 from controller_operator.resources.schema import MAX_STATUS_ENTRIES
 from controller_operator.resources.topic import (
     MAX_SHOWN_TEXT,
@@ -61,7 +61,7 @@ def differences(resource: KafkaTopic, topic: TopicView) -> Differences:
     )
 
 
-def without_partitions(found: Differences, partitions: Collection[int]) -> Differences:
+def drop_partitions(found: Differences, partitions: Collection[int]) -> Differences:
     """Return the differences without those in the replicaAssignment of some partitions."""
     left = {_replicas_key(number) for number in partitions}
     return replace(found, replicas=tuple(each for each in found.replicas if each.key not in left)) if left else found
@@ -74,7 +74,7 @@ def alter_config(found: Differences, topic: TopicView) -> AlterTopicConfig:
     return AlterTopicConfig(topic=topic.name, config=config, version=topic.config_version, changes=changes)
 
 
-def differing(found: Iterable[Difference]) -> str:
+def describe_differences(found: Iterable[Difference]) -> str:
     """Return the first few differences in words."""
     return list_some(f"{each.key} {_deviation(each)}" for each in found)
 
@@ -123,7 +123,7 @@ def move_targets(spec: KafkaTopicSpec, topic: TopicView, view: ClusterView, foun
     for number, assignment in topic.partitions.items():
         if spec.replica_assignment is not None and _replicas_key(number) not in meant:
             continue
-        replicas = _wanted_replicas(spec, number, assignment, view, load)
+        replicas = _choose_replicas(spec, number, assignment, view, load)
         if replicas != assignment.target:
             targets[TopicPartition(topic.name, number)] = replicas
             for added in set(replicas) - set(assignment.target):
@@ -131,7 +131,7 @@ def move_targets(spec: KafkaTopicSpec, topic: TopicView, view: ClusterView, foun
     return targets
 
 
-def planned_changes(found: Differences) -> PlannedChanges | None:
+def list_planned_changes(found: Differences) -> PlannedChanges | None:
     """Return the steps for the differences, as the status shows them; None if there are none."""
     changes = [
         PlannedChange(action=_action(each), key=each.key, live=each.live, desired=each.desired) for each in found.all
@@ -139,7 +139,7 @@ def planned_changes(found: Differences) -> PlannedChanges | None:
     return PlannedChanges(total=len(changes), changes=tuple(changes[:MAX_STATUS_ENTRIES])) if changes else None
 
 
-def planned_creation(resource: KafkaTopic) -> PlannedChanges:
+def list_creation_changes(resource: KafkaTopic) -> PlannedChanges:
     """Return the steps for creating a missing topic, as the status shows them."""
     spec, config = resource.spec, resource.spec.config or {}
     shape = f"{format_count(spec.partition_count, 'partition')}, replication factor {spec.replica_count}"
@@ -157,7 +157,7 @@ def _action(difference: Difference) -> PlanAction:
     return _ACTIONS.get(difference.key, PlanAction.REASSIGN_REPLICAS)
 
 
-def _wanted_replicas(
+def _choose_replicas(
     spec: KafkaTopicSpec,
     number: PartitionId,
     assignment: ReplicaAssignment,
@@ -199,7 +199,7 @@ def _config_differences(resource: KafkaTopic, topic: TopicView) -> Iterator[Diff
         if desired.get(key) != topic.config.get(key) and not is_in_use:
             yield Difference(key=f"{_CONFIG}{key}", desired=desired.get(key), live=topic.config.get(key))
     if resource.spec.undeclared_config_policy is UndeclaredConfigPolicy.REMOVE:
-        for key, value in undeclared(resource, topic).items():
+        for key, value in find_undeclared(resource, topic).items():
             yield Difference(key=f"{_CONFIG}{key}", live=shorten(value, MAX_SHOWN_TEXT))
 
 

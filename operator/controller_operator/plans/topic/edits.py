@@ -36,7 +36,7 @@ class Divided(NamedTuple):
     """Differences from changes of the topic made elsewhere."""
 
 
-def divided(resource: KafkaTopic, found: Differences) -> Divided:
+def divide_differences(resource: KafkaTopic, found: Differences) -> Divided:
     """Divide the differences of the object's own topic."""
     applied, wanted = resource.status.applied, _values(resource.spec)
     has_been_in_order = resource.status.condition(ConditionType.DRIFTED) is not None
@@ -54,7 +54,7 @@ def divided(resource: KafkaTopic, found: Differences) -> Divided:
     return Divided(_those(found, is_edited), _those(found, lambda each: not is_edited(each)))
 
 
-def applied(
+def find_applied(
     resource: KafkaTopic, found: Divided, steps: Sequence[Step], *, are_replicas_moving: bool
 ) -> Mapping[str, str]:
     """Return the values that the topic was given.

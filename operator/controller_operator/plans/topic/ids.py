@@ -10,12 +10,12 @@ from uuid import UUID, uuid5
 from controller_core.model.ids import TopicId, TopicName
 
 
-def shown_id(topic_id: TopicId | None) -> str | None:
+def format_id(topic_id: TopicId | None) -> str | None:
     """Return a topic id as Kafka's tools show it: 22 characters of base64url."""
     return None if topic_id is None else urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
 
 
-def parsed_id(shown: str) -> TopicId:
+def parse_id(shown: str) -> TopicId:
     """Return the topic id that a status shows. Raises `ValueError` if it is invalid."""
     return TopicId(UUID(bytes=urlsafe_b64decode(f"{shown}==")))
 
@@ -27,4 +27,4 @@ def new_topic_id(uid: str, topic: TopicName, previous: str | None) -> TopicId:
     """
     namespace = uuid5(UUID(int=0), uid)
     candidates = (uuid5(namespace, f"{topic}/{previous}/{attempt}") for attempt in range(256))
-    return next(TopicId(each) for each in candidates if not (shown_id(TopicId(each)) or "-").startswith("-"))
+    return next(TopicId(each) for each in candidates if not (format_id(TopicId(each)) or "-").startswith("-"))

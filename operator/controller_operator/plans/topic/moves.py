@@ -33,28 +33,28 @@ def plan_moves(
     resource: KafkaTopic, topic: TopicView, view: ClusterView, moves: Moves, found: Differences, context: Context
 ) -> tuple[Verdict, tuple[Step, ...]]:
     """Return the steps for replicas that are not where the spec says and should be moved there."""
-    if running := unfinished(moves):
-        return _while_running(running, unwanted(resource, topic, moves))
+    if running := list_unfinished(moves):
+        return _while_running(running, list_unwanted(resource, topic, moves))
     if topic.is_being_reassigned:
-        return Verdict.working(Reason.WAITING_FOR_OTHER_REASSIGNMENT, "replicas of the topic move already"), ()
+        return Verdict.make_working(Reason.WAITING_FOR_OTHER_REASSIGNMENT, "replicas of the topic move already"), ()
     if (refusal := unknown_brokers(resource, view)) is not None:
         return refusal, ()
     try:
         targets = move_targets(resource.spec, topic, view, found)
     except NotEnoughBrokers as error:
-        return Verdict.working(Reason.NOT_ENOUGH_BROKERS, f"{error}{view.and_who_takes_none}"), ()
-    first = context.limits.fitting_targets(targets, view, most=MAX_PARTITIONS)
+        return Verdict.make_working(Reason.NOT_ENOUGH_BROKERS, f"{error}{view.and_who_takes_none}"), ()
+    first = context.limits.choose_fitting_targets(targets, view, most=MAX_PARTITIONS)
     return _move(resource, _name(resource, topic, first), first, moves)
 
 
-def unfinished(moves: Moves) -> Moves:
+def list_unfinished(moves: Moves) -> Moves:
     """Return the moves that have not ended."""
     return {name: move for name, move in moves.items() if move.ending is None}
 
 
 def explain_waits(moves: Moves) -> str:
     """Return the reasons of moves that make no progress, as words after the topic's own; empty if all make progress."""
-    said = {name: move.status.condition(ConditionType.READY) for name, move in unfinished(moves).items()}
+    said = {name: move.status.condition(ConditionType.READY) for name, move in list_unfinished(moves).items()}
     return "".join(
         f"; PartitionReassignment {name}: {ready.message}"
         for name, ready in said.items()
@@ -62,11 +62,11 @@ def explain_waits(moves: Moves) -> str:
     )
 
 
-def unwanted(resource: KafkaTopic, topic: TopicView, moves: Moves) -> Moves:
+def list_unwanted(resource: KafkaTopic, topic: TopicView, moves: Moves) -> Moves:
     """Return the unfinished moves that would give a partition replicas that the spec does not want."""
     return {
         name: move
-        for name, move in unfinished(moves).items()
+        for name, move in list_unfinished(moves).items()
         if any(not _is_wanted(target, resource.spec) for target in _list_unfinished(move, topic))
     }
 
@@ -101,21 +101,21 @@ def _while_running(running: Moves, unwanted: Moves) -> tuple[Verdict, tuple[Step
         message = f"PartitionReassignment {name} is cancelled, because the spec now asks for other replicas"
     else:
         message = f"PartitionReassignment {name} moves replicas{explain_waits(running)}"
-    return Verdict.working(Reason.PROGRESSING, message), steps
+    return Verdict.make_working(Reason.PROGRESSING, message), steps
 
 
 def _move(resource: KafkaTopic, name: str, targets: Targets, moves: Moves) -> tuple[Verdict, tuple[Step, ...]]:
     earlier = moves.get(name)
     if earlier is None:
         message = f"moving replicas of {len(targets)} partitions with PartitionReassignment {name}"
-        return Verdict.working(Reason.PROGRESSING, message), (_start(resource, name, targets),)
+        return Verdict.make_working(Reason.PROGRESSING, message), (_start(resource, name, targets),)
     ready = earlier.status.condition(ConditionType.READY)
     is_superseded = ready is not None and ready.reason is Reason.SUPERSEDED
     if earlier.status.phase is ReassignmentPhase.COMPLETED or is_superseded:
         message = f"PartitionReassignment {name} has made this move before: it is deleted, and the move is made again"
-        return Verdict.working(Reason.PROGRESSING, message), (ForgetMove(name=name),)
+        return Verdict.make_working(Reason.PROGRESSING, message), (ForgetMove(name=name),)
     message = f"PartitionReassignment {name} ended as {earlier.status.phase}: delete it to try again before it expires"
-    return Verdict.stalled(Reason.PARTITIONS_FAILED, message), ()
+    return Verdict.make_stalled(Reason.PARTITIONS_FAILED, message), ()
 
 
 def _start(resource: KafkaTopic, name: str, targets: Targets) -> StartMove:

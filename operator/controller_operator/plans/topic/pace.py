@@ -9,8 +9,8 @@ from typing import Final
 
 from controller_core.model.wording import list_some
 from controller_operator.plans.outcome import Context, Verdict
-from controller_operator.plans.pace import contested_notice, counted, due
-from controller_operator.plans.topic.differences import differing
+from controller_operator.plans.pace import count_correction, find_due_time, make_contested_notice
+from controller_operator.plans.topic.differences import describe_differences
 from controller_operator.plans.topic.status import Finding
 from controller_operator.resources.conditions import ConditionType, Reason
 from controller_operator.resources.topic import KafkaTopic
@@ -19,16 +19,16 @@ _CORRECTIONS: Final = ("DriftCorrected", "TopicDeleted")
 """Reasons of events about corrections."""
 
 
-def paced(finding: Finding, resource: KafkaTopic, rivals: Sequence[str], context: Context) -> Finding:
+def pace_correction(finding: Finding, resource: KafkaTopic, rivals: Sequence[str], context: Context) -> Finding:
     """Return the finding with its correction counted, or replaced by a wait.
 
     `rivals` are other objects that may want the topic, as namespace/name."""
     if not finding.steps:
         return finding
     before = resource.status.corrections
-    at = due(before, context.now)
+    at = find_due_time(before, context.now)
     if before is None or at is None:
-        now = counted(before, context.now)
+        now = count_correction(before, context.now)
         notices = tuple(
             replace(each, series=now.series, count=now.count) if each.reason in _CORRECTIONS else each
             for each in finding.notices
@@ -42,9 +42,9 @@ def paced(finding: Finding, resource: KafkaTopic, rivals: Sequence[str], context
     drifted = tuple((*other[:3], message) for other in finding.verdict.others if other[0] is ConditionType.DRIFTED)
     return replace(
         finding,
-        verdict=replace(Verdict.working(Reason.DRIFT_CONTESTED, message), others=(*others, *drifted)),
+        verdict=replace(Verdict.make_working(Reason.DRIFT_CONTESTED, message), others=(*others, *drifted)),
         steps=(),
-        notices=(contested_notice(before, message),),
+        notices=(make_contested_notice(before, message),),
         identity={},
         look_again_in_s=(at - context.now).total_seconds(),
     )
@@ -53,7 +53,7 @@ def paced(finding: Finding, resource: KafkaTopic, rivals: Sequence[str], context
 def _what(finding: Finding, resource: KafkaTopic) -> str:
     if not finding.drift:
         return f"topic {resource.topic_name} was deleted"
-    return differing(finding.drift)
+    return describe_differences(finding.drift)
 
 
 def _who(rivals: Sequence[str]) -> str:

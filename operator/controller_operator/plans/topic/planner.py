@@ -16,26 +16,26 @@ from controller_core.zk import paths
 from controller_operator.kafka.cluster_view import ClusterView, TopicView
 from controller_operator.plans.outcome import Context, Notice, Plan, Step, Verdict
 from controller_operator.plans.placement.movers import Change, FindMovers, explain_changes, no_movers
-from controller_operator.plans.placement.removal import pinned_partitions, refuse_assignment
-from controller_operator.plans.topic.answers import answered
-from controller_operator.plans.topic.claims import conflict_verdict, inherited_id, note_owner
-from controller_operator.plans.topic.creation import is_intended, plan_absent, planned_if_absent, unknown_brokers
+from controller_operator.plans.placement.removal import list_pinned_partitions, refuse_assignment
+from controller_operator.plans.topic.answers import apply_answers
+from controller_operator.plans.topic.claims import conflict_verdict, find_inherited_id, note_owner
+from controller_operator.plans.topic.creation import is_intended, plan_absent, plan_changes_if_absent, unknown_brokers
 from controller_operator.plans.topic.deletion import explain_deletion, plan_deletion
 from controller_operator.plans.topic.differences import (
     Differences,
     add_partitions,
     alter_config,
+    describe_differences,
     differences,
-    differing,
-    planned_changes,
-    without_partitions,
+    drop_partitions,
+    list_planned_changes,
 )
-from controller_operator.plans.topic.edits import Divided, applied, divided
-from controller_operator.plans.topic.ids import shown_id
-from controller_operator.plans.topic.moves import Moves, explain_waits, plan_moves, unfinished, unwanted
-from controller_operator.plans.topic.pace import paced
+from controller_operator.plans.topic.edits import Divided, divide_differences, find_applied
+from controller_operator.plans.topic.ids import format_id
+from controller_operator.plans.topic.moves import Moves, explain_waits, list_unfinished, list_unwanted, plan_moves
+from controller_operator.plans.topic.pace import pace_correction
 from controller_operator.plans.topic.status import Finding, topic_plan
-from controller_operator.plans.topic.undeclared import undeclared_notices, undeclared_words
+from controller_operator.plans.topic.undeclared import describe_undeclared, make_undeclared_notices
 from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
 from controller_operator.resources.topic import (
     AdoptionPolicy,
@@ -78,7 +78,7 @@ def plan_topic(
         return topic_plan(resource, view, None if around.owner else topic, finding, context)
     if topic is None:
         return plan_absent(resource, view, around.rivals, context)
-    finding = answered(_present(resource, topic, view, around, context), resource, context)
+    finding = apply_answers(_present(resource, topic, view, around, context), resource, context)
     return topic_plan(resource, view, topic, finding, context)
 
 
@@ -87,22 +87,24 @@ def _refuse(resource: KafkaTopic, name: TopicName, view: ClusterView, around: Su
     topic = view.topics.get(name)
     noted: dict[str, object] = {"owner": note_owner(around.owner)} if around.owner is not None else {}
     if resource.is_paused:
-        planned = planned_changes(_find_changes(resource, topic, view)) if topic else planned_if_absent(resource)
-        return Finding(verdict=Verdict.paused(resource.status, resource.metadata), planned=planned, identity=noted)
+        planned = (
+            list_planned_changes(_find_changes(resource, topic, view)) if topic else plan_changes_if_absent(resource)
+        )
+        return Finding(verdict=Verdict.make_paused(resource.status, resource.metadata), planned=planned, identity=noted)
     if around.owner is not None:
-        live_id = shown_id(topic.assignment.topic_id) if topic else None
+        live_id = format_id(topic.assignment.topic_id) if topic else None
         found = differences(resource, topic) if topic else None
         return Finding(verdict=conflict_verdict(resource, around.owner, live_id, found), identity=noted)
     spec = resource.spec
     wrong = find_objections(spec.config or {}, spec.replica_count, has_zookeeper=view.has_zookeeper)
     if wrong:
-        return Finding(verdict=Verdict.stalled(Reason.INVALID_CONFIG, f"correct config: {'; '.join(wrong)}"))
+        return Finding(verdict=Verdict.make_stalled(Reason.INVALID_CONFIG, f"correct config: {'; '.join(wrong)}"))
     malformed = view.malformed.get(paths.topic(name))
     if malformed is not None:
         message = f"the znode of topic {name} is malformed, and a person must repair it: {malformed}"
-        return Finding(verdict=Verdict.stalled(Reason.UNKNOWN_TOPIC, message))
+        return Finding(verdict=Verdict.make_stalled(Reason.UNKNOWN_TOPIC, message))
     if name in view.deleting:
-        return Finding(verdict=Verdict.working(Reason.TOPIC_BEING_DELETED, explain_deletion(name, view)))
+        return Finding(verdict=Verdict.make_working(Reason.TOPIC_BEING_DELETED, explain_deletion(name, view)))
     return _untold(resource, topic)
 
 
@@ -117,19 +119,19 @@ def _untold(resource: KafkaTopic, topic: TopicView | None) -> Finding | None:
         f"the brokers do not show the operator the configuration of topic {topic.name}: give its user the right to "
         "DescribeConfigs of it"
     )
-    return Finding(verdict=Verdict.working(Reason.NOT_ADMITTED, message))
+    return Finding(verdict=Verdict.make_working(Reason.NOT_ADMITTED, message))
 
 
 def _present(
     resource: KafkaTopic, topic: TopicView, view: ClusterView, around: Surroundings, context: Context
 ) -> Finding:
-    live_id = shown_id(topic.assignment.topic_id)
+    live_id = format_id(topic.assignment.topic_id)
     if live_id is None:
         message = f"topic {topic.name} has no id yet: the controller gives it one"
-        return Finding(verdict=Verdict.working(Reason.PROGRESSING, message))
+        return Finding(verdict=Verdict.make_working(Reason.PROGRESSING, message))
     if live_id == resource.status.topic_id:
         return _ours(resource, topic, view, around, context, ())
-    if live_id == inherited_id(resource, around.rivals) and resource.status.owner is not None:
+    if live_id == find_inherited_id(resource, around.rivals) and resource.status.owner is not None:
         message = f"took topic {topic.name} over from {resource.status.owner.name}, with all of its data"
         notice = Notice(reason="TopicHandedOver", message=message, occurrence=live_id)
         return _ours(_take_over(resource, live_id), topic, view, around, context, (notice,))
@@ -162,9 +164,9 @@ def _foreign(
     notices = (Notice(reason="TopicRecreated", message=message, is_warning=True),) if is_recreated else ()
     if policy is AdoptionPolicy.NEVER or (policy is AdoptionPolicy.IF_EQUAL and found.all):
         return Finding(
-            verdict=Verdict.stalled(Reason.NOT_ADOPTED, _not_adopted(topic, policy, found)),
+            verdict=Verdict.make_stalled(Reason.NOT_ADOPTED, _not_adopted(topic, policy, found)),
             notices=notices,
-            planned=planned_changes(found),
+            planned=list_planned_changes(found),
         )
     notice = Notice(reason="TopicAdopted", message=f"topic {topic.name} with id {live_id} existed and is taken over")
     return _ours(taken, topic, view, around, context, (*notices, notice))
@@ -180,8 +182,8 @@ def _not_adopted(topic: TopicView, policy: AdoptionPolicy, found: Differences) -
     if policy is AdoptionPolicy.NEVER:
         return f"topic {topic.name} exists and adoptionPolicy is Never: choose another topicName, or another policy"
     return (
-        f"topic {topic.name} exists and is not as the spec says ({differing(found.all)}): make the spec equal, or set "
-        f"adoptionPolicy to Always to change the topic"
+        f"topic {topic.name} exists and is not as the spec says ({describe_differences(found.all)}): make the spec equal, "
+        f"or set adoptionPolicy to Always to change the topic"
     )
 
 
@@ -195,21 +197,21 @@ def _ours(
 ) -> Finding:
     """Return the finding about the object's own topic."""
     found = differences(resource, topic)
-    apart = divided(resource, found)
+    apart = divide_differences(resource, found)
     keys = set(resource.spec.config or {})
     identity: dict[str, object] = {
         "topic_id": resource.status.topic_id,
         "owner": None,
         # Keys to remove stay on record until they are gone.
         "config_keys": tuple(sorted(keys | (set(resource.status.config_keys) & topic.config.keys()))),
-        "applied": _applied(resource, apart, around),
+        "applied": _find_applied(resource, apart, around),
     }
     is_enforced = resource.spec.drift_policy is DriftPolicy.ENFORCE
     # The result of a cancelled move is known only after its rollback, so until then no drift is corrected.
-    is_taking_back = bool(unwanted(resource, topic, around.moves))
+    is_taking_back = bool(list_unwanted(resource, topic, around.moves))
     wanted = found if is_enforced and not is_taking_back else apart.edited
-    to_do = without_partitions(wanted, pinned_partitions(resource.spec, view))
-    notices = (*notices, *undeclared_notices(resource, topic))
+    to_do = drop_partitions(wanted, list_pinned_partitions(resource.spec, view))
+    notices = (*notices, *make_undeclared_notices(resource, topic))
     verdict = _judge_drift(resource, topic, view, apart.drifted, around)
     finding = Finding(verdict=verdict, notices=notices, identity=identity)
     if resource.spec.drift_policy is DriftPolicy.REPORT:
@@ -222,8 +224,8 @@ def _ours(
         finding,
         verdict=replace(verdict, others=reported),
         steps=steps,
-        planned=planned_changes(to_do),
-        identity={**identity, "applied": _applied(resource, apart, around, steps)},
+        planned=list_planned_changes(to_do),
+        identity={**identity, "applied": _find_applied(resource, apart, around, steps)},
     )
     if apart.edited.all or is_taking_back:
         return finding
@@ -237,13 +239,13 @@ def _ours(
         notices=(*notices, Notice(reason="DriftCorrected", message=message, occurrence=change)) if steps else notices,
         drift=found.all,
     )
-    return paced(corrected, resource, around.rivals, context)
+    return pace_correction(corrected, resource, around.rivals, context)
 
 
-def _applied(
+def _find_applied(
     resource: KafkaTopic, apart: Divided, around: Surroundings, steps: tuple[Step, ...] = ()
 ) -> Mapping[str, str]:
-    return applied(resource, apart, steps, are_replicas_moving=bool(unfinished(around.moves)))
+    return find_applied(resource, apart, steps, are_replicas_moving=bool(list_unfinished(around.moves)))
 
 
 def _judge_drift(
@@ -283,10 +285,10 @@ def _say_pinned(finding: Finding, resource: KafkaTopic, view: ClusterView, apart
 def _find_changes(resource: KafkaTopic, topic: TopicView, view: ClusterView) -> Differences:
     """Return the changes that the topic would get if the object were not paused."""
     found = differences(resource, topic)
-    is_own = shown_id(topic.assignment.topic_id) == resource.status.topic_id
+    is_own = format_id(topic.assignment.topic_id) == resource.status.topic_id
     is_enforced = resource.spec.drift_policy is DriftPolicy.ENFORCE
-    wanted = found if is_enforced or not is_own else divided(resource, found).edited
-    return without_partitions(wanted, pinned_partitions(resource.spec, view))
+    wanted = found if is_enforced or not is_own else divide_differences(resource, found).edited
+    return drop_partitions(wanted, list_pinned_partitions(resource.spec, view))
 
 
 def _repair(
@@ -298,16 +300,16 @@ def _repair(
     context: Context,
 ) -> tuple[Verdict, tuple[Step, ...]]:
     """Return the steps that remove the differences, as far as possible now, and the verdict of the last of them."""
-    verdict = Verdict.working(Reason.PROGRESSING, f"changing {list_some(each.key for each in found.all)}")
+    verdict = Verdict.make_working(Reason.PROGRESSING, f"changing {list_some(each.key for each in found.all)}")
     steps: list[Step] = []
     if found.config:
         step = alter_config(found, topic)
         factor = resource.spec.replica_count
         if clash := find_clashes(topic.config, step.config, factor, has_zookeeper=view.has_zookeeper):
             message = f"{'; '.join(clash)}. {_CLASHES}"
-            return Verdict.stalled(Reason.INVALID_CONFIG, message), ()
+            return Verdict.make_stalled(Reason.INVALID_CONFIG, message), ()
         steps.append(step)
-    if found.replicas or unwanted(resource, topic, around.moves):
+    if found.replicas or list_unwanted(resource, topic, around.moves):
         verdict, moving = plan_moves(resource, topic, view, around.moves, found, context)
         steps.extend(moving)
     if found.partitions is not None:
@@ -320,12 +322,14 @@ def _more_partitions(resource: KafkaTopic, topic: TopicView, view: ClusterView) 
     wanted, live = resource.spec.partition_count, len(topic.partitions)
     if wanted < live:
         message = f"the topic has {live} partitions and the spec says {wanted}: set partitions to {live} or more"
-        return Verdict.stalled(Reason.PARTITIONS_CANNOT_DECREASE, message), ()
+        return Verdict.make_stalled(Reason.PARTITIONS_CANNOT_DECREASE, message), ()
     if view.controller is None:
-        return Verdict.working(Reason.NO_CONTROLLER, "the cluster has no controller, so nothing would be created"), ()
+        return Verdict.make_working(
+            Reason.NO_CONTROLLER, "the cluster has no controller, so nothing would be created"
+        ), ()
     if topic.is_being_reassigned:
         message = "partitions are added when the topic's replicas no longer move"
-        return Verdict.working(Reason.WAITING_FOR_OTHER_REASSIGNMENT, message), ()
+        return Verdict.make_working(Reason.WAITING_FOR_OTHER_REASSIGNMENT, message), ()
     added = range(live, wanted)
     refusal = refuse_assignment(resource.spec, view, added) or unknown_brokers(resource, view)
     if refusal is not None:
@@ -333,12 +337,12 @@ def _more_partitions(resource: KafkaTopic, topic: TopicView, view: ClusterView) 
     try:
         step = add_partitions(resource.spec, topic, view)
     except NotEnoughBrokers as error:
-        return Verdict.working(Reason.NOT_ENOUGH_BROKERS, f"{error}{view.and_who_takes_none}"), ()
-    return Verdict.working(Reason.PROGRESSING, f"adding {wanted - live} partitions"), (step,)
+        return Verdict.make_working(Reason.NOT_ENOUGH_BROKERS, f"{error}{view.and_who_takes_none}"), ()
+    return Verdict.make_working(Reason.PROGRESSING, f"adding {wanted - live} partitions"), (step,)
 
 
 def _say_in_order(resource: KafkaTopic, topic: TopicView, view: ClusterView, moves: Moves) -> Verdict:
-    words = undeclared_words(resource, topic)
+    words = describe_undeclared(resource, topic)
     besides = f", and {words}" if words else ""
     said = ((ConditionType.DRIFTED, ConditionStatus.FALSE, Reason.IN_SYNC, f"the topic is as the spec says{besides}"),)
     if topic.counts.offline:

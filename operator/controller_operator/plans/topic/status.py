@@ -5,9 +5,9 @@ from typing import Final
 
 from controller_operator.kafka.actions import Action
 from controller_operator.kafka.cluster_view import ClusterView, TopicView
-from controller_operator.plans.outcome import Context, Notice, Plan, Step, Verdict, conditions, wanted_finalizer
+from controller_operator.plans.outcome import Context, Notice, Plan, Step, Verdict, choose_finalizer, conditions
 from controller_operator.plans.partition_rows import partition_counts, topic_rows
-from controller_operator.plans.topic.undeclared import shown_undeclared
+from controller_operator.plans.topic.undeclared import show_undeclared
 from controller_operator.resources.conditions import ConditionType, Reason
 from controller_operator.resources.schema import MAX_STATUS_ENTRIES
 from controller_operator.resources.topic import Difference, KafkaTopic, KafkaTopicStatus
@@ -41,7 +41,7 @@ def topic_plan(
     resource: KafkaTopic, view: ClusterView, topic: TopicView | None, finding: Finding, context: Context
 ) -> Plan[KafkaTopicStatus]:
     """Return the plan for a finding, without the steps that exceed ZooKeeper's limit."""
-    finding = _fitting(finding, context)
+    finding = _drop_too_large(finding, context)
     status = resource.status.model_copy(
         update={
             "observed_generation": resource.metadata.generation,
@@ -56,16 +56,16 @@ def topic_plan(
     return Plan(
         status=status,
         steps=finding.steps,
-        finalizer=wanted_finalizer(resource.metadata, resource.spec.deletion_policy),
+        finalizer=choose_finalizer(resource.metadata, resource.spec.deletion_policy),
         notices=finding.notices,
         look_again_in_s=finding.look_again_in_s or (LOOK_AGAIN_S if finding.verdict.is_reconciling else None),
-        may_wait_s=0.0 if finding.steps or topic is None else _until_led_s(resource, topic, finding.verdict, context),
+        may_wait_s=0.0 if finding.steps or topic is None else _find_wait_s(resource, topic, finding.verdict, context),
         needs_fresh_view=finding.needs_fresh_view,
         is_progress=all(getattr(resource.status, name) == value for name, value in finding.identity.items()),
     )
 
 
-def _fitting(finding: Finding, context: Context) -> Finding:
+def _drop_too_large(finding: Finding, context: Context) -> Finding:
     """Drop the steps that exceed the limit for one write, because only a person can change that; keep the others."""
     too_large = {
         at: why
@@ -76,11 +76,11 @@ def _fitting(finding: Finding, context: Context) -> Finding:
         return finding
     steps = tuple(step for at, step in enumerate(finding.steps) if at not in too_large)
     message = f"{finding.verdict.message} is not possible: {'; '.join(too_large.values())}"
-    verdict = replace(Verdict.stalled(Reason.TOO_LARGE, message), others=finding.verdict.others)
+    verdict = replace(Verdict.make_stalled(Reason.TOO_LARGE, message), others=finding.verdict.others)
     return replace(finding, verdict=verdict, steps=steps, notices=finding.notices if steps else ())
 
 
-def _until_led_s(resource: KafkaTopic, topic: TopicView, verdict: Verdict, context: Context) -> float:
+def _find_wait_s(resource: KafkaTopic, topic: TopicView, verdict: Verdict, context: Context) -> float:
     """Return the seconds for which a new topic need not report missing leaders: the controller is about to elect
     them."""
     ready = resource.status.condition(ConditionType.READY)
@@ -96,7 +96,7 @@ def _live(resource: KafkaTopic, view: ClusterView, topic: TopicView | None) -> d
     if topic is None:
         return {"partitions": (), "replication_factor": None, "undeclared_config": None}
     return {
-        "undeclared_config": shown_undeclared(resource, topic),
+        "undeclared_config": show_undeclared(resource, topic),
         "counts": partition_counts(topic.counts),
         "partitions": topic_rows(view, topic),
         "replication_factor": min(len(replicas.target) for replicas in topic.partitions.values()),

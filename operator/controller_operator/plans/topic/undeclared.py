@@ -20,16 +20,16 @@ _IN_WORDS: Final = 60
 """Characters of a key, or a value, in a message."""
 
 
-def undeclared(resource: KafkaTopic, topic: TopicView) -> dict[str, str]:
+def find_undeclared(resource: KafkaTopic, topic: TopicView) -> dict[str, str]:
     """Return the configuration that the spec does not name and that this object has not set, by key."""
     return find_undeclared_keys(topic.config, resource.spec.config or {}, resource.status.config_keys)
 
 
-def shown_undeclared(resource: KafkaTopic, topic: TopicView) -> UndeclaredConfig | None:
+def show_undeclared(resource: KafkaTopic, topic: TopicView) -> UndeclaredConfig | None:
     """Return it as the status shows it; None if the topic's configuration is not readable."""
     if not topic.is_config_known:
         return None
-    found = undeclared(resource, topic)
+    found = find_undeclared(resource, topic)
     first = [
         UndeclaredKey(key=shorten(key, MAX_SHOWN_TEXT), value=shorten(value, MAX_SHOWN_TEXT))
         for key, value in list(found.items())[:MAX_UNDECLARED_KEYS]
@@ -37,26 +37,26 @@ def shown_undeclared(resource: KafkaTopic, topic: TopicView) -> UndeclaredConfig
     return UndeclaredConfig(total=len(found), keys=tuple(first))
 
 
-def undeclared_words(resource: KafkaTopic, topic: TopicView) -> str:
+def describe_undeclared(resource: KafkaTopic, topic: TopicView) -> str:
     """Return words about the keys on the topic that the spec does not name; empty if there are none.
 
     With the policy Remove these keys are differences, and the words about those are enough."""
-    return _in_words(resource, topic, lambda key, value: f"{key}={shorten(value, _IN_WORDS)}")
+    return _describe(resource, topic, lambda key, value: f"{key}={shorten(value, _IN_WORDS)}")
 
 
-def undeclared_notices(resource: KafkaTopic, topic: TopicView) -> tuple[Notice, ...]:
+def make_undeclared_notices(resource: KafkaTopic, topic: TopicView) -> tuple[Notice, ...]:
     """Return an event if this configuration has changed since the last reconciliation."""
     # Events are also logged, and no log line may have the value of a configuration.
-    before, words = resource.status.undeclared_config, _in_words(resource, topic, lambda key, _: key)
-    if before is None or not words or before == shown_undeclared(resource, topic):
+    before, words = resource.status.undeclared_config, _describe(resource, topic, lambda key, _: key)
+    if before is None or not words or before == show_undeclared(resource, topic):
         return ()
     message = f"topic {topic.name} {words}"
     occurrence = str(topic.config_version)
     return (Notice(reason="UndeclaredConfig", message=message, is_warning=True, occurrence=occurrence),)
 
 
-def _in_words(resource: KafkaTopic, topic: TopicView, name: Callable[[str, str], str]) -> str:
-    found = undeclared(resource, topic)
+def _describe(resource: KafkaTopic, topic: TopicView, name: Callable[[str, str], str]) -> str:
+    found = find_undeclared(resource, topic)
     if not found or resource.spec.undeclared_config_policy is UndeclaredConfigPolicy.REMOVE:
         return ""
     named = list_some(name(shorten(key, _IN_WORDS), value) for key, value in found.items())

@@ -14,7 +14,7 @@ from typing import Final
 from controller_core.model.ids import TopicPartition
 from controller_core.model.wording import list_some
 from controller_operator.kafka.cluster_view import ClusterView
-from controller_operator.kafka.marked_throttles import Entry, marked_partitions
+from controller_operator.kafka.marked_throttles import Entry, find_marked_partitions
 from controller_operator.kafka.throttle_steps import RemoveThrottle
 from controller_operator.plans.outcome import Context, Notice
 from controller_operator.resources.cluster import MAX_OWNERLESS_LIMITS, MAX_TOPICS_OF_LIMIT, OwnerlessLimit
@@ -47,7 +47,7 @@ def plan_ownerless_limits(
     removed = {step.owner for step in context.done if isinstance(step, RemoveThrottle)}
     since = {row.owner: min(row.since, context.now) for row in before}
     ownerless = [each for each in found if each.owner not in removed and not is_owned(each.owner)]
-    marked = marked_partitions({name: topic.config for name, topic in view.topics.items()} if ownerless else {})
+    marked = find_marked_partitions({name: topic.config for name, topic in view.topics.items()} if ownerless else {})
     judged = [_judge(each, marked.get(each.mark, frozenset()), since, view, context) for each in ownerless]
     warned = [_warn(each.row) for each in judged if each.row.owner not in since]
     told = [_removal(row) for row in before if row.owner in removed]

@@ -27,8 +27,8 @@ from controller_operator.kafka.log_sizes import (
     ask_log_sizes,
 )
 from controller_operator.kubernetes.object_store import Key, StoredObject, key_of_resource
-from controller_operator.plans.reassignment.copying.progress import progress, with_latest
-from controller_operator.plans.reassignment.copying.reading import Reading, questions, reading
+from controller_operator.plans.reassignment.copying.progress import add_latest, progress
+from controller_operator.plans.reassignment.copying.reading import Reading, questions, take_reading
 from controller_operator.plans.reassignment.copying.stalls import (
     NOTHING_READ,
     History,
@@ -139,13 +139,13 @@ class MoveMeter:
 
         live = asked.keys() & view.brokers.keys()
         answers = await ask_brokers(live, view, listener, self._open_broker, ask, TIMEOUT_S)
-        latest = reading(copies, answers.by_broker, _time_s())
+        latest = take_reading(copies, answers.by_broker, _time_s())
         if answers.troubles and (measured.found is not None or measured.known_at_s is None):
             _log.warning("progress not known", object=str(key), errors=answers.troubles)
         self._keep(key, measured, latest)
 
     def _keep(self, key: Key, measured: _Measured, latest: Reading | None) -> None:
-        measured.readings = with_latest(measured.readings, latest) if latest else ()
+        measured.readings = add_latest(measured.readings, latest) if latest else ()
         measured.history = remember(measured.history, latest) if latest else measured.history
         found = progress(measured.readings, self._now())
         is_new = found != measured.found or measured.known_at_s is None

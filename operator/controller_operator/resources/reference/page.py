@@ -56,12 +56,12 @@ def _kind(kind: str, crd: Mapping[str, Any], examples: list[tuple[Path, str, str
             f"## {kind}\n",
             f"{schema['description']}\n",
             f"`kubectl get {names['plural']}`, in short `{names['shortNames'][0]}`, shows {columns}.\n",
-            *_shown(kind, examples),
+            *_render_examples(kind, examples),
             f"### The life of a {kind}\n",
             diagram(kind, tuple(phases)),
             f"### The spec of a {kind}\n",
             table("spec", spec),
-            *_refused(schema),
+            *_render_refusals(schema),
             f"### The status of a {kind}\n",
             table("status", status, leave_out=frozenset({_CONDITIONS})),
         ]
@@ -77,7 +77,7 @@ def _schema(crd: Mapping[str, Any]) -> Schema:
     return _version(crd)["schema"]["openAPIV3Schema"]  # type: ignore[no-any-return]
 
 
-def _shown(kind: str, examples: list[tuple[Path, str, str]]) -> Iterator[str]:
+def _render_examples(kind: str, examples: list[tuple[Path, str, str]]) -> Iterator[str]:
     for path, of_kind, text in examples:
         if of_kind == kind:
             yield f"From [{path.as_posix()}](../{path.as_posix()}):\n"
@@ -93,7 +93,7 @@ def _examples(folder: Path) -> list[tuple[Path, str, str]]:
     ]
 
 
-def _refused(schema: Schema) -> Iterator[str]:
+def _render_refusals(schema: Schema) -> Iterator[str]:
     found = refusals("", {key: said for key, said in schema.items() if key != "status"})
     if found:
         yield "The API server refuses what breaks one of these rules:\n"

@@ -11,7 +11,7 @@ from controller_operator.kubernetes.api_client import ApiRequests
 from controller_operator.kubernetes.api_server import load_configuration
 from controller_operator.kubernetes.object_api import ApiUnavailable, ObjectChanged, ObjectGone
 from controller_operator.leading.kubernetes_lease import KubernetesLease
-from controller_operator.leading.lease import NOBODY, first_claim, given_back, renewed, taken
+from controller_operator.leading.lease import NOBODY, first_claim, release_claim, renew_claim, take_over
 from controller_operator.leading.lease_api import LeaseApi
 from devcluster.clusters.kubernetes import KubernetesCluster
 from tests.unit.operator.leading.simulated_lease import SimulatedLease
@@ -66,7 +66,7 @@ async def test_a_lease_is_read_as_it_was_written(kept: Kept) -> None:
     assert await kept.api.read(TIMEOUT_S) is None
     created = await kept.api.create(first_claim("first", 10, NOW), TIMEOUT_S)
     assert created.claim == first_claim("first", 10, NOW)
-    later = renewed(created.claim, NOW + timedelta(seconds=2, microseconds=5))
+    later = renew_claim(created.claim, NOW + timedelta(seconds=2, microseconds=5))
     written = await kept.api.write(created, later, TIMEOUT_S)
     assert (written.claim, written.uid) == (later, created.uid)
     assert written.version != created.version
@@ -77,16 +77,16 @@ async def test_only_one_of_two_that_write_the_same_version_succeeds(kept: Kept) 
     created = await kept.api.create(first_claim("first", 10, NOW), TIMEOUT_S)
     with pytest.raises(ObjectChanged):
         await kept.api.create(first_claim("second", 10, NOW), TIMEOUT_S)
-    await kept.api.write(created, renewed(created.claim, NOW + timedelta(seconds=1)), TIMEOUT_S)
+    await kept.api.write(created, renew_claim(created.claim, NOW + timedelta(seconds=1)), TIMEOUT_S)
     with pytest.raises(ObjectChanged):
-        await kept.api.write(created, taken(created.claim, "second", 10, NOW), TIMEOUT_S)
+        await kept.api.write(created, take_over(created.claim, "second", 10, NOW), TIMEOUT_S)
 
 
 async def test_what_people_do_to_it_makes_it_another_version(kept: Kept) -> None:
     created = await kept.api.create(first_claim("first", 10, NOW), TIMEOUT_S)
     await kept.label()
     with pytest.raises(ObjectChanged):
-        await kept.api.write(created, renewed(created.claim, NOW), TIMEOUT_S)
+        await kept.api.write(created, renew_claim(created.claim, NOW), TIMEOUT_S)
     labelled = await kept.api.read(TIMEOUT_S)
     assert labelled is not None
     assert (labelled.uid, labelled.claim) == (created.uid, created.claim)
@@ -94,9 +94,9 @@ async def test_what_people_do_to_it_makes_it_another_version(kept: Kept) -> None
 
 async def test_a_lease_that_was_given_back_has_no_holder(kept: Kept) -> None:
     created = await kept.api.create(first_claim("first", 10, NOW), TIMEOUT_S)
-    released = await kept.api.write(created, given_back(created.claim, NOW), TIMEOUT_S)
+    released = await kept.api.write(created, release_claim(created.claim, NOW), TIMEOUT_S)
     assert released.claim.holder == NOBODY
-    again = await kept.api.write(released, taken(released.claim, "second", 10, NOW), TIMEOUT_S)
+    again = await kept.api.write(released, take_over(released.claim, "second", 10, NOW), TIMEOUT_S)
     assert (again.claim.holder, again.claim.transitions) == ("second", 1)
 
 
@@ -105,11 +105,11 @@ async def test_a_deleted_lease_is_gone_and_the_next_one_is_another(kept: Kept) -
     await kept.delete()
     assert await kept.api.read(TIMEOUT_S) is None
     with pytest.raises(ObjectGone):
-        await kept.api.write(created, renewed(created.claim, NOW), TIMEOUT_S)
+        await kept.api.write(created, renew_claim(created.claim, NOW), TIMEOUT_S)
     another = await kept.api.create(first_claim("second", 10, NOW), TIMEOUT_S)
     assert another.uid != created.uid
     with pytest.raises(ObjectChanged):
-        await kept.api.write(created, renewed(created.claim, NOW), TIMEOUT_S)
+        await kept.api.write(created, renew_claim(created.claim, NOW), TIMEOUT_S)
 
 
 async def test_an_api_server_that_does_not_answer_in_time_is_unavailable(kubernetes_api: KubernetesCluster) -> None:

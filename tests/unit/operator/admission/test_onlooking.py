@@ -12,7 +12,7 @@ WRONG = raw("KafkaTopic", {"partitions": 1, "replicationFactor": 1, "config": {"
 
 
 def onlooker(around: Operating) -> Onlooker:
-    return Onlooker(around.runtime.working_access, around.runtime.store, around.connect)
+    return Onlooker(around.runtime.find_working_access, around.runtime.store, around.connect)
 
 
 async def test_who_stands_by_judges_by_what_it_reads_and_writes_nothing() -> None:
@@ -37,7 +37,7 @@ async def test_who_begins_to_work_judges_by_what_it_works_on_and_keeps_no_second
         await around.wait_for_reason(CLUSTER, "Reconciled")
         assert not own.is_connected
         assert (await judge.judge(WRONG)).refusal is not None
-        assert await looking.access() is around.runtime.working_access()
+        assert await looking.access() is around.runtime.find_working_access()
         await looking.close()
 
 

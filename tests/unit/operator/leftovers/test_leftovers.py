@@ -116,7 +116,7 @@ async def test_a_cluster_does_not_wait_for_an_object_that_only_a_foreign_finaliz
 
 def test_an_entry_that_is_none_is_left_out_and_the_newest_come_first() -> None:
     def read_left(time: str) -> str:
-        return Leftover(time=time, kind="k", namespace="n", name="a", reason="r", message="m").to_text()
+        return Leftover(time=time, kind="k", namespace="n", name="a", reason="r", message="m").render()
 
     found = Leftover.all_of(
         {"1": read_left("2026-01-01"), "2": "no JSON", "3": "[]", "4": '{"a": 1}', "5": read_left("2026-01-02")}

@@ -8,7 +8,7 @@ from typing import Any
 from controller_core.model.ids import PartitionId, TopicName, TopicPartition
 from controller_core.model.throttles import FOLLOWER_REPLICAS, LEADER_REPLICAS
 from controller_operator.kafka.cluster_view import ClusterView
-from controller_operator.kafka.marked_throttles import Entry, marked_partitions
+from controller_operator.kafka.marked_throttles import Entry, find_marked_partitions
 from controller_operator.kafka.requests.throttles import ThrottleReply
 from controller_operator.kafka.throttle_steps import RemoveThrottle
 from controller_operator.plans.outcome import Context
@@ -39,8 +39,8 @@ def look(
 def test_the_mark_of_a_replica_is_the_zeros_before_it_and_what_others_set_has_none() -> None:
     lists = {LEADER_REPLICAS: "00:1, 000:1,010:2,10:3,*,x", FOLLOWER_REPLICAS: ""}
     second = TopicPartition(ORDERS, PartitionId(10))
-    assert marked_partitions({ORDERS: lists}) == {1: {FIRST, second}, 2: {FIRST}}
-    assert marked_partitions({TopicName("plain"): {LEADER_REPLICAS: "0:1"}}) == {}
+    assert find_marked_partitions({ORDERS: lists}) == {1: {FIRST, second}, 2: {FIRST}}
+    assert find_marked_partitions({TopicName("plain"): {LEADER_REPLICAS: "0:1"}}) == {}
 
 
 def test_it_is_shown_and_warned_of_once_and_removed_after_ten_minutes() -> None:

@@ -34,7 +34,7 @@ def show(cluster: ClusterView, before: KafkaClusterStatus | None = None, now: da
             "kind": "KafkaCluster",
             "metadata": {"name": "demo", "namespace": "shop", "generation": 1},
             "spec": {"zookeeper": {"connect": "zk:2181"}},
-            "status": before.to_kubernetes() if before else {},
+            "status": before.dump_for_kubernetes() if before else {},
         }
     )
     return KafkaClusterStatus.model_validate(status_of(plan_cluster(resource, cluster, Context(now=now))))

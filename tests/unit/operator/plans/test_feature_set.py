@@ -194,7 +194,7 @@ class TestDrift:
     def test_a_level_that_was_changed_while_the_cluster_was_out_of_sight_is_reported_too(self) -> None:
         resource = feature_set({"f": 4})
         settled = again(resource, look(resource, cluster({"f": 4})))
-        away = Verdict.unknown(Reason.ZOOKEEPER_UNAVAILABLE, "ZooKeeper does not answer")
+        away = Verdict.make_unknown(Reason.ZOOKEEPER_UNAVAILABLE, "ZooKeeper does not answer")
         said = conditions(away, settled.status, settled.metadata, NOW)
         status = settled.status.model_copy(update={"conditions": said})
         drifted = look(settled.model_copy(update={"status": status}), cluster({"f": 3}))

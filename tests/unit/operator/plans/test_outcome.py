@@ -8,7 +8,7 @@ import pytest
 
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.plans.election.planner import plan_election
-from controller_operator.plans.outcome import Context, Plan, Verdict, conditions, ended_status, seconds_left
+from controller_operator.plans.outcome import Context, Plan, Verdict, conditions, make_ended_status, seconds_left
 from controller_operator.plans.reassignment.planner import plan_reassignment
 from controller_operator.resources.common import Ending, ObjectMeta, Status
 from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
@@ -44,15 +44,15 @@ def status_with(verdict: Verdict) -> Status:
 def test_a_paused_object_stays_ready_only_for_the_spec_that_it_was_ready_for(
     generation: int, ready: ConditionStatus
 ) -> None:
-    before = status_with(Verdict.good(Reason.RECONCILED, "all is well"))
+    before = status_with(Verdict.make_good(Reason.RECONCILED, "all is well"))
     meta = ObjectMeta(name="paused", namespace="kafka", generation=generation)
-    assert Verdict.paused(before, meta).ready is ready
+    assert Verdict.make_paused(before, meta).ready is ready
 
 
 def test_a_paused_object_is_not_ready_at_its_second_look_either() -> None:
-    before = status_with(Verdict.good(Reason.RECONCILED, "all is well"))
-    said = conditions(Verdict.paused(before, CHANGED), before, CHANGED, NOW)
-    again = Verdict.paused(Status(observed_generation=2, conditions=said), CHANGED)
+    before = status_with(Verdict.make_good(Reason.RECONCILED, "all is well"))
+    said = conditions(Verdict.make_paused(before, CHANGED), before, CHANGED, NOW)
+    again = Verdict.make_paused(Status(observed_generation=2, conditions=said), CHANGED)
     assert again.ready is ConditionStatus.UNKNOWN
 
 
@@ -60,9 +60,9 @@ def test_a_paused_object_is_not_ready_at_its_second_look_either() -> None:
 @pytest.mark.parametrize(
     "verdict",
     [
-        Verdict.stalled(Reason.TOPIC_DELETED, "the topic is gone"),
-        Verdict.stalled(Reason.NOT_ADOPTED, "the topic is another one"),
-        Verdict.unknown(Reason.ZOOKEEPER_UNAVAILABLE, "ZooKeeper does not answer"),
+        Verdict.make_stalled(Reason.TOPIC_DELETED, "the topic is gone"),
+        Verdict.make_stalled(Reason.NOT_ADOPTED, "the topic is another one"),
+        Verdict.make_unknown(Reason.ZOOKEEPER_UNAVAILABLE, "ZooKeeper does not answer"),
     ],
 )
 def test_drift_is_unknown_while_nothing_is_compared_and_still_says_that_it_was_known(
@@ -70,7 +70,7 @@ def test_drift_is_unknown_while_nothing_is_compared_and_still_says_that_it_was_k
 ) -> None:
     meta = ObjectMeta(name="first", namespace="kafka", generation=1)
     compared = replace(
-        Verdict.good(Reason.RECONCILED, "all is well"),
+        Verdict.make_good(Reason.RECONCILED, "all is well"),
         others=((ConditionType.DRIFTED, status, Reason.IN_SYNC, "the topic is as the spec says"),),
     )
     said = conditions(verdict, status_with(compared), meta, NOW)
@@ -113,7 +113,7 @@ def test_what_has_not_ended_says_neither(cluster: ClusterView) -> None:
 @pytest.mark.parametrize(("plan", "ending"), ENDED.values(), ids=ENDED)
 def test_what_has_ended_only_follows_the_generation(plan: Plan[Any], ending: Ending) -> None:
     ended = plan.status
-    followed = ended_status(ended, CHANGED, ending)
+    followed = make_ended_status(ended, CHANGED, ending)
     assert followed.observed_generation == 2
     assert {each.observed_generation for each in followed.conditions} == {2}
     told = [(each.type, each.status, each.reason, each.message, each.last_transition_time) for each in ended.conditions]
@@ -127,13 +127,13 @@ def test_what_has_ended_only_follows_the_generation(plan: Plan[Any], ending: End
 @pytest.mark.parametrize(("plan", "ending"), ENDED.values(), ids=ENDED)
 def test_what_ended_before_there_was_a_word_for_it_says_it_now(plan: Plan[Any], ending: Ending) -> None:
     silent = tuple(each for each in plan.status.conditions if each.type is not ending)
-    followed = ended_status(plan.status.model_copy(update={"conditions": silent}), CHANGED, ending)
+    followed = make_ended_status(plan.status.model_copy(update={"conditions": silent}), CHANGED, ending)
     found = followed.condition(ending)
     ready = followed.condition(ConditionType.READY)
     assert found is not None
     assert ready is not None
     assert (found.status, found.reason, found.observed_generation) == (ConditionStatus.TRUE, ready.reason, 2)
-    assert ended_status(followed, CHANGED, ending) == followed
+    assert make_ended_status(followed, CHANGED, ending) == followed
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def times_of(schedule: str, zone: str, begin: datetime, number: int) -> list[str
     """The first times of a schedule, by the clock on the wall."""
     times, moment, found = run_times(schedule, zone), begin, []
     for _ in range(number):
-        moment = times.after(moment)
+        moment = times.find_next(moment)
         found.append(moment.astimezone(ZoneInfo(zone)).strftime("%d %H:%M %Z"))
     return found
 
@@ -58,19 +58,19 @@ class TestDaylightSaving:
     def test_asked_in_the_second_of_two_hours_it_names_no_time_of_the_first(self) -> None:
         second = datetime(2026, 10, 25, 1, 30, tzinfo=UTC)
         assert second.astimezone(ZoneInfo(BERLIN)).strftime("%H:%M %Z") == "02:30 CET"
-        assert run_times("45 2 * * *", BERLIN).after(second) == datetime(2026, 10, 26, 1, 45, tzinfo=UTC)
+        assert run_times("45 2 * * *", BERLIN).find_next(second) == datetime(2026, 10, 26, 1, 45, tzinfo=UTC)
 
     @pytest.mark.parametrize(("begin", "hours"), [(SPRING, 47), (AUTUMN, 49)])
     def test_what_runs_every_half_hour_goes_by_the_time_that_passes(self, begin: datetime, hours: int) -> None:
         times, moment = run_times("*/30 * * * *", BERLIN), begin
         for _ in range(2 * hours):
-            assert times.after(moment) - moment == timedelta(minutes=30)
-            moment = times.after(moment)
+            assert times.find_next(moment) - moment == timedelta(minutes=30)
+            moment = times.find_next(moment)
 
     @pytest.mark.parametrize("day", range(24, 27))
     def test_each_time_is_known_again(self, day: int) -> None:
         times = run_times("*/20 2 * * *", BERLIN)
-        assert times.has(times.after(datetime(2026, 10, day, 0, 10, tzinfo=UTC)))
+        assert times.has(times.find_next(datetime(2026, 10, day, 0, 10, tzinfo=UTC)))
 
 
 class TestWhatIsNone:
@@ -90,7 +90,7 @@ class TestWhatIsNone:
     )
     def test_is_no_schedule(self, schedule: str) -> None:
         with pytest.raises(InvalidSchedule, match="schedule"):
-            run_times(schedule, None).after(NOW)
+            run_times(schedule, None).find_next(NOW)
 
     @pytest.mark.parametrize("zone", ["Mars/Olympus", "America", "../../etc/passwd", "/etc/localtime", "x" * 300, "\0"])
     def test_is_no_time_zone(self, zone: str) -> None:
@@ -98,7 +98,7 @@ class TestWhatIsNone:
             run_times("0 0 * * *", zone)
 
     def test_a_leap_day_is_a_schedule(self) -> None:
-        assert run_times("0 0 29 2 *", None).after(NOW) == datetime(2028, 2, 29, tzinfo=UTC)
+        assert run_times("0 0 29 2 *", None).find_next(NOW) == datetime(2028, 2, 29, tzinfo=UTC)
 
 
 class TestTheNextRun:
@@ -108,7 +108,7 @@ class TestTheNextRun:
     def test_that_was_missed_is_due_once_however_many_were(self) -> None:
         missed = datetime(2026, 1, 12, 3, tzinfo=UTC)
         assert HOURLY.next_run(missed, missed - timedelta(hours=1), NOW) == missed
-        assert HOURLY.next_run(HOURLY.after(NOW), NOW, NOW) > NOW
+        assert HOURLY.next_run(HOURLY.find_next(NOW), NOW, NOW) > NOW
 
     def test_of_another_schedule_than_before_is_one_of_the_present_schedule(self) -> None:
         missed_by_the_other = datetime(2026, 1, 15, 12, 10, tzinfo=UTC)
@@ -119,12 +119,12 @@ class TestTheNextRun:
     @pytest.mark.parametrize("back", [timedelta(seconds=10), timedelta(minutes=40), timedelta(hours=5)])
     def test_is_not_the_last_one_again_where_the_clock_is_set_back(self, back: timedelta) -> None:
         last_run = datetime(2026, 1, 15, 3, 0, 5, tzinfo=UTC)
-        recorded = DAILY.after(last_run)
+        recorded = DAILY.find_next(last_run)
         assert DAILY.next_run(recorded, last_run, last_run - back) == recorded
 
     def test_comes_again_in_time_after_a_clock_that_was_a_year_ahead(self) -> None:
         ran_at = NOW + timedelta(days=365)
-        recorded = HOURLY.after(ran_at)
+        recorded = HOURLY.find_next(ran_at)
         healed = HOURLY.next_run(recorded, ran_at, NOW)
         assert healed == datetime(2026, 1, 15, 14, tzinfo=UTC), "one time is left out: the last run may just have been"
         later = NOW + timedelta(minutes=45)
@@ -132,7 +132,7 @@ class TestTheNextRun:
 
     def test_is_not_made_up_for_by_a_clock_that_jumps_to_and_fro(self) -> None:
         ran_at = NOW + timedelta(days=365)
-        healed = HOURLY.next_run(HOURLY.after(ran_at), ran_at, NOW)
+        healed = HOURLY.next_run(HOURLY.find_next(ran_at), ran_at, NOW)
         ahead_again = ran_at + timedelta(minutes=2)
         assert HOURLY.next_run(healed, ran_at, ahead_again) > ahead_again
 
@@ -152,12 +152,12 @@ class TestTheNextRun:
             recorded = times.next_run(recorded, last_run, now)
             if recorded > now or begins_late:
                 continue
-            assert last_run is None or last_run > now or times.after(last_run) <= now
-            last_run, recorded = now, times.after(now)
+            assert last_run is None or last_run > now or times.find_next(last_run) <= now
+            last_run, recorded = now, times.find_next(now)
         now += timedelta(hours=1)
         recorded = times.next_run(recorded, last_run, now)
-        assert recorded <= times.after(times.after(now)), "from a clock that is right it runs again soon"
+        assert recorded <= times.find_next(times.find_next(now)), "from a clock that is right it runs again soon"
 
     def test_before_any_run_is_right_again_when_the_clock_is(self) -> None:
-        recorded = HOURLY.after(NOW + timedelta(days=365))
-        assert HOURLY.next_run(recorded, None, NOW) == HOURLY.after(NOW)
+        recorded = HOURLY.find_next(NOW + timedelta(days=365))
+        assert HOURLY.next_run(recorded, None, NOW) == HOURLY.find_next(NOW)

@@ -11,7 +11,7 @@ from controller_core.zk.session import ZkVersion
 from controller_operator.kafka.actions import AddPartitions, AlterTopicConfig, CreateTopic, MarkTopicForDeletion
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.plans.outcome import Context, FinalizerWish, ForgetMove, Plan, StartMove
-from controller_operator.plans.topic.ids import new_topic_id, parsed_id, shown_id
+from controller_operator.plans.topic.ids import format_id, new_topic_id, parse_id
 from controller_operator.plans.topic.planner import Surroundings, plan_topic
 from controller_operator.resources import KafkaTopic, PartitionReassignment
 from controller_operator.resources.conditions import ConditionType, Reason
@@ -53,7 +53,7 @@ def settle(spec: dict[str, Any] | None = None, *, cluster: ClusterView | None = 
 
 def _again(before: KafkaTopic, spec: dict[str, Any], **metadata: Any) -> KafkaTopic:
     """Return the object with another spec, and the status that the plan before wrote."""
-    return kafka_topic(spec, status=before.status.to_kubernetes(), **{"generation": 2, **metadata})
+    return kafka_topic(spec, status=before.status.dump_for_kubernetes(), **{"generation": 2, **metadata})
 
 
 class TestCreation:
@@ -61,7 +61,7 @@ class TestCreation:
         first = plan(kafka_topic({"config": {"retention.ms": "1"}}), view())
         (step,) = first.steps
         assert isinstance(step, CreateTopic)
-        assert first.status.topic_id == shown_id(step.assignment.topic_id)
+        assert first.status.topic_id == format_id(step.assignment.topic_id)
         assert (len(step.assignment.partitions), step.config) == (2, {"retention.ms": "1"})
         assert all(len(each.replicas) == 2 for each in step.assignment.partitions.values())
 
@@ -89,7 +89,7 @@ class TestCreation:
     def test_after_a_restart_the_created_topic_is_known_as_our_own_whatever_the_adoption_policy(self) -> None:
         never = {"adoptionPolicy": "Never"}
         first = plan(kafka_topic(never), view())
-        made = healthy([1, 2], [2, 3], topic_id=parsed_id(first.status.topic_id))
+        made = healthy([1, 2], [2, 3], topic_id=parse_id(first.status.topic_id))
         again = plan(kafka_topic(never, status=status_of(first)), view(made))
         assert ready(again).reason is Reason.RECONCILED
         assert again.notices == ()
@@ -183,7 +183,7 @@ class TestAdoption:
         cluster = view(healthy([1, 2], [2, 3], topic_id=other))
         equal = plan(settle(), cluster)
         assert [notice.reason for notice in equal.notices] == ["TopicRecreated", "TopicAdopted"]
-        assert equal.status.topic_id == shown_id(other)
+        assert equal.status.topic_id == format_id(other)
         never = plan(settle({"adoptionPolicy": "Never"}, cluster=None), cluster)
         assert ready(never).reason is Reason.NOT_ADOPTED
 
@@ -213,7 +213,9 @@ class TestChanges:
     def test_keys_that_the_spec_drops_are_removed_and_others_left_alone(self) -> None:
         before = settle({"config": {"retention.ms": "1", "segment.ms": "2"}})
         live = {"retention.ms": "1", "segment.ms": "2", "flush.ms": "3"}
-        changed = kafka_topic({"config": {"retention.ms": "9"}}, status=before.status.to_kubernetes(), generation=2)
+        changed = kafka_topic(
+            {"config": {"retention.ms": "9"}}, status=before.status.dump_for_kubernetes(), generation=2
+        )
         altered = plan(changed, view(healthy([1, 2], [2, 3], config=live)))
         assert altered.steps == (
             AlterTopicConfig(
@@ -264,7 +266,7 @@ class TestChanges:
     def test_a_changed_spec_is_carried_out_whatever_the_drift_policy(self, policy: str) -> None:
         before = settle({"driftPolicy": policy, "config": {"retention.ms": "1"}})
         spec = {"driftPolicy": policy, "config": {"retention.ms": "2"}}
-        changed = kafka_topic(spec, status=before.status.to_kubernetes(), generation=2)
+        changed = kafka_topic(spec, status=before.status.dump_for_kubernetes(), generation=2)
         altered = plan(changed, view(healthy([1, 2], [2, 3], config={"retention.ms": "1"})))
         assert [type(step) for step in altered.steps] == [AlterTopicConfig]
 
@@ -366,7 +368,7 @@ class TestChanges:
     @pytest.mark.parametrize("policy", ["Report", "Ignore"])
     def test_a_status_without_a_record_of_what_was_applied_gives_no_reason_to_undo_anything(self, policy: str) -> None:
         spec = {"driftPolicy": policy, "config": {"retention.ms": "1"}}
-        status = {**settle(spec).status.to_kubernetes(), "applied": None}
+        status = {**settle(spec).status.dump_for_kubernetes(), "applied": None}
         drifted = view(healthy([1, 2], [2, 3], config={"retention.ms": "5"}))
         left = plan(kafka_topic({**spec, "deletionPolicy": "Delete"}, status=status, generation=2), drifted)
         assert left.steps == ()
@@ -417,7 +419,7 @@ class TestMoves:
     GROWN = {"replicationFactor": 3}  # noqa: RUF012 - read only
 
     def resource(self) -> KafkaTopic:
-        return kafka_topic(self.GROWN, status=settle().status.to_kubernetes(), generation=2)
+        return kafka_topic(self.GROWN, status=settle().status.dump_for_kubernetes(), generation=2)
 
     def move(self, step: StartMove, phase: str | None) -> dict[str, PartitionReassignment]:
         partitions = [{"topic": ORDERS, "partition": 0, "replicas": [1, 2, 3]}]
@@ -545,7 +547,7 @@ def _look_after(seconds: float) -> Context:
 
 def test_that_a_new_topic_has_no_leaders_yet_is_only_said_where_it_lasts() -> None:
     created = _just_created()
-    unled = view(topic((assign([1, 2]), None), topic_id=parsed_id(created.status.topic_id or "")))
+    unled = view(topic((assign([1, 2]), None), topic_id=parse_id(created.status.topic_id or "")))
     assert plan(created, unled, _look_after(0)).may_wait_s > 0
     due = plan(created, unled, _look_after(5))
     assert (due.may_wait_s, ready(due).reason) == (0, Reason.PARTITIONS_OFFLINE)
@@ -553,13 +555,13 @@ def test_that_a_new_topic_has_no_leaders_yet_is_only_said_where_it_lasts() -> No
 
 def test_that_a_new_topic_has_leaders_is_said_at_once() -> None:
     created = _just_created()
-    led_by_1 = view(healthy([1, 2], topic_id=parsed_id(created.status.topic_id or "")))
+    led_by_1 = view(healthy([1, 2], topic_id=parse_id(created.status.topic_id or "")))
     assert plan(created, led_by_1, _look_after(0)).may_wait_s == 0
 
 
 def test_that_a_topic_has_lost_its_leaders_is_said_at_once() -> None:
     created = _just_created()
-    lost = view(topic((assign([1, 2]), lead(-1, [1])), topic_id=parsed_id(created.status.topic_id or "")))
+    lost = view(topic((assign([1, 2]), lead(-1, [1])), topic_id=parse_id(created.status.topic_id or "")))
     assert plan(created, lost, _look_after(0)).may_wait_s == 0
     in_order = settle({"partitions": 1}, cluster=view(healthy([1, 2])))
     assert plan(in_order, view(topic((assign([1, 2]), None))), _look_after(0)).may_wait_s == 0
@@ -572,7 +574,7 @@ def test_a_topic_that_metrics_cannot_tell_from_another_is_not_created(name: str,
 
 
 def test_topic_ids_are_never_repeated_and_never_begin_with_a_dash() -> None:
-    ids = [shown_id(new_topic_id(f"uid-{n}", TopicName("t"), None)) or "" for n in range(2000)]
+    ids = [format_id(new_topic_id(f"uid-{n}", TopicName("t"), None)) or "" for n in range(2000)]
     assert len(set(ids)) == 2000
     assert not any(each.startswith("-") for each in ids)
     assert new_topic_id("uid-1", TopicName("t"), None) != new_topic_id("uid-1", TopicName("t"), ids[1])

@@ -96,7 +96,7 @@ class TestKept:
     def test_what_the_object_has_set_is_not_undeclared_while_it_is_taken_back(self) -> None:
         before = settle(config=BY_HAND)
         dropped = plan(
-            kafka_topic({"config": NAMED}, status=before.status.to_kubernetes(), generation=2), make_view(BY_HAND)
+            kafka_topic({"config": NAMED}, status=before.status.dump_for_kubernetes(), generation=2), make_view(BY_HAND)
         )
         assert list_written(dropped) == [NAMED]
         assert dropped.status.undeclared_config.total == 0
@@ -110,7 +110,7 @@ class TestKept:
         live = {f"{'k' * 5_000}{number:04}": "v" * 5_000 for number in range(1_000)}
         found = plan(settle(), make_view({**NAMED, **live}))
         assert (found.status.undeclared_config.total, len(list_shown(found))) == (1_000, 50)
-        assert len(str(found.status.to_kubernetes())) < 50_000
+        assert len(str(found.status.dump_for_kubernetes())) < 50_000
         assert "and 995 more" in ready(found).message
 
     def test_a_configuration_that_is_not_told_is_not_said_to_be_empty(self) -> None:
@@ -163,7 +163,7 @@ class TestRemoved:
     def test_the_plan_of_a_paused_object_has_it(self) -> None:
         paused = kafka_topic(
             {"config": NAMED, **REMOVE},
-            status=settle(**REMOVE).status.to_kubernetes(),
+            status=settle(**REMOVE).status.dump_for_kubernetes(),
             annotations={"kontroller.dev/pause": "true"},
         )
         found = plan(paused, make_view(BY_HAND))
@@ -212,7 +212,7 @@ class TestThrottles:
 
     def test_what_an_earlier_spec_has_set_is_taken_back_when_nothing_moves(self) -> None:
         """An operator that took such keys may have set them."""
-        status = {**settle().status.to_kubernetes(), "configKeys": ["cleanup.policy", FOLLOWER, LEADER]}
+        status = {**settle().status.dump_for_kubernetes(), "configKeys": ["cleanup.policy", FOLLOWER, LEADER]}
         during = plan(kafka_topic({"config": NAMED}, status=status, generation=2), view(self.make_throttled()))
         assert (list_written(during), during.status.config_keys) == ([], ("cleanup.policy", FOLLOWER, LEADER))
         resource = kafka_topic({"config": NAMED}, status=status_of(during), generation=2)
@@ -240,7 +240,7 @@ class TestContradictions:
     def test_fewer_replicas_than_the_spec_wants_in_sync_are_not_made(self) -> None:
         before = settle(config={"min.insync.replicas": "2"})
         spec = {"config": {"min.insync.replicas": "2"}, "replicationFactor": 1}
-        fewer = kafka_topic(spec, status=before.status.to_kubernetes(), generation=2)
+        fewer = kafka_topic(spec, status=before.status.dump_for_kubernetes(), generation=2)
         found = plan(fewer, make_view({"min.insync.replicas": "2"}))
         assert (found.steps, ready(found).reason) == ((), Reason.INVALID_CONFIG)
 

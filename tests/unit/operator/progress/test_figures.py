@@ -8,8 +8,8 @@ import pytest
 from controller_core.model.ids import NO_LEADER, BrokerId, PartitionId, TopicPartition
 from controller_operator.kafka.log_sizes import Copies, Copy, LogSizes
 from controller_operator.plans.outcome import Context
-from controller_operator.plans.reassignment.copying.progress import in_words, progress, with_latest
-from controller_operator.plans.reassignment.copying.reading import Reading, questions, reading
+from controller_operator.plans.reassignment.copying.progress import add_latest, format_duration, progress
+from controller_operator.plans.reassignment.copying.reading import Reading, questions, take_reading
 from controller_operator.plans.reassignment.planner import plan_reassignment
 from controller_operator.resources.reassignment import MoveProgress, ReassignmentPhase
 from tests.unit.operator.clusters import NOW, ORDERS, assign, healthy, lead, reassignment, status_of, topic, view
@@ -35,7 +35,7 @@ def sizes(bytes_of: Mapping[int, int], *, are_all_seen: bool = True) -> LogSizes
 
 
 def read_left(wanted: Copies, answers: Mapping[int, LogSizes]) -> dict[TopicPartition, int] | None:
-    found = reading(wanted, {BrokerId(number): answer for number, answer in answers.items()}, 0.0)
+    found = take_reading(wanted, {BrokerId(number): answer for number, answer in answers.items()}, 0.0)
     return dict(found.bytes_left) if found.is_complete else None
 
 
@@ -131,11 +131,11 @@ class TestFigures:
     def test_readings_are_kept_for_half_a_minute(self) -> None:
         readings: tuple[Reading, ...] = ()
         for number in range(10):
-            readings = with_latest(readings, read(10.0 * number, number))
+            readings = add_latest(readings, read(10.0 * number, number))
         assert [each.at_s for each in readings] == [60.0, 70.0, 80.0, 90.0]
 
     def test_readings_of_a_clock_that_went_back_count_no_more(self) -> None:
-        assert with_latest((read(100.0, 1),), read(50.0, 2)) == (read(50.0, 2),)
+        assert add_latest((read(100.0, 1),), read(50.0, 2)) == (read(50.0, 2),)
 
     @pytest.mark.parametrize(
         ("seconds", "words"),
@@ -145,7 +145,7 @@ class TestFigures:
         ],
     )  # fmt: skip
     def test_a_time_is_told_by_its_two_largest_units(self, seconds: float, words: str) -> None:
-        assert in_words(timedelta(seconds=seconds)) == words
+        assert format_duration(timedelta(seconds=seconds)) == words
 
 
 class TestStatus:

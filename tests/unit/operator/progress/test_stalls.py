@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicPartition
 from controller_operator.kafka.log_sizes import NO_STALLS, Copy, LogSizes, Stalls
-from controller_operator.plans.reassignment.copying.reading import Reading, reading
+from controller_operator.plans.reassignment.copying.reading import Reading, take_reading
 from controller_operator.plans.reassignment.copying.stalls import (
     NOTHING_READ,
     STALLED_AFTER_S,
@@ -33,7 +33,7 @@ def read(
         OTHER: {SECOND: other},
     }
     answers = {each: LogSizes(bytes_of=of, are_all_seen=each not in failed) for each, of in sizes.items()}
-    return reading(COPIES, answers, at_s)
+    return take_reading(COPIES, answers, at_s)
 
 
 def stalls(*readings: Reading, is_limited: bool = False) -> Stalls:
@@ -59,7 +59,7 @@ def test_growth_begins_the_five_minutes_again() -> None:
 
 
 def test_a_broker_that_does_not_answer_is_not_called_idle_until_it_says_so() -> None:
-    silent = reading(COPIES, {}, STALLED_AFTER_S)
+    silent = take_reading(COPIES, {}, STALLED_AFTER_S)
     assert stalls(read(0.0), silent) == NO_STALLS
     assert stalls(read(0.0), silent, read(400.0)).idle == {FIRST: (NEW,), SECOND: (NEW, OTHER)}
 
@@ -67,7 +67,7 @@ def test_a_broker_that_does_not_answer_is_not_called_idle_until_it_says_so() -> 
 def test_a_replica_that_waits_for_its_turn_is_not_idle() -> None:
     waiting = {FIRST: Copy(leader=LEADER, to=(NEW,), has_begun=False)}
     answers = {each: LogSizes(bytes_of={FIRST: 0}, are_all_seen=True) for each in (LEADER, NEW)}
-    assert stalls(reading(waiting, answers, 0.0), reading(waiting, answers, 900.0)) == NO_STALLS
+    assert stalls(take_reading(waiting, answers, 0.0), take_reading(waiting, answers, 900.0)) == NO_STALLS
 
 
 def test_a_replica_that_a_failed_directory_hides_twice_in_a_row_is_named() -> None:
@@ -99,7 +99,7 @@ def test_a_move_that_gains_again_does_not_fall_behind() -> None:
 def test_what_waits_for_its_turn_may_grow_without_the_move_falling_behind() -> None:
     copies = {FIRST: COPIES[FIRST], SECOND: Copy(leader=LEADER, to=(NEW,), has_begun=False)}
     readings = [
-        reading(
+        take_reading(
             copies,
             {
                 LEADER: LogSizes(bytes_of={FIRST: 9000, SECOND: 100 * at_s}, are_all_seen=True),
@@ -114,5 +114,5 @@ def test_what_waits_for_its_turn_may_grow_without_the_move_falling_behind() -> N
 
 def test_a_gap_in_the_readings_begins_the_five_minutes_again() -> None:
     readings = write_faster(300)
-    readings[15] = reading(COPIES, {}, 150.0)
+    readings[15] = take_reading(COPIES, {}, 150.0)
     assert stalls(*readings).falls_behind is False

@@ -192,7 +192,7 @@ def test_only_what_was_not_held_by_the_finalizer_is_left_behind(
 ) -> None:
     kind, status, reason = OWNED[key]
     gone = kind.model_validate(raw(key.kind, {**SPECS[key], **changes}, name=key.name, status=status, **metadata))
-    notice = letting_go.left_behind(gone)
+    notice = letting_go.make_leftover_notice(gone)
     assert (notice.reason if notice is not None else None) == (reason if is_told else None)
     unseen = kind.model_validate(raw(key.kind, SPECS[key], name=key.name))
-    assert letting_go.left_behind(unseen) is None
+    assert letting_go.make_leftover_notice(unseen) is None

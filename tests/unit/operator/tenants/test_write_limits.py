@@ -164,11 +164,11 @@ class TestMeasuring:
             return SubmitPreferredElection(partitions=chosen)
 
         limits = WriteLimits(max_bytes=10_000)
-        number = len(limits.fitting(self.ORDERS, make_step))
+        number = len(limits.choose_fitting(self.ORDERS, make_step))
         assert limits.why_too_large(make_step(self.ORDERS[:number])) is None
         assert limits.why_too_large(make_step(self.ORDERS[: number + 1])) is not None
-        assert len(WriteLimits(max_bytes=10).fitting(self.ORDERS, make_step)) == 1
-        assert WriteLimits().fitting((), make_step) == ()
+        assert len(WriteLimits(max_bytes=10).choose_fitting(self.ORDERS, make_step)) == 1
+        assert WriteLimits().choose_fitting((), make_step) == ()
 
     def test_a_topic_must_have_room_for_both_its_old_replicas_and_the_new_ones(self) -> None:
         """Otherwise a controller would begin a move that it cannot write down."""
@@ -178,7 +178,7 @@ class TestMeasuring:
         just_the_request = WriteLimits(max_bytes=len(codecs.encode_reassignment(some)) + 100)
         assert just_the_request.why_too_large(SubmitReassignment(partitions=some)) is None
         assert "znode of topic orders" in (just_the_request.why_no_reassignment(some, cluster) or "")
-        fitting = WriteLimits(max_bytes=30_000).fitting_targets(targets, cluster, most=5_000)
+        fitting = WriteLimits(max_bytes=30_000).choose_fitting_targets(targets, cluster, most=5_000)
         assert 0 < len(fitting) < 1000
         assert WriteLimits(max_bytes=30_000).why_no_reassignment(fitting, cluster) is None
-        assert len(WriteLimits().fitting_targets(targets, cluster, most=7)) == 7
+        assert len(WriteLimits().choose_fitting_targets(targets, cluster, most=7)) == 7

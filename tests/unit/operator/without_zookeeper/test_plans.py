@@ -105,7 +105,7 @@ def test_what_is_not_refused_is_done_beside_what_is() -> None:
     seen = kraft(healthy([1, 2], [2, 3]))
     settled = kafka_topic(status=status_of(plan(kafka_topic(), seen)))
     changed = kafka_topic(
-        {"config": {"retention.ms": "9"}, "partitions": 3}, status=settled.status.to_kubernetes(), generation=2
+        {"config": {"retention.ms": "9"}, "partitions": 3}, status=settled.status.dump_for_kubernetes(), generation=2
     )
     first = plan(changed, seen)
     config = next(step for step in first.steps if isinstance(step, AlterTopicConfig))

@@ -43,7 +43,7 @@ def copies(rows: Rows, *, is_suspended: bool) -> Copies:
     }
 
 
-def with_latest(readings: Sequence[Reading], latest: Reading) -> tuple[Reading, ...]:
+def add_latest(readings: Sequence[Reading], latest: Reading) -> tuple[Reading, ...]:
     """Return the readings of the last half a minute, in order."""
     return (*(each for each in readings if 0 < latest.at_s - each.at_s <= WINDOW_S), latest)
 
@@ -57,14 +57,14 @@ def progress(readings: Sequence[Reading], now: datetime) -> MoveProgress | None:
     rate = _bytes_per_second(complete[0], complete[-1])
     time_left = _time_left(left, rate)
     return MoveProgress(
-        bytes_left=_rounded(left, _LEFT_DIGITS),
-        bytes_per_second=None if rate is None else _rounded(rate, _RATE_DIGITS),
-        time_left=None if time_left is None else in_words(time_left),
+        bytes_left=_round(left, _LEFT_DIGITS),
+        bytes_per_second=None if rate is None else _round(rate, _RATE_DIGITS),
+        time_left=None if time_left is None else format_duration(time_left),
         estimated_completion_time=None if time_left is None else _whole_minute(now + time_left),
     )
 
 
-def in_words(time: timedelta) -> str:
+def format_duration(time: timedelta) -> str:
     """Return a duration by its two largest units, as kubectl writes ages: `3d4h`, `12m30s`. Seconds are in tens."""
     total_s = max(10, -(-int(time.total_seconds()) // 10) * 10)
     at = next(number for number, (_, unit_s) in enumerate(_UNITS) if total_s >= unit_s)
@@ -90,7 +90,7 @@ def _time_left(left: int, rate: int | None) -> timedelta | None:
     return timedelta(seconds=left / rate)
 
 
-def _rounded(number: int, digits: int) -> int:
+def _round(number: int, digits: int) -> int:
     """Return the number rounded to so many significant digits."""
     unit: int = 10 ** max(0, len(str(number)) - digits)
     return (number + unit // 2) // unit * unit

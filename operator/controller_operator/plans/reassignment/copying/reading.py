@@ -40,7 +40,7 @@ def questions(wanted: Copies) -> dict[BrokerId, list[TopicPartition]]:
     return asked
 
 
-def reading(wanted: Copies, answers: Mapping[BrokerId, LogSizes], at_s: float) -> Reading:
+def take_reading(wanted: Copies, answers: Mapping[BrokerId, LogSizes], at_s: float) -> Reading:
     """Return the reading that the brokers' answers show. Brokers that did not answer are missing in them."""
     left = {partition: _bytes_left(partition, copy, answers) for partition, copy in wanted.items()}
     known = {partition: size for partition, size in left.items() if size is not None}

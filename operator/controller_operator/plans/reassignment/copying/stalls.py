@@ -61,8 +61,8 @@ def find_stalls(history: History, *, is_limited: bool) -> Stalls:
     growing = known.keys() - idle
     busy = {broker for _, broker in growing} if is_limited else set()
     return Stalls(
-        idle=_by_partition(each for each in idle if each[1] not in busy),
-        on_failed_directories=_by_partition(history.unseen),
+        idle=_group_by_partition(each for each in idle if each[1] not in busy),
+        on_failed_directories=_group_by_partition(history.unseen),
         falls_behind=bool(growing) and _has_gained_nothing(history.gains, now_s),
     )
 
@@ -102,7 +102,7 @@ def _has_gained_nothing(gains: tuple[tuple[float, int], ...], now_s: float) -> b
     return gains[-1][1] <= gains[0][1]
 
 
-def _by_partition(replicas: Iterable[Replica]) -> dict[TopicPartition, tuple[BrokerId, ...]]:
+def _group_by_partition(replicas: Iterable[Replica]) -> dict[TopicPartition, tuple[BrokerId, ...]]:
     found: dict[TopicPartition, tuple[BrokerId, ...]] = {}
     for partition, broker in sorted(replicas):
         found[partition] = (*found.get(partition, ()), broker)

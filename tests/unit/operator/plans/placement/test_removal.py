@@ -90,10 +90,10 @@ class TestPlacement:
 
     def test_is_counted_once_for_all_looks_over_one_view(self) -> None:
         seen = view(healthy([1, 2]))
-        first = seen.with_brokers_to_remove(frozenset({BrokerId(4)}))
+        first = seen.replace_brokers_to_remove(frozenset({BrokerId(4)}))
         assert first.to_remove == {4}
-        assert seen.with_brokers_to_remove(frozenset({BrokerId(4)})) is first
-        assert seen.with_brokers_to_remove(frozenset()) is seen
+        assert seen.replace_brokers_to_remove(frozenset({BrokerId(4)})) is first
+        assert seen.replace_brokers_to_remove(frozenset()) is seen
 
 
 class TestReplicaAssignment:
@@ -149,7 +149,7 @@ class TestReplicaAssignment:
             ),
         )
         edited = kafka_topic(
-            {**ASSIGNMENT, "driftPolicy": "Report"}, status=before.status.to_kubernetes(), generation=2
+            {**ASSIGNMENT, "driftPolicy": "Report"}, status=before.status.dump_for_kubernetes(), generation=2
         )
         found = plan(edited, mark(healthy([3, 1], [1, 2])))
         assert (found.steps, ready(found).status, ready(found).message) == ((), ConditionStatus.FALSE, PINNED)
