@@ -17,7 +17,7 @@ _WRONG: Final = {**_RIGHT, "partitions": 0}
 class CheckedApi(Protocol):
     """The seam: what is asked of the API server."""
 
-    async def served_kinds(self) -> frozenset[str]: ...
+    async def read_served_kinds(self) -> frozenset[str]: ...
 
     async def dry_run(self, raw: dict[str, Any]) -> None: ...
 
@@ -36,7 +36,7 @@ async def look_at_api(api: CheckedApi, namespace: str) -> str:
 
 async def _served_kinds(api: CheckedApi) -> frozenset[str]:
     try:
-        return await api.served_kinds()
+        return await api.read_served_kinds()
     except ObjectGone:
         return frozenset()
     except ApiError as error:

@@ -73,7 +73,7 @@ class KubernetesObjects:
         path = objects_path(key.kind, key.namespace)
         return _strip_managed_fields(await self._requests.ask("POST", path, query=query, body=raw))
 
-    async def served_kinds(self) -> frozenset[str]:
+    async def read_served_kinds(self) -> frozenset[str]:
         try:
             found = await self._requests.ask("GET", API_PATH)
         except ObjectGone:

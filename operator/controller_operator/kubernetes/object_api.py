@@ -61,7 +61,7 @@ class ObjectApi(Protocol):
         There is at least one page, and all have the same version."""
         ...
 
-    async def served_kinds(self) -> frozenset[str]:
+    async def read_served_kinds(self) -> frozenset[str]:
         """Return the operator's kinds that the API server serves."""
         ...
 

@@ -23,8 +23,8 @@ class FencedObjects:
     def pages(self, kind: str, namespace: str | None) -> AsyncGenerator[Listing, None]:
         return self._api.pages(kind, namespace)
 
-    async def served_kinds(self) -> frozenset[str]:
-        return await self._api.served_kinds()
+    async def read_served_kinds(self) -> frozenset[str]:
+        return await self._api.read_served_kinds()
 
     async def get(self, key: Key) -> Raw:
         return await self._api.get(key)

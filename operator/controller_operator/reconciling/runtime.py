@@ -168,7 +168,7 @@ class OperatorRuntime:
 
     async def _look_for_streams(self) -> list[Stream]:
         """Request a page of each stream, so that a missing right is found before anything is watched."""
-        served = await self._api.served_kinds()
+        served = await self._api.read_served_kinds()
         if (cluster := KafkaCluster.definition.kind) not in served:
             raise ObjectGone(f"{cluster}: {_NO_SUCH_KIND}")
         namespaces = self._settings.namespaces or (None,)

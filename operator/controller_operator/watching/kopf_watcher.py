@@ -93,7 +93,7 @@ class KopfWatcher:
     async def _find_other_kinds(self) -> str | None:
         """Return the kinds that came or went since the start, in words; None if there are none, or on an error."""
         try:
-            served = await self._api.served_kinds()
+            served = await self._api.read_served_kinds()
         except ApiError:
             return None  # trouble with the API server shows in the watches
         come, gone = sorted(served - self._kinds), sorted(self._kinds - served)

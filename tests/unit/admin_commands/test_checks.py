@@ -177,7 +177,7 @@ class SimulatedApi:
     right: ApiError | None = None
     wrong: ApiError | None = field(default_factory=lambda: ApiRefused("spec.partitions"))
 
-    async def served_kinds(self) -> frozenset[str]:
+    async def read_served_kinds(self) -> frozenset[str]:
         if isinstance(self.kinds, ApiError):
             raise self.kinds
         return self.kinds

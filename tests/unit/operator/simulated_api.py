@@ -181,7 +181,7 @@ class SimulatedApiServer:
             raise ObjectChanged("another uid")
         await self.remove(key_of(raw))
 
-    async def served_kinds(self) -> frozenset[str]:
+    async def read_served_kinds(self) -> frozenset[str]:
         self.requests["served_kinds"] += 1
         return frozenset(SCHEMAS.keys() - self.missing_kinds)
 
