@@ -106,6 +106,7 @@ def _most_that(is_possible: Callable[[int], bool], most: int) -> int:
     """Return the largest number up to `most` for which it is possible; 1 if it is possible for none."""
     if most <= 1 or is_possible(most):
         return most
+    # The size rises with the number, so bisection finds the last number that is possible.
     return max(1, bisect_right(range(1, most), False, key=lambda number: not is_possible(number)))
 
 

@@ -86,6 +86,7 @@ def _schema_of(definition: Schema) -> Schema:
 
 def _absent(wanted: Schema, published: Schema, path: str) -> Iterator[str]:
     """Yield the outermost wanted fields that are not published."""
+    # The API server keeps everything below such a field, so nothing can be missing.
     if published.get("x-kubernetes-preserve-unknown-fields"):
         return
     known = published.get("properties", {})

@@ -156,4 +156,5 @@ class ObjectIntake:
     def _bury(self, uid: str) -> None:
         self._gone[uid] = None
         if len(self._gone) > _REMEMBERED:
+            # Dictionaries keep the order of insertion, so this is the oldest uid.
             del self._gone[next(iter(self._gone))]

@@ -202,6 +202,7 @@ class Elector:
 
     def _holds(self, lease: Lease, sent_at_s: float) -> None:
         self._lease = lease
+        # Counted from the sending, because the others count from a later moment: when they see the renewal.
         self._held_until_s = sent_at_s + self._times.renew_deadline_s
 
     def _lose(self, why: str) -> NotLeading:

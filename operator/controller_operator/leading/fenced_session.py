@@ -56,6 +56,7 @@ class FencedSession(DelegatingSession):
         answers = await self._send(transactions)
         met = [at for at, answer in enumerate(answers) if isinstance(answer, _FenceMet)]
         if met:
+            # Anybody with rights can write the fence. If the Lease is still ours, renew the fence and try again.
             await self._leadership.confirm()
             await self.raise_fence()
             again = await self._send([transactions[at] for at in met])

@@ -49,6 +49,7 @@ def first_claim(holder: str, duration_s: int, now: datetime) -> Claim:
 
 def take_over(before: Claim, holder: str, duration_s: int, now: datetime) -> Claim:
     """Return the next holder's claim."""
+    # The API server refuses more than an int32.
     transitions = before.transitions + 1 if before.transitions < _TRANSITIONS_MAX else 0
     return replace(first_claim(holder, duration_s, now), transitions=transitions)
 

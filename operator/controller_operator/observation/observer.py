@@ -174,9 +174,7 @@ class ClusterObserver:
             except TreeWatchUnsupported:
                 self._has_tree_watches = False
                 self._trees.discard(tree)
-                _log.warning(
-                    "each znode is watched by itself, which takes memory: ZooKeeper 3.6 or newer would do better"
-                )
+                _log.warning("each znode has its own watch, which takes memory: ZooKeeper 3.6 or newer needs fewer")
             except BaseException:
                 self._trees.discard(tree)
                 raise

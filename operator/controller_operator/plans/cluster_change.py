@@ -51,6 +51,7 @@ def find_own_change(resource: Resource[Any, Any], cluster: KafkaCluster, present
     The KafkaCluster accepts for its objects. Nobody accepts for an object that is being deleted: what it would delete
     is in the other cluster."""
     is_going = resource.metadata.deletion_timestamp is not None
+    # No acceptance counts for a deleted object, because its topic or its move is in the other cluster.
     accepted = () if is_going else (resource.metadata.accepted_cluster_id, cluster.metadata.accepted_cluster_id)
     return find_change(resource.status.cluster_id, present, accepted)
 

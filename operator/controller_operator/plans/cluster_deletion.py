@@ -29,7 +29,7 @@ def make_waiting_verdict(cluster: ObjectMeta, dependents: Collection[Key]) -> Ve
 
 
 def describe_dependents(dependents: Collection[Key]) -> str:
-    """Return how many of which kind there are, and the names of some: `2 KafkaTopics (shop/a, shop/b)`."""
+    """Return the numbers of objects by kind, and the names of some: `2 KafkaTopics (shop/a, shop/b)`."""
     kinds = Counter(key.kind for key in dependents)
     counts = " and ".join(format_count(count, kind) for kind, count in sorted(kinds.items()))
     return f"{counts} ({list_some(sorted(f'{key.namespace}/{key.name}' for key in dependents))})"

@@ -112,6 +112,7 @@ def _wait(sort: Sort, pause: Pause | None, now: datetime) -> timedelta:
 
 def _next_pause(sort: Sort, last: Pause | None, now: datetime) -> Pause:
     first, longest = _PAUSES[sort]
+    # The difference is absolute because a clock that was set back makes the last pause lie in the future.
     is_restless = last is not None and abs(last.until - now) <= max(last.length, _REST)
     length = min(2 * last.length, longest) if last is not None and is_restless else first
     return Pause(until=now + length, length=length)

@@ -40,6 +40,7 @@ class RunTimes:
 
     def has(self, moment: datetime) -> bool:
         """Return True if a moment is one of the times."""
+        # Cron times are whole minutes, so nothing lies between the second before and the moment.
         return self.find_next(moment - timedelta(seconds=1)) == moment
 
     def next_run(self, recorded: datetime | None, last_run: datetime | None, now: datetime) -> datetime:

@@ -110,6 +110,7 @@ class EventRecorder:
         self._unposted[name] = partial(self._is_dealt_with, reason, write)
         if len(self._unposted) > _UNPOSTED:
             self._unposted.popitem(last=False)
+        # One task retries all events in order.
         if self._catching_up is None or self._catching_up.done():
             self._catching_up = noticed(self._post_later(), name="events that could not be posted")
 

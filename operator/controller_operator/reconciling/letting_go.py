@@ -46,6 +46,7 @@ class LettingGo:
         if stored.key.kind == KafkaCluster.definition.kind:
             return False
         now = self._now()
+        # The deadline may have passed while no operator ran, so this process first tries for a while.
         return _is_held(stored) and now >= self._began + _TRIES_FIRST and is_overdue(_metadata(stored), now)
 
     def may_go(self, stored: StoredObject, resource: AnyResource, grant: Withheld) -> bool:

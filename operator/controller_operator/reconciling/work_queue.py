@@ -66,6 +66,7 @@ class WorkQueue:
             self._filled.clear()
             await self._filled.wait()
         self._turn = (self._turn + 1) % _UNHURRIED_EVERY
+        # Every eighth turn serves the unhurried lane first, so that constant changes cannot starve it.
         lanes = (self._waiting, self._unhurried) if self._turn else (self._unhurried, self._waiting)
         key, _ = (lanes[0] or lanes[1]).popitem(last=False)
         self._taken.add(key)

@@ -132,6 +132,7 @@ async def _read_at_one(topics: Iterable[TopicName], broker: ControllerClient) ->
     async def ask() -> FinalizedFeatures:
         return finalized_in(await broker.ask(ASK_VERSIONS, ApiVersionsResponse))
 
+    # The committed offset is one past the last record that the broker must have applied.
     if await caught_up(ask, await _read_committed(broker) - 1) is None:
         raise ControllerUnreachable("the broker that was asked lags behind the controllers")
     (defaults,) = await _describe([_make_resource(_BROKER, _DEFAULTS, None)], broker)

@@ -33,7 +33,7 @@ class Occupancy:
     held: Counter[BrokerId]
     """The number of replicas of each broker."""
     leaders: Counter[BrokerId]
-    """The number of partitions of which each broker is the preferred leader."""
+    """The number of partitions that have each broker as preferred leader."""
 
 
 def occupancy(cluster: Sequence[Assigned], drained: Collection[BrokerId]) -> Occupancy:
@@ -90,6 +90,7 @@ class _Choices:
             free = [broker for broker in self._load if broker not in self._kept[tp] | chosen]
             if not free:
                 raise NotEnoughBrokers(replication_factor=replication_factor, brokers=len(self._load))
+            # Unused racks first, then the least load. The id makes equal choices reproducible.
             chosen.add(min(free, key=lambda broker: (self._racks[broker] in taken, self._load[broker], broker)))
         self.chosen[tp] = chosen
         self._rack_count[tp] = len(self._racks_of(self._kept[tp] | chosen))

@@ -1,7 +1,7 @@
 """PartitionReassignment: requests the move once, and shows every partition's progress by the table of seed 000.
 
 `phase: Running` is the intent, and is written before the first request. A `Waiting` partition may have been requested
-or not, so it is requested (again) in its turn unless the cluster shows its move. A partition that was seen moving is
+or not, so it is requested (again) when it is due unless the cluster shows its move. A partition that was seen moving is
 never requested again. So a restart at any moment loses nothing and repeats nothing. Once a move runs, its partitions
 are independent: a row of a partition that is held back or refused says why, and the others go on.
 """
@@ -189,6 +189,7 @@ def _follow(
     trouble = next((reply.trouble for reply in context.submissions if reply.trouble), None)
     needs_fresh_view = _has_new_failure(move, rows) and not context.is_view_fresh
     pause = find_hold(move, rows, present)
+    # The znode holds one request at a time, and this one is still in it.
     is_by_own_znode = not context.can_ask_controller and is_own_request(targets, view)
     batch = {} if pause or trouble or is_by_own_znode else next_in_turn(move, free, rows)
     if batch and not needs_fresh_view:

@@ -122,6 +122,7 @@ def _plan_limit(
     asked = {tp for step in plan.steps if isinstance(step, SubmitReassignment) for tp in step.partitions}
     moves = _moves(targets, asked, view)
     if not moves:
+        # The controller may yet carry out a request without an answer, so the throttle must stay until that is known.
         may_begin_late = any(reply.trouble for reply in context.submissions)
         if known is None or may_begin_late:
             return _record(plan, known)

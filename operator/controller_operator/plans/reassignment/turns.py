@@ -60,6 +60,7 @@ def next_in_turn(move: PartitionReassignment, free: Targets, rows: Rows) -> Targ
         return free
     failed = sum(row.step.is_abandoned for row in rows)
     moving = sum(row.step not in (*ENDED, ReassignmentStep.WAITING) for row in rows)
+    # Rows that the status has no room for would be requested again, so no more begin than the list can show.
     room = min(most, MAX_STATUS_ENTRIES - failed) - moving
     return dict(islice(free.items(), max(0, room)))
 

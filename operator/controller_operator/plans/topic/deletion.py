@@ -149,6 +149,7 @@ def _plan_gone(resource: KafkaTopic, name: TopicName, view: ClusterView, context
     """Return the plan for a topic that the cluster does not show."""
     if not context.is_view_fresh:
         return Plan(status=resource.status, needs_fresh_view=True)
+    # Brokers hide topics that the user may not Describe, so a topic that is not shown may still exist.
     if view.abilities.may_hide_topics and resource.status.topic_id and not _was_deleted(resource, context):
         if (unanswered := _not_done(resource, name, context)) is not None:
             return unanswered

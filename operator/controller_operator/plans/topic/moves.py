@@ -130,5 +130,6 @@ def _start(resource: KafkaTopic, name: str, targets: Targets) -> StartMove:
 
 def _name(resource: KafkaTopic, topic: TopicView, targets: Targets) -> str:
     moves = [(tp.partition, topic.partitions[tp.partition].target, replicas) for tp, replicas in targets.items()]
+    # The present replicas are part of the name, so the same target from another state is another move.
     identity = f"{resource.status.topic_id} {sorted(moves)}"
     return f"{resource.metadata.name[:_LONGEST_PREFIX].rstrip('.-')}-{sha256(identity.encode()).hexdigest()[:10]}"

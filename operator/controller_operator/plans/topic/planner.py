@@ -131,6 +131,7 @@ def _present(
         return Finding(verdict=Verdict.make_working(Reason.PROGRESSING, message))
     if live_id == resource.status.topic_id:
         return _ours(resource, topic, view, around, context, ())
+    # The former owner is gone. A hand-over ignores adoptionPolicy, which is about topics that no object owned.
     if live_id == find_inherited_id(resource, around.rivals) and resource.status.owner is not None:
         message = f"took topic {topic.name} over from {resource.status.owner.name}, with all of its data"
         notice = Notice(reason="TopicHandedOver", message=message, occurrence=live_id)

@@ -78,4 +78,5 @@ def _size(partition: TopicPartition, answer: LogSizes | None) -> int | None:
     """Return the size of a replica that may have no log yet."""
     if answer is None:
         return None
+    # A replica without a log has copied nothing. If a directory failed, its log may be there.
     return answer.bytes_of.get(partition, 0 if answer.are_all_seen else None)

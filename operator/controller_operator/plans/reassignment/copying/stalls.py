@@ -59,6 +59,7 @@ def find_stalls(history: History, *, is_limited: bool) -> Stalls:
     known = {each: size for each, size in history.sizes.items() if history.last.copied[each] is not None}
     idle = {each for each, size in known.items() if now_s - size.since_s >= STALLED_AFTER_S}
     growing = known.keys() - idle
+    # A throttled broker copies few partitions at a time, so its other replicas only wait for their turn.
     busy = {broker for _, broker in growing} if is_limited else set()
     return Stalls(
         idle=_group_by_partition(each for each in idle if each[1] not in busy),
