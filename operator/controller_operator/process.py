@@ -122,9 +122,9 @@ def _serve_webhook(
         return
     onlooker = Onlooker(runtime.find_working_access, runtime.store, connect, listener_of)
     stack.push_async_callback(onlooker.close)
-    runtime.when_it_works(onlooker.close)
+    runtime.call_at_beginning(onlooker.close)
     server = AdmissionServer(endpoint, Certificate(chain, key))
-    watcher.serve_webhook(server, Judge(runtime.store, onlooker.access))
+    watcher.serve_webhook(server, Judge(runtime.store, onlooker.find_access))
 
 
 def _trouble(runtime: OperatorRuntime, elector: ElectorThread | None) -> str | None:

@@ -126,7 +126,7 @@ class Judge:
         if about.deletion_timestamp is not None:
             return _FINE
         if isinstance(topic := StoredObject(raw).resource, KafkaTopic):
-            claims = (await self._clusters()).claims_of(topic)
+            claims = (await self._clusters()).find_claims(topic)
             warning = explain_hand_over(topic, claims.heir) if claims.owner is None and claims.heir else None
             return Judgement(warnings=(warning,)) if warning else _FINE
         staying = self._store.list_staying(key) if key.kind == KafkaCluster.definition.kind else set()
@@ -147,11 +147,11 @@ class Judge:
         access, grant = await self._find_grant(resource)
         now = self._now().replace(microsecond=0)
         if isinstance(grant, Granted):
-            return _foreseen(self._plan(access, resource, grant, now))
+            return _read_verdict(self._plan(access, resource, grant, now))
         if grant.verdict is None:
             message = "not checked: its cluster is being read, or out of reach"
             return _Foreseen(reason=Reason.ZOOKEEPER_UNAVAILABLE, message=message, is_refused=False)
-        return _foreseen(conditions(grant.verdict, resource.status, resource.metadata, now))
+        return _read_verdict(conditions(grant.verdict, resource.status, resource.metadata, now))
 
     async def _find_grant(self, resource: AnyResource) -> tuple[ClusterAccess, Granted | Withheld]:
         loop = asyncio.get_running_loop()
@@ -172,15 +172,15 @@ class Judge:
         return conditions(refusal, resource.status, resource.metadata, now) if refusal else plan.status.conditions
 
     def _handlers(self, access: ClusterAccess) -> Mapping[str, KindHandler]:
-        meter, cluster_meter = MoveMeter(OVER_TCP, _nobody, self._now), ClusterMeter(OVER_TCP, _nobody)
+        meter, cluster_meter = MoveMeter(OVER_TCP, _ignore, self._now), ClusterMeter(OVER_TCP, _ignore)
         return kind_handlers(self._store, access, meter, cluster_meter)
 
 
-def _nobody(_keys: Iterable[Key]) -> None:
+def _ignore(_keys: Iterable[Key]) -> None:
     """Ignore measurements, because the object does not exist yet."""
 
 
-def _foreseen(said: Iterable[Condition]) -> _Foreseen | None:
+def _read_verdict(said: Iterable[Condition]) -> _Foreseen | None:
     by_type = {each.type: each for each in said}
     ready, is_stalled = by_type.get(ConditionType.READY), ConditionType.STALLED in by_type
     if ready is None or ready.status is ConditionStatus.TRUE:

@@ -37,7 +37,7 @@ class Onlooker:
             listener_of=listener_of,
         )
 
-    async def access(self) -> ClusterAccess:
+    async def find_access(self) -> ClusterAccess:
         """Return the operator's access if it works, otherwise the onlooker's own."""
         working = self._working()
         if working is not None:

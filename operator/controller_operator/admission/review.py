@@ -94,19 +94,19 @@ class NotJudged(Exception):
     """A handler failed, which is no refusal. The API server then follows the webhook's `failurePolicy`."""
 
 
-def answer_of_kopf(uid: str, said: Any) -> dict[str, Any]:
+def make_answer_of_kopf(uid: str, said: Any) -> dict[str, Any]:
     """Return the answer to the question with this uid. Raises `NotJudged` if a handler failed."""
     response = said["response"]
     warnings = response.get("warnings", ())
     if response["allowed"]:
-        return answer(uid, None, warnings)
+        return make_answer(uid, None, warnings)
     status = response["status"]
     if status["code"] != UNPROCESSABLE:
         raise NotJudged(status["message"])
-    return answer(uid, status["message"], warnings)
+    return make_answer(uid, status["message"], warnings)
 
 
-def answer(uid: str, refusal: str | None, warnings: Iterable[str] = ()) -> dict[str, Any]:
+def make_answer(uid: str, refusal: str | None, warnings: Iterable[str] = ()) -> dict[str, Any]:
     """Return the answer to the question with this uid. Without a `refusal` the request is allowed.
 
     Texts are shortened here, because the API server cuts warnings above 256 characters, and a large number of them."""

@@ -18,7 +18,7 @@ import structlog
 from aiohttp import web
 
 from controller_core.supervision import supervised
-from controller_operator.admission.review import AdmissionReview, Asked, NotJudged, answer_of_kopf
+from controller_operator.admission.review import AdmissionReview, Asked, NotJudged, make_answer_of_kopf
 
 PATH: Final = "/validate"
 _MAX_QUESTION_BYTES: Final = 8 << 20
@@ -101,7 +101,7 @@ def _make_handler(fn: kopf.WebhookFn) -> Callable[[web.Request], Awaitable[web.R
         async with room:
             asked = await _read(request)
             try:
-                said = answer_of_kopf(asked.uid, await fn(asked.make_kopf_request()))
+                said = make_answer_of_kopf(asked.uid, await fn(asked.make_kopf_request()))
             except NotJudged as error:
                 _log.error("not judged", object=str(asked), error=str(error))
                 raise web.HTTPInternalServerError from error

@@ -79,7 +79,7 @@ class ClusterWithZooKeeper:
         try:
             bootstrap = bootstrap_addresses(asking.bootstrap_servers, self._view, asking.listener)
         except NoBootstrapServerError as error:
-            return _not_asked(step, str(error))
+            return _make_failure(step, str(error))
         client = self._reach.client(bootstrap, asking.listener.security)
         match step:
             case CancelReassignment():
@@ -104,7 +104,7 @@ class ClusterWithZooKeeper:
         return self._observer.observation.view or ClusterView(version=0)
 
 
-def _not_asked(step: _Request, why: str) -> FeatureReply | CancelReply | ElectionReply:
+def _make_failure(step: _Request, why: str) -> FeatureReply | CancelReply | ElectionReply:
     match step:
         case CancelReassignment():
             return CancelReply(step=step, trouble=why)

@@ -91,7 +91,7 @@ def _plan_other(cluster: KafkaCluster, refusal: Verdict, context: Context) -> Pl
 
 def _verdict(cluster: KafkaCluster, view: ClusterView, decider: KafkaCluster | None) -> Verdict:
     if view.controller is None:
-        return Verdict.make_working(Reason.NO_CONTROLLER, _leaderless(view))
+        return Verdict.make_working(Reason.NO_CONTROLLER, _describe_leaderless(view))
     if view.unsupported_brokers:
         named = ", ".join(map(str, view.unsupported_brokers[:_NAMED]))
         return Verdict.make_working(
@@ -116,7 +116,7 @@ def _verdict(cluster: KafkaCluster, view: ClusterView, decider: KafkaCluster | N
     )
 
 
-def _leaderless(view: ClusterView) -> str:
+def _describe_leaderless(view: ClusterView) -> str:
     if view.voters is None:
         return "the cluster has no controller"
     voters = list_some(view.voters)

@@ -161,14 +161,14 @@ def _full_disks(rows: list[BrokerStatus]) -> str:
             for row in rows[:MOST_NAMED]
             if row.disk is not None
         ]
-        + _more(rows)
+        + _describe_more(rows)
     )
 
 
 def _describe_failed_directories(rows: list[BrokerStatus]) -> str:
     return "; ".join(
         [f"broker {row.id} cannot use its log {_directories(row.failed_log_directories)}" for row in rows[:MOST_NAMED]]
-        + _more(rows)
+        + _describe_more(rows)
     )
 
 
@@ -176,7 +176,7 @@ def _directories(paths: tuple[str, ...]) -> str:
     return f"{'directory' if len(paths) == 1 else 'directories'} {list_some(paths)}"
 
 
-def _more(rows: list[BrokerStatus]) -> list[str]:
+def _describe_more(rows: list[BrokerStatus]) -> list[str]:
     return [f"and {len(rows) - MOST_NAMED} more brokers"] if len(rows) > MOST_NAMED else []
 
 

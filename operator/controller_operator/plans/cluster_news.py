@@ -83,7 +83,7 @@ class News:
     """Seconds until news that has to wait may be reported; None if there is none."""
 
 
-def news_of(told: Told | None, status: KafkaClusterStatus, view: ClusterView, now: datetime) -> News:
+def find_news(told: Told | None, status: KafkaClusterStatus, view: ClusterView, now: datetime) -> News:
     """Return the news to report. `told` is the result of the last call; None after a restart."""
     if told is None:
         picture = _picture_in(status, view)
@@ -92,7 +92,7 @@ def news_of(told: Told | None, status: KafkaClusterStatus, view: ClusterView, no
     told = replace(told, live=told.live | after.brokers.keys(), least_lost=min(told.least_lost, after.lost))
     notices: list[Notice] = []
     waits: list[timedelta] = []
-    for sort, found in _news(told, after, view, str(now)).items():
+    for sort, found in _find_news(told, after, view, str(now)).items():
         wait = _wait(sort, told.pauses.get(sort), now)
         if found and wait:
             waits.append(wait)
@@ -170,7 +170,7 @@ def _list_registered(status: KafkaClusterStatus) -> list[BrokerStatus]:
     return [each for each in status.brokers if each.state is BrokerState.REGISTERED]
 
 
-def _news(told: Told, after: Picture, view: ClusterView, occurrence: str) -> dict[Sort, list[Notice]]:
+def _find_news(told: Told, after: Picture, view: ClusterView, occurrence: str) -> dict[Sort, list[Notice]]:
     """Return the news of each kind, with one event of each reason at most."""
     return {
         Sort.BROKERS_GONE: list(_brokers_gone(told, after, occurrence)),
@@ -181,7 +181,7 @@ def _news(told: Told, after: Picture, view: ClusterView, occurrence: str) -> dic
 
 def _brokers_gone(told: Told, after: Picture, occurrence: str) -> Iterator[Notice]:
     if gone := sorted(told.live - after.brokers.keys()):
-        message = f"{_brokers(gone)} no longer registered"
+        message = f"{_describe_brokers(gone)} no longer registered"
         yield Notice(reason="BrokersGone", message=message, is_warning=True, occurrence=occurrence)
 
 
@@ -201,10 +201,10 @@ def _other_changes(before: Picture, after: Picture, occurrence: str) -> Iterator
         was = f"; before it {_name_controller(before.controller)}" if before.controller else ""
         yield notice("ControllerMoved", f"the controller is {_name_controller(after.controller)}{was}")
     if new := sorted(after.brokers.keys() - before.brokers.keys()):
-        yield notice("BrokersCame", f"{_brokers(new)} registered now")
+        yield notice("BrokersCame", f"{_describe_brokers(new)} registered now")
     both = before.brokers.keys() & after.brokers.keys()
     if again := sorted(each for each in both if before.brokers[each] != after.brokers[each]):
-        yield notice("BrokersRestarted", f"{_brokers(again)} registered again")
+        yield notice("BrokersRestarted", f"{_describe_brokers(again)} registered again")
     if before.lost and not after.lost:
         yield notice("PartitionsOnline", f"{format_count(before.lost, 'partition')} without a leader have one again")
 
@@ -221,6 +221,6 @@ def _name_controller(controller: Controller) -> str:
     return f"{controller.id} ({controller.kind}) in epoch {controller.epoch}"
 
 
-def _brokers(ids: Iterable[BrokerId]) -> str:
+def _describe_brokers(ids: Iterable[BrokerId]) -> str:
     every = list(ids)
     return f"{name_all('broker', every)} {'is' if len(every) == 1 else 'are'}"

@@ -141,7 +141,7 @@ class ClusterAccess:
         trouble = _identity_trouble(granted) if isinstance(granted, Granted) else None
         return Withheld(verdict=trouble) if trouble else granted
 
-    def identity(self, cluster: KafkaCluster) -> ClusterIdentity | ClusterAddress:
+    def find_identity(self, cluster: KafkaCluster) -> ClusterIdentity | ClusterAddress:
         """Return the identity of a KafkaCluster's Kafka cluster: its address as long as the id is not known."""
         address, present = cluster.spec.address, self._present_id(cluster)
         change = find_own_change(cluster, cluster, present)
@@ -153,12 +153,12 @@ class ClusterAccess:
         view = self._pool.last_view(cluster.spec.address)
         return view.cluster_id if view else None
 
-    def siblings(self, cluster: KafkaCluster) -> list[KafkaCluster]:
+    def find_siblings(self, cluster: KafkaCluster) -> list[KafkaCluster]:
         """Return the KafkaClusters for the same Kafka cluster, including this one, the oldest first."""
-        identity = self.identity(cluster)
-        return [each for each in self._store.clusters() if self.identity(each) == identity]
+        identity = self.find_identity(cluster)
+        return [each for each in self._store.clusters() if self.find_identity(each) == identity]
 
-    def decider(self, cluster: KafkaCluster) -> KafkaCluster | None:
+    def find_decider(self, cluster: KafkaCluster) -> KafkaCluster | None:
         """Return the other KafkaCluster for the same Kafka cluster whose `allowedNamespaces` also applies to this one.
 
         The oldest KafkaCluster with such a list decides; None if that is this one, or if none has a list."""
@@ -166,9 +166,9 @@ class ClusterAccess:
         return found if found is not None and found.metadata.uid != cluster.metadata.uid else None
 
     def _oldest_with_list(self, cluster: KafkaCluster) -> KafkaCluster | None:
-        return next((each for each in self.siblings(cluster) if each.spec.allowed_namespaces is not None), None)
+        return next((each for each in self.find_siblings(cluster) if each.spec.allowed_namespaces is not None), None)
 
-    def claims_of(self, resource: KafkaTopic) -> TopicClaims:
+    def find_claims(self, resource: KafkaTopic) -> TopicClaims:
         """Return the other claims on a topic. The oldest object that claims it, and may have it, owns it.
 
         A deleted object that the operator has released claims nothing, even if another finalizer still holds it."""
@@ -193,7 +193,7 @@ class ClusterAccess:
         identity = self._identity_of(resource)
         return tuple(each for each in moves if self._identity_of(each) == identity)
 
-    def pins(
+    def find_pins(
         self, resource: PartitionReassignment, counts: Mapping[str, Collection[int]], brokers: Collection[BrokerId]
     ) -> tuple[KafkaTopic, ...]:
         """Return the KafkaTopics that may undo the moves of another object (`ObjectStore.find_placing`)."""
@@ -203,11 +203,11 @@ class ClusterAccess:
             each
             for each in found
             if self._identity_of(each) == identity
-            and self.claims_of(each).owner is None
+            and self.find_claims(each).owner is None
             and not _is_own_move(resource, self._store.moves_of(each))
         )
 
-    def movers_of(self, resource: KafkaTopic) -> tuple[PartitionReassignment, ...]:
+    def find_movers(self, resource: KafkaTopic) -> tuple[PartitionReassignment, ...]:
         """Return the objects that move, or have moved, partitions of the same topic."""
         found = self._store.movers(resource.topic_name)
         identity = self._identity_of(resource) if found else None
@@ -240,13 +240,13 @@ class ClusterAccess:
             return None
         if find_obstacle(resource, cluster, self._present_id(cluster)) is not None:
             return None
-        return self.identity(cluster)
+        return self.find_identity(cluster)
 
     def _find_brokers_to_remove(self, cluster: KafkaCluster) -> frozenset[BrokerId]:
         """Return the brokers to be removed. Any KafkaCluster may name some for all objects of the same Kafka cluster,
         unless another one decides about its use."""
         listing = self._oldest_with_list(cluster)
-        saying = self.siblings(cluster) if listing is None else (cluster, listing)
+        saying = self.find_siblings(cluster) if listing is None else (cluster, listing)
         return frozenset(broker for each in saying for broker in each.spec.brokers_to_remove or ())
 
     def _permission(self, resource: AnyResource, cluster: KafkaCluster) -> Permission | Verdict:
@@ -257,7 +257,7 @@ class ClusterAccess:
         for each in (cluster, listing) if listing is not None else (cluster,):
             entry = each.spec.permission_for(namespace, home=each.metadata.namespace)
             if entry is None:
-                return _not_allowed(namespace, cluster, each)
+                return _make_refusal(namespace, cluster, each)
             prefixes |= {entry.topic_prefix: None} if entry.topic_prefix else {}
         permission = Permission(namespace=namespace, prefixes=tuple(prefixes))
         return permission.refusal(resource) or permission
@@ -363,7 +363,7 @@ def _chroot(address: ClusterAddress) -> str:
     return "/".join(("", *filter(None, connect.split("/")[1:])))
 
 
-def _not_allowed(namespace: str, cluster: KafkaCluster, refusing: KafkaCluster) -> Verdict:
+def _make_refusal(namespace: str, cluster: KafkaCluster, refusing: KafkaCluster) -> Verdict:
     name = refusing.metadata.full_name
     same = "" if refusing.metadata.uid == cluster.metadata.uid else ", which is for the same Kafka cluster and older,"
     message = f"KafkaCluster {name}{same} does not allow namespace {namespace}: add it to spec.allowedNamespaces there"

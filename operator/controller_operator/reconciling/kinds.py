@@ -21,7 +21,7 @@ from controller_operator.plans.cluster_change import (
     refuse_cluster,
     refuse_object,
 )
-from controller_operator.plans.cluster_news import Told, news_of
+from controller_operator.plans.cluster_news import Told, find_news
 from controller_operator.plans.election.planner import plan_election
 from controller_operator.plans.feature_set.planner import plan_feature_set
 from controller_operator.plans.next_steps import next_steps
@@ -33,7 +33,7 @@ from controller_operator.plans.upkeep.ownerless_limits import plan_ownerless_lim
 from controller_operator.reconciling.access import ClusterAccess, Granted
 from controller_operator.reconciling.measuring.cluster_meter import ClusterMeter, Findings
 from controller_operator.reconciling.measuring.move_meter import MoveMeter
-from controller_operator.reconciling.object_writer import status_saying
+from controller_operator.reconciling.object_writer import make_status
 from controller_operator.resources import FeatureSet, KafkaCluster, KafkaTopic, PartitionReassignment, PreferredElection
 from controller_operator.resources.cluster import KafkaClusterStatus
 from controller_operator.resources.common import FINALIZER, Status
@@ -77,7 +77,7 @@ class ClusterHandler:
             return paused
         cluster_id = grant.view.cluster_id
         refusal = refuse_cluster(resource, cluster_id, self._store.count_carried_out(key_of_resource(resource)))
-        decider = self._access.decider(resource)
+        decider = self._access.find_decider(resource)
         findings = self._findings(resource, context)
         plan = plan_cluster(
             resource,
@@ -97,7 +97,7 @@ class ClusterHandler:
         uid = resource.metadata.uid
         is_same = find_own_change(resource, resource, cluster_id) is None
         told, status = (self._told.get(uid), resource.status) if is_same else (None, KafkaClusterStatus())
-        news = news_of(told, status, grant.view, context.now)
+        news = find_news(told, status, grant.view, context.now)
         present = {each.metadata.uid for each in self._store.clusters()}
         self._told = {known: told for known, told in self._told.items() if known in present} | {uid: news.told}
         pauses = [each for each in (plan.look_again_in_s, news.look_again_in_s) if each is not None]
@@ -139,13 +139,13 @@ class TopicHandler:
         self._access = access
 
     def plan(self, resource: KafkaTopic, grant: Granted, context: Context) -> Plan[Status]:
-        claims = self._access.claims_of(resource)
+        claims = self._access.find_claims(resource)
         around = Surroundings(
             owner=claims.owner,
             heir=claims.heir,
             rivals=claims.rivals,
             moves=self._store.moves_of(resource),
-            find_movers=partial(self._access.movers_of, resource),
+            find_movers=partial(self._access.find_movers, resource),
         )
         return plan_topic(resource, grant.view, around, context)
 
@@ -184,7 +184,7 @@ class ReassignmentHandler:
             stalls=self._meter.stalls_of(resource),
             can_ask_controller=can_be_asked(grant.asking.bootstrap_servers, grant.view, grant.asking.listener),
         )
-        others, pins = partial(self._others, resource, context.now), partial(self._access.pins, resource)
+        others, pins = partial(self._others, resource, context.now), partial(self._access.find_pins, resource)
         plan = plan_reassignment(resource, grant.view, context, others, pins)
         key, asked = key_of_resource(resource), apply_requests(resource, plan)
         self._asking.pop(key, None)
@@ -246,7 +246,7 @@ def plan_object(handler: KindHandler, resource: AnyResource, grant: Granted, con
     if change is not None:
         if resource.is_paused:
             return Plan(
-                status=status_saying(Verdict.make_paused(resource.status, resource.metadata), resource, context.now)
+                status=make_status(Verdict.make_paused(resource.status, resource.metadata), resource, context.now)
             )
         if ended := end_run(resource, change, context):
             return ended
@@ -269,7 +269,7 @@ def _plan_held_back(
     verdict = refuse_object(resource, grant.cluster, change)
     if resource.is_paused:
         verdict = Verdict.make_paused(resource.status, resource.metadata)
-    return Plan(status=status_saying(verdict, resource, context.now))
+    return Plan(status=make_status(verdict, resource, context.now))
 
 
 def add_next_steps(
@@ -291,7 +291,7 @@ def _plan_permitted(handler: KindHandler, grant: Granted, resource: AnyResource,
     """Return a plan, as far as the namespace of the object has the right to it."""
     plan = plan_object(handler, resource, grant, context)
     refusal = grant.permission.refusal_of_steps(plan.steps)
-    return Plan(status=status_saying(refusal, resource, context.now)) if refusal else plan
+    return Plan(status=make_status(refusal, resource, context.now)) if refusal else plan
 
 
 def _plan_paused(
@@ -299,4 +299,4 @@ def _plan_paused(
 ) -> Plan[Status] | None:
     if not resource.is_paused:
         return None
-    return Plan(status=status_saying(Verdict.make_paused(resource.status, resource.metadata), resource, context.now))
+    return Plan(status=make_status(Verdict.make_paused(resource.status, resource.metadata), resource, context.now))

@@ -15,7 +15,7 @@ from controller_operator.plans.cluster_deletion import describe_dependents, is_f
 from controller_operator.plans.outcome import DELETION_PATIENCE, Notice, is_overdue
 from controller_operator.reconciling.access import Withheld
 from controller_operator.reconciling.kinds import KindHandler
-from controller_operator.reconciling.object_writer import ObjectWriter, status_saying
+from controller_operator.reconciling.object_writer import ObjectWriter, make_status
 from controller_operator.reconciling.wall_clock import Now
 from controller_operator.resources import FeatureSet, KafkaCluster, KafkaTopic, PartitionReassignment
 from controller_operator.resources.common import FINALIZER, DeletionPolicy, ObjectMeta
@@ -133,7 +133,7 @@ class ClusterDeletion:
         needed_by = self._store.list_unfinished(stored.key)
         if needed_by and not is_forced(cluster.metadata):
             await self._writer.write_status(
-                stored, status_saying(make_waiting_verdict(cluster.metadata, needed_by), cluster, self._now())
+                stored, make_status(make_waiting_verdict(cluster.metadata, needed_by), cluster, self._now())
             )
             return False
         if FINALIZER in cluster.metadata.finalizers:

@@ -103,7 +103,7 @@ class ObjectWriter:
         before = {name: value for name, value in _status_of(stored).items() if name in _SAID_OF_ALL}
         metadata = ObjectMeta.model_validate(stored.raw["metadata"])
         verdict = Verdict.make_stalled(Reason.INVALID_SPEC, message)
-        said = conditions(verdict, _readable(before), metadata, self._now().replace(microsecond=0))
+        said = conditions(verdict, _read_status(before), metadata, self._now().replace(microsecond=0))
         after = Status(observed_generation=metadata.generation, conditions=said).dump_for_kubernetes()
         stored = await self._patch_status(stored, merge_patch(before, after))
         await self._recorder.post(stored.raw, Notice(reason="InvalidSpec", message=message, is_warning=True))
@@ -147,7 +147,7 @@ class ObjectWriter:
             self._tell([created.key, *created.owner_keys])
 
 
-def status_saying(verdict: Verdict, resource: AnyResource, now: datetime) -> Status:
+def make_status(verdict: Verdict, resource: AnyResource, now: datetime) -> Status:
     """Return the status of an object with a new verdict and nothing else new."""
     said = conditions(verdict, resource.status, resource.metadata, now.replace(microsecond=0))
     kept = resource.status.next_steps if resource.is_paused else None
@@ -180,7 +180,7 @@ def _is_going(stored: StoredObject) -> bool:
     return stored.raw["metadata"].get("deletionTimestamp") is not None
 
 
-def _readable(status: Raw) -> Status:
+def _read_status(status: Raw) -> Status:
     try:
         return Status.model_validate(status)
     except ValidationError:

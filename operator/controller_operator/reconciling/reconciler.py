@@ -34,7 +34,7 @@ from controller_operator.reconciling.kinds import add_next_steps, kind_handlers,
 from controller_operator.reconciling.letting_go import ClusterDeletion, LettingGo
 from controller_operator.reconciling.measuring.cluster_meter import ClusterMeter
 from controller_operator.reconciling.measuring.move_meter import OVER_TCP, MoveMeter
-from controller_operator.reconciling.object_writer import ObjectWriter, status_saying
+from controller_operator.reconciling.object_writer import ObjectWriter, make_status
 from controller_operator.reconciling.step_runner import StepRunner
 from controller_operator.reconciling.wall_clock import Now, utc_now
 from controller_operator.resources import KafkaCluster, PartitionReassignment, PreferredElection
@@ -206,7 +206,7 @@ class Reconciler:
         if verdict is None and resource.status.condition(ConditionType.READY) is None:
             verdict = Verdict.make_first()
         if verdict is not None:
-            await self._writer.write_status(stored, status_saying(verdict, resource, self._now()))
+            await self._writer.write_status(stored, make_status(verdict, resource, self._now()))
         return Result(word="withheld", look_again_in_s=grant.retry_s)
 
     async def _reconcile_with_cluster(self, stored: StoredObject, grant: Granted) -> Result:
@@ -243,7 +243,7 @@ class Reconciler:
                 return await self._write_stalled(
                     stored, Verdict.make_stalled(Reason.TOO_LARGE, f"{error}: {remedy(plan.steps)}")
                 )
-            grant = replace(grant, view=await _view_after(plan.steps, done, replies, grant))
+            grant = replace(grant, view=await _read_view(plan.steps, done, replies, grant))
             context = _add_results(context, tuple(done), replies)
         return Result(word="unsettled", look_again_in_s=_AGAIN_S)
 
@@ -263,11 +263,11 @@ class Reconciler:
 
     async def _write_stalled(self, stored: StoredObject, verdict: Verdict) -> Result:
         if stored.resource is not None:
-            await self._writer.write_status(stored, status_saying(verdict, stored.resource, self._now()))
+            await self._writer.write_status(stored, make_status(verdict, stored.resource, self._now()))
         return Result(word="refused")
 
 
-async def _view_after(
+async def _read_view(
     steps: Sequence[Step], done: Sequence[Step], replies: Sequence[Reply], grant: Granted
 ) -> ClusterView:
     """Return a view that shows the completed steps. Raises `NotCurrent`.

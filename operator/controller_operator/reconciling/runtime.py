@@ -178,7 +178,7 @@ class OperatorRuntime:
                 await anext(pages)
         return streams
 
-    def when_it_works(self, do: Callable[[], Coroutine[None, None, None]]) -> None:
+    def call_at_beginning(self, do: Callable[[], Coroutine[None, None, None]]) -> None:
         """Register a function that is called once, when the work begins."""
         self._at_beginning.append(do)
 
@@ -269,7 +269,7 @@ class OperatorRuntime:
         self._queue.add(self._find_concerned(gone))
         self._queue.add_unhurried(self._dependents_of(gone))
         self._standings.pop(gone.key, None)
-        heir = self._access.claims_of(gone.resource).heir if isinstance(gone.resource, KafkaTopic) else None
+        heir = self._access.find_claims(gone.resource).heir if isinstance(gone.resource, KafkaTopic) else None
         if (notice := make_leftover_notice(gone.resource, heir)) is not None:
             await self._recorder.post(gone.raw, notice)
 
@@ -306,7 +306,7 @@ class OperatorRuntime:
         """Return the KafkaClusters for the same Kafka cluster, and their objects.
 
         Their rights and claims may change with this KafkaCluster, or with the Kafka cluster that it leads to."""
-        siblings = map(key_of_resource, self._access.siblings(cluster))
+        siblings = map(key_of_resource, self._access.find_siblings(cluster))
         return {key for sibling in siblings for key in (sibling, *self._store.dependents(sibling))}
 
     def _on_observation(self, address: ClusterAddress, observation: Observation) -> None:

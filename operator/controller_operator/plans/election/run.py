@@ -77,7 +77,7 @@ def _begin(
     if wait is not None:
         return _plan(election, ElectionPhase.PENDING, rows, wait, context)
     if gives_up(election, rows) and not context.is_view_fresh:
-        return _look_anew(election, rows, len(pending), context)
+        return _look_freshly(election, rows, len(pending), context)
     return _ask(election, rows, pending, context)
 
 
@@ -92,7 +92,7 @@ def _follow(
         verdict = Verdict.make_working(Reason.BROKERS_UNAVAILABLE, f"the controller could not be asked: {trouble}")
         return _plan(election, ElectionPhase.RUNNING, rows, verdict, context, look_again_in_s=_RETRY_S)
     if not context.is_view_fresh:
-        return _look_anew(election, rows, len(pending), context)
+        return _look_freshly(election, rows, len(pending), context)
     why = _find_failures(election, context)
     rows = [fail_row(row, why[row.tp]) if row.result is None and row.tp in why else row for row in rows]
     unasked = [tp for tp in pending if tp not in why]
@@ -104,7 +104,9 @@ def _follow(
     return _ask(election, rows, unasked, context)
 
 
-def _look_anew(election: PreferredElection, rows: Rows, number: int, context: Context) -> Plan[PreferredElectionStatus]:
+def _look_freshly(
+    election: PreferredElection, rows: Rows, number: int, context: Context
+) -> Plan[PreferredElectionStatus]:
     """Ask for a fresh view before a partition is given up for good, because a new broker may be missing in this
     view."""
     verdict = Verdict.make_working(Reason.PROGRESSING, f"looking at {number} of {len(rows)} partitions")
@@ -141,7 +143,7 @@ def _ask(
 
 def _finish(election: PreferredElection, rows: Rows, context: Context) -> Plan[PreferredElectionStatus]:
     if gives_up(election, rows) and not context.is_view_fresh:
-        return _look_anew(election, rows, len(rows), context)
+        return _look_freshly(election, rows, len(rows), context)
     counts = count_results(election, rows)
     lossy = [row for row in rows if is_unclean(row)]
     message = f"{counts.elected} elected, {counts.not_needed} not needed"
@@ -150,7 +152,7 @@ def _finish(election: PreferredElection, rows: Rows, context: Context) -> Plan[P
     else:
         message += f", {counts.preferred_unavailable} unavailable"
     notices = _losses(lossy)
-    if unmet := _unmet(election, rows, counts):
+    if unmet := _describe_unmet(election, rows, counts):
         message = f"{unmet}; {message}"
         notices += (Notice(reason="ElectionFailed", message=message, is_warning=True),)
         verdict = Verdict.make_failed(Reason.PARTITIONS_FAILED, message)
@@ -159,7 +161,7 @@ def _finish(election: PreferredElection, rows: Rows, context: Context) -> Plan[P
     return _plan(election, ElectionPhase.COMPLETED, rows, Verdict.make_completed(message), context, notices=notices)
 
 
-def _unmet(election: PreferredElection, rows: Rows, counts: ElectionCounts) -> str:
+def _describe_unmet(election: PreferredElection, rows: Rows, counts: ElectionCounts) -> str:
     """Return the unfulfilled part of the election, its cause and the remedy; empty if all was done."""
     said = [f"{counts.failed} of {counts.total} elections failed"] if counts.failed else []
     if counts.preferred_unavailable:

@@ -42,16 +42,16 @@ def plan_scheduled(election: PreferredElection, view: ClusterView, context: Cont
         times = run_times(spec.schedule or "", spec.time_zone)
         due_at = times.next_run(status.next_run_time, status.last_run_time, context.now)
     except InvalidSchedule as error:
-        return _idle(election, Verdict.make_stalled(Reason.INVALID_SCHEDULE, str(error)), context)
+        return _plan_idle(election, Verdict.make_stalled(Reason.INVALID_SCHEDULE, str(error)), context)
     if status.phase is ElectionPhase.RUNNING:
         return _follow(election, plan_run(election, view, context), times, context)
     if spec.suspend:
-        return _idle(election, _make_suspended_verdict(), context, phase=ElectionPhase.SUSPENDED)
+        return _plan_idle(election, _make_suspended_verdict(), context, phase=ElectionPhase.SUSPENDED)
     if due_at > context.now:
         return _await(election, due_at, context)
     if view.controller is None:
         verdict = Verdict.make_working(Reason.NO_CONTROLLER, "a run is due, and the cluster has no controller")
-        return _idle(election, verdict, context, next_run_time=due_at)
+        return _plan_idle(election, verdict, context, next_run_time=due_at)
     return _begin(election, view, times, due_at, context)
 
 
@@ -96,7 +96,7 @@ def _begin(
     if run.status.phase is ElectionPhase.PENDING:
         ready = run.status.condition(ConditionType.READY)
         why = Verdict.make_working(ready.reason, ready.message) if ready else Verdict.make_first()
-        return replace(_idle(election, why, context, next_run_time=due_at), needs_fresh_view=run.needs_fresh_view)
+        return replace(_plan_idle(election, why, context, next_run_time=due_at), needs_fresh_view=run.needs_fresh_view)
     return _follow(_update_status(election, **begun), run, times, context)
 
 
@@ -127,7 +127,7 @@ def _follow(
 def _await(election: PreferredElection, due_at: datetime, context: Context) -> Plan[PreferredElectionStatus]:
     left_s = (due_at - context.now).total_seconds()
     said = f"the next run is due at {due_at:%Y-%m-%dT%H:%M:%SZ}{_last_run(election.status)}"
-    plan = _idle(election, Verdict.make_good(Reason.SCHEDULED, said), context, next_run_time=due_at)
+    plan = _plan_idle(election, Verdict.make_good(Reason.SCHEDULED, said), context, next_run_time=due_at)
     return replace(plan, look_again_in_s=min(max(left_s, 1.0), _LONGEST_PAUSE_S))
 
 
@@ -151,7 +151,7 @@ def _make_suspended_verdict() -> Verdict:
     return Verdict(ready=ConditionStatus.TRUE, reason=Reason.SUSPENDED, message=message, others=(paused,))
 
 
-def _idle(
+def _plan_idle(
     election: PreferredElection,
     verdict: Verdict,
     context: Context,

@@ -34,7 +34,7 @@ def plan_deletion(
     """Return the plan for an object that is being deleted; `foreign` features are not its own."""
     if FINALIZER not in resource.metadata.finalizers:
         return Plan(status=resource.status)
-    if kept := _why_kept(resource):
+    if kept := _find_reason_to_keep(resource):
         return make_release(resource.status, "FeaturesRetained", f"the finalized levels stay, because {kept}")
     if paths.FEATURE in view.malformed:
         return make_release(
@@ -54,7 +54,7 @@ def plan_deletion(
     return _ask(resource, view, own, context)
 
 
-def _why_kept(resource: FeatureSet) -> str | None:
+def _find_reason_to_keep(resource: FeatureSet) -> str | None:
     if resource.is_paused:
         return "this object is paused"
     if resource.spec.dry_run:

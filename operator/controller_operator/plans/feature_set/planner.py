@@ -66,7 +66,7 @@ def plan_feature_set(
     if all(row.is_in_order for row in rows):
         return _plan(resource, view, rows, _judge_in_order(rows), context)
     if spec.dry_run:
-        return _only_shown(resource, view, rows, context)
+        return _plan_dry_run(resource, view, rows, context)
     return _change(resource, view, rows, context)
 
 
@@ -90,7 +90,7 @@ def _judge_in_order(rows: Sequence[FeatureRow]) -> Verdict:
     return replace(Verdict.make_good(Reason.RECONCILED, message), others=said)
 
 
-def _only_shown(
+def _plan_dry_run(
     resource: FeatureSet, view: ClusterView, rows: list[FeatureRow], context: Context
 ) -> Plan[FeatureSetStatus]:
     """Return the plan of a dry run. If the controller can validate the changes, its answer is shown; until it has
@@ -138,7 +138,7 @@ def _change(
     else:
         verdict, look_again_in_s = pause or (_ANSWERED, _ANSWER_SHOWS_S)
         steps = ()
-    verdict, notices = _drift(resource, rows, verdict, view)
+    verdict, notices = _mark_drift(resource, rows, verdict, view)
     if corrections is not None and verdict.reason is Reason.DRIFT_CONTESTED:
         notices = (make_contested_notice(corrections, verdict.message),)
     elif corrections is not None and is_correction:
@@ -210,7 +210,7 @@ def _keep_message(resource: FeatureSet, row: FeatureRow) -> FeatureRow:
     return replace(row, obstacle=(Reason.REQUEST_REFUSED, before.message))
 
 
-def _drift(
+def _mark_drift(
     resource: FeatureSet, rows: Sequence[FeatureRow], verdict: Verdict, view: ClusterView
 ) -> tuple[Verdict, tuple[Notice, ...]]:
     """Mark the verdict as drifted if the features have been as this generation of the spec says."""

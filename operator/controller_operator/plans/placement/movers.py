@@ -24,7 +24,7 @@ class Change:
     keys: tuple[str, ...]
 
 
-def no_movers() -> Sequence[PartitionReassignment]:
+def find_no_movers() -> Sequence[PartitionReassignment]:
     """There are no moves."""
     return ()
 

@@ -24,7 +24,7 @@ FindPins = Callable[[ReplicaCounts, Collection[BrokerId]], Sequence[KafkaTopic]]
 replicaAssignment and one of these topics or brokers, and those whose topic would get another number of replicas."""
 
 
-def no_pins(_counts: ReplicaCounts, _brokers: Collection[BrokerId]) -> Sequence[KafkaTopic]:
+def find_no_pins(_counts: ReplicaCounts, _brokers: Collection[BrokerId]) -> Sequence[KafkaTopic]:
     """There are no KafkaTopics."""
     return ()
 

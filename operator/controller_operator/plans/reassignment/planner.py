@@ -26,7 +26,7 @@ from controller_operator.plans.outcome import (
     ready_reason,
 )
 from controller_operator.plans.placement.leaders import describe_leaders, elect_reordered, plan_election
-from controller_operator.plans.placement.pins import FindPins, no_pins, refuse_pinned, warn_of_overruled
+from controller_operator.plans.placement.pins import FindPins, find_no_pins, refuse_pinned, warn_of_overruled
 from controller_operator.plans.placement.removal import refuse_targets
 from controller_operator.plans.reassignment.approval import add_plan_hash, find_missing_approval
 from controller_operator.plans.reassignment.copying.progress import copies
@@ -59,11 +59,11 @@ from controller_operator.plans.reassignment.waiting import (
     Others,
     add_messages,
     describe_obstacles,
+    find_no_others,
+    find_obstacles,
     find_refused,
-    nobody_else,
-    obstacles,
-    soonest,
-    verdict_of,
+    find_soonest,
+    make_verdict,
     wait,
 )
 from controller_operator.plans.reassignment.windows import Opening, add_timing, find_opening
@@ -91,8 +91,8 @@ def plan_reassignment(
     move: PartitionReassignment,
     view: ClusterView,
     context: Context,
-    others: Others = nobody_else,
-    find_pins: FindPins = no_pins,
+    others: Others = find_no_others,
+    find_pins: FindPins = find_no_pins,
 ) -> Plan[PartitionReassignmentStatus]:
     """Return the plan for a move that has not ended: the next requests, and the progress of each partition.
 
@@ -105,7 +105,7 @@ def plan_reassignment(
     targets = _targets(move)
     if move.status.is_under_way or move.metadata.deletion_timestamp is not None:
         return add_throttle(move, _plan_move(move, targets, view, context, others), targets, view, context)
-    if pinned := refuse_pinned(move, _not_there_yet(targets, view), view, find_pins):
+    if pinned := refuse_pinned(move, _find_missing(targets, view), view, find_pins):
         plan = _plan(move, ReassignmentPhase.PENDING, first_rows(move, view), pinned, context)
         return replace(plan, look_again_in_s=_PINNED_RETRY_S)
     plan = add_throttle(move, _plan_move(move, targets, view, context, others), targets, view, context)
@@ -134,7 +134,7 @@ def _begin(
     """Plan a move that was not requested yet: check if it is possible, needed, and free of obstacles."""
     rows = first_rows(move, view)
     refusal = _refusal(targets, view)
-    wanted = {} if refusal else _not_there_yet(targets, view)
+    wanted = {} if refusal else _find_missing(targets, view)
     if not wanted and not refusal:
         rows = [row.model_copy(update={"step": ReassignmentStep.DONE}) for row in rows]
         return _finish(move, rows, context)
@@ -143,7 +143,7 @@ def _begin(
         return _plan(move, ReassignmentPhase.SUSPENDED, rows, suspension, context)
     if approval := find_missing_approval(move, wanted):
         return _plan(move, ReassignmentPhase.AWAITING_APPROVAL, rows, approval, context)
-    held_up = {} if refusal else obstacles(wanted, view, others)
+    held_up = {} if refusal else find_obstacles(wanted, view, others)
     rows = add_messages(rows, held_up)
     free = {tp: replicas for tp, replicas in wanted.items() if tp not in held_up}
     batch = next_in_turn(move, free or wanted, [])
@@ -152,9 +152,9 @@ def _begin(
         return _plan(move, ReassignmentPhase.PENDING, rows, trouble, context)
     if pause := find_closed_window(rows, present):
         return _plan(move, ReassignmentPhase.SUSPENDED, rows, pause, context)
-    if obstacle := wait(view, context, others) or (None if free else verdict_of(held_up)):
+    if obstacle := wait(view, context, others) or (None if free else make_verdict(held_up)):
         plan = _plan(move, ReassignmentPhase.PENDING, rows, obstacle, context)
-        return replace(plan, look_again_in_s=soonest(held_up))
+        return replace(plan, look_again_in_s=find_soonest(held_up))
     return _plan(
         move,
         ReassignmentPhase.RUNNING,
@@ -181,7 +181,7 @@ def _follow(
     rows = [judge_lost_row(row, view) if key(row) in asked else row for row in rows]
     waiting = {tp: replicas for tp, replicas in unseen.items() if tp not in asked}
     refusals = _refusals(waiting, context)
-    held_up = {**find_refused(refusals), **obstacles(waiting, view, others)}
+    held_up = {**find_refused(refusals), **find_obstacles(waiting, view, others)}
     rows = [_judge_row(row, refusals.get(key(row)), held_up) for row in rows]
     stuck = find_stuck(move, rows, view, context.stalls)
     rows = add_messages(rows, stuck)
@@ -208,7 +208,7 @@ def _follow(
         move, phase, add_messages(rows, held_up), verdict, context, notices=notices, needs_fresh_view=needs_fresh_view
     )
     if not pause:
-        plan = replace(plan, look_again_in_s=soonest(held_up) or (_RETRY_S if trouble or refusals else None))
+        plan = replace(plan, look_again_in_s=find_soonest(held_up) or (_RETRY_S if trouble or refusals else None))
     # The first sight of a moving partition fulfils an intent, and must be on record before anything else happens.
     return replace(plan, is_progress=phase is move.status.phase and _is_known(move, plan.status, context))
 
@@ -241,7 +241,7 @@ def _make_asking_verdict(batch: Targets) -> Verdict:
 def _on_their_way(rows: Rows, held_up: Obstacles, stuck: Obstacles, trouble: str | None) -> Verdict:
     counts = count_steps(rows)
     if held_up and not counts.moving and not trouble:
-        return verdict_of(held_up)
+        return make_verdict(held_up)
     free = counts.waiting - len(held_up)
     words = [f"{counts.moving} of {len(rows)} partitions are on their way"]
     words[0] += f", {free} wait for their turn" if free else ""
@@ -359,7 +359,7 @@ def _targets(move: PartitionReassignment) -> dict[TopicPartition, tuple[BrokerId
     return {TopicPartition(each.topic, each.partition): each.replicas for each in move.targets}
 
 
-def _not_there_yet(targets: Targets, view: ClusterView) -> dict[TopicPartition, tuple[BrokerId, ...]]:
+def _find_missing(targets: Targets, view: ClusterView) -> dict[TopicPartition, tuple[BrokerId, ...]]:
     return {
         tp: replicas
         for tp, replicas in targets.items()

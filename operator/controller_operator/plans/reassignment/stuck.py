@@ -63,7 +63,7 @@ def _cause(move: PartitionReassignment, row: MovingPartition, view: ClusterView,
 def _causes(move: PartitionReassignment, row: MovingPartition, view: ClusterView, stalls: Stalls) -> Iterator[Obstacle]:
     new = [broker for broker in row.target_replicas if broker not in row.isr]
     if row.leader in (None, NO_LEADER):
-        yield _stuck(Reason.PARTITIONS_OFFLINE, _whom_to_start(row, view))
+        yield _stuck(Reason.PARTITIONS_OFFLINE, _describe_offline(row, view))
     if missing := [broker for broker in new if broker not in view.brokers]:
         are = "is" if len(missing) == 1 else "are"
         yield _stuck(Reason.BROKERS_MISSING, f" {name_all('broker', missing)}, which {are} not registered: start it")
@@ -90,7 +90,7 @@ def _stuck(reason: Reason, why: str) -> Obstacle:
     return Obstacle(reason, f"{_SAID[reason]}{why}")
 
 
-def _whom_to_start(row: MovingPartition, view: ClusterView) -> str:
+def _describe_offline(row: MovingPartition, view: ClusterView) -> str:
     """Return the words about a partition without a leader. Any broker of its last ISR has all of its records."""
     last = row.isr or row.original_replicas
     which = f"{name_all('broker', last)}, which {'was' if len(last) == 1 else 'were'} in sync last"

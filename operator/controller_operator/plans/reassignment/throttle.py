@@ -55,7 +55,7 @@ def add_throttle(
         return _plan_limit(move, plan, targets, view, context, known, wanted)
     if known is None:
         return _record(plan, known)
-    return _and_then(move, plan, known, _removal(move, targets), context)
+    return _add_step(move, plan, known, _removal(move, targets), context)
 
 
 def owner(move: PartitionReassignment) -> str:
@@ -104,7 +104,7 @@ def _plan_end(
         notice = Notice(reason="ThrottleLeft", message=f"the limit stays: {trouble.trouble}", is_warning=True)
         return replace(_record(plan, known), notices=(*plan.notices, notice))
     before: MovePlan = Plan(status=move.status)
-    return _and_then(move, before, known, _removal(move, targets), context)
+    return _add_step(move, before, known, _removal(move, targets), context)
 
 
 def _plan_limit(
@@ -126,12 +126,12 @@ def _plan_limit(
         may_begin_late = any(reply.trouble for reply in context.submissions)
         if known is None or may_begin_late:
             return _record(plan, known)
-        return _and_then(move, plan, known, _removal(move, targets), context)
+        return _add_step(move, plan, known, _removal(move, targets), context)
     if known == ThrottleStatus(bytes_per_second=wanted, is_set=True) and _is_set_for(asked, context):
         return _record(plan, known)
     step = SetThrottle(owner=owner(move), moves=moves, bytes_per_second=wanted)
     others = tuple(each for each in plan.steps if not isinstance(each, SubmitReassignment))
-    return _and_then(move, replace(plan, steps=others), _being_set(known, wanted), step, context)
+    return _add_step(move, replace(plan, steps=others), _make_pending(known, wanted), step, context)
 
 
 def _is_set_for(asked: set[TopicPartition], context: Context) -> bool:
@@ -141,7 +141,7 @@ def _is_set_for(asked: set[TopicPartition], context: Context) -> bool:
     return not asked or (isinstance(last, SetThrottle) and asked <= last.moves.keys())
 
 
-def _being_set(known: ThrottleStatus | None, wanted: int) -> ThrottleStatus:
+def _make_pending(known: ThrottleStatus | None, wanted: int) -> ThrottleStatus:
     """Return the throttle as the status shows it while it is being set."""
     is_set = known is not None and known.is_set and known.bytes_per_second == wanted
     return ThrottleStatus(bytes_per_second=wanted, is_set=is_set)
@@ -171,7 +171,7 @@ def _record(plan: MovePlan, known: ThrottleStatus | None) -> MovePlan:
     return replace(plan, status=plan.status.model_copy(update={"throttle": known}))
 
 
-def _and_then(
+def _add_step(
     move: PartitionReassignment,
     plan: MovePlan,
     known: ThrottleStatus | None,

@@ -42,7 +42,7 @@ class Obstacle:
 Obstacles = Mapping[TopicPartition, Obstacle]
 
 
-def nobody_else(_topics: Collection[TopicName]) -> Sequence[PartitionReassignment]:
+def find_no_others(_topics: Collection[TopicName]) -> Sequence[PartitionReassignment]:
     """There are no others."""
     return ()
 
@@ -54,13 +54,13 @@ def wait(view: ClusterView, context: Context, others: Others) -> Verdict | None:
     if not context.can_ask_controller and view.reassignment is not None:
         requested = view.reassignment.partitions
         names = _names(others({tp.topic for tp in requested}))
-        whose = _whose(name for tp in requested for name in names[tp])
+        whose = _describe_owners(name for tp in requested for name in names[tp])
         message = f"a reassignment of {len(requested)} partitions runs, {whose}; this one begins when it has ended"
         return Verdict.make_working(Reason.WAITING_FOR_OTHER_REASSIGNMENT, message)
     return None
 
 
-def obstacles(wanted: Targets, view: ClusterView, others: Others) -> Obstacles:
+def find_obstacles(wanted: Targets, view: ClusterView, others: Others) -> Obstacles:
     """Return the partitions that cannot be requested in the present cluster, and their obstacles."""
     found = {}
     moving = [tp for tp, replicas in wanted.items() if is_moving_elsewhere(tp, replicas, view)]
@@ -74,7 +74,7 @@ def obstacles(wanted: Targets, view: ClusterView, others: Others) -> Obstacles:
             why = f"waits for broker {list_some(missing)}, which is not registered: start it"
             found[tp] = Obstacle(Reason.UNKNOWN_BROKER, why)
     for tp in moving:
-        why = f"moves elsewhere at present, {_whose(names[tp])}"
+        why = f"moves elsewhere at present, {_describe_owners(names[tp])}"
         found.setdefault(tp, Obstacle(Reason.WAITING_FOR_OTHER_REASSIGNMENT, why))
     for tp in wanted.keys() & unsaid.keys():
         assignment = view.assignment_of(tp)
@@ -84,7 +84,7 @@ def obstacles(wanted: Targets, view: ClusterView, others: Others) -> Obstacles:
     return found
 
 
-def soonest(found: Obstacles) -> float | None:
+def find_soonest(found: Obstacles) -> float | None:
     """Return the seconds until the next look; None if only changes in the cluster matter."""
     return min((each.look_again_in_s for each in found.values() if each.look_again_in_s), default=None)
 
@@ -115,7 +115,7 @@ def describe_obstacles(found: Obstacles) -> str:
     return "; ".join(f"{list_some(partitions)} {obstacle.why}" for obstacle, partitions in alike.items())
 
 
-def verdict_of(found: Obstacles) -> Verdict:
+def make_verdict(found: Obstacles) -> Verdict:
     """Return the verdict on an object none of whose partitions can go on."""
     reason = next(iter(found.values())).reason
     return Verdict.make_working(reason, describe_obstacles(found))
@@ -141,6 +141,6 @@ def _find_without_outcome(others: Sequence[PartitionReassignment]) -> Mapping[To
     }
 
 
-def _whose(names: Iterable[str]) -> str:
+def _describe_owners(names: Iterable[str]) -> str:
     known = sorted(set(names))
     return f"for {list_some(known)}" if known else "not for any PartitionReassignment"

@@ -33,7 +33,7 @@ def find_opening(schedule: MoveSchedule | None, now: datetime) -> Opening:
     times = []
     for number, window in enumerate(schedule.windows, start=1):
         try:
-            times.append(_not_over(window, now))
+            times.append(_find_opening(window, now))
         except InvalidSchedule as error:
             return Opening(is_open=False, trouble=f"window {number} of spec.schedule: {error}")
     closing = [closes_at for opens_at, closes_at in times if opens_at <= now]
@@ -58,7 +58,7 @@ def add_timing(
     return replace(plan, status=status, look_again_in_s=left_s)
 
 
-def _not_over(window: Window, now: datetime) -> tuple[datetime, datetime]:
+def _find_opening(window: Window, now: datetime) -> tuple[datetime, datetime]:
     """Return the opening and the closing of the first occurrence that is not over. Raises `InvalidSchedule`."""
     duration = timedelta(minutes=window.duration_minutes)
     opens_at = run_times(window.schedule, window.time_zone).find_next(now - duration)

@@ -79,7 +79,7 @@ def plan_deletion(
         return make_release(resource.status, "DeletionUnfinished", message, is_warning=True)
     if name in view.deleting:
         return _wait_for_cluster(resource, name, view, context)
-    if (unanswered := _not_done(resource, name, context)) is not None:
+    if (unanswered := _plan_after_failure(resource, name, context)) is not None:
         return unanswered
     mark = MarkTopicForDeletion(topic=name, topic_id=topic_id)
     if mark not in context.done and ready_reason(resource.status) is not Reason.TOPIC_BEING_DELETED:
@@ -132,7 +132,7 @@ def _hand_over(
     return make_release(resource.status, "TopicHandedOver", f"{stays} takes it over")
 
 
-def _not_done(resource: KafkaTopic, name: TopicName, context: Context) -> Plan[KafkaTopicStatus] | None:
+def _plan_after_failure(resource: KafkaTopic, name: TopicName, context: Context) -> Plan[KafkaTopicStatus] | None:
     """Return the plan after a request that the cluster refused or did not answer; None if there is none."""
     refused = next((reply.refused for reply in context.topics if reply.refused is not None), None)
     if refused is not None:
@@ -151,7 +151,7 @@ def _plan_gone(resource: KafkaTopic, name: TopicName, view: ClusterView, context
         return Plan(status=resource.status, needs_fresh_view=True)
     # Brokers hide topics that the user may not Describe, so a topic that is not shown may still exist.
     if view.abilities.may_hide_topics and resource.status.topic_id and not _was_deleted(resource, context):
-        if (unanswered := _not_done(resource, name, context)) is not None:
+        if (unanswered := _plan_after_failure(resource, name, context)) is not None:
             return unanswered
         miss = MissTopic(topic=name)
         if miss not in context.done:

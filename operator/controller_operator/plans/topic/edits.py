@@ -51,7 +51,7 @@ def divide_differences(resource: KafkaTopic, found: Differences) -> Divided:
         is_other = applied.get(field) != wanted[field]
         return is_other and (is_removal or applied.get(difference.key) != difference.desired)
 
-    return Divided(_those(found, is_edited), _those(found, lambda each: not is_edited(each)))
+    return Divided(_filter(found, is_edited), _filter(found, lambda each: not is_edited(each)))
 
 
 def find_applied(
@@ -89,13 +89,13 @@ def _values(spec: KafkaTopicSpec) -> dict[str, str]:
     if spec.undeclared_config_policy is UndeclaredConfigPolicy.REMOVE:
         values[_UNDECLARED] = spec.undeclared_config_policy
     if spec.replica_assignment is not None:
-        values[_ASSIGNMENT] = _brief(str(spec.replica_assignment))
+        values[_ASSIGNMENT] = _shorten(str(spec.replica_assignment))
     else:
         values[_FACTOR] = str(spec.replication_factor)
-    return values | {f"config.{key}": _brief(value) for key, value in (spec.config or {}).items()}
+    return values | {f"config.{key}": _shorten(value) for key, value in (spec.config or {}).items()}
 
 
-def _brief(value: str) -> str:
+def _shorten(value: str) -> str:
     return value if len(value) <= _SHORT else f"sha256:{sha256(value.encode()).hexdigest()}"
 
 
@@ -109,7 +109,7 @@ def _field(key: str) -> str:
     return _ASSIGNMENT if key.startswith(f"{_ASSIGNMENT}[") else key
 
 
-def _those(found: Differences, is_meant: Callable[[Difference], bool]) -> Differences:
+def _filter(found: Differences, is_meant: Callable[[Difference], bool]) -> Differences:
     return Differences(
         partitions=found.partitions if found.partitions is not None and is_meant(found.partitions) else None,
         replicas=tuple(filter(is_meant, found.replicas)),

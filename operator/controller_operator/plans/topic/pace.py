@@ -35,8 +35,8 @@ def pace_correction(finding: Finding, resource: KafkaTopic, rivals: Sequence[str
         )
         return replace(finding, notices=notices, identity={**finding.identity, "corrections": now})
     message = (
-        f"corrected {before.count} times in a row and changed elsewhere again: {_what(finding, resource)}; next correction "
-        f"at {at:%H:%M:%S} UTC. {_who(rivals)}"
+        f"corrected {before.count} times in a row and changed elsewhere again: {_describe_drift(finding, resource)}; next "
+        f"correction at {at:%H:%M:%S} UTC. {_describe_rivals(rivals)}"
     )
     others = tuple(other for other in finding.verdict.others if other[0] is not ConditionType.DRIFTED)
     drifted = tuple((*other[:3], message) for other in finding.verdict.others if other[0] is ConditionType.DRIFTED)
@@ -50,13 +50,13 @@ def pace_correction(finding: Finding, resource: KafkaTopic, rivals: Sequence[str
     )
 
 
-def _what(finding: Finding, resource: KafkaTopic) -> str:
+def _describe_drift(finding: Finding, resource: KafkaTopic) -> str:
     if not finding.drift:
         return f"topic {resource.topic_name} was deleted"
     return describe_differences(finding.drift)
 
 
-def _who(rivals: Sequence[str]) -> str:
+def _describe_rivals(rivals: Sequence[str]) -> str:
     if rivals:
         named = list_some(rivals)
         return (

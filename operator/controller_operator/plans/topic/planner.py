@@ -15,7 +15,7 @@ from controller_core.model.wording import list_some
 from controller_core.zk import paths
 from controller_operator.kafka.cluster_view import ClusterView, TopicView
 from controller_operator.plans.outcome import Context, Notice, Plan, Step, Verdict
-from controller_operator.plans.placement.movers import Change, FindMovers, explain_changes, no_movers
+from controller_operator.plans.placement.movers import Change, FindMovers, explain_changes, find_no_movers
 from controller_operator.plans.placement.removal import list_pinned_partitions, refuse_assignment
 from controller_operator.plans.topic.answers import apply_answers
 from controller_operator.plans.topic.claims import conflict_verdict, find_inherited_id, note_owner
@@ -62,7 +62,7 @@ class Surroundings:
     rivals: tuple[str, ...] = ()
     """The objects that claim a topic of this name in another cluster, as far as is known, as namespace/name."""
     moves: Moves
-    find_movers: FindMovers = no_movers
+    find_movers: FindMovers = find_no_movers
 
 
 def plan_topic(
@@ -105,10 +105,10 @@ def _refuse(resource: KafkaTopic, name: TopicName, view: ClusterView, around: Su
         return Finding(verdict=Verdict.make_stalled(Reason.UNKNOWN_TOPIC, message))
     if name in view.deleting:
         return Finding(verdict=Verdict.make_working(Reason.TOPIC_BEING_DELETED, explain_deletion(name, view)))
-    return _untold(resource, topic)
+    return _judge_unreadable(resource, topic)
 
 
-def _untold(resource: KafkaTopic, topic: TopicView | None) -> Finding | None:
+def _judge_unreadable(resource: KafkaTopic, topic: TopicView | None) -> Finding | None:
     """Return the finding about a configuration that is not readable. It would otherwise be set again and again."""
     spec = resource.spec
     is_removing = spec.undeclared_config_policy is UndeclaredConfigPolicy.REMOVE
@@ -130,16 +130,16 @@ def _present(
         message = f"topic {topic.name} has no id yet: the controller gives it one"
         return Finding(verdict=Verdict.make_working(Reason.PROGRESSING, message))
     if live_id == resource.status.topic_id:
-        return _ours(resource, topic, view, around, context, ())
+        return _judge_own(resource, topic, view, around, context, ())
     # The former owner is gone. A hand-over ignores adoptionPolicy, which is about topics that no object owned.
     if live_id == find_inherited_id(resource, around.rivals) and resource.status.owner is not None:
         message = f"took topic {topic.name} over from {resource.status.owner.name}, with all of its data"
         notice = Notice(reason="TopicHandedOver", message=message, occurrence=live_id)
-        return _ours(_take_over(resource, live_id), topic, view, around, context, (notice,))
+        return _judge_own(_take_over(resource, live_id), topic, view, around, context, (notice,))
     if _has_made(resource, topic, view, context):
         made = resource.status.model_copy(update={"topic_id": live_id})
-        return _ours(resource.model_copy(update={"status": made}), topic, view, around, context, ())
-    return _foreign(resource, topic, view, around, context, live_id)
+        return _judge_own(resource.model_copy(update={"status": made}), topic, view, around, context, ())
+    return _judge_foreign(resource, topic, view, around, context, live_id)
 
 
 def _has_made(resource: KafkaTopic, topic: TopicView, view: ClusterView, context: Context) -> bool:
@@ -152,7 +152,7 @@ def _has_made(resource: KafkaTopic, topic: TopicView, view: ClusterView, context
     return is_answered or not differences(resource, topic).all
 
 
-def _foreign(
+def _judge_foreign(
     resource: KafkaTopic, topic: TopicView, view: ClusterView, around: Surroundings, context: Context, live_id: str
 ) -> Finding:
     """Return the finding about a topic that this object has not made: an existing, or a recreated one."""
@@ -165,12 +165,12 @@ def _foreign(
     notices = (Notice(reason="TopicRecreated", message=message, is_warning=True),) if is_recreated else ()
     if policy is AdoptionPolicy.NEVER or (policy is AdoptionPolicy.IF_EQUAL and found.all):
         return Finding(
-            verdict=Verdict.make_stalled(Reason.NOT_ADOPTED, _not_adopted(topic, policy, found)),
+            verdict=Verdict.make_stalled(Reason.NOT_ADOPTED, _explain_refusal(topic, policy, found)),
             notices=notices,
             planned=list_planned_changes(found),
         )
     notice = Notice(reason="TopicAdopted", message=f"topic {topic.name} with id {live_id} existed and is taken over")
-    return _ours(taken, topic, view, around, context, (*notices, notice))
+    return _judge_own(taken, topic, view, around, context, (*notices, notice))
 
 
 def _take_over(resource: KafkaTopic, live_id: str) -> KafkaTopic:
@@ -179,7 +179,7 @@ def _take_over(resource: KafkaTopic, live_id: str) -> KafkaTopic:
     return resource.model_copy(update={"status": resource.status.model_copy(update=update)})
 
 
-def _not_adopted(topic: TopicView, policy: AdoptionPolicy, found: Differences) -> str:
+def _explain_refusal(topic: TopicView, policy: AdoptionPolicy, found: Differences) -> str:
     if policy is AdoptionPolicy.NEVER:
         return f"topic {topic.name} exists and adoptionPolicy is Never: choose another topicName, or another policy"
     return (
@@ -188,7 +188,7 @@ def _not_adopted(topic: TopicView, policy: AdoptionPolicy, found: Differences) -
     )
 
 
-def _ours(
+def _judge_own(
     resource: KafkaTopic,
     topic: TopicView,
     view: ClusterView,
@@ -314,12 +314,12 @@ def _repair(
         verdict, moving = plan_moves(resource, topic, view, around.moves, found, context)
         steps.extend(moving)
     if found.partitions is not None:
-        verdict, adding = _more_partitions(resource, topic, view)
+        verdict, adding = _add_partitions(resource, topic, view)
         steps.extend(adding)
     return verdict, tuple(steps)
 
 
-def _more_partitions(resource: KafkaTopic, topic: TopicView, view: ClusterView) -> tuple[Verdict, tuple[Step, ...]]:
+def _add_partitions(resource: KafkaTopic, topic: TopicView, view: ClusterView) -> tuple[Verdict, tuple[Step, ...]]:
     wanted, live = resource.spec.partition_count, len(topic.partitions)
     if wanted < live:
         message = f"the topic has {live} partitions and the spec says {wanted}: set partitions to {live} or more"

@@ -47,7 +47,7 @@ def topic_plan(
             "observed_generation": resource.metadata.generation,
             "conditions": conditions(finding.verdict, resource.status, resource.metadata, context.now),
             "topic_name": resource.topic_name,
-            **_live(resource, view, topic),
+            **_read_live(resource, view, topic),
             "drift": finding.drift[:MAX_STATUS_ENTRIES],
             "plan": finding.planned,
             **finding.identity,
@@ -91,7 +91,7 @@ def _find_wait_s(resource: KafkaTopic, topic: TopicView, verdict: Verdict, conte
     return max(0.0, _LEADERS_WITHIN_S - (context.now - ready.last_transition_time).total_seconds())
 
 
-def _live(resource: KafkaTopic, view: ClusterView, topic: TopicView | None) -> dict[str, object]:
+def _read_live(resource: KafkaTopic, view: ClusterView, topic: TopicView | None) -> dict[str, object]:
     """Return the live fields. A missing topic keeps its last counts, because they show that it has existed."""
     if topic is None:
         return {"partitions": (), "replication_factor": None, "undeclared_config": None}

@@ -12,7 +12,7 @@ from controller_core.zk import paths
 from controller_core.zk.session import Delete
 from controller_operator.kafka.cluster_view import ClusterView, Controller, ControllerKind
 from controller_operator.plans.cluster import plan_cluster
-from controller_operator.plans.cluster_news import News, Told, news_of
+from controller_operator.plans.cluster_news import News, Told, find_news
 from controller_operator.plans.outcome import Context, Notice
 from controller_operator.resources import KafkaCluster
 from controller_operator.resources.cluster import KafkaClusterStatus
@@ -51,7 +51,7 @@ class Watched:
 
     def look(self, cluster: ClusterView, after: timedelta = LONG) -> News:
         self.now += after
-        news = news_of(self.told, self.status, cluster, self.now)
+        news = find_news(self.told, self.status, cluster, self.now)
         self.told, self.status = news.told, show(cluster, self.status, self.now)
         self.notices.extend(news.notices)
         return news
@@ -134,7 +134,7 @@ class TestOneEvent:
 class TestNoEvent:
     @pytest.mark.parametrize("cluster", [CALM, ALL_LOST, replace_controller(3, 9)])
     def test_is_about_what_was_there_at_first_sight(self, cluster: ClusterView) -> None:
-        assert not news_of(None, KafkaClusterStatus(), cluster, BEGIN).notices
+        assert not find_news(None, KafkaClusterStatus(), cluster, BEGIN).notices
 
     def test_is_about_a_topic_that_has_its_first_leaders_yet_to_get(self) -> None:
         assert not Watched().look(view(topic(LED, LED), topic(NEW, NEW, name="new"), brokers=(1, 2, 3))).notices
@@ -256,7 +256,7 @@ class TestUnrest:
         watched = Watched(make_brokers(*everyone))
         told = watched.told
         for number in range(24 * 3600 // 10):
-            news = news_of(told, watched.status, clusters[number % 7], BEGIN + timedelta(seconds=10 * number))
+            news = find_news(told, watched.status, clusters[number % 7], BEGIN + timedelta(seconds=10 * number))
             told = news.told
             watched.notices.extend(news.notices)
         warnings = [notice for notice in watched.notices if notice.is_warning]
