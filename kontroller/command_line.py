@@ -1,7 +1,7 @@
 """The `kontroller` command.
 
-`kontroller ready` is started every few seconds beside a broker, so nothing is imported before it is known to be needed:
-each command imports what it does when it runs."""
+`kontroller ready` is started every few seconds beside a broker, so imports are lazy: each command imports its
+implementation when it runs."""
 
 from typing import Annotated
 
@@ -23,7 +23,7 @@ main = typer.Typer(
     help="A Kafka controller outside the brokers.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # square brackets in a help text are what they are
+    rich_markup_mode=None,  # square brackets in help texts are literal
 )
 
 

@@ -1,4 +1,4 @@
-"""The settings of a process: command line, then environment (`KONTROLLER_*`), then a settings file (YAML)."""
+"""Settings of a process. The command line wins over the environment (`KONTROLLER_*`), and that over a YAML file."""
 
 import os
 from collections.abc import Mapping
@@ -29,165 +29,193 @@ from controller_core.zk.request_size import DEFAULT_JUTE_MAXBUFFER_BYTES
 
 
 class InvalidSettings(Exception):
-    """Settings that cannot be used; the message has a line for each, saying what to change."""
+    """Settings that cannot be used. The message has a line for each, which says what to change."""
 
 
 S = TypeVar("S", bound=BaseSettings)
 
 
 class ProcessSettings(BaseSettings):
-    """What can be set about any process that looks at or controls a cluster, and may write a journal."""
+    """Settings of any process that observes or controls a cluster and may write a journal."""
 
     model_config = SettingsConfigDict(env_prefix="KONTROLLER_", extra="forbid", frozen=True)
 
     zookeeper_timeout_ms: int = Field(
-        default=60_000, ge=1000, description="How long ZooKeeper may be out of reach before the process exits."
+        default=60_000,
+        ge=1000,
+        description="Milliseconds without a connection to ZooKeeper after which the process exits.",
     )
     zookeeper_jute_maxbuffer_bytes: int = Field(
         default=DEFAULT_JUTE_MAXBUFFER_BYTES,
         ge=1 << 18,
         le=(1 << 31) - 1,
-        description="The jute.maxbuffer of the ZooKeeper servers: what is larger is refused, and not sent.",
+        description="jute.maxbuffer of the ZooKeeper servers. Larger requests are refused here instead of being sent.",
     )
     properties: Path | None = Field(
         default=None,
-        description="A file that says how the cluster is secured, by the names that a broker's server.properties has for "
-        "it (zookeeper.ssl.*, listener.security.protocol.map, sasl.*, ssl.*, ...): that file itself, or a part of it.",
+        description="File with the cluster's security settings, by their names in a broker's server.properties "
+        "(zookeeper.ssl.*, listener.security.protocol.map, sasl.*, ssl.*, ...): that file itself, or a part of it.",
     )
-    metrics_host: str = Field(default="127.0.0.1", description="The address that serves /metrics and /healthz.")
-    metrics_port: int | None = Field(default=None, ge=0, le=65535, description="Its port; none: not served.")
+    metrics_host: str = Field(default="127.0.0.1", description="Address of the HTTP server (/metrics, /healthz, ...).")
+    metrics_port: int | None = Field(
+        default=None, ge=0, le=65535, description="Port of the HTTP server. None: no HTTP server."
+    )
     journal_token_file: Path | None = Field(
         default=None,
-        description="A file with the token that readers of /journal have to show; none: whoever reaches the port may read.",
+        description="File with the token that readers of /journal must present. None: everybody who can reach the port "
+        "may read.",
     )
-    journal_segment_bytes: int = Field(default=64 << 20, ge=1 << 16, description="How large a file of it becomes.")
+    journal_segment_bytes: int = Field(
+        default=64 << 20, ge=1 << 16, description="Bytes after which a new journal file begins."
+    )
     journal_retention_bytes: int = Field(
-        default=4 << 30, ge=1 << 20, description="How much of it is kept besides the file that is being written."
+        default=4 << 30, ge=1 << 20, description="Bytes of finished journal files to keep."
     )
-    journal_retention_hours: int = Field(default=24 * 7, ge=1, description="How long it is kept.")
+    journal_retention_hours: int = Field(
+        default=24 * 7, ge=1, description="Hours for which finished journal files are kept."
+    )
     journal_snapshot_interval_seconds: int = Field(
-        default=3600, ge=1, description="How often the whole state is written to it."
+        default=3600, ge=1, description="Seconds between snapshots of the whole state in the journal."
     )
     journal_alive_interval_seconds: int = Field(
-        default=10, ge=1, description="After how long without a record it says that the controller is alive."
+        default=10, ge=1, description="Seconds without a record after which the journal gets a heartbeat."
     )
-    log_format: str = Field(default="json", pattern="^(json|console)$", description="json, or console for people.")
+    log_format: str = Field(
+        default="json", pattern="^(json|console)$", description="Format of log lines: json, or console for people."
+    )
     log_level: str = Field(
         default="info",
         pattern="^(debug|info|warning|error)$",
-        description="The least severe lines that are logged: debug, info, warning or error.",
+        description="Lowest level to log: debug, info, warning or error.",
     )
 
 
 class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings):
-    """All that can be set about a controller process."""
+    """Settings of a controller process."""
 
     zookeeper: str = Field(min_length=1, description="ZooKeeper servers and chroot: HOST:PORT[,HOST:PORT...][/chroot].")
-    id: int = Field(ge=0, description="The controller's id among the brokers' ids; no broker may have it.")
+    id: int = Field(
+        ge=0, description="Id of this controller, in the same number space as the brokers' ids. No broker may have it."
+    )
     listen: Annotated[tuple[str, ...], NoDecode] = Field(
         min_length=1,
-        description="Where the controller listens: LISTENER://HOST:PORT, under the name of the brokers' inter-broker "
-        "listener. One alone is listed under all names of listeners that brokers have with its protocol; of several, each "
-        "under its own name. What a name speaks is said by listener.security.protocol.map in --properties; else PLAINTEXT.",
+        description="Addresses to listen on: LISTENER://HOST:PORT, named like the brokers' inter-broker listener. A "
+        "single address is registered under the name of every broker listener with the same protocol; several "
+        "addresses are each registered under their own name. listener.security.protocol.map in --properties sets the "
+        "protocol of a name; default: PLAINTEXT.",
     )
     advertise: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),
-        description="What brokers and clients are told to connect to, LISTENER://HOST:PORT, or HOST:PORT where there is "
-        "one --listen; by default what --listen says.",
+        description="Addresses that brokers and clients connect to: LISTENER://HOST:PORT, or HOST:PORT with one "
+        "--listen. Default: those of --listen.",
     )
     control_plane_listener: str | None = Field(
         default=None,
         pattern=f"^{LISTENER_NAME}$",
-        description="The brokers' listener that the controller sends its requests to, as control.plane.listener.name; by "
-        "default that of the first --listen.",
+        description="Broker listener to which the controller sends its requests, as control.plane.listener.name. "
+        "Default: the listener of the first --listen.",
     )
     client_listener: str | None = Field(
         default=None,
         pattern=f"^{LISTENER_NAME}$",
-        description="Where one --listen serves several listeners: that of the clients, who are told the brokers' "
-        "addresses on it; by default the one that --listen names.",
+        description="Listener whose broker addresses clients receive, if one --listen serves several listeners. "
+        "Default: the one that --listen names.",
     )
     zookeeper_session_timeout_ms: int = Field(
-        default=6000, ge=1000, description="After how long without a sign of life ZooKeeper gives the role away."
+        default=6000,
+        ge=1000,
+        description="ZooKeeper session timeout in milliseconds. After this time without a sign of life the role goes "
+        "to another controller.",
     )
     hot_standby: bool = Field(
         default=True,
-        description="Whether a controller that stands by reads the cluster's state beforehand and keeps it current.",
+        description="Keep a current copy of the cluster's state while standing by, for a faster failover.",
     )
     exclusive: bool = Field(
         default=True,
-        description="Whether the role is taken from a Kafka broker that has it. With no-exclusive it is taken when nobody "
-        "has it, or by `kontroller controller take-over`.",
+        description="Take the role from a Kafka broker that has it. With no-exclusive, take it only if nobody has it, "
+        "or after `kontroller controller take-over`.",
     )
-    request_timeout_ms: int = Field(default=30_000, ge=1000, description="How long a broker may take to answer.")
+    request_timeout_ms: int = Field(
+        default=30_000, ge=1000, description="Milliseconds that a broker has to answer a request."
+    )
     brokers_timeout_ms: int = Field(
         default=30_000,
         ge=6000,
-        description="How long no registered broker may be within reach before the role is given back.",
+        description="Milliseconds without any reachable registered broker after which the controller gives the role "
+        "back.",
     )
     unclean_leader_election_enable: bool = Field(
-        default=False, description="The default of topics that do not set unclean.leader.election.enable."
+        default=False, description="Default of unclean.leader.election.enable, for topics that do not set it."
     )
     unclean_recovery_timeout_ms: int = Field(
         default=5000,
         ge=0,
         le=300_000,
-        description="How long brokers may take to say whose log is the longest, before an unclean election that somebody "
-        "asks for; 0: the first live replica leads.",
+        description="Milliseconds that brokers have to report the ends of their logs before a requested unclean "
+        "election. 0: do not ask them; the first live replica leads.",
     )
     auto_leader_rebalance_enable: bool = Field(
-        default=True, description="Whether leaders go back to their preferred replicas by themselves."
+        default=True, description="Move leaderships back to the preferred replicas automatically."
     )
     leader_imbalance_per_broker_percentage: int = Field(
-        default=10, ge=0, le=100, description="How many percent of its leaderships a broker may miss before that."
+        default=10,
+        ge=0,
+        le=100,
+        description="Percent of its preferred leaderships that a broker may miss before leaderships move back.",
     )
-    leader_imbalance_check_interval_seconds: int = Field(default=300, ge=1, description="How often that is looked at.")
-    delete_topic_enable: bool = Field(default=True, description="Whether topics may be deleted at all.")
+    leader_imbalance_check_interval_seconds: int = Field(
+        default=300, ge=1, description="Seconds between checks of the leader imbalance."
+    )
+    delete_topic_enable: bool = Field(default=True, description="Allow the deletion of topics.")
     removed_replicas_retention_days: int = Field(
         default=90,
         ge=0,
-        description="How long what a broker has to delete is remembered after it was there last; 0: for ever.",
+        description="Days to remember the replicas that an absent broker has to delete, counted from its last "
+        "registration. 0: forever.",
     )
     num_partitions: int | None = Field(
         default=None,
         ge=1,
-        description="Partitions of a topic whose creator does not say how many: num.partitions of the brokers' files. By "
-        "default such a creation is refused.",
+        description="Partitions of a topic that is created without a number: num.partitions of the brokers. None: "
+        "refuse such topics.",
     )
     default_replication_factor: int | None = Field(
         default=None,
         ge=1,
-        description="Replicas of each partition of a topic whose creator does not say how many: default.replication.factor "
-        "of the brokers' files. By default such a creation is refused.",
+        description="Replicas of a topic that is created without a number: default.replication.factor of the brokers. "
+        "None: refuse such topics.",
     )
     remote_log_storage_system_enable: bool = Field(
-        default=False, description="Whether the brokers have it, so that topics may be created with remote storage."
+        default=False, description="Allow topics with remote storage, because the brokers have it enabled."
     )
     admin_cidr: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
         default=(),
-        description="Networks whose addresses may change the cluster: topics, reassignments, elections, features, SCRAM "
-        "credentials. By default private networks may, but for credentials, which this machine alone may alter then.",
+        description="Networks whose addresses may change the cluster: topics, reassignments, elections, features, "
+        "SCRAM credentials. Default: private networks may change all but credentials, and this machine may change "
+        "those.",
     )
     broker_cidr: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
         default=(),
-        description="Networks that brokers' requests come from, where these are not the addresses that brokers register: "
-        "behind NAT, or on machines with several addresses.",
+        description="Networks of brokers, if brokers connect from other addresses than they register: behind NAT, or "
+        "on machines with several addresses.",
     )
     relay: bool = Field(
-        default=True, description="Whether requests that brokers answer are passed on to one; clients are refused else."
+        default=True, description="Forward requests that brokers answer to a broker. Otherwise clients are refused."
     )
     journal_directory: Path | None = Field(
-        default=None, description="Where the journal of the cluster's state is written; none: it is not."
+        default=None, description="Folder to write the journal of the cluster's state to. None: no journal there."
     )
     journal_topic: str | None = Field(
         default=None,
         pattern=r"^[a-zA-Z0-9._-]{1,249}$",
-        description="The Kafka topic that the journal is written to, beside the directory or instead of it; none: none.",
+        description="Kafka topic to write the journal to, in addition to the directory or instead of it. None: no "
+        "topic.",
     )
     journal_bootstrap: str | None = Field(
         default=None,
         pattern=r"^[^:/,\s]+:\d{1,5}(,[^:/,\s]+:\d{1,5})*$",
-        description="Brokers that lead to that topic: HOST:PORT[,HOST:PORT...].",
+        description="Brokers of the journal's topic: HOST:PORT[,HOST:PORT...].",
     )
 
     @field_validator("listen", "advertise", "admin_cidr", "broker_cidr", mode="before")
@@ -215,7 +243,10 @@ class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings):
     @model_validator(mode="after")
     def _listeners_fit_together(self) -> "ControllerProcessSettings":
         if self.client_listener is not None and len(self.listen) > 1:
-            raise ValueError("client-listener is for one --listen that serves several listeners: here each has its own")
+            raise ValueError(
+                "client-listener needs a single --listen that serves several listeners, but here each listener has its "
+                "own"
+            )
         if (endpoint := unreachable(self.listeners.endpoints)) is not None:
             raise ValueError(
                 f"brokers cannot connect to {endpoint.host}: say with advertise which host and port they reach for "
@@ -239,25 +270,28 @@ class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings):
 
     @cached_property
     def delegation_token_check_interval_ms(self) -> int | None:
-        """How often it is looked whether delegation tokens are over, as the properties say; None: the cluster has none.
+        """Return the interval of checks for expired delegation tokens, as the properties set it; None without
+        delegation tokens.
 
-        Raises `InvalidProperties`, but not once the settings are there."""
+        Raises `InvalidProperties`, but never after validation."""
         return read_token_check_interval_ms(self.properties)
 
     @property
     def access_rules(self) -> AccessRules:
-        """Who may ask what of the controller."""
+        """The clients that may send each kind of request."""
         return AccessRules(brokers=self.broker_cidr, administrators=self.admin_cidr or None)
 
     @property
     def binds(self) -> tuple[Endpoint, ...]:
-        """Where the process listens."""
+        """The addresses on which the process listens."""
         protocol_of = protocols_by(self.properties)
         return tuple(parse_listener(text, protocol_of) for text in self.listen)
 
     @property
     def listeners(self) -> ControllerListeners:
-        """Where brokers and clients are to connect. Raises `ValueError` for what is advertised and not listened on."""
+        """The addresses to which brokers and clients connect.
+
+        Raises `ValueError` if an address is advertised without a listener."""
         return ControllerListeners(
             endpoints=advertised(self.binds, self.advertise),
             control_plane=self.control_plane_listener,
@@ -266,12 +300,12 @@ class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings):
 
 
 def load_settings(given: Mapping[str, Any], settings_file: Path | None = None) -> ControllerProcessSettings:
-    """A controller's settings. Raises `InvalidSettings`."""
+    """Load a controller's settings. Raises `InvalidSettings`."""
     return load(ControllerProcessSettings, given, settings_file)
 
 
 def load(kind: type[S], given: Mapping[str, Any], settings_file: Path | None = None) -> S:
-    """Settings from what the command line gave, the environment, and a file. Raises `InvalidSettings`."""
+    """Load settings from the command line, the environment, and a file. Raises `InvalidSettings`."""
     from_file = _read_file(settings_file) if settings_file else {}
     explicit = {name: value for name, value in given.items() if value is not None}
     environment = {name for name in kind.model_fields if f"KONTROLLER_{name.upper()}" in _environment_names()}
@@ -283,7 +317,7 @@ def load(kind: type[S], given: Mapping[str, Any], settings_file: Path | None = N
 
 
 def invalid(error: ValidationError) -> InvalidSettings:
-    """What is wrong with settings, a line for each, in the words of the command line."""
+    """Return the error for wrong settings, with a line for each in the terms of the command line."""
     return InvalidSettings("\n".join(_explain(dict(detail)) for detail in error.errors()))
 
 
@@ -309,6 +343,6 @@ def _explain(detail: dict[str, Any]) -> str:
     if detail["type"] == "missing":
         return f"{option} is missing: give it, or set KONTROLLER_{name.upper()}, or {name} in the settings file"
     if detail["type"] == "extra_forbidden":
-        return f"{name} is no setting"
+        return f"{name} is not a setting"
     reason = str(detail["msg"]).removeprefix("Value error, ")
     return f"{option}: {reason}" if name else reason

@@ -1,1 +1,1 @@
-"""The subcommands of `kontroller`, one module each; none imports what it does before it runs."""
+"""The subcommands of `kontroller`, one module each. A module imports its implementation only when its command runs."""

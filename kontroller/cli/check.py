@@ -1,4 +1,4 @@
-"""`kontroller check`: whether what was installed works, for people and for `helm test`."""
+"""`kontroller check`: checks that an installation works, for people and for `helm test`."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -29,9 +29,9 @@ def check_cluster(
     command_config: CommandConfig = None,
     properties: PropertiesOfBrokers = None,
 ) -> None:
-    """Waits until a Kafka cluster has a controller that answers, and all its members agree on it; says who it is.
+    """Waits until a Kafka cluster has a controller that answers and on which all members agree, and prints its id.
 
-    Exits with 0 then, 1 when the time is over and says what is wrong, 2 when the command is wrong."""
+    Exits with 0 on success, 1 if the deadline passes (and prints what is wrong), 2 if the command is wrong."""
     addresses = bootstrap_addresses(bootstrap)
 
     from controller_core.wire.client.request_client import RequestClient
@@ -48,17 +48,15 @@ def check_empty_brokers(
     bootstrap: Bootstrap,
     broker: Annotated[
         list[int],
-        typer.Option(
-            "--broker", help="Id of a broker that is to be shut down for good. Several times for several.", min=0
-        ),
+        typer.Option("--broker", help="Id of a broker to shut down for good. May be repeated.", min=0),
     ],
     deadline_seconds: DeadlineSeconds = 60,
     command_config: CommandConfig = None,
     properties: PropertiesOfBrokers = None,
 ) -> None:
-    """Checks that brokers hold no replicas, so that they can be shut down for good. They may be down already.
+    """Checks that brokers hold no replicas, so that they can be shut down for good. The brokers may be down already.
 
-    Exits with 0 if they hold none, with 1 if they hold some or nobody answers in time, with 2 when the command is wrong."""
+    Exits with 0 if they hold none, 1 if they hold some or no server answers in time, 2 if the command is wrong."""
     addresses = bootstrap_addresses(bootstrap)
 
     from controller_core.model.ids import BrokerId
@@ -84,16 +82,17 @@ def check_api(
     namespace: Annotated[
         str | None,
         typer.Option(
-            help="Where objects are tried, without creating any; by default the pod's own namespace.",
+            help="Namespace in which objects are tried, without creating any. Default: the pod's own namespace.",
             envvar="KONTROLLER_NAMESPACE",
         ),
     ] = None,
     deadline_seconds: DeadlineSeconds = 60,
 ) -> None:
-    """Waits until the API server serves all kinds of kontroller.dev, takes a KafkaTopic and refuses a wrong one.
+    """Waits until the API server serves all kinds of kontroller.dev, accepts a valid KafkaTopic and refuses an invalid
+    one.
 
-    Nothing is created. The API server is that of the pod, or of KUBECONFIG. Exits with 0 then, 1 when the time is over
-    and says what is wrong, 2 when the command is wrong."""
+    Creates nothing. Uses the API server of the pod, or of KUBECONFIG. Exits with 0 on success, 1 if the deadline passes
+    (and prints what is wrong), 2 if the command is wrong."""
     from controller_operator.kubernetes.api_server import NoKubernetes, kubernetes_objects
     from kontroller.checks.api import look_at_api
 

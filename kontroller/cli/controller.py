@@ -17,15 +17,18 @@ if TYPE_CHECKING:
     from kontroller.role.obstacles import Obstacle
     from kontroller.role.picture import RolePicture
 
-commands = typer.Typer(help="The controller core.", no_args_is_help=True)
+commands = typer.Typer(help="Run the controller, or move the controller's role.", no_args_is_help=True)
 
 ZooKeeper = Annotated[
-    str, typer.Option(help="ZooKeeper: HOST:PORT[,HOST:PORT...][/chroot].", envvar="KONTROLLER_ZOOKEEPER")
+    str,
+    typer.Option(
+        help="ZooKeeper servers and chroot: HOST:PORT[,HOST:PORT...][/chroot].", envvar="KONTROLLER_ZOOKEEPER"
+    ),
 ]
 Properties = Annotated[
     Path | None,
     typer.Option(
-        help="How the cluster is secured: a broker's server.properties, or a part of it.",
+        help="File with the cluster's security settings: a broker's server.properties, or a part of it.",
         envvar="KONTROLLER_PROPERTIES",
         show_default=False,
     ),
@@ -34,79 +37,98 @@ Properties = Annotated[
 
 @commands.command("run")
 def run(
-    zookeeper: Annotated[str | None, typer.Option(help="ZooKeeper: HOST:PORT[,HOST:PORT...][/chroot].")] = None,
-    properties: Annotated[
-        Path | None, typer.Option(help="How the cluster is secured: a broker's server.properties, or a part of it.")
-    ] = None,
-    id: Annotated[int | None, typer.Option(help="The controller's id; no broker may have it.")] = None,  # noqa: A002
+    zookeeper: options.ZooKeeperServers = None,
+    properties: options.ClusterProperties = None,
+    id: Annotated[int | None, typer.Option(help="Id of this controller. No broker may have it.")] = None,  # noqa: A002
     listen: Annotated[
-        list[str] | None, typer.Option(help="LISTENER://HOST:PORT, where brokers reach it; may be repeated.")
+        list[str] | None,
+        typer.Option(help="Address to listen on for brokers and clients: LISTENER://HOST:PORT. May be repeated."),
     ] = None,
     advertise: Annotated[
-        list[str] | None, typer.Option(help="LISTENER://HOST:PORT or HOST:PORT that they are told, if another.")
+        list[str] | None,
+        typer.Option(
+            help="Address that brokers and clients connect to, if it differs from --listen: LISTENER://HOST:PORT, or "
+            "HOST:PORT with one --listen. May be repeated."
+        ),
     ] = None,
     control_plane_listener: Annotated[
         str | None, typer.Option(help="The brokers' control.plane.listener.name, if they have one.")
     ] = None,
     client_listener: Annotated[
-        str | None, typer.Option(help="The clients' listener, where one --listen serves several.")
+        str | None,
+        typer.Option(help="Listener whose broker addresses clients receive, if one --listen serves several listeners."),
     ] = None,
-    zookeeper_session_timeout_ms: Annotated[int | None, typer.Option(help="ZooKeeper session timeout.")] = None,
-    zookeeper_jute_maxbuffer_bytes: Annotated[
-        int | None, typer.Option(help="The jute.maxbuffer of the ZooKeeper servers.")
-    ] = None,
-    zookeeper_timeout_ms: Annotated[int | None, typer.Option(help="Exit when ZooKeeper is away for longer.")] = None,
+    zookeeper_session_timeout_ms: options.ZooKeeperSessionTimeoutMs = None,
+    zookeeper_jute_maxbuffer_bytes: options.ZooKeeperJuteMaxbufferBytes = None,
+    zookeeper_timeout_ms: options.ZooKeeperTimeoutMs = None,
     hot_standby: Annotated[
-        bool | None, typer.Option(help="Whether one that stands by reads the cluster's state beforehand.")
+        bool | None, typer.Option(help="Keep a copy of the cluster's state while standing by, for a faster failover.")
     ] = None,
     exclusive: Annotated[
-        bool | None, typer.Option(help="Whether the role is taken from a Kafka broker that has it, unasked.")
+        bool | None, typer.Option(help="Take the role from a Kafka broker that has it, without being asked.")
     ] = None,
-    request_timeout_ms: Annotated[int | None, typer.Option(help="How long a broker may take to answer.")] = None,
+    request_timeout_ms: Annotated[
+        int | None, typer.Option(help="Milliseconds that a broker has to answer a request. Default: 30000.")
+    ] = None,
     brokers_timeout_ms: Annotated[
-        int | None, typer.Option(help="Give the role back when no broker is within reach for longer.")
+        int | None,
+        typer.Option(
+            help="Milliseconds without any reachable broker after which the controller gives the role back. Default: "
+            "30000."
+        ),
     ] = None,
-    metrics_host: Annotated[str | None, typer.Option(help="Address of /metrics, /healthz and /readyz.")] = None,
-    metrics_port: Annotated[int | None, typer.Option(help="Port of /metrics, /healthz and /readyz.")] = None,
+    metrics_host: options.MetricsHost = None,
+    metrics_port: options.MetricsPort = None,
     unclean_leader_election_enable: Annotated[
-        bool | None, typer.Option(help="Default of topics that do not set it themselves.")
+        bool | None,
+        typer.Option(help="Allow unclean elections of topics that do not set unclean.leader.election.enable."),
     ] = None,
     unclean_recovery_timeout_ms: Annotated[
         int | None,
         typer.Option(
-            help="How long brokers may take to say whose log is the longest, before an unclean election that somebody asks "
-            "for; 0: they are not asked, and the first live replica leads."
+            help="Milliseconds that brokers have to report the ends of their logs before a requested unclean election. "
+            "0: do not ask them; the first live replica leads. Default: 5000."
         ),
     ] = None,
     auto_leader_rebalance_enable: Annotated[
-        bool | None, typer.Option(help="Whether leaders go back to their preferred replicas by themselves.")
+        bool | None, typer.Option(help="Move leaderships back to the preferred replicas automatically.")
     ] = None,
     leader_imbalance_per_broker_percentage: Annotated[
-        int | None, typer.Option(help="How many percent of its leaderships a broker may miss before that.")
+        int | None,
+        typer.Option(
+            help="Percent of its preferred leaderships that a broker may miss before leaderships move back. Default: "
+            "10."
+        ),
     ] = None,
     leader_imbalance_check_interval_seconds: Annotated[
-        int | None, typer.Option(help="How often that is looked at.")
+        int | None, typer.Option(help="Seconds between checks of the leader imbalance. Default: 300.")
     ] = None,
-    delete_topic_enable: Annotated[bool | None, typer.Option(help="Whether topics may be deleted at all.")] = None,
+    delete_topic_enable: Annotated[bool | None, typer.Option(help="Allow the deletion of topics.")] = None,
     num_partitions: Annotated[
-        int | None, typer.Option(help="num.partitions of the brokers' files: for topics whose creator does not say it.")
+        int | None,
+        typer.Option(
+            help="Partitions of a topic that is created without a number. Set it as num.partitions of the brokers. "
+            "Default: refuse such topics."
+        ),
     ] = None,
     default_replication_factor: Annotated[
         int | None,
         typer.Option(
-            help="default.replication.factor of the brokers' files: for topics whose creator does not say it."
+            help="Replicas of a topic that is created without a number. Set it as default.replication.factor of the "
+            "brokers. Default: refuse such topics."
         ),
     ] = None,
     remote_log_storage_system_enable: Annotated[
-        bool | None, typer.Option(help="Whether the brokers have remote storage.")
+        bool | None, typer.Option(help="Allow topics with remote storage, because the brokers have it enabled.")
     ] = None,
     admin_cidr: Annotated[
-        list[str] | None, typer.Option(help="A network that may change the cluster; may be repeated.")
+        list[str] | None, typer.Option(help="Network whose addresses may change the cluster. May be repeated.")
     ] = None,
     broker_cidr: Annotated[
-        list[str] | None, typer.Option(help="A network of brokers, beside what they register; may be repeated.")
+        list[str] | None,
+        typer.Option(help="Network of brokers, in addition to the addresses that they register. May be repeated."),
     ] = None,
-    relay: Annotated[bool | None, typer.Option(help="Whether what brokers answer is passed on to one.")] = None,
+    relay: Annotated[bool | None, typer.Option(help="Forward requests that brokers answer to a broker.")] = None,
     socket_request_max_bytes: options.SocketRequestMaxBytes = None,
     max_connections: options.MaxConnections = None,
     max_connections_per_address: options.MaxConnectionsPerAddress = None,
@@ -115,42 +137,46 @@ def run(
     queued_max_request_bytes: options.QueuedMaxRequestBytes = None,
     queued_max_requests: Annotated[
         int | None,
-        typer.Option(help="How many requests of one kind wait for their turn; else as --properties says, or 500."),
+        typer.Option(
+            help="Requests of one kind that may wait for execution. Default: queued.max.requests of --properties, or "
+            "500."
+        ),
     ] = None,
     controller_quota_window_num: Annotated[
         int | None,
-        typer.Option(help="For how many windows a quota holds at once; else as --properties says, or 11."),
+        typer.Option(
+            help="Windows over which a controller quota counts. Default: controller.quota.window.num of --properties, "
+            "or 11."
+        ),
     ] = None,
     controller_quota_window_size_seconds: Annotated[
-        int | None, typer.Option(help="How long one of these windows is; else as --properties says, or 1.")
+        int | None,
+        typer.Option(
+            help="Seconds of one quota window. Default: controller.quota.window.size.seconds of --properties, or 1."
+        ),
     ] = None,
-    journal_directory: Annotated[
-        Path | None, typer.Option(help="Where the journal of the cluster's state is written.")
+    journal_directory: options.JournalDirectory = None,
+    journal_segment_bytes: options.JournalSegmentBytes = None,
+    journal_retention_bytes: options.JournalRetentionBytes = None,
+    journal_retention_hours: options.JournalRetentionHours = None,
+    journal_token_file: options.JournalTokenFile = None,
+    journal_snapshot_interval_seconds: options.JournalSnapshotIntervalSeconds = None,
+    journal_alive_interval_seconds: options.JournalAliveIntervalSeconds = None,
+    journal_topic: Annotated[str | None, typer.Option(help="Kafka topic to write the journal to.")] = None,
+    journal_bootstrap: Annotated[
+        str | None, typer.Option(help="Brokers of the journal's topic: HOST:PORT[,HOST:PORT...].")
     ] = None,
-    journal_segment_bytes: Annotated[int | None, typer.Option(help="How large a file of it becomes.")] = None,
-    journal_retention_bytes: Annotated[int | None, typer.Option(help="How much of it is kept.")] = None,
-    journal_retention_hours: Annotated[int | None, typer.Option(help="How long it is kept.")] = None,
-    journal_token_file: Annotated[
-        Path | None, typer.Option(help="A file with the token that readers of /journal have to show.")
-    ] = None,
-    journal_snapshot_interval_seconds: Annotated[
-        int | None, typer.Option(help="How often the whole state is written to it.")
-    ] = None,
-    journal_alive_interval_seconds: Annotated[
-        int | None, typer.Option(help="After how long without a record it says that the controller is alive.")
-    ] = None,
-    journal_topic: Annotated[str | None, typer.Option(help="A Kafka topic that the journal is written to.")] = None,
-    journal_bootstrap: Annotated[str | None, typer.Option(help="HOST:PORT[,HOST:PORT...] of its brokers.")] = None,
-    log_format: Annotated[str | None, typer.Option(help="json or console.")] = None,
+    log_format: options.LogFormat = None,
     log_level: LogLevel = None,
-    settings: Annotated[Path | None, typer.Option(help="A YAML file with these settings.")] = None,
+    settings: options.SettingsFile = None,
 ) -> None:
-    """Stands for the controller's role of a cluster, and does its work while it has it.
+    """Runs a controller: competes for the role of a cluster's controller, and controls the cluster while it has the
+    role.
 
     Every option can also be set as KONTROLLER_<OPTION> in the environment, or in the settings file."""
     given = {name: value for name, value in locals().items() if name != "settings" and value != []}
 
-    # Loaded for a controller alone: other commands are over in less time than this takes.
+    # Imported only here, because this takes longer than many other commands take to run.
     from controller_core.controller.controller import ZooKeeperGone
     from controller_core.controller.role.presence import IdInUse
     from controller_core.process.logging import configure_logging
@@ -176,17 +202,19 @@ def take_over(
     to: Annotated[
         int | None,
         typer.Option(
-            "--id", help="The process that is to have the role; by default the one that would do best.", min=0
+            "--id",
+            help="Id of the Kontroller process that gets the role. Default: the process that is best prepared.",
+            min=0,
         ),
     ] = None,
-    check: Annotated[bool, typer.Option("--check", help="Say what is in the way, and change nothing.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Print the obstacles, and change nothing.")] = False,
     yes: Yes = False,
     deadline_seconds: DeadlineSeconds = 60,
 ) -> None:
-    """Has a process of ours take the role, from Kafka's controller or from another process of ours.
+    """Moves the role to a Kontroller process, from Kafka's controller or from another Kontroller process.
 
-    Says first what is in the way. Exits with 0 when that process leads, 1 when it does not or something is in the way, 2
-    when the command is wrong."""
+    Prints the obstacles first. Exits with 0 if the process leads, 1 if it does not or an obstacle prevents the move, 2
+    if the command is wrong."""
     _move_role(zookeeper, properties, to, to_ours=True, check=check, yes=yes, deadline_s=deadline_seconds)
 
 
@@ -196,16 +224,18 @@ def hand_over(
     properties: Properties = None,
     to: Annotated[
         int | None,
-        typer.Option(help="A process of ours that is to have the role; by default Kafka's brokers, for good.", min=0),
+        typer.Option(
+            help="Id of the Kontroller process that gets the role. Default: Kafka's brokers, for good.", min=0
+        ),
     ] = None,
-    check: Annotated[bool, typer.Option("--check", help="Say what is in the way, and change nothing.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Print the obstacles, and change nothing.")] = False,
     yes: Yes = False,
     deadline_seconds: DeadlineSeconds = 60,
 ) -> None:
-    """Gives the role to Kafka's brokers, who keep it until `take-over`, or to another process of ours.
+    """Moves the role to Kafka's brokers, which keep it until `take-over`, or to another Kontroller process.
 
-    Says first what is in the way. Exits with 0 when the other has it, 1 when it does not or something is in the way, 2
-    when the command is wrong."""
+    Prints the obstacles first. Exits with 0 if the new holder has the role, 1 if it does not or an obstacle prevents
+    the move, 2 if the command is wrong."""
     _move_role(zookeeper, properties, to, to_ours=to is not None, check=check, yes=yes, deadline_s=deadline_seconds)
 
 
@@ -219,7 +249,9 @@ def _move_role(
     yes: bool,
     deadline_s: float,
 ) -> None:
-    """Looks, says what was found, has it confirmed, and moves, in a second session: no session waits for a person."""
+    """Inspect the role, print the findings, ask for confirmation, and move the role.
+
+    The move uses a second session, so that no ZooKeeper session has to live while a person decides."""
     from controller_core.model.ids import BrokerId
     from controller_core.process.connections import ZooKeeperOptions
     from controller_core.process.settings import InvalidSettings

@@ -1,4 +1,4 @@
-"""How a command ends when it cannot go on: one line that says why, and an exit code that says whose turn it is."""
+"""The ends of commands that cannot go on: one line with the reason, and an exit code that says who has to act."""
 
 import asyncio
 import os
@@ -12,16 +12,16 @@ from typer.core import TyperGroup
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 _UsageError: Final[Any] = typer.BadParameter.__mro__[1]
-"""What Typer raises of a command line that it cannot read; it does not export it."""
+"""The error that Typer raises for a wrong command line. Typer does not export it."""
 _HELP: Final = "Usage:"
-"""So begins the help, which is what a group of commands raises that is given none."""
+"""The first word of a help text. A group of commands without a command raises its help text as a usage error."""
 
 
 class OneLine(TyperGroup):
-    """Commands that say in one line what is wrong with their command line, as with all else that is wrong."""
+    """A group of commands that reports a wrong command line in one line, like every other error."""
 
     def main(self, args: Sequence[str] | None = None, *, standalone_mode: bool = True, **more: Any) -> Any:  # type: ignore[override]  # the rest by name only
-        """See Typer."""
+        """Override Typer's method."""
         if not standalone_mode:
             return super().main(args, standalone_mode=False, **more)
         try:
@@ -41,27 +41,27 @@ class OneLine(TyperGroup):
 
 
 def failure(error: Exception) -> typer.Exit:
-    """Says what went wrong; the same command may work later."""
+    """Print what went wrong, and return the exit. The same command may succeed later."""
     say_in_one_line(error)
     return typer.Exit(EXIT_FAILED)
 
 
 def usage_error(error: Exception) -> typer.Exit:
-    """Says what to change about the command."""
+    """Print what to change about the command, and return the exit."""
     say_in_one_line(error)
     return typer.Exit(EXIT_USAGE)
 
 
 def say_in_one_line(said: object) -> None:
-    """On standard error, and in one line even where a server's words have more."""
+    """Print a text on standard error in one line, even if it has several."""
     typer.echo(f"kontroller: {' '.join(str(said).split())}", err=True)
 
 
 def run_and_exit(work: Coroutine[Any, Any, int]) -> NoReturn:
-    """Runs a command whose time is limited, and exits with what it returns, at once.
+    """Run a command with a time limit, and exit with its return value at once.
 
-    The interpreter would wait for its threads, and a name that is being looked up holds one for as long as the
-    resolver pleases: a hook of Kubernetes' would be kept from ending in time."""
+    `sys.exit` would wait for all threads, and a thread that looks up a name lasts as long as the resolver takes: a
+    Kubernetes hook could then miss its deadline."""
     loop = asyncio.new_event_loop()
     code = loop.run_until_complete(work)
     sys.stdout.flush()

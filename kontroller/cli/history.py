@@ -1,6 +1,6 @@
-"""`kontroller history`: takes journals in, audits them, and reports what they say. Needs Spark: the extra `pipeline`.
+"""`kontroller history`: ingests journals, audits them, and reports on them. Needs Spark: the extra `pipeline`.
 
-The watch alone (`kontroller.cli.watch`) does without."""
+Only the watch (`kontroller.cli.watch`) does not need it."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from kontroller.history.sources.journal_tokens import JournalTokens
 
 commands = typer.Typer(
-    help="What journals of the controller show: availability, failovers, violations, alarms. All but `watch` run Apache "
-    "Spark on this machine.",
+    help="Availability, failovers, violations and alarms, from the controller's journals. All commands but `watch` run "
+    "Apache Spark on this machine.",
     no_args_is_help=True,
 )
 
@@ -40,27 +40,27 @@ _MEMORY: Final = re.compile(r"[1-9][0-9]*[mg]")
 _TIMES: Final = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"]
 _MOST_DAYS: Final = 36_500
 _SHOWN: Final = 20
-"""Violations that are printed; the table has them all."""
+"""Violations that are printed. The table has all of them."""
 
 HistoryOption = Annotated[
     str,
     typer.Option(
         "--history",
-        help="Where the tables are kept: a folder, or an address that Spark can write to.",
+        help="Folder of the tables, or an address that Spark can write to.",
         envvar="KONTROLLER_HISTORY",
         show_default=False,
     ),
 ]
 CoresOption = Annotated[
-    int, typer.Option("--cores", help="How many cores Spark uses.", envvar="KONTROLLER_HISTORY_CORES", min=1)
+    int, typer.Option("--cores", help="Cores that Spark uses.", envvar="KONTROLLER_HISTORY_CORES", min=1)
 ]
 MemoryOption = Annotated[
-    str, typer.Option("--memory", help="Memory of Spark's process, such as 2g.", envvar="KONTROLLER_HISTORY_MEMORY")
+    str, typer.Option("--memory", help="Memory of the Spark process, such as 2g.", envvar="KONTROLLER_HISTORY_MEMORY")
 ]
 
 
 class WrongOption(Exception):
-    """The command has to be changed; the message says how."""
+    """The command has to be changed. The message says how."""
 
 
 commands.command("watch")(watch)
@@ -74,11 +74,12 @@ def ingest(
     kafka_logs: Annotated[
         list[str] | None,
         typer.Option(
-            help="A folder with state-change.log and controller.log of a broker, rotated and gzipped ones too."
+            help="Folder with state-change.log and controller.log of a broker, including rotated and gzipped files. "
+            "May be repeated."
         ),
     ] = None,
     cluster_id: Annotated[
-        str | None, typer.Option(help="The cluster that --kafka-logs are of, as /cluster/id in ZooKeeper has it.")
+        str | None, typer.Option(help="Cluster of --kafka-logs, as in /cluster/id in ZooKeeper.")
     ] = None,
     topic: JournalTopicOption = None,
     bootstrap: TopicBootstrapOption = None,
@@ -86,49 +87,50 @@ def ingest(
     jars: Annotated[
         str,
         typer.Option(
-            help="The jars with which Spark reads from Kafka, separated by commas. Without them Spark has them, as in the "
-            "image, or fetches them from Maven Central.",
+            help="Jars with Spark's Kafka connector, separated by commas. Default: those of the image, or from Maven "
+            "Central.",
             show_default=False,
         ),
     ] = "",
     logs_time_zone: Annotated[
-        str, typer.Option(help="The brokers' time zone, such as Europe/Berlin: Kafka logs local times.")
+        str, typer.Option(help="Time zone of the brokers, such as Europe/Berlin, because Kafka logs local times.")
     ] = "UTC",
     format_: Annotated[
         str | None,
         typer.Option(
             "--format",
-            help="How the tables are kept: parquet, or delta, which readers of Delta Lake can read, too. Said once, it "
-            "holds from then on.",
+            help="Format of the tables: parquet, or delta for readers of Delta Lake. Once set, it is kept.",
             show_default="parquet",
         ),
     ] = None,
     keep_days: Annotated[
         list[str] | None,
         typer.Option(
-            help="[TABLE=]DAYS: for how many days readers of Delta Lake can go back to what a table was, or all tables "
-            "that are not named. Several times.",
+            help="[TABLE=]DAYS for which readers of Delta Lake can go back to older versions of a table; without "
+            "TABLE, of all other tables. May be repeated.",
             show_default="7",
         ),
     ] = None,
     cores: CoresOption = 2,
     memory: MemoryOption = "2g",
 ) -> None:
-    """Takes journals in and folds them into the tables of the history. What was taken in before is not taken in twice.
+    """Ingests journals into the tables of the history. Records that were ingested before are skipped.
 
-    Exits with 0; with 1 when something could not be read, and says what; with 2 when the command is wrong."""
+    Exits with 0; with 1 if something could not be read (and prints what); with 2 if the command is wrong."""
     journals, logs = journal or [], kafka_logs or []
     if not journals and not logs and not topic:
         raise usage_error(
             WrongOption(
-                "say what to take in: --journal FOLDER, --journal http://HOST:9404/journal, --topic NAME with --bootstrap, "
-                "or --kafka-logs FOLDER"
+                "say what to take in: --journal FOLDER, --journal http://HOST:9404/journal, --topic NAME with "
+                "--bootstrap, or --kafka-logs FOLDER"
             )
         )
     if bool(topic) != bool(bootstrap):
         raise usage_error(WrongOption("--topic and --bootstrap go together: give both, or neither"))
     if logs and not cluster_id:
-        raise usage_error(WrongOption("Kafka's logs do not say which cluster they are of: give its --cluster-id"))
+        raise usage_error(
+            WrongOption("--kafka-logs needs --cluster-id, because Kafka's logs do not name their cluster")
+        )
     if logs_time_zone not in available_timezones():
         raise usage_error(WrongOption(f"--logs-time-zone {logs_time_zone} is unknown: give one such as Europe/Berlin"))
     asked = _asked(format_, keep_days or [])
@@ -159,7 +161,7 @@ def compact(
     forget_days: Annotated[
         int | None,
         typer.Option(
-            help="Forget what is older than so many days before the end of what is known of its cluster.",
+            help="Days to keep, counted back from the last known record of a cluster. Older records are deleted.",
             min=1,
             max=_MOST_DAYS,
             show_default="nothing",
@@ -168,24 +170,27 @@ def compact(
     cores: CoresOption = 2,
     memory: MemoryOption = "2g",
 ) -> None:
-    """Keeps less: of each day one snapshot of those that were proven to say nothing new, and nothing that is too old.
+    """Shrinks the history: keeps one snapshot a day of those that are proven redundant, and deletes records that are
+    too old.
 
-    What is forgotten is gone, also from reports; the history then begins at a snapshot. Exits with 0; with 1 when there is
-    no history or it cannot be changed; with 2 when the command is wrong."""
+    Deleted records are gone, also from reports; the history then begins at a snapshot. Exits with 0; with 1 if there is
+    no history or it cannot be changed; with 2 if the command is wrong."""
     with _kept(history, cores, memory) as kept:
         gone = kept.compact(forget_days)
         typer.echo(
             f"Left out: {format_count(gone.entries, 'record')} of {format_count(gone.snapshots, 'snapshot')} that said "
-            f"nothing new. Forgotten: {format_count(gone.forgotten, 'record')}."
+            f"nothing "
+            f"new. Forgotten: {format_count(gone.forgotten, 'record')}."
         )
         typer.echo(kept.summary())
 
 
 @commands.command("audit")
 def audit(history: HistoryOption, cores: CoresOption = 2, memory: MemoryOption = "2g") -> None:
-    """Holds the history to the invariants of a controller, and prints what violates them. A report has the proofs as well.
+    """Checks the history against the invariants of a controller, and prints the violations. A report also has the
+    proofs.
 
-    Exits with 0 when nothing does, with 1 when something does, with 2 when the command is wrong."""
+    Exits with 0 if there is none, 1 if there are some, 2 if the command is wrong."""
     with _kept(history, cores, memory) as whole, whole.open_snapshot() as kept:
         violations = kept.audit().persist()
         count = violations.count()
@@ -203,47 +208,42 @@ def audit(history: HistoryOption, cores: CoresOption = 2, memory: MemoryOption =
 @commands.command("report")
 def report(
     history: HistoryOption,
-    output: Annotated[Path, typer.Option(help="The folder that index.html and the tables are written to.")],
-    from_: Annotated[
-        datetime | None, typer.Option("--from", help="Where the period begins (UTC).", formats=_TIMES)
-    ] = None,
-    to: Annotated[datetime | None, typer.Option("--to", help="Where it ends (UTC).", formats=_TIMES)] = None,
-    days: Annotated[
-        int | None, typer.Option(help="Begin so many days before the end, instead of --from.", min=1)
-    ] = None,
-    cluster: Annotated[
-        list[str] | None, typer.Option(help="The id of a cluster: of this one alone. Several times.")
-    ] = None,
+    output: Annotated[Path, typer.Option(help="Folder for index.html and the tables.")],
+    from_: Annotated[datetime | None, typer.Option("--from", help="Begin of the period (UTC).", formats=_TIMES)] = None,
+    to: Annotated[datetime | None, typer.Option("--to", help="End of the period (UTC).", formats=_TIMES)] = None,
+    days: Annotated[int | None, typer.Option(help="Length of the period in days, instead of --from.", min=1)] = None,
+    cluster: Annotated[list[str] | None, typer.Option(help="Id of a cluster to report on. May be repeated.")] = None,
     namespace: Annotated[
         list[str] | None,
-        typer.Option(help="PATTERN=NAME: topics that the pattern is found in belong to that namespace. Several times."),
+        typer.Option(help="PATTERN=NAME: topics that match the pattern belong to namespace NAME. May be repeated."),
     ] = None,
     stalled_after_seconds: Annotated[
-        int, typer.Option(help="A reassignment without any progress for so long counts as stalled.", min=1)
+        int, typer.Option(help="Seconds without progress after which a reassignment counts as stalled.", min=1)
     ] = 3600,
     objective: Annotated[
         float | None,
         typer.Option(
-            help="Percent of their time that partitions shall have a leader, such as 99.9; the page shows the budget.",
+            help="Percent of their time that partitions shall have a leader, such as 99.9. The page shows the error "
+            "budget.",
             show_default=False,
         ),
     ] = None,
     broker_session_timeout_ms: Annotated[
         int,
         typer.Option(
-            help="zookeeper.session.timeout.ms of the brokers, the longest: for so long at most a broker that died was not "
-            "noticed. Added in figures of their own.",
+            help="Largest zookeeper.session.timeout.ms of the brokers: a dead broker may go unnoticed for so long. The "
+            "report counts this time separately.",
             min=0,
         ),
     ] = 18_000,
     cores: CoresOption = 2,
     memory: MemoryOption = "2g",
 ) -> None:
-    """Answers from the history: one HTML page, and the tables (Parquet and JSON) beside it. By default of all of it.
+    """Reports on the history, or on a period of it: one HTML page, and the tables (Parquet and JSON) beside it.
 
-    Exits with 0; with 1 when there is no history or something cannot be written; with 2 when the command is wrong."""
+    Exits with 0; with 1 if there is no history or something cannot be written; with 2 if the command is wrong."""
     if days and from_:
-        raise usage_error(WrongOption("--days and --from both say where the period begins: give one of them"))
+        raise usage_error(WrongOption("--days and --from both set the begin of the period: give one"))
     promised = _promised(objective)
     with _kept(history, cores, memory) as whole, whole.open_snapshot() as kept:
         from kontroller.history.answers.options import Options
@@ -261,7 +261,7 @@ def report(
 
 
 def _promised(percent: float | None) -> "Objective | None":
-    """The objective, before Spark is started for it; ends the command where it makes no sense."""
+    """Return the objective. Ends the command before Spark starts if the percentage makes no sense."""
     from kontroller.history.reports.objective import Objective
 
     try:
@@ -271,7 +271,7 @@ def _promised(percent: float | None) -> "Objective | None":
 
 
 def _tokens(files: Sequence[str], journals: Sequence[str]) -> "JournalTokens":
-    """What is shown to whoever serves a journal; ends the command where it cannot be."""
+    """Return the tokens for the servers of journals. Ends the command if they cannot be used."""
     from kontroller.history.sources.journal_tokens import JournalTokens
 
     try:
@@ -281,11 +281,11 @@ def _tokens(files: Sequence[str], journals: Sequence[str]) -> "JournalTokens":
 
 
 def _asked(table_format: str | None, keep_days: Sequence[str]) -> "Keeping":
-    """How tables are to be kept; ends the command where that makes no sense."""
+    """Return the requested format and retention of tables. Ends the command if they make no sense."""
     from kontroller.history.generations.keeping import Format, Keeping
 
     if table_format not in (None, *Format):
-        raise usage_error(WrongOption(f"--format {table_format} is none: give parquet or delta"))
+        raise usage_error(WrongOption(f"--format {table_format} is unknown: give parquet or delta"))
     days: dict[str, int] = {}
     for said in keep_days:
         table, _, number = said.rpartition("=")
@@ -298,7 +298,7 @@ def _asked(table_format: str | None, keep_days: Sequence[str]) -> "Keeping":
 
 
 def _options(properties: Path | None) -> dict[str, str]:
-    """What Spark's client of Kafka is told of certificates and logins; ends the command where that cannot be used."""
+    """Return the security options of Spark's Kafka client. Ends the command if the properties cannot be used."""
     from controller_core.process.connections import secured_brokers
     from controller_core.process.settings import InvalidSettings
     from controller_core.wire.connections.java_clients import java_properties
@@ -311,7 +311,7 @@ def _options(properties: Path | None) -> dict[str, str]:
 
 
 def _take_in_topic(kept: "KeptHistory", topic: str, bootstrap: str, options: Mapping[str, str]) -> list[str]:
-    """Takes in what is new in a topic; returns why it could not be read."""
+    """Ingest the new records of a topic. Return the reasons why it could not be read."""
     from kontroller.history.pipelines.topic import TopicUnreadable, ingest_topic
     from kontroller.history.sources.kafka_topic import NoConnector
 
@@ -332,12 +332,12 @@ def _kept(
     jars: str | None = None,
     asked: "Keeping | None" = None,
 ) -> Iterator["KeptHistory"]:
-    """The history at a location, on a Spark that ends with the block; errors end the command in one line.
+    """Open the history at a location, on a Spark that ends with the block. Errors end the command in one line.
 
-    `jars`: None where nothing is read from Kafka, else as `connector_settings` takes them. `asked`: as in
+    `jars`: the argument of `connector_settings`; None if nothing is read from Kafka. `asked`: the argument of
     `KeptHistory.open_history`."""
     if not _MEMORY.fullmatch(memory):
-        raise usage_error(WrongOption(f"--memory {memory} is no amount of memory: give one such as 2g or 1500m"))
+        raise usage_error(WrongOption(f"--memory {memory} is not an amount of memory: give one such as 2g or 1500m"))
     try:
         import pyspark  # noqa: F401  # asked for here, so that the message can say what to install
     except ModuleNotFoundError as error:
@@ -355,7 +355,9 @@ def _kept(
     known = [table.name for table in (*RAW, *LAYERS)]
     unknown = sorted({*(asked.days if asked else ())} - {OTHERS, *known})
     if unknown:
-        raise usage_error(WrongOption(f"--keep-days {unknown[0]}=...: there are the tables {', '.join(known)}"))
+        raise usage_error(
+            WrongOption(f"--keep-days {unknown[0]}=...: there is no such table; the tables are {', '.join(known)}")
+        )
     try:
         small = is_small([location, *taken_in])
         more = None if jars is None else connector_settings(jars)
@@ -372,7 +374,7 @@ def _kept(
 
 
 def _in_words(summary: "ReportSummary") -> str:
-    """The page in a few lines."""
+    """Return the result of a report in a few lines."""
     known = (
         "Nothing is known of this time." if summary.availability is None else f"{summary.availability:.4%} available."
     )
@@ -387,7 +389,7 @@ def _utc(moment: datetime | None) -> datetime | None:
 
 
 def _pairs(texts: list[str]) -> tuple[tuple[str, str], ...]:
-    """`PATTERN=NAME`, split at the last `=`. Raises `ValueError`."""
+    """Split `PATTERN=NAME` at the last `=`. Raises `ValueError`."""
     pairs = [text.rpartition("=") for text in texts]
     for pattern, separator, _ in pairs:
         if not separator or not pattern:
@@ -396,5 +398,5 @@ def _pairs(texts: list[str]) -> tuple[tuple[str, str], ...]:
 
 
 def _first_line(said: str) -> str:
-    """What Spark says, without its plan and its Java."""
+    """Return Spark's error message without its plan and its Java stack trace."""
     return said.strip().splitlines()[0]

@@ -25,74 +25,77 @@ def import_topics(
     cluster: Annotated[
         str | None,
         typer.Option(
-            help="The KafkaCluster that has the topics. With --from-strimzi by default that of Strimzi's label."
+            help="KafkaCluster of the topics. With --from-strimzi the default is the cluster in Strimzi's label."
         ),
     ] = None,
     namespace: Annotated[
         str | None,
-        typer.Option(
-            "--namespace", "-n", help="The namespace that the KafkaTopics are for; by default the current one."
-        ),
+        typer.Option("--namespace", "-n", help="Namespace of the KafkaTopics. Default: the current one."),
     ] = None,
     cluster_namespace: Annotated[
-        str | None, typer.Option(help="The namespace of the KafkaCluster, where it is another.")
+        str | None, typer.Option(help="Namespace of the KafkaCluster, if it differs from --namespace.")
     ] = None,
     zookeeper: Annotated[
         str | None,
         typer.Option(
-            help="ZooKeeper, HOST:PORT[,HOST:PORT...][/chroot], where the KafkaCluster's own does not lead from here."
+            help="ZooKeeper servers and chroot: HOST:PORT[,HOST:PORT...][/chroot], if the address in the KafkaCluster "
+            "is not reachable from here."
         ),
     ] = None,
     bootstrap: Annotated[
         str | None,
         typer.Option(
-            help="Brokers of a cluster without ZooKeeper, HOST:PORT[,HOST:PORT...], where the KafkaCluster's own "
-            "bootstrapServers do not lead there from here."
+            help="Brokers of a cluster without ZooKeeper: HOST:PORT[,HOST:PORT...], if the bootstrapServers in the "
+            "KafkaCluster are not reachable from here."
         ),
     ] = None,
     properties: Annotated[
         list[Path] | None,
         typer.Option(
-            help="How the cluster is secured: a broker's server.properties, or a part of it, with its zookeeper.connect. "
-            "Without ZooKeeper a client's properties, with bootstrap.servers."
+            help="File with the cluster's security settings: a broker's server.properties, or a part of it, with its "
+            "zookeeper.connect. Without ZooKeeper: a client's properties with bootstrap.servers. May be repeated."
         ),
     ] = None,
     without_kubernetes: Annotated[
         bool,
         typer.Option(
             "--without-kubernetes",
-            help="Ask no API server: no topic counts as having a KafkaTopic. Needs --zookeeper or --bootstrap.",
+            help="Do not ask an API server; treat every topic as one without a KafkaTopic. Needs --zookeeper or "
+            "--bootstrap.",
         ),
     ] = False,
-    internal: Annotated[bool, typer.Option("--internal", help="Import Kafka's own topics, too.")] = False,
+    internal: Annotated[bool, typer.Option("--internal", help="Also import Kafka's own topics.")] = False,
     replica_assignment: Annotated[
         bool,
         typer.Option(
             "--replica-assignment", help="Write the brokers of each partition instead of the replication factor."
         ),
     ] = False,
-    context: Annotated[
-        str | None, typer.Option(help="A context of the kubeconfig; by default the current one.")
-    ] = None,
+    context: Annotated[str | None, typer.Option(help="Context of the kubeconfig. Default: the current one.")] = None,
     from_strimzi: Annotated[
         list[typer.FileText] | None,
         typer.Option(
-            help="A file with KafkaTopics of Strimzi's, instead of a live cluster; - reads them from standard input."
+            help="File with Strimzi's KafkaTopics, instead of a live cluster; - for standard input. May be repeated."
         ),
     ] = None,
 ) -> None:
-    """Writes the topics of a cluster that have no KafkaTopic yet as KafkaTopics, in YAML. To apply them changes no topic.
+    """Writes a KafkaTopic in YAML for each topic that has none. Applying them changes no topic.
 
-    Nothing is written to the cluster or to Kubernetes. What no KafkaTopic can say is told on standard error, and is a
-    comment in the output. Exits with 0; with 1 when something failed or is such a comment; with 2 when the command is
-    wrong."""
-    logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # what it has to say is in the error
+    Writes nothing to the cluster or to Kubernetes. Topics that no KafkaTopic can describe are reported on standard
+    error and as comments in the output. Exits with 0; with 1 if something failed or was reported this way; with 2 if
+    the command is wrong."""
+    logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # the error has the same information
     from kontroller.importing.strimzi import NoYaml, StrimziTopics
 
     out = _Output()
     if from_strimzi:
         if zookeeper or bootstrap or replica_assignment or without_kubernetes:
-            raise usage_error(ValueError("--from-strimzi asks no cluster: leave out what is about one"))
+            raise usage_error(
+                ValueError(
+                    "--from-strimzi reads no cluster: leave out --zookeeper, --bootstrap, --replica-assignment and "
+                    "--without-kubernetes"
+                )
+            )
         theirs = StrimziTopics(cluster, cluster_namespace, namespace)
         try:
             for source in from_strimzi:
@@ -104,7 +107,7 @@ def import_topics(
     if cluster is None:
         raise usage_error(ValueError("name the KafkaCluster: --cluster"))
     if zookeeper and bootstrap:
-        raise usage_error(ValueError("a cluster is read from one of both: give --zookeeper or --bootstrap"))
+        raise usage_error(ValueError("--zookeeper and --bootstrap exclude each other: give one"))
 
     from controller_core.security.properties_file import InvalidProperties
     from controller_core.zk.session import ZkError
@@ -123,7 +126,7 @@ def import_topics(
         known = None if without_kubernetes else await _known(target, context)
         address = known.address if given is None and known is not None else given
         if address is None:
-            message = "--without-kubernetes needs to know where the cluster is: give --zookeeper or --bootstrap"
+            message = "--without-kubernetes needs the address of the cluster: give --zookeeper or --bootstrap"
             raise usage_error(ValueError(message))
         await _import_live(address, target, choice, known, out, properties or [])
 
@@ -137,7 +140,7 @@ def import_topics(
 
 
 class _Output:
-    """Standard output with the documents, and standard error with what there is to say about them."""
+    """Writes documents to standard output, and remarks about them to standard error."""
 
     exit_code = 0
 

@@ -1,4 +1,4 @@
-"""`kontroller operator`: the operator as a process, and what is left to do when it has ended."""
+"""`kontroller operator`: the operator as a process, and the release of its finalizers after it ended."""
 
 import asyncio
 from pathlib import Path
@@ -6,48 +6,53 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from kontroller.cli import options
 from kontroller.cli.endings import failure, usage_error
 
-commands = typer.Typer(help="The operator.", no_args_is_help=True)
+commands = typer.Typer(help="Run the operator, or release its resources.", no_args_is_help=True)
 
 
 @commands.command("run")
 def run(
-    namespace: Annotated[list[str] | None, typer.Option(help="A namespace to watch; may be given again.")] = None,
+    namespace: Annotated[list[str] | None, typer.Option(help="Namespace to watch. May be repeated.")] = None,
     all_namespaces: Annotated[bool | None, typer.Option("--all-namespaces", help="Watch all namespaces.")] = None,
-    liveness: Annotated[str | None, typer.Option(help="Where to answer probes: http://HOST:PORT/PATH.")] = None,
-    metrics_host: Annotated[str | None, typer.Option(help="Address of /metrics.")] = None,
-    metrics_port: Annotated[int | None, typer.Option(help="Port of /metrics.")] = None,
-    zookeeper_session_timeout_ms: Annotated[int | None, typer.Option(help="ZooKeeper session timeout.")] = None,
-    zookeeper_jute_maxbuffer_bytes: Annotated[
-        int | None, typer.Option(help="The jute.maxbuffer of the ZooKeeper servers.")
+    liveness: Annotated[str | None, typer.Option(help="Address of the liveness probe: http://HOST:PORT/PATH.")] = None,
+    metrics_host: Annotated[str | None, typer.Option(help="Address to serve /metrics on. Default: 127.0.0.1.")] = None,
+    metrics_port: Annotated[
+        int | None, typer.Option(help="Port to serve /metrics on. Default: do not serve it.")
     ] = None,
+    zookeeper_session_timeout_ms: options.ZooKeeperSessionTimeoutMs = None,
+    zookeeper_jute_maxbuffer_bytes: options.ZooKeeperJuteMaxbufferBytes = None,
     properties: Annotated[
         list[Path] | None,
         typer.Option(
-            help="How a cluster is secured: a broker's server.properties, or a part of it; may be given again."
+            help="File with a cluster's security settings: a broker's server.properties, or a part of it. May be "
+            "repeated."
         ),
     ] = None,
-    lease: Annotated[str | None, typer.Option(help="The Lease that says which of several works.")] = None,
-    lease_namespace: Annotated[str | None, typer.Option(help="Its namespace; none: that of the pod.")] = None,
-    webhook: Annotated[
-        str | None, typer.Option(help="Where to answer whether an object may be as asked: https://HOST:PORT.")
-    ] = None,
+    lease: Annotated[str | None, typer.Option(help="Lease that elects one of several operators.")] = None,
+    lease_namespace: Annotated[str | None, typer.Option(help="Namespace of the Lease. Default: the pod's.")] = None,
+    webhook: Annotated[str | None, typer.Option(help="Address of the validating webhook: https://HOST:PORT.")] = None,
     webhook_certificate: Annotated[
-        Path | None, typer.Option(help="The file of its certificate, with its chain.")
+        Path | None, typer.Option(help="File with the webhook's certificate and its chain.")
     ] = None,
-    webhook_key: Annotated[Path | None, typer.Option(help="The file of the certificate's key.")] = None,
-    log_format: Annotated[str, typer.Option(help="json or console.", envvar="KONTROLLER_LOG_FORMAT")] = "json",
+    webhook_key: Annotated[
+        Path | None, typer.Option(help="File with the private key of the webhook's certificate.")
+    ] = None,
+    log_format: Annotated[
+        str, typer.Option(help="Format of log lines: json or console.", envvar="KONTROLLER_LOG_FORMAT")
+    ] = "json",
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"],
-        typer.Option(help="The least severe lines to log.", envvar="KONTROLLER_LOG_LEVEL"),
+        typer.Option(help="Lowest level to log: debug, info, warning or error.", envvar="KONTROLLER_LOG_LEVEL"),
     ] = "info",
 ) -> None:
-    """Turns the resources of kontroller.dev (KafkaCluster, KafkaTopic, FeatureSet, ...) into what a controller acts on.
+    """Runs the operator: reconciles the resources of kontroller.dev (KafkaCluster, KafkaTopic, FeatureSet, ...) with
+    clusters.
 
     Every option can also be set as KONTROLLER_<OPTION> in the environment. The API server is that of the pod, or of
     KUBECONFIG."""
-    # Loaded for an operator alone: the client of Kubernetes takes as long to import as everything else.
+    # Imported only here, because the Kubernetes client takes as long to import as everything else together.
     from pydantic import ValidationError
 
     from controller_core.process.logging import configure_logging
@@ -90,18 +95,18 @@ def run(
 
 @commands.command("release")
 def release(
-    namespace: Annotated[list[str] | None, typer.Option(help="A namespace; may be given again.")] = None,
-    all_namespaces: Annotated[bool, typer.Option("--all-namespaces", help="All namespaces.")] = False,
+    namespace: Annotated[list[str] | None, typer.Option(help="Namespace to release. May be repeated.")] = None,
+    all_namespaces: Annotated[bool, typer.Option("--all-namespaces", help="Release all namespaces.")] = False,
 ) -> None:
-    """Takes the operator's finalizer off all resources, so that they can be deleted when no operator runs any more.
+    """Removes the operator's finalizer from all resources, so that they can be deleted without an operator.
 
-    Topics, features and data stay as they are. End the operator first: while it runs, it puts the finalizer back."""
+    Topics, features and data stay as they are. End the operator first: a running operator adds the finalizer again."""
     from controller_operator.kubernetes.api_server import NoKubernetes, kubernetes_objects
     from controller_operator.kubernetes.object_api import ApiError
     from controller_operator.kubernetes.release import release_all
 
     if all_namespaces == bool(namespace):
-        raise usage_error(ValueError("say where: either namespaces (--namespace) or all of them (--all-namespaces)"))
+        raise usage_error(ValueError("give either --namespace or --all-namespaces"))
 
     async def let_go() -> int:
         count = 0

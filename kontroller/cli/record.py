@@ -1,4 +1,4 @@
-"""`kontroller record`: the journal of a cluster whose controller is somebody else, by looking on."""
+"""`kontroller record`: records the journal of a cluster with Kafka's own controller, as an observer."""
 
 import asyncio
 from pathlib import Path
@@ -6,55 +6,50 @@ from typing import Annotated
 
 import typer
 
+from kontroller.cli import options
 from kontroller.cli.endings import failure, usage_error
 from kontroller.cli.options import LogLevel
 
 
 def record(
-    zookeeper: Annotated[str | None, typer.Option(help="ZooKeeper: HOST:PORT[,HOST:PORT...][/chroot].")] = None,
+    zookeeper: options.ZooKeeperServers = None,
     bootstrap: Annotated[
-        str | None, typer.Option(help="Or some brokers of a cluster without ZooKeeper: HOST:PORT[,HOST:PORT...].")
+        str | None, typer.Option(help="Brokers of a cluster without ZooKeeper: HOST:PORT[,HOST:PORT...].")
     ] = None,
     command_config: Annotated[
-        Path | None, typer.Option(help="How those are spoken to: a file of properties, as Kafka's tools take it.")
+        Path | None,
+        typer.Option(help="File of client properties for --bootstrap, as for Kafka's tools: security.protocol, ..."),
     ] = None,
-    properties: Annotated[
-        Path | None, typer.Option(help="How the cluster is secured: a broker's server.properties, or a part of it.")
-    ] = None,
-    journal_directory: Annotated[
-        Path | None, typer.Option(help="Where the journal of the cluster's state is written.")
-    ] = None,
+    properties: options.ClusterProperties = None,
+    journal_directory: options.JournalDirectory = None,
     look_interval_ms: Annotated[
-        int | None, typer.Option(help="How much time passes at least between two looks at what has changed.")
+        int | None, typer.Option(help="Least milliseconds between two reads of changes. Default: 100.")
     ] = None,
-    zookeeper_session_timeout_ms: Annotated[int | None, typer.Option(help="ZooKeeper session timeout.")] = None,
-    zookeeper_jute_maxbuffer_bytes: Annotated[
-        int | None, typer.Option(help="The jute.maxbuffer of the ZooKeeper servers.")
+    zookeeper_session_timeout_ms: options.ZooKeeperSessionTimeoutMs = None,
+    zookeeper_jute_maxbuffer_bytes: options.ZooKeeperJuteMaxbufferBytes = None,
+    zookeeper_timeout_ms: options.ZooKeeperTimeoutMs = None,
+    bootstrap_timeout_ms: Annotated[
+        int | None,
+        typer.Option(
+            help="Milliseconds without an answer of any broker after which the process exits. Default: 60000."
+        ),
     ] = None,
-    zookeeper_timeout_ms: Annotated[int | None, typer.Option(help="Exit when ZooKeeper is away for longer.")] = None,
-    bootstrap_timeout_ms: Annotated[int | None, typer.Option(help="Exit when no broker answers for longer.")] = None,
-    metrics_host: Annotated[str | None, typer.Option(help="Address of /metrics, /healthz and /journal.")] = None,
-    metrics_port: Annotated[int | None, typer.Option(help="Port of /metrics, /healthz and /journal.")] = None,
-    journal_segment_bytes: Annotated[int | None, typer.Option(help="How large a file of it becomes.")] = None,
-    journal_retention_bytes: Annotated[int | None, typer.Option(help="How much of it is kept.")] = None,
-    journal_retention_hours: Annotated[int | None, typer.Option(help="How long it is kept.")] = None,
-    journal_token_file: Annotated[
-        Path | None, typer.Option(help="A file with the token that readers of /journal have to show.")
-    ] = None,
-    journal_snapshot_interval_seconds: Annotated[
-        int | None, typer.Option(help="How often everything is looked at, and the whole state is written.")
-    ] = None,
-    journal_alive_interval_seconds: Annotated[
-        int | None, typer.Option(help="After how long without a record it says that the controller is alive.")
-    ] = None,
-    log_format: Annotated[str | None, typer.Option(help="json or console.")] = None,
+    metrics_host: options.MetricsHost = None,
+    metrics_port: options.MetricsPort = None,
+    journal_segment_bytes: options.JournalSegmentBytes = None,
+    journal_retention_bytes: options.JournalRetentionBytes = None,
+    journal_retention_hours: options.JournalRetentionHours = None,
+    journal_token_file: options.JournalTokenFile = None,
+    journal_snapshot_interval_seconds: options.JournalSnapshotIntervalSeconds = None,
+    journal_alive_interval_seconds: options.JournalAliveIntervalSeconds = None,
+    log_format: options.LogFormat = None,
     log_level: LogLevel = None,
-    settings: Annotated[Path | None, typer.Option(help="A YAML file with these settings.")] = None,
+    settings: options.SettingsFile = None,
 ) -> None:
-    """Records what changes in a cluster whose controller is Kafka's own, without ever writing to it.
+    """Records the changes of a cluster whose controller is Kafka's own, and never writes to the cluster.
 
-    Every option can also be set as KONTROLLER_<OPTION> in the environment, or in the settings file. Exits with 1 when
-    it cannot go on, 2 when something about the command or the directory is to be changed."""
+    Every option can also be set as KONTROLLER_<OPTION> in the environment, or in the settings file. Exits with 1 if it
+    cannot go on, 2 if the command or the directory has to be changed."""
     given = dict(locals())
     given.pop("settings")
 

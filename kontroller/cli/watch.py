@@ -1,4 +1,4 @@
-"""`kontroller history watch`: alarms on what journals say while they are written. It needs no Spark."""
+"""`kontroller history watch`: raises alarms from journals while they are written. Needs no Spark."""
 
 import asyncio
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from kontroller.cli import options
 from kontroller.cli.endings import failure, usage_error
 from kontroller.cli.options import (
     JournalsOption,
@@ -24,45 +25,52 @@ def watch(
     bootstrap: TopicBootstrapOption = None,
     properties: TopicPropertiesOption = None,
     leaderless_after_seconds: Annotated[
-        float | None, typer.Option(help="For how long a partition may be without a leader (30).")
+        float | None, typer.Option(help="Seconds that a partition may be without a leader. Default: 30.")
     ] = None,
     under_min_isr_after_seconds: Annotated[
-        float | None, typer.Option(help="For how long one may have fewer replicas in sync than it needs (30).")
+        float | None,
+        typer.Option(
+            help="Seconds that a partition may have fewer in-sync replicas than min.insync.replicas. Default: 30."
+        ),
     ] = None,
     min_insync_replicas: Annotated[
-        int | None, typer.Option(help="min.insync.replicas where no record says it (1).")
+        int | None, typer.Option(help="min.insync.replicas of topics for which no record has it. Default: 1.")
     ] = None,
     alive_interval_seconds: Annotated[
-        float | None, typer.Option(help="What --journal-alive-interval-seconds of the controllers is (10).")
+        float | None, typer.Option(help="--journal-alive-interval-seconds of the controllers. Default: 10.")
     ] = None,
     silent_after_seconds: Annotated[
-        float | None, typer.Option(help="After how long without any record a cluster is silent (30).")
+        float | None,
+        typer.Option(help="Seconds without any record after which a cluster counts as silent. Default: 30."),
     ] = None,
     poll_interval_seconds: Annotated[
-        float | None, typer.Option(help="How often a journal that was read to its end is looked at (1).")
+        float | None, typer.Option(help="Seconds between looks at a journal that was read to its end. Default: 1.")
     ] = None,
     checkpoint: Annotated[
-        Path | None, typer.Option(help="A file of what stands, so that a restart repeats and forgets nothing.")
+        Path | None,
+        typer.Option(help="File for the state of the watch, so that a restart neither repeats nor forgets an alarm."),
     ] = None,
     output: Annotated[
-        str | None, typer.Option(help="A file that alarms are appended to as lines of JSON; - is standard output (-).")
+        str | None,
+        typer.Option(help="File to which alarms are appended as lines of JSON; - for standard output. Default: -."),
     ] = None,
     alertmanager: Annotated[
-        list[str] | None, typer.Option(help="An Alertmanager, such as http://HOST:9093. Several times for several.")
+        list[str] | None, typer.Option(help="Alertmanager, such as http://HOST:9093. May be repeated.")
     ] = None,
     alertmanager_resend_seconds: Annotated[
-        float | None, typer.Option(help="How often it is told of what stands (60).")
+        float | None,
+        typer.Option(help="Seconds between repeated notifications of firing alarms to Alertmanager. Default: 60."),
     ] = None,
-    metrics_host: Annotated[str | None, typer.Option(help="Address of /metrics, /healthz and /readyz.")] = None,
-    metrics_port: Annotated[int | None, typer.Option(help="Port of /metrics, /healthz and /readyz.")] = None,
-    log_format: Annotated[str | None, typer.Option(help="json or console.")] = None,
+    metrics_host: options.MetricsHost = None,
+    metrics_port: options.MetricsPort = None,
+    log_format: options.LogFormat = None,
     log_level: LogLevel = None,
 ) -> None:
-    """Follows journals until it is stopped, and raises an alarm when a partition has no leader or too few replicas in sync
-    for too long, or when nothing comes of a cluster any more. Needs no Spark.
+    """Follows journals until it is stopped. Raises an alarm if a partition has no leader or too few in-sync replicas
+    for too long, or if a cluster goes silent. Needs no Spark.
 
-    Every option can also be set as KONTROLLER_<OPTION> in the environment. Exits with 0 when it is stopped, with 1 when it
-    cannot go on, with 2 when the command is wrong."""
+    Every option can also be set as KONTROLLER_<OPTION> in the environment. Exits with 0 when it is stopped, 1 if it
+    cannot go on, 2 if the command is wrong."""
     given = {name: value for name, value in locals().items() if value not in (None, [])}
 
     from controller_core.process.logging import configure_logging

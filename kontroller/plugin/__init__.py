@@ -1,1 +1,1 @@
-"""`kubectl kontroller`: what the resources say, on one screen, and the few things that are done to them by hand."""
+"""`kubectl kontroller`: one-screen views of the resources, and the few changes that people make by hand."""

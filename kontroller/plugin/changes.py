@@ -1,4 +1,4 @@
-"""What the plugin does to objects: pause, resume, approval of a move, and its end before its time."""
+"""Changes that the plugin makes to objects: pause, resume, approval of a move, and cancellation."""
 
 from typing import Protocol
 
@@ -11,11 +11,11 @@ _OVER = frozenset({"Completed", "Failed", "Cancelled"})
 
 
 class NotDone(Exception):
-    """What was asked for cannot be done to that object; the message says why, and what can."""
+    """The change is impossible for that object. The message says why, and what to do instead."""
 
 
 class ChangedApi(Protocol):
-    """The seam: what is asked of the API server."""
+    """The seam: the calls to the API server."""
 
     async def get(self, key: Key) -> Raw: ...
 
@@ -27,7 +27,7 @@ class ChangedApi(Protocol):
 
 
 async def read(api: ChangedApi, named: Named, namespace: str) -> Seen:
-    """The object. Raises `NotDone` where there is none, and `ApiError`."""
+    """Read an object. Raises `NotDone` if there is none, and `ApiError`."""
     key = Key(named.kind, namespace, named.name)
     try:
         return Seen(await api.get(key))
@@ -36,40 +36,40 @@ async def read(api: ChangedApi, named: Named, namespace: str) -> Seen:
 
 
 async def pause(api: ChangedApi, named: Named, namespace: str) -> str:
-    """Stops all work on an object; says what that means."""
+    """Pause all work on an object. Return the result in words."""
     seen = await read(api, named, namespace)
     if seen.is_paused:
         return f"{seen.short} is paused already"
     await api.annotate(seen.key, {PAUSE_ANNOTATION: "true"})
-    goes_on = " What the controller was asked for goes on." if _has_begun(seen) else ""
+    goes_on = " The controller finishes its current work." if _has_begun(seen) else ""
     return f"{seen.short} is paused.{goes_on}"
 
 
 async def resume(api: ChangedApi, named: Named, namespace: str) -> str:
-    """Lets the work on an object go on."""
+    """Resume the work on an object."""
     seen = await read(api, named, namespace)
     if not seen.is_paused:
         return f"{seen.short} is not paused"
     await api.annotate(seen.key, {PAUSE_ANNOTATION: None})
-    return f"{seen.short} goes on"
+    return f"{seen.short} is resumed"
 
 
 async def approve(api: ChangedApi, named: Named, namespace: str, plan_hash: str) -> str:
-    """Approves the plan of a move, where it still is the one with this hash. Raises `NotDone`.
+    """Approve the plan of a move if its hash is still this one. Raises `NotDone`.
 
-    Where it changes in this moment the operator does not take it: the approval is for this hash only."""
+    The approval is for this hash only, so the operator ignores it if the plan changes at the same moment."""
     seen = await read(api, named, namespace)
     due = plan_to_approve(seen)
     if plan_hash != due:
-        raise NotDone(f"the plan of {seen.short} is {due} now, not {plan_hash}: read it again")
+        raise NotDone(f"the plan of {seen.short} is {due} now, not {plan_hash}: read the plan again")
     await api.patch_spec(seen.key, {"approvedPlan": due})
     return f"plan {due} of {seen.short} is approved"
 
 
 def plan_to_approve(seen: Seen) -> str:
-    """The hash of the plan that waits for approval. Raises `NotDone` where none does."""
+    """Return the hash of the plan that waits for approval. Raises `NotDone` if none does."""
     if seen.key.kind != "PartitionReassignment":
-        raise NotDone(f"{seen.short} needs no approval: only a PartitionReassignment may")
+        raise NotDone(f"{seen.short} needs no approval: only a PartitionReassignment can need one")
     due: str | None = seen.status.get("planHash")
     if not seen.awaits_approval or due is None:
         raise NotDone(
@@ -79,19 +79,20 @@ def plan_to_approve(seen: Seen) -> str:
 
 
 async def cancel(api: ChangedApi, named: Named, namespace: str) -> str:
-    """Ends a move or an election before its time, by deleting it. Raises `NotDone`."""
+    """Cancel a move or an election by deleting its object. Raises `NotDone`."""
     seen = await read(api, named, namespace)
     if seen.key.kind not in ("PartitionReassignment", "PreferredElection"):
-        raise NotDone(f"{seen.short} is nothing that ends: pause it, or change its spec")
+        raise NotDone(f"{seen.short} cannot be cancelled: pause it, or change its spec")
     phase = seen.status.get("phase")
     if phase in _OVER:
         return f"{seen.short} is over: {phase}"
     if seen.key.kind == "PreferredElection" and phase == "Running":
-        raise NotDone(f"{seen.short} was asked for already: elections are not taken back")
+        raise NotDone(f"{seen.short} is running: elections cannot be cancelled")
     has_begun = _has_begun(seen)
     if has_begun and seen.is_paused:
         raise NotDone(
-            f"{seen.short} is paused and its move has begun, so it would go on to its end without the object: resume it "
+            f"{seen.short} is paused and its move has begun, so it would go on to its end without the object: resume "
+            f"it "
             f"first (`kubectl kontroller resume {seen.short}`), then cancel it; spec.suspend keeps more from beginning"
         )
     await api.delete(seen.raw)
@@ -100,6 +101,6 @@ async def cancel(api: ChangedApi, named: Named, namespace: str) -> str:
 
 
 def _has_begun(seen: Seen) -> bool:
-    """Whether the controller may be at work for it: a move that is suspended may have begun."""
+    """Return True if the controller may be working on the object. A suspended move may have begun."""
     phase = seen.status.get("phase")
     return phase == "Running" or (phase == "Suspended" and "startTime" in seen.status)

@@ -1,6 +1,6 @@
-"""The `kubectl-kontroller` command, which kubectl calls for `kubectl kontroller`.
+"""The `kubectl-kontroller` command, which kubectl runs for `kubectl kontroller`.
 
-Nothing is imported before it is known to be needed. A wrong command ends with 1: 2 means something else here."""
+Imports are lazy. A wrong command exits with 1, because 2 has another meaning here."""
 
 import asyncio
 import json
@@ -29,24 +29,22 @@ commands = typer.Typer(
 
 
 _WrongCommand: type[Exception] = typer.BadParameter.__bases__[0]
-"""The UsageError of the click that typer uses, which may be its own copy."""
+"""The UsageError of typer's click, which may be a copy of its own."""
 
 
 class Output(StrEnum):
-    """How the answer is written."""
+    """The format of the output."""
 
     TABLE = "table"
     JSON = "json"
 
 
-Namespace = Annotated[
-    str | None, typer.Option("--namespace", "-n", help="The namespace; by default the context's own.")
-]
+Namespace = Annotated[str | None, typer.Option("--namespace", "-n", help="Namespace. Default: that of the context.")]
 AllNamespaces = Annotated[bool, typer.Option("--all-namespaces", "-A", help="All namespaces.")]
-Context = Annotated[str | None, typer.Option(help="A context of the kubeconfig; by default the current one.")]
-OutputOption = Annotated[Output, typer.Option("--output", "-o", help="How the answer is written.")]
+Context = Annotated[str | None, typer.Option(help="Context of the kubeconfig. Default: the current one.")]
+OutputOption = Annotated[Output, typer.Option("--output", "-o", help="Format of the output.")]
 FailOnChanges = Annotated[
-    bool, typer.Option("--fail-on-changes", help="Exit with 2 where all is not at rest and well.")
+    bool, typer.Option("--fail-on-changes", help="Exit with 2 if anything is unhealthy or changes.")
 ]
 Object = Annotated[str, typer.Argument(metavar="KIND/NAME", help="An object, such as kt/orders or kpr/drain-4.")]
 Objects = Annotated[list[str], typer.Argument(metavar="KIND/NAME...", help="Objects, such as kt/orders.")]
@@ -60,8 +58,9 @@ def status(
     output: OutputOption = Output.TABLE,
     fail_on_changes: FailOnChanges = False,
 ) -> None:
-    """Shows each cluster's health, its missing brokers, what moves, what was changed elsewhere, and what waits for a
-    person and why. Exits with 2 if a cluster is degraded or not Ready."""
+    """Shows each cluster's health, missing brokers, moves, drift, and the objects that wait for a person.
+
+    Exits with 2 if a cluster is degraded or not Ready."""
     from controller_operator.resources import KINDS
     from kontroller.plugin.status import lines, overview
 
@@ -76,13 +75,13 @@ def top(
     namespace: Namespace = None,
     all_namespaces: AllNamespaces = False,
     context: Context = None,
-    limit: Annotated[int, typer.Option("--limit", "-l", help="How many are shown.", min=1)] = 20,
+    limit: Annotated[int, typer.Option("--limit", "-l", help="Partitions to show.", min=1)] = 20,
     output: OutputOption = Output.TABLE,
     fail_on_changes: FailOnChanges = False,
 ) -> None:
     """Shows the partitions that need attention most: without a leader, with missing replicas, moving.
 
-    Of KafkaTopics and PartitionReassignments alone, as their statuses have it."""
+    Reads only the statuses of KafkaTopics and PartitionReassignments."""
     from kontroller.plugin.exit_codes import exit_code
     from kontroller.plugin.top import ailing, lines
 
@@ -99,9 +98,9 @@ def plan(
     output: OutputOption = Output.TABLE,
     fail_on_changes: FailOnChanges = False,
 ) -> None:
-    """Shows what the operator would do about an object next.
+    """Shows the operator's next steps for an object.
 
-    To see what a change would do, pause the object, apply the change, and ask."""
+    To preview a change, pause the object, apply the change, and run this command."""
     from kontroller.plugin.changes import read
     from kontroller.plugin.objects import Named
     from kontroller.plugin.plan import lines, next_steps
@@ -116,7 +115,7 @@ def plan(
 
 @commands.command("pause")
 def pause(names: Objects, namespace: Namespace = None, context: Context = None) -> None:
-    """Stops all work on objects, until they are resumed."""
+    """Pauses all work on objects, until they are resumed."""
     from kontroller.plugin import changes
 
     _change(changes.pause, names, namespace, context)
@@ -124,7 +123,7 @@ def pause(names: Objects, namespace: Namespace = None, context: Context = None) 
 
 @commands.command("resume")
 def resume(names: Objects, namespace: Namespace = None, context: Context = None) -> None:
-    """Lets the work on objects go on."""
+    """Resumes the work on objects."""
     from kontroller.plugin import changes
 
     _change(changes.resume, names, namespace, context)
@@ -134,12 +133,12 @@ def resume(names: Objects, namespace: Namespace = None, context: Context = None)
 def approve(
     name: Object,
     plan_hash: Annotated[
-        str | None, typer.Option("--plan", metavar="HASH", help="The plan to approve, without a question.")
+        str | None, typer.Option("--plan", metavar="HASH", help="Hash of the plan to approve without a question.")
     ] = None,
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """Lets a move begin that needs approval: shows its plan and asks, unless the plan is named."""
+    """Approves a move that waits for approval. Shows its plan and asks, unless --plan is given."""
     from kontroller.plugin import changes
     from kontroller.plugin.objects import Named
     from kontroller.plugin.plan import lines, next_steps
@@ -162,22 +161,29 @@ def approve(
 
 @commands.command("drain")
 def drain(
-    brokers: Annotated[list[int], typer.Argument(metavar="BROKER...", help="The ids of the brokers.", min=0)],
+    brokers: Annotated[list[int], typer.Argument(metavar="BROKER...", help="Ids of the brokers.", min=0)],
     cluster: Annotated[
-        str | None, typer.Option(help="The KafkaCluster; need not be named where the namespace has one.")
+        str | None, typer.Option(help="KafkaCluster of the brokers. Default: the only one in the namespace.")
     ] = None,
     throttle: Annotated[
-        int | None, typer.Option(metavar="BYTES", help="Bytes a second that each broker may send and receive.", min=1)
+        int | None,
+        typer.Option(
+            metavar="BYTES",
+            help="Bytes per second that each broker may send and receive for the move. Default: no limit.",
+            min=1,
+        ),
     ] = None,
-    at_a_time: Annotated[int | None, typer.Option(help="How many partitions move at a time; else all.", min=1)] = None,
-    name: Annotated[str | None, typer.Option(help="The name of the object; by default drain-BROKER.")] = None,
-    is_agreed: Annotated[bool, typer.Option("--yes", "-y", help="Begin without a question.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would move, and begin nothing.")] = False,
+    at_a_time: Annotated[
+        int | None, typer.Option(help="Partitions that move at the same time. Default: all.", min=1)
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the PartitionReassignment. Default: drain-BROKER.")] = None,
+    is_agreed: Annotated[bool, typer.Option("--yes", "-y", help="Start the move without a question.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the moves, and start none.")] = False,
     timeout_s: Annotated[float, typer.Option("--timeout", help="Seconds to wait for the plan.", min=1)] = 60,
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """Empties brokers with the fewest moves: shows what would move and asks before anything does."""
+    """Empties brokers with the fewest moves. Shows the moves and asks before it starts them."""
     from kontroller.plugin import draining
     from kontroller.plugin.plan import lines, next_steps
 
@@ -199,7 +205,7 @@ def drain(
 
 @commands.command("cancel")
 def cancel(names: Objects, namespace: Namespace = None, context: Context = None) -> None:
-    """Ends moves and elections before their time, by deleting the objects: what still moves goes back."""
+    """Cancels moves and elections by deleting their objects. Partitions that still move go back."""
     from kontroller.plugin import changes
 
     _change(changes.cancel, names, namespace, context)
@@ -209,15 +215,16 @@ def cancel(names: Objects, namespace: Namespace = None, context: Context = None)
 def leftovers(
     namespace: Annotated[
         str | None,
-        typer.Option("--namespace", "-n", help="The namespace of the operator; by default the context's own."),
+        typer.Option("--namespace", "-n", help="Namespace of the operator. Default: that of the context."),
     ] = None,
     all_namespaces: AllNamespaces = False,
     context: Context = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Shows what deleted objects have left behind: topics that stay, moves and limits that go on, newest first.
+    """Shows what deleted objects have left in the clusters: topics that stay, moves and limits that go on. Newest
+    first.
 
-    The operator keeps the last 100 of them in a ConfigMap beside it, whatever became of their namespaces."""
+    The operator keeps the last 100 leftovers in a ConfigMap beside it, even if their namespaces are gone."""
     from dataclasses import asdict
 
     from kontroller.plugin.leftovers import lines
@@ -231,7 +238,7 @@ def leftovers(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The command, with the plugin's own exit codes."""
+    """Run the command, with the plugin's own exit codes."""
     from kontroller.plugin.exit_codes import ExitCode
 
     try:
@@ -247,7 +254,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _change(
     change: Callable[..., Awaitable[str]], names: list[str], namespace: str | None, context: str | None
 ) -> None:
-    """Does it to each object in turn, and says what became of it; nothing where one of the names is no name."""
+    """Apply a change to each object, and print the results. If one of the names is malformed, nothing is changed."""
     from kontroller.plugin.objects import Named
 
     async def work(api: "KubernetesObjects", where: str) -> None:
@@ -270,7 +277,7 @@ def _all(kinds: Sequence[str], namespace: str | None, everywhere: bool, context:
 def _done(
     work: Callable[["KubernetesObjects", str], Awaitable[Any]], namespace: str | None, context: str | None
 ) -> Any:
-    """Does the work in the namespace that is meant; an error ends the command in one line."""
+    """Return the result of work in the selected namespace. An error ends the command in one line."""
     from controller_operator.kubernetes.api_server import NoKubernetes, current_namespace, kubernetes_objects
     from controller_operator.kubernetes.object_api import ApiError
     from kontroller.plugin.changes import NotDone

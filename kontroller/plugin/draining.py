@@ -1,8 +1,7 @@
-"""Empties brokers: makes a move with `drainBrokers`, shows what it would move, and lets it begin when that is agreed to.
+"""Empties brokers: creates a move with `drainBrokers`, shows its plan, and starts it after confirmation.
 
-The plan is the operator's, so the object is made with `suspend: true`: whenever this command ends, nothing has moved that
-nobody agreed to. An object whose plan is not agreed to is taken away again.
-"""
+The plan is the operator's, so the object is created with `suspend: true`. Whenever this command ends, nothing has moved
+without confirmation. An object whose plan is not confirmed is deleted."""
 
 import asyncio
 from collections.abc import Sequence
@@ -25,7 +24,7 @@ _IMPOSSIBLE: Final = frozenset({Reason.NOT_ENOUGH_BROKERS, Reason.CLUSTER_NOT_FO
 
 
 class DrainingApi(ChangedApi, Protocol):
-    """The seam: what is asked of the API server besides."""
+    """The seam: further calls to the API server."""
 
     async def list_all(self, kind: str, namespace: str | None) -> Listing: ...
 
@@ -34,11 +33,11 @@ class DrainingApi(ChangedApi, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drain:
-    """Which brokers are to be emptied, and how."""
+    """The brokers to empty, and the limits of the move."""
 
     brokers: Sequence[int]
     cluster: str | None = None
-    """The KafkaCluster, which need not be named where the namespace has one."""
+    """The KafkaCluster. None: the only one in the namespace."""
     name: str | None = None
     bytes_per_second: int | None = None
     at_a_time: int | None = None
@@ -49,8 +48,9 @@ class Drain:
 
 
 async def planned(api: DrainingApi, drain: Drain, namespace: str, timeout_s: float) -> Seen:
-    """A suspended object with the operator's plan, or one that has nothing to move. Raises `NotDone` where there is no such
-    plan, and `ApiError`; then the object is gone again."""
+    """Create a suspended object, and return it with the operator's plan or with nothing to move.
+
+    Raises `NotDone` if there is no such plan, and `ApiError`; the object is then deleted."""
     made = await _made(api, drain, namespace)
     try:
         return await _with_plan(api, made, timeout_s)
@@ -60,24 +60,24 @@ async def planned(api: DrainingApi, drain: Drain, namespace: str, timeout_s: flo
 
 
 async def let_go(api: DrainingApi, made: Seen) -> str:
-    """Lets the move begin."""
+    """Start the move."""
     await api.patch_spec((await _again(api, made)).key, {"suspend": None})
-    return f"{made.short} begins: `kubectl kontroller status` shows how far it is"
+    return f"{made.short} begins: `kubectl kontroller status` shows its progress"
 
 
 async def take_away(api: DrainingApi, made: Seen) -> str:
-    """Deletes the object, of which nothing has begun."""
+    """Delete the object. None of its moves has begun."""
     for _ in range(_ATTEMPTS):
         try:
             await api.delete((await _again(api, made)).raw)
         except ObjectChanged:
             continue  # its status was written in between
-        return f"nothing was moved, and {made.short} is taken away again"
-    raise NotDone(f"{made.short} changes all the time: nothing was moved; cancel it")
+        return f"nothing was moved, and {made.short} is deleted"
+    raise NotDone(f"{made.short} keeps changing, so it could not be deleted: nothing was moved; cancel it")
 
 
 async def _made(api: DrainingApi, drain: Drain, namespace: str) -> Seen:
-    """The object, as it was made. Raises `NotDone` and `ApiError`."""
+    """Create the object, and return it as the API server has it. Raises `NotDone` and `ApiError`."""
     spec: Raw = {
         "clusterRef": {"name": drain.cluster or await _only_cluster(api, namespace)},
         "drainBrokers": sorted(set(drain.brokers)),
@@ -93,7 +93,7 @@ async def _made(api: DrainingApi, drain: Drain, namespace: str) -> Seen:
     except ObjectChanged as error:
         short = f"kpr/{drain.named.name}"
         raise NotDone(
-            f"there is {short} already: see `kubectl kontroller plan {short}`, cancel it, or give another --name"
+            f"{short} exists already: see `kubectl kontroller plan {short}`, cancel it, or give another --name"
         ) from error
 
 
@@ -108,17 +108,17 @@ async def _with_plan(api: DrainingApi, made: Seen, timeout_s: float) -> Seen:
                 await asyncio.sleep(_PAUSE_S)
                 seen = await _again(api, made)
     except TimeoutError as error:
-        nobody = "no operator has seen it: does one run, and is this one of its namespaces?"
+        nobody = "no operator has seen it: check that one runs and watches this namespace"
         why = seen.condition(ConditionType.READY).get("message", nobody)
         raise NotDone(f"there is no plan after {timeout_s:g} seconds: {why}") from error
     return seen
 
 
 async def _again(api: DrainingApi, made: Seen) -> Seen:
-    """The same object as it is now. Raises `NotDone` where it is gone, or another by that name."""
+    """Read the object again. Raises `NotDone` if it is gone, or if another object has its name."""
     seen = await read(api, Named(kind=_KIND, name=made.key.name), made.key.namespace)
     if seen.raw["metadata"]["uid"] != made.raw["metadata"]["uid"]:
-        raise NotDone(f"somebody has deleted {made.short}, and made another one")
+        raise NotDone(f"somebody has deleted {made.short} and created another object with its name")
     return seen
 
 
@@ -126,5 +126,5 @@ async def _only_cluster(api: DrainingApi, namespace: str) -> str:
     names = sorted(raw["metadata"]["name"] for raw in (await api.list_all("KafkaCluster", namespace)).items)
     if len(names) != 1:
         there = f"it has {', '.join(names)}" if names else "it has none"
-        raise NotDone(f"name one of the KafkaClusters of namespace {namespace} with --cluster: {there}")
+        raise NotDone(f"name a KafkaCluster of namespace {namespace} with --cluster: {there}")
     return str(names[0])

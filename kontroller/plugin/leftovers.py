@@ -1,4 +1,4 @@
-"""The leftovers of deleted objects in Kafka clusters, as the operators have them on record."""
+"""Leftovers of deleted objects in Kafka clusters, as the operators recorded them."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from kontroller.screen import table
 
 
 def lines(found: Sequence[Leftover], where: str | None) -> list[str]:
-    """The screen; `where`: the namespace that was asked about, None for all."""
+    """Return the screen. `where`: the namespace in question, None for all."""
     rows = [(each.time, each.kind, each.namespace, each.name, each.reason, each.message) for each in found]
     shown = table(("DELETED", "KIND", "NAMESPACE", "NAME", "REASON", "WHAT STAYS"), rows, most=None)
     nowhere = "in any namespace" if where is None else f"in namespace {where}, where the operator is looked for"

@@ -1,4 +1,4 @@
-"""Objects as the plugin shows them: what their JSON says, whichever version of the operator wrote it."""
+"""Objects as the plugin shows them: readers of their JSON that work with any version of the operator."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,22 +15,22 @@ _WORDS: Final = {
     for kind, described in KIND_CLASSES.items()
     for word in (kind, described.definition.plural, described.definition.short_name)
 }
-"""A kind by each word that kubectl takes for it."""
+"""Each kind by each name that kubectl accepts for it."""
 ENDED: Final = frozenset(step for step in ReassignmentStep if step.is_final)
-"""The steps of partitions that a move has no more to do with."""
+"""The final steps of partitions in a move."""
 
 
 class NoSuchKind(Exception):
-    """What was named is no object of ours; the message says how to name one."""
+    """A text names no object of kontroller.dev. The message says how to name one."""
 
 
 class NoDefinitions(Exception):
-    """The API server does not know our kinds."""
+    """The API server does not know the kinds of kontroller.dev."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """An object as the API server has it."""
+    """An object as the API server returned it."""
 
     raw: Raw
 
@@ -40,7 +40,7 @@ class Seen:
 
     @property
     def short(self) -> str:
-        """KIND/NAME, as it is typed."""
+        """KIND/NAME, as a user types it."""
         return f"{KIND_CLASSES[self.key.kind].definition.short_name}/{self.key.name}"
 
     @property
@@ -61,11 +61,11 @@ class Seen:
 
     @property
     def is_current(self) -> bool:
-        """Whether the status is about the present spec."""
+        """True if the status is about the current spec."""
         return bool(self.status.get("observedGeneration") == self.raw["metadata"].get("generation"))
 
     def condition(self, type_: ConditionType) -> Mapping[str, Any]:
-        """The condition of a type; empty where the status has none."""
+        """Return the condition of a type, or an empty one if the status has none."""
         return next((each for each in self.status.get("conditions", ()) if each.get("type") == type_), {})
 
     def holds(self, type_: ConditionType) -> bool:
@@ -74,14 +74,14 @@ class Seen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
-    """An object as somebody has typed it."""
+    """An object as a user named it."""
 
     kind: str
     name: str
 
     @classmethod
     def parsed(cls, text: str) -> Self:
-        """From KIND/NAME, where the kind may be short (`kt/orders`) or plural. Raises `NoSuchKind`."""
+        """Parse KIND/NAME. The kind may be short (`kt/orders`) or plural. Raises `NoSuchKind`."""
         word, separator, name = text.partition("/")
         kind = _WORDS.get(word.removesuffix(".kontroller.dev").lower())
         if not separator or not name or kind is None:
@@ -92,7 +92,7 @@ class Named:
 
 
 async def all_seen(api: ObjectApi, kind: str, namespace: str | None) -> list[Seen]:
-    """All objects of a kind, by namespace and name. Raises `ApiError` and `NoDefinitions`."""
+    """Return all objects of a kind, by namespace and name. Raises `ApiError` and `NoDefinitions`."""
     try:
         items = (await api.list_all(kind, namespace)).items
     except ObjectGone as error:

@@ -1,4 +1,4 @@
-"""What the operator would do about an object next, as its status says it."""
+"""The operator's next steps for an object, from its status."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -11,12 +11,12 @@ from kontroller.plugin.objects import ENDED, Seen
 from kontroller.screen import table
 
 _IN_SHORT: Final = 3
-"""How many steps a plan has in short."""
+"""Steps that the short form of a plan has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedStep:
-    """One step: what would be done to what, and the values before and after."""
+    """One step: the action, its target, and the values before and after."""
 
     action: str
     key: str
@@ -26,7 +26,7 @@ class PlannedStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextSteps:
-    """The steps, and what the object says about itself. `total` counts those that the status has no room for, too."""
+    """The next steps, and the object's own message. `total` also counts steps that the status has no room for."""
 
     object: str
     is_current: bool
@@ -36,7 +36,7 @@ class NextSteps:
     total: int
     steps: tuple[PlannedStep, ...]
     in_words: tuple[str, ...]
-    """What would be done without the pause, for a paused object."""
+    """The steps that a paused object would take without the pause."""
     waits: bool
 
     def exit_code(self, *, fails_on_changes: bool) -> ExitCode:
@@ -47,8 +47,10 @@ class NextSteps:
 
 
 def next_steps(each: Seen) -> NextSteps:
-    """The plan in the status of a KafkaTopic; of a FeatureSet what its features say; of another kind what it waits for.
-    Of any kind that is paused what would be done without the pause."""
+    """Return the next steps of an object.
+
+    They come from the plan of a KafkaTopic, the features of a FeatureSet, or the partitions of a move. A paused object
+    of any kind also lists the steps that it would take without the pause."""
     plan = each.status.get("plan") or {} if each.key.kind == "KafkaTopic" else {}
     ready = each.condition(ConditionType.READY)
     steps = tuple(_step(change) for change in plan.get("changes") or ()) or _features(each) or _moves(each)
@@ -67,9 +69,9 @@ def next_steps(each: Seen) -> NextSteps:
 
 
 def in_short(each: Seen) -> str | None:
-    """The plan of an object that somebody has to decide about, in a few words; None where nothing would be done.
+    """Return the plan of an object that somebody has to decide about, in a few words; None if nothing would be done.
 
-    Where it awaits approval the hash is there, too, by which one plan is told from another."""
+    An object that awaits approval has the plan's hash in it, which tells plans apart."""
     found = next_steps(each)
     words = [*found.in_words] or [f"{step.action} {step.key}" for step in found.steps]
     if not words:
@@ -80,13 +82,13 @@ def in_short(each: Seen) -> str | None:
 
 
 def lines(found: NextSteps) -> list[str]:
-    """The screen."""
+    """Return the screen."""
     rows = [(step.action, step.key, step.live, step.desired) for step in found.steps]
     more = [f"... and {found.total - len(rows)} more"] if rows and found.total > len(rows) else []
     about = f"{found.object}: {found.message or 'no operator has seen it yet'}"
     notes = [] if found.is_current else ["The status is about an older generation: ask again in a moment."]
     if found.is_paused and found.total:
-        notes.append(f"It is paused: `kubectl kontroller resume {found.object}` has it done.")
+        notes.append(f"It is paused: `kubectl kontroller resume {found.object}` lets the operator do this.")
     shown = table(("ACTION", "WHAT", "NOW", "THEN"), rows)
     words = ["Without the pause it would:", *(f"- {each}" for each in found.in_words)] if found.in_words else []
     return [about, *notes, *(shown or words or ["Nothing would be changed."]), *more, *(words if shown else [])]
@@ -124,12 +126,12 @@ def _moves(each: Seen) -> tuple[PlannedStep, ...]:
 
 
 def _would_do(words: Sequence[str]) -> int:
-    """How much of what a paused object says is no waiting."""
+    """Count the next steps of a paused object that are not just waiting."""
     return sum(not each.startswith(WAITING) for each in words)
 
 
 def _yet_to_move(each: Seen) -> int:
-    """Of a move: of how many partitions the status may name only some."""
+    """Count the partitions that a move still has to move. The status may list only some of them."""
     return each.counts.get("waiting", 0) + each.counts.get("moving", 0)
 
 

@@ -1,4 +1,4 @@
-"""One screen of how it is: the clusters, what moves, what differs, and what waits for a person."""
+"""One screen of the present state: clusters, moves, drift, and objects that wait for a person."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -18,7 +18,7 @@ _SHOWN: Final = 20
 _OVER: Final = frozenset({"Completed", "Failed", "Cancelled"})
 _AS_ASKED: Final = frozenset({"Completed", "Cancelled"})
 _BETWEEN_RUNS: Final = frozenset({"Scheduled", "Suspended"})
-"""Phases of an election with a schedule."""
+"""Phases of a scheduled election that mean it is at rest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +38,12 @@ class ClusterHealth:
     under_min_isr: int | None
     reassigning: int | None
     fullest_disk_percent: int | None
-    """Of all brokers; None if no broker says how full its disks are."""
+    """The highest of all brokers; None if no broker reports the usage of its disks."""
     ready: str
     degraded: str
     reason: str | None
-    """The reason why the cluster is not Ready; if it is Ready, why it is degraded, and otherwise why it is Ready."""
+    """The reason why the cluster is not Ready; if it is Ready, the reason why it is degraded, or else why it is
+    Ready."""
     message: str | None
 
     @property
@@ -76,7 +77,7 @@ class LeavingBroker:
 
     @property
     def next_step(self) -> str:
-        """The next step of a person."""
+        """The next step for a person."""
         if self.removal == BrokerRemoval.EMPTY:
             return "it has no replicas and gets none: safe to stop for good"
         return f"it still holds replicas: kubectl kontroller drain {self.broker}"
@@ -105,26 +106,26 @@ class Move:
     done: int
     total: int
     throttle: int | None
-    """Bytes a second; None where there is no limit, or none yet."""
+    """Bytes per second; None if there is no limit, or none yet."""
     time_left: str | None
     message: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """An object with something to say, and why."""
+    """An object, with the reason and message of one of its conditions."""
 
     namespace: str
     name: str
     reason: str | None
     message: str | None
     plan: str | None = None
-    """The steps that would be done if somebody allowed them; None if there are none, or if nobody asks."""
+    """The steps that would follow a person's consent; None if there are none, or if no consent is needed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """All of it."""
+    """The whole overview."""
 
     clusters: tuple[ClusterHealth, ...]
     missing_brokers: tuple[MissingBroker, ...]
@@ -154,7 +155,7 @@ class Overview:
 
 
 def overview(objects: Iterable[Seen]) -> Overview:
-    """The summary of all objects."""
+    """Return the summary of all objects."""
     seen = list(objects)
     return Overview(
         clusters=tuple(_cluster(each) for each in seen if each.key.kind == "KafkaCluster"),
@@ -171,7 +172,7 @@ def overview(objects: Iterable[Seen]) -> Overview:
 
 
 def lines(view: Overview) -> list[str]:
-    """The screen."""
+    """Return the screen."""
     shown = _clusters(view.clusters) or ["No KafkaCluster."]
     shown += _list_missing(view.missing_brokers)
     shown += _list_leaving(view.brokers_to_remove)
@@ -354,7 +355,7 @@ def _needs_person(each: Seen) -> bool:
 
 
 def _is_well(each: Seen) -> bool:
-    """Ready, or over as somebody wanted it."""
+    """Return True if the object is Ready, or has ended as somebody wanted."""
     return each.holds(ConditionType.READY) or each.status.get("phase") in _AS_ASKED
 
 

@@ -1,4 +1,4 @@
-"""The partitions that need attention most, from what the statuses of topics and moves say of each."""
+"""The partitions that need attention most, from the statuses of topics and moves."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -23,7 +23,7 @@ class Ailing:
 
     @property
     def rank(self) -> tuple[int, int, int, str, int]:
-        """The worst first: without a leader, then with the most missing replicas, then those with the most replicas."""
+        """Sort key, worst first: without a leader, then the most missing replicas, then the most replicas."""
         missing = len(set(self.replicas) - set(self.isr))
         return (self.trouble != "offline", -missing, -len(self.replicas), self.topic, self.partition)
 
@@ -32,7 +32,7 @@ class Ailing:
 
 
 def ailing(objects: Iterable[Seen]) -> list[Ailing]:
-    """The partitions that need attention, the worst first. Of a move its own words go before those of the topic."""
+    """Return the partitions that need attention, worst first. A move's message has precedence over its topic's."""
     found: dict[tuple[str, str, int], Ailing] = {}
     for each in sorted(objects, key=lambda each: each.key.kind != "KafkaTopic"):
         for partition in each.status.get("partitions") or ():
@@ -44,7 +44,7 @@ def ailing(objects: Iterable[Seen]) -> list[Ailing]:
 
 
 def lines(found: Sequence[Ailing], most: int) -> list[str]:
-    """The screen."""
+    """Return the screen."""
     rows = [
         (e.namespace, e.topic, e.partition, e.trouble, e.leader, _brokers(e.replicas), _brokers(e.isr), e.message)
         for e in found[:most]
@@ -57,7 +57,7 @@ def lines(found: Sequence[Ailing], most: int) -> list[str]:
 def _trouble(partition: Mapping[str, Any]) -> str | None:
     replicas, isr, leader = partition.get("replicas") or (), partition.get("isr") or (), partition.get("leader")
     if partition.get("step") in ENDED:
-        return None  # of another time
+        return None  # a final step describes the past, not the partition's present state
     if leader is None or leader < 0:
         return "offline"
     if partition.get("step") not in (None, "Waiting"):

@@ -1,1 +1,1 @@
-"""Giving the controller's role to somebody else: who has it, what is in the way, and the move itself."""
+"""The move of the controller's role: a picture of the role, the obstacles, and the move itself."""

@@ -1,9 +1,9 @@
-"""Asks for another holder of the role, waits until it is that one, and says how long the cluster had none.
+"""Requests another holder of the role, waits until it leads, and measures how long the cluster had no controller.
 
-The request is made on the condition that nobody took the role since it was looked at. One to a process ends with this
-command. One to Kafka's brokers stays, as it is what keeps ours from taking the role back; where they do not take it in time
-it is taken back. A broker that is faster in between is no harm: whoever was asked takes the role from it.
-"""
+The request is conditional: nobody may have taken the role since it was inspected. A request to a process ends with this
+command. A request to Kafka's brokers stays, because it keeps Kontroller from taking the role back; if no broker takes
+the role in time, the request is withdrawn. A faster broker in between does no harm: the requested process takes the
+role from it."""
 
 import asyncio
 import time
@@ -34,24 +34,24 @@ _WITHDRAW_MS: Final = 5_000
 
 
 class NotMoved(Exception):
-    """The role is not where it was to be; the message says who has it and what to look at. Nothing is asked any more."""
+    """The role has not moved. The message says who has it and what to check. The request is withdrawn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
-    """The role is where it was to be."""
+    """The result of a move: the requested holder has the role."""
 
     holder: BrokerId
     epoch: int
     gap_s: float
-    """From when the former holder was last seen in the role until the new one was seen to lead."""
+    """Seconds from the last sight of the former holder in the role to the first sight of the new one leading."""
     detours: int
-    """How many brokers had it in between."""
+    """The number of brokers that had the role in between."""
 
 
 @dataclass(slots=True)
 class _Watch:
-    """What was seen on the way. Seconds are those of `time.monotonic`."""
+    """Observations during a move. Seconds are those of `time.monotonic`."""
 
     before: RolePicture
     held_until_s: float
@@ -71,7 +71,7 @@ async def move(
     deadline_s: float,
     say: Callable[[str], None] = lambda _: None,
 ) -> Moved:
-    """Gives the role to a process of ours, or, for None, to Kafka's brokers. Raises `NotMoved` and `ZkError`."""
+    """Move the role to a Kontroller process, or, for None, to Kafka's brokers. Raises `NotMoved` and `ZkError`."""
     await _ask(zk, before, target)
     watch = _Watch(before=before, held_until_s=time.monotonic())
     try:
@@ -88,7 +88,7 @@ async def move(
                     ):
                         return _moved(picture, watch, is_brokers=target is None)
                     if target is not None and len(watch.detours) > detours:
-                        say(f"{picture.described} first: it was faster, and is asked to give it back")
+                        say(f"{picture.described} for now: it was faster, and is asked to give it back")
                 await asyncio.sleep(_POLL_S)
     except TimeoutError as error:
         await _withdraw(zk, before.request)
@@ -107,14 +107,16 @@ async def _ask(zk: ZkSession, before: RolePicture, target: BrokerId | None) -> N
     try:
         await zk.transact(ops)
     except Conflict as error:
-        raise NotMoved("somebody else took the role, or asked for it, since it was looked at: look again") from error
+        raise NotMoved(
+            "somebody else took or requested the role since it was inspected: run the command again"
+        ) from error
 
 
 async def _withdraw(zk: ZkSession, former: RequestedRole | None) -> None:
-    """Asks for nothing any more, or for what was asked for before."""
+    """Withdraw the request, and restore the former one if it was for Kafka's brokers."""
     restored = [make_brokers_request()] if former is not None and former.holder is None else []
     if await zk.wait_connected(_WITHDRAW_MS):
-        with suppress(TransactionFailed):  # used up in this moment
+        with suppress(TransactionFailed):  # the request was served at this moment
             await zk.transact([Delete(path=paths.ROLE_REQUEST), *restored])
 
 

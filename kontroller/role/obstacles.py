@@ -1,8 +1,7 @@
-"""What is in the way of giving the role to somebody, and what to mind: each with what to change.
+"""Obstacles to a move of the role, and warnings, each with its remedy.
 
-Nothing is written. Whether something may be written is asked with writes that cannot succeed, on the condition of a version
-that no znode has: ZooKeeper looks at the ACL first.
-"""
+Nothing is written. Permissions are tested with writes that cannot succeed, because they require a version that no znode
+has: ZooKeeper checks the ACL before the version."""
 
 from collections.abc import Awaitable, Iterable
 from dataclasses import dataclass
@@ -30,15 +29,16 @@ _SHOWN: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Obstacle:
-    """One thing that was found."""
+    """A finding about a move of the role."""
 
     said: str
     is_in_the_way: bool = True
-    """Else it is only to be minded."""
+    """True if it prevents the move; False for a warning."""
 
 
 async def obstacles(zk: ZkSession, picture: RolePicture, target: BrokerId | None) -> list[Obstacle]:
-    """What is in the way of giving the role to a process of ours, or, for None, to Kafka's brokers. Raises `ZkError`."""
+    """Find the obstacles to moving the role to a Kontroller process, or, for None, to Kafka's brokers. Raises
+    `ZkError`."""
     found = [Obstacle(said=text) for text in (*_of_heirs(picture, target), *await _of_migrations(zk, picture))]
     found += [Obstacle(said=text) for text in await _of_rights(zk)]
     minded = await _of_topics(zk)
@@ -49,24 +49,26 @@ async def obstacles(zk: ZkSession, picture: RolePicture, target: BrokerId | None
 
 def _of_heirs(picture: RolePicture, target: BrokerId | None) -> Iterable[str]:
     if picture.request is not None and picture.request.holder is not None:
-        yield f"process {picture.request.holder} is being asked to take the role: wait for whoever does that"
+        yield f"process {picture.request.holder} has been requested to take the role: wait for the end of that request"
     if target is None:
         if not picture.brokers:
-            yield "no broker is registered that could have the role: start one"
+            yield "no broker is registered: start one"
         return
     process = picture.processes.get(target)
     if process is None:
         others = ", ".join(map(str, sorted(picture.processes))) or "none"
-        yield f"no process {target} of ours stands by (there are: {others}): start it with `kontroller controller run`"
+        yield (
+            f"Kontroller process {target} does not stand by (processes: {others}): start it with `kontroller controller run`"
+        )
     elif process.hindrance is not None and not picture.has(target):
-        yield f"process {target} on {process.whereabouts} would not do well with the role: {process.hindrance}"
+        yield f"process {target} on {process.whereabouts} is not fit for the role: {process.hindrance}"
 
 
 async def _of_migrations(zk: ZkSession, picture: RolePicture) -> list[str]:
     if picture.kind is Holder.KRAFT_CONTROLLER:
-        return ["a KRaft controller has the role: end the migration to KRaft, or go back from it"]
+        return ["a KRaft controller has the role: finish the migration to KRaft, or roll it back"]
     if (await zk.read_many([paths.MIGRATION]))[0] is not None:
-        return [f"{paths.MIGRATION} is there, so a migration to KRaft has begun: go back from it as Kafka's guide says"]
+        return [f"{paths.MIGRATION} exists, so a migration to KRaft has begun: roll it back as in Kafka's guide"]
     return []
 
 
@@ -77,7 +79,7 @@ async def _of_rights(zk: ZkSession) -> list[str]:
         Delete(path=paths.ROLE_REQUEST, version=_NEVER),
     ]
     return [
-        f"this login may not write {probe.path}: give the --properties of the brokers, or of the controllers"
+        f"this login cannot write {probe.path}: give the --properties of the brokers, or of the controllers"
         for probe in probes
         if await _is_refused(zk.transact([probe]))
     ]
@@ -90,11 +92,11 @@ async def _is_refused(write: Awaitable[object]) -> bool:
         return True
     except TransactionFailed:
         return False
-    raise AssertionError("a znode has the last version of all")
+    raise AssertionError("a znode has the highest possible version")
 
 
 async def _of_topics(zk: ZkSession) -> list[str]:
-    """What is under way, or wrong: it goes on, or stays so, under whoever has the role next."""
+    """Describe moves and problems of partitions. They continue under the next holder of the role."""
     names = [TopicName(name) for name in (await zk.children_many([paths.TOPICS]))[0] or ()]
     znodes = await zk.read_many([paths.topic(name) for name in names])
     partitions: list[TopicPartition] = []
@@ -114,9 +116,9 @@ async def _of_topics(zk: ZkSession) -> list[str]:
     offline = [
         each for each, node in zip(partitions, states, strict=True) if node is not None and _is_offline(each, node, bad)
     ]
-    told = [f"{_count(moving)} being reassigned, which goes on: {_shown(moving)}"] if moving else []
+    told = [f"{_count(moving)} being reassigned, which continues: {_shown(moving)}"] if moving else []
     told += [f"{_count(offline)} offline, and stay so: {_shown(offline)}"] if offline else []
-    return told + [f"left alone until it is mended: {text}" for text in bad]
+    return told + [f"ignored until it is repaired: {text}" for text in bad]
 
 
 def _is_offline(partition: TopicPartition, node: ZkNode, bad: list[str]) -> bool:
@@ -128,9 +130,9 @@ def _is_offline(partition: TopicPartition, node: ZkNode, bad: list[str]) -> bool
 
 
 async def _of_what_kafka_leaves(zk: ZkSession) -> list[str]:
-    """What no controller but ours does."""
+    """Describe pending work that only Kontroller does."""
     waiting = {
-        paths.THROTTLES: "throttles of reassignments are not taken away",
+        paths.THROTTLES: "throttles of reassignments are not removed",
         paths.REMOVED_REPLICAS: "replicas that were removed while their broker was down are not deleted",
         paths.PARTITIONS_ADD: "requests to add single partitions wait",
         paths.PARTITIONS_REMOVE: "requests to remove single partitions wait",

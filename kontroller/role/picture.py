@@ -1,4 +1,4 @@
-"""Who has the role of a cluster, who could have it, and what somebody asked for: as ZooKeeper has it in one moment."""
+"""A snapshot of the controller's role from ZooKeeper: its holder, the candidates, and any request for it."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -18,39 +18,42 @@ _NO_ID: Final = BrokerId(-1)
 
 
 class NoCluster(Exception):
-    """There is no Kafka cluster where one was looked for; the message says what to change."""
+    """There is no Kafka cluster at the given address. The message says what to change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolePicture:
-    """The role and all who could have it."""
+    """The role, and everybody who could have it."""
 
     controller: ZkNode | None
     """`/controller`."""
     kind: Holder
     holder: BrokerId | None
-    """None where nobody has the role, or its znode cannot be read."""
+    """None if nobody has the role, or if its znode is unreadable."""
     epoch_node: ZkNode
-    """`/controller_epoch`, as old as the rest or older."""
+    """`/controller_epoch`, read before the rest."""
     brokers: frozenset[BrokerId]
     processes: Mapping[BrokerId, ProcessZnode]
-    """Those of ours that live, with what each says of itself."""
+    """Live Kontroller processes, with their own descriptions."""
     request: RequestedRole | None
 
     def has(self, target: BrokerId | None) -> bool:
-        """Whether the role is where it is to be: with this process, or, for None, with a broker."""
+        """Return True if the target has the role: this process, or, for None, any broker."""
         if target is None:
             return self.kind is Holder.KAFKA_BROKER and self.holder is not None
         return self.kind is Holder.OTHER_KONTROLLER and self.holder == target
 
     def is_as_wanted(self, target: BrokerId | None) -> bool:
-        """Whether it is there to stay: nothing else is asked for, and of brokers, nothing less."""
+        """Return True if the target has the role for good.
+
+        For a process, no request to Kafka's brokers may exist; for Kafka's brokers, one must."""
         asked = self.request is not None and self.request.holder is None
         return self.has(target) and asked == (target is None)
 
     @property
     def is_led(self) -> bool:
-        """Whether brokers have heard from the holder, as far as one of ours says so; of a broker nobody can tell."""
+        """True if brokers have heard from the holder, as a Kontroller process reports. A broker in the role counts as
+        leading."""
         if self.holder is None:
             return False
         process = self.processes.get(self.holder)
@@ -58,12 +61,12 @@ class RolePicture:
 
     @property
     def holder_of_ours(self) -> BrokerId | None:
-        """The process of ours that has the role."""
+        """The Kontroller process that has the role."""
         return self.holder if self.kind is Holder.OTHER_KONTROLLER else None
 
     @property
     def best_process(self) -> BrokerId | None:
-        """The process of ours that would do best with the role, of those that do not have it."""
+        """The best prepared Kontroller process among those that do not have the role."""
         others = [process for process in self.processes if process != self.holder]
         return min(others, key=self._unfitness, default=None)
 
@@ -73,7 +76,7 @@ class RolePicture:
 
     @property
     def described(self) -> str:
-        """Who has the role, in words."""
+        """The holder of the role, in words."""
         match self.kind:
             case Holder.NOBODY:
                 return "nobody has the role"
@@ -82,11 +85,11 @@ class RolePicture:
             case Holder.KRAFT_CONTROLLER:
                 return f"KRaft controller {self.holder} has the role"
             case _:
-                return f"process {self.holder} of ours has the role"
+                return f"Kontroller process {self.holder} has the role"
 
 
 async def look(zk: ZkSession) -> RolePicture:
-    """Raises `NoCluster`, `MalformedZnode` of `/controller_epoch`, and `ZkError`."""
+    """Read the role and its candidates. Raises `NoCluster`, `MalformedZnode` of `/controller_epoch`, and `ZkError`."""
     brokers = await read_registered_brokers(zk)
     names = (await zk.children_many([paths.PROCESSES]))[0] or ()
     ids = [id_ for name in names if (id_ := paths.parse_broker_id(name)) is not None]
@@ -110,7 +113,7 @@ async def look(zk: ZkSession) -> RolePicture:
 
 
 def _said(process: BrokerId, node: ZkNode | None) -> ProcessZnode | None:
-    """What a process says of itself; one whose words cannot be read counts as unfit."""
+    """Read the self-description of a process. If it is unreadable, the process counts as unfit."""
     if node is None:
         return None
     try:

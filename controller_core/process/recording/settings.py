@@ -1,4 +1,4 @@
-"""All that can be set about a recorder."""
+"""Settings of a recorder."""
 
 from pathlib import Path
 from typing import Final, Self
@@ -11,7 +11,7 @@ _SERVERS: Final = r"^\s*[^,\s]+:\d{1,5}\s*(,\s*[^,\s]+:\d{1,5}\s*)*$"
 
 
 class RecorderProcessSettings(ProcessSettings):
-    """Of one cluster, with ZooKeeper or without."""
+    """Settings of a process that records one cluster, with ZooKeeper or without."""
 
     zookeeper: str | None = Field(
         default=None, min_length=1, description="ZooKeeper servers and chroot: HOST:PORT[,HOST:PORT...][/chroot]."
@@ -19,34 +19,29 @@ class RecorderProcessSettings(ProcessSettings):
     bootstrap: str | None = Field(
         default=None,
         pattern=_SERVERS,
-        description="Of a cluster without ZooKeeper: some of its brokers, HOST:PORT[,HOST:PORT...].",
+        description="Brokers of a cluster without ZooKeeper: HOST:PORT[,HOST:PORT...].",
     )
     bootstrap_timeout_ms: int = Field(
         default=60_000,
         ge=1000,
-        description="How long a cluster without ZooKeeper may be out of reach before the process exits.",
+        description="Milliseconds without an answer of any broker after which the process exits.",
     )
     command_config: Path | None = Field(
         default=None,
-        description="How brokers and controllers of a cluster without ZooKeeper are spoken to: a file of properties, as "
-        "Kafka's tools take it.",
+        description="File of client properties for a cluster without ZooKeeper, as for Kafka's tools.",
     )
-    journal_directory: Path = Field(description="Where the journal of the cluster's state is written.")
-    look_interval_ms: int = Field(
-        default=100, ge=10, description="How much time passes at least between two looks at what has changed."
-    )
+    journal_directory: Path = Field(description="Folder to write the journal of the cluster's state to.")
+    look_interval_ms: int = Field(default=100, ge=10, description="Least milliseconds between two reads of changes.")
     zookeeper_session_timeout_ms: int = Field(
-        default=30_000, ge=1000, description="After how long without a sign of life ZooKeeper ends the session."
+        default=30_000, ge=1000, description="ZooKeeper session timeout in milliseconds."
     )
 
     @model_validator(mode="after")
     def _says_which_cluster(self) -> Self:
         if (self.zookeeper is None) == (self.bootstrap is None):
-            raise ValueError(
-                "say which cluster: --zookeeper, or --bootstrap of a cluster that has none; one of them, and not both"
-            )
+            raise ValueError("give either --zookeeper, or --bootstrap of a cluster without ZooKeeper")
         if self.command_config is not None and self.properties is not None:
-            raise ValueError("--command-config and --properties both say how brokers are spoken to: give one")
+            raise ValueError("--command-config and --properties both set the security of connections: give one")
         if self.command_config is not None and self.bootstrap is None:
-            raise ValueError("--command-config is for --bootstrap: of a ZooKeeper, --properties says how it is secured")
+            raise ValueError("--command-config needs --bootstrap; for ZooKeeper use --properties")
         return self

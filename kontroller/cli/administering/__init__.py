@@ -1,1 +1,1 @@
-"""The commands that administer a Kafka cluster from the outside, over the admin client."""
+"""Commands that administer a Kafka cluster from the outside, with the admin client."""

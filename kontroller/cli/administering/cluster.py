@@ -1,4 +1,4 @@
-"""`kontroller cluster`: who is in a cluster, and how its partitions are."""
+"""`kontroller cluster`: the members of a cluster, and the state of its partitions."""
 
 import typer
 
@@ -35,9 +35,10 @@ def describe(
         "underReplicated": found.under_replicated,
     }
     if output is Format.TABLE:
-        controller = "not known" if found.controller is None else found.controller
+        controller = "unknown" if found.controller is None else found.controller
         typer.echo(
-            f"cluster {found.cluster_id}, controller {controller}: {found.topics} topics, {found.partitions} partitions, "
+            f"cluster {found.cluster_id}, controller {controller}: {found.topics} topics, {found.partitions} "
+            f"partitions, "
             f"{found.offline} without a leader, {found.under_replicated} without all their replicas\n"
         )
     rows = [

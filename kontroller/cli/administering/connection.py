@@ -1,4 +1,4 @@
-"""The options by which all of these commands find their cluster, and how a command of theirs runs and ends."""
+"""The connection options of all administering commands, and the frame in which such a command runs and ends."""
 
 import asyncio
 import math
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 EXIT_NOT_YET: Final = 3
 EXIT_INTERRUPTED: Final = 130
 MAX_FILE_CHARACTERS: Final = 64 * 1024 * 1024
-"""Of a file of partitions: hundreds of thousands of them. What is larger is another file, or has no end."""
+"""Limit of a file of partitions: enough for hundreds of thousands. A larger file is another kind of file, or
+endless."""
 _LONGEST_MS: Final = 86_400_000
 T = TypeVar("T")
 
@@ -38,18 +39,21 @@ TimeoutMs = Annotated[
     int | None,
     typer.Option(
         "--timeout-ms",
-        help="For all that the command asks; default.api.timeout.ms, a minute, when left out.",
+        help="Milliseconds that all requests of the command together may take. Default: default.api.timeout.ms, one "
+        "minute.",
         min=1,
         max=_LONGEST_MS,
         show_default=False,
     ),
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Asks nothing: it is confirmed.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 
 class Allowance:
-    """The time of a command for all that it asks, in which each question has what is left; `--timeout-ms`, or what the
-    properties allow. It runs from the first question on, and not while somebody is asked to confirm something."""
+    """The time budget of a command for all of its requests: `--timeout-ms`, or the default of the properties.
+
+    Each request may use the rest. The clock starts with the first request, and stands still while a person is asked to
+    confirm something."""
 
     def __init__(self, timeout_ms: int | None) -> None:
         self._given_ms = timeout_ms
@@ -58,12 +62,12 @@ class Allowance:
         self._since_s: float | None = None
 
     def or_else(self, default_ms: int) -> None:
-        """What holds where none was given."""
+        """Set the budget if none was given."""
         if self._allowed_ms is None:
             self._allowed_ms = default_ms
 
     def left_ms(self) -> int | None:
-        """For the next question. Raises `Unreachable` where nothing is left."""
+        """Return the time for the next request. Raises `Unreachable` if nothing is left."""
         from kontroller.client.errors import Unreachable
 
         if self._allowed_ms is None:
@@ -73,19 +77,21 @@ class Allowance:
             self._since_s = now_s
         left_ms = math.ceil(self._allowed_ms - (self._used_s + now_s - self._since_s) * 1000)
         if left_ms <= 0:
-            raise Unreachable(f"it did not come about in {self._allowed_ms} ms: allow more time, or look what goes on")
+            raise Unreachable(
+                f"it did not happen within {self._allowed_ms} ms: raise --timeout-ms, or check the cluster"
+            )
         return left_ms
 
     def left_if_given_ms(self) -> int | None:
-        """For what may take as long as it takes, unless somebody said how long."""
+        """Return the time for a wait: no limit (None), unless the user gave one."""
         return None if self._given_ms is None else self.left_ms()
 
     def after_wait(self) -> "Allowance":
-        """For what is to be done when a wait has ended: as much again where that had no limit."""
+        """Return the budget for the work after a wait: a full one if the wait had no limit."""
         return Allowance(self._allowed_ms) if self._given_ms is None else self
 
     def stop(self) -> None:
-        """Nothing is asked for now."""
+        """Stop the clock."""
         if self._since_s is not None:
             self._used_s += time.monotonic() - self._since_s
             self._since_s = None
@@ -97,7 +103,7 @@ def run(
     work: "Callable[[AdminClient, Allowance], Awaitable[T]]",
     allowed: Allowance | int | None,
 ) -> T:
-    """What the work returns, done by a client of that cluster in that time; ends the command where it fails."""
+    """Return the result of work with an admin client, in the allowed time. Ends the command if the work fails."""
     from kontroller.client.admin_client import AdminClient
     from kontroller.client.errors import AdminError, InvalidArgument
 
@@ -121,7 +127,7 @@ def run(
 
 
 def properties_of(server: str | None, config: Path | None) -> "ClientProperties":
-    """Those of the file, with the servers of the option. Raises `InvalidArgument`."""
+    """Return the properties of the file, with the servers of the option. Raises `InvalidArgument`."""
     from controller_core.security.properties_file import read_properties
     from kontroller.client.errors import InvalidArgument
     from kontroller.client.properties import ClientProperties, as_invalid_argument
@@ -136,7 +142,8 @@ def properties_of(server: str | None, config: Path | None) -> "ClientProperties"
 
 
 def read_text(file: Path) -> str:
-    """What a file says, `-` being standard input; ends the command where it cannot be read, or is no plan for its size."""
+    """Return the text of a file, or of standard input for `-`. Ends the command if it is unreadable or too large for a
+    plan."""
     try:
         if str(file) == "-":
             text = typer.get_text_stream("stdin").read(MAX_FILE_CHARACTERS + 1)
@@ -153,11 +160,11 @@ def read_text(file: Path) -> str:
 
 
 def confirmed(title: str, things: Sequence[str] = (), *, yes: bool, loses_data: bool = False) -> bool:
-    """Whether somebody says so of the things, which are numbered below a title; without a terminal nobody does. Enter alone
-    is a yes, as the specification has it, but not where data is lost.
+    """Ask the user to confirm things, which are numbered below a title. Return True if the user agrees.
 
-    It is asked on standard error, as standard output is for what the command finds. Not to be called in an event loop,
-    which would take Ctrl-C for itself: that ends the command here."""
+    Without a terminal the command ends. Enter alone means yes, as the specification of KIP-584's tool says, but not if
+    data is lost. The question goes to standard error, because standard output is for results. Do not call this in an
+    event loop, which would catch Ctrl-C: here Ctrl-C has to end the command."""
     typer.echo(title, err=True)
     for number, thing in enumerate(things, start=1):
         typer.echo(f"{number}. {thing}", err=True)
@@ -171,19 +178,19 @@ def confirmed(title: str, things: Sequence[str] = (), *, yes: bool, loses_data: 
         raise typer.Exit(EXIT_INTERRUPTED) from None
     if not line:
         typer.echo(err=True)
-        raise usage_error(ValueError("nobody is there to confirm it: give --yes"))
+        raise usage_error(ValueError("there is no terminal to confirm this: give --yes"))
     answer = line.strip().lower()
     return answer in ("y", "yes") or (not answer and not loses_data)
 
 
 def key_values(pairs: list[str] | None, option: str) -> dict[str, str]:
-    """Of `NAME=VALUE`, several times; ends the command where one is not."""
+    """Parse repeated `NAME=VALUE` options. Ends the command if one is malformed."""
     found: dict[str, str] = {}
     for pair in pairs or ():
         name, separator, value = pair.partition("=")
         if not separator or not name:
-            raise usage_error(ValueError(f"{option} {pair!r} is no NAME=VALUE"))
+            raise usage_error(ValueError(f"{option} {pair!r} is not NAME=VALUE"))
         if name in found:
-            raise usage_error(ValueError(f"{option} sets {name} twice: say once what it is to be"))
+            raise usage_error(ValueError(f"{option} sets {name} twice: give it once"))
         found[name] = value
     return found

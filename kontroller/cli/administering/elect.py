@@ -1,4 +1,4 @@
-"""`kontroller elect`: what kafka-leader-election does, by the same JSON files."""
+"""`kontroller elect`: the elections of kafka-leader-election, with the same JSON files."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,17 +21,17 @@ from kontroller.cli.endings import EXIT_FAILED, failure, usage_error
 if TYPE_CHECKING:
     from kontroller.client.elections import Elected
 
-commands = typer.Typer(help="Leaders: elect the preferred ones, or uncleanly; verify.", no_args_is_help=True)
+commands = typer.Typer(help="Leader elections: preferred, unclean, verify.", no_args_is_help=True)
 
 JsonFile = Annotated[
     Path | None,
     typer.Option(
-        "--path-to-json-file", help="The partitions, as kafka-leader-election has them; - for standard input."
+        "--path-to-json-file", help="File of partitions in the format of kafka-leader-election; - for standard input."
     ),
 ]
-All = Annotated[bool, typer.Option("--all-topic-partitions", help="All partitions of the cluster.")]
-Topic = Annotated[str | None, typer.Option("--topic", help="The topic of one partition, with --partition.")]
-Partition = Annotated[int | None, typer.Option("--partition", help="The partition of --topic.", min=0)]
+All = Annotated[bool, typer.Option("--all-topic-partitions", help="Select all partitions of the cluster.")]
+Topic = Annotated[str | None, typer.Option("--topic", help="Topic of one partition. Needs --partition.")]
+Partition = Annotated[int | None, typer.Option("--partition", help="Number of the partition of --topic.", min=0)]
 
 
 @commands.command("preferred")
@@ -45,7 +45,7 @@ def preferred(
     command_config: Config = None,
     timeout_ms: TimeoutMs = None,
 ) -> None:
-    """Has partitions be led by their first replicas. Exits with 1 where one cannot be."""
+    """Elects the preferred leaders: the first replica of each partition. Exits with 1 if an election fails."""
     chosen = _chosen(json_file, everything, topic, partition)
     elected = run(
         server,
@@ -68,7 +68,8 @@ def unclean(
     command_config: Config = None,
     timeout_ms: TimeoutMs = None,
 ) -> None:
-    """Has partitions without a leader be led by a live replica: records that it lacks are lost. Asks before it does."""
+    """Elects a live replica as the leader of partitions without one. Loses records that only dead replicas have. Asks
+    first."""
     chosen = _chosen(json_file, everything, topic, partition)
     what = f"{topic}-{partition}" if topic else "all partitions without a leader" if everything else str(json_file)
     title = f"Please confirm the unclean election of {what}: records that only dead replicas have are lost."
@@ -95,9 +96,10 @@ def verify(
     command_config: Config = None,
     timeout_ms: TimeoutMs = None,
 ) -> None:
-    """Says of each partition whether its first replica leads: 1 (it does), 0 (it could), -1 (it is not in sync).
+    """Shows for each partition if its first replica leads: 1 (leads), 0 (could lead), -1 (not in sync, or no such
+    partition).
 
-    Exits with 0 where all do, 1 where some cannot, 3 where some could."""
+    Exits with 0 if all lead, 1 if some cannot, 3 if some could."""
     chosen = _chosen(json_file, everything, topic, partition)
     found = run(
         server,
@@ -109,14 +111,17 @@ def verify(
 
 
 def _chosen(json_file: Path | None, everything: bool, topic: str | None, partition: int | None) -> str | None:
-    """The JSON of the partitions; None for all. Ends the command where it is not one choice."""
+    """Return the JSON of the selected partitions; None for all. Ends the command if the options are not one
+    selection."""
     from controller_core.model.ids import PartitionId, TopicName, TopicPartition
     from kontroller.client.assignments import partitions_json
 
     is_one = topic is not None or partition is not None
     if sum((json_file is not None, everything, is_one)) != 1 or (is_one and (topic is None or partition is None)):
         raise usage_error(
-            ValueError("say which: --path-to-json-file, --all-topic-partitions, or --topic with --partition")
+            ValueError(
+                "select partitions: give --path-to-json-file, --all-topic-partitions, or --topic with --partition"
+            )
         )
     if json_file is not None:
         return read_text(json_file)

@@ -1,4 +1,4 @@
-"""`kontroller features`: KIP-584's tool, with its flags, its questions and its JSON."""
+"""`kontroller features`: KIP-584's tool, with its flags, questions and JSON."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -21,11 +21,9 @@ from kontroller.screen import table
 if TYPE_CHECKING:
     from kontroller.client.features import FeatureMetadata, FeatureUpdate
 
-commands = typer.Typer(help="Features that the cluster finalizes: describe, update, disable.", no_args_is_help=True)
+commands = typer.Typer(help="Finalized features: describe, update, disable.", no_args_is_help=True)
 
-FeatureOutput = Annotated[
-    Format, typer.Option("--output", "-o", help="json as the specification has it, yaml, or table.")
-]
+FeatureOutput = Annotated[Format, typer.Option("--output", "-o", help="json in the format of KIP-584, yaml, or table.")]
 _UPGRADE: Final = "Please confirm before finalizing the upgrade of the following features:"
 _DOWNGRADE: Final = "Please confirm before downgrading the following features:"
 _DELETION: Final = "Please confirm deletion of the following features:"
@@ -34,12 +32,12 @@ _DELETION: Final = "Please confirm deletion of the following features:"
 @commands.command("describe")
 def describe(
     server: Server = None,
-    controller: Annotated[bool, typer.Option("--controller", help="Asks the controller, for debugging.")] = False,
+    controller: Annotated[bool, typer.Option("--controller", help="Ask the controller instead of any server.")] = False,
     output: FeatureOutput = Format.JSON,
     command_config: Config = None,
     timeout_ms: TimeoutMs = None,
 ) -> None:
-    """Shows what is finalized, and what the server that answers supports."""
+    """Shows the finalized levels, and the levels that the answering server supports."""
     found = run(
         server,
         command_config,
@@ -54,21 +52,24 @@ def update(
     server: Server = None,
     feature_upgrade: Annotated[
         list[str] | None,
-        typer.Option("--feature-upgrade", help="NAME:LEVEL; may be given again.", show_default=False),
+        typer.Option("--feature-upgrade", help="NAME:LEVEL to upgrade to. May be repeated.", show_default=False),
     ] = None,
     feature_force_downgrade: Annotated[
         list[str] | None,
-        typer.Option("--feature-force-downgrade", help="NAME:LEVEL; may be given again.", show_default=False),
+        typer.Option(
+            "--feature-force-downgrade", help="NAME:LEVEL to downgrade to. May be repeated.", show_default=False
+        ),
     ] = None,
     yes: Yes = False,
     output: FeatureOutput = Format.JSON,
     command_config: Config = None,
     timeout_ms: TimeoutMs = 60_000,
 ) -> None:
-    """Finalizes levels of features: all of them or none, where the controller offers that.
+    """Finalizes levels of features: all or none, if the controller supports that.
 
-    Ours does, and Kafka's since 4.0 (UpdateFeatures 2). Else all are validated first, and a change that comes between can
-    have some refused. Asks before it upgrades, and before it downgrades."""
+    Kontroller does, and Kafka's controller since 4.0 (UpdateFeatures 2). With other controllers all levels are
+    validated first, but a concurrent change can still make some of them fail. Asks before upgrades and before
+    downgrades."""
     from kontroller.client.admin_client import AdminClient
     from kontroller.client.features import UpdateType
 
@@ -98,14 +99,14 @@ def update(
 
 @commands.command("disable")
 def disable(
-    features: Annotated[str, typer.Option("--features", help="NAME[,NAME...]")],
+    features: Annotated[str, typer.Option("--features", help="Features to disable: NAME[,NAME...].")],
     server: Server = None,
     yes: Yes = False,
     output: FeatureOutput = Format.JSON,
     command_config: Config = None,
     timeout_ms: TimeoutMs = 60_000,
 ) -> None:
-    """Has features finalized no more, whatever brokers support. Asks before it does."""
+    """Removes finalized features, whatever the brokers support. Asks first."""
     from kontroller.client.features import FeatureUpdate, UpdateType
 
     names = [name.strip() for name in features.split(",")]
@@ -121,7 +122,7 @@ def disable(
 
 
 def _show(output: Format, found: "FeatureMetadata") -> None:
-    """The JSON is the specification's, its indentation, too."""
+    """Print features in the JSON of KIP-584, including its indentation."""
     finalized: dict[str, Any] = {name: {"version": level} for name, level in sorted(found.finalized.items())}
     value = {
         "status": "OK",
@@ -141,7 +142,7 @@ def _show(output: Format, found: "FeatureMetadata") -> None:
 
 
 def _require_sound(updates: Sequence["FeatureUpdate"]) -> None:
-    """Ends the command where nobody needs to be asked whether they want that."""
+    """End the command if the updates are invalid, before the user is asked to confirm them."""
     from kontroller.client.errors import InvalidArgument
     from kontroller.client.features import require_sound
 
@@ -152,7 +153,7 @@ def _require_sound(updates: Sequence["FeatureUpdate"]) -> None:
 
 
 def _require_agreed(title: str, lines: Sequence[str], *, yes: bool) -> None:
-    """Ends the command where somebody does not agree."""
+    """End the command if the user does not agree."""
     if not confirmed(title, lines, yes=yes):
         typer.echo("nothing is changed", err=True)
         raise typer.Exit(EXIT_FAILED)
@@ -162,14 +163,15 @@ def _require_agreed(title: str, lines: Sequence[str], *, yes: bool) -> None:
 def _require_as_confirmed(
     updates: Sequence["FeatureUpdate"], present: "FeatureMetadata", now: "FeatureMetadata"
 ) -> None:
-    """A level that has changed since it was shown may make an upgrade or a small downgrade a large one."""
+    """Raise an error if a level has changed since it was shown. The change could make a small downgrade a large one."""
     from kontroller.client.errors import AdminError
 
     changed = [each for each in updates if present.finalized.get(each.feature) != now.finalized.get(each.feature)]
     if changed:
         lines = "; ".join(_change(each, now) for each in changed)
         raise AdminError(
-            f"somebody else has changed levels meanwhile, so it would be another change: {lines}; confirm anew"
+            f"somebody else has changed levels since they were shown. The change would now be: {lines}; run the "
+            f"command again"
         )
 
 
@@ -186,6 +188,6 @@ def _parsed(given: list[str] | None, option: str, type_: Any) -> "list[FeatureUp
     for each in given or ():
         name, separator, level = each.rpartition(":")
         if not separator or not name or not level.isdecimal() or len(level) > 5:
-            raise usage_error(ValueError(f"{option} {each!r} is no NAME:LEVEL, such as metadata:2"))
+            raise usage_error(ValueError(f"{option} {each!r} is not NAME:LEVEL, such as metadata:2"))
         updates.append(FeatureUpdate(feature=name, level=int(level), type=type_))
     return updates

@@ -1,4 +1,4 @@
-"""The commands that administer a cluster, by the word that begins them: for the command line, the shell and the page."""
+"""The groups of administering commands by their first word, for the command line, the shell and the documentation."""
 
 from collections.abc import Mapping
 from typing import Final

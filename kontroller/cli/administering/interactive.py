@@ -1,9 +1,8 @@
-"""The shell itself: commands that are typed one after the other, with what the live cluster has to complete them.
+"""The interactive shell: reads commands, and completes names from the live cluster.
 
-prompt_toolkit reads the lines; each is run as the command of that name, in this process and its main thread. So nothing
-here knows what a command does, and Ctrl-C ends the command. What is completed from the cluster is asked for now and then by
-a client of the shell's own, in a thread: a cluster that does not answer makes completions poor, and nothing slow.
-"""
+prompt_toolkit reads the lines. Each line runs as the command of that name, in this process and its main thread, so the
+shell needs no knowledge of commands, and Ctrl-C ends the command. A client of the shell's own, in a thread, refreshes
+the names to complete: a cluster that does not answer makes completions poor, but nothing slow."""
 
 import asyncio
 import contextlib
@@ -39,13 +38,13 @@ _OF_TOPICS: Final = frozenset({"--topic"})
 _OF_FEATURES: Final = frozenset({"--features", "--feature-upgrade", "--feature-force-downgrade"})
 _OF_BROKERS: Final = frozenset({"--replica-assignment"})
 _SEVERAL: Final = frozenset({"--replica-assignment", "--features"})
-"""Options of several names: what is completed is the last one."""
+"""Options with several names in one value. Only the last name is completed."""
 _SEPARATORS: Final = re.compile("[,:]")
 
 
 @dataclass(slots=True)
 class Known:
-    """What the cluster had when it was last asked."""
+    """The names in the cluster, as of its last answer."""
 
     controller: str = "?"
     topics: tuple[str, ...] = ()
@@ -55,13 +54,13 @@ class Known:
 
 @dataclass(slots=True)
 class Words(Completer):
-    """Completes commands and options from the commands themselves, and names from the cluster."""
+    """A completer of commands and options from the commands themselves, and of names from the cluster."""
 
     groups: Mapping[str, TyperGroup]
     known: Known = field(default_factory=Known)
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        """See prompt_toolkit."""
+        """Override prompt_toolkit's method."""
         before = document.text_before_cursor
         words = before.split()
         typed = "" if not before or before[-1].isspace() else words.pop()
@@ -71,7 +70,7 @@ class Words(Completer):
                 yield Completion(candidate, start_position=-len(last))
 
     def candidates(self, words: list[str]) -> Iterator[str]:
-        """What may come after these words."""
+        """Yield the words that may follow these words."""
         if not words:
             yield from (*self.groups, _HELP, *_WAYS_OUT)
             return
@@ -96,7 +95,7 @@ class Words(Completer):
 
 
 def run_shell(properties: ClientProperties, commands: typer.Typer) -> None:
-    """Reads and runs lines until `exit` or the end of the input."""
+    """Read and run lines until `exit` or the end of the input."""
     whole = typer.main.get_command(commands)
     assert isinstance(whole, TyperGroup)
     words = Words(groups={name: each for name, each in whole.commands.items() if isinstance(each, TyperGroup)})
@@ -114,11 +113,11 @@ def run_shell(properties: ClientProperties, commands: typer.Typer) -> None:
 
 
 async def look(admin: AdminClient, known: Known) -> None:
-    """Asks the cluster what there is; what cannot be asked now stays as it was."""
+    """Read the cluster's names. If the cluster does not answer, the last ones stay."""
     try:
         cluster = await admin.describe_cluster(timeout_ms=_ASK_MS)
         known.controller = "none" if cluster.controller is None else str(cluster.controller)
-        # A controller that is no broker is listed as one, and has no replicas.
+        # A controller that is not a broker is also listed, without replicas.
         brokers = (node for node in cluster.nodes if node.id != cluster.controller or node.replicas)
         known.brokers = tuple(str(node.id) for node in brokers)
         known.topics = tuple((await admin.list_topics(timeout_ms=_ASK_MS)).alive)
@@ -138,7 +137,7 @@ async def _keep_looking(admin: AdminClient, known: Known) -> None:
 
 
 def _read(session: "PromptSession[str]", known: Known) -> str | None:
-    """The next line; None at the end."""
+    """Return the next line; None at the end of the input."""
     while True:
         try:
             prompt = session.prompt(
@@ -156,7 +155,7 @@ def _read(session: "PromptSession[str]", known: Known) -> str | None:
 
 
 def run_line(whole: TyperGroup, groups: Mapping[str, TyperGroup], line: str) -> None:
-    """Runs one line; however it ends, the shell goes on."""
+    """Run one line. The shell goes on whatever happens."""
     try:
         words = shlex.split(line)
     except ValueError as error:
@@ -166,7 +165,7 @@ def run_line(whole: TyperGroup, groups: Mapping[str, TyperGroup], line: str) -> 
         _help(words[1:], groups)
         return
     if words[0] not in groups:
-        say_in_one_line(f"{words[0]!r} is no command: {', '.join(groups)}, {_HELP} or exit")
+        say_in_one_line(f"{words[0]!r} is not a command: {', '.join(groups)}, {_HELP} or exit")
         return
     try:
         whole.main(args=words, prog_name="kontroller", standalone_mode=True)
@@ -174,8 +173,8 @@ def run_line(whole: TyperGroup, groups: Mapping[str, TyperGroup], line: str) -> 
         pass
     except KeyboardInterrupt:
         say_in_one_line("interrupted")
-    except Exception as error:  # noqa: BLE001 - a command that is broken ends, and the others go on
-        say_in_one_line(f"this is a fault of the command's: {type(error).__name__}: {error}")
+    except Exception as error:  # noqa: BLE001 - a broken command must not end the shell
+        say_in_one_line(f"internal error of the command: {type(error).__name__}: {error}")
 
 
 def _help(words: list[str], groups: Mapping[str, TyperGroup]) -> None:
@@ -190,7 +189,7 @@ def _help(words: list[str], groups: Mapping[str, TyperGroup]) -> None:
 
 
 def _history() -> FileHistory | InMemoryHistory:
-    """Beside the other state of this user's programs; in memory where there is no place for it."""
+    """Return the history in the user's state folder, or in memory if that folder cannot be used."""
     state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     try:
         folder = state / "kontroller"

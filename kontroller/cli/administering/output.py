@@ -1,4 +1,4 @@
-"""What these commands print: tables for people, JSON or YAML of the same for programs, and then nothing else."""
+"""Output of administering commands: tables for people, or one JSON or YAML document for programs."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -11,29 +11,29 @@ from kontroller.screen import table
 
 
 class Format(StrEnum):
-    """How it is printed."""
+    """The format of the output."""
 
     TABLE = "table"
     JSON = "json"
     YAML = "yaml"
 
 
-_MEANING: Final = "table, json or yaml."
+_MEANING: Final = "Format of the output: table, json or yaml."
 Output = Annotated[Format, typer.Option("--output", "-o", help=_MEANING)]
 
 
 def ids(brokers: Sequence[int]) -> str:
-    """Ids in one cell."""
+    """Return ids as the text of one cell."""
     return ",".join(map(str, brokers))
 
 
 def show(output: Format, value: Any, heads: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str) -> None:
-    """Prints a value, or for people the rows that say it."""
+    """Print a value for programs, or its rows for people."""
     say(output, value, table(heads, rows, most=None) or [empty])
 
 
 def say(output: Format, value: Any, lines: Iterable[str], *, indent: int | str = 2) -> None:
-    """Prints a value, or for people the lines that say it."""
+    """Print a value for programs, or its lines for people."""
     if output is Format.JSON:
         typer.echo(json.dumps(value, indent=indent, ensure_ascii=False))
     elif output is Format.YAML:

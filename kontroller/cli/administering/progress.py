@@ -1,4 +1,4 @@
-"""How far a move is, on one line of a terminal: partitions that are done, bytes left, how fast, and how long yet."""
+"""Progress of a move on one line of a terminal: finished partitions, bytes left, speed, and time left."""
 
 import asyncio
 import sys
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 _EVERY_S: Final = 2.0
 _REFRESHES: Final = 2
-"""A second."""
+"""Per second."""
 
 
 @asynccontextmanager
 async def shown_progress(admin: "AdminClient", reassignment: str) -> AsyncIterator[None]:
-    """Shows it for as long as the block takes, on standard error, where that is a terminal."""
+    """Show the progress on standard error while the block runs, if standard error is a terminal."""
     if not sys.stderr.isatty():
         yield
         return
@@ -43,7 +43,7 @@ async def _keep_showing(admin: "AdminClient", reassignment: str, shown: Progress
     while True:
         try:
             found = await admin.progress_of_reassignment(reassignment)
-        except AdminError:  # the wait itself says what is wrong, where it stays so
+        except AdminError:  # if the error lasts, the wait itself reports it
             shown.update(task, description="partitions; the cluster does not answer at present")
         else:
             description = speed.in_words(found.bytes_left, time.monotonic())
@@ -52,15 +52,15 @@ async def _keep_showing(admin: "AdminClient", reassignment: str, shown: Progress
 
 
 class Speed:
-    """How fast something becomes less."""
+    """The speed at which a number of bytes falls."""
 
     def __init__(self) -> None:
         self._first: tuple[int, float] | None = None
 
     def in_words(self, bytes_left: int | None, now_s: float) -> str:
-        """What is left at a moment, and by the time since the first one, how fast it goes and how long yet."""
+        """Return the bytes left, and since the first call also the speed and the time left."""
         if bytes_left is None:
-            return "partitions; how many bytes are left is not known"
+            return "partitions; bytes left unknown"
         if self._first is None or bytes_left > self._first[0]:
             self._first = (bytes_left, now_s)
         before, since_s = self._first
@@ -68,7 +68,7 @@ class Speed:
         if now_s <= since_s or bytes_left >= before:
             return left
         rate = (before - bytes_left) / (now_s - since_s)
-        return f"{left}, {decimal(round(rate))}/s, {_duration(bytes_left / rate)} yet"
+        return f"{left}, {decimal(round(rate))}/s, {_duration(bytes_left / rate)} left"
 
 
 def _duration(seconds: float) -> str:

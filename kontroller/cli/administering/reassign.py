@@ -1,4 +1,4 @@
-"""`kontroller reassign`: what kafka-reassign-partitions does, by the same JSON files."""
+"""`kontroller reassign`: the moves of kafka-reassign-partitions, with the same JSON files."""
 
 import asyncio
 import json
@@ -28,20 +28,21 @@ if TYPE_CHECKING:
     from kontroller.client.reassigning.reassignments import Progress
 
 commands = typer.Typer(
-    help="Partitions that move between brokers: start, verify, cancel, list, limits.", no_args_is_help=True
+    help="Moves of partitions between brokers: start, verify, cancel, list, limits.", no_args_is_help=True
 )
 
 _NAMED: Final = 5
-"""Partitions that are named one by one."""
+"""Partitions that a message names."""
 PlanFile = Annotated[
     Path,
     typer.Option(
-        "--reassignment-json-file", help="The plan, as kafka-reassign-partitions has it; - for standard input."
+        "--reassignment-json-file",
+        help="File with the plan in the format of kafka-reassign-partitions; - for standard input.",
     ),
 ]
 
 
-PreserveThrottles = Annotated[bool, typer.Option("--preserve-throttles", help="Leaves throttles where they are.")]
+PreserveThrottles = Annotated[bool, typer.Option("--preserve-throttles", help="Do not remove throttles.")]
 
 
 @commands.command("start")
@@ -50,26 +51,31 @@ def start(
     server: Server = None,
     throttle: Annotated[
         int | None,
-        typer.Option("--throttle", help="Bytes a second that a broker may copy for it.", min=1, show_default=False),
+        typer.Option(
+            "--throttle",
+            help="Bytes per second that each broker may copy for the move. Default: no limit.",
+            min=1,
+            show_default=False,
+        ),
     ] = None,
     additional: Annotated[
         bool,
         typer.Option(
             "--additional",
-            help="Also while partitions move already; a move that is given again has its throttle changed.",
+            help="Start although other partitions move. If the same move is given again, its throttle is changed.",
         ),
     ] = False,
-    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Waits until all has moved.")] = True,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until all partitions have moved.")] = True,
     output: Output = Format.TABLE,
     command_config: Config = None,
     timeout_ms: TimeoutMs = None,
 ) -> None:
-    """Begins a move, prints the plan that would take it back, and waits for its end.
+    """Starts a move, prints the plan that would revert it, and waits for its end.
 
-    Ctrl-C and the end of --timeout-ms end the waiting and leave the move; without it the wait is as long as the move. A
-    throttle goes when the wait, or `verify`, finds that nothing moves any more. Exits with 1 where a partition does not
-    come to its target. A document has state (refused, unknown, begun or ended), error, before (the plan that takes it
-    back) and partitions (as verify has them, of a move that has ended)."""
+    Ctrl-C and --timeout-ms end the wait, but not the move; without --timeout-ms the wait lasts as long as the move. The
+    throttle is removed when the wait, or `verify`, finds that nothing moves. Exits with 1 if a partition does not reach
+    its target. The JSON or YAML document has state (refused, unknown, begun or ended), error, before (the plan that
+    reverts the move) and partitions (as in verify, of a move that has ended)."""
     from kontroller.client.errors import AdminError
 
     text = _read(plan)
@@ -78,13 +84,11 @@ def start(
         moving = await admin.list_reassignments(timeout_ms=time.left_ms())
         if moving and not additional:
             raise AdminError(
-                f"{_named(moving)} on the move already: wait for that, cancel it, or give --additional to begin more; "
+                f"{_named(moving)} moving already: wait for that, cancel it, or give --additional to start more; "
                 "nothing has begun"
             )
         move = _Move(await admin.current_assignment(text, timeout_ms=time.left_ms()))
-        typer.echo(
-            "Current partition replica assignment; as --reassignment-json-file it takes the move back:\n", err=True
-        )
+        typer.echo("Current partition replica assignment; as --reassignment-json-file it reverts the move:\n", err=True)
         typer.echo(f"{move.before}\n", err=output is not Format.TABLE)
         try:
             await _begin(admin, text, time, move, throttle)
@@ -113,10 +117,10 @@ def verify(
     command_config: Config = None,
     timeout_ms: TimeoutMs = None,
 ) -> None:
-    """Says how far each partition is: 1 (completed), 0 (in progress), -1 (it neither moves there nor is there).
+    """Shows the progress of each partition: 1 (completed), 0 (in progress), -1 (neither moves nor is at its target).
 
-    Takes away throttles where nothing moves in the whole cluster, as any of them may be for what does. Exits with 0 where
-    all are completed, 1 where some failed, 3 where some are in progress."""
+    Removes throttles if nothing moves in the whole cluster, because any throttle may belong to any move. Exits with 0
+    if all are completed, 1 if some failed, 3 if some are in progress."""
     from kontroller.client.reassigning.reassignments import Progress
 
     text = _read(plan)
@@ -142,7 +146,7 @@ def cancel(
     command_config: Config = None,
     timeout_ms: TimeoutMs = None,
 ) -> None:
-    """Has the partitions of a plan go back to where they were, and takes away throttles where then nothing moves."""
+    """Moves the partitions of a plan back to their original replicas, and removes throttles if nothing else moves."""
     from kontroller.client.assignments import parse_reassignment
 
     text = _read(plan)
@@ -194,9 +198,7 @@ def limits(
     server: Server = None,
     remove: Annotated[
         str | None,
-        typer.Option(
-            "--remove", help="Removes the limit of this owner, whose object must be gone.", show_default=False
-        ),
+        typer.Option("--remove", help="Remove the limit of this owner, whose object must be gone.", show_default=False),
     ] = None,
     output: Output = Format.TABLE,
     command_config: Config = None,
@@ -204,9 +206,10 @@ def limits(
 ) -> None:
     """Lists the limits (throttles) that PartitionReassignments have set in a cluster without ZooKeeper, or removes one.
 
-    An object removes its own limit. One that is left because somebody took the finalizer off the object is also removed by
-    the operator, ten minutes after its warning. --remove refuses while a partition of the limit moves. What others have
-    set is not listed and never changed. With ZooKeeper there are none: the controller ends limits with their moves."""
+    An object removes its own limit. If somebody took the finalizer off the object, its limit remains; the operator
+    warns, and removes it ten minutes later. --remove refuses while a partition of the limit moves. Limits that others
+    have set are never listed or changed. With ZooKeeper there are none, because the controller ends limits with their
+    moves."""
 
     async def work(admin: "AdminClient", time: Allowance) -> "tuple[Limit, ...]":
         if remove is not None:
@@ -232,21 +235,21 @@ def limits(
 
 
 class ThrottlesStay(NamedTuple):
-    """Why throttles stay."""
+    """Throttles that were not removed."""
 
     why: str
     is_failure: bool
-    """They could not be taken away. Else they may be needed yet."""
+    """True if an error prevented it; False if they may still be needed."""
 
 
 @dataclass(slots=True)
 class _Move:
-    """What has become of a move that is to begin."""
+    """The state of a move that this command starts."""
 
     before: str
-    """The plan that takes it back."""
+    """The plan that reverts the move."""
     state: str = "unknown"
-    """`unknown` (it may have begun), `refused`, `begun`, `ended`."""
+    """`unknown` (it may have begun), `refused`, `begun`, or `ended`."""
     partitions: "Mapping[TopicPartition, Progress]" = field(default_factory=dict)
     trouble: str | None = None
 
@@ -262,7 +265,7 @@ async def _begin(admin: "AdminClient", text: str, time: Allowance, move: _Move, 
         await admin.start_reassignment(text, timeout_ms=time.left_ms())
     except AdminError as error:
         move.trouble = str(error)
-        if is_sent and isinstance(error, OutcomeUnknown):  # where it has begun, it needs its throttle
+        if is_sent and isinstance(error, OutcomeUnknown):  # the move may have begun, and then needs its throttle
             return
         move.state = "refused"
         if throttle is not None:
@@ -293,7 +296,7 @@ async def _wait(admin: "AdminClient", text: str, time: Allowance, move: _Move, *
 def show_progress(
     output: Format, found: "Mapping[TopicPartition, int]", *, failed: str, stay: ThrottlesStay | None = None
 ) -> None:
-    """Prints how far each partition is, and exits as `verify` says. `failed`: what is said of those that failed."""
+    """Print the progress of each partition, and exit as `verify` says. `failed`: the predicate of failed partitions."""
     from kontroller.client.errors import AdminError
     from kontroller.client.reassigning.reassignments import Progress
 
@@ -312,18 +315,19 @@ def show_progress(
 
 
 async def _clear_throttles(admin: "AdminClient", text: str, time: Allowance) -> ThrottlesStay | None:
-    """Takes away the throttles of a plan's topics and brokers, but only where nothing moves in the whole cluster: as no
-    throttle says which move it is for, that of another would be taken away on the brokers that both have. Kafka's tool has
-    this rule when it verifies; here it holds after a cancellation and at the end of a wait, too."""
+    """Remove the throttles of a plan's topics and brokers, unless something moves in the whole cluster.
+
+    No throttle says which move it belongs to, so a throttle of another move on the same brokers would be removed, too.
+    Kafka's tool has this rule when it verifies; here it also applies after a cancellation and at the end of a wait."""
     from kontroller.client.errors import AdminError
 
     try:
         moving = await admin.list_reassignments(timeout_ms=time.left_ms())
     except AdminError as error:
-        why = f"throttles stay, as it is not known whether anything moves: {error}: verify again"
+        why = f"throttles stay, because the moves could not be listed: {error}: verify again"
         return ThrottlesStay(why, is_failure=True)
     if moving:
-        why = f"throttles stay, if there are any, as {_named(moving)} on the move: verify again when nothing moves"
+        why = f"any throttles stay, because {_named(moving)} moving: verify again when nothing moves"
         return ThrottlesStay(why, is_failure=False)
     try:
         await admin.unthrottle_reassignment(text, timeout_ms=time.left_ms())
@@ -346,7 +350,7 @@ def _say(output: Format, move: _Move) -> None:
 
 
 def _say_stay(stay: ThrottlesStay) -> None:
-    """A failure ends the command."""
+    """Print why throttles stay. A failure ends the command."""
     if stay.is_failure:
         raise failure(RuntimeError(stay.why))
     say_in_one_line(stay.why)
@@ -362,7 +366,7 @@ def _as_value(found: "Mapping[TopicPartition, int]") -> list[dict[str, Any]]:
 
 
 def _read(plan: Path) -> str:
-    """A plan that is one; ends the command where it is none."""
+    """Return the text of a plan. Ends the command if it is not a plan."""
     from kontroller.client.assignments import parse_reassignment
     from kontroller.client.errors import InvalidArgument
 
@@ -387,4 +391,4 @@ def _joined(trouble: str | None, stay: ThrottlesStay | None) -> str | None:
 def _goes_on(plan: Path, move: _Move) -> str:
     subject = "the move goes on without this command" if move.state == "begun" else "the move goes on if it has begun"
     file = "the same plan" if str(plan) == "-" else f"--reassignment-json-file {plan}"
-    return f"{subject}: `kontroller reassign verify` with {file} says how far it is, and `cancel` takes it back"
+    return f"{subject}: `kontroller reassign verify` with {file} shows its progress, and `cancel` reverts it"

@@ -1,4 +1,4 @@
-"""`kontroller shell`: the commands that administer a cluster, typed one after the other."""
+"""`kontroller shell`: an interactive shell of the administering commands."""
 
 import os
 
@@ -9,9 +9,9 @@ from kontroller.cli.endings import OneLine, usage_error
 
 
 def shell(server: Server = None, command_config: Config = None) -> None:
-    """Reads commands and does them: topics, reassign, elect, features, cluster. `help` shows them, `exit` ends.
+    """Reads and runs commands: topics, reassign, elect, features, cluster. `help` lists them, `exit` ends the shell.
 
-    Tab completes commands, options, and what the cluster has. The prompt shows its controller."""
+    Tab completes commands, options, and names from the cluster. The prompt shows the cluster's controller."""
     from kontroller.cli.administering.groups import GROUPS
     from kontroller.cli.administering.interactive import run_shell
     from kontroller.client.errors import InvalidArgument
@@ -24,7 +24,7 @@ def shell(server: Server = None, command_config: Config = None) -> None:
         properties.security()
     except InvalidArgument as error:
         raise usage_error(error) from error
-    # By these the commands find the same cluster.
+    # The commands find the same cluster through these variables.
     os.environ["KONTROLLER_BOOTSTRAP"] = ",".join(map(str, properties.bootstrap_servers))
     if command_config is not None:
         os.environ["KONTROLLER_COMMAND_CONFIG"] = str(command_config)

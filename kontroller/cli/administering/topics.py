@@ -1,4 +1,4 @@
-"""`kontroller topics`: what kafka-topics does, and what kafka-configs does to topics."""
+"""`kontroller topics`: the functions of kafka-topics, and of kafka-configs for topics."""
 
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
 commands = typer.Typer(help="Topics: create, alter, delete, list, describe.", no_args_is_help=True)
 
-_CREATIONS: Final = {"created": "is created", "existing": "is there already", "possible": "could be created"}
-_DELETIONS: Final = {"marked": "is marked for deletion", "missing": "is not there", "failed": "is not deleted"}
+_CREATIONS: Final = {"created": "is created", "existing": "exists already", "possible": "could be created"}
+_DELETIONS: Final = {"marked": "is marked for deletion", "missing": "does not exist", "failed": "is not deleted"}
 _UNKNOWN: Final = (
-    "marked for deletion: unknown, as only ZooKeeper tells: name it in --command-config, as zookeeper.connect"
+    "marked for deletion: unknown, because only ZooKeeper knows it: set zookeeper.connect in --command-config"
 )
-Topic = Annotated[str, typer.Option("--topic", help="The topic's name.")]
-Topics = Annotated[list[str], typer.Option("--topic", help="A topic's name; may be given again.")]
-Partitions = Annotated[int | None, typer.Option("--partitions", help="How many partitions it has.", show_default=False)]
+Topic = Annotated[str, typer.Option("--topic", help="Name of the topic.")]
+Topics = Annotated[list[str], typer.Option("--topic", help="Name of a topic. May be repeated.")]
+Partitions = Annotated[int | None, typer.Option("--partitions", help="Number of partitions.", show_default=False)]
 Assignment = Annotated[
     str | None,
     typer.Option(
         "--replica-assignment",
-        help="Brokers of each partition: 1:2,2:3 has partition 0 on 1 and 2, and partition 1 on 2 and 3.",
+        help="Brokers of each partition: 1:2,2:3 puts partition 0 on 1 and 2, and partition 1 on 2 and 3.",
         show_default=False,
     ),
 ]
@@ -52,15 +52,16 @@ def create(
     ] = None,
     replica_assignment: Assignment = None,
     config: Annotated[
-        list[str] | None, typer.Option("--config", help="NAME=VALUE; may be given again.", show_default=False)
+        list[str] | None,
+        typer.Option("--config", help="Configuration: NAME=VALUE. May be repeated.", show_default=False),
     ] = None,
-    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="One that is there is left as it is.")] = False,
-    validate_only: Annotated[bool, typer.Option("--validate-only", help="Creates nothing.")] = False,
+    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="Leave an existing topic as it is.")] = False,
+    validate_only: Annotated[bool, typer.Option("--validate-only", help="Only validate; create nothing.")] = False,
     output: Output = Format.TABLE,
     command_config: Config = None,
     timeout_ms: TimeoutMs = None,
 ) -> None:
-    """Creates a topic, by numbers or by an assignment; without either the cluster's defaults hold."""
+    """Creates a topic, with numbers or an assignment. Without either the cluster's defaults apply."""
     from kio.schema.errors import ErrorCode
 
     from kontroller.client.admin_client import AdminClient
@@ -96,23 +97,27 @@ def alter(
     partitions: Partitions = None,
     replica_assignment: Assignment = None,
     add_config: Annotated[
-        list[str] | None, typer.Option("--add-config", help="NAME=VALUE; may be given again.", show_default=False)
+        list[str] | None,
+        typer.Option("--add-config", help="Configuration to set: NAME=VALUE. May be repeated.", show_default=False),
     ] = None,
     delete_config: Annotated[
-        list[str] | None, typer.Option("--delete-config", help="NAME; may be given again.", show_default=False)
+        list[str] | None,
+        typer.Option("--delete-config", help="Configuration to remove: NAME. May be repeated.", show_default=False),
     ] = None,
-    validate_only: Annotated[bool, typer.Option("--validate-only", help="Alters nothing: says what would be.")] = False,
+    validate_only: Annotated[
+        bool, typer.Option("--validate-only", help="Only validate; print the changes, and make none.")
+    ] = False,
     fail_on_changes: Annotated[
-        bool, typer.Option("--fail-on-changes", help="Exits with 3 where something is, or would be, altered.")
+        bool, typer.Option("--fail-on-changes", help="Exit with 3 if something is, or would be, altered.")
     ] = False,
     output: Output = Format.TABLE,
     command_config: Config = None,
     timeout_ms: TimeoutMs = None,
 ) -> None:
-    """Alters configurations, adds partitions, and moves those that an assignment has on other brokers.
+    """Alters configurations, adds partitions, and moves the partitions whose assignment differs.
 
-    What can be known to fail is refused before anything is done. Each step that is done is printed; exits with 1 where
-    one failed."""
+    Changes that are known to fail are refused before anything is done. Each finished step is printed. Exits with 1 if a
+    step failed."""
     added = key_values(add_config, "--add-config")
     altered = run(
         server,
@@ -138,7 +143,7 @@ def alter(
         for step in altered.steps
     ]
     lines = [f"{step['step']}: {step['result']}" for step in steps]
-    say(output, {"topic": topic, "steps": steps}, lines or [f"topic {topic} is so already"])
+    say(output, {"topic": topic, "steps": steps}, lines or [f"topic {topic} needs no change"])
     if altered.error is not None:
         raise failure(altered.error)
     if altered.steps and fail_on_changes:
@@ -149,13 +154,13 @@ def alter(
 def delete(
     topics: Topics,
     server: Server = None,
-    if_exists: Annotated[bool, typer.Option("--if-exists", help="One that is not there is no failure.")] = False,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="Ignore topics that do not exist.")] = False,
     yes: Yes = False,
     output: Output = Format.TABLE,
     command_config: Config = None,
     timeout_ms: TimeoutMs = None,
 ) -> None:
-    """Deletes topics, with all that is in them. Asks before it does."""
+    """Deletes topics, including their data. Asks first."""
     from kio.schema.errors import ErrorCode
 
     from kontroller.client.admin_client import AdminClient
@@ -197,14 +202,14 @@ def delete(
 @commands.command("list")
 def list_topics(
     server: Server = None,
-    exclude_internal: Annotated[bool, typer.Option("--exclude-internal", help="Without those of Kafka's own.")] = False,
+    exclude_internal: Annotated[bool, typer.Option("--exclude-internal", help="Leave out Kafka's own topics.")] = False,
     output: Output = Format.TABLE,
     command_config: Config = None,
     timeout_ms: TimeoutMs = None,
 ) -> None:
-    """Lists the topics that are alive, and those that are marked for deletion.
+    """Lists the live topics, and the topics that are marked for deletion.
 
-    The latter only ZooKeeper tells: name it in --command-config, as zookeeper.connect; else they are unknown."""
+    Only ZooKeeper knows the latter: set zookeeper.connect in --command-config. Otherwise they are unknown."""
     found = run(server, command_config, lambda admin, time: admin.list_topics(timeout_ms=time.left_ms()), timeout_ms)
     alive = [topic for topic in found.alive if not (exclude_internal and topic.startswith("__"))]
     marked = found.marked_for_deletion
@@ -222,7 +227,7 @@ def describe(
     command_config: Config = None,
     timeout_ms: TimeoutMs = None,
 ) -> None:
-    """Shows partitions with leader, replicas and ISR, and the configurations that were set for a topic."""
+    """Shows partitions with leader, replicas and ISR, and the configurations that are set on the topic."""
     found = run(
         server, command_config, lambda admin, time: admin.describe_topics(topics, timeout_ms=time.left_ms()), timeout_ms
     )

@@ -1,1 +1,1 @@
-"""What the pods of brokers run beside the brokers: before they start, while they run, before they stop."""
+"""Commands that the pods of brokers run: before a broker starts, while it runs, and before it stops."""

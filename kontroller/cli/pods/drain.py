@@ -28,7 +28,7 @@ def drain(
     wait_for_replicas_seconds: Annotated[
         int,
         typer.Option(
-            help="Give up waiting for other brokers' replicas when none came into sync for so long.",
+            help="Seconds without progress after which to stop waiting for other brokers' replicas to come into sync.",
             envvar="KONTROLLER_WAIT_FOR_REPLICAS_SECONDS",
             min=0,
         ),
@@ -36,17 +36,17 @@ def drain(
     log_to: Annotated[
         Path | None,
         typer.Option(
-            help="Write what is said to this file, too: /proc/1/fd/1 is the log of a pod.",
+            help="File to which the output is also written: /proc/1/fd/1 is the log of a pod.",
             envvar="KONTROLLER_LOG_TO",
         ),
     ] = None,
     command_config: CommandConfig = None,
     properties: PropertiesOfBrokers = None,
 ) -> None:
-    """Makes a broker ready to be stopped: waits until its partitions can do without it, then moves its leaderships.
+    """Prepares a broker for its stop: waits until its partitions can do without it, then moves its leaderships away.
 
-    Exits with 0 when the broker may be stopped or is not registered (any more), 1 when it could not be drained, 2 when
-    the command is wrong. Asks only the controller, over Kafka's protocol; Kafka's own controller as well as Kontroller."""
+    Exits with 0 if the broker may be stopped or is not registered, 1 if it could not be drained, 2 if the command is
+    wrong. Asks only the controller, over Kafka's protocol: Kontroller, or Kafka's own controller."""
     addresses = bootstrap_addresses(bootstrap)
 
     from controller_core.model.ids import BrokerId
@@ -86,7 +86,7 @@ def drain(
 
 
 def _append(path: Path, line: str) -> None:
-    """Adds a line as far as that goes, without ever waiting: the log may be a pipe that nobody reads."""
+    """Append a line if that is possible without blocking: the log may be a pipe that nobody reads."""
     with suppress(OSError):
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
         try:

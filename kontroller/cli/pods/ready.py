@@ -1,4 +1,5 @@
-"""`kontroller ready`: the readiness probe of a broker's pod, started every few seconds, so it loads as little as it can."""
+"""`kontroller ready`: the readiness probe of a broker's pod. It runs every few seconds, so it imports as little as it
+can."""
 
 from typing import Annotated
 
@@ -20,16 +21,18 @@ def ready(
     broker_id: BrokerIdOption,
     timeout_seconds: Annotated[
         int,
-        typer.Option(help="How long the answers may take.", envvar="KONTROLLER_TIMEOUT_SECONDS", min=1, max=3600),
+        typer.Option(
+            help="Seconds that all answers together may take.", envvar="KONTROLLER_TIMEOUT_SECONDS", min=1, max=3600
+        ),
     ] = 5,
     command_config: CommandConfig = None,
     properties: PropertiesOfBrokers = None,
 ) -> None:
-    """Whether a broker is registered, answers, knows a controller, and has all its replicas in sync.
+    """Checks that a broker is registered, answers, knows a controller, and has all its replicas in sync.
 
-    Replicas that a reassignment brings to it, and those of partitions that nobody leads, do not count. Exits with 0
-    when it is ready, 1 when it is not and says why, 2 when the command is wrong. Ask the broker itself: --bootstrap is
-    its own address, at the listener that brokers use among themselves."""
+    Ignores replicas that a reassignment is adding to it, and replicas of partitions without a leader. Exits with 0 if
+    the broker is ready, 1 if it is not (and prints why), 2 if the command is wrong. Ask the broker itself: --bootstrap
+    is its own address, at the listener that brokers use among themselves."""
     addresses = bootstrap_addresses(bootstrap)
 
     from controller_core.model.ids import BrokerId

@@ -1,4 +1,4 @@
-"""`kontroller scram-users`: what runs before a broker that logs in by SCRAM itself."""
+"""`kontroller scram-users`: creates the users by which brokers log in with SCRAM, before the first broker starts."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,29 +6,31 @@ from typing import Annotated
 import typer
 
 from kontroller.cli.endings import failure, run_and_exit, usage_error
-from kontroller.cli.options import DeadlineSeconds
+from kontroller.cli.options import ClusterProperties, DeadlineSeconds
 
 
 def scram_users(
     zookeeper: Annotated[
-        str, typer.Option(help="The brokers' zookeeper.connect: host:port[,host:port...][/chroot].", show_default=False)
+        str, typer.Option(help="ZooKeeper servers and chroot: HOST:PORT[,HOST:PORT...][/chroot].", show_default=False)
     ],
     directory: Annotated[
-        Path, typer.Option(help="A file for each user, named like the user, with the password.", show_default=False)
+        Path,
+        typer.Option(
+            help="Folder with a file for each user: the file's name is the user's, its content the password.",
+            show_default=False,
+        ),
     ],
-    properties: Annotated[
-        Path | None, typer.Option(help="How the cluster is secured: a broker's server.properties, or a part of it.")
-    ] = None,
+    properties: ClusterProperties = None,
     mechanism: Annotated[
         list[str] | None,
-        typer.Option(help="SCRAM-SHA-256 or SCRAM-SHA-512; several times for both.", show_default="SCRAM-SHA-512"),
+        typer.Option(help="SCRAM-SHA-256 or SCRAM-SHA-512. May be repeated.", show_default="SCRAM-SHA-512"),
     ] = None,
     deadline_seconds: DeadlineSeconds = 60,
 ) -> None:
-    """Gives users passwords in ZooKeeper, before there is a broker: those by whom brokers log in at each other.
+    """Creates SCRAM credentials in ZooKeeper before there is a broker, so that brokers can log in to each other.
 
-    Who has this password already is left as he is. Exits with 0 when all are there, 1 when ZooKeeper does not answer or
-    refuses, 2 when the command is wrong."""
+    Leaves users alone that have this password already. Exits with 0 if all users exist, 1 if ZooKeeper does not answer
+    or refuses, 2 if the command is wrong."""
     from kontroller.brokers.first_users import MECHANISMS, UnusableUsers, users_in
 
     chosen = mechanism or ["SCRAM-SHA-512"]
@@ -60,7 +62,7 @@ def scram_users(
             return usage_error(error).exit_code
         except (ZkError, MalformedZnode, Contended) as error:
             return failure(error).exit_code
-        typer.echo(f"{len(users)} users are there, of whom {len(made)} were given their passwords now")
+        typer.echo(f"{len(users)} users exist, {len(made)} of them created now")
         return 0
 
     run_and_exit(run())

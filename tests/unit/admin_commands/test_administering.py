@@ -81,7 +81,7 @@ def test_topics_are_deleted_one_by_one_and_each_has_its_end(cluster: SimulatedCl
     )
     cluster.fails["delete"] = [refuse_missing("a")]
     ended = kontroller(*delete, "--if-exists")
-    assert (ended.exit_code, ended.stdout.splitlines()[0]) == (0, "topic a is not there")
+    assert (ended.exit_code, ended.stdout.splitlines()[0]) == (0, "topic a does not exist")
 
 
 def test_an_election_that_fails_says_so_on_standard_error_beside_its_document(cluster: SimulatedCluster) -> None:
@@ -121,7 +121,7 @@ def test_topics_whose_names_begin_alike_are_told_apart(cluster: SimulatedCluster
 
 
 def test_a_person_is_told_that_topics_marked_for_deletion_are_unknown(cluster: SimulatedCluster) -> None:
-    assert "marked for deletion: unknown, as only ZooKeeper tells" in kontroller("topics", "list").stdout
+    assert "marked for deletion: unknown, because only ZooKeeper knows it" in kontroller("topics", "list").stdout
     cluster.marked = (TopicName("going"),)
     shown = kontroller("topics", "list").stdout
     assert "unknown" not in shown
@@ -227,7 +227,7 @@ def test_nobody_is_asked_to_confirm_what_makes_no_sense(
 def test_nobody_who_could_confirm_it_is_a_wrong_command(cluster: SimulatedCluster) -> None:
     ended = kontroller(*UPDATE)
     assert (ended.exit_code, cluster.asked) == (2, ["features"])
-    assert "nobody is there to confirm it: give --yes" in ended.stderr
+    assert "there is no terminal to confirm this: give --yes" in ended.stderr
 
 
 def test_levels_that_changed_after_they_were_shown_are_to_be_confirmed_anew(cluster: SimulatedCluster) -> None:
@@ -238,7 +238,7 @@ def test_levels_that_changed_after_they_were_shown_are_to_be_confirmed_anew(clus
     assert (ended.exit_code, "update" in cluster.asked) == (1, False)
     assert "1. f from v3 (existing) to v2 (new)" in ended.stderr
     assert ended.stderr.splitlines()[-1].endswith(
-        "it would be another change: f from v5 (existing) to v2 (new); confirm anew"
+        "The change would now be: f from v5 (existing) to v2 (new); run the command again"
     )
     assert kontroller(*lower, stdin="y\n").exit_code == 0
 
@@ -278,4 +278,4 @@ def test_time_that_is_over_between_two_questions_is_said(
     monkeypatch.setattr("kontroller.cli.administering.connection.time.monotonic", lambda: float(next(passing_s)))
     ended = kontroller("topics", "delete", "--topic", "a", "--topic", "b", "--yes", "--timeout-ms", "500")
     assert cluster.asked == ["delete"]
-    assert "it did not come about in 500 ms: allow more time" in ended.stderr
+    assert "it did not happen within 500 ms: raise --timeout-ms" in ended.stderr

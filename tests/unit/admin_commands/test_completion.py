@@ -49,7 +49,7 @@ def test_zsh_is_told_the_same_with_what_each_means(env: dict[str, str]) -> None:
     assert '_TYPER_COMPLETE_ARGS="${words[1,$CURRENT]}" _KONTROLLER_COMPLETE=complete_zsh kontroller' in script
     asking = {**env, "_KONTROLLER_COMPLETE": "complete_zsh"}
     commands = read_output({**asking, "_TYPER_COMPLETE_ARGS": "kontroller topics de"}, "kontroller")
-    assert commands.startswith('_arguments \'*: :(("delete":"Deletes topics, with all that is in them.')
+    assert commands.startswith('_arguments \'*: :(("delete":"Deletes topics, including their data.')
     assert '\n"describe":"Shows partitions' in commands
     options = read_output({**asking, "_TYPER_COMPLETE_ARGS": "kontroller topics list --ex"}, "kontroller")
     assert options.startswith('_arguments \'*: :(("--exclude-internal":')

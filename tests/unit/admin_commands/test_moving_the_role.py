@@ -82,19 +82,19 @@ async def test_nobody_is_asked_on_the_strength_of_an_old_look(cluster: Cluster) 
     zk = cluster.zk.session()
     before = await look(zk)
     await move(zk, before, OTHER, deadline_s=20)
-    with pytest.raises(NotMoved, match="look again"):
+    with pytest.raises(NotMoved, match="run the command again"):
         await move(zk, before, None, deadline_s=20)
 
 
 async def test_a_process_that_is_not_there_or_reaches_no_broker_is_in_the_way(cluster: Cluster) -> None:
     assert await list_obstacles(cluster, 77) == [
-        "no process 77 of ours stands by (there are: 1000, 2000): start it with `kontroller controller run`"
+        "Kontroller process 77 does not stand by (processes: 1000, 2000): start it with `kontroller controller run`"
     ]
     for number in (1, 2):
         cluster.broker(number).cut_off()
     await cluster.settle(passing_ms=20_000)
     (said,) = await list_obstacles(cluster, OTHER)
-    assert "process 2000 on this machine would not do well with the role: most of the registered brokers" in said
+    assert "process 2000 on this machine is not fit for the role: most of the registered brokers" in said
 
 
 async def test_a_migration_to_kraft_is_in_the_way(cluster: Cluster) -> None:
@@ -104,7 +104,7 @@ async def test_a_migration_to_kraft_is_in_the_way(cluster: Cluster) -> None:
 
 async def test_somebody_else_who_asks_at_the_same_time_is_in_the_way(cluster: Cluster) -> None:
     cluster.write(replace(make_process_request(BrokerId(77))), owner=cluster.zk.new_session_id())
-    assert ["process 77 is being asked" in said for said in await list_obstacles(cluster, None)] == [True]
+    assert ["process 77 has been requested" in said for said in await list_obstacles(cluster, None)] == [True]
 
 
 async def test_brokers_that_are_not_there_are_in_the_way(cluster: Cluster) -> None:
@@ -112,7 +112,7 @@ async def test_brokers_that_are_not_there_are_in_the_way(cluster: Cluster) -> No
     for number in (1, 2):
         cluster.kill_broker(number)
     await cluster.settle()
-    assert await list_obstacles(cluster, None) == ["no broker is registered that could have the role: start one"]
+    assert await list_obstacles(cluster, None) == ["no broker is registered: start one"]
     assert ["offline, and stay so: orders-0" in said for said in await list_warnings(cluster, None)] == [True]
 
 
@@ -122,7 +122,7 @@ async def test_what_a_login_may_not_write_is_in_the_way(cluster: Cluster) -> Non
             raise AccessRefused("no")
 
     cluster.zk.interventions.append(refuse)
-    assert ["this login may not write /controller" in said for said in await list_obstacles(cluster, None)] == [True]
+    assert ["this login cannot write /controller" in said for said in await list_obstacles(cluster, None)] == [True]
     cluster.zk.interventions.clear()
 
 

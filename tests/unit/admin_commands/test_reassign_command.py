@@ -50,7 +50,7 @@ def test_a_throttle_stays_as_long_as_anything_moves_in_the_cluster(
     assert cluster.is_throttled
     assert "unthrottle" not in cluster.asked
     assert ended.exit_code == (1 if command == "verify" else 0), ended.output
-    assert "on the move: verify again when nothing moves" in one_line(ended)
+    assert "moving: verify again when nothing moves" in one_line(ended)
 
 
 @pytest.mark.parametrize("command", ["verify", "cancel"])
@@ -92,7 +92,7 @@ def test_what_was_done_is_printed_where_a_throttle_cannot_be_taken_away(
     cluster.fails["list"] = [Unreachable("nobody answers")]
     ended = kontroller("reassign", command, *PLAN, "-o", "json", stdin=THERE)
     assert (ended.exit_code, len(document(ended))) == (1, 1)
-    assert one_line(ended).endswith("it is not known whether anything moves: nobody answers: verify again")
+    assert one_line(ended).endswith("the moves could not be listed: nobody answers: verify again")
 
 
 def test_the_throttle_of_a_wait_goes_at_its_end_whether_that_is_good_or_bad(cluster: SimulatedCluster) -> None:
@@ -110,7 +110,7 @@ def test_the_throttle_of_a_wait_stays_for_what_else_moves(cluster: SimulatedClus
     ended = kontroller("reassign", "start", *PLAN, "--throttle", "1000", "--additional", stdin=THERE)
     assert (ended.exit_code, cluster.is_throttled) == (0, True)
     assert ended.stdout.splitlines()[-1] == "all 1 partitions are at their targets"
-    assert "throttles stay, if there are any, as other-0 is on the move" in ended.stderr
+    assert "any throttles stay, because other-0 is moving" in ended.stderr
 
 
 @pytest.mark.parametrize("call", ["throttle", "start"])
@@ -149,7 +149,7 @@ def test_nothing_begins_while_something_moves_unless_it_is_to_be_additional(clus
     ended = kontroller("reassign", "start", *PLAN, "--throttle", "1", stdin=THERE)
     assert ended.exit_code == 1
     assert one_line(ended) == (
-        "kontroller: orders-0, other-0 are on the move already: wait for that, cancel it, or give --additional to begin "
+        "kontroller: orders-0, other-0 are moving already: wait for that, cancel it, or give --additional to start "
         "more; nothing has begun"
     )
     assert cluster.asked == ["list"]
@@ -157,7 +157,7 @@ def test_nothing_begins_while_something_moves_unless_it_is_to_be_additional(clus
     assert "start" in cluster.asked
 
 
-@pytest.mark.parametrize("trouble", ["nobody answers", "it did not come about in 500 ms: nobody answers"])
+@pytest.mark.parametrize("trouble", ["nobody answers", "it did not happen within 500 ms: nobody answers"])
 def test_a_wait_that_ends_before_its_move_says_that_the_move_goes_on(cluster: SimulatedCluster, trouble: str) -> None:
     cluster.fails["wait"] = [Unreachable(trouble)]
     ended = kontroller("reassign", "start", *PLAN, "--throttle", "1000", "-o", "json", stdin=THERE)
@@ -165,7 +165,7 @@ def test_a_wait_that_ends_before_its_move_says_that_the_move_goes_on(cluster: Si
     assert (document(ended)["state"], document(ended)["error"]) == ("begun", trouble)
     assert ended.stderr.splitlines()[-1] == (
         f"kontroller: {trouble}; the move goes on without this command: `kontroller reassign verify` with the same plan "
-        "says how far it is, and `cancel` takes it back"
+        "shows its progress, and `cancel` reverts it"
     )
 
 

@@ -61,7 +61,7 @@ async def test_a_pause_is_an_annotation_and_its_end_takes_it_away() -> None:
     assert await pause(api, TOPIC, "shop") == "kt/orders is paused."
     assert await resume(api, TOPIC, "shop") == "kt/orders is not paused"
     paused = OneObject(make_seen("KafkaTopic", **PAUSED))
-    assert await resume(paused, TOPIC, "shop") == "kt/orders goes on"
+    assert await resume(paused, TOPIC, "shop") == "kt/orders is resumed"
     assert await pause(paused, TOPIC, "shop") == "kt/orders is paused already"
     assert [api.done, paused.done] == [
         [("orders", {"kontroller.dev/pause": "true"})],
@@ -71,7 +71,9 @@ async def test_a_pause_is_an_annotation_and_its_end_takes_it_away() -> None:
 
 async def test_a_pause_says_that_a_running_move_goes_on() -> None:
     for status in ({"phase": "Running"}, BEGUN):
-        assert "goes on" in await pause(OneObject(make_seen("PartitionReassignment", **status)), MOVE, "shop")
+        assert "finishes its current work" in await pause(
+            OneObject(make_seen("PartitionReassignment", **status)), MOVE, "shop"
+        )
 
 
 @pytest.mark.parametrize(
@@ -98,11 +100,11 @@ async def test_what_is_over_is_not_deleted() -> None:
 @pytest.mark.parametrize(
     ("held", "named", "told"),
     [
-        (make_seen("KafkaTopic"), TOPIC, "nothing that ends"),
+        (make_seen("KafkaTopic"), TOPIC, "cannot be cancelled"),
         (make_seen("PartitionReassignment", phase="Running", **PAUSED), MOVE, "resume it first"),
         (make_seen("PartitionReassignment", **BEGUN, **PAUSED), MOVE, "resume it first"),
-        (make_seen("PreferredElection", phase="Running"), ELECTION, "not taken back"),
-        (make_seen("PreferredElection", phase="Running", **PAUSED), ELECTION, "not taken back"),
+        (make_seen("PreferredElection", phase="Running"), ELECTION, "elections cannot be cancelled"),
+        (make_seen("PreferredElection", phase="Running", **PAUSED), ELECTION, "elections cannot be cancelled"),
         (make_seen("KafkaTopic"), MOVE, "there is no PartitionReassignment shop/orders"),
     ],
 )
@@ -120,7 +122,7 @@ async def test_the_plan_that_waits_is_approved_and_no_other() -> None:
     api = OneObject(make_seen("PartitionReassignment", **WAITING))
     assert "is approved" in await approve(api, MOVE, "shop", "0123456789abcdef")
     assert api.done == [("orders", {"approvedPlan": "0123456789abcdef"})]
-    with pytest.raises(NotDone, match="read it again"):
+    with pytest.raises(NotDone, match="read the plan again"):
         await approve(api, MOVE, "shop", "fedcba9876543210")
     assert len(api.done) == 1
 

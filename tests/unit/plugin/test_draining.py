@@ -128,7 +128,7 @@ async def change_as_another(api: Api) -> None:
 async def test_what_somebody_else_made_is_left_as_it_is() -> None:
     async with start_operated(FOUND, "demo") as api:
         found = await planned(api, Drain(brokers=[4]), "shop", 5)
-        with pytest.raises(NotDone, match="there is kpr/drain-4 already"):
+        with pytest.raises(NotDone, match="kpr/drain-4 exists already"):
             await planned(api, Drain(brokers=[4]), "shop", 5)
         await change_as_another(api)
         for change in (let_go, take_away):

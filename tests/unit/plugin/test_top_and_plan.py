@@ -62,7 +62,7 @@ def test_the_plan_of_a_topic_has_its_steps_and_what_to_do_while_it_is_paused() -
     found = plan.next_steps(make_seen("KafkaTopic", conditions=READY, plan=PLAN, **paused))
     assert plan.lines(found) == [
         "kt/orders: all is well",
-        "It is paused: `kubectl kontroller resume kt/orders` has it done.",
+        "It is paused: `kubectl kontroller resume kt/orders` lets the operator do this.",
         "ACTION      WHAT       NOW   THEN",
         "SetConfig   config.a   1     2",
         "... and 2 more",
@@ -80,7 +80,10 @@ def test_a_paused_object_of_any_kind_says_what_would_be_done() -> None:
     assert plan.lines(move)[-3:] == shown
     assert "orders-0   1     2,3" in plan.lines(move)[3]
     election = plan.next_steps(make_seen("PreferredElection", nextSteps=steps, **paused))
-    assert plan.lines(election)[1:] == ["It is paused: `kubectl kontroller resume kpe/orders` has it done.", *shown]
+    assert plan.lines(election)[1:] == [
+        "It is paused: `kubectl kontroller resume kpe/orders` lets the operator do this.",
+        *shown,
+    ]
     assert election.exit_code(fails_on_changes=True) is ExitCode.CHANGES
 
 

@@ -68,10 +68,10 @@ async def test_a_cluster_that_does_not_answer_is_said_so(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({}, "say which cluster"),
-        ({"zookeeper": "localhost:2181", "bootstrap": "localhost:9092"}, "not both"),
+        ({}, "give either --zookeeper"),
+        ({"zookeeper": "localhost:2181", "bootstrap": "localhost:9092"}, "give either --zookeeper"),
         ({"bootstrap": "localhost"}, "--bootstrap"),
-        ({"zookeeper": "localhost:2181", "command_config": Path("x")}, "--command-config is for --bootstrap"),
+        ({"zookeeper": "localhost:2181", "command_config": Path("x")}, "--command-config needs --bootstrap"),
         ({"bootstrap": "a:1", "command_config": Path("x"), "properties": Path("y")}, "give one"),
     ],
 )

@@ -109,7 +109,7 @@ def test_several_listeners_come_from_the_environment_and_from_a_file(
         ({"advertise": "OTHER://h:3"}, "OTHER is advertised and not listened on: add it with listen"),
         (
             {"listen": "A://h:1,B://h:2", "client_listener": "A"},
-            "client-listener is for one --listen that serves several",
+            "client-listener needs a single --listen that serves several",
         ),
         ({"control_plane_listener": "a b"}, "--control-plane-listener: "),
         ({"zookeeper_session_timeout_ms": 10}, "--zookeeper-session-timeout-ms: "),
@@ -120,7 +120,7 @@ def test_several_listeners_come_from_the_environment_and_from_a_file(
         ({"journal_topic": "journal", "journal_bootstrap": "broker"}, "--journal-bootstrap: "),
         ({"admin_cidr": "10.0.0.0/8,nowhere"}, "--admin-cidr"),
         ({"broker_cidr": ["10.0.0.0/33"]}, "--broker-cidr"),
-        ({"colour": "red"}, "colour is no setting"),
+        ({"colour": "red"}, "colour is not a setting"),
     ],
 )
 def test_a_bad_setting_is_named_with_what_to_change(changes: dict[str, object], message: str) -> None:

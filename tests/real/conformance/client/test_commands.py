@@ -51,7 +51,7 @@ def test_a_topic_lives_from_its_creation_to_its_deletion(
     cluster.wait_until_served(name, 2)
     cluster.wait_until_everybody_knows(name, 1)
     again = kontroller.run(*wanted, "--fail-on-changes")
-    assert (again.code, again.out) == (0, f"topic {name} is so already\n")
+    assert (again.code, again.out) == (0, f"topic {name} needs no change\n")
     (described,) = kontroller.run("topics", "describe", *of, "-o", "json").json()
     assert described["configs"] == {"retention.ms": "5000"}
     assert described["partitions"][0] == {"partition": 0, "leader": 1, "replicas": [1, 2], "isr": [1, 2]}
@@ -63,7 +63,7 @@ def test_a_topic_lives_from_its_creation_to_its_deletion(
     assert "marked for deletion: unknown" in kontroller.run("topics", "list").out
     refused = kontroller.run("topics", "delete", *of)
     assert refused.code == 2
-    assert "nobody is there to confirm it: give --yes" in refused.err
+    assert "there is no terminal to confirm this: give --yes" in refused.err
     assert cluster.exists(f"/brokers/topics/{name}")
     assert kontroller.run("topics", "delete", *of, "--yes").code == 0
     cluster.wait_until_gone(f"/brokers/topics/{name}")

@@ -50,7 +50,7 @@ def test_a_move_of_ours_is_watched_given_again_and_cancelled_by_kafka_s_tool(
     other = ("--reassignment-json-file", plan_file(tmp_path, f"{name}-other", [second]))
     refused = kontroller.run("reassign", "start", *other)
     assert (refused.code, refused.out) == (1, "")
-    assert f"{name}-0 is on the move already" in refused.err
+    assert f"{name}-0 is moving already" in refused.err
     stale = tmp_path / "stale"
     stale.mkdir()
     old = ("--reassignment-json-file", plan_file(stale, name, [second, third]))

@@ -40,7 +40,7 @@ def test_the_end_of_the_input_is_no_answer(kontroller: Kontroller, arguments: tu
     terminal.type(CONTROL_D)
     ended = terminal.end()
     assert ended.code == 2
-    assert "nobody is there to confirm it: give --yes" in ended.out
+    assert "there is no terminal to confirm this: give --yes" in ended.out
 
 
 def test_lines_of_an_earlier_shell_are_found_again(kontroller: Kontroller, tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_a_broker_is_emptied_by_the_plan_that_was_shown_while_it_was_suspended(
         wait_until(lambda: check_empty(kafka, 1).returncode == 0, "brokers say that broker 1 holds no replicas")
         shown = drain(kubernetes_api, "2", "--dry-run")
         wait_until(lambda: objects.get("partitionreassignment", "drain-2") is None, "nothing of it is left")
-        assert "taken away again" in shown
+        assert "is deleted" in shown
         assert "emptied-1   2,3" in shown
         assert znodes.assigned("emptied", 1) == [2, 3]
         begun = drain(kubernetes_api, "2", "--yes", "--at-a-time", "1", "--throttle", "5000000")
