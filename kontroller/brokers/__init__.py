@@ -1,1 +1,1 @@
-"""What a broker's pod asks about its broker: whether it is ready, and whether it may stop."""
+"""Questions of a broker's pod about its broker: is it ready, and may it stop?"""

@@ -1,26 +1,11 @@
-"""Makes a broker ready to be stopped, over Kafka's protocol alone: with Kafka's own controller as with ours.
+"""Drains a broker before it is stopped, over Kafka's protocol alone, with Kafka's own controller or with Kontroller.
 
-1. Waits until stopping the broker leaves every partition enough replicas in sync. This comes first, because handing
-   leaderships over already takes the broker out of the ISRs: a partition that has no replica to spare would refuse
-   its producers (acks=all) from that moment on. While it waits here the broker serves as ever, and if the wait is in
-   vain nothing was changed. Brokers that are stopped together take turns, in the order of their ids, and look again when
-   theirs has come: else each would count on the others.
-2. Asks the controller to take the broker's leaderships and ISR memberships away (ControlledShutdown), again and again
-   until nothing remains that another replica could lead. The broker's epoch is not known to clients; -1 switches that
-   check off in both controllers. A broker without ZooKeeper nobody can do that for: it does it itself when it is stopped
-   (KIP-631), so its drain ends here. Where it is one of the controllers, too, it first waits until the others can decide
-   without it: else nobody would lead what it leads, and nobody would let it go.
-3. Looks once more, and waits: other brokers may have been stopped at the same moment. A new controller knows nothing
-   of step 2 and may have given leaderships back, which are then handed over again.
+1. Wait until every partition has enough in-sync replicas without the broker. Nothing is changed before that. 2.
+ControlledShutdown: the controller moves the broker's leaderships, until no other replica could take over more. 3. Check
+again, because other brokers may have been stopped at the same moment.
 
-A wait ends early when it leads nowhere: when no replica has come into sync and no broker has come back for
-`patience_s`. A replica whose broker is alive may be catching up, one whose broker is dead may be started again; neither
-can be distinguished from one that never comes, as when all brokers are stopped for good.
-
-From step 2 on the controller takes the broker for one that shuts down: it elects it nowhere and keeps it out of every
-ISR. A broker that is not stopped then stays like that until it is restarted (registers again), or another controller
-takes over.
-"""
+A wait ends early if no replica came into sync and no broker came back for `patience_s`. From step 2 on the controller
+treats the broker as shutting down, until it registers again or another controller takes over."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Set
@@ -64,11 +49,11 @@ Answer = TypeVar("Answer")
 
 
 class NotDrained(Exception):
-    """The broker is not ready to be stopped; the message is one line that says why."""
+    """The broker is not ready to be stopped. The message is one line with the reason."""
 
 
 class NotRegistered(Exception):
-    """The broker is no member of the cluster: it has nothing to hand over."""
+    """The broker is not a member of the cluster, so there is nothing to drain."""
 
 
 class Drain:
@@ -91,10 +76,10 @@ class Drain:
         self._trouble = _NO_ANSWER
         self._said = ""
         self._has_asked = False
-        """Whether the controller may have begun to take the broker out of service."""
+        """True if the controller may have begun to take the broker out of service."""
 
     async def run(self, deadline_s: float) -> None:
-        """Returns when the broker may be stopped. Raises `NotDrained` and `NotRegistered`."""
+        """Return when the broker may be stopped. Raises `NotDrained` and `NotRegistered`."""
         try:
             async with asyncio.timeout(deadline_s):
                 await self._run()
@@ -103,10 +88,13 @@ class Drain:
 
     async def _run(self) -> None:
         picture = await self._wait_for_replicas()
+        # Brokers that are stopped together take turns by id, and check again at their turn. Otherwise each would count
+        # on the others' replicas.
         turn = find_turn(picture, self._broker)
         if turn:
             await asyncio.sleep(turn * self._pause_s)
             picture = await self._wait_for_replicas()
+        # Without ZooKeeper a broker hands over its leaderships itself when it stops (KIP-631), so there is no step 2.
         if await self._asked(lambda: has_quorum(self._client)):
             if await self._wait_for_votes():
                 await self._wait_for_replicas()
@@ -123,9 +111,11 @@ class Drain:
     # Steps 1 and 3
 
     async def _wait_for_replicas(self) -> ClusterPicture:
-        """Waits until every partition has enough replicas in sync without the broker.
+        """Wait until every partition has enough in-sync replicas without the broker. This wait comes before
+        ControlledShutdown, because that already removes the broker from the ISRs: a partition without a spare replica
+        would refuse producers with acks=all.
 
-        Returns what was seen then, without the topics that were just being deleted."""
+        Return the cluster as seen then, without the topics that were just being deleted."""
         patience = _Patience(self._patience_s)
         minimum: dict[TopicName, int] = {}
         while True:
@@ -152,10 +142,12 @@ class Drain:
     async def _minimum_of(self, topics: Set[TopicName]) -> dict[TopicName, int]:
         return await self._asked(lambda: ask_min_insync_replicas(self._client, topics))
 
-    # In place of step 2 without ZooKeeper
+    # Instead of step 2, without ZooKeeper
 
     async def _wait_for_votes(self) -> bool:
-        """Waits until the controllers can decide without the node, where it is one of them. Returns whether it waited."""
+        """Wait until the controllers have a quorum without this node, if it is a controller. Return True if it waited.
+
+        Without a quorum nobody would elect leaders for its partitions, and nobody would let it shut down."""
         patience, has_waited = _Patience(self._patience_s), False
         while True:
             votes = await self._votes()
@@ -163,14 +155,14 @@ class Drain:
             if votes is not None and not missing:
                 return has_waited
             if missing:
-                self._report(f"too few controllers would be left to decide: {list_some(missing)} not up to date")
+                self._report(f"the other controllers would have no quorum: {list_some(missing)} not up to date")
             if patience.is_over((votes is None, len(missing))):
                 raise self._given_up(f"gave up when no controller came back for {self._patience_s:g} s")
             has_waited = True
             await asyncio.sleep(self._pause_s)
 
     async def _votes(self) -> tuple[Vote, ...] | None:
-        """None where nobody can say it now. Nobody votes as far as a user is told who may not know it."""
+        """Return the votes; None if nobody can report them now; none if this user may not know them."""
         try:
             return await ask_votes(self._client)
         except NotAdmitted as error:
@@ -179,16 +171,21 @@ class Drain:
             self._report(str(error))
             if error.error_code not in _FORBIDDEN:
                 return None
-            self._report("if it is a controller, too, the others are not waited for: allow Describe on the cluster")
+            self._report(
+                "if it is also a controller, the other controllers are not waited for: allow Describe on the cluster"
+            )
             return ()
         except RequestError as error:
-            self._report(f"nobody says who leads the controllers: {error}")
+            self._report(f"no server reports the leader of the controllers: {error}")
             return None
 
     # Step 2
 
     async def _hand_over(self) -> None:
-        """Returns when nothing remains that another replica could lead."""
+        """Send ControlledShutdown until no other replica could take over more leaderships.
+
+        Clients do not know the broker's epoch. The default of the request, -1, disables that check in both
+        controllers."""
         patience = _Patience(self._patience_s)
         request = ControlledShutdownRequest(broker_id=self._broker)
         self._has_asked = True
@@ -209,30 +206,32 @@ class Drain:
             await asyncio.sleep(self._pause_s)
 
     def _judge_refusal(self, error_code: ErrorCode) -> None:
-        """Returns where asking again may help: STALE_CONTROLLER_EPOCH is what Kafka's former controllers answer."""
+        """Return if another attempt may help: former controllers of Kafka answer STALE_CONTROLLER_EPOCH."""
         if error_code is ErrorCode.broker_not_available:
             raise NotRegistered(f"broker {self._broker} is not registered, says the controller")
         self._report(f"the controller refuses ControlledShutdown: {error_code.name}")
         if error_code in _FORBIDDEN:
             raise self._given_up(
-                "allow ClusterAction on the cluster to whoever drains brokers; a Kontroller takes it from brokers' own "
-                "addresses and from its --broker-cidr"
+                "allow ClusterAction on the cluster to the user that drains brokers; a Kontroller accepts it from the "
+                "brokers' own addresses and from its --broker-cidr"
             )
 
-    # Both
+    # All steps
 
     async def _asked(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
-        """An answer, however often it has to be asked for: everything asked here may be asked twice."""
+        """Return the answer, asking until there is one. All of these requests may be sent twice."""
         while True:
             try:
                 return await ask()
             except AnswerUnreadable as error:
                 self._report(str(error))
-                raise self._given_up("use a Kafka of 3.9") from error
+                raise self._given_up("use Kafka 3.9") from error
             except ConfigRefused as error:
                 self._report(str(error))
                 if error.error_code in _FORBIDDEN:
-                    raise self._given_up("allow DescribeConfigs on all topics to whoever drains brokers") from error
+                    raise self._given_up(
+                        "allow DescribeConfigs on all topics to the user that drains brokers"
+                    ) from error
             except NotAdmitted as error:
                 raise self._shut_out(error) from error
             except RequestError as error:
@@ -240,8 +239,9 @@ class Drain:
             await asyncio.sleep(self._pause_s)
 
     def _report(self, what: str, *, trouble: str = "") -> None:
-        """Says what was seen, unless it was the last thing said. It is also what to say when time is over now, unless
-        it is good news and something else would be the `trouble`."""
+        """Print a finding, unless it was the last one printed.
+
+        It also becomes the reason if the time ends now. Good news passes `trouble`, the reason to give instead."""
         self._trouble = trouble or what
         if what != self._said:
             self._said = what
@@ -249,7 +249,7 @@ class Drain:
 
     def _shut_out(self, error: NotAdmitted) -> NotDrained:
         self._report(str(error))
-        return self._given_up("correct what --command-config or --properties says")
+        return self._given_up("correct the file of --command-config or --properties")
 
     def _given_up(self, why: str) -> NotDrained:
         state = "it is out of service until it is restarted" if self._has_asked else "nothing was changed"
@@ -257,7 +257,7 @@ class Drain:
 
 
 class _Patience:
-    """Ends when a measure, of which less is better, has not fallen for a while."""
+    """Ends when a measure, for which less is better, has not fallen for some seconds."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds

@@ -1,10 +1,8 @@
-"""Users that log in by SCRAM, made in ZooKeeper: brokers that log in so at each other are such users themselves, and before
-the first of them has started there is nobody else who could be asked.
+"""Creates SCRAM users in ZooKeeper before the first broker starts: brokers that log in to each other are such users.
 
-A password is a file, as Kubernetes mounts a Secret, so that no command line has it. ZooKeeper gets what SCRAM makes of it
-(RFC 5802), in the words of kafka-configs. Who has his password already keeps what he has: so this may run at each start,
-and disturbs nobody who logs in meanwhile. Nobody is deleted.
-"""
+Passwords are files, as Kubernetes mounts a Secret, so that they are in no command line. ZooKeeper gets only the SCRAM
+credentials (RFC 5802), in the format of kafka-configs. Idempotent: existing credentials are kept, so this can run at
+every start. No user is deleted."""
 
 import hashlib
 import secrets
@@ -33,34 +31,36 @@ _SALT_BYTES: Final = 24
 
 
 class UnusableUsers(Exception):
-    """The folder has no users, or a file that is no password; the message names it and nothing of what is in it."""
+    """The folder has no users, or a file that is not a password. The message names the file, but nothing of its
+    content."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstUser:
-    """Who logs in, and by what."""
+    """A user and the password."""
 
     name: str
     password: str = field(repr=False)
 
 
 def users_in(folder: Path) -> tuple[FirstUser, ...]:
-    """One for each file: its name, and its text but for a line's end. Names that begin with a dot are Kubernetes' own.
+    """Read a user from each file: its name, and its text without the final line end.
 
-    Raises `UnusableUsers`."""
+    Names that begin with a dot are Kubernetes' own. Raises `UnusableUsers`."""
     try:
         files = sorted(each for each in folder.iterdir() if not each.name.startswith("."))
         users = tuple(FirstUser(name=each.name, password=_password(each)) for each in files)
     except OSError as error:
         raise UnusableUsers(f"{folder} cannot be read: {error.strerror}") from error
     if not users:
-        raise UnusableUsers(f"{folder} has no file: give each user one, named like the user, with the password")
+        raise UnusableUsers(f"{folder} has no file: give each user a file with the password, named like the user")
     return users
 
 
 async def make_users(zk: ZkSession, users: Iterable[FirstUser], mechanisms: Sequence[str]) -> list[str]:
-    """Makes those that are not there with this password, and returns their names. Raises `ZkError`, `MalformedZnode` and
-    `Contended`; who was made before stays."""
+    """Create the users that do not exist with these passwords, and return their names.
+
+    Raises `ZkError`, `MalformedZnode` and `Contended`; users that were created before the error stay."""
     parents = (paths.CONFIG, paths.USER_CONFIGS, paths.CONFIG_CHANGES)
     await ensure_znodes(zk, [Create(path=path) for path in parents], zk.transact)
     return [user.name for user in users if await _is_made(zk, user, mechanisms)]
@@ -79,13 +79,15 @@ async def _is_made(zk: ZkSession, user: FirstUser, mechanisms: Sequence[str]) ->
 
 
 def _credentials(password: str, present: dict[str, str], mechanisms: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Those that are missing, or of another password."""
+    """Yield the credentials that are missing, or belong to another password."""
     for name in mechanisms:
         if not _is_of(password, MECHANISMS[name], present.get(name)):
             yield name, _made(password, MECHANISMS[name], secrets.token_bytes(_SALT_BYTES), ITERATIONS)
 
 
 def _is_of(password: str, mechanism: ScramMechanism, present: str | None) -> bool:
+    # The salt and iterations of the present credential are reused, because SCRAM keys can only be compared with the
+    # same ones.
     try:
         known = read_credential(present or "")
     except ValueError:
@@ -102,7 +104,7 @@ def _password(file: Path) -> str:
     if len(paths.sanitize(file.name)) > MAX_USER_NAME_LENGTH:
         raise UnusableUsers(f"{file} is too long a name for a user")
     if not file.is_file():
-        raise UnusableUsers(f"{file} is no file: give each user one, with the password")
+        raise UnusableUsers(f"{file} is not a file: give each user a file with the password")
     with file.open("rb") as opened:
         data = opened.read(MAX_PASSWORD_BYTES + 1)
     try:
@@ -110,5 +112,5 @@ def _password(file: Path) -> str:
     except UnicodeDecodeError:
         text = ""
     if not text or len(data) > MAX_PASSWORD_BYTES:
-        raise UnusableUsers(f"{file} is no password: it has to be text, of at most {MAX_PASSWORD_BYTES} bytes")
+        raise UnusableUsers(f"{file} is not a password: it has to be text of at most {MAX_PASSWORD_BYTES} bytes")
     return text

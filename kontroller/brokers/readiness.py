@@ -1,8 +1,7 @@
-"""Looks whether a broker is ready: asks the broker itself, and the controller only where a replica is not in sync.
+"""Checks that a broker is ready. Asks the broker itself, and the controller only if a replica is not in sync.
 
-A broker is mostly ready, so mostly the controller is not asked. Where it does not answer, replicas that are not in sync
-count as if no reassignment brought them.
-"""
+Brokers are usually ready, so the controller is rarely asked. If it does not answer, out-of-sync replicas count as if no
+reassignment added them."""
 
 import asyncio
 
@@ -16,7 +15,7 @@ from controller_core.wire.client.request_client import ClusterClient, RequestErr
 
 
 async def look_at_broker(client: ClusterClient, broker: BrokerId, timeout_s: float) -> str | None:
-    """Why the broker is not ready; None where it is. The client is for the broker's own address."""
+    """Return the reason why the broker is not ready, or None. The client must use the broker's own address."""
     until = asyncio.get_running_loop().time() + timeout_s
     try:
         picture = read_picture(await client.ask_any(EVERYTHING, MetadataResponse))
@@ -30,5 +29,5 @@ async def look_at_broker(client: ClusterClient, broker: BrokerId, timeout_s: flo
             arriving = await ask_arrivals(client, broker)
     except (RequestError, ArrivalsRefused, TimeoutError) as error:
         trouble = str(error) or f"the controller did not answer in {timeout_s:g} s"
-        return f"{why}; whether a reassignment brings them here is not known: {trouble}"
+        return f"{why}; whether a reassignment adds them is not known: {trouble}"
     return explain_not_ready(picture, broker, arriving)

@@ -1,1 +1,1 @@
-"""What `kontroller check` looks at: the API server and its resources, a Kafka cluster and its controller."""
+"""The checks of `kontroller check`: the API server and its resources, a Kafka cluster and its controller."""

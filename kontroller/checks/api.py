@@ -1,7 +1,6 @@
-"""Whether an API server has the resources of kontroller.dev: it knows each kind, takes what is right, refuses what is not.
+"""Checks that an API server serves every kind of kontroller.dev, accepts a valid object and refuses an invalid one.
 
-Nothing is created: both KafkaTopics are dry runs.
-"""
+Nothing is created, because both KafkaTopics are dry runs."""
 
 from typing import Any, Final, Protocol
 
@@ -15,7 +14,7 @@ _WRONG: Final = {**_RIGHT, "partitions": 0}
 
 
 class CheckedApi(Protocol):
-    """The seam: what is asked of the API server."""
+    """The seam: the calls to the API server."""
 
     async def read_served_kinds(self) -> frozenset[str]: ...
 
@@ -23,7 +22,7 @@ class CheckedApi(Protocol):
 
 
 async def look_at_api(api: CheckedApi, namespace: str) -> str:
-    """One line that says what was found. Raises `NotWell`."""
+    """Return one line that says what was found. Raises `NotWell`."""
     wanted = [kind.definition.kind for kind in KINDS]
     served = await _served_kinds(api)
     missing = [kind for kind in wanted if kind not in served]
@@ -47,13 +46,13 @@ async def _expect_taken(api: CheckedApi, namespace: str) -> None:
     try:
         await api.dry_run(_topic(namespace, _RIGHT))
     except ObjectChanged:
-        return  # a topic of that name is there: it was taken once
+        return  # a topic of that name exists, so it was accepted once
     except ObjectGone as error:
-        raise NotWell(f"namespace {namespace} is not there: name another with --namespace ({error})") from error
+        raise NotWell(f"namespace {namespace} does not exist: name another with --namespace ({error})") from error
     except ApiForbidden as error:
         raise NotWell(f"allow this service account to create kafkatopics in namespace {namespace}: {error}") from error
     except ApiError as error:
-        raise NotWell(f"the API server does not take a KafkaTopic that is right: {error}") from error
+        raise NotWell(f"the API server does not accept a valid KafkaTopic: {error}") from error
 
 
 async def _expect_refused(api: CheckedApi, namespace: str) -> None:
@@ -62,8 +61,8 @@ async def _expect_refused(api: CheckedApi, namespace: str) -> None:
     except ApiRefused:
         return
     except ApiError as error:
-        raise NotWell(f"the API server does not say what it makes of a KafkaTopic that is wrong: {error}") from error
-    raise NotWell("the API server takes a KafkaTopic with 0 partitions: install this version's CRDs")
+        raise NotWell(f"the API server gives no verdict on an invalid KafkaTopic: {error}") from error
+    raise NotWell("the API server accepts a KafkaTopic with 0 partitions: install this version's CRDs")
 
 
 def _topic(namespace: str, spec: dict[str, Any]) -> dict[str, Any]:

@@ -1,8 +1,7 @@
-"""Whether a Kafka cluster has a controller: one is known, it answers as the controller, and all members agree on it.
+"""Checks that a Kafka cluster has a controller: it is known, it answers, and all members agree on it.
 
-Where there is no ZooKeeper that is the leader of a quorum, whom only the quorum tells of, and the members agree on each
-other.
-"""
+Without ZooKeeper the controller is the leader of a quorum, which only the quorum knows. There the members have to agree
+on each other instead."""
 
 from typing import Final
 
@@ -22,18 +21,18 @@ from controller_core.wire.client.request_client import Address, ClusterClient, R
 from kontroller.checks.waiting import NotWell
 
 _ONLY_A_CONTROLLER_ANSWERS: Final = ListPartitionReassignmentsRequest(topics=())
-"""Anybody else says NOT_CONTROLLER."""
+"""Every other server answers NOT_CONTROLLER."""
 
 
 async def look_at_cluster(client: ClusterClient) -> str:
-    """One line that says who the controller is. Raises `NotWell`."""
+    """Return one line that names the controller. Raises `NotWell`."""
     try:
         metadata = await client.ask_any(NO_TOPICS, MetadataResponse)
     except RequestError as error:
         raise NotWell(f"no server answers: {error}; give the address of a running broker with --bootstrap") from error
     picture = read_picture(metadata)
     if picture.controller is None:
-        raise NotWell("no controller is known: look at what `kontroller controller run` and the brokers log")
+        raise NotWell("no controller is known: check the logs of `kontroller controller run` and of the brokers")
     addresses = {BrokerId(node.node_id): Address(str(node.host), int(node.port)) for node in metadata.brokers}
     try:
         answer = await client.ask(_ONLY_A_CONTROLLER_ANSWERS, ListPartitionReassignmentsResponse)
@@ -62,7 +61,7 @@ async def _quorum(client: ClusterClient) -> Quorum | None:
     except (RequestError, QuorumRefused) as error:
         raise NotWell(str(error)) from error
     if quorum is not None and quorum.leader is None:
-        raise NotWell("the quorum of controllers has no leader: look at what they log")
+        raise NotWell("the quorum of controllers has no leader: check their logs")
     return quorum
 
 
@@ -74,7 +73,9 @@ async def _expect_agreement(
     except RequestError as error:
         raise NotWell(f"{member} is a member of the cluster and does not answer: {error}") from error
     if not has_quorum and picture.controller != expected.controller:
-        raise NotWell(f"{member} takes {picture.controller} for the controller, others {expected.controller}")
+        raise NotWell(
+            f"{member} believes that {picture.controller} is the controller, others believe {expected.controller}"
+        )
     if picture.brokers != expected.brokers:
         known, others = join_ids(sorted(picture.brokers)), join_ids(sorted(expected.brokers))
         raise NotWell(f"{member} knows the members {known}, others {others}")

@@ -21,7 +21,7 @@ _HIDES_NOTHING: Final = frozenset({
 
 
 class ReplicasLeft(Exception):
-    """Brokers hold replicas; the message says how many, and how to move them away."""
+    """Brokers hold replicas. The message says how many, and how to move them away."""
 
 
 async def look_for_replicas(client: ClusterClient, brokers: Iterable[BrokerId]) -> str:
@@ -38,7 +38,8 @@ async def look_for_replicas(client: ClusterClient, brokers: Iterable[BrokerId]) 
     left = [place.partition for place in read_picture(metadata).partitions if set(place.replicas).intersection(ending)]
     if left:
         raise ReplicasLeft(
-            f"{'broker' if len(ending) == 1 else 'brokers'} {ids} still {'has' if len(ending) == 1 else 'have'} replicas of"
+            f"{'broker' if len(ending) == 1 else 'brokers'} {ids} still {'has' if len(ending) == 1 else 'have'} "
+            f"replicas of"
             f" {format_count(len(left), 'partition')}, which would be lost: {list_some(left)}. Move them away first: create"
             f" a PartitionReassignment with drainBrokers: [{ids}], wait until it is Complete, and try again"
         )

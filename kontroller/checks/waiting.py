@@ -1,4 +1,4 @@
-"""Looks again until all is well, for a while."""
+"""Repeats a check until it succeeds, or until a deadline."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -8,11 +8,13 @@ PAUSE_S: Final = 1.0
 
 
 class NotWell(Exception):
-    """Something is not as it should be; the message is one line that says what, and what to change."""
+    """A check has failed. The message is one line with the problem and its remedy."""
 
 
 async def wait_until_well(look: Callable[[], Awaitable[str]], deadline_s: float, *, pause_s: float = PAUSE_S) -> str:
-    """What `look` returns when it raises no `NotWell`. Raises the `NotWell` of the last look when the time is over."""
+    """Return what `look` returns as soon as it raises no `NotWell`.
+
+    Raises the `NotWell` of the last look when the time is over."""
     trouble = NotWell(f"there was no answer in {deadline_s:g} s")
     try:
         async with asyncio.timeout(deadline_s):

@@ -1,1 +1,1 @@
-"""A client of any Kafka cluster for those who administer it, whoever its controller is: `admin_client.AdminClient`."""
+"""A client for administrators of any Kafka cluster, with any controller: `admin_client.AdminClient`."""

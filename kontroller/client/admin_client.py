@@ -1,9 +1,8 @@
-"""`AdminClient`: administers a Kafka cluster from the outside, over Kafka's own protocol, as KIP-4 and KIP-584 have it.
+"""`AdminClient`: administers a Kafka cluster from the outside, over Kafka's own protocol (KIP-4, KIP-584).
 
-It works with any cluster of Kafka 2.8 or later, whoever its controller is. A call has `timeout_ms` for all that it does;
-`default.api.timeout.ms` of the properties, a minute, where it is not given. Here is what users call; what each call is made
-of is in a module of its own beside this one. `BlockingAdminClient` has the same calls for code without an event loop.
-"""
+It works with any cluster of Kafka 2.8 or later, with any controller. `timeout_ms` limits a whole call; the default is
+the property `default.api.timeout.ms`, one minute if it is not set. This module has the public API, and its neighbours
+implement the calls. `BlockingAdminClient` has the same calls for code without an event loop."""
 
 import asyncio
 import threading
@@ -35,17 +34,17 @@ from kontroller.client.topics.administration import Alteration, Assignment, Topi
 from kontroller.client.topics.deletions import marked_for_deletion
 
 _UPDATE_MS: Final = 60_000
-"""KIP-584's."""
+"""The default of KIP-584."""
 _NO_CONFIGS: Final[Mapping[str, str]] = {}
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 class AdminClient:
-    """One cluster. Every call raises a kind of `AdminError`. Nothing has to be closed."""
+    """A client of one cluster. Every call may raise a subclass of `AdminError`. There is nothing to close."""
 
     def __init__(self, properties: Mapping[str, object] | ClientProperties) -> None:
-        """`properties`: of Kafka's clients, with `bootstrap.servers` at least. Raises `InvalidArgument`."""
+        """`properties`: those of Kafka's clients, at least `bootstrap.servers`. Raises `InvalidArgument`."""
         if not isinstance(properties, ClientProperties):
             properties = ClientProperties.of(properties)
         self._properties = properties
@@ -54,7 +53,7 @@ class AdminClient:
         self._is_updating = False
 
     async def describe_cluster(self, *, timeout_ms: int | None = None) -> ClusterDescription:
-        """Who is in the cluster, and how its partitions are."""
+        """Return the members of the cluster, and the state of its partitions."""
         return await describing.describe(self._cluster.call(timeout_ms))
 
     # Topics
@@ -70,7 +69,8 @@ class AdminClient:
         validate_only: bool = False,
         timeout_ms: int | None = None,
     ) -> None:
-        """Creates a topic by counts, or by an assignment: by `1:2,2:3` partition 0 is on 1 and 2, 1 on 2 and 3."""
+        """Create a topic with numbers, or with an assignment: `1:2,2:3` puts partition 0 on 1 and 2, partition 1 on 2
+        and 3."""
         await topics.create(
             self._cluster.call(timeout_ms),
             topic,
@@ -92,9 +92,11 @@ class AdminClient:
         validate_only: bool = False,
         timeout_ms: int | None = None,
     ) -> Alteration:
-        """Alters configurations, then adds partitions, then moves those whose replicas the assignment has otherwise.
+        """Alter configurations, then add partitions, then move the partitions whose replicas differ from the
+        assignment.
 
-        What can be known to fail is refused before anything is done; the result says which steps were, or would be."""
+        Changes that are known to fail are refused before anything is done. The result lists the steps that were, or
+        would be, done."""
         return await topics.alter(
             self._cluster.call(timeout_ms),
             topic,
@@ -106,11 +108,11 @@ class AdminClient:
         )
 
     async def delete_topic(self, topic: str, *, timeout_ms: int | None = None) -> None:
-        """Marks a topic for deletion."""
+        """Mark a topic for deletion."""
         await topics.delete(self._cluster.call(timeout_ms), topic)
 
     async def list_topics(self, *, timeout_ms: int | None = None) -> TopicList:
-        """The topics that are alive, and those that are marked for deletion, which only `zookeeper.connect` tells."""
+        """Return the live topics, and the topics marked for deletion, which are known only with `zookeeper.connect`."""
         call = self._cluster.call(timeout_ms)
         marked = await marked_for_deletion(call, self._properties)
         going = frozenset(marked or ())
@@ -118,74 +120,77 @@ class AdminClient:
         return TopicList(alive=alive, marked_for_deletion=marked)
 
     async def describe_topic(self, topic: str, *, timeout_ms: int | None = None) -> TopicDescription:
-        """A topic's partitions, and the configurations that were set for it."""
+        """Return a topic's partitions, and the configurations that are set on it."""
         (found,) = await self.describe_topics([topic], timeout_ms=timeout_ms)
         return found
 
     async def describe_topics(
         self, names: Sequence[str], *, timeout_ms: int | None = None
     ) -> tuple[TopicDescription, ...]:
-        """Several topics, by two requests for all of them."""
+        """Describe several topics, with two requests for all of them."""
         return await topics.describe(self._cluster.call(timeout_ms), *names)
 
     # Reassignments
 
     async def start_reassignment(self, reassignment: str, *, timeout_ms: int | None = None) -> None:
-        """Asks for a move, by the JSON of kafka-reassign-partitions, and returns when it has begun."""
+        """Start a move, given in the JSON of kafka-reassign-partitions. Return when it has begun."""
         await reassignments.start(self._cluster.call(timeout_ms), parse_reassignment(reassignment))
 
     async def current_assignment(self, reassignment: str, *, timeout_ms: int | None = None) -> str:
-        """The JSON that would take the partitions of a move back to where they are now, or were before they moved."""
+        """Return the JSON that moves partitions back to their present replicas, or if they move, to those before the
+        move."""
         targets = parse_reassignment(reassignment)
         return reassignment_json(await reassignments.origins_of(self._cluster.call(timeout_ms), targets))
 
     async def throttle_reassignment(
         self, reassignment: str, bytes_per_second: int, *, timeout_ms: int | None = None
     ) -> None:
-        """Limits what each broker copies for a move that is to begin, as Kafka's tool does; to be taken away after it."""
+        """Limit what each broker copies for a move that has not begun, as Kafka's tool does. Remove the limit
+        afterwards."""
         targets = parse_reassignment(reassignment)
         await throttles.throttle(self._cluster.call(timeout_ms), targets, bytes_per_second)
 
     async def unthrottle_reassignment(self, reassignment: str, *, timeout_ms: int | None = None) -> None:
-        """Takes the throttles of a move away."""
+        """Remove the throttles of a move."""
         await throttles.unthrottle(self._cluster.call(timeout_ms), parse_reassignment(reassignment))
 
     async def progress_of_reassignment(self, reassignment: str, *, timeout_ms: int | None = None) -> MoveProgress:
-        """How many partitions are done, and how many bytes are left."""
+        """Return how many partitions are done, and how many bytes are left."""
         return await copying.progress(self._cluster.call(timeout_ms), parse_reassignment(reassignment))
 
     async def reassign_partitions(self, reassignment: str, *, timeout_ms: int | None = None) -> ReassignmentResult:
-        """Asks for a move, and ends when that has ended or cannot start. Who stops to wait leaves the move.
+        """Start a move, and return when it has ended or cannot start. If the caller stops waiting, the move goes on.
 
-        Without `timeout_ms` it may take as long as it takes."""
+        Without `timeout_ms` there is no time limit."""
         return await reassignments.move(self._cluster, parse_reassignment(reassignment), timeout_ms)
 
     async def wait_for_reassignment(self, reassignment: str, *, timeout_ms: int | None = None) -> ReassignmentResult:
-        """Waits until no partition of a move is on its way any more."""
+        """Wait until no partition of a move is moving."""
         return await reassignments.wait_until_moved(self._cluster, parse_reassignment(reassignment), timeout_ms)
 
     async def verify_reassign_partitions(
         self, reassignment: str, *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, Progress]:
-        """For each partition 1 (it is there), 0 (it moves there) or -1 (neither), as the cluster says it now."""
+        """Return for each partition 1 (at its target), 0 (moving there) or -1 (neither), as the cluster reports it
+        now."""
         return await reassignments.verify(self._cluster.call(timeout_ms), parse_reassignment(reassignment))
 
     async def cancel_reassignment(
         self, reassignment: str, *, timeout_ms: int | None = None
     ) -> tuple[TopicPartition, ...]:
-        """Has the partitions of a move go back to where they were; returns those that were moving."""
+        """Move the partitions of a move back to their original replicas. Return those that were moving."""
         return await reassignments.cancel(self._cluster.call(timeout_ms), tuple(parse_reassignment(reassignment)))
 
     async def list_reassignments(self, *, timeout_ms: int | None = None) -> dict[TopicPartition, Ongoing]:
-        """All partitions that are being reassigned."""
+        """Return all partitions that are being reassigned."""
         return await reassignments.ongoing(self._cluster.call(timeout_ms))
 
     async def list_limits(self, *, timeout_ms: int | None = None) -> tuple[Limit, ...]:
-        """The limits that PartitionReassignments have set in a cluster without ZooKeeper."""
+        """Return the limits that PartitionReassignments have set in a cluster without ZooKeeper."""
         return await limits.list_limits(self._cluster.call(timeout_ms))
 
     async def remove_limit(self, owner: str, *, timeout_ms: int | None = None) -> Limit:
-        """Removes the limit of a PartitionReassignment that is gone; returns what it was."""
+        """Remove the limit of a PartitionReassignment that is gone, and return it."""
         return await limits.remove_limit(self._cluster.call(timeout_ms), owner)
 
     # Elections
@@ -193,17 +198,18 @@ class AdminClient:
     async def preferred_replica_leader_election(
         self, partitions: str | None = None, *, timeout_ms: int | None = None
     ) -> Elected:
-        """Has partitions, by the JSON of kafka-leader-election, or all, be led by their first replicas."""
+        """Elect the first replica of each partition: of those in the JSON of kafka-leader-election, or of all."""
         return await elections.elect_preferred(self._cluster.call(timeout_ms), _partitions(partitions))
 
     async def elect_unclean(self, partitions: str | None = None, *, timeout_ms: int | None = None) -> Elected:
-        """Has partitions without a leader be led by a live replica. Records that it lacks are lost."""
+        """Elect a live replica as leader of partitions without one. Records that it lacks are lost."""
         return await elections.elect_unclean(self._cluster.call(timeout_ms), _partitions(partitions))
 
     async def verify_preferred_replica_leader_election(
         self, partitions: str | None = None, *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, Progress]:
-        """For each partition 1 (its first replica leads), 0 (it could) or -1 (it is not in sync, or not there)."""
+        """Return for each partition 1 (its first replica leads), 0 (it could lead) or -1 (not in sync, or no such
+        partition)."""
         return await elections.verify_preferred(self._cluster.call(timeout_ms), _partitions(partitions))
 
     # Users
@@ -217,40 +223,41 @@ class AdminClient:
         iterations: int = 8192,
         timeout_ms: int | None = None,
     ) -> None:
-        """Gives a user a password for SCRAM; what is sent are the keys that are made of it (KIP-554)."""
+        """Set a user's SCRAM password. Only the keys derived from it are sent (KIP-554)."""
         call = self._cluster.call(timeout_ms)
         await users.set_user(call, user, password, mechanism=mechanism, iterations=iterations)
 
     async def delete_scram_user(self, user: str, mechanism: str, *, timeout_ms: int | None = None) -> None:
-        """Takes a user's password for a mechanism away."""
+        """Delete a user's password for a mechanism."""
         await users.delete_user(self._cluster.call(timeout_ms), user, mechanism)
 
     async def list_scram_users(self, *, timeout_ms: int | None = None) -> dict[str, dict[str, int]]:
-        """The users that have passwords: for each the mechanisms, and how many iterations each has."""
+        """Return the users with passwords: for each user the mechanisms with their iterations."""
         return await users.users(self._cluster.call(timeout_ms))
 
     # Features
 
     async def describe_features(self, *, of_controller: bool = False, timeout_ms: int | None = None) -> FeatureMetadata:
-        """What is finalized and supported, as some broker or the controller says it; never older than was seen."""
+        """Return the finalized and supported features, from any broker or from the controller. The result is never
+        older than an earlier one."""
         return await features.describe(self._cluster.call(timeout_ms), self._seen, of_controller=of_controller)
 
     async def update_features(
         self, updates: Sequence[FeatureUpdate], *, timeout_ms: int | None = _UPDATE_MS
     ) -> FeatureMetadata:
-        """Finalizes levels: all of them, or none where the controller offers that (see `features`).
+        """Finalize levels: all or none, if the controller supports that (see `features`).
 
         Raises `UpdateInProgress` while another update of this client runs."""
         return await self._alone(features.update(self._cluster.call(timeout_ms), self._seen, updates))
 
     async def delete_features(self, names: Sequence[str], *, timeout_ms: int | None = _UPDATE_MS) -> FeatureMetadata:
-        """Has features finalized no more."""
+        """Remove finalized features."""
         return await self._alone(features.delete(self._cluster.call(timeout_ms), self._seen, names))
 
     async def _alone(self, work: Coroutine[Any, Any, FeatureMetadata]) -> FeatureMetadata:
         if self._is_updating:
             work.close()
-            raise UpdateInProgress("another update of features runs: await it, then ask again")
+            raise UpdateInProgress("another update of features runs: await it, then try again")
         self._is_updating = True
         try:
             return await work
@@ -281,7 +288,7 @@ def _blocking(
 
 
 class BlockingAdminClient:
-    """The calls of `AdminClient`, each of which returns when it is done. Close it: it has a thread."""
+    """The calls of `AdminClient`, each of which returns when it is done. Close it, because it has a thread."""
 
     def __init__(self, properties: Mapping[str, object] | ClientProperties) -> None:
         """See `AdminClient`."""
@@ -301,15 +308,15 @@ class BlockingAdminClient:
         self.close()
 
     def submit(self, work: Coroutine[Any, Any, R]) -> "Future[R]":
-        """Has the client's thread do it. Raises `InvalidArgument` when the client is closed."""
+        """Run work in the client's thread. Raises `InvalidArgument` if the client is closed."""
         with self._closing:
             if self._is_closed:
                 work.close()
-                raise InvalidArgument("the client is closed: make another one")
+                raise InvalidArgument("the client is closed: create another one")
             return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def close(self) -> None:
-        """Ends the thread. What is still being waited for is cancelled, and what was asked for goes on in the cluster."""
+        """End the thread. Pending calls are cancelled, but their requests may still be carried out by the cluster."""
         with self._closing:
             if self._is_closed:
                 return

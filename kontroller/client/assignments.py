@@ -1,4 +1,4 @@
-"""Which replicas a topic's partitions have: as Kafka's tools take it on a command line, and as JSON files have it."""
+"""Replica assignments of topics, as Kafka's tools take them on the command line and in JSON files."""
 
 import json
 import re
@@ -46,12 +46,12 @@ class _Choice(BaseModel):
 
 
 def parse_replica_assignment(text: str) -> dict[PartitionId, Replicas]:
-    """Of `1:2,2:3`: partition 0 on brokers 1 and 2, partition 1 on 2 and 3. Raises `InvalidArgument`."""
+    """Parse `1:2,2:3`: partition 0 on brokers 1 and 2, partition 1 on 2 and 3. Raises `InvalidArgument`."""
     try:
         parsed = [tuple(BrokerId(_id(broker)) for broker in part.split(":")) for part in text.split(",")]
     except ValueError as error:
         raise InvalidArgument(
-            f"{text!r} is no replica assignment, such as 1:2,2:3 for two partitions: {error}"
+            f"{text!r} is not a replica assignment, such as 1:2,2:3 for two partitions: {error}"
         ) from None
     assignment = {PartitionId(number): replicas for number, replicas in enumerate(parsed)}
     require_sound(assignment)
@@ -59,7 +59,8 @@ def parse_replica_assignment(text: str) -> dict[PartitionId, Replicas]:
 
 
 def require_sound(assignment: Mapping[PartitionId, Replicas]) -> None:
-    """Raises `InvalidArgument` where partitions are left out, differ in replicas, or name a broker twice."""
+    """Raise `InvalidArgument` if partitions are left out, differ in their number of replicas, or name a broker
+    twice."""
     if sorted(assignment) != list(range(len(assignment))):
         raise InvalidArgument(f"partitions {sorted(assignment)} are assigned: assign all from 0 on")
     for partition, replicas in assignment.items():
@@ -70,18 +71,18 @@ def require_sound(assignment: Mapping[PartitionId, Replicas]) -> None:
 
 
 def parse_reassignment(text: str) -> dict[TopicPartition, Replicas]:
-    """Of the JSON that kafka-reassign-partitions reads and writes. Raises `InvalidArgument`."""
+    """Parse the JSON that kafka-reassign-partitions reads and writes. Raises `InvalidArgument`."""
     plan = _parsed(text, _Plan, '{"version":1,"partitions":[{"topic":"foo","partition":1,"replicas":[1,2,3]}]}')
     targets: dict[TopicPartition, Replicas] = {}
     for move in plan.partitions:
         if any(directory != _ANY_DIRECTORY for directory in move.log_dirs):
             raise InvalidArgument(
-                f"{move.key} names log_dirs, and only brokers move replicas between those: leave it out"
+                f"{move.key} names log_dirs, but only brokers move replicas between log directories: leave it out"
             )
         if len(set(move.replicas)) != len(move.replicas):
             raise InvalidArgument(f"{move.key} would have replicas {list(move.replicas)}: name each broker once")
         if move.key in targets:
-            raise InvalidArgument(f"{move.key} is there twice: say once where it goes")
+            raise InvalidArgument(f"{move.key} is there twice: give its target once")
         targets[move.key] = tuple(map(BrokerId, move.replicas))
     if not targets:
         raise InvalidArgument("there is no partition in it: name at least one")
@@ -89,7 +90,7 @@ def parse_reassignment(text: str) -> dict[TopicPartition, Replicas]:
 
 
 def reassignment_json(targets: Mapping[TopicPartition, Sequence[int]]) -> str:
-    """The JSON that `parse_reassignment` and Kafka's tool read."""
+    """Return the JSON that `parse_reassignment` and Kafka's tool read."""
     partitions = [
         {"topic": tp.topic, "partition": tp.partition, "replicas": list(replicas), "log_dirs": ["any"] * len(replicas)}
         for tp, replicas in sorted(targets.items())
@@ -98,7 +99,7 @@ def reassignment_json(targets: Mapping[TopicPartition, Sequence[int]]) -> str:
 
 
 def parse_partitions(text: str) -> tuple[TopicPartition, ...]:
-    """Of the JSON that kafka-leader-election reads. Raises `InvalidArgument`."""
+    """Parse the JSON that kafka-leader-election reads. Raises `InvalidArgument`."""
     choice = _parsed(text, _Choice, '{"partitions":[{"topic":"foo","partition":1}]}')
     keys = [entry.key for entry in choice.partitions]
     if not keys:
@@ -110,7 +111,7 @@ def parse_partitions(text: str) -> tuple[TopicPartition, ...]:
 
 
 def partitions_json(partitions: Iterable[TopicPartition]) -> str:
-    """The JSON that `parse_partitions` and Kafka's tool read."""
+    """Return the JSON that `parse_partitions` and Kafka's tool read."""
     entries = [{"topic": tp.topic, "partition": tp.partition} for tp in sorted(partitions)]
     return json.dumps({"partitions": entries}, separators=(",", ":"))
 
@@ -128,5 +129,5 @@ def _parsed(text: str, model: type[Any], example: str) -> Any:
 def _id(text: str) -> int:
     digits = text.strip()
     if not _DIGITS.fullmatch(digits) or int(digits) > _MAX_INT:
-        raise ValueError(f"{digits!r} is no broker's id")
+        raise ValueError(f"{digits!r} is not a broker's id")
     return int(digits)

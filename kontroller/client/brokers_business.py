@@ -1,9 +1,8 @@
-"""Requests that any broker answers, asked of the controller first, because it knows a topic as soon as it was created.
+"""Requests that any broker answers, sent to the controller first, because it knows a topic as soon as it is created.
 
-A controller that is not a broker, and relays nothing, ends the connection instead of answering: on a listener with
-authentication, or with `--no-relay`. Then each broker is asked once, and after a pause the controller again. Only for
-requests that may be done twice.
-"""
+A controller that is not a broker, and does not relay, closes the connection instead of answering: on a listener with
+authentication, or with `--no-relay`. Then each broker is asked once, and after a pause the controller again. Use this
+only for idempotent requests."""
 
 from typing import TypeVar
 

@@ -1,12 +1,12 @@
-"""Who is in the cluster, and one call of it: each request finds its server, within the time of the whole call.
+"""The members of a cluster, and a call to it: finds the right server for each request, within the time of the whole
+call.
 
-What is known of the cluster is kept, and found again where it proves to be old: a server says that it is not the
-controller, or does not answer. What was certainly not done is asked again, and what may have been done is not.
+The members are cached, and read again if they prove stale: a server is not the controller, or does not answer. A
+request is repeated only if it was certainly not carried out.
 
-**Servers that hang.** Nobody can tell one from a server that is slow. What any server can answer is asked of the next one,
-too, when one takes long, and the first answer counts. What only the controller can answer, and changes nothing, is given up
-after a while and asked of whoever is the controller then; each time for longer, so that a long answer comes in the end.
-"""
+A server that hangs looks like a slow one. A request that any server can answer goes to the next one, too, after a
+while, and the first answer counts. A read-only request to the controller is given up after a while and sent to the
+controller of that moment, each time with more patience, so that even a slow answer arrives in the end."""
 
 import asyncio
 from collections import deque
@@ -51,21 +51,21 @@ from kontroller.client.properties import ClientProperties
 Response = TypeVar("Response", bound=ResponsePayload)
 T = TypeVar("T")
 Question = Callable[[int], Awaitable[T]]
-"""What is asked of one server, and is given up after so many milliseconds."""
+"""A question to one server. The argument is its time limit in milliseconds."""
 PATIENCE_MS: Final = 5_000
 GROWTH_OF_PATIENCE: Final = 2
-"""How long one server may take for what may be asked again, at first; and how that grows."""
+"""Initial time limit of one server for a request that may be repeated, and the growth of that limit."""
 _PAUSE_S: Final = 0.2
 _NEAR_THE_END_S: Final = 0.01
 _NEXT_SERVER_AFTER_S: Final = 1.0
 _TROUBLES_TOLD: Final = 5
 _SHARE_OF_SERVER: Final = 0.9
-"""Of the time that is left, so that its answer that it had too little still comes."""
+"""Share of the remaining time that a server gets, so that its answer about a timeout still arrives in time."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Cluster:
-    """What is known of a cluster."""
+    """A cluster as the client knows it."""
 
     client: RequestClient
     default_timeout_ms: int
@@ -73,13 +73,13 @@ class Cluster:
     controller: BrokerId | None = None
     cluster_id: str | None = None
     former: tuple[Address, ...] = ()
-    """Where brokers were before that was forgotten."""
+    """Addresses of brokers before they were forgotten."""
     answered_last: Address | None = None
-    """Who is asked first, so that a server that hangs costs its time once."""
+    """The server to ask first, so that a hanging server costs its time only once."""
 
     @classmethod
     def of(cls, properties: ClientProperties) -> "Cluster":
-        """Not connected with yet. Raises `InvalidArgument`."""
+        """Return a cluster without a connection. Raises `InvalidArgument`."""
         client = RequestClient(
             properties.bootstrap_servers,
             client_id=properties.client_id,
@@ -91,74 +91,76 @@ class Cluster:
         return cls(client=client, default_timeout_ms=properties.default_api_timeout_ms)
 
     def call(self, timeout_ms: int | None = None) -> "Call":
-        """One call, which has so long for all that it asks."""
+        """Begin a call, with a time limit for all of its requests."""
         allowed_ms = self.default_timeout_ms if timeout_ms is None else timeout_ms
         if allowed_ms <= 0:
-            raise InvalidArgument(f"a call cannot be done in {allowed_ms} ms: give it more than 0")
+            raise InvalidArgument(f"the timeout {allowed_ms} ms is not positive: give at least 1 ms")
         return Call(
             cluster=self, allowed_ms=allowed_ms, deadline_s=asyncio.get_running_loop().time() + allowed_ms / 1000
         )
 
     def learn(self, metadata: MetadataResponse) -> None:
-        """Keeps who is there."""
+        """Store the members of the cluster."""
         self.brokers = {BrokerId(each.node_id): Address(each.host, int(each.port)) for each in metadata.brokers}
         self.controller = BrokerId(metadata.controller_id) if metadata.controller_id >= 0 else None
         self.cluster_id = metadata.cluster_id
 
     @property
     def servers(self) -> tuple[Address, ...]:
-        """Who may be asked for what any server knows, and in which order."""
+        """The servers to try for a request that any server can answer, in order."""
         last = () if self.answered_last is None else (self.answered_last,)
         return tuple(dict.fromkeys((*last, *self.client.bootstrap, *self.brokers.values(), *self.former)))
 
     @property
     def brokers_beside_the_controller(self) -> list[tuple[BrokerId, Address]]:
-        """All that are known, but for the controller."""
+        """All known brokers except the controller."""
         return [(broker, address) for broker, address in self.brokers.items() if broker != self.controller]
 
     def forget(self) -> None:
-        """Nothing that was known need be true any more, but who was there may still be asked."""
+        """Forget the brokers and the controller, because they may be stale. The old addresses may still be tried."""
         self.former = tuple(self.brokers.values()) or self.former
         self.brokers, self.controller = {}, None
 
 
 @dataclass(slots=True, kw_only=True)
 class Call:
-    """One call of a client. Its methods raise `Unreachable`, `NotAdmittedError`, `Unsupported` and `InvalidArgument`."""
+    """One call of a client. Its methods raise `Unreachable`, `NotAdmittedError`, `Unsupported` and
+    `InvalidArgument`."""
 
     cluster: Cluster
     allowed_ms: int
     deadline_s: float
     trouble: str | None = None
-    """What went wrong last: why the call did not come about, when its time is over."""
+    """The last problem. It becomes the reason if the time of the call ends."""
 
     @property
     def left_ms(self) -> int:
-        """What is left of its time; raises `Unreachable` where that is over."""
+        """The rest of its time. Raises `Unreachable` if that is over."""
         left_ms = round((self.deadline_s - asyncio.get_running_loop().time()) * 1000)
         if left_ms <= 0:
-            why = self.trouble or "allow more time, or look what goes on"
-            raise Unreachable(f"it did not come about in {self.allowed_ms} ms: {why}")
+            why = self.trouble or "raise the timeout, or check the cluster"
+            raise Unreachable(f"it did not happen within {self.allowed_ms} ms: {why}")
         return left_ms
 
     @property
     def for_server(self) -> i32Timedelta:
-        """How long a server may take that is asked now."""
+        """The time limit to send to a server with a request now."""
         left_ms = min(self.left_ms, (1 << 31) - 1)
         return i32Timedelta.parse(timedelta(milliseconds=max(1, int(left_ms * _SHARE_OF_SERVER))))
 
     def note(self, trouble: str) -> None:
-        """Keeps what went wrong. What only the end of the time has cut off says less than what was before."""
+        """Store a problem. A problem that is only due to the end of the time does not replace an earlier one, which
+        says more."""
         is_over = asyncio.get_running_loop().time() >= self.deadline_s - _NEAR_THE_END_S
         if not is_over or self.trouble is None:
             self.trouble = trouble
 
     async def pause(self, pause_s: float = _PAUSE_S) -> None:
-        """Waits before something is looked at again."""
+        """Wait before another attempt."""
         await asyncio.sleep(min(pause_s, self.left_ms / 1000))
 
     async def metadata(self, *topics: str, of_all: bool = False) -> MetadataResponse:
-        """What the first server says that answers, of some topics, all or none; who is there is kept."""
+        """Return the metadata of some topics, all or none, from the first server that answers. Store the members."""
         asked = (
             None if of_all else tuple(MetadataRequestTopic(topic_id=None, name=WireTopicName(each)) for each in topics)
         )
@@ -170,15 +172,14 @@ class Call:
         return metadata
 
     async def ask_any(self, request: RequestPayload, response_type: type[Response]) -> Response:
-        """What the first server says that answers, of those that were named and those that are known. Only for what may be
-        asked twice."""
+        """Return the answer of the first server that answers. Use this only for idempotent requests."""
         return await self.first_of(lambda address: partial(self.ask_at, address, request, response_type))
 
     async def first_of(self, question: Callable[[Address], Question[T]]) -> T:
-        """The first answer that some server gives to a question that is put to it, which may be put to several at once.
+        """Return the first answer to a question, which may be sent to several servers at once.
 
-        A question that raises `Unreachable` or `OutcomeUnknown` is put to all of them again, as long as the call may take.
-        What else is wrong with a server ends the call only where no other answers."""
+        If all servers raise `Unreachable` or `OutcomeUnknown`, all are asked again while there is time. Any other error
+        ends the call, unless another server answers."""
         patience_ms = PATIENCE_MS
         while True:
             answers, troubles = await self._first_answer(question, min(self.left_ms, patience_ms))
@@ -194,7 +195,7 @@ class Call:
     async def _first_answer(
         self, question: Callable[[Address], Question[T]], patience_ms: int
     ) -> tuple[tuple[T, ...], list[AdminError]]:
-        """Asks each server once, the next one beside those that take long. An answer, or what went wrong with each."""
+        """Ask each server once, starting the next one if the earlier ones are slow. Return an answer, or all errors."""
         servers = deque(self.cluster.servers)
         asked: dict[asyncio.Future[T], Address] = {}
         troubles: list[AdminError] = []
@@ -228,8 +229,10 @@ class Call:
         changes_nothing: bool = False,
         patience_ms: int | None = None,
     ) -> Response:
-        """The controller's answer, whoever that is by then. What changes nothing is asked again where the answer was lost;
-        else that raises `OutcomeUnknown`, at the latest after `patience_ms`."""
+        """Return the answer of the controller, whoever that is at the time.
+
+        A read-only request is repeated if its answer was lost. Otherwise a lost answer raises `OutcomeUnknown`, at the
+        latest after `patience_ms`."""
         if patience_ms is None:
             patience_ms = PATIENCE_MS if changes_nothing else self.allowed_ms
         while True:
@@ -249,20 +252,21 @@ class Call:
                 if is_refused_by_another(response):
                     self.note(f"{address} is not the controller")
                 elif changes_nothing and getattr(response, "error_code", None) is ErrorCode.request_timed_out:
-                    self.note(f"{address} could not answer in the time that it had")
+                    self.note(f"{address} could not answer in the given time")
                 else:
                     return response
             self.cluster.forget()
             await self.pause()
 
     async def ask_broker(self, broker: BrokerId, request: RequestPayload, response_type: type[Response]) -> Response:
-        """A broker's answer. One that finds no controller, and so did nothing, is asked again. Raises `OutcomeUnknown`."""
+        """Return a broker's answer. A broker without a controller has done nothing, so it is asked again. Raises
+        `OutcomeUnknown`."""
         while True:
             if broker not in self.cluster.brokers:
                 await self.metadata()
             address = self.cluster.brokers.get(broker)
             if address is None:
-                raise Unreachable(f"broker {broker} is not there: start it")
+                raise Unreachable(f"broker {broker} is not registered: start it")
             try:
                 response = await self.ask_at(address, request, response_type)
             except (Unreachable, OutcomeUnknown):
@@ -274,7 +278,7 @@ class Call:
             await self.pause()
 
     async def controller_address(self) -> Address:
-        """Where the controller is. Waits for one as long as the call may take."""
+        """Return the address of the controller. Wait for a controller while the call has time."""
         while True:
             known = self.cluster.brokers.get(self.cluster.controller) if self.cluster.controller is not None else None
             if known is not None:
@@ -287,7 +291,7 @@ class Call:
     async def ask_at(
         self, address: Address, request: RequestPayload, response_type: type[Response], allowed_ms: int | None = None
     ) -> Response:
-        """What one server says, which is asked once. Raises `OutcomeUnknown`, too."""
+        """Ask one server once. Also raises `OutcomeUnknown`."""
         client = self.cluster.client.restrict_to(address).replace_timeout(
             self.left_ms if allowed_ms is None else allowed_ms
         )
@@ -300,7 +304,7 @@ async def _translated(ask: Callable[[], Awaitable[Response]]) -> Response:
     except RequestError as error:
         raise _as_admin_error(error) from error
     except Unencodable as error:
-        raise InvalidArgument(f"this cannot be asked for: {error}") from error
+        raise InvalidArgument(f"the request cannot be encoded: {error}") from error
 
 
 def _as_admin_error(error: RequestError) -> AdminError:
@@ -315,6 +319,6 @@ def _as_admin_error(error: RequestError) -> AdminError:
         case NotAdmitted():
             return NotAdmittedError(str(error))
         case AnswerUnreadable():
-            return NotAdmittedError(f"{error}: is it a Kafka server, and is security.protocol right?")
+            return NotAdmittedError(f"{error}: check that it is a Kafka server, and security.protocol")
         case _:
             return AdminError(str(error))

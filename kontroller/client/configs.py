@@ -1,4 +1,4 @@
-"""The configurations of topics and brokers, and how those of topics are altered."""
+"""Reads the configurations of topics and brokers, and alters those of topics."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -20,12 +20,12 @@ BROKER: Final = i8(4)
 SET, DELETE, APPEND = i8(0), i8(1), i8(2)
 _OF_THE_TOPIC: Final = 1
 _OF_THE_BROKER: Final = 2
-"""Where a configuration comes from: it is the topic's own, or was set for the broker while it ran."""
+"""Sources of a configuration: set on the topic, or set dynamically on the broker."""
 _LOG_DIRECTORY: Final = "log.dir"
 
 
 async def own_configs(call: Call, topics: Sequence[str]) -> dict[str, dict[str, str | None]]:
-    """What was set for each topic; a secret has no value. Raises `Refused`."""
+    """Return the configurations that are set on each topic. A secret has no value. Raises `Refused`."""
     resources = (
         DescribeConfigsResource(resource_type=TOPIC, resource_name=topic, configuration_keys=None) for topic in topics
     )
@@ -41,13 +41,14 @@ async def own_configs(call: Call, topics: Sequence[str]) -> dict[str, dict[str, 
 
 
 async def dynamic_configs(call: Call, broker: BrokerId, names: Sequence[str]) -> dict[str, str | None]:
-    """What was set for a broker, of these configurations, as it says it itself. Raises `Refused` and `OutcomeUnknown`."""
+    """Return those of the named configurations that are set dynamically on a broker. Raises `Refused` and
+    `OutcomeUnknown`."""
     found = await _broker_configs(call, broker, names)
     return {name: config.value for name, config in found.items() if config.config_source == _OF_THE_BROKER}
 
 
 async def keeps_logs(call: Call, broker: BrokerId) -> bool:
-    """Whether a node that is listed among the brokers is one. A controller that is none has no directory for logs."""
+    """Return True if a node that is listed as a broker is one. A pure controller has no log directory."""
     return _LOG_DIRECTORY in await _broker_configs(call, broker, (_LOG_DIRECTORY,))
 
 
@@ -64,7 +65,7 @@ async def _broker_configs(
 async def alter_configs(
     call: Call, topic: str, added: Mapping[str, str], deleted: Sequence[str], *, validate_only: bool
 ) -> None:
-    """Sets and deletes configurations of a topic. Raises `Refused`."""
+    """Set and delete configurations of a topic. Raises `Refused`."""
     changes = (
         *(AlterableConfig(name=name, config_operation=SET, value=value) for name, value in added.items()),
         *(AlterableConfig(name=name, config_operation=DELETE, value=None) for name in deleted),

@@ -1,4 +1,4 @@
-"""A cluster as it is: its nodes, and how many of its partitions ail."""
+"""Describes a cluster: its nodes, and how many of its partitions are unhealthy."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -15,33 +15,33 @@ from kontroller.client.cluster import Call
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A broker, or a controller that is none and is listed among them."""
+    """A broker, or a pure controller that is listed among the brokers."""
 
     id: BrokerId
     address: Address
     rack: str | None
     replicas: int
-    """How many it has. A controller that is no broker has none."""
+    """The number of replicas. A pure controller has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterDescription:
-    """What one server says of the cluster."""
+    """A cluster as one server describes it."""
 
     cluster_id: str | None
     controller: BrokerId | None
-    """None where there is none, or a quorum does not tell who leads it."""
+    """None if there is none, or if the quorum does not reveal its leader."""
     nodes: tuple[Node, ...]
     topics: int
     partitions: int
     offline: int
-    """Without a leader."""
+    """Partitions without a leader."""
     under_replicated: int
-    """With replicas that are not in sync."""
+    """Partitions with replicas that are not in sync."""
 
 
 async def describe(call: Call) -> ClusterDescription:
-    """As the first server says it that answers."""
+    """Describe the cluster as the first server that answers sees it."""
     metadata = await call.metadata(of_all=True)
     partitions = [each for topic in metadata.topics for each in topic.partitions]
     replicas = Counter(broker for each in partitions for broker in each.replica_nodes)
@@ -65,7 +65,8 @@ async def describe(call: Call) -> ClusterDescription:
 
 
 async def _controller(call: Call) -> BrokerId | None:
-    """What brokers without ZooKeeper name as the controller is just one of them: there the quorum is asked who leads it."""
+    """Return the controller. Brokers without ZooKeeper name any broker as the controller, so the quorum is asked for
+    its leader."""
     if not knows_quorum(await call.ask_any(ASK_FOR_RANGES, ApiVersionsResponse)):
         return call.cluster.controller
     try:

@@ -1,4 +1,4 @@
-"""Leaders that are elected: the first replica of each partition, or uncleanly any that lives."""
+"""Leader elections: of the first replica of each partition, or uncleanly of any live replica."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -18,24 +18,24 @@ from kontroller.client.reassigning.reassignments import Progress
 _ELECTED: Final = (ErrorCode.none, ErrorCode.election_not_needed)
 
 Elected = Mapping[TopicPartition, Refused | OutcomeUnknown | None]
-"""For each partition None where its leader is the one that was asked for, else why not. OutcomeUnknown: it was not yet."""
+"""The result for each partition: None if the requested leader leads, otherwise the error. OutcomeUnknown: not yet."""
 
 
 async def elect_preferred(call: Call, partitions: Sequence[TopicPartition] | None) -> Elected:
-    """Of some partitions, or of all that are not led by their first replica."""
+    """Elect the first replica of some partitions, or of all that it does not lead."""
     return await _elect(call, PREFERRED, partitions)
 
 
 async def elect_unclean(call: Call, partitions: Sequence[TopicPartition] | None) -> Elected:
-    """Of partitions without a leader, by a live replica that may lack records: those are lost."""
+    """Elect a live replica as leader of partitions without one. Records that it lacks are lost."""
     return await _elect(call, UNCLEAN, partitions)
 
 
 async def verify_preferred(call: Call, partitions: Sequence[TopicPartition] | None) -> dict[TopicPartition, Progress]:
-    """Whether each partition is led by its first replica, as a broker tells it.
+    """Return for each partition if its first replica leads, as a broker reports it.
 
-    No message says whether an election runs, so a partition that is not is IN_PROGRESS as long as its first replica could
-    lead, and FAILED where that is not in sync or the partition is not there."""
+    No message tells if an election is running. So a partition with another leader is IN_PROGRESS if its first replica
+    could lead, and FAILED if that replica is not in sync or the partition does not exist."""
     names = sorted({tp.topic for tp in partitions}) if partitions is not None else ()
     metadata = await call.metadata(*names, of_all=partitions is None)
     known = {place.partition: place for place in read_picture(metadata).partitions}

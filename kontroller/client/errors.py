@@ -1,4 +1,4 @@
-"""Why a call did not do what was asked; the type says what may be done about it, the message what to change."""
+"""Errors of calls. The type says what may be done about an error, the message what to change."""
 
 from typing import Final
 
@@ -8,43 +8,43 @@ _NAMES_OF_THE_SPECIFICATION: Final = {
     ErrorCode.unknown_server_error: ("AdminRequestFailed", 21),
     ErrorCode.not_controller: ("NotControllerForAdminRequest", 22),
 }
-"""KIP-4 gave these numbers, which Kafka has since given to other errors."""
+"""Numbers of KIP-4, which Kafka has since given to other errors."""
 
 
 class AdminError(Exception):
-    """A call did not do what was asked."""
+    """A call has failed."""
 
 
 class InvalidArgument(AdminError):
-    """What was asked for makes no sense. Nothing was sent."""
+    """The arguments make no sense. Nothing was sent."""
 
 
 class NotAdmittedError(AdminError):
-    """The servers are not those that were meant, or do not know this client. Fatal: change the properties."""
+    """The servers are not the expected ones, or do not know this client. Fatal: change the properties."""
 
 
 class Unreachable(AdminError):
-    """Nobody answered in time who could have done it. Nothing was done, so it may be asked again."""
+    """No server that could do it answered in time. Nothing was done, so the call may be repeated."""
 
 
 class OutcomeUnknown(AdminError):
-    """The request was sent and no answer came: it may have been done. Describe first, then ask again."""
+    """The request was sent and no answer came, so it may have been done. Describe first, then repeat it."""
 
 
 class NotAnsweredError(OutcomeUnknown):
-    """The server ended the connection instead: it may be about to end, or it answers no such request."""
+    """The server closed the connection instead: it may be shutting down, or it does not answer this request."""
 
 
 class Unsupported(AdminError):
-    """The server is too old for it, or too new: it speaks no version that can say it. Nothing was done."""
+    """The server is too old or too new: it has no version of the request that can express this. Nothing was done."""
 
 
 class UpdateInProgress(AdminError):
-    """Another update of features runs by this client. Await it, then ask again."""
+    """Another update of features by this client is running. Await it, then try again."""
 
 
 class Refused(AdminError):
-    """A server refused it, and says why. `code` is Kafka's."""
+    """A server refused the request, with a reason. `code` is Kafka's."""
 
     def __init__(self, what: str, code: ErrorCode, message: str | None) -> None:
         self.code = code
@@ -58,7 +58,8 @@ class Refused(AdminError):
 
 
 class PartlyRefused(AdminError):
-    """Of several items some were refused: `refused` has an error for each. What became of the others is in the message."""
+    """Some of several items were refused: `refused` has an error for each. The message says what happened to the
+    others."""
 
     def __init__(self, refused: tuple[Refused | OutcomeUnknown, ...], others: str) -> None:
         self.refused = refused
@@ -66,17 +67,17 @@ class PartlyRefused(AdminError):
 
 
 def error_of(what: str, code: ErrorCode, message: str | None) -> Refused | OutcomeUnknown | None:
-    """What a server's code says. One whose time was over does not know itself what comes of it."""
+    """Return the error for a server's code. If the server timed out, it does not know the outcome itself."""
     if code is ErrorCode.none:
         return None
     refused = Refused(what, code, message)
     if code is ErrorCode.request_timed_out:
-        return OutcomeUnknown(f"{refused}: it may have been done, or be done yet; describe it first")
+        return OutcomeUnknown(f"{refused}: it may have been done, or be done later; describe it first")
     return refused
 
 
 def require(what: str, code: ErrorCode, message: str | None) -> None:
-    """Raises `Refused`, or `OutcomeUnknown`, where a server's code says so."""
+    """Raise `Refused` or `OutcomeUnknown` if a server's code is an error."""
     error = error_of(what, code, message)
     if error is not None:
         raise error

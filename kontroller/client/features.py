@@ -1,13 +1,12 @@
-"""Features that a cluster finalizes: described, updated, deleted, as KIP-584 has it.
+"""Describes, updates and deletes the finalized features of a cluster (KIP-584).
 
-**All or nothing.** From version 2 of UpdateFeatures on a controller takes all updates of a request or none (ours does, and
-Kafka's since 4.0); that version is used wherever it is offered. An older controller judges each update by itself. There all
-are validated first and sent only if each may be; another change between the two can still have a part of them refused. One
-that cannot validate either (before Kafka 3.3) is asked for one update at a time.
+From version 2 of UpdateFeatures on, a controller applies all updates of a request or none (Kontroller, and Kafka since
+4.0). That version is used if it is offered. With an older controller all updates are validated first and sent only if
+all are valid; a concurrent change can still make some fail. A controller that cannot validate either (before Kafka 3.3)
+accepts only one update at a time.
 
-**The higher epoch wins.** Brokers hear of a change one after the other. What has a lower epoch than was seen before is not
-believed, and another server is asked.
-"""
+Brokers learn of a change one after another. An answer with a lower epoch than an earlier one is stale, and another
+server is asked."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -51,7 +50,7 @@ _LARGEST_LEVEL: Final = (1 << 15) - 1
 
 
 class UpdateType(Enum):
-    """What an update may do; the names are KIP-584's, the numbers those that Kafka has for them now."""
+    """The effect of an update. The names are those of KIP-584, the numbers those of today's Kafka."""
 
     ADD_OR_UPDATE = 1
     ADD_OR_UPDATE_ALLOW_DOWNGRADE = 2
@@ -60,7 +59,7 @@ class UpdateType(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureUpdate:
-    """The level that a feature is to be finalized at."""
+    """The level to finalize for a feature."""
 
     feature: str
     level: int
@@ -69,7 +68,7 @@ class FeatureUpdate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SupportedRange:
-    """The levels of a feature that the server that answered supports."""
+    """The levels of a feature that the answering server supports."""
 
     min_version: int
     max_version: int
@@ -77,19 +76,19 @@ class SupportedRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureMetadata:
-    """What one server says of features."""
+    """Features as one server reports them."""
 
     finalized: Mapping[str, int]
     epoch: int | None
-    """Rises with each change; None where the server knows of no finalized features."""
+    """Rises with each change. None if the server knows of no finalized features."""
     supported: Mapping[str, SupportedRange]
     answered_by: Address
     updates_by_version: int
-    """The newest version of UpdateFeatures that this server takes, -1 where it takes none."""
+    """The newest version of UpdateFeatures that this server accepts; -1 if it accepts none."""
 
     @property
     def updates_are_atomic(self) -> bool:
-        """Whether this server, where it is the controller, takes all updates of a request or none."""
+        """True if this server, as the controller, applies all updates of a request or none."""
         return self.updates_by_version >= _ATOMIC_SINCE
 
 
@@ -100,7 +99,7 @@ class EpochSeen:
     epoch: int = _NO_EPOCH
 
     def believes(self, found: FeatureMetadata) -> bool:
-        """Whether an answer is as new as all before."""
+        """Return True if an answer is not older than any earlier one."""
         epoch = _NO_EPOCH if found.epoch is None else found.epoch
         if epoch < self.epoch:
             return False
@@ -109,9 +108,9 @@ class EpochSeen:
 
 
 async def describe(call: Call, seen: EpochSeen, *, of_controller: bool = False) -> FeatureMetadata:
-    """What the first server says that is not behind, or the controller.
+    """Describe features as the controller, or the first server that is not behind, reports them.
 
-    Raises `Unreachable` where all are behind what was seen until the time is over."""
+    Raises `Unreachable` if all servers stay behind until the time is over."""
 
     def question(address: Address) -> Question[FeatureMetadata]:
         return partial(_believed, call, seen, address)
@@ -133,9 +132,9 @@ async def describe(call: Call, seen: EpochSeen, *, of_controller: bool = False) 
 
 
 async def update(call: Call, seen: EpochSeen, updates: Sequence[FeatureUpdate]) -> FeatureMetadata:
-    """Finalizes levels, all or none as far as the controller can, and returns what the controller says after it.
+    """Finalize levels, all or none if the controller can, and return the features afterwards.
 
-    Raises `InvalidArgument`, `Refused`, and `PartlyRefused` where an older controller has taken only some."""
+    Raises `InvalidArgument`, `Refused`, and `PartlyRefused` if an older controller applied only some."""
     require_sound(updates)
     before = await describe(call, seen, of_controller=True)
     while True:
@@ -144,7 +143,7 @@ async def update(call: Call, seen: EpochSeen, updates: Sequence[FeatureUpdate]) 
         except Unsupported:
             refused_by = await call.controller_address()
             tried, before = before, await describe(call, seen, of_controller=True)
-            # Where it is another again, the controller has moved to one of another version and back.
+            # If the refusing server was another one, the role has moved to a controller with another version and back.
             if (before.updates_by_version, before.answered_by) == (tried.updates_by_version, refused_by):
                 raise
         else:
@@ -152,20 +151,20 @@ async def update(call: Call, seen: EpochSeen, updates: Sequence[FeatureUpdate]) 
 
 
 async def delete(call: Call, seen: EpochSeen, names: Sequence[str]) -> FeatureMetadata:
-    """Has features finalized no more, whatever brokers support. See `update`."""
+    """Remove finalized features, whatever the brokers support. See `update`."""
     return await update(call, seen, [FeatureUpdate(feature=name, level=0, type=UpdateType.DELETE) for name in names])
 
 
 async def _believed(call: Call, seen: EpochSeen, address: Address, allowed_ms: int) -> FeatureMetadata:
-    """What a server says. Raises `Unreachable` where that is behind what was seen: it may be better in a moment."""
+    """Return a server's answer. Raises `Unreachable` if it is stale, because the server may catch up soon."""
     found = await _ask(call, address, allowed_ms)
     if not seen.believes(found):
-        raise Unreachable(f"{address} answers epoch {found.epoch}, and {seen.epoch} was seen already")
+        raise Unreachable(f"{address} answers epoch {found.epoch}, but {seen.epoch} was seen before")
     return found
 
 
 async def _ask(call: Call, address: Address, allowed_ms: int) -> FeatureMetadata:
-    """Version 4 names features whose range begins at 0, too."""
+    """Ask a server for its features. Version 4 also names features whose range begins at 0."""
     response = await call.ask_at(address, ApiVersionsRequest(**_SOFTWARE), ApiVersionsResponse, allowed_ms)
     require(f"the features of {address}", response.error_code, None)
     has_epoch = response.finalized_features_epoch != _NO_EPOCH
@@ -184,7 +183,8 @@ async def _ask(call: Call, address: Address, allowed_ms: int) -> FeatureMetadata
 
 
 async def _send(call: Call, updates: Sequence[FeatureUpdate], before: FeatureMetadata) -> None:
-    """Raises `Unsupported` also where the controller has moved to one that takes another version. None is done then."""
+    """Send updates. Raises `Unsupported` also if the role has moved to a controller with another version. Then nothing
+    was done."""
     if before.updates_are_atomic:
         request = UpdateFeaturesRequest(timeout=call.for_server, feature_updates=_keys(updates, before))
         response = await call.ask_controller(request, UpdateFeaturesResponse)
@@ -197,7 +197,7 @@ async def _send(call: Call, updates: Sequence[FeatureUpdate], before: FeatureMet
             raise refused[0] if len(refused) == 1 else PartlyRefused(refused, "nothing was changed")
         refused = await _send_one_by_one(call, updates, before, validate_only=False)
         if refused:
-            others = f"{len(updates) - len(refused)} of {len(updates)} were changed, as something else came between"
+            others = f"{len(updates) - len(refused)} of {len(updates)} were changed, because of a concurrent change"
             raise PartlyRefused(refused, others)
 
 
@@ -221,12 +221,14 @@ async def _send_one_by_one(
 
 
 async def _send_unvalidated(call: Call, updates: Sequence[FeatureUpdate], before: FeatureMetadata) -> None:
-    """Of one update all is done or none, by whichever version."""
+    """Send one update, which any version applies as a whole."""
     if before.updates_by_version < 0:
-        raise Unsupported(f"the controller at {before.answered_by} takes no updates of features: Kafka does since 2.7")
+        raise Unsupported(
+            f"the controller at {before.answered_by} accepts no updates of features: Kafka does since 2.7"
+        )
     if len(updates) > 1:
         raise Unsupported(
-            f"the controller at {before.answered_by} cannot validate updates before it does them, as Kafka can since 3.3:"
+            f"the controller at {before.answered_by} cannot validate updates first, as Kafka can since 3.3:"
             " ask for one at a time"
         )
     (key,) = _keys(updates, before)
@@ -247,7 +249,8 @@ async def _send_unvalidated(call: Call, updates: Sequence[FeatureUpdate], before
 
 
 def _keys(updates: Sequence[FeatureUpdate], before: FeatureMetadata) -> tuple[FeatureUpdateKey, ...]:
-    """Kafka takes what is said to be a downgrade for nothing else, so it is said only of what is one."""
+    """Build the request's items. Kafka refuses an upgrade that is declared as a downgrade, so only real downgrades are
+    declared."""
     return tuple(
         FeatureUpdateKey(
             feature=each.feature,
@@ -265,12 +268,12 @@ def _upgrade_type(update: FeatureUpdate, present: int | None) -> int:
 
 
 def require_sound(updates: Sequence[FeatureUpdate]) -> None:
-    """Raises `InvalidArgument` of what makes no sense whatever the cluster has."""
+    """Raise `InvalidArgument` if the updates make no sense in any cluster."""
     if not updates:
         raise InvalidArgument("no feature is named: name at least one")
     names = [each.feature for each in updates]
     if twice := sorted(name for name, count in Counter(names).items() if count > 1):
-        raise InvalidArgument(f"{', '.join(twice)} is named twice: say once what is to become of it")
+        raise InvalidArgument(f"{', '.join(twice)} is named twice: name it once")
     for each in updates:
         if not each.feature:
             raise InvalidArgument("a feature has an empty name")
@@ -278,7 +281,8 @@ def require_sound(updates: Sequence[FeatureUpdate]) -> None:
             continue
         if each.level == 0:
             raise InvalidArgument(
-                f"{each.feature} cannot be finalized at 0, which is how Kafka writes a deletion: disable it, or choose 1 or"
+                f"{each.feature} cannot be finalized at 0, because 0 means deletion in Kafka: disable it, or choose 1 "
+                f"or"
                 " more"
             )
         if not 1 <= each.level <= _LARGEST_LEVEL:

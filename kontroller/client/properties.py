@@ -1,4 +1,4 @@
-"""The properties of a client, by the names that Kafka's own clients have for them, from a mapping or a file."""
+"""Properties of a client, with the names of Kafka's own clients, from a mapping or a file."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ from kontroller.client.errors import InvalidArgument
 
 @contextmanager
 def as_invalid_argument() -> Iterator[None]:
-    """Properties that cannot be used, in the errors of this library. Raises `InvalidArgument`."""
+    """Convert errors of properties to errors of this library. Raises `InvalidArgument`."""
     try:
         yield
     except InvalidProperties as error:
@@ -26,21 +26,22 @@ def as_invalid_argument() -> Iterator[None]:
 
 
 class ClientProperties(ClientSecurity):
-    """What a client has to know. Other properties of Kafka's are left alone, as by Kafka's tools."""
+    """The settings of a client. Other properties of Kafka are ignored, as Kafka's tools do."""
 
     bootstrap_servers: Annotated[tuple[Address, ...], BeforeValidator(lambda text: parse_addresses(str(text)))]
     client_id: str = Field(default="kontroller-admin", max_length=249)
     default_api_timeout_ms: int = Field(default=60_000, ge=1, le=86_400_000)
     socket_connection_setup_timeout_ms: int = Field(default=5_000, ge=1, le=86_400_000)
     zookeeper_connect: str | None = None
-    """Not Kafka's: only ZooKeeper knows the topics that are marked for deletion."""
+    """Not a property of Kafka's clients. Only ZooKeeper knows the topics that are marked for deletion."""
     zookeeper_security: ZkSecurity = NO_ZK_SECURITY
-    """As the properties of a broker say it, whose names begin with `zookeeper.`."""
+    """From the properties that begin with `zookeeper.`, as a broker has them."""
 
     @classmethod
     def of(cls, properties: Mapping[str, object], folder: Path = Path()) -> Self:
-        """Of a mapping; `folder`: where the files of ZooKeeper's are that have no other. Raises `InvalidArgument`, which
-        names the property."""
+        """Parse a mapping. `folder`: the base of relative paths of ZooKeeper's files.
+
+        Raises `InvalidArgument`, which names the property."""
         of_zookeeper = {name: str(value) for name, value in properties.items() if name.startswith("zookeeper.")}
         with as_invalid_argument():
             security = parse_zk_security(of_zookeeper, folder)
@@ -51,16 +52,17 @@ class ClientProperties(ClientSecurity):
 
     @classmethod
     def read(cls, file: Path, given: Mapping[str, object]) -> Self:
-        """Of a properties file, and what was given beside it, which goes before. Raises `InvalidArgument`."""
+        """Read a properties file. The given values have precedence. Raises `InvalidArgument`."""
         with as_invalid_argument():
             return cls.of({**read_properties(file), **given}, file.parent)
 
     def security(self) -> Security:
-        """How to connect. Raises `InvalidArgument` where a certificate or a login cannot be used."""
+        """Return the security of connections. Raises `InvalidArgument` if a certificate or a login is unusable."""
         with as_invalid_argument():
             return self.make_security()
 
     def security_source(self) -> SecuritySource | None:
-        """The same for each connection anew: certificates may be renewed meanwhile. Raises as `security`, at once."""
+        """Return a source of security for each new connection, because certificates may be renewed. Raises like
+        `security`, at once."""
         self.security()
         return None if self.security_protocol == "PLAINTEXT" else self.make_security

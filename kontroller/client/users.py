@@ -1,7 +1,6 @@
-"""Users that log in by SCRAM: their passwords set, deleted and listed (KIP-554).
+"""SCRAM users: sets, deletes and lists their passwords (KIP-554).
 
-A password is never sent: what is, are the keys that SCRAM makes of it (RFC 5802).
-"""
+A password is never sent. Only the keys that SCRAM derives from it (RFC 5802) are."""
 
 import hashlib
 import secrets
@@ -29,7 +28,7 @@ _SALT_BYTES: Final = 24
 
 
 async def set_user(call: Call, user: str, password: str, *, mechanism: str, iterations: int) -> None:
-    """Raises `InvalidArgument` and `Refused`."""
+    """Set a user's password. Raises `InvalidArgument` and `Refused`."""
     code = _code(mechanism)
     if not user or not password:
         raise InvalidArgument("a user needs a name and a password: give both")
@@ -45,13 +44,13 @@ async def set_user(call: Call, user: str, password: str, *, mechanism: str, iter
 
 
 async def delete_user(call: Call, user: str, mechanism: str) -> None:
-    """Raises `InvalidArgument`, and `Refused` where there is none."""
+    """Delete a user's password. Raises `InvalidArgument`, and `Refused` if there is none."""
     deletion = ScramCredentialDeletion(name=user, mechanism=_code(mechanism))
     await _alter(call, AlterUserScramCredentialsRequest(deletions=(deletion,), upsertions=()))
 
 
 async def users(call: Call) -> dict[str, dict[str, int]]:
-    """The users that have passwords: for each the mechanisms, and how many iterations each has."""
+    """Return the users with passwords: for each user the mechanisms with their iterations."""
     request = DescribeUserScramCredentialsRequest(users=None)
     response = await ask_controller_or_broker(call, request, DescribeUserScramCredentialsResponse, changes_nothing=True)
     require("the users", response.error_code, response.error_message)
@@ -72,4 +71,4 @@ def _code(mechanism: str) -> i8:
     try:
         return _CODES[mechanism]
     except KeyError:
-        raise InvalidArgument(f"{mechanism} is no mechanism of SCRAM: choose {', '.join(_CODES)}") from None
+        raise InvalidArgument(f"{mechanism} is not a SCRAM mechanism: choose {', '.join(_CODES)}") from None

@@ -1,1 +1,1 @@
-"""`kontroller import`: topics that are there already, as KafkaTopics that change nothing about them."""
+"""`kontroller import`: writes existing topics as KafkaTopics that change nothing about them."""

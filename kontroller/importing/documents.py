@@ -1,7 +1,6 @@
-"""KafkaTopics as YAML, one document after the other, so that ten thousand of them need no more memory than one.
+"""KafkaTopics as a stream of YAML documents, so that ten thousand of them need no more memory than one.
 
-What no KafkaTopic can say is not lost either: it is a comment in the output, with the reason before it.
-"""
+A topic that no KafkaTopic can describe becomes a comment in the output, with the reason before it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,24 +21,24 @@ _NOTES_LIMIT: Final = 5
 
 
 class Inexpressible(Exception):
-    """No KafkaTopic can say it; the message says what."""
+    """No KafkaTopic can describe the topic. The message says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
-    """What becomes of one topic: its KafkaTopic, or why there can be none, and what was found instead."""
+    """The result for one topic: its KafkaTopic, or the reason why there is none and what was found instead."""
 
     topic: str
     document: Mapping[str, Any] | None = None
     reason: str | None = None
     instead: Any = None
     notes: tuple[str, ...] = ()
-    """What a person should know about it."""
+    """Remarks for a person."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """The cluster that the KafkaTopics refer to, and their namespace; None: whoever applies them says it."""
+    """The cluster that the KafkaTopics refer to, and their namespace; None: set when they are applied."""
 
     cluster: str
     cluster_namespace: str | None = None
@@ -48,7 +47,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """A topic as its KafkaTopic is to say it."""
+    """A topic, with the values for its KafkaTopic."""
 
     topic: str
     object_name: str
@@ -59,13 +58,13 @@ class Wanted:
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     has_zookeeper: bool = True
-    """Whether its cluster has: else topics may have configuration that only later releases know."""
+    """True if the topic's cluster has ZooKeeper. Otherwise topics may have configurations of later Kafka releases."""
 
 
 def kafka_topic(wanted: Wanted, target: Target) -> Imported:
-    """The KafkaTopic, without the configuration that the operator would refuse: the topic keeps that as it is.
+    """Build the KafkaTopic without configurations that the operator would refuse. The topic keeps them.
 
-    Raises `Inexpressible` where the schema does not take it."""
+    Raises `Inexpressible` if the schema does not accept the KafkaTopic."""
     replicas = count_replicas(wanted.replication_factor, wanted.replica_assignment)
     config, left_out = find_declarable(wanted.config, replicas, has_zookeeper=wanted.has_zookeeper)
     metadata = {
@@ -93,18 +92,18 @@ def kafka_topic(wanted: Wanted, target: Target) -> Imported:
 
 
 def as_yaml(imported: Imported) -> str:
-    """One document of the output, or a comment that says what there would be."""
+    """Return one document of the output, or a comment about the topic."""
     if imported.document is not None:
         return "---\n" + _dump(imported.document)
     told = f"{imported.reason}\n{_dump(imported.instead) if imported.instead is not None else ''}"
-    lines = f"topic {imported.topic} is no KafkaTopic: {told}".splitlines()
+    lines = f"topic {imported.topic} has no KafkaTopic: {told}".splitlines()
     return "".join(f"# {line}\n" for line in lines)
 
 
 def said(imported: Imported) -> Iterable[str]:
-    """What is to be said about it beside the output, in lines."""
+    """Yield the remarks about a topic for standard error, line by line."""
     if imported.document is None:
-        yield f"topic {imported.topic} is no KafkaTopic: {imported.reason}; the output has a comment of it"
+        yield f"topic {imported.topic} has no KafkaTopic: {imported.reason}; the output has it as a comment"
     for note in imported.notes:
         yield f"topic {imported.topic}: {note}"
 
@@ -132,11 +131,11 @@ def _require_valid(topic: str, document: Mapping[str, Any]) -> None:
 
 
 class _InOneLine(list[Any]):
-    """A list that is written in one line."""
+    """A list that is written on one line."""
 
 
-class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]  # the one in C where there is one
-    """Writes a list that occurs twice twice."""
+class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]  # the C implementation if there is one
+    """Writes a repeated list in full instead of as an alias."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

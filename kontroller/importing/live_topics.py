@@ -1,7 +1,6 @@
-"""The topics of a live cluster, and what each is as a KafkaTopic: read from ZooKeeper in parts, or seen at brokers at once.
+"""KafkaTopics for the topics of a live cluster, read from ZooKeeper in parts or from brokers at once.
 
-A partition that is being moved counts as being where it goes, as it does for the operator.
-"""
+A moving partition counts as being at its target, as it does for the operator."""
 
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -19,27 +18,27 @@ from kontroller.importing.object_names import NameTaken, ObjectNames
 
 _PART: Final = 500
 """Topics that are read together."""
-_UNTOLD: Final = "the brokers do not tell its configuration: give your user the right to DescribeConfigs of it"
+_UNTOLD: Final = "the brokers do not reveal its configuration: allow your user DescribeConfigs on it"
 
 
 class NoTopics(Exception):
-    """ZooKeeper has no list of topics under that address: no Kafka cluster was ever there."""
+    """ZooKeeper has no list of topics at that address: there never was a Kafka cluster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Which topics are imported, and how."""
+    """The selection of topics, and the form of their import."""
 
     managed: Collection[str] = frozenset()
     """Topics that have a KafkaTopic."""
     with_internal: bool = False
     pins_replicas: bool = False
-    """Whether each partition's brokers are written, instead of how many there are."""
+    """True to write the brokers of each partition instead of their number."""
 
 
 @dataclass(slots=True, kw_only=True)
 class LeftOut:
-    """How many topics were left out, and why."""
+    """The number of topics left out, by reason."""
 
     managed: int = 0
     internal: int = 0
@@ -48,7 +47,7 @@ class LeftOut:
     def __str__(self) -> str:
         said = (
             (self.managed, "that have a KafkaTopic"),
-            (self.internal, "of Kafka's own"),
+            (self.internal, "internal to Kafka"),
             (self.deleting, "being deleted"),
         )
         return ", ".join(f"{count} {what}" for count, what in said if count) or "none"
@@ -57,24 +56,24 @@ class LeftOut:
 async def import_topics(
     session: ZkSession, choice: Choice, target: Target, names: ObjectNames, left_out: LeftOut
 ) -> AsyncIterator[Imported]:
-    """Every topic of the cluster that is chosen, by name; counts the others. Raises `NoTopics` and `ZkError`."""
+    """Yield each selected topic of the cluster by name, and count the others. Raises `NoTopics` and `ZkError`."""
     listed, deleting = await session.children_many([paths.TOPICS, paths.DELETE_TOPICS])
     if listed is None:
-        raise NoTopics(f"ZooKeeper has no {paths.TOPICS} there: does the address end with the brokers' chroot?")
+        raise NoTopics(f"ZooKeeper has no {paths.TOPICS} there: check that the address ends with the brokers' chroot")
     chosen = _chosen(map(TopicName, listed), choice, frozenset(deleting or ()), left_out)
     for begin in range(0, len(chosen), _PART):
         part = chosen[begin : begin + _PART]
         assignments = await session.read_many([paths.topic(name) for name in part])
         configs = await session.read_many([paths.topic_config(name) for name in part])
         for name, assignment, config in zip(part, assignments, configs, strict=True):
-            if assignment is not None:  # else it was deleted meanwhile
+            if assignment is not None:  # otherwise it has just been deleted
                 yield _imported(name, assignment, config, choice, target, names)
 
 
 def import_seen_topics(
     view: ClusterView, choice: Choice, target: Target, names: ObjectNames, left_out: LeftOut
 ) -> Iterator[Imported]:
-    """The same of a cluster without ZooKeeper, as its brokers show it."""
+    """Yield each selected topic of a cluster without ZooKeeper, as its brokers report it."""
     for name in _chosen(view.topics, choice, view.deleting, left_out):
         topic = view.topics[name]
         config = topic.config if topic.is_config_known else None
@@ -117,7 +116,7 @@ def _imported(
 
 
 def _found(assignment: TopicAssignment, config: Mapping[str, str]) -> Any:
-    """A topic as a comment shows it."""
+    """Return a topic as a comment shows it."""
     replicas = {number: list(each.target) for number, each in sorted(assignment.partitions.items())}
     return {"replicas": replicas, "config": dict(config)}
 
@@ -132,7 +131,7 @@ def _document(
     *,
     has_zookeeper: bool = True,
 ) -> Imported:
-    """The KafkaTopic, with what a person should know. Raises `Inexpressible` and `NameTaken`."""
+    """Build the KafkaTopic, with remarks for a person. Raises `Inexpressible` and `NameTaken`."""
     if config is None:
         raise Inexpressible(_UNTOLD)
     replicas = _replicas(assignment, choice)
@@ -149,7 +148,7 @@ def _document(
 
 
 def _replicas(assignment: TopicAssignment, choice: Choice) -> dict[str, Any]:
-    """The fields that say where the replicas are. Raises `Inexpressible`."""
+    """Return the fields for the replicas. Raises `Inexpressible`."""
     numbers = sorted(assignment.partitions)
     if numbers != list(range(len(numbers))):
         raise Inexpressible("its partitions are not numbered from 0 without a gap")
@@ -165,7 +164,7 @@ def _replicas(assignment: TopicAssignment, choice: Choice) -> dict[str, Any]:
 
 def _notes(assignment: TopicAssignment) -> tuple[str, ...]:
     moving = sum(map(_is_moving, assignment.partitions.values()))
-    return (f"{moving} partitions are being moved: they count as being where they go",) if moving else ()
+    return (f"{moving} partitions are moving: they count as being at their targets",) if moving else ()
 
 
 def _is_moving(partition: ReplicaAssignment) -> bool:

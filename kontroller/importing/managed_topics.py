@@ -1,4 +1,4 @@
-"""What Kubernetes knows of a cluster: where it is, which of its topics have a KafkaTopic, and which names are in use."""
+"""A cluster as Kubernetes knows it: its address, the topics with a KafkaTopic, and the names in use."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from controller_operator.resources.cluster_address import AtBrokers, AtZooKeeper
 
 
 class NoSuchCluster(Exception):
-    """There is no such KafkaCluster, or it does not say where it is."""
+    """The KafkaCluster does not exist, or has no address."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownCluster:
-    """A KafkaCluster, and what refers to it or to another KafkaCluster for the same Kafka cluster."""
+    """A KafkaCluster, and the objects that refer to it or to another KafkaCluster for the same Kafka cluster."""
 
     address: ClusterAddress
     managed: frozenset[str]
@@ -25,9 +25,9 @@ class KnownCluster:
 
 
 async def known_cluster(api: ObjectApi, cluster: Key, namespace: str) -> KnownCluster:
-    """Asks for a KafkaCluster and for the KafkaTopics of all namespaces. Raises `NoSuchCluster` and `ApiError`.
+    """Read a KafkaCluster and the KafkaTopics of all namespaces. Raises `NoSuchCluster` and `ApiError`.
 
-    Who may not see all namespaces is answered from that one alone, with a note."""
+    If the user may not see all namespaces, only that one is read, with a note."""
     try:
         found = await api.get(cluster)
     except ObjectGone as error:
@@ -49,7 +49,7 @@ def _address(cluster: Key, spec: Raw) -> ClusterAddress:
     if zookeeper is not None:
         return AtZooKeeper(zookeeper["connect"])
     if "bootstrapServers" not in spec:
-        raise NoSuchCluster(f"{cluster} says neither zookeeper nor bootstrapServers")
+        raise NoSuchCluster(f"{cluster} has neither zookeeper nor bootstrapServers")
     return AtBrokers(spec["bootstrapServers"])
 
 
@@ -58,7 +58,8 @@ async def _seen(api: ObjectApi, kind: str, namespace: str, notes: list[str]) -> 
         return (await api.list_all(kind, None)).items
     except ApiForbidden:
         notes.append(
-            f"only the {kind}s of namespace {namespace} may be seen: what those of others manage is imported too"
+            f"only the {kind}s of namespace {namespace} are visible: topics that are managed in other namespaces are "
+            f"imported, too"
         )
         return (await api.list_all(kind, namespace)).items
 

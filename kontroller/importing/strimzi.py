@@ -1,10 +1,9 @@
-"""Strimzi's KafkaTopics as ours.
+"""Converts Strimzi's KafkaTopics.
 
-Name, labels and annotations stay, but for those that are Strimzi's or kubectl's own. What Strimzi leaves to the brokers
-(partitions or replicas that are left out) ours must say, so such a topic is imported from the live cluster instead.
-`strimzi.io/pause-reconciliation` and `strimzi.io/managed: "false"` become our pause. Deleting Strimzi's object deletes the
-topic; ours retains it unless told. Objects of other kinds are not copied, as they may be secrets.
-"""
+Name, labels and annotations stay, except Strimzi's and kubectl's own. Strimzi may leave partitions or replicas to the
+brokers; a KafkaTopic of kontroller.dev must state them, so such a topic has to be imported from the live cluster.
+`strimzi.io/pause-reconciliation` and `strimzi.io/managed: "false"` become the pause annotation. Deleting Strimzi's
+object deletes the topic; ours retains it by default. Other kinds are not copied, because they may be secrets."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -26,11 +25,11 @@ _Loader: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class NoYaml(Exception):
-    """What was to be read is no YAML."""
+    """The input is not YAML."""
 
 
 class StrimziTopics:
-    """Reads KafkaTopics of Strimzi's; `cluster` and `namespace` go before what the objects say themselves."""
+    """Reads Strimzi's KafkaTopics. `cluster` and `namespace` override the objects' own."""
 
     def __init__(self, cluster: str | None, cluster_namespace: str | None, namespace: str | None) -> None:
         self._cluster = cluster
@@ -39,20 +38,20 @@ class StrimziTopics:
         self._names: dict[str | None, ObjectNames] = {}
 
     def read(self, source: IO[str], *, with_internal: bool = False) -> Iterator[Imported]:
-        """Every topic of a file. Raises `NoYaml`, after what came before it."""
+        """Yield each topic of a file. Raises `NoYaml` after the topics before the error."""
         try:
-            for document in yaml.load_all(source, _Loader):  # a safe loader, in C where there is one
+            for document in yaml.load_all(source, _Loader):  # a safe loader, in C if there is one
                 for each in _objects(document):
                     imported = self._imported(each)
                     if imported.topic not in INTERNAL_TOPICS or with_internal:
                         yield imported
         except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise NoYaml(f"{source.name} is no YAML: {' '.join(str(error).split())}") from error
+            raise NoYaml(f"{source.name} is not YAML: {' '.join(str(error).split())}") from error
 
     def _imported(self, found: Any) -> Imported:
         if not isinstance(found, dict) or not _is_topic(found):
             named = f"{found.get('kind')} {_part(found, 'metadata').get('name')}" if isinstance(found, dict) else "?"
-            return Imported(topic=named, reason="nor is it one of Strimzi's")
+            return Imported(topic=named, reason="it is not one of Strimzi's either")
         metadata, spec = _part(found, "metadata"), _part(found, "spec")
         topic = str(spec.get("topicName") or metadata.get("name"))
         try:
@@ -90,7 +89,8 @@ class StrimziTopics:
 
 
 def _objects(document: Any) -> Iterable[Any]:
-    """The objects of a document: it, or what is in it where it is a list as `kubectl get --output yaml` writes it."""
+    """Return the objects of a document: itself, or its items if it is a list as written by `kubectl get --output
+    yaml`."""
     if document is None:
         return ()
     is_list = isinstance(document, dict) and isinstance(document.get("items"), list)
@@ -117,12 +117,14 @@ def _cluster_of(metadata: Mapping[str, Any]) -> str:
 def _number(spec: Mapping[str, Any], field: str) -> int:
     value = spec.get(field)
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise Inexpressible(f"its {field} are left to the brokers: import it from the live cluster, which knows them")
+        raise Inexpressible(
+            f"its {field} are left to the brokers: import the topic from the live cluster, which knows them"
+        )
     return value
 
 
 def _config_value(key: Any, value: Any) -> str:
-    """A value as Strimzi gives it to Kafka. Raises `Inexpressible`."""
+    """Return a value as Strimzi passes it to Kafka. Raises `Inexpressible`."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str | int | float):

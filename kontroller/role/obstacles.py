@@ -58,7 +58,8 @@ def _of_heirs(picture: RolePicture, target: BrokerId | None) -> Iterable[str]:
     if process is None:
         others = ", ".join(map(str, sorted(picture.processes))) or "none"
         yield (
-            f"Kontroller process {target} does not stand by (processes: {others}): start it with `kontroller controller run`"
+            f"Kontroller process {target} does not stand by (processes: {others}): "
+            "start it with `kontroller controller run`"
         )
     elif process.hindrance is not None and not picture.has(target):
         yield f"process {target} on {process.whereabouts} is not fit for the role: {process.hindrance}"

@@ -138,7 +138,7 @@ def test_levels_that_change_while_somebody_confirms_are_confirmed_anew(feature_c
     terminal.type("y\n")
     ended = terminal.end()
     assert ended.code == 1
-    assert "it would be another change: f from v5 (existing) to v1 (new); confirm anew" in ended.out
+    assert "The change would now be: f from v5 (existing) to v1 (new); run the command again" in ended.out
     assert feature_cluster.finalized()[0] == {"f": 5}
 
 

@@ -1,1 +1,1 @@
-"""Partitions that move between brokers: the moves themselves, how much is left of one, and its throttle."""
+"""Partition reassignments: moves, their progress, and their throttles."""

@@ -1,4 +1,4 @@
-"""How much of a move is left: what its brokers' log directories say."""
+"""The progress of a move, from the log directories of its brokers."""
 
 import asyncio
 from collections.abc import Mapping
@@ -16,22 +16,22 @@ from kontroller.client.errors import AdminError
 from kontroller.client.reassigning.reassignments import Ongoing, ongoing
 
 _BROKER_MS: Final = 2_000
-"""A broker that hangs, as it may in the midst of a move, is not waited for."""
+"""Time limit of one broker. A broker may hang in the middle of a move."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveProgress:
-    """How far a move is."""
+    """The progress of a move."""
 
     total: int
     done: int
-    """Partitions that are not on their way any more."""
+    """Partitions that no longer move."""
     bytes_left: int | None
-    """What the new replicas lack; None where a broker does not tell."""
+    """Bytes that the new replicas lack; None if a broker does not report them."""
 
 
 async def progress(call: Call, targets: Mapping[TopicPartition, Replicas]) -> MoveProgress:
-    """Asks the controller what moves, and each broker that takes part for the sizes of its logs."""
+    """Ask the controller for the moves, and each broker that takes part for the sizes of its logs."""
     moving = await ongoing(call, tuple(targets))
     return MoveProgress(
         total=len(targets), done=len(targets) - len(moving), bytes_left=await _bytes_left(call, moving) if moving else 0

@@ -1,7 +1,7 @@
-"""Limits that PartitionReassignments have set in a cluster without ZooKeeper, and how one without an object is removed.
+"""Limits that PartitionReassignments have set in a cluster without ZooKeeper, and the removal of one without an object.
 
-The operator marks what it sets, so each limit says whose it is. What others have set has no mark, and is never changed.
-"""
+The operator marks its limits, so each limit names its owner. Limits that others have set have no mark, and are never
+changed."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,13 +28,13 @@ Response = TypeVar("Response", bound=ResponsePayload)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """A limit of an object, and what it slows."""
+    """A limit of an object, and the partitions that it slows."""
 
     owner: str
     """The object, as namespace/name/uid."""
     bytes_per_second: int
     partitions: tuple[TopicPartition, ...]
-    """Those of which it slows replicas."""
+    """The partitions whose replicas it slows."""
 
 
 async def list_limits(call: Call) -> tuple[Limit, ...]:
@@ -55,15 +55,17 @@ async def list_limits(call: Call) -> tuple[Limit, ...]:
 
 
 async def remove_limit(call: Call, owner: str) -> Limit:
-    """Removes the limit of an owner; returns what it was. Raises `InvalidArgument` if the owner has none, and `AdminError`
-    if a partition of it moves: its object, or Kafka's tool, is what ends a move."""
+    """Remove the limit of an owner, and return it.
+
+    Raises `InvalidArgument` if the owner has none, and `AdminError` if a partition of it moves: only the object, or
+    Kafka's tool, ends a move."""
     limit = next((each for each in await list_limits(call) if each.owner == owner), None)
     if limit is None:
         raise InvalidArgument(f"{owner} has no limit: `kontroller reassign limits` lists the owners")
     moving = sorted(set(await ongoing(call)) & set(limit.partitions))
     if moving:
         raise AdminError(
-            f"{list_some(moving)} moves under this limit: wait for that, or change spec.throttle of its object"
+            f"{list_some(moving)} moves under this limit: wait for the move, or change spec.throttle of its object"
         )
     step = RemoveThrottle(owner=owner, partitions=frozenset(limit.partitions))
     client = call.cluster.client.replace_timeout(call.left_ms)
@@ -74,13 +76,13 @@ async def remove_limit(call: Call, owner: str) -> Limit:
 
 
 class _OneBroker:
-    """Asks one broker only, so that it shows what was written before."""
+    """Sends all requests to one broker, so that later requests see what earlier ones wrote."""
 
     def __init__(self, client: RequestClient, server: Address) -> None:
         self._client = client.restrict_to(server)
 
     async def ask(self, request: RequestPayload, response_type: type[Response]) -> Response:
-        """See `ControllerClient`."""
+        """Implement `ControllerClient`."""
         return await self._client.ask_one(request, response_type)
 
 

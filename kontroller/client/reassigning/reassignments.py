@@ -1,7 +1,6 @@
-"""Partitions that move between brokers: asked for, cancelled, listed, verified, as KIP-4 has it over KIP-455's requests.
+"""Partition reassignments: starts, cancels, lists and verifies moves (KIP-4, with the requests of KIP-455).
 
-Nothing is remembered here of what was asked for: how far a move is, is read from the cluster each time.
-"""
+Nothing is remembered of a request. Progress is read from the cluster each time."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,18 +29,18 @@ _POLL_S: Final = 0.5
 _LONGEST_PAUSE_S: Final = 10.0
 _PAUSE_OF_WAIT: Final = 0.05
 _PAUSE_OF_LOOK: Final = 10
-"""Pauses between two looks, as parts of what the wait and the last look have taken."""
+"""Pauses of a wait, as fractions of the duration of the wait so far and of the last poll."""
 SETTLES_MS: Final = 2_000
-"""How long a broker may take to hear of what the controller has done."""
+"""Milliseconds that a broker may take to learn of the controller's changes."""
 _FOREVER_MS: Final = 10 * 365 * 86_400_000
 _NOT_YET_KNOWN: Final = (ErrorCode.unknown_topic_or_partition, ErrorCode.leader_not_available)
 
 
 class Progress(IntEnum):
-    """How far one partition is; the numbers are KIP-4's."""
+    """The progress of one partition, with the numbers of KIP-4."""
 
     FAILED = -1
-    """It neither moves to its target nor is there."""
+    """The partition neither moves to its target nor is there."""
     IN_PROGRESS = 0
     COMPLETED = 1
 
@@ -56,35 +55,35 @@ class Ongoing:
 
     @property
     def target(self) -> Replicas:
-        """What it will have in the end."""
+        """The replicas at the end of the move."""
         return tuple(broker for broker in self.replicas if broker not in self.removing)
 
     @property
     def origin(self) -> Replicas:
-        """What it has again when it is cancelled."""
+        """The replicas after a cancellation."""
         return tuple(broker for broker in self.replicas if broker not in self.adding)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReassignmentResult:
-    """How a move has ended, partition by partition."""
+    """The result of a move, for each partition."""
 
     partitions: Mapping[TopicPartition, Progress]
 
     @property
     def error(self) -> AdminError | None:
-        """Why it did not come to its end; None where it did."""
+        """The reason why the move has not reached its end; None if it has."""
         failed = [str(tp) for tp, progress in self.partitions.items() if progress is not Progress.COMPLETED]
         if not failed:
             return None
         return AdminError(
             f"{len(failed)} of {len(self.partitions)} partitions are not at their target, and do not move there: "
-            f"{', '.join(failed[:5])}: somebody cancelled or changed the move, or their topic is gone"
+            f"{', '.join(failed[:5])}: somebody cancelled or changed the move, or deleted the topic"
         )
 
 
 async def start(call: Call, targets: Mapping[TopicPartition, Replicas]) -> None:
-    """Asks for moves. Raises `PartlyRefused` where some are refused; the others have begun."""
+    """Start moves. Raises `PartlyRefused` if some are refused; the others have begun."""
     refused = await request_moves(call, targets)
     if refused:
         begun = len(targets) - len(refused)
@@ -93,7 +92,7 @@ async def start(call: Call, targets: Mapping[TopicPartition, Replicas]) -> None:
 
 
 async def cancel(call: Call, partitions: Sequence[TopicPartition]) -> tuple[TopicPartition, ...]:
-    """Has partitions go back to where they were; returns those that were moving. Raises `PartlyRefused`."""
+    """Move partitions back to their original replicas, and return those that were moving. Raises `PartlyRefused`."""
     refused = await request_moves(call, dict.fromkeys(partitions))
     still = {tp: error for tp, error in refused.items() if not _did_not_move(error)}
     cancelled = tuple(tp for tp in partitions if tp not in refused)
@@ -105,7 +104,7 @@ async def cancel(call: Call, partitions: Sequence[TopicPartition]) -> tuple[Topi
 async def request_moves(
     call: Call, targets: Mapping[TopicPartition, Replicas | None]
 ) -> dict[TopicPartition, Refused | OutcomeUnknown]:
-    """Asks for moves, or for their end where there is no target; returns what is refused, partition by partition."""
+    """Request moves, or their cancellation for None. Return the refusals by partition."""
     request = reassignment_request(targets, call.for_server)
     response = await call.ask_controller(request, AlterPartitionReassignmentsResponse)
     require("the reassignment", response.error_code, response.error_message)
@@ -115,7 +114,7 @@ async def request_moves(
 
 
 async def ongoing(call: Call, partitions: Sequence[TopicPartition] | None = None) -> dict[TopicPartition, Ongoing]:
-    """What is being reassigned, of some partitions or of all."""
+    """Return the reassignments of some partitions, or of all."""
     topics = None
     if partitions is not None:
         topics = tuple(
@@ -137,10 +136,11 @@ async def ongoing(call: Call, partitions: Sequence[TopicPartition] | None = None
 
 
 async def verify(call: Call, targets: Mapping[TopicPartition, Replicas]) -> dict[TopicPartition, Progress]:
-    """How far each partition is. It is at its target where the brokers know it there and nothing of it moves any more.
+    """Return the progress of each partition. A partition is COMPLETED if the brokers know it at its target and it does
+    not move.
 
-    The controller says what moves, and who knows where partitions are may hear of the end of a move a moment later: what
-    neither moves nor is there has failed only where that is so for as long as that takes."""
+    The controller knows of the end of a move a moment before the brokers do. So a partition that neither moves nor is
+    at its target counts as FAILED only after the brokers had time to learn of it."""
     found, unsure = await _seen(call, targets)
     settled_ms = min(SETTLES_MS, call.left_ms // 2)
     until_ms = call.left_ms - settled_ms
@@ -154,7 +154,7 @@ async def verify(call: Call, targets: Mapping[TopicPartition, Replicas]) -> dict
 async def _seen(
     call: Call, targets: Mapping[TopicPartition, Replicas]
 ) -> tuple[dict[TopicPartition, Progress], list[TopicPartition]]:
-    """How far each partition seems to be, and of which that may only seem so."""
+    """Return the apparent progress of each partition, and the partitions for which it is uncertain."""
     moving = await ongoing(call, tuple(targets))
     present = await replicas_of(call, {tp.topic for tp in targets})
     found = {tp: _progress(target, moving.get(tp), present.get(tp)) for tp, target in targets.items()}
@@ -164,7 +164,7 @@ async def _seen(
 async def move(
     cluster: Cluster, targets: Mapping[TopicPartition, Replicas], timeout_ms: int | None = None
 ) -> ReassignmentResult:
-    """Asks for a move and waits for its end, both within the time."""
+    """Start a move and wait for its end, both within the time."""
     whole = cluster.call(_FOREVER_MS if timeout_ms is None else timeout_ms)
     await start(cluster.call(min(whole.left_ms, cluster.default_timeout_ms)), targets)
     return await _wait(whole, targets)
@@ -173,12 +173,12 @@ async def move(
 async def wait_until_moved(
     cluster: Cluster, targets: Mapping[TopicPartition, Replicas], timeout_ms: int | None = None
 ) -> ReassignmentResult:
-    """Waits until no partition is on its way any more; without a time as long as that takes, and the cluster answers."""
+    """Wait until no partition moves. Without a time limit, wait as long as the cluster answers."""
     return await _wait(cluster.call(_FOREVER_MS if timeout_ms is None else timeout_ms), targets)
 
 
 async def _wait(whole: Call, targets: Mapping[TopicPartition, Replicas]) -> ReassignmentResult:
-    """Looks less often the longer that takes, and the longer a look takes: a large plan is much to ask for."""
+    """Poll less often the longer the wait and the longer a poll takes, because a large plan is expensive to poll."""
     clock = asyncio.get_running_loop().time
     begun_s = clock()
     while True:
@@ -195,7 +195,7 @@ async def _wait(whole: Call, targets: Mapping[TopicPartition, Replicas]) -> Reas
 
 
 async def replicas_of(call: Call, topics: set[TopicName]) -> dict[TopicPartition, Replicas]:
-    """The replicas of the partitions of topics, as a broker tells them; nothing of topics that are not there."""
+    """Return the replicas of the topics' partitions as a broker reports them, without topics that do not exist."""
     metadata = await call.metadata(*sorted(topics))
     for topic in metadata.topics:
         if topic.error_code not in _NOT_YET_KNOWN:
@@ -204,7 +204,8 @@ async def replicas_of(call: Call, topics: set[TopicName]) -> dict[TopicPartition
 
 
 async def origins_of(call: Call, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Replicas]:
-    """Where partitions are that are there; of one that moves where it was, as brokers name its new replicas, too."""
+    """Return the present replicas of partitions, or if they move, the replicas before the move. Brokers also list the
+    new replicas of a moving partition, so those are left out."""
     wanted = tuple(partitions)
     moving = await ongoing(call, wanted)
     present = await replicas_of(call, {tp.topic for tp in wanted})

@@ -1,8 +1,7 @@
-"""Throttles of a move, as Kafka's tool sets and removes them (KIP-73): in the configurations of brokers and topics.
+"""Throttles of a move, as Kafka's tool sets and removes them (KIP-73): configurations of brokers and topics.
 
-They are nobody's: whoever ends the move takes away what its topics have there, and all brokers, as `verify` of Kafka's tool
-does. A throttle that has an owner, beside others', is what a PartitionReassignment has.
-"""
+These throttles have no owner. At the end of a move those of its topics and of all brokers are removed, as `verify` of
+Kafka's tool does. Throttles of PartitionReassignments have an owner, and can exist beside others."""
 
 import asyncio
 from collections.abc import Mapping
@@ -42,9 +41,10 @@ _LISTS: Final = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 
 
 async def throttle(call: Call, targets: Mapping[TopicPartition, Replicas], bytes_per_second: int) -> None:
-    """Sets it, before the move begins. Raises `Refused` where a partition is unknown: it would move without a throttle."""
+    """Set the throttle before the move begins. Raises `Refused` for an unknown partition, which would move without a
+    throttle."""
     if bytes_per_second < 1:
-        raise InvalidArgument(f"a throttle of {bytes_per_second} bytes a second would hold all up: give at least 1")
+        raise InvalidArgument(f"a throttle of {bytes_per_second} bytes per second would stop the move: give at least 1")
     origins = await _all_origins(call, targets)
     moves = {tp: Move(origin=origins[tp], target=target) for tp, target in targets.items()}
     wanted = combine_throttles([Throttle(bytes_per_second=bytes_per_second, moves=moves)])
@@ -52,7 +52,8 @@ async def throttle(call: Call, targets: Mapping[TopicPartition, Replicas], bytes
     resources = []
     for entity, settings in wanted.items():
         kind, _, name = entity.partition("/")
-        # To a list that is not there Kafka 2.8 appends an entry behind a comma, and then cannot read it.
+        # Kafka 2.8 appends to a missing list with a leading comma, and then cannot read the list. So a missing list is
+        # set.
         listed = [setting for setting in _LISTS if kind != "brokers" and present[name].get(setting)]
         configs = tuple(
             AlterableConfig(name=setting, config_operation=APPEND if setting in listed else SET, value=",".join(values))
@@ -62,16 +63,16 @@ async def throttle(call: Call, targets: Mapping[TopicPartition, Replicas], bytes
         resource_type = BROKER if kind == "brokers" else TOPIC
         resources.append(AlterConfigsResource(resource_type=resource_type, resource_name=name, configs=configs))
     topics_first = sorted(resources, key=lambda resource: resource.resource_type != TOPIC)
-    await _alter(call, topics_first)  # so that whatever is set then is found by what its topics have
+    await _alter(call, topics_first)  # topics first: `unthrottle` finds leftovers by their topics' lists
 
 
 async def unthrottle(call: Call, targets: Mapping[TopicPartition, Replicas]) -> None:
-    """Takes away the throttles of the topics, and the rates of all brokers, as Kafka's tool does.
+    """Remove the throttles of the topics, and the rates of all brokers, as Kafka's tool does.
 
-    A broker that has lost its partitions by the move has a rate as well, and nothing tells whose that is. So this is for
-    when nothing moves in the cluster any more, which is for its caller to see.
+    A broker that lost its partitions in the move also has a rate, and nothing tells which move it belongs to. So the
+    caller must make sure that nothing moves in the cluster.
 
-    What can be taken away is, whatever else cannot. Raises `AdminError` then."""
+    Everything that can be removed is removed, even if other removals fail. Raises `AdminError` then."""
     present = await replicas_of(call, {tp.topic for tp in targets})
     topics = sorted({tp.topic for tp in targets} & {tp.topic for tp in present})
     configs = await own_configs(call, topics) if topics else {}
@@ -97,15 +98,17 @@ async def unthrottle(call: Call, targets: Mapping[TopicPartition, Replicas]) -> 
 
 
 async def _unthrottle_broker(call: Call, broker: BrokerId, *, looks: bool) -> None:
-    """`looks`: one that has no rate is left as it is. Not for what was throttled just now: a broker hears of its own
-    configuration after it was set."""
+    """Remove the rates of a broker. `looks`: skip a broker that has none.
+
+    Do not skip brokers that were throttled just now, because a broker learns of its own configuration a moment
+    later."""
     if looks and not await dynamic_configs(call, broker, (LEADER_RATE, FOLLOWER_RATE)):
         return
     await _alter(call, [_unthrottled_broker(broker)])
 
 
 async def _all_origins(call: Call, targets: Mapping[TopicPartition, Replicas]) -> dict[TopicPartition, Replicas]:
-    """A broker may hear of a new topic a moment after the controller."""
+    """Return the original replicas. Wait a moment for brokers to learn of new topics."""
     settled_ms = min(SETTLES_MS, call.left_ms // 2)
     until_ms = call.left_ms - settled_ms
     while True:
@@ -133,7 +136,7 @@ def _without(*settings: str) -> tuple[AlterableConfig, ...]:
 
 
 async def _alter(call: Call, resources: list[AlterConfigsResource]) -> None:
-    """A broker is asked itself for what is its own."""
+    """Alter configurations. Each broker's own configurations are sent to that broker."""
     by_broker: dict[BrokerId | None, list[AlterConfigsResource]] = {}
     for resource in resources:
         owner = BrokerId(int(resource.resource_name)) if resource.resource_type == BROKER else None

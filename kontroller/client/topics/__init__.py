@@ -1,1 +1,1 @@
-"""Topics, and those that are marked for deletion."""
+"""Administration of topics, and the topics that are marked for deletion."""

@@ -1,4 +1,4 @@
-"""Topics: created, altered, deleted, listed, described, as KIP-4 (section 3) has it."""
+"""Creates, alters, deletes, lists and describes topics (KIP-4, section 3)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,12 +33,12 @@ class TopicList:
 
     alive: tuple[TopicName, ...]
     marked_for_deletion: tuple[TopicName, ...] | None
-    """None: unknown, as only ZooKeeper knows them."""
+    """None: unknown, because only ZooKeeper knows them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionDetails:
-    """One partition."""
+    """A partition of a topic."""
 
     partition: PartitionId
     leader: BrokerId | None
@@ -48,22 +48,22 @@ class PartitionDetails:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicDescription:
-    """A topic."""
+    """A topic with its configurations and partitions."""
 
     topic: TopicName
     configs: Mapping[str, str | None]
-    """What was set for this topic; a secret has no value."""
+    """Configurations that are set on this topic. A secret has no value."""
     partitions: tuple[PartitionDetails, ...]
 
     @property
     def replication_factor(self) -> int:
-        """Of its first partition, as Kafka's tool has it."""
+        """The number of replicas of the first partition, as in Kafka's tool."""
         return len(self.partitions[0].replicas) if self.partitions else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlteredStep:
-    """A step of an alteration, and the error that it ended with."""
+    """A step of an alteration, and its error, if it failed."""
 
     what: str
     error: AdminError | None = None
@@ -71,13 +71,13 @@ class AlteredStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alteration:
-    """What became of an alteration, in the order in which it was done. After a step that failed there is no other."""
+    """The steps of an alteration, in order. A failed step is the last one."""
 
     steps: tuple[AlteredStep, ...]
 
     @property
     def error(self) -> AdminError | None:
-        """That of the step that failed."""
+        """The error of the failed step."""
         return next((step.error for step in self.steps if step.error is not None), None)
 
 
@@ -91,7 +91,7 @@ async def create(
     configs: Mapping[str, str],
     validate_only: bool,
 ) -> None:
-    """Raises `Refused`. Without counts the cluster's defaults hold."""
+    """Create a topic. Without numbers the cluster's defaults apply. Raises `Refused`."""
     if assignment is not None:
         require_sound(assignment)
         if partitions is not None or replication_factor is not None:
@@ -113,20 +113,20 @@ async def create(
 
 
 async def delete(call: Call, topic: str) -> None:
-    """Raises `Refused`. The topic is marked for deletion, and gone when its replicas are."""
+    """Mark a topic for deletion. It is gone when its replicas are. Raises `Refused`."""
     request = DeleteTopicsRequest(topic_names=(WireTopicName(topic),), timeout=call.for_server)
     for each in (await call.ask_controller(request, DeleteTopicsResponse)).responses:
         require(f"topic {topic}", each.error_code, each.error_message)
 
 
 async def alive(call: Call) -> tuple[TopicName, ...]:
-    """The topics that brokers know, by name."""
+    """Return the topics that brokers know, by name."""
     metadata = await call.metadata(of_all=True)
     return tuple(sorted(TopicName(topic.name) for topic in metadata.topics if topic.name is not None))
 
 
 async def describe(call: Call, *topics: str) -> tuple[TopicDescription, ...]:
-    """Topics, in the order asked. Raises `Refused` for one that is not there."""
+    """Describe topics, in the given order. Raises `Refused` for a topic that does not exist."""
     found = {topic.name: topic for topic in (await call.metadata(*topics)).topics}
     for name in topics:
         known = found.get(WireTopicName(name))
@@ -145,11 +145,12 @@ async def alter(
     deleted_configs: Sequence[str],
     validate_only: bool = False,
 ) -> Alteration:
-    """Configurations, then new partitions, then moves of those that are there; what is so already is no step.
+    """Alter configurations, then add partitions, then move existing ones. Changes that are already in place are not
+    steps.
 
-    An assignment is of all partitions, as `kafka-topics --alter` has it. What can be known to fail is refused as a whole
-    before anything is done: raises `Refused` and `InvalidArgument`. What fails then is in the result. Where it is only
-    validated, the result has the steps that would be done."""
+    An assignment covers all partitions, as in `kafka-topics --alter`. Changes that are known to fail are refused as a
+    whole before anything is done: raises `Refused` and `InvalidArgument`. Later failures are in the result. With
+    `validate_only`, the result has the steps that would be done."""
     (before,) = await describe(call, topic)
     if partitions is None and assignment is not None:
         partitions = len(assignment)
@@ -186,7 +187,7 @@ async def alter(
 
 
 async def _require_live(call: Call, moves: Mapping[TopicPartition, Replicas]) -> None:
-    """Raises `InvalidArgument` for what a controller would refuse once the steps before the moves are done."""
+    """Raise `InvalidArgument` for moves that the controller would refuse only after the earlier steps are done."""
     live = set(call.cluster.brokers)
     controller = call.cluster.controller
     wanted = {broker for replicas in moves.values() for broker in replicas}
@@ -194,7 +195,7 @@ async def _require_live(call: Call, moves: Mapping[TopicPartition, Replicas]) ->
         live.discard(controller)
     for tp, replicas in moves.items():
         if unknown := sorted(set(replicas) - live):
-            raise InvalidArgument(f"{tp} would have a replica on {unknown}, which are no live brokers: start them")
+            raise InvalidArgument(f"{tp} would have a replica on {unknown}, which are not live brokers: start them")
 
 
 def _require_possible(
@@ -205,12 +206,13 @@ def _require_possible(
     deleted_configs: Sequence[str],
 ) -> None:
     if partitions is None and assignment is None and not added_configs and not deleted_configs:
-        raise InvalidArgument("nothing is to be altered: give partitions, an assignment, or configurations")
+        raise InvalidArgument("there is nothing to alter: give partitions, an assignment, or configurations")
     if both := sorted(set(added_configs) & set(deleted_configs)):
         raise InvalidArgument(f"{', '.join(both)} would be both set and deleted: choose one")
     if partitions is not None and partitions < len(before.partitions):
         raise InvalidArgument(
-            f"topic {before.topic} has {len(before.partitions)} partitions, and none can be taken away: ask for more"
+            f"topic {before.topic} has {len(before.partitions)} partitions, and partitions cannot be removed: give a "
+            "larger number"
         )
     if assignment is not None:
         require_sound(assignment)
@@ -257,7 +259,7 @@ def _description(topic: MetadataResponseTopic, configs: Mapping[str, str | None]
         )
         for each in topic.partitions
     )
-    assert topic.name is not None, "it was asked for by name"
+    assert topic.name is not None, "the request names its topics"
     return TopicDescription(
         topic=TopicName(topic.name),
         configs=configs,
@@ -266,7 +268,7 @@ def _description(topic: MetadataResponseTopic, configs: Mapping[str, str | None]
 
 
 def _in_range(what: str, count: int | None, largest: int) -> int:
-    """A count as it is sent; that of an assignment, or the cluster's default, where there is none."""
+    """Return a number as it is sent: -1 for None, which means by assignment, or by the cluster's default."""
     if count is None:
         return _BY_ASSIGNMENT
     if not 1 <= count <= largest:

@@ -1,4 +1,5 @@
-"""The topics that are marked for deletion: no request tells them, so they are read where the controller reads them."""
+"""Topics that are marked for deletion. No request returns them, so they are read from ZooKeeper, as the controller
+does."""
 
 from typing import Final
 
@@ -14,7 +15,7 @@ _SESSION_TIMEOUT_MS: Final = 10_000
 
 
 async def marked_for_deletion(call: Call, properties: ClientProperties) -> tuple[TopicName, ...] | None:
-    """By name; None where no ZooKeeper is known. Raises `Unreachable`."""
+    """Return the topics by name; None without `zookeeper.connect`. Raises `Unreachable`."""
     zookeeper_connect = properties.zookeeper_connect
     if zookeeper_connect is None:
         return None
@@ -31,6 +32,6 @@ async def marked_for_deletion(call: Call, properties: ClientProperties) -> tuple
         finally:
             await session.close()
     except (ZkError, ValueError) as error:
-        message = f"ZooKeeper at {zookeeper_connect} does not tell which topics are marked for deletion: {error}"
+        message = f"ZooKeeper at {zookeeper_connect} does not return the topics that are marked for deletion: {error}"
         raise Unreachable(message) from error
     return tuple(sorted(map(TopicName, names or ())))

@@ -192,7 +192,7 @@ def test_a_drain_that_is_not_admitted_says_so_at_once(secured: Secured, tmp_path
     asked = ("drain", "--broker-id", "1", "--bootstrap", secured.secure, "--deadline-seconds", "50", "--command-config")
     done = run_command(*asked, str(written(tmp_path, secured, password="wrong")))
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "correct what --command-config or --properties says" in done.stderr
+    assert "correct the file of --command-config or --properties" in done.stderr
     assert "draining broker 1, for 50 s" in done.stdout
     admitted = run_command(*asked, str(written(tmp_path, secured, password="secret")), timeout_s=90)
     assert "not admit" not in admitted.stdout + admitted.stderr

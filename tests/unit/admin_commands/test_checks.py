@@ -116,7 +116,7 @@ async def test_a_cluster_without_zookeeper_is_well_when_its_quorum_has_a_leader_
         (members(_1=(9, (1, 2))), "no controller is known"),
         (replace(members(), controller_answers=None), "9 does not answer as the controller: nobody answered"),
         (replace(members(), controller_answers=ErrorCode.cluster_authorization_failed), "cluster_authorization_failed"),
-        (members(_2=(1, (1, 2, 9))), "2 takes 1 for the controller, others 9"),
+        (members(_2=(1, (1, 2, 9))), "2 believes that 1 is the controller, others believe 9"),
         (members(_2=(9, (1, 9))), "2 knows the members 1,9, others 1,2,9"),
         (SimulatedMembers({1: (9, (1, 9))}), "9 is a member of the cluster and does not answer"),
     ],
@@ -198,14 +198,14 @@ async def test_an_api_server_that_knows_the_resources_is_well() -> None:
         (SimulatedApi(kinds=ApiUnavailable("refused")), "the API server cannot be asked: refused"),
         (SimulatedApi(kinds=ObjectGone("404")), "does not know KafkaCluster, .*install the chart's CRDs"),
         (SimulatedApi(kinds=ALL_KINDS - {"FeatureSet"}), "does not know FeatureSet of kontroller.dev/v1alpha1"),
-        (SimulatedApi(right=ObjectGone("404")), "namespace kafka is not there: name another with --namespace"),
+        (SimulatedApi(right=ObjectGone("404")), "namespace kafka does not exist: name another with --namespace"),
         (
             SimulatedApi(right=ApiForbidden("403")),
             "allow this service account to create kafkatopics in namespace kafka",
         ),
-        (SimulatedApi(right=ApiRefused("422")), "does not take a KafkaTopic that is right: 422"),
-        (SimulatedApi(wrong=ApiUnavailable("500")), "does not say what it makes of a KafkaTopic that is wrong"),
-        (SimulatedApi(wrong=None), "takes a KafkaTopic with 0 partitions"),
+        (SimulatedApi(right=ApiRefused("422")), "does not accept a valid KafkaTopic: 422"),
+        (SimulatedApi(wrong=ApiUnavailable("500")), "gives no verdict on an invalid KafkaTopic"),
+        (SimulatedApi(wrong=None), "accepts a KafkaTopic with 0 partitions"),
     ],
 )
 async def test_what_is_wrong_with_an_api_server_is_said(api: SimulatedApi, told: str) -> None:

@@ -103,7 +103,7 @@ async def test_a_node_without_which_too_few_controllers_decide_waits_for_them(
     assert not running.done(), "what was seen of replicas is old by now"
     cluster.topics["orders"].isr = [1, 2, 3]
     await running
-    assert f"too few controllers would be left to decide: {late} not up to date" in attempt.said
+    assert f"the other controllers would have no quorum: {late} not up to date" in attempt.said
 
 
 async def test_a_wait_for_controllers_in_vain_ends_and_changed_nothing() -> None:
@@ -111,7 +111,7 @@ async def test_a_wait_for_controllers_in_vain_ends_and_changed_nothing() -> None
     with pytest.raises(NotDrained) as caught:
         await Attempt(cluster, patience_s=0.02).run()
     assert str(caught.value) == (
-        "broker 1 is not drained: too few controllers would be left to decide: 2, 3 not up to date; "
+        "broker 1 is not drained: the other controllers would have no quorum: 2, 3 not up to date; "
         "gave up when no controller came back for 0.02 s; nothing was changed"
     )
     cluster.quorum_refusal = ErrorCode.not_leader_or_follower

@@ -94,10 +94,10 @@ def test_a_folder_as_kubernetes_mounts_a_secret_has_its_keys_alone(tmp_path: Pat
     ("data", "said"),
     [
         (None, "has no file"),
-        (b"", "is no password"),
-        (b"\n", "is no password"),
-        (b"\xff\xfe", "is no password"),
-        (b"s" * (MAX_PASSWORD_BYTES + 1), "is no password"),
+        (b"", "is not a password"),
+        (b"\n", "is not a password"),
+        (b"\xff\xfe", "is not a password"),
+        (b"s" * (MAX_PASSWORD_BYTES + 1), "is not a password"),
     ],
 )
 def test_what_is_no_password_is_named_and_not_told(tmp_path: Path, data: bytes | None, said: str) -> None:
@@ -110,7 +110,7 @@ def test_what_is_no_password_is_named_and_not_told(tmp_path: Path, data: bytes |
 
 def test_a_folder_below_is_no_user(tmp_path: Path) -> None:
     (tmp_path / "kafka").mkdir()
-    with pytest.raises(UnusableUsers, match="kafka is no file"):
+    with pytest.raises(UnusableUsers, match="kafka is not a file"):
         users_in(tmp_path)
     with pytest.raises(UnusableUsers, match="cannot be read: No such file"):
         users_in(tmp_path / "absent")

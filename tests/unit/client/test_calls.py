@@ -154,7 +154,7 @@ async def test_features_of_a_lower_epoch_than_was_seen_are_not_believed(servers:
     for server in servers:
         server.script.clear()
         server.script.extend(features(4, f=1) for _ in range(20))
-    with pytest.raises(Unreachable, match="answers epoch 4, and 5 was seen already"):
+    with pytest.raises(Unreachable, match="answers epoch 4, but 5 was seen before"):
         await admin.describe_features(timeout_ms=600)
 
 
@@ -168,7 +168,7 @@ async def test_an_older_controller_is_asked_to_validate_all_before_any_is_sent(s
     controller.script = [features(1), fine, fine, features(2, f=2, g=1)]
     assert (await client(broker).update_features(asked)).epoch == 2
     controller.script = [features(1), fine, make_updated(f=ErrorCode.none, g=ErrorCode.invalid_request)]
-    with pytest.raises(PartlyRefused, match="1 of 2 were changed, as something else came between") as partly:
+    with pytest.raises(PartlyRefused, match="1 of 2 were changed, because of a concurrent change") as partly:
         await client(broker).update_features(asked)
     (refused,) = partly.value.refused
     assert isinstance(refused, Refused)

@@ -131,7 +131,7 @@ def test_a_command_that_breaks_does_not_end_the_shell(
     [
         ("topics create", "kontroller: Missing option '--topic'"),
         ('topics "', "kontroller: 'topics \"' cannot be read: No closing quotation"),
-        ("topic list", "kontroller: 'topic' is no command: cluster, topics"),
+        ("topic list", "kontroller: 'topic' is not a command: cluster, topics"),
     ],
 )
 def test_a_line_that_is_wrong_is_said_in_one_line(

@@ -15,12 +15,12 @@ STDIN = ("import", "--from-strimzi", "-")
     [
         ((), "--cluster"),
         (("--cluster", "demo", "--without-kubernetes"), "--zookeeper"),
-        (("--from-strimzi", "-", "--zookeeper", "zk:2181"), "--from-strimzi asks no cluster"),
-        (("--from-strimzi", "-", "--replica-assignment"), "--from-strimzi asks no cluster"),
-        (("--from-strimzi", "-", "--bootstrap", "kafka:9092"), "--from-strimzi asks no cluster"),
+        (("--from-strimzi", "-", "--zookeeper", "zk:2181"), "--from-strimzi reads no cluster"),
+        (("--from-strimzi", "-", "--replica-assignment"), "--from-strimzi reads no cluster"),
+        (("--from-strimzi", "-", "--bootstrap", "kafka:9092"), "--from-strimzi reads no cluster"),
         (
             ("--cluster", "demo", "--zookeeper", "zk:2181", "--bootstrap", "kafka:9092"),
-            "give --zookeeper or --bootstrap",
+            "--zookeeper and --bootstrap exclude each other",
         ),
     ],
 )
@@ -42,7 +42,7 @@ def test_one_that_cannot_be_said_ends_with_1_and_the_others_are_written() -> Non
     assert result.exit_code == 1
     assert [each["metadata"]["name"] for each in yaml.safe_load_all(result.stdout) if each] == ["b"]
     assert result.stderr.count("\n") == 1
-    assert "topic orders is no KafkaTopic: its partitions are left to the brokers" in result.stderr
+    assert "topic orders has no KafkaTopic: its partitions are left to the brokers" in result.stderr
 
 
 def test_what_is_no_yaml_ends_in_one_line() -> None:

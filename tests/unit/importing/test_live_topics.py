@@ -91,7 +91,7 @@ async def test_a_partition_that_moves_counts_as_being_where_it_goes_and_its_thro
     assert apply_yaml(found).spec.replication_factor == 2
     assert apply_yaml(found).spec.config == {"retention.ms": "1"}
     assert [line.split(": ")[1] for line in said(found)] == [
-        "1 partitions are being moved",
+        "1 partitions are moving",
         "config leaves out leader.replication.throttled.replicas, which the topic keeps",
     ]
 
@@ -150,7 +150,7 @@ async def test_managed_internal_and_vanishing_topics_are_left_out_and_counted() 
     left_out = LeftOut()
     found = await import_all(session, choice=Choice(managed={"a"}), left_out=left_out)
     assert [each.topic for each in found] == ["b"]
-    assert str(left_out) == "1 that have a KafkaTopic, 2 of Kafka's own, 1 being deleted"
+    assert str(left_out) == "1 that have a KafkaTopic, 2 internal to Kafka, 1 being deleted"
     asked_for = await import_all(session, choice=Choice(with_internal=True))
     assert [each.topic for each in asked_for] == ["__consumer_offsets", "__transaction_state", "a", "b"]
 

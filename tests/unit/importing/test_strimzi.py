@@ -133,5 +133,5 @@ def test_what_is_no_yaml_is_told_after_what_came_before_it() -> None:
     source.name = "topics.yaml"
     found = StrimziTopics(None, None, None).read(source)
     assert next(found).topic == "orders"
-    with pytest.raises(NoYaml, match=r"topics\.yaml is no YAML"):
+    with pytest.raises(NoYaml, match=r"topics\.yaml is not YAML"):
         next(found)

@@ -30,7 +30,7 @@ def test_lines_are_run_as_commands_and_errors_do_not_end_it(
     cluster.wait_until_served(name)
     for wrong, said in (
         ("topics create", "Missing option"),
-        ("topic list", "is no command"),
+        ("topic list", "is not a command"),
         ('topics "', "cannot be read"),
         (f"topics create --topic {name}", "TOPIC_ALREADY_EXISTS"),
     ):
@@ -124,7 +124,7 @@ def test_a_cluster_that_does_not_answer_keeps_nobody_from_typing(unused_tcp_port
     shell = Kontroller(f"127.0.0.1:{unused_tcp_port}").at_terminal("shell")
     shell.until("[controller ?]>")
     shell.type("topics list --timeout-ms 300\n")
-    shell.until("it did not come about in 300 ms")
+    shell.until("it did not happen within 300 ms")
     shell.until_prompt()
     shell.interrupt()
     shell.until_prompt()

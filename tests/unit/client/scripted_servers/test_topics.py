@@ -50,7 +50,7 @@ async def test_a_controller_that_is_no_broker_is_given_no_replica(cluster: Scrip
     if is_broker:
         assert (await admin.alter_topic("orders", None, "3:1", added_configs={"a": "b"})).error is None
         return
-    with pytest.raises(InvalidArgument, match=r"orders-0 would have a replica on \[1\], which are no live brokers"):
+    with pytest.raises(InvalidArgument, match=r"orders-0 would have a replica on \[1\], which are not live brokers"):
         await admin.alter_topic("orders", None, "3:1", added_configs={"a": "b"})
     assert not cluster[1].list_requests(INCREMENTAL_ALTER_CONFIGS)
 
@@ -67,5 +67,5 @@ async def test_a_broker_alters_a_configuration_where_the_controller_ends_the_con
 
 async def test_a_topic_whose_creation_took_too_long_may_be_there(cluster: ScriptedCluster) -> None:
     cluster[1].answers[CREATE_TOPICS].append(fill_response(CreateTopicsResponse, ErrorCode.request_timed_out))
-    with pytest.raises(OutcomeUnknown, match=r"REQUEST_TIMED_OUT 7.*it may have been done, or be done yet"):
+    with pytest.raises(OutcomeUnknown, match=r"REQUEST_TIMED_OUT 7.*it may have been done, or be done later"):
         await cluster.client().create_topic("new", 1, 1)

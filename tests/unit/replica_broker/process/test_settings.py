@@ -60,7 +60,7 @@ def test_features_are_ranges() -> None:
         ({"isr_writes": "nobody"}, "--isr-writes"),
         ({"may_be_controller": "here:9093"}, "is not of the form ID@PLAINTEXT://HOST:PORT"),
         ({"may_be_controller": "3@PLAINTEXT://here:9093"}, "needs an id that no broker has"),
-        ({"unknown": 1}, "unknown is no setting"),
+        ({"unknown": 1}, "unknown is not a setting"),
     ],
 )
 def test_what_cannot_be_is_refused_in_words(changed: dict[str, Any], words: str) -> None:
