@@ -1,12 +1,10 @@
-"""When Python looks for garbage in cycles: between events and messages, and not among the state of the cluster.
+"""Postpones Python's cyclic garbage collection to the time between events and messages.
 
-A takeover makes a million objects that stay. Python's collector counts them and, each time that a quarter more have come,
-looks at all of them anew: half as much work again as the takeover itself, and a stall of the event loop. A large message
-is the same on a smaller scale; it is read by another thread, but while one thread looks for garbage all others stand
-still. What an event or a message leaves behind is freed by reference counts as ever; what hangs in cycles waits for the
-end. And what a term begins with is put aside afterwards (`gc.freeze`), so that later collections need not look at it,
-until the term is over.
-"""
+A takeover creates a million objects that stay. Each time their number grows by a quarter, the collector scans all of
+them: half as much work again as the takeover itself, and a stall of the event loop. A large message is the same on a
+smaller scale; another thread reads it, but a collection stops all threads. Reference counts still free most garbage at
+once; only cycles wait. After a takeover its state is set aside (`gc.freeze`), so that later collections skip it until
+the term is over."""
 
 import gc
 import time
@@ -16,18 +14,19 @@ from threading import Lock
 from typing import Final
 
 _LONGEST_PAUSE_S: Final = 10.0
-"""Pauses that follow each other without a gap for longer have a search in between: each was meant to be short."""
+"""Seconds of pauses without a gap after which a collection happens in between. Each pause is meant to be short."""
 
 _lock = Lock()
 _pauses = 0
-"""How many of those who want no search are under way, in whatever thread."""
+"""The number of pauses in progress, in all threads."""
 _since_s = 0.0
-"""When the first of them began, or the last search was."""
+"""The time when the first of them began, or when the last collection was."""
 
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """No search for cycles meanwhile. Pauses of several tasks and threads may overlap: the last to end ends them all."""
+    """Pause garbage collection while the block runs. Pauses of tasks and threads may overlap; the last to end ends the
+    pause."""
     _begin()
     try:
         yield
@@ -53,15 +52,16 @@ def _end() -> None:
             _since_s = time.monotonic()
         if _pauses == 0:
             gc.enable()
+    # Collect outside of the lock, and only the young generations: a full collection is what the pauses avoid.
     if is_overdue:
         gc.collect(1)
 
 
 def freeze() -> None:
-    """Everything that there is now stays; later searches pass over it."""
+    """Exempt all present objects from later collections."""
     gc.freeze()
 
 
 def unfreeze() -> None:
-    """What was frozen may be garbage from now on."""
+    """Make the frozen objects collectable again."""
     gc.unfreeze()

@@ -1,9 +1,8 @@
-"""Work in the background, which nobody awaits: none of it may end unnoticed.
+"""Background work that nobody awaits: none of it may end unnoticed.
 
-A task that fails keeps its error to itself until somebody asks for it, and what it did is simply not done any more. So
-nothing begins a task of its own: it is `noticed`, where the work is done once, or `supervised`, where it has to go on for
-as long as the process does. What a caller awaits anyway needs neither.
-"""
+A failed task keeps its error until somebody asks for it, and its work silently stops. So background tasks are started
+only here: for work that is done once and logged if it fails, or work that is restarted for as long as the process
+lives. Work that its caller awaits needs neither."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
@@ -17,13 +16,13 @@ log = structlog.get_logger()
 FIRST_BACKOFF_MS: Final = 100.0
 LONGEST_BACKOFF_MS: Final = 60_000.0
 _WELL_FOR_MS: Final = 120_000.0
-"""Work that went on for so long was well: the pause after its next failure is the first one again."""
+"""After this time without a failure the next pause is the first one again."""
 
 OnError = Callable[[Exception], object]
 
 
 def noticed(work: Coroutine[Any, Any, None], *, name: str, on_error: OnError | None = None) -> asyncio.Task[None]:
-    """Does the work once, in a task. An error is logged, and passed to `on_error`."""
+    """Do the work once, in a task. An error is logged, and passed to `on_error`."""
 
     def look(task: asyncio.Task[None]) -> None:
         if not task.cancelled() and isinstance(error := task.exception(), Exception):
@@ -42,11 +41,10 @@ def supervised(
     sleep_ms: Callable[[float], Awaitable[None]] | None = None,
     monotonic_ms: Callable[[], float] = lambda: monotonic() * 1000,
 ) -> asyncio.Task[None]:
-    """Does the work in a task until it returns or is cancelled.
+    """Do the work in a task until it returns or is cancelled.
 
-    An error is logged, and passed to `on_error`; the work is begun anew after a pause, which doubles from one failure to
-    the next, up to a minute.
-    """
+    An error is logged, and passed to `on_error`; then the work is restarted after a pause, which doubles from failure
+    to failure, up to a minute."""
     sleep = sleep_ms or _sleep_ms
 
     async def keep_doing() -> None:
@@ -55,7 +53,7 @@ def supervised(
             began_ms = monotonic_ms()
             try:
                 return await work()
-            except Exception as error:  # noqa: BLE001 - whatever it is, the work has to go on
+            except Exception as error:  # noqa: BLE001 - the work has to go on after any error
                 if monotonic_ms() - began_ms >= _WELL_FOR_MS:
                     backoff_ms = FIRST_BACKOFF_MS
                 _notice(error, name, on_error, again_in_ms=backoff_ms)
@@ -66,7 +64,7 @@ def supervised(
 
 
 async def until_one_ends(*work: Coroutine[Any, Any, None]) -> None:
-    """Does all of it until one part of it ends or fails, and raises what that part raised."""
+    """Do all of the work until one part ends or fails, and raise what that part raised."""
     tasks = [asyncio.create_task(part) for part in work]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

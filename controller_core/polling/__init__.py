@@ -1,6 +1,5 @@
-"""Asks the brokers of a cluster without ZooKeeper what there is, again and again: nothing can be watched there.
+"""Polls the brokers of a cluster without ZooKeeper, because nothing can be watched there.
 
-`questions` asks, `answers` reads, `catching_up` waits for a broker that is behind, `agreement` says what moves,
-`configurations` and `self_descriptions` ask for some at a time, `looking` is one look, `known_cluster` what was heard,
-`pace` says when to look again, and `paced_looks` is all of it for whoever needs it.
-"""
+`questions` sends requests and `answers` reads responses. `catching_up` waits for a broker that lags, `agreement` finds
+out what moves, `configurations` and `self_descriptions` poll a part at a time. `looking` is one poll, `known_cluster`
+its result, `pace` the time of the next poll, and `paced_looks` all of this together."""

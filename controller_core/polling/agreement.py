@@ -1,13 +1,12 @@
-"""What moves at the moment that a broker shows, by what the controllers say of moves before and after it was asked.
+"""Finds the moves that explain what a broker shows, from the controllers' answers before and after it was asked.
 
-A broker shows a partition that is reassigned with its old and its new replicas, and only the controllers tell which are
-which: without them it would look like a partition that was given both for good. They say that a move has ended before they
-have written that, so before any broker can show it, however far the broker has come in what is decided (measured with Kafka
-4.2: some hundredths of a second, more under load). So a move that was seen counts as long as the broker shows its replicas
-and may not have heard of its end. And more replicas than before, which no move explains, are doubtful until the broker has
-surely heard of all that the controllers knew (`Hearing`): whoever waits for a view waits for that, and for others the
-partition stays as it was. At the first look nobody knows how many there were: that one waits.
-"""
+A broker shows the old and new replicas of a moving partition together, and only the controllers know which are which.
+Without their answer the partition would seem to have all of them for good. The controllers report the end of a move
+before they have written it, so before any broker can show it (measured with Kafka 4.2: some hundredths of a second,
+more under load). So a move counts as long as the broker shows its replicas and may not have heard of its end.
+Additional replicas that no move explains are doubtful until the broker has heard of everything that the controllers
+knew (`Hearing`): an awaited view waits for that, any other view shows the former partition. The first poll always
+waits, because it has no former state."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
@@ -19,30 +18,30 @@ from controller_core.polling.known_cluster import KnownCluster
 from controller_core.wire.client.quorum import Quorum
 
 _IDLE_S: Final = 0.75
-"""The active controller writes what it knows within some 25 ms, and twice a second a record of nothing: a log that has not
-grown for so long holds it all."""
+"""Time without growth after which a log holds all that the controllers know. The active controller writes a change
+within some 25 ms, and an empty record twice a second."""
 
 
 class Asked(NamedTuple):
-    """A quorum, and when it was asked for."""
+    """A quorum, and the time of the request for it."""
 
     quorum: Quorum
     at_s: float
 
 
 class Hearing:
-    """Whether a broker has heard of all that the controllers knew when they were asked for the first of some quorums.
+    """Tells when a broker has heard of everything that the controllers knew at the first of several requests.
 
-    What they had not written by then they write all at once: it is in the log as soon as that has grown."""
+    Controllers write all unwritten changes at once, so those are in the log as soon as it has grown."""
 
     def __init__(self, asked: Asked) -> None:
         self._first = asked
         self._needed: int | None = None
 
     def is_complete(self, asked: Asked, position: int) -> bool:
-        """`position`: how far the broker has come."""
+        """Return True if the broker has heard of everything. `position`: the log offset that the broker has applied."""
         first = self._first
-        if asked.quorum.epoch != first.quorum.epoch:  # another leader, who may know something else
+        if asked.quorum.epoch != first.quorum.epoch:  # another leader may know something else
             self._first, self._needed = asked, None
             return False
         has_written = asked.quorum.written > first.quorum.written or asked.at_s - first.at_s >= _IDLE_S
@@ -56,45 +55,46 @@ _Hearings = dict[TopicPartition, Hearing | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """What the controllers said, what a broker showed after that, and what they said then."""
+    """The controllers' answer, what a broker showed next, and the controllers' answer after that."""
 
     earlier: Moves = field(default_factory=dict)
-    """What they said before in the same look."""
+    """Earlier answers of the controllers in the same poll."""
     before: Moves
     asked: Asked
     topics: Topics
     position: int
-    """How far the broker had come at the least."""
+    """The least log offset that the broker had applied."""
     after: Moves = field(default_factory=dict)
 
 
 class Agreed(NamedTuple):
-    """What follows."""
+    """The conclusion of a round."""
 
     moves: Moves
     doubtful: frozenset[TopicPartition]
     is_first_in_doubt: bool
-    """Whether everything is, as it is seen for the first time."""
+    """True if everything is doubtful, because it is seen for the first time."""
 
 
 class Agreement:
-    """Of one cluster, from look to look."""
+    """The agreement between controllers and brokers of one cluster, from poll to poll."""
 
     def __init__(self, known: KnownCluster) -> None:
         self._known = known
-        """As of the last look."""
+        """The cluster as of the last poll."""
         self._hearings: _Hearings = {}
-        """Of moves that have ended by the controllers' word, and of what is doubtful: None until they are asked again."""
+        """Of moves that the controllers report as ended, and of doubtful partitions. None until the controllers are
+        asked again."""
         self._first: Hearing | None = None
         self._has_agreed = False
 
     @property
     def has_agreed(self) -> bool:
-        """Whether anything is known of which a move would have been seen."""
+        """True if there is a former state, in which a move would have been seen."""
         return self._has_agreed
 
     def of(self, round_: Round) -> Agreed:
-        """What moves, and what is in doubt, as the broker shows it."""
+        """Return the moves and the doubtful partitions that follow from a round."""
         hearings, self._hearings = self._hearings, {}
         moves, heard = dict(round_.after), set()
         seen = [round_.earlier, self._known.moves]
@@ -117,11 +117,11 @@ class Agreement:
         return Agreed(moves, doubtful, is_first_in_doubt=self._is_first_in_doubt(round_))
 
     def doubtful_without_controllers(self, topics: Topics) -> frozenset[TopicPartition]:
-        """The same where nobody says what moves: nothing is in doubt before anything is known."""
+        """Return the doubtful partitions if no controller answers. Without a former state nothing is in doubt."""
         return frozenset(self._more_than_before(topics, self._known.moves)) if self._has_agreed else frozenset()
 
     def held_back(self, topics: Topics, doubtful: Collection[TopicPartition]) -> Topics:
-        """The topics, whose doubtful partitions are as before."""
+        """Return the topics with their doubtful partitions as they were before."""
         if not doubtful:
             return topics
         held_back = dict(topics)
@@ -135,7 +135,7 @@ class Agreement:
     def _explanation(
         self, tp: TopicPartition, shown: tuple[BrokerId, ...], seen: Iterable[Moves], topics: Topics
     ) -> Move | None:
-        """The move by which the partition was seen on its way, if that is what is shown."""
+        """Return an earlier seen move that explains the shown replicas, if there is one."""
         known = self._known.topics.get(tp.topic)
         if known is not None and known.topic_id != topics[tp.topic].topic_id:
             return None
@@ -143,11 +143,12 @@ class Agreement:
 
     @staticmethod
     def _doubt(tp: TopicPartition, hearings: _Hearings, round_: Round) -> Hearing | None:
-        """What waits for the end of a move that nobody saw: it may have begun after they were asked in this round."""
+        """Return the hearing for the end of an unseen move. It may have begun after the controllers were asked in this
+        round, so the first round only registers the partition."""
         return hearings.get(tp) or (Hearing(round_.asked) if tp in hearings else None)
 
     def _is_heard(self, tp: TopicPartition, hearing: Hearing | None, round_: Round) -> bool:
-        """Whether the broker would show what the controllers knew when the partition was first waited for."""
+        """Return True if the broker would show what the controllers knew when the wait for the partition began."""
         if hearing is not None and hearing.is_complete(round_.asked, round_.position):
             return True
         self._hearings[tp] = hearing
@@ -161,7 +162,7 @@ class Agreement:
         return not self._has_agreed
 
     def _more_than_before(self, topics: Topics, moves: Moves) -> Iterable[TopicPartition]:
-        """Partitions that have more replicas than before, which no move explains."""
+        """Yield the partitions that have more replicas than before without a move that explains it."""
         for name, topic in topics.items():
             known = self._known.topics.get(name)
             if known is None or known is topic or known.topic_id != topic.topic_id:
@@ -179,7 +180,7 @@ def _explains(move: Move | None, shown: tuple[BrokerId, ...]) -> bool:
 
 
 def _shown(topics: Topics, tp: TopicPartition) -> tuple[BrokerId, ...]:
-    """Nobody where there is no such partition."""
+    """Return the shown replicas, or none if there is no such partition."""
     topic = topics.get(tp.topic)
     partition = topic.partitions.get(tp.partition) if topic is not None else None
     return partition.replicas if partition is not None else ()

@@ -1,8 +1,8 @@
-"""What brokers say of a cluster, as the values that views are made of. Nothing is asked here.
+"""Reads the answers of brokers into the values that views consist of. Sends nothing.
 
-An answer to Metadata for all topics is large and nearly always the same as the one before; reading it takes far longer
-than comparing it. `parts_of` finds what is to be compared: all but the controller, as which a broker names any broker.
-"""
+An answer to Metadata for all topics is large and nearly always the same as the one before; parsing it takes far longer
+than comparing it. `parts_of` finds the comparable parts: everything but the controller, because a broker names a random
+broker as the controller."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final, NamedTuple
@@ -40,13 +40,13 @@ from controller_core.wire.client.quorum import Quorum
 from controller_core.wire.codecs.decoding import Cursor
 
 TOPIC_S_OWN: Final = 1
-"""Where a configuration comes from: it was set for the topic."""
+"""Source of a configuration that is set on the topic."""
 _HEAD_BYTES: Final = 9
-"""Of an answer: correlation id, tags of its head, and how long it was held back."""
+"""Bytes before the brokers: correlation id, tags of the header, and throttle time."""
 
 
 class MetadataParts(NamedTuple):
-    """The bytes of an answer to Metadata, version 11."""
+    """The comparable bytes of an answer to Metadata, version 11."""
 
     brokers: bytes
     topics: bytes
@@ -67,19 +67,20 @@ class Move(NamedTuple):
     removing: tuple[BrokerId, ...]
 
     def explains(self, replicas: Collection[BrokerId]) -> bool:
-        """Whether a broker that shows these replicas shows the partition while it moves."""
+        """Return True if a broker that shows these replicas shows the partition during this move."""
         return set(self.replicas) == set(replicas)
 
 
 class Partition(NamedTuple):
-    """A partition as a broker says it; which of its replicas come and go only the controller knows."""
+    """A partition as a broker reports it. Only the controller knows which of its replicas are being added or
+    removed."""
 
     replicas: tuple[BrokerId, ...]
     state: PartitionState
 
 
 class Topic(NamedTuple):
-    """A topic as a broker says it."""
+    """A topic as a broker reports it."""
 
     topic_id: TopicId
     partitions: Mapping[PartitionId, Partition]
@@ -90,15 +91,15 @@ Moves = Mapping[TopicPartition, Move]
 
 
 class TopicConfig(NamedTuple):
-    """What was set for a topic, and what holds for it in the end."""
+    """The configurations that are set on a topic, and its effective min.insync.replicas."""
 
     own: Mapping[str, str]
     min_isr: str
     is_told: bool = True
-    """Whether brokers say it: they do not to who may not know it."""
+    """False if the brokers refuse to reveal it to this user."""
 
     def among(self, keys: Collection[str]) -> "TopicConfig":
-        """The same, had brokers been asked for these keys alone."""
+        """Return the same configuration as an answer for these keys alone would have it."""
         return self._replace(own={key: value for key, value in self.own.items() if key in keys})
 
 
@@ -107,7 +108,7 @@ NOT_TOLD: Final = TopicConfig({}, "", is_told=False)
 
 
 def parts_of(content: bytes) -> MetadataParts:
-    """Raises `Undecodable`."""
+    """Split the bytes of an answer. Raises `Undecodable`."""
     cursor = Cursor(content, _HEAD_BYTES)
     began = cursor.offset
     for _ in range(cursor.read_unsigned_varint() - 1):
@@ -123,12 +124,13 @@ def parts_of(content: bytes) -> MetadataParts:
 
 
 def active_in(quorum: Quorum) -> Active | None:
-    """None where nobody leads."""
+    """Return the active controller; None if there is none."""
     return None if quorum.leader is None else Active(quorum.leader, ControllerEpoch(quorum.epoch))
 
 
 def brokers_in(metadata: MetadataResponse, protocol: str) -> dict[BrokerId, Broker]:
-    """The live brokers, each at the listener that was asked, which speaks `protocol`."""
+    """Return the live brokers, each with the address of the contacted listener, which has the security protocol
+    `protocol`."""
     return {
         BrokerId(each.node_id): Broker(
             id=BrokerId(each.node_id),
@@ -141,7 +143,7 @@ def brokers_in(metadata: MetadataResponse, protocol: str) -> dict[BrokerId, Brok
 
 
 def topics_in(metadata: MetadataResponse) -> dict[TopicName, Topic]:
-    """The topics, but for those that the broker says nothing of."""
+    """Return the topics, without those that the broker gives no details of."""
     return {
         TopicName(each.name): Topic(TopicId(each.topic_id), dict(_partitions(each)))
         for each in metadata.topics
@@ -150,7 +152,7 @@ def topics_in(metadata: MetadataResponse) -> dict[TopicName, Topic]:
 
 
 def moves_in(response: ListPartitionReassignmentsResponse) -> dict[TopicPartition, Move]:
-    """The partitions that are being reassigned."""
+    """Return the partitions that are being reassigned."""
     return {
         TopicPartition(TopicName(topic.name), PartitionId(int(each.partition_index))): Move(
             tuple(map(BrokerId, each.replicas)),
@@ -163,14 +165,14 @@ def moves_in(response: ListPartitionReassignmentsResponse) -> dict[TopicPartitio
 
 
 def assignment_of(partition: Partition, move: Move | None) -> ReplicaAssignment:
-    """The replicas of a partition, with those that come and go."""
+    """Return the replicas of a partition, with those that are being added and removed."""
     if move is None or not move.explains(partition.replicas):
         return ReplicaAssignment(replicas=partition.replicas)
     return ReplicaAssignment(replicas=partition.replicas, adding=move.adding, removing=move.removing)
 
 
 def config_in(result: DescribeConfigsResult) -> TopicConfig:
-    """The configuration of a topic. A secret has no value, and is none of what is compared."""
+    """Return the configuration of a topic. Secrets have no value, and are left out."""
     said = {each.name: each for each in result.configs}
     own = {name: each.value for name, each in said.items() if each.config_source == TOPIC_S_OWN}
     min_isr = said.get(MIN_INSYNC_REPLICAS)
@@ -180,13 +182,13 @@ def config_in(result: DescribeConfigsResult) -> TopicConfig:
 
 
 def finalized_in(response: ApiVersionsResponse) -> FinalizedFeatures:
-    """The finalized features, with the end of the metadata log that the broker has applied as their epoch."""
+    """Return the finalized features. Their epoch is the end of the metadata log that the broker has applied."""
     levels = {each.name: int(each.max_version_level) for each in response.finalized_features}
     return FinalizedFeatures(features=levels, epoch=int(response.finalized_features_epoch))
 
 
 def supported_in(response: ApiVersionsResponse) -> dict[str, FeatureRange]:
-    """The levels of features that a broker supports. Level 0 is not being finalized."""
+    """Return the levels of features that a broker supports. Level 0 means not finalized, so it is left out."""
     return {
         each.name: FeatureRange(min_version=max(1, int(each.min_version)), max_version=int(each.max_version))
         for each in response.supported_features

@@ -1,7 +1,6 @@
-"""Waits until a broker shows what the controllers have decided: it applies their log some moments later.
+"""Waits until a broker shows what the controllers have committed, which it applies a moment later.
 
-A broker says how far it has come as the epoch of the finalized features, which is that offset.
-"""
+A broker reports its applied offset as the epoch of the finalized features."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -10,12 +9,12 @@ from typing import Final
 from controller_core.model.features import FinalizedFeatures
 
 BEHIND_S: Final = 5.0
-"""How long a broker may take to come as far as the controllers."""
+"""Seconds that a broker may take to catch up with the controllers."""
 PAUSE_S: Final = 0.03
 
 
 async def caught_up(ask: Callable[[], Awaitable[FinalizedFeatures]], position: int) -> FinalizedFeatures | None:
-    """What `ask` is told at the first time that the broker has come so far; None where it stays behind."""
+    """Return the first answer of `ask` in which the broker has caught up with `position`; None if it stays behind."""
     deadline_s = asyncio.get_running_loop().time() + BEHIND_S
     while (features := await ask()).epoch < position:
         if asyncio.get_running_loop().time() >= deadline_s:

@@ -1,14 +1,12 @@
 """The configurations of topics, as brokers describe them.
 
-Each topic has some forty, nearly all of which are the same for all and nobody set: telling and reading them takes far
-longer than all else of a look. So topics are asked about in the same groups, one group after the other, at some looks and
-not at others, and an answer that is the same as the one before is not read.
+Each topic has some forty configurations, nearly all of them defaults, and reading them takes far longer than the rest
+of a poll. So topics are asked for in fixed groups, in turn, at some polls only, and an answer that is the same as the
+one before is not parsed.
 
-Where the controllers' log tells that something was changed, what changed is searched for at once, as often as the brokers'
-time for that lasts: all topics are asked for the keys that are set for some topic already, which are few and mostly those
-that are changed, and where these are as before for all keys. Half of that time is kept for changes that nothing else
-explains.
-"""
+If the growth of the controllers' log indicates a change, it is searched for at once, within a budget of brokers' time:
+first all topics are asked for the few keys that are set on some topic already, because mostly those change, and if they
+are unchanged, for all keys. Half of the budget is reserved for changes that nothing else explains."""
 
 import asyncio
 from collections import Counter, deque
@@ -30,11 +28,11 @@ from controller_core.wire.client.kept_client import KeptClient
 from controller_core.wire.client.min_insync_replicas import MIN_INSYNC_REPLICAS
 
 EVERY: Final = 8
-"""One of so many looks reads some configurations though none are suspected: it takes as long as four that read none."""
+"""Every eighth poll reads some configurations without a suspicion. It takes as long as four polls that read none."""
 MOST_SEARCHED: Final = 12
-"""Keys that a change is searched at; of more, those that most topics set."""
+"""Keys in which a change is searched for: those that most topics set."""
 _KEPT: Final = 0.5
-"""The part of the time for configurations that is not used where something else has changed."""
+"""Share of the budget that is reserved if something else has changed."""
 _TOPIC: Final = i8(2)
 _log = structlog.get_logger(__name__)
 
@@ -42,37 +40,36 @@ Found = Mapping[TopicName, TopicConfig]
 
 
 class Configs:
-    """Of the topics of one cluster."""
+    """The configurations of the topics of one cluster."""
 
     def __init__(self) -> None:
         self.searched_s = 0.0
-        """How much was used of what is saved up for suspicions, all together."""
+        """Total seconds of the budget for suspicions that were used."""
         self._due: deque[Group] = deque()
         self._told = Told()
-        """Of all keys."""
+        """Answers for all keys."""
         self._searched = Told()
-        """Of those that a change is searched at."""
+        """Answers for the keys in which a change is searched for."""
         self._suspected = False
         self._credit = Credit()
         self._looks = 0
 
     async def of(self, client: KeptClient, topics: Sequence[TopicName]) -> AsyncIterator[Found]:
-        """Those of these topics, some at a time. Raises `RequestError`."""
+        """Yield the configurations of these topics, some at a time. Raises `RequestError`."""
         self._told.forget(topics)
         self._searched.forget(topics)
         for some in groups_of(topics):
             yield _read(client, await client.ask_unread(_request(some)))
 
     def suspect(self) -> None:
-        """Some of them may have been changed: that is searched for soon."""
+        """Note that some configurations may have changed. A search follows soon."""
         self._suspected = True
 
     async def next_ones(self, client: KeptClient, known: KnownCluster, *, is_explained: bool) -> AsyncIterator[Found]:
-        """At a look: those that have changed where that is suspected, else now and then those of the next group; nothing of
-        a group that is as before. `is_explained`: the look saw something else that has changed, of which the log may have
-        told.
+        """Yield the configurations that a poll reads, without those of groups that are unchanged.
 
-        Raises `RequestError`."""
+        These are changed ones if a change is suspected, otherwise now and then those of the next group. `is_explained`:
+        the poll saw another change, which may be the reason for the log's growth."""
         self._looks += 1
         if not self._suspected or not self._is_left():
             if self._looks % EVERY == 0:
@@ -104,7 +101,7 @@ class Configs:
         return self._credit.is_left(asyncio.get_running_loop().time(), kept=kept)
 
     async def _changed(self, client: KeptClient, known: KnownCluster) -> Sequence[TopicName]:
-        """Topics at which a key that is set for some topic is other than known."""
+        """Return the topics on which a key that is set on some topic differs from the known value."""
         keys = _keys_set(known)
         groups = groups_of(sorted(known.topics)) if keys else []
         self._searched.keep(groups)
@@ -136,7 +133,8 @@ class Configs:
 
 
 def _keys_set(known: KnownCluster) -> tuple[str, ...]:
-    """Those that are set for most topics, and the one of which all have a value; none where nothing is set for any."""
+    """Return the keys that are set on most topics, and min.insync.replicas, which all topics have; none if no key is
+    set."""
     counted = Counter(key for name in known.topics for key in known.config_of(name).own)
     if not counted:
         return ()
@@ -144,7 +142,7 @@ def _keys_set(known: KnownCluster) -> tuple[str, ...]:
 
 
 def _request(topics: Group, keys: tuple[str, ...] | None = None) -> DescribeConfigsRequest:
-    """`keys`: None for all."""
+    """Build a request. `keys`: None for all."""
     return DescribeConfigsRequest(
         resources=tuple(
             DescribeConfigsResource(resource_type=_TOPIC, resource_name=each, configuration_keys=keys)
@@ -154,13 +152,14 @@ def _request(topics: Group, keys: tuple[str, ...] | None = None) -> DescribeConf
 
 
 def _read(client: KeptClient, content: bytes) -> Found:
-    """Of the topics that are there by then. Where a broker does not tell, that is known of a topic."""
+    """Parse an answer. Topics that no longer exist are left out; a topic whose configuration is refused is stored as
+    such."""
     found = {}
     for each in client.read(content, DescribeConfigsResponse).results:
         name = TopicName(each.resource_name)
         if each.error_code is ErrorCode.none:
             found[name] = config_in(each)
         elif each.error_code is not ErrorCode.unknown_topic_or_partition:
-            _log.warning("configuration of a topic not known", topic=name, error=each.error_code.name)
+            _log.warning("configuration of a topic unknown", topic=name, error=each.error_code.name)
             found[name] = NOT_TOLD
     return found

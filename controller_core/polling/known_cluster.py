@@ -1,8 +1,7 @@
-"""What has been heard of a cluster so far, and what of it nobody has taken as news yet.
+"""The state of a cluster as heard so far, and the news that nobody has taken yet.
 
-A topic that is as before is the same object. When it changed is said by the end of the metadata log at which that was
-seen: it rises over restarts of whoever asks, too.
-"""
+An unchanged topic stays the same object. The time of a change is the end of the metadata log at which it was seen,
+because that also rises over restarts of the reader."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -15,17 +14,17 @@ from controller_core.polling.self_descriptions import SelfDescription
 
 
 class KnownCluster:
-    """One cluster, as its brokers said it."""
+    """One cluster, as its brokers reported it."""
 
     def __init__(self) -> None:
         self.cluster_id: str | None = None
         self.active: Active | None = None
-        """Who leads the controllers; None while nobody does."""
+        """The leader of the controllers, or None."""
         self.voters: tuple[BrokerId, ...] = ()
-        """Who elects that one, as far as it was ever said."""
+        """The voters of the quorum, as far as they were ever reported."""
         self.brokers: Mapping[BrokerId, Broker] = {}
         self.cordoned: frozenset[BrokerId] = frozenset()
-        """Those that take no new replicas."""
+        """Brokers that take no new replicas."""
         self.features: FinalizedFeatures | None = None
         self.topics: Mapping[TopicName, Topic] = {}
         self.moves: Mapping[TopicPartition, Move] = {}
@@ -38,27 +37,28 @@ class KnownCluster:
         return self._is_new or bool(self._changed)
 
     def take_news(self) -> Mapping[TopicName, int]:
-        """The topics that are new, gone or others than when this was called last, and at which end of the log."""
+        """Return the topics that are new, gone or changed since the last call, with the end of the log at which that
+        was seen."""
         changed, self._changed, self._is_new = self._changed, {}, False
         return changed
 
     def config_of(self, name: TopicName) -> TopicConfig:
-        """Nothing where none is known."""
+        """Return the configuration of a topic; an empty one if none is known."""
         return self._configs.get(name, NOTHING_SET)
 
     def assignments_of(self, name: TopicName) -> dict[PartitionId, ReplicaAssignment]:
-        """The replicas of a topic's partitions, with those that come and go."""
+        """Return the replicas of a topic's partitions, with those that are being added and removed."""
         return {
             number: assignment_of(each, self.moves.get(TopicPartition(name, number)))
             for number, each in self.topics[name].partitions.items()
         }
 
     def without_configs(self) -> Iterable[TopicName]:
-        """The topics of whose configuration nothing is known, as of new ones."""
+        """Return the topics without a known configuration, such as new ones."""
         return [name for name in self.topics if name not in self._configs]
 
     def take_cluster(self, cluster_id: str | None, active: Active | None, voters: tuple[BrokerId, ...] = ()) -> None:
-        """Takes in which cluster it is, who leads its controllers, and, where it is known, who elects that one."""
+        """Store the cluster's id, the leader of its controllers, and, if known, the voters."""
         self._is_new |= bool(voters) and voters != self.voters
         self.voters = voters or self.voters
         self._is_new |= (cluster_id, active) != (self.cluster_id, self.active)
@@ -67,7 +67,7 @@ class KnownCluster:
     def take_brokers(
         self, brokers: Mapping[BrokerId, Broker], descriptions: Mapping[BrokerId, SelfDescription]
     ) -> None:
-        """Takes in the live brokers, and what they say of themselves."""
+        """Store the live brokers, and their self-descriptions."""
         said = {number: descriptions.get(number, SelfDescription()) for number in brokers}
         found = {number: replace(each, features=said[number].features) for number, each in brokers.items()}
         cordoned = frozenset(number for number, each in said.items() if each.is_cordoned)
@@ -75,14 +75,14 @@ class KnownCluster:
         self.brokers, self.cordoned = found, cordoned
 
     def take_features(self, features: FinalizedFeatures) -> None:
-        """Takes in the finalized features; their epoch rises all the time, and changes only with them."""
+        """Store the finalized features if they changed. Their epoch alone rises all the time, and is not news."""
         if self.features is None or self.features.features != features.features:
             self.features, self._is_new = features, True
 
     def take_topics(
         self, topics: Mapping[TopicName, Topic], moves: Mapping[TopicPartition, Move], position: int
     ) -> None:
-        """Takes in all topics, and which partitions move; `position` is the end of the log that was looked at."""
+        """Store all topics and moves. `position`: the end of the log at the time of the poll."""
         moving = {partition.topic for partition in (*moves, *self.moves)}
         before, self.topics, self.moves = self.topics, topics, moves
         if topics is before and not moving:
@@ -98,7 +98,7 @@ class KnownCluster:
                 self._changed[name] = position
 
     def take_configs(self, configs: Mapping[TopicName, TopicConfig], position: int) -> None:
-        """Takes in the configurations of some topics."""
+        """Store the configurations of some topics."""
         for name, config in configs.items():
             if name in self.topics and self._configs.get(name) != config:
                 self._configs[name] = config

@@ -1,17 +1,14 @@
-"""One look at a cluster without ZooKeeper: a few requests over one connection, however many topics there are.
+"""One poll of a cluster without ZooKeeper: a few requests over one connection, whatever the number of topics.
 
-What moves and who leads the controllers answer; the brokers and topics the broker knows itself; and of the configurations
-of known topics some are read now and then, in turns, and searched where the controllers' log tells of a change.
+The controllers report moves and their leader, the broker its brokers and topics. Some configurations of known topics
+are read now and then, in turn, and searched if the controllers' log indicates a change.
 
-**What was done is seen.** A broker applies the controllers' log some moments after they have decided. It says how far it
-has come (the epoch of finalized features is that offset), and the controllers say how far they have decided. So a look that
-somebody waits for waits until the broker has come as far as all was decided when it began. No look is older than the one
-before it, also where another broker was asked for it.
+A broker applies the controllers' log some moments after they have committed it, and reports its applied offset. So an
+awaited poll waits until the broker has applied all that was committed when the poll began. No poll is older than an
+earlier one, even at another broker.
 
-**What moves.** Only the controllers tell which replicas of a partition come and go, and they are ahead of brokers. They are
-asked before and after the broker; what moves at the moment that it shows follows from all three (`agreement`), and where it
-does not all are asked again.
-"""
+Controllers are ahead of brokers, so they are asked for moves before and after the broker. `agreement` derives the moves
+at the moment of the broker's answer, or the poll asks again."""
 
 import asyncio
 from collections.abc import Set
@@ -39,12 +36,12 @@ _NOBODY: Final = Quorum(leader=None, epoch=-1, committed=-1, written=-1)
 
 
 class Looking:
-    """Looks at one cluster again and again, and keeps what it heard in `known`."""
+    """Polls one cluster again and again, and keeps the result in `known`."""
 
     def __init__(self) -> None:
         self.known = KnownCluster()
         self._position = -1
-        """How far the last look has come in the controllers' log."""
+        """The log offset of the last poll."""
         self._agreement = Agreement(self.known)
         self._metadata = Metadata()
         self._read: tuple[MetadataResponse, Topics] | None = None
@@ -54,13 +51,15 @@ class Looking:
 
     @property
     def searched_s(self) -> float:
-        """For how long answers of searches were waited for, all together: searches have a time of their own."""
+        """Total seconds spent waiting for answers of searches, which have a budget of their own."""
         return self._configs.searched_s
 
     async def look(self, client: KeptClient, protocol: str, touched: Set[TopicName], *, is_waited_for: bool) -> None:
-        """Asks for all and takes it in. `protocol`: by which brokers are spoken to; `touched`: whose configurations are
-        read before those of others; `is_waited_for`: all that was done before it is to be seen, which it is where the
-        controllers have a leader then.
+        """Ask for everything and store it.
+
+        `protocol`: the security protocol of the brokers. `touched`: topics whose configurations are read first.
+        `is_waited_for`: everything that was done before has to be visible, which is guaranteed if the controllers have
+        a leader.
 
         Raises `RequestError`, `NoKRaftError` and `Undecodable`."""
         moves, asked = await self._ask_controllers(client)
@@ -80,7 +79,8 @@ class Looking:
         await self._take_configs(client, touched)
 
     async def has_changed(self, client: KeptClient) -> bool:
-        """Whether the controllers' log tells of a change since it was asked last: one small question. Raises as `look`."""
+        """Return True if the controllers' log indicates a change since it was last asked for. One small request. Raises
+        like `look`."""
         return self._take_growth(finalized_in(await ask_versions(client)).epoch)
 
     def _take_growth(self, position: int) -> bool:
@@ -90,11 +90,11 @@ class Looking:
         return is_of_changes
 
     async def _ask_controllers(self, client: KeptClient) -> tuple[Moves, Asked]:
-        """What moves, and after that who leads and how far all is decided. While nobody leads brokers still know all that
-        was decided before.
+        """Return the moves, and then the quorum with its committed offset. Without a leader the last known moves still
+        hold.
 
-        A broker keeps such questions for longer than is waited for an answer while it knows no leader. So that nobody leads
-        is what is left when it answers all else. Raises `RequestError` where it is the broker that does not answer."""
+        A broker without a leader keeps such requests longer than the client waits. So the conclusion "no leader"
+        requires that the broker answers other requests. Raises `RequestError` if the broker does not answer."""
         server = client.server
         try:
             moves, asked = await ask_moves(client), await self._ask_quorum(client)
@@ -112,9 +112,10 @@ class Looking:
         return Asked(await ask_quorum(client), at_s)
 
     async def _come_to(self, client: KeptClient, committed: int | None) -> None:
-        """Waits until the broker has come so far, or as far as the last look; takes in what is finalized there.
+        """Wait until the broker has applied the committed offset, at least that of the last poll, and store its
+        features.
 
-        Raises `ControllerUnreachable` for a broker that stays behind, and has another one asked."""
+        Raises `ControllerUnreachable` if the broker stays behind, and moves on to another one."""
 
         async def ask() -> FinalizedFeatures:
             features = finalized_in(await ask_versions(client))
@@ -128,17 +129,17 @@ class Looking:
         self._position = features.epoch
 
     def _behind(self, client: KeptClient) -> ControllerUnreachable:
-        """What is wrong with the broker; another one is asked next."""
+        """Move on to another broker, and return the error for this one."""
         behind = client.server
         client.move_on()
-        return ControllerUnreachable(f"{behind} does not come as far as the controllers")
+        return ControllerUnreachable(f"{behind} does not catch up with the controllers")
 
     @staticmethod
     def _now_s() -> float:
         return asyncio.get_running_loop().time()
 
     async def _ask_metadata(self, client: KeptClient) -> tuple[MetadataResponse, Topics]:
-        """The topics are the same object as those known where there is no difference."""
+        """Return the metadata and topics. The topics are the known object if nothing differs."""
         metadata = await self._metadata.ask(client)
         if self._read is None or self._read[0] is not metadata:
             topics = topics_in(metadata)
@@ -148,9 +149,11 @@ class Looking:
     async def _agreed(
         self, client: KeptClient, metadata: MetadataResponse, first: Round, *, is_waited_for: bool
     ) -> tuple[MetadataResponse, Topics, Moves]:
-        """Both as they were at one moment. `first`: what was heard before the controllers are asked what moves now.
+        """Return metadata, topics and moves as of one moment. `first`: the answers before the controllers are asked
+        again.
 
-        What comes into doubt while a look waits for what was is left to the next one. Raises `RequestError`."""
+        An awaited poll waits for the partitions that are doubtful at its start. Partitions that become doubtful later
+        are left to the next poll. Raises `RequestError`."""
         deadline_s = self._now_s() + BEHIND_S
         round_ = first
         waited_for: Set[TopicPartition] | None = None
@@ -166,7 +169,7 @@ class Looking:
             await asyncio.sleep(PAUSE_S)
             asked = await self._ask_quorum(client)
             if not asked.quorum.is_led:
-                raise ControllerUnreachable("the controllers have no leader any more")
+                raise ControllerUnreachable("the controllers have lost their leader")
             await self._come_to(client, asked.quorum.committed)
             topics = round_.topics
             if self._position > round_.position:
@@ -175,7 +178,8 @@ class Looking:
             round_ = Round(earlier=earlier, before=round_.after, asked=asked, topics=topics, position=self._position)
 
     async def _take_configs(self, client: KeptClient, touched: Set[TopicName]) -> None:
-        """Those of new topics, those that were touched, and of the others some that were not read for longest."""
+        """Read the configurations of new topics, of touched topics, and some of those that were not read for
+        longest."""
         is_explained = self.known.has_news
         wanted = [*self.known.without_configs(), *(name for name in touched if name in self.known.topics)]
         async for found in self._configs.of(client, wanted):

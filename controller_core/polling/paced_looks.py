@@ -1,8 +1,7 @@
-"""Looks at one cluster with a client of its own, one look after the other, with a pause after each.
+"""Polls one cluster with a client of its own, with a pause after each poll.
 
-A broker that is gone is no trouble where the next one answers. In a pause a broker is asked now and then how long the
-controllers' log is, which costs next to nothing: where that tells of a change the next look comes sooner.
-"""
+If a broker is gone, the next one is asked. During a pause a broker is asked now and then for the length of the
+controllers' log, which costs next to nothing; if that indicates a change, the next poll comes sooner."""
 
 import asyncio
 from collections import deque
@@ -23,49 +22,50 @@ from controller_core.wire.client.request_client import Address, AnswerLost, Cont
 from controller_core.wire.codecs.decoding import Undecodable
 
 OpenKept = Callable[[], tuple[KeptClient, str]]
-"""Makes a client of the cluster; returns also the protocol by which its brokers are spoken to. Raises `InvalidProperties`,
-and `ValueError` where its address is none."""
+"""Opens a client of the cluster, and returns it with the security protocol of its brokers. Raises `InvalidProperties`,
+and `ValueError` for an invalid address."""
 
 _LOOKS_TIMED: Final = 8
 _PEEK_S: Final = 0.37
-"""No part of the half second after which controllers write something: each time another moment of it."""
+"""Not a divisor of the half second after which controllers write something, so that each check hits another moment of
+it."""
 _log = structlog.get_logger(__name__)
 
 
 class LookFailed(Exception):
-    """Nothing was seen, or not all. Retriable: another look may see it. The cause says what it was."""
+    """Nothing was seen, or not everything. Retriable: another poll may succeed. The cause has the reason."""
 
 
 class PacedLooks:
-    """Of one cluster; `close` them at the end."""
+    """The polls of one cluster. `close` them at the end."""
 
     def __init__(self, open_kept: OpenKept, *, pace: Pace | None = None) -> None:
         self.answers = 0
-        """How many the looks that succeeded got."""
+        """The number of answers in successful polls."""
         self._open_kept = open_kept
         self._pace = pace or Pace()
         self._opened: tuple[KeptClient, str] | None = None
         self._looking = Looking()
         self._looks_s: deque[float] = deque(maxlen=_LOOKS_TIMED)
-        """How long the last looks waited for answers, but for those of searches; the shortest one says the most of what a
-        look costs."""
+        """Seconds that the last polls waited for answers, without searches. The shortest is the best estimate of a
+        poll's cost."""
         self._quiet = self._failures = 0
         self._credit = Credit()
-        """For looks that are not due, and come because something has changed."""
+        """The budget for early polls after a change."""
         self._is_early = False
 
     @property
     def known(self) -> KnownCluster:
-        """All that was heard."""
+        """Everything that was heard."""
         return self._looking.known
 
     @property
     def servers(self) -> tuple[Address, ...]:
-        """Who may be asked, those that answer first; nobody as long as nobody was asked."""
+        """The servers to ask, those that answer first. Empty before the first poll."""
         return () if self._opened is None else self._opened[0].servers
 
     async def rest(self, woken: asyncio.Event) -> None:
-        """Returns when it is time for the next look, be it that something has changed, and at once when `woken` is set."""
+        """Return at the time of the next poll, earlier after a change, and at once when `woken` is set."""
         time = asyncio.get_running_loop().time
         began_s = time()
         due_s = began_s + self._pause_s()
@@ -80,24 +80,24 @@ class PacedLooks:
                 due_s = min(due_s, began_s + self._pace.while_moving_s)
 
     def _pause_s(self) -> float:
-        """How long to pause after the last look where nothing changes."""
+        """Return the pause after the last poll if nothing changes."""
         if self._failures:
             return self._pace.after_failures_s(self._failures)
         return self._pace.pause_s(look_s=min(self._looks_s), quiet_looks=self._quiet, is_moving=bool(self.known.moves))
 
     async def _has_changed(self) -> bool:
-        """Whether a look would see a change, as far as one can tell, and may come now; one that is due finds out what goes
-        wrong here."""
+        """Return True if there seems to be a change and the budget allows an early poll. Errors are left to the next
+        due poll."""
         if self._failures or self._opened is None or not self._credit.is_left(asyncio.get_running_loop().time()):
             return False
         try:
             return await self._looking.has_changed(self._opened[0])
         except (RequestError, NoKRaftError, Undecodable) as error:
-            _log.info("not known whether anything has changed", error=str(error))
+            _log.info("unknown whether anything has changed", error=str(error))
             return False
 
     async def look(self, touched: Set[TopicName] = frozenset(), *, is_waited_for: bool = False) -> None:
-        """Asks for all and takes it in; see `Looking.look`. Raises `LookFailed`."""
+        """Ask for everything and store it; see `Looking.look`. Raises `LookFailed`."""
         try:
             self._opened = client, protocol = self._opened or self._open_kept()
             waited_s, answers = client.waited_s - self._looking.searched_s, client.answers
@@ -105,7 +105,7 @@ class PacedLooks:
         except Exception as error:
             self._failures += 1
             if not isinstance(error, AnswerLost | ControllerUnreachable):
-                self.close()  # what is wrong may be the way in which it is spoken to
+                self.close()  # the security settings may be the problem
             if isinstance(error, RequestError | InvalidProperties | NoKRaftError | Undecodable | ValueError):
                 raise LookFailed(str(error) or type(error).__name__) from error
             raise
@@ -124,7 +124,7 @@ class PacedLooks:
             await self._looking.look(client, protocol, touched, is_waited_for=is_waited_for)
 
     def close(self) -> None:
-        """Closes the connection; another look would open one."""
+        """Close the connection. Another poll would open a new one."""
         if self._opened is not None:
             self._opened[0].close()
             self._opened = None

@@ -1,4 +1,4 @@
-"""What is asked of a cluster without ZooKeeper: each question by one request, however many topics there are."""
+"""Requests to a cluster without ZooKeeper: one request each, whatever the number of topics."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -25,18 +25,19 @@ from controller_core.wire.client.request_client import ControllerUnreachable, No
 _DESCRIBE_QUORUM: Final = int(DESCRIBE_QUORUM.__api_key__)
 _TIMEOUT: Final = i32Timedelta.parse(timedelta(seconds=4))
 ASK_VERSIONS: Final = ApiVersionsRequest(client_software_name="kontroller", client_software_version="1")
-"""In the version whose answer has features that begin at level 0, too."""
+"""In the version whose answer also has features that begin at level 0."""
 _LOG_DIRS: Final = DescribeLogDirsRequest(topics=())
-"""The directories, and nothing of what is in them; in the version in which they say whether they are cordoned."""
+"""Asks for the directories without their content, in the version that reports if they are cordoned."""
 _MOVES: Final = ListPartitionReassignmentsRequest(timeout=_TIMEOUT, topics=None)
 
 
 class NoKRaftError(Exception):
-    """The cluster has no quorum of controllers: it is one with ZooKeeper, or too old."""
+    """The cluster has no quorum of controllers: it has ZooKeeper, or is too old."""
 
 
 async def ask_versions(client: KeptClient) -> ApiVersionsResponse:
-    """What the server supports, what is finalized, and how far it has come. Raises `RequestError` and `NoKRaftError`."""
+    """Return the server's supported and finalized features, and its log offset. Raises `RequestError` and
+    `NoKRaftError`."""
     answer = await client.ask(ASK_VERSIONS, ApiVersionsResponse)
     known = {int(each.api_key) for each in answer.api_keys}
     if answer.error_code is ErrorCode.unsupported_version or (known and _DESCRIBE_QUORUM not in known):
@@ -45,7 +46,7 @@ async def ask_versions(client: KeptClient) -> ApiVersionsResponse:
 
 
 async def ask_quorum(client: KeptClient) -> Quorum:
-    """Who leads the controllers, as that one says it. Raises `RequestError`."""
+    """Return the quorum as its leader reports it. Raises `RequestError`."""
     try:
         return read_quorum(await client.ask(DESCRIBE_QUORUM, DescribeQuorumResponse))
     except QuorumRefused as error:
@@ -53,7 +54,7 @@ async def ask_quorum(client: KeptClient) -> Quorum:
 
 
 async def ask_moves(client: KeptClient) -> Mapping[TopicPartition, Move]:
-    """All partitions that are being reassigned, as the controller says it. Raises `RequestError`."""
+    """Return all partitions that are being reassigned, as the controller reports them. Raises `RequestError`."""
     answer = await client.ask(_MOVES, ListPartitionReassignmentsResponse)
     if answer.error_code is not ErrorCode.none:
         raise _untold(answer.error_code, "what is being reassigned")
@@ -61,8 +62,10 @@ async def ask_moves(client: KeptClient) -> Mapping[TopicPartition, Move]:
 
 
 async def ask_cordoned(client: KeptClient, versions: ApiVersionsResponse) -> bool:
-    """Whether a broker takes no new replicas, as all its log directories are cordoned (KIP-1066). One that does not say so
-    takes some, as all do before Kafka 4.3. `versions`: what it supports. Raises `RequestError`."""
+    """Return True if all log directories of a broker are cordoned, so that it takes no new replicas (KIP-1066).
+
+    Brokers before Kafka 4.3 do not report cordons, and take new replicas. `versions`: what the broker supports. Raises
+    `RequestError`."""
     newest = next((int(each.max_version) for each in versions.api_keys if each.api_key == _LOG_DIRS.__api_key__), -1)
     if newest < _LOG_DIRS.__version__:
         return False
@@ -72,14 +75,15 @@ async def ask_cordoned(client: KeptClient, versions: ApiVersionsResponse) -> boo
 
 
 class Metadata:
-    """The brokers and topics, read only where they differ from the last time."""
+    """The brokers and topics, parsed only if they differ from the last time."""
 
     def __init__(self) -> None:
         self._parts: MetadataParts | None = None
         self._answer: MetadataResponse | None = None
 
     async def ask(self, client: KeptClient) -> MetadataResponse:
-        """The same object as before where nothing but the order of controllers differs. Raises `RequestError`."""
+        """Return the metadata: the same object as before if nothing but the order of controllers differs. Raises
+        `RequestError`."""
         content = await client.ask_unread(EVERYTHING)
         parts = parts_of(content)
         if self._answer is None or parts != self._parts:
@@ -90,5 +94,5 @@ class Metadata:
 
 def _untold(code: ErrorCode, what: str) -> RequestError:
     if code in (ErrorCode.cluster_authorization_failed, ErrorCode.topic_authorization_failed):
-        return NotAdmitted(f"{what} is not told to this user: give it the right to Describe the cluster")
-    return ControllerUnreachable(f"nobody says {what}: {code.name}")
+        return NotAdmitted(f"{what} is not revealed to this user: allow it Describe on the cluster")
+    return ControllerUnreachable(f"no server reports {what}: {code.name}")

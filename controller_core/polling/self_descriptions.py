@@ -1,9 +1,8 @@
-"""What each live broker says of itself alone: which features it supports, and whether it takes new replicas. It is asked
-when it comes, and now and then again.
+"""Self-descriptions of live brokers: supported features, and if they take new replicas. Asked for when a broker
+appears, and periodically.
 
-A broker that does not answer is asked again at the next look, and holds nothing up: until then it supports nothing. One
-whose log directories do not answer takes replicas, as far as anybody knows, until all are asked again.
-"""
+A broker that does not answer is asked again at the next poll, and delays nothing: until then it supports no features. A
+broker whose log directories do not answer counts as taking replicas until all brokers are asked again."""
 
 import asyncio
 from collections.abc import Collection, Mapping
@@ -21,23 +20,23 @@ from controller_core.wire.client.kept_client import KeptClient
 from controller_core.wire.client.request_client import Address, RequestError
 
 _ALL_AGAIN_S: Final = 60.0
-"""One that was upgraded was away for longer than a look; cordons come and go meanwhile, and one that was taken for another
-is corrected."""
+"""Seconds between questions to all brokers. An upgraded broker is away for longer than a poll, so it is noticed anyway;
+this interval is for cordons, and for corrections."""
 _AT_ONCE: Final = 8
 _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelfDescription:
-    """Of one broker."""
+    """The self-description of one broker."""
 
     features: Mapping[str, FeatureRange] = field(default_factory=dict)
     is_cordoned: bool = False
-    """Whether it takes no new replicas, as all its log directories are cordoned (KIP-1066)."""
+    """True if it takes no new replicas, because all its log directories are cordoned (KIP-1066)."""
 
 
 class SelfDescriptions:
-    """Of the brokers of one cluster."""
+    """The self-descriptions of the brokers of one cluster."""
 
     def __init__(self, *, all_again_s: float = _ALL_AGAIN_S) -> None:
         self._known: dict[BrokerId, SelfDescription] = {}
@@ -46,7 +45,7 @@ class SelfDescriptions:
         self._gate = asyncio.Semaphore(_AT_ONCE)
 
     async def of(self, brokers: Collection[Broker], client: KeptClient) -> Mapping[BrokerId, SelfDescription]:
-        """What the brokers say, as far as they do; `client` knows how they are spoken to."""
+        """Return the brokers' self-descriptions, as far as they answer. `client` has the security settings."""
         now_s = asyncio.get_running_loop().time()
         is_due = self._asked_all_at_s is None or now_s >= self._asked_all_at_s + self._all_again_s
         if is_due:
@@ -68,7 +67,7 @@ class SelfDescriptions:
                 is_cordoned = await self._is_cordoned(broker, one, versions)
                 return SelfDescription(features=supported_in(versions), is_cordoned=is_cordoned)
             except (RequestError, NoKRaftError) as error:
-                _log.warning("not known what a broker says of itself", broker=broker.id, error=str(error))
+                _log.warning("a broker does not describe itself", broker=broker.id, error=str(error))
                 return None
             finally:
                 one.close()
@@ -78,5 +77,5 @@ class SelfDescriptions:
         try:
             return await ask_cordoned(client, versions)
         except RequestError as error:
-            _log.warning("not known whether a broker is cordoned", broker=broker.id, error=str(error))
+            _log.warning("unknown whether a broker is cordoned", broker=broker.id, error=str(error))
             return False

@@ -1,1 +1,1 @@
-"""The controller as a process: its settings, and how the seams are put together for real."""
+"""The controller as a process: its settings, and the real implementations of the seams."""

@@ -1,8 +1,7 @@
-"""HTTP for probes and scrapes, with limits: whoever reaches the port could otherwise take all descriptors of the process.
+"""HTTP for probes and scrapes, with limits. Without them any client could use up the process's file descriptors.
 
-An address has so many connections, and so have all of them together. A connection that is silent, or sends the head of a
-request byte by byte, is closed; so is one that does not take its answer.
-"""
+The connections of an address and of all addresses together are limited. A connection is closed if it is silent, sends a
+request's head too slowly, or does not take its answer."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -17,10 +16,10 @@ from controller_core.wire.limits.complaints import Complaints
 log = structlog.get_logger()
 
 MOST_CONNECTIONS: Final = 256
-"""In all. `Admission` keeps an eighth of it back, which nobody has here: 224 remain."""
+"""Limit of all connections. `Admission` reserves an eighth for brokers, which do not connect here, so 224 remain."""
 MOST_CONNECTIONS_OF_AN_ADDRESS: Final = 64
 PATIENCE_S: Final = 30.0
-"""Seconds for the head of a request to arrive, for the next request to begin, and for a part of an answer to be taken."""
+"""Seconds for a request's head to arrive, for the next request to begin, and for a part of an answer to be taken."""
 
 
 async def serve_http(
@@ -31,10 +30,9 @@ async def serve_http(
     admission: Admission | None = None,
     patience_s: float = PATIENCE_S,
 ) -> Callable[[], Awaitable[None]]:
-    """Serves an application; returns what stops it. Raises `OSError` if the port is taken.
+    """Serve an application; return the function that stops it. Raises `OSError` if the port is taken.
 
-    `admission` counts the connections; by default as many as the constants say, or a quarter of the process's
-    descriptors."""
+    `admission` counts the connections. Default: the limits above, or a quarter of the process's descriptors."""
     runner = web.AppRunner(application, access_log=None, keepalive_timeout=patience_s)
     await runner.setup()
     serving = cast("Callable[[], asyncio.Protocol]", runner.server)
@@ -58,7 +56,7 @@ async def serve_http(
 
 
 class _Bounded(asyncio.Protocol):
-    """One connection: passes on what happens to it to the protocol that serves it, if it is admitted."""
+    """One connection. Forwards its events to the protocol that serves it, if it is admitted."""
 
     def __init__(
         self, serving: asyncio.Protocol, admission: Admission, complaints: Complaints, patience_s: float
@@ -82,7 +80,7 @@ class _Bounded(asyncio.Protocol):
             self._transport.abort()
             return
         self._address = address
-        self._transport.set_write_buffer_limits(high=0)  # so that any byte that is not taken pauses the writing
+        self._transport.set_write_buffer_limits(high=0)  # any byte that the client does not take pauses the writing
         self._serving.connection_made(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:

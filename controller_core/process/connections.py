@@ -1,4 +1,4 @@
-"""What a process reaches, as its settings say, and who reaches it: its ZooKeeper, brokers, its listeners."""
+"""The connections of a process, from its settings: to ZooKeeper, to brokers, and at its own listeners."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from controller_core.zk.secured.properties import make_zk_security_source
 
 
 class ZooKeeperSettings(Protocol):
-    """What the settings of any process that works with a ZooKeeper have."""
+    """The settings of any process that works with ZooKeeper."""
 
     @property
     def zookeeper(self) -> str: ...
@@ -34,7 +34,7 @@ class ZooKeeperSettings(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZooKeeperOptions:
-    """What a command is told of a ZooKeeper, and how patient it is with it."""
+    """The settings of a command that works with ZooKeeper. It waits less long than a server process."""
 
     zookeeper: str
     properties: Path | None = None
@@ -48,7 +48,9 @@ async def zookeeper_session(
     jute_maxbuffer_bytes: int = DEFAULT_JUTE_MAXBUFFER_BYTES,
     makes_chroot: bool = True,
 ) -> KazooSession:
-    """`jute_maxbuffer_bytes`: as the servers have it. Raises `InvalidSettings`, `ZooKeeperUnreachable`, `AccessRefused`."""
+    """Open a session. `jute_maxbuffer_bytes`: as set on the servers.
+
+    Raises `InvalidSettings`, `ZooKeeperUnreachable`, `AccessRefused`."""
     try:
         return await KazooSession.connect(
             settings.zookeeper,
@@ -65,8 +67,9 @@ async def zookeeper_session(
 
 
 def secured_brokers(file: Path | None, listener: str | None = None) -> SecuredBrokers:
-    """How brokers are spoken to at their listener, or at the one between them: by a file of properties, which is looked at
-    now, and again for each connection. Raises `InvalidSettings`."""
+    """Return the security of connections to brokers, at a listener, or at the inter-broker listener.
+
+    The file of properties is checked now, and read again for each connection. Raises `InvalidSettings`."""
     brokers = SecuredBrokers(file)
     try:
         brokers.check(listener)
@@ -78,7 +81,7 @@ def secured_brokers(file: Path | None, listener: str | None = None) -> SecuredBr
 def secured_listeners(
     file: Path | None, binds: Iterable[Endpoint], credentials: ScramCredentials
 ) -> dict[str, SecuredListener]:
-    """By their names those of a process's own listeners that are not PLAINTEXT, as a file of properties secures them.
+    """Return the process's own listeners that are not PLAINTEXT by name, secured by a file of properties.
 
     Raises `InvalidSettings`."""
     secured = [bind for bind in binds if bind.security_protocol != PLAINTEXT]

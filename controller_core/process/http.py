@@ -1,8 +1,7 @@
 """`/metrics` for Prometheus, `/healthz` and `/readyz` for probes, on a port of their own.
 
-They are served by the event loop that handles the events: the metrics are read between two events, never in the middle
-of one, and a loop that hangs fails its probe.
-"""
+The event loop of the events serves them. So metrics are read between two events, never in the middle of one, and a loop
+that hangs fails its probe."""
 
 from collections.abc import Awaitable, Callable, Iterable
 
@@ -17,7 +16,7 @@ from controller_core.process.bounded_http import serve_http
 async def serve_metrics(
     host: str, port: int, registry: CollectorRegistry, further: Iterable[web.RouteDef] = ()
 ) -> Callable[[], Awaitable[None]]:
-    """Begins to serve, and `further` routes as well; returns what stops it. Raises `OSError` where the port is taken."""
+    """Serve these and `further` routes; return the function that stops it. Raises `OSError` if the port is taken."""
 
     async def metrics(_: web.Request) -> web.Response:
         return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
@@ -31,7 +30,7 @@ async def serve_metrics(
 
 
 def readiness_route(look: Callable[[], Readiness]) -> web.RouteDef:
-    """What answers 200 where a process is ready and 503 where it is not, with all that it says of itself as JSON."""
+    """Return the route that answers 200 if a process is ready and 503 if it is not, with its state as JSON."""
 
     async def readyz(_: web.Request) -> web.Response:
         found = look()

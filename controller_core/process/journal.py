@@ -1,4 +1,4 @@
-"""The journal of a controller process: from its settings to a writer, and the metrics of that writer."""
+"""The journal of a controller process: its writers, from the settings, and their metrics."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,11 +14,11 @@ from controller_core.journal.segments import SegmentFiles
 from controller_core.journal.writer import Counts, JournalWriter
 
 CLOSE_TIMEOUT_S = 5.0
-"""How long a process that ends waits for its journal."""
+"""Seconds that an ending process waits for its journal."""
 
 
 class JournalSettings(Protocol):
-    """What is set about a journal."""
+    """The settings of a journal."""
 
     @property
     def journal_segment_bytes(self) -> int: ...
@@ -33,9 +33,9 @@ class JournalSettings(Protocol):
 def open_journal(
     directory: Path, settings: JournalSettings, registry: CollectorRegistry, encoder: RecordEncoder | None = None
 ) -> JournalWriter:
-    """Begins to write a journal. A directory that cannot be written is a warning and a metric, never an error.
+    """Begin to write a journal. A directory that cannot be written causes a warning and a metric, never an error.
 
-    `encoder` is that of someone who goes on with the present epoch of the journal."""
+    `encoder`: that of a recorder which continues the present epoch of the journal."""
     files = SegmentFiles(
         directory,
         segment_bytes=settings.journal_segment_bytes,
@@ -50,8 +50,9 @@ def open_journal(
 def open_topic_journal(
     topic: str, bootstrap: str, registry: CollectorRegistry, security: Callable[[], Mapping[str, str]] = dict
 ) -> JournalWriter:
-    """Begins to write a journal to a topic; `security` as of `TopicSink`. Raises `MissingLibrary`; a topic that cannot be
-    reached is a warning."""
+    """Begin to write a journal to a topic. `security`: as for `TopicSink`.
+
+    Raises `MissingLibrary`. A topic that cannot be reached causes a warning."""
     try:
         from controller_core.journal.topic import TopicSink
     except ImportError as error:
@@ -64,16 +65,16 @@ def open_topic_journal(
 
 
 async def close_journals(writers: Iterable[JournalWriter]) -> None:
-    """Writes what waits, but for what a disk or a topic does not take in time."""
+    """Flush and close the journals, except for what a disk or a topic does not accept in time."""
     await asyncio.gather(*(asyncio.to_thread(writer.close, CLOSE_TIMEOUT_S) for writer in writers))
 
 
 class MissingLibrary(Exception):
-    """A library is not installed that a setting needs; the message says which."""
+    """A setting needs a library that is not installed. The message names it."""
 
 
 class JournalMetrics(Collector):
-    """What became of the records of a journal."""
+    """Metrics of the records of a journal."""
 
     def __init__(self, counts: Counts, prefix: str = "kontroller_journal") -> None:
         self._counts = counts
@@ -89,7 +90,7 @@ class JournalMetrics(Collector):
         yield self._gauge("failing", "1 while the journal cannot be written", int(counts.is_failing))
         yield self._gauge(
             "last_write_error_timestamp_seconds",
-            "When a write of the journal failed last; 0 if none has",
+            "Time of the last failed write of the journal; 0 if none has failed",
             counts.last_error_s,
         )
 

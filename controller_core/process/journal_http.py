@@ -1,9 +1,9 @@
-"""The journal's segments over HTTP, beside the metrics, so that a history can be kept elsewhere without a shared volume.
+"""The journal's segments over HTTP, beside the metrics, so that a history elsewhere needs no shared volume.
 
-`GET /journal` lists them, oldest first: `{"segments": [{"name": "...", "bytes": 123}]}`. `GET /journal/NAME` is one; with
-`Range` a part of it. Nothing else in the directory is served. Files are read in another thread: no event waits for a disk.
-Where there is a token, it is served to those who show it (401 to others), and to nobody while it cannot be read (503).
-"""
+`GET /journal` lists them, oldest first: `{"segments": [{"name": "...", "bytes": 123}]}`. `GET /journal/NAME` returns
+one; with `Range` a part of it. Nothing else in the directory is served. Files are read in another thread, so no event
+waits for a disk. If a token is set, only readers that present it are served (others get 401), and nobody while the
+token cannot be read (503)."""
 
 import asyncio
 import os
@@ -20,16 +20,12 @@ from controller_core.security.token_file import TokenFile, UnusableToken
 log = structlog.get_logger()
 
 CHUNK_BYTES = 1 << 18
-_WHO_MAY: Final = (
-    "this journal is for those who show its token, as Authorization: Bearer TOKEN (--journal-token-file)\n"
-)
-_NOBODY_NOW: Final = (
-    "the token of this journal cannot be read here, so nobody can show it: this process's log says why\n"
-)
+_WHO_MAY: Final = "this journal requires its token, as Authorization: Bearer TOKEN (--journal-token-file)\n"
+_NOBODY_NOW: Final = "the server cannot read the token of this journal, so nobody is admitted: see its log\n"
 
 
 def journal_token(settings: ProcessSettings) -> TokenFile | None:
-    """The token of the settings; None: whoever reaches the port may read. Raises `InvalidSettings`."""
+    """Return the token of the settings; None: everybody who can reach the port may read. Raises `InvalidSettings`."""
     if settings.journal_token_file is None:
         return None
     token = TokenFile(path=settings.journal_token_file)
@@ -41,7 +37,7 @@ def journal_token(settings: ProcessSettings) -> TokenFile | None:
 
 
 def journal_routes(directory: Path, token: TokenFile | None = None) -> list[web.RouteDef]:
-    """What serves the journal in a directory, which need not exist yet. `token`: what readers have to show."""
+    """Return the routes of the journal in a directory, which need not exist yet. `token`: required from readers."""
     door = _Door(token)
 
     async def index(request: web.Request) -> web.Response:
@@ -73,14 +69,14 @@ def journal_routes(directory: Path, token: TokenFile | None = None) -> list[web.
 
 
 class _Door:
-    """Who may read; says once in the log that nobody may, as whoever asks could fill it."""
+    """Admits readers. Logs only once that nobody is admitted, because any client could otherwise fill the log."""
 
     def __init__(self, token: TokenFile | None) -> None:
         self._token = token
         self._is_shut = False
 
     async def admit(self, request: web.Request) -> None:
-        """Raises what is answered to who may not."""
+        """Raise the HTTP error for a reader that may not read."""
         if self._token is None:
             return
         try:

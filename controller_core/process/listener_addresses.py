@@ -1,8 +1,7 @@
-"""Listeners as options of a command say them, `LISTENER://HOST:PORT`: for a controller's process and a broker's alike.
+"""Parses listeners on the command line, `LISTENER://HOST:PORT`, for processes of controllers and brokers.
 
-A listener speaks the protocol that the properties of the cluster's brokers have for its name, or that is its name;
-without properties, PLAINTEXT.
-"""
+The protocol of a listener is the one that the brokers' properties map its name to, or its name itself; without
+properties, PLAINTEXT."""
 
 import re
 from collections import Counter
@@ -19,22 +18,22 @@ LISTENER_NAME: Final = "[A-Za-z0-9_.-]+"
 _LISTENER: Final = re.compile(
     rf"(?P<listener>{LISTENER_NAME})://(?P<host>\[[0-9A-Fa-f:]+\]|[^:/\s,]+):(?P<port>\d{{1,5}})"
 )
-_EVERY_ADDRESS: Final = ("0.0.0.0", "::")  # noqa: S104 - what nobody can connect to, nothing binds to it
+_EVERY_ADDRESS: Final = ("0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
 
 H = TypeVar("H", bound=Hashable)
 ProtocolOf: TypeAlias = Callable[[str], str]
-"""The security protocol of a listener, by its name. Raises `ValueError` that says what to change."""
+"""Returns the security protocol of a listener by its name. Raises `ValueError`, which says what to change."""
 
 
 def without_properties(listener: str) -> str:
-    """The protocol that a name stands for by itself. See `ProtocolOf`."""
+    """Return the protocol of a listener without properties. See `ProtocolOf`."""
     if listener in PROTOCOLS and listener != PLAINTEXT:
         raise ValueError(f"{listener} needs --properties, which say how it is secured")
     return PLAINTEXT
 
 
 def protocols_by(properties: Path | None) -> ProtocolOf:
-    """What a file of properties says; where it says nothing of any listener, what names stand for by themselves."""
+    """Return the protocols of a file of properties. Without a file, names stand for themselves."""
     if properties is None:
         return without_properties
 
@@ -54,11 +53,10 @@ def protocols_by(properties: Path | None) -> ProtocolOf:
 
 
 def parse_listener(text: str, protocol_of: ProtocolOf = without_properties) -> Endpoint:
-    """`PLAINTEXT://HOST:PORT` as an endpoint.
+    """Parse `PLAINTEXT://HOST:PORT`.
 
-    Listeners have their names in capitals, and addresses of IPv6 no brackets, as brokers register them.
-
-    Raises `ValueError` that says what is expected."""
+    Names become upper case, and IPv6 addresses lose their brackets, as brokers register them. Raises `ValueError`,
+    which says what is expected."""
     match = _LISTENER.fullmatch(text)
     if match is None or int(match["port"]) > 65535:
         raise ValueError(f"{text!r} is not of the form PLAINTEXT://HOST:PORT")
@@ -67,7 +65,7 @@ def parse_listener(text: str, protocol_of: ProtocolOf = without_properties) -> E
 
 
 def require_apart(listen: Iterable[str], *, remedy: str = "give each its own") -> None:
-    """That listeners can be read, and each has its own name and address. Raises `ValueError` otherwise."""
+    """Require that listeners are readable, and that each has its own name and address. Raises `ValueError`."""
     bound = [parse_listener(text, _any) for text in listen]
     for name in _twice(endpoint.listener for endpoint in bound):
         raise ValueError(f"listener {name} is given twice")
@@ -76,34 +74,34 @@ def require_apart(listen: Iterable[str], *, remedy: str = "give each its own") -
 
 
 def require_readable(advertise: Iterable[str]) -> None:
-    """That what is advertised can be read; where there is one listener, the address alone may be given. Raises
+    """Require that advertised addresses are readable. With one listener, the address alone is enough. Raises
     `ValueError`."""
     for text in advertise:
         parse_listener(text if "://" in text else f"PLAINTEXT://{text}", _any)
 
 
 def advertised(binds: Iterable[Endpoint], advertise: Iterable[str]) -> tuple[Endpoint, ...]:
-    """Where others are to connect, for each listener in the order of `binds`.
+    """Return the addresses that others connect to, for each listener in the order of `binds`.
 
-    Raises `ValueError` for what is advertised and not listened on."""
+    Raises `ValueError` if an address is advertised without a listener."""
     endpoints = {bind.listener: bind for bind in binds}
     for text in advertise:
         is_address_alone = "://" not in text and len(endpoints) == 1
         endpoint = parse_listener(f"{next(iter(endpoints))}://{text}" if is_address_alone else text, _any)
         if endpoint.listener not in endpoints:
-            raise ValueError(f"{endpoint.listener} is advertised and not listened on: add it with listen")
+            raise ValueError(f"{endpoint.listener} is advertised, but there is no such listener: add it with listen")
         protocol = endpoints[endpoint.listener].security_protocol
         endpoints[endpoint.listener] = replace(endpoint, security_protocol=protocol)
     return tuple(endpoints.values())
 
 
 def unreachable(endpoints: Iterable[Endpoint]) -> Endpoint | None:
-    """The first that nobody can connect to, as it stands for all addresses of a machine."""
+    """Return the first endpoint that nobody can connect to, because it stands for all addresses of a machine."""
     return next((endpoint for endpoint in endpoints if endpoint.host in _EVERY_ADDRESS), None)
 
 
 def _any(_: str) -> str:
-    """For what is read for its name and address alone."""
+    """Return any protocol, for addresses of which only name and address matter."""
     return PLAINTEXT
 
 

@@ -1,7 +1,6 @@
-"""What the controller's listener is made of: the APIs that are answered here, and the brokers that the rest goes to.
+"""The APIs of the controller's listener: which are answered here, and which are relayed to brokers.
 
-Without a term there is no answer to anything: connections are closed, and clients ask another node.
-"""
+Without a term nothing is answered: connections are closed, and clients ask another node."""
 
 import asyncio
 import itertools
@@ -55,21 +54,23 @@ _NO_TERM: Final = "this process is not the controller"
 AnswerInTurn: TypeAlias = Callable[[RequestPayload, MutationQuota], Awaitable[ResponsePayload]]
 AnswerToCaller: TypeAlias = Callable[[RequestPayload, Caller], Awaitable[ResponsePayload | AskBroker]]
 _NOT_FOR_OTHERS: Final = (
-    "is answered by brokers, and nothing is passed on from a listener that is not PLAINTEXT, as they would take the "
-    "controller for who asks"
+    "is answered by brokers, and nothing is relayed from a listener that is not PLAINTEXT, because they would see the "
+    "controller as the caller"
 )
 
 LOADING_LOOK_S: Final = 0.02
-"""How often it is looked whether a term that begins has read the cluster, for all who must wait for that."""
+"""Seconds between checks that a starting term has read the cluster, for all callers that wait for it."""
 
 
 class ListenerAssembly:
-    """Binds the listener to a controller. `term`: the present one, or None; `answer`: answers in turn, by the queue;
-    `is_relay`: whether what is not answered here is passed on to brokers; `unserved`: where requests of versions that are
-    not served are reported; `authorization`: what judges by ACLs, or None where none are asked. Nothing is passed on then:
-    a broker would see the controller's address, and ACLs have addresses. `quotas`: None where nobody has any;
-    `out_of_reach`: the brokers that did not answer this process lately; `in_our_name`: brokers that the controller asks
-    itself for the configurations of topics then, when it has judged whether they may be asked for; None: nobody is."""
+    """Connects the listener to a controller.
+
+    `term`: returns the present term, or None. `answer`: answers in turn, through the event queue. `is_relay`: relay to
+    brokers what is not answered here. `unserved`: gets requests with unserved versions. `authorization`: judges by
+    ACLs; None without ACLs. With it nothing is relayed, because a broker would see the controller's address, and ACLs
+    have addresses. `quotas`: None without quotas. `out_of_reach`: returns the brokers that did not answer this process
+    lately. `in_our_name`: brokers that the controller itself asks for configurations of topics after it has authorized
+    the caller; None: it does not."""
 
     def __init__(
         self,
@@ -100,7 +101,8 @@ class ListenerAssembly:
         self._looking: asyncio.Task[None] | None = None
 
     def acceptor(self, bind: Endpoint, listener: str, secured: SecuredListener | None = None) -> Acceptor:
-        """What listens there and serves clients as a broker's listener of that name does. `secured`: None for PLAINTEXT."""
+        """Return the acceptor of an address, which serves clients like a broker's listener of that name. `secured`:
+        None for PLAINTEXT."""
         passes_on = self._is_relay and secured is None
         return Acceptor(
             host=bind.host,
@@ -112,7 +114,8 @@ class ListenerAssembly:
         )
 
     def gate(self, rules: AccessRules) -> Gate:
-        """Who may ask what, by rules and by the hosts that brokers have registered, and by ACLs where they are asked."""
+        """Return the gate that authorizes callers: by rules and registered broker hosts, and by ACLs if there are
+        any."""
 
         async def in_charge() -> bool:
             return await self._loaded_term() is not None
@@ -125,7 +128,7 @@ class ListenerAssembly:
         return term is not None and not term.state.is_loaded
 
     async def _loaded(self) -> None:
-        """Waits while a term begins: it knows no brokers yet."""
+        """Wait while a term starts, because it does not know the brokers yet."""
         if self._is_loading():
             if self._looking is None or self._looking.done():
                 self._looking = noticed(self._until_loaded(), name="a term that begins")
@@ -145,7 +148,7 @@ class ListenerAssembly:
         return [endpoint.host for broker in brokers for endpoint in broker.endpoints]
 
     def apis(self, listener: str, *, is_secured: bool = False) -> list[Api]:
-        """All that is answered here to those who come by a listener."""
+        """Return all APIs that a listener answers here."""
         passes_on = self._is_relay and not is_secured
         in_turn: list[Api] = [
             OwnedApi(
@@ -179,7 +182,7 @@ class ListenerAssembly:
             return describe_cluster.on_describe_cluster(view, newest)
 
         async def on_api_versions(request: RequestPayload) -> ResponsePayload | AskBroker:
-            stands_by = is_secured and await self._loaded_term() is None  # who logs in asks for them before
+            stands_by = is_secured and await self._loaded_term() is None  # clients ask for versions before they log in
             return api_versions.on_api_versions(None if stands_by else await self._view(listener), own, request)
 
         async def on_configs(request: RequestPayload, caller: Caller) -> ResponsePayload | AskBroker:
@@ -213,9 +216,10 @@ class ListenerAssembly:
         ]
 
     def relay_targets(self, listener: str) -> Sequence[RelayTarget]:
-        """The live brokers on a listener, each time beginning with another one: all do their share.
+        """Return the live brokers on a listener, beginning with another one each time to balance the load.
 
-        What a broker answers names others at the addresses of the listener that it was asked by."""
+        A broker's answers have the addresses of the listener on which it was asked, so clients are relayed to the same
+        listener."""
         term = self._term()
         if term is None:
             return ()
@@ -233,7 +237,8 @@ class ListenerAssembly:
         return [*targets[first:], *targets[:first]]
 
     def _in_turn(self, api: AnyServedApi, asked: Asked) -> Answering:
-        """What answers who asks: of what he may ask, and charged to his quota, the controller."""
+        """Return the function that answers a caller: authorized, charged to its quota, and in turn by the
+        controller."""
 
         async def answer(request: RequestPayload) -> ResponsePayload:
             if self._quotas is None or self._term() is None:
@@ -257,7 +262,7 @@ class ListenerAssembly:
         return await self._answer(request, UNLIMITED)
 
     def _as_asked(self, caller: Caller, api_key: int, answer: Answering) -> Answering:
-        """What answers him: `answer`, of what he may ask."""
+        """Wrap `answer` with the authorization of the caller."""
         answer_to = self._answer_to(api_key, answer)
         return answer if answer_to is None else answer_to(caller)
 
@@ -279,7 +284,7 @@ class ListenerAssembly:
 
 
 def _local(versions: Versions[Any], answer: AnswerToCaller, **further: Any) -> LocalApi[Any]:
-    """An API whose answer depends on who asks."""
+    """Return an API whose answer depends on the caller."""
     return LocalApi(
         versions=versions,
         answer=lambda request: answer(request, NOBODY_IN_PARTICULAR),
@@ -289,7 +294,7 @@ def _local(versions: Versions[Any], answer: AnswerToCaller, **further: Any) -> L
 
 
 async def _of_topics(brokers: BrokersInOurName, request: RequestPayload) -> ResponsePayload:
-    """A broker's answer about configurations of topics."""
+    """Return a broker's answer about configurations of topics."""
     is_alteration = request.__api_key__ == own_configs.ALTER_VERSIONS.key
     versions: Versions[Any] = own_configs.ALTER_VERSIONS if is_alteration else own_configs.DESCRIBE_VERSIONS
     may_be_twice = not is_alteration or bool(getattr(request, "validate_only", False))

@@ -1,4 +1,4 @@
-"""Structured logs on standard error: a line of JSON for collectors, or columns for people."""
+"""Structured logs on standard error: JSON lines for collectors, or columns for people."""
 
 import logging
 import sys
@@ -11,7 +11,7 @@ LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": loggin
 
 
 def configure_logging(log_format: str, log_level: str = "info") -> None:
-    """Writes lines as `json` or for the `console`, from one of `LEVELS` up; those of libraries from warnings up."""
+    """Log as `json` or for the `console`, from a level of `LEVELS` up. Libraries log from warnings up."""
     level = LEVELS[log_level]
     structlog.configure(
         processors=processors(log_format),
@@ -25,7 +25,7 @@ def configure_logging(log_format: str, log_level: str = "info") -> None:
 
 
 def processors(log_format: str) -> list[structlog.types.Processor]:
-    """What makes a line of what is logged."""
+    """Return the processors that turn an event into a line."""
     renderers: dict[str, structlog.types.Processor] = {
         "json": structlog.processors.JSONRenderer(
             serializer=lambda event, **_: orjson.dumps(event, default=str, option=orjson.OPT_NON_STR_KEYS).decode()

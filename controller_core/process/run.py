@@ -1,4 +1,4 @@
-"""A controller process from start to end: connects the seams, runs the controller, and says why it stopped."""
+"""A controller process from start to end: connects the seams, runs the controller, and reports why it stopped."""
 
 import os
 import socket
@@ -48,10 +48,10 @@ from controller_core.zk.session import ZkSession
 
 log = structlog.get_logger()
 
-_NOT_WITH_ACLS: Final = "is answered by brokers, and nothing is passed on where ACLs are asked (authorizer.class.name)"
+_NOT_WITH_ACLS: Final = "is answered by brokers, and nothing is relayed if there are ACLs (authorizer.class.name)"
 
 SERVED_APIS = (*BROKER_APIS, *CLIENT_APIS, *OWN_CONFIG_APIS)
-"""All that this process answers when it is the controller, each in its turn among the other events."""
+"""All APIs that this process answers as the controller, each in turn with the other events."""
 
 
 async def run_controller(
@@ -59,8 +59,10 @@ async def run_controller(
     session_of: Callable[[ZkSession], ZkSession] = lambda session: session,
     until: Callable[[Coroutine[Any, Any, None]], Coroutine[Any, Any, None]] = until_signalled,
 ) -> None:
-    """Runs until SIGTERM or SIGINT. `session_of` may wrap the session; tests of failures do. `until` does the work until it
-    is to end, for a process that is something else as well.
+    """Run until SIGTERM or SIGINT.
+
+    `session_of` may wrap the session; tests of failures do. `until` runs the work until it has to end, for a process
+    that also has another job.
 
     Raises `InvalidSettings`, `ZooKeeperUnreachable` and `AccessRefused` (at the start), `ZooKeeperGone` (later),
     `IdInUse`, and `OSError` for a port."""
@@ -81,7 +83,7 @@ async def run_controller(
         authorization = _begin_authorization(rules, zk, registry, stack) if rules is not None else None
         controller, listener = _assemble(settings, zk, registry, EachJournal(writers), brokers, secured, authorization)
         if not settings.admin_cidr:
-            log.warning("whoever comes from a private network may change the cluster: say with --admin-cidr who may")
+            log.warning("every client in a private network may change the cluster: restrict it with --admin-cidr")
         await listener.start()
         stack.push_async_callback(listener.close)
         if settings.metrics_port is not None:
@@ -93,7 +95,7 @@ async def run_controller(
 
 
 def _authorizer_rules(settings: ControllerProcessSettings) -> AuthorizerRules | None:
-    """None where no ACLs are asked. Raises `InvalidSettings`."""
+    """Return the authorizer's rules, or None without ACLs. Raises `InvalidSettings`."""
     try:
         return read_authorizer_rules(settings.properties)
     except InvalidProperties as error:
@@ -103,7 +105,7 @@ def _authorizer_rules(settings: ControllerProcessSettings) -> AuthorizerRules | 
 def _begin_authorization(
     rules: AuthorizerRules, zk: ZkSession, registry: CollectorRegistry, stack: AsyncExitStack
 ) -> Authorization:
-    """ACLs are read from now on, until the stack is closed."""
+    """Read ACLs from now on, until the stack is closed."""
     acls = KnownAcls(zk)
     task = acls.begin()
     stack.callback(task.cancel)
@@ -171,7 +173,7 @@ def _assemble(
 
 
 def _live_brokers(controller: Controller) -> list[Broker]:
-    """Those that answer and are not about to leave, where there are any."""
+    """Return the live brokers that answer and are not about to leave, or all if there are none of these."""
     if (term := controller.term) is None:
         return []
     brokers = [*term.state.brokers.values()]

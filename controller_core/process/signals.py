@@ -1,4 +1,4 @@
-"""How a process of ours ends in good order: SIGTERM and SIGINT cancel its work, and what it holds is given back."""
+"""The orderly end of a process: SIGTERM and SIGINT cancel its work, which then releases its resources."""
 
 import asyncio
 import signal
@@ -11,7 +11,7 @@ log = structlog.get_logger()
 
 
 async def until_signalled(work: Coroutine[Any, Any, None]) -> None:
-    """Does the work until it ends or the process is signalled to."""
+    """Do the work until it ends or a signal cancels it."""
     running = asyncio.create_task(work)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -1,8 +1,7 @@
-"""Requests of versions that are not served: who sends them is named now and then, with what to change, and all are counted.
+"""Requests in unserved versions. All are counted, and their senders are logged now and then, with a remedy.
 
-A broker with an old `inter.broker.protocol.version` asks in an old version, and asks again at once when its connection is
-closed: one line for each request would fill the log, and none would leave its ISRs as they are without a word.
-"""
+A broker with an old `inter.broker.protocol.version` sends old versions, and again at once if its connection is closed.
+A line for each request would fill the log; without any line nobody would learn why its ISRs do not change."""
 
 from typing import Any, Final
 
@@ -14,13 +13,13 @@ from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.limits.complaints import Complaints
 
 INTERVAL_S: Final = 600.0
-"""A sender is named so often, for each API."""
+"""Seconds between log lines about a sender, for each API."""
 
 log = structlog.get_logger()
 
 
 class UnservedRequests:
-    """Takes reports of them."""
+    """Takes reports of unserved requests."""
 
     def __init__(self, registry: CollectorRegistry, *, interval_s: float = INTERVAL_S) -> None:
         self._complaints = Complaints(log, interval_s=interval_s)
@@ -32,7 +31,7 @@ class UnservedRequests:
         )
 
     def report(self, versions: Versions[Any], head: RequestHead, content: bytes) -> None:
-        """A request came. Brokers send their id as client id."""
+        """Report a request. Brokers send their id as client id."""
         api = versions.newest.__name__.removesuffix("Request")
         sender = read_client_id(content)
         self._count.labels(api).inc()

@@ -1,7 +1,6 @@
-"""Writes the journal of a cluster whose controller is somebody else: Kafka's own, or a Kontroller without a journal.
+"""Writes the journal of a cluster with another controller: Kafka's own, or a Kontroller without a journal.
 
-It only looks on. `looker` says what it needs to know of a cluster, which `znodes` reads and watches in ZooKeeper, and
-`metadata_log` finds in the log of a quorum of controllers, or `polled` by asking brokers. `recorder` compares what it sees
-with what it saw and records the differences, with the causes that `controller_core.journal.inference` guesses. `directory`
-makes sure that the journal is one that it may go on with, from where `event_numbers` say. Nothing here writes to a cluster.
-"""
+The recorder only observes; nothing here writes to a cluster. `looker` is the interface to a source: `znodes` watches
+ZooKeeper, `metadata_log` follows the log of a quorum of controllers, `polled` polls brokers. `recorder` records the
+differences between two states, with the causes that `controller_core.journal.inference` guesses. `directory` checks
+that it may continue a journal, and `event_numbers` tells from where."""

@@ -1,8 +1,8 @@
-"""The directory of a recorder's journal: its own alone, of one cluster, with numbers that go on where they ended.
+"""The directory of a recorder's journal: exclusive, of one cluster, and with record numbers that continue.
 
-A controller's journal and a recorder's never share a directory: each numbers the records of an epoch from 0. A recorder's
-records are all `inferred`, which tells them apart. A lock keeps a second recorder out; it ends with its process.
-"""
+A controller's journal and a recorder's never share a directory, because each numbers the records of an epoch from 0. A
+recorder's records are all `inferred`, which tells them apart. A lock keeps a second recorder out; it ends with its
+process."""
 
 import fcntl
 import os
@@ -24,47 +24,47 @@ _LOCK: Final = "recorder.lock"
 _UNFINISHED: Final = (
     Kind.CONTROLLER_ELECTED, Kind.CONTROLLER_RESIGNED, Kind.RECORDER_STARTED, Kind.SNAPSHOT_STARTED, Kind.GAP,
 )  # fmt: skip
-"""What has to be followed by something before a journal can be gone on with as if nothing had been."""
+"""Records that must be followed by others before a journal can be continued seamlessly."""
 
 
 class UnusableDirectory(Exception):
-    """The directory cannot be recorded into; the message says what to change."""
+    """The directory cannot be recorded into. The message says what to change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastEvent:
-    """The event that a journal's last record is of, which perhaps was not recorded to its end."""
+    """The event of a journal's last record. Its recording may be incomplete."""
 
     position: int
-    """Its offset in the metadata log."""
+    """The event's offset in the metadata log."""
     controller_id: BrokerId
     written: frozenset[Thing]
-    """What the records of it are about."""
+    """The things that the event's records are about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """Where the journal in a directory ended."""
+    """The end of the journal in a directory."""
 
     cluster_id: str | None = None
     epoch: ControllerEpoch | None = None
-    """None where there are no records."""
+    """None if there are no records."""
     next_seq: int = 0
     last_event: "LastEvent | None" = None
-    """None where it cannot be gone on from: events were not numbered, or the end is not known to be whole."""
+    """None if the journal cannot be continued from there: events were not numbered, or the end may be incomplete."""
 
     def encoder(self) -> RecordEncoder:
-        """Goes on with the numbers."""
+        """Return an encoder that continues the numbers."""
         return RecordEncoder(epoch=self.epoch, next_seq=self.next_seq)
 
 
 NOTHING_YET: Final = Ended()
-"""Of a journal without any record."""
+"""The end of a journal without any record."""
 
 
 @contextmanager
 def recorders_directory(directory: Path) -> Iterator[Ended]:
-    """The directory, made where it is missing, for one recorder. Raises `UnusableDirectory`."""
+    """Open the directory for one recorder, and create it if it is missing. Raises `UnusableDirectory`."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(directory / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -86,7 +86,7 @@ def recorders_directory(directory: Path) -> Iterator[Ended]:
 
 
 def check_cluster(ended: Ended, cluster_id: str | None, directory: Path) -> None:
-    """Refuses a directory that has the journal of another cluster. Raises `UnusableDirectory`."""
+    """Refuse a directory with the journal of another cluster. Raises `UnusableDirectory`."""
     if ended.epoch is not None and ended.cluster_id is not None and ended.cluster_id != cluster_id:
         raise UnusableDirectory(
             f"--journal-directory {directory} has the journal of cluster {ended.cluster_id}, this one is "
@@ -114,8 +114,9 @@ def _ended(directory: Path) -> Ended:
 
 
 def _last_event(path: Path, last: Line) -> LastEvent | None:
-    """The event of a segment's last record. One that begins in the segment before was long ago, or large: then it is not
-    known what there is of it."""
+    """Return the event of a segment's last record.
+
+    If the event began in the segment before, it is old or large, and its recorded part is unknown: then return None."""
     position = position_of(last.correlation_id)
     if position is None or last.snapshot or last.kind in _UNFINISHED:
         return None
@@ -130,8 +131,8 @@ def _last_event(path: Path, last: Line) -> LastEvent | None:
 
 
 def _lines_from_the_end(path: Path) -> Iterator[Line]:
-    """The whole records of a segment that can be read, the last one first."""
-    texts = path.read_bytes().split(b"\n")[:-1]  # what stands behind the last end of a line is torn
+    """Yield the readable records of a segment, last one first."""
+    texts = path.read_bytes().split(b"\n")[:-1]  # an incomplete last line is torn
     for number, text in reversed(list(enumerate(texts, start=1))):
         entry = parse(Position(segment=path.name, line=number), text)
         if isinstance(entry, Record):

@@ -1,8 +1,7 @@
-"""The seam between a recorder and whatever tells it of a cluster: what a look finds, and what can be asked.
+"""The seam between a recorder and its source of a cluster's state.
 
-Whoever looks knows the whole state after each look. The recorder compares it with the one before, guesses the causes, and
-writes both down; it needs to know nothing of where the state comes from.
-"""
+A looker knows the whole state after each look. The recorder compares it with the one before, guesses causes, and
+records both, without knowing the source."""
 
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -14,16 +13,16 @@ from controller_core.model.ids import BrokerId, ControllerEpoch, TopicId
 
 
 class OutOfSight(Exception):
-    """Nothing is seen of the cluster for now. Retriable: the next look that succeeds sees what this one missed."""
+    """The cluster cannot be seen for now. Retriable: the next successful look sees what this one missed."""
 
 
 class ClusterLost(Exception):
-    """The cluster was out of sight for longer than is waited for; the message says what to look after. Ends the process."""
+    """The cluster was out of sight for too long. The message says what to check. Ends the process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Role:
-    """Who is the controller, in which epoch."""
+    """The controller, and its epoch."""
 
     controller_id: BrokerId
     epoch: ControllerEpoch
@@ -31,55 +30,55 @@ class Role:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What a look found."""
+    """The result of a look."""
 
     cluster_id: str | None = None
     role: Role | None = None
-    """None where there is no controller."""
+    """None if there is no controller."""
     state: StateCopy = field(default_factory=StateCopy)
-    """What is as it was at the look before is best the same object: it is not compared then."""
+    """Unchanged parts should be the same objects as in the look before, because those are not compared."""
     shutting_down: frozenset[BrokerId] = frozenset()
-    """The brokers that have asked to be relieved, as far as that is told."""
+    """Brokers that have asked for a controlled shutdown, as far as the source reveals it."""
     touched: Touched | None = None
-    """What may differ from a state of an earlier look; None: anything may."""
+    """The parts that may differ from the state of an earlier look; None: all may."""
     position: int | None = None
-    """The offset of the last event that the state has; None where nothing numbers events."""
+    """The offset of the last event in the state; None if nothing numbers events."""
     is_recorded: bool = False
-    """Whether it is the state before a journal's last event: what follows it goes on with that journal."""
+    """True for the state before a journal's last event: the next views continue that journal."""
     is_last: bool = True
-    """Whether it is the newest that there is: else what came next is there already, and the next look needs no rest."""
+    """True if this is the newest state. Otherwise the next one is available, and the next look needs no pause."""
 
 
 def creation_of(topic_id: TopicId) -> int:
-    """What stands where journals have the zxid of a topic's creation, where there is no ZooKeeper: a part of its id."""
+    """Return a part of the topic's id, for journals of clusters without ZooKeeper, in place of the zxid of the topic's
+    creation."""
     return topic_id.int >> 65
 
 
 class Looker(Protocol):
-    """Looks at one cluster. One look at a time; what cannot be read is reported, and counts as what it was before."""
+    """Looks at one cluster, one look at a time. Unreadable data is reported, and its former value stays."""
 
     @property
     def reads(self) -> int:
-        """How many things were read so far, be they znodes, records or answers: its metric."""
+        """The number of znodes, records or answers read so far, for the metric."""
         ...
 
     async def look(self, *, everything: bool = False) -> View:
-        """The state after what came next; with `everything` also of what nobody told of. Raises `OutOfSight`."""
+        """Return the next state; with `everything` also changes without a notification. Raises `OutOfSight`."""
         ...
 
     def is_unobserved(self, change: Change) -> bool:
-        """Whether a change that the last look found happened while nobody looked on, so that neither when nor why is
-        known."""
+        """Return True if a change of the last look happened out of sight, so that its time and cause are unknown."""
         ...
 
     async def wait(self, timeout_ms: float) -> None:
-        """Returns when there is something to look at, at the latest after this time."""
+        """Return when there is something to look at, at the latest after this time."""
         ...
 
     async def read_role(self) -> Role | None:
-        """Who is the controller, asked anew: it is said to be alive then. Raises `OutOfSight`."""
+        """Ask for the controller again, which proves that it is alive. Raises `OutOfSight`."""
         ...
 
     async def regain_sight(self) -> None:
-        """After `OutOfSight`: returns when looking may succeed again. Raises `ClusterLost`."""
+        """After `OutOfSight`, return when a look may succeed again. Raises `ClusterLost`."""
         ...

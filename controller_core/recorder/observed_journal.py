@@ -1,8 +1,7 @@
-"""What a recorder writes to its journal: who is the controller, and what differs from what was recorded before.
+"""A recorder's journal: the controller, and the differences from the recorded state.
 
-A new controller's term begins with the state that was recorded last. So what changed while nobody was in charge, or
-before the change of controllers was seen, is recorded as changes of the new term, and not lost between two snapshots.
-"""
+A new controller's term begins with the last recorded state. So changes without a controller, or before its election was
+seen, are recorded as changes of the new term instead of being lost between two snapshots."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -36,25 +35,25 @@ _STARTED: Final = "recorder_started"
 _FAILOVER: Final = "controller_failover"
 _JOURNAL_DUE: Final = "journal_due"
 _LATELY_MS: Final = 10_000
-"""How long after a broker's restart it counts as the reason why leaderships leave it."""
+"""Milliseconds after a broker's restart in which it counts as the cause of leaderships that leave the broker."""
 
 
 class AnotherCluster(Exception):
-    """What is to be recorded is not the cluster that the journal is of. Fatal: a person has to look."""
+    """The observed cluster is not the one of the journal. Fatal: a person has to look."""
 
 
 @dataclass(slots=True)
 class Seen:
-    """What became of what was seen."""
+    """Counts of incomplete observations."""
 
     versions_missed: int = 0
-    """States of partitions that were written and written again before anyone saw them."""
+    """States of partitions that were overwritten before they were seen."""
     unobserved: int = 0
     """Changes that were found without a notification of them."""
 
 
 class ObservedJournal:
-    """What is recorded of one cluster, on its way to the journal. `ended`: where that ended before."""
+    """The observations of one cluster on their way to the journal. `ended`: the end of the existing journal."""
 
     def __init__(
         self,
@@ -67,7 +66,7 @@ class ObservedJournal:
     ) -> None:
         self.seen = Seen()
         self.role: Role | None = None
-        """Whose term is being recorded; None while there is no controller."""
+        """The controller whose term is being recorded; None while there is none."""
         self._journal = journal
         self._clock = clock
         self._stamped = StampedJournal(journal=journal, clock=clock, snapshot_interval_ms=snapshot_interval_ms)
@@ -77,10 +76,10 @@ class ObservedJournal:
         self._position: int | None = None
         self._cluster_id = ended.cluster_id
         self._recorded: StateCopy | None = None
-        """What the records come to; None before the first snapshot."""
+        """The state that the records add up to; None before the first snapshot."""
         self._restarted_ms: dict[BrokerId, float] = {}
         self._controllers: dict[ControllerEpoch, BrokerId] = {}
-        """Those of the last two terms."""
+        """The controllers of the last two terms."""
         self._began_ms = clock.now_ms()
         self._events = 0
 
@@ -90,11 +89,11 @@ class ObservedJournal:
 
     @property
     def silent_ms(self) -> float:
-        """For how long nothing was recorded."""
+        """Milliseconds since the last record."""
         return self._stamped.silent_ms
 
     def follow(self, view: View, is_unobserved: Callable[[Change], bool]) -> None:
-        """Records what is new in a view. Raises `AnotherCluster`."""
+        """Record what is new in a view. Raises `AnotherCluster`."""
         self._check(view)
         self._number(view)
         if view.is_recorded:
@@ -125,7 +124,8 @@ class ObservedJournal:
             self.take_snapshot()
 
     def begun_anew(self, clock: Clock) -> "ObservedJournal":
-        """The same journal for views that do not follow from those before, as after a restart."""
+        """Return an observer of the same journal for views that do not follow from the earlier ones, as after a
+        restart."""
         anew = ObservedJournal(
             self._journal,
             clock,
@@ -137,25 +137,26 @@ class ObservedJournal:
         return anew
 
     def take_snapshot(self, cause: str = _JOURNAL_DUE) -> None:
-        """Records the whole state; nothing while nobody has the role, as the next term begins with it."""
+        """Record the whole state. Without a controller this does nothing, because the next term begins with a
+        snapshot."""
         if self._recorded is not None and self.role is not None:
             self._stamped.take_snapshot(self._context(cause), self._recorded)
 
     def record_alive(self) -> None:
-        """Records that the controller had its role, and that nothing changed."""
+        """Record that the controller still has its role and nothing changed."""
         self._stamped.record(Alive(context=self._context(_JOURNAL_DUE), alive_interval_ms=self._alive_interval_ms))
 
     def _check(self, view: View) -> None:
         if self._cluster_id not in (None, view.cluster_id):
             raise AnotherCluster(
-                f"the cluster's id was {self._cluster_id} and is {view.cluster_id}: it was made anew, or the "
-                "address leads to another one; record that into another directory"
+                f"the cluster's id was {self._cluster_id} and is {view.cluster_id}: it was created again, or the "
+                "address leads to another one; record it into another directory"
             )
         self._cluster_id = view.cluster_id
         if view.role and self._last_epoch is not None and view.role.epoch < self._last_epoch:
             raise AnotherCluster(
                 f"the journal has controller epoch {self._last_epoch}, and the cluster is at {view.role.epoch}: "
-                "it was made anew; record that into another directory"
+                "it was created again; record it into another directory"
             )
 
     def _follow_role(self, view: View) -> None:
@@ -192,7 +193,7 @@ class ObservedJournal:
         self._position = view.position
 
     def _go_on_from(self, view: View) -> None:
-        """The journal has all up to here, and perhaps some of what comes next."""
+        """Continue the journal, which has everything up to here, and perhaps a part of the next event."""
         log.info("going on with the journal", position=view.position, partitions=len(view.state.states))
         self.role, self._recorded = view.role, view.state
         if view.role is not None:
@@ -200,7 +201,7 @@ class ObservedJournal:
         self._stamped.begin_silence()
 
     def _unwritten(self, changes: list[Change]) -> list[Change]:
-        """Those that the journal does not have, of the event that it ended with."""
+        """Return the changes that the journal does not have yet of the event with which it ended."""
         last = self._last_event
         if last is None or last.position != self._position:
             return changes

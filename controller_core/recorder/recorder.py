@@ -1,8 +1,7 @@
-"""The recorder at work: it looks whenever there is something to see, not more often than is set, and records what it saw.
+"""The recorder: looks when there is something to see, at most as often as configured, and records what it saw.
 
-From time to time it looks at everything, whatever it was told, and the snapshot after that is of what there really is. What
-differs then without anyone having told of it is `unobserved`, as is what changed while nothing could be seen.
-"""
+Periodically it looks at everything, even without notifications, and takes a snapshot of the true state. Differences
+found this way without a notification are `unobserved`, as are changes while the cluster was out of sight."""
 
 from typing import Final, Protocol
 
@@ -18,13 +17,13 @@ log = structlog.get_logger()
 
 
 _REST: Final = 3
-"""How much longer than the last look took nothing is looked at: many small looks take a quarter of a processor at most."""
+"""Pause after a look, as a multiple of its duration, so that many small looks use at most a quarter of a processor."""
 _LONGEST_REST_MS: Final = 1000
-"""A long look is a rare one: the first, or one at very many changes."""
+"""Upper limit of that pause. Long looks are rare: the first one, or one after very many changes."""
 
 
 class RecorderSettings(Protocol):
-    """What a recorder needs to know of its process's settings."""
+    """The settings of a recorder."""
 
     @property
     def look_interval_ms(self) -> int: ...
@@ -37,7 +36,7 @@ class RecorderSettings(Protocol):
 
 
 class Recorder:
-    """Records one cluster. `ended`: where the journal ended before; `records_clock`: whose time records have."""
+    """Records one cluster. `ended`: the end of the existing journal. `records_clock`: the clock of records."""
 
     def __init__(
         self,
@@ -51,7 +50,7 @@ class Recorder:
     ) -> None:
         self.looks = 0
         self.last_look_s = 0.0
-        """When the cluster was last looked at, in seconds since 1970."""
+        """The time of the last look, in seconds since 1970."""
         self.looker = looker
         self.observed_journal = ObservedJournal(
             journal,
@@ -64,7 +63,7 @@ class Recorder:
         self._settings = settings
 
     async def run(self) -> None:
-        """Records until it is cancelled. Raises `ClusterLost`, `AnotherCluster`, and what ends looking for good."""
+        """Record until cancelled. Raises `ClusterLost`, `AnotherCluster`, and errors that end looking for good."""
         while True:
             began_ms = self._clock.monotonic_ms()
             try:
@@ -78,12 +77,13 @@ class Recorder:
             await self.looker.wait(self._alive_interval_ms)
 
     def go_on_with(self, looker: Looker, records_clock: Clock) -> None:
-        """Has another one look from now on, who knows nothing of what was seen: it is recorded as after a restart."""
+        """Switch to another looker. It knows nothing of earlier looks, so the recording goes on as after a restart."""
         self.looker = looker
         self.observed_journal = self.observed_journal.begun_anew(records_clock)
 
     async def look(self) -> bool:
-        """Looks once and records what has changed; whether that was all there is. After `OutOfSight` the next look does."""
+        """Look once and record the changes. Return True if nothing else is waiting. After `OutOfSight`, the next look
+        catches up."""
         is_complete = self.observed_journal.is_snapshot_due
         view = await self.looker.look(everything=is_complete)
         self.looks += 1
@@ -95,7 +95,7 @@ class Recorder:
         return view.is_last
 
     async def _record_alive(self) -> None:
-        """Where nothing else was recorded for long, and the cluster still names the same controller."""
+        """Record a heartbeat if nothing was recorded for long and the cluster still names the same controller."""
         role = self.observed_journal.role
         is_silent = self.observed_journal.silent_ms >= self._alive_interval_ms
         if role is not None and is_silent and await self.looker.read_role() == role:

@@ -1,1 +1,1 @@
-"""The process of a recorder: what can be set, whom it looks at, what it tells of itself, and its life from start to end."""
+"""The process of a recorder: its settings, sources, metrics, and its life from start to end."""

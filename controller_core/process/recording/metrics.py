@@ -1,4 +1,4 @@
-"""How well a recorder sees."""
+"""Metrics of a recorder."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from controller_core.recorder.recorder import Recorder
 
 
 class RecorderMetrics(Collector):
-    """How well a recorder sees."""
+    """Metrics that tell how completely a recorder sees the cluster."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -23,39 +23,39 @@ class RecorderMetrics(Collector):
             self._recorder.observed_journal.role,
         )
         yield _counter("looks", "Looks at the cluster", recorder.looks)
-        yield _counter("reads", "What was read: znodes, records of a log, or answers", recorder.looker.reads)
+        yield _counter("reads", "Znodes, records of a log, or answers that were read", recorder.looker.reads)
         yield _counter(
             "partition_versions_missed",
-            "States of partitions that were written again before they were seen",
+            "States of partitions that were overwritten before they were seen",
             seen.versions_missed,
         )
         yield _counter(
-            "unobserved_changes", "Changes that nobody saw when they happened, but only later", seen.unobserved
+            "unobserved_changes", "Changes that were seen only some time after they happened", seen.unobserved
         )
         yield GaugeMetricFamily(
             "kontroller_recorder_last_look_timestamp_seconds",
-            "When the cluster was looked at last; 0 if it was not yet",
+            "Time of the last look at the cluster; 0 before the first one",
             value=recorder.last_look_s,
         )
         yield GaugeMetricFamily(
             "kontroller_recorder_controller_epoch",
-            "The controller epoch that is being recorded; -1 while there is no controller",
+            "The recorded controller epoch; -1 while there is no controller",
             value=-1 if role is None else role.epoch,
         )
         yield GaugeMetricFamily(
             "kontroller_recorder_polls",
-            "1 where brokers are asked again and again, and versions may be missed, as the metadata log cannot be followed",
+            "1 if brokers are polled and versions may be missed, because the metadata log cannot be followed",
             value=isinstance(recorder.looker, PolledLooker),
         )
         if isinstance(recorder.looker, MetadataLogLooker):
             yield GaugeMetricFamily(
                 "kontroller_recorder_log_offset",
-                "The offset of the metadata log up to which all is recorded",
+                "The offset of the metadata log up to which everything is recorded",
                 value=recorder.looker.position,
             )
             yield _counter(
                 "unknown_records",
-                "Records of the metadata log of kinds that only later releases of Kontroller know",
+                "Records of the metadata log of unknown kinds",
                 recorder.looker.events.records_unknown,
             )
 

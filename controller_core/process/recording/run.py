@@ -1,4 +1,4 @@
-"""A recorder from start to end: looks at a cluster, never writes to it, and keeps its journal."""
+"""A recorder from start to end: observes a cluster, never writes to it, and keeps its journal."""
 
 from contextlib import AsyncExitStack
 
@@ -18,10 +18,10 @@ from controller_core.recorder.recorder import Recorder
 
 
 async def run_recorder(settings: RecorderProcessSettings) -> None:
-    """Runs until SIGTERM or SIGINT.
+    """Record until SIGTERM or SIGINT.
 
-    Raises `InvalidSettings`, `UnusableDirectory`, `AnotherCluster`, `ClusterLost`, `LogRefused`, `RequestError`, `ZkError`,
-    and `OSError` for a port."""
+    Raises `InvalidSettings`, `UnusableDirectory`, `AnotherCluster`, `ClusterLost`, `LogRefused`, `RequestError`,
+    `ZkError`, and `OSError` for a port."""
     async with AsyncExitStack() as stack:
         token = journal_token(settings)
         ended = stack.enter_context(recorders_directory(settings.journal_directory))
@@ -40,8 +40,10 @@ async def run_recorder(settings: RecorderProcessSettings) -> None:
 
 
 async def record(recorder: Recorder, source: Source) -> None:
-    """Records until it is cancelled. What turns out to be unreadable is asked no more: what there is instead is, until the
-    end, so that nobody goes back and forth between them. Raises as `Recorder.run`, but for that."""
+    """Record until cancelled. If a source proves unreadable, switch to its replacement for good, to avoid going back
+    and forth.
+
+    Raises like `Recorder.run`, except for that."""
     while True:
         try:
             await recorder.run()

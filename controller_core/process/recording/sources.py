@@ -1,8 +1,7 @@
-"""Whom a recorder looks at, as its settings say: a ZooKeeper, or the metadata log of a quorum of controllers.
+"""The source of a recorder, from its settings: ZooKeeper, or the metadata log of a quorum of controllers.
 
-Where that log cannot be read, be it from some place on, the brokers are asked again and again: then versions are missed
-that are soon written over.
-"""
+If that log cannot be read, at once or from some offset on, the brokers are polled instead. Polling misses versions that
+are soon overwritten."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
@@ -39,23 +38,23 @@ log = structlog.get_logger()
 
 _PAUSE_MS: Final = 500
 _LOG_WITHIN_MS: Final = 20_000
-"""For so long the log may be out of reach at the start: an election of a leader ends within that."""
+"""Milliseconds that the log may be unavailable at the start. An election of a leader ends within this time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """What a recorder is told of a cluster by."""
+    """The source from which a recorder learns about a cluster."""
 
     looker: Looker
     records_clock: Clock
-    """Whose time its records have."""
+    """The clock of its records."""
     instead: "Callable[[LogUnreadable], Source] | None" = None
-    """What to go on with where this one turns out to be unreadable, and why it did; None: that cannot be."""
+    """Makes the source that replaces this one if it proves unreadable; None: there is none."""
 
 
 @asynccontextmanager
 async def opened_source(settings: RecorderProcessSettings, ended: Ended) -> AsyncIterator[Source]:
-    """Raises `InvalidSettings`, `UnusableDirectory`, `ClusterLost`, `LogRefused`, `ZkError`."""
+    """Open the source. Raises `InvalidSettings`, `UnusableDirectory`, `ClusterLost`, `LogRefused`, `ZkError`."""
     if settings.zookeeper is not None:
         async with _zookeeper(settings, settings.zookeeper, ended) as looker:
             yield Source(looker=looker, records_clock=SystemClock())
@@ -78,7 +77,7 @@ async def _zookeeper(settings: RecorderProcessSettings, zookeeper: str, ended: E
     try:
         root, cluster_id = await zk.read_many(["/", paths.CLUSTER_ID])
         if root is None:
-            raise InvalidSettings(f"--zookeeper: {zookeeper} is not there: correct the chroot behind the ports")
+            raise InvalidSettings(f"--zookeeper: {zookeeper} does not exist: correct the chroot behind the ports")
         check_cluster(ended, cluster_id_of(cluster_id), settings.journal_directory)
         yield ZnodesLooker(zk, timeout_ms=settings.zookeeper_timeout_ms)
     finally:
@@ -111,7 +110,7 @@ async def _quorum(settings: RecorderProcessSettings, bootstrap: str, ended: Ende
 
     def asking_brokers(error: Exception) -> Source:
         looker.close()
-        log.warning("the metadata log cannot be followed, brokers are asked again and again instead", error=str(error))
+        log.warning("the metadata log cannot be followed, polling brokers instead", error=str(error))
         return Source(looker=polled, records_clock=clock)
 
     with closing(looker), closing(polled):
@@ -125,7 +124,7 @@ async def _quorum(settings: RecorderProcessSettings, bootstrap: str, ended: Ende
 
 
 def _since(ended: Ended) -> tuple[int, Role] | None:
-    """Where a journal is gone on from."""
+    """Return the place from which a journal is continued: the last event's offset, and the controller."""
     last, epoch = ended.last_event, ended.epoch
     if last is None or epoch is None:
         return None
@@ -145,20 +144,20 @@ async def _cluster_id(brokers: RequestClient, clock: Clock, timeout_ms: int) -> 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Secured:
-    """How the servers of a cluster are spoken to."""
+    """The security settings of the servers of a cluster."""
 
     protocol: str
-    """Of brokers."""
+    """The security protocol of brokers."""
     security: SecuritySource | None
     of_controllers: SourceOf
 
 
 def _secured(settings: RecorderProcessSettings) -> _Secured:
-    """Raises `InvalidProperties`."""
+    """Return the security settings. Raises `InvalidProperties`."""
     if settings.command_config is not None:
         file = settings.command_config
         said = _client(file)
-        said.make_security(file.parent)  # what is wrong with it is said at once
+        said.make_security(file.parent)  # report errors at once
 
         def security() -> Security:
             return _client(file).make_security(file.parent)
@@ -175,5 +174,5 @@ def _secured(settings: RecorderProcessSettings) -> _Secured:
 
 
 def _client(file: Path) -> ClientSecurity:
-    """What a client's file says now. Raises `InvalidProperties`."""
+    """Read a client's file now. Raises `InvalidProperties`."""
     return ClientSecurity.parse_properties(read_properties(file))

@@ -1,6 +1,5 @@
-"""A cluster without ZooKeeper as the log of its controllers' quorum says it: `__cluster_metadata`, partition 0.
+"""A cluster without ZooKeeper, from the log of its controllers' quorum: `__cluster_metadata`, partition 0.
 
-`batches` takes bytes apart and `records` reads what is in them; `events` puts together what belongs together, `image`
-applies it, and `following` asks the quorum's leader for more of it, as an observer that counts as no replica. `undecided`
-has what came and may be given up yet, `looking` is the `Looker` made of all these, and `log_clock` has the log's time.
-"""
+`batches` splits bytes into batches, `records` parses records, `events` groups them, `image` applies them, `following`
+fetches more from the quorum's leader, as an observer that does not count as a replica. `undecided` holds batches that
+may still be truncated, `looking` is the `Looker` made of all these, and `log_clock` has the log's time."""

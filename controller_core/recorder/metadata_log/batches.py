@@ -1,9 +1,8 @@
-"""The record batches of a metadata log, taken out of bytes as they arrive: an answer's, or those of a long snapshot.
+"""Splits bytes of a metadata log into record batches, as they arrive in answers or in pieces of a snapshot.
 
-Batches are those of Kafka's logs (format 2). The quorum writes them uncompressed; what is compressed is taken only as far
-as Python itself can. A batch counts when it is there as a whole and has its CRC, so that the part of one with which an
-answer ends is waited for, and nothing is guessed.
-"""
+These are batches of Kafka's logs (format 2). The quorum writes them uncompressed; only gzip is supported otherwise,
+because Python itself has it. A batch counts when it is complete and its CRC matches, so a partial batch at the end of
+an answer is waited for, and nothing is guessed."""
 
 import struct
 import zlib
@@ -21,18 +20,19 @@ _COMPRESSION: Final = 0x07
 _GZIP: Final = 1
 _CONTROL: Final = 0x20
 _MOST_BATCH_BYTES: Final = 64 << 20
-"""Of one, and of what one decompresses to. Controllers write at most 8 MiB into one."""
+"""Largest batch, and largest result of decompressing one. Controllers write at most 8 MiB into one."""
 _GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
 _LONGEST_VARINT_BITS: Final = 63
 
 
 class LogUnreadable(Exception):
-    """What the quorum sent is no metadata log, or one of a later format than is known here. Asking again does not help."""
+    """The quorum sent something that is not a metadata log, or has a later format than this release knows. Retrying
+    does not help."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRecord:
-    """A record as it lies in the log: bytes that `records` reads. The key is that of a control record."""
+    """A record as stored in the log, as bytes for `records`. Only control records have a key."""
 
     key: bytes | None
     value: bytes | None
@@ -45,26 +45,26 @@ class LogBatch:
     base_offset: int
     last_offset: int
     epoch: int
-    """Of the leader that appended them."""
+    """The epoch of the leader that appended them."""
     time_ms: int
-    """When, by that leader's clock."""
+    """The time by that leader's clock."""
     is_control: bool
     records: tuple[LogRecord, ...]
 
 
 class BatchReader:
-    """Takes bytes in order, and has the batches that are whole so far."""
+    """Takes bytes in order, and yields complete batches."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()
 
     @property
     def is_between_batches(self) -> bool:
-        """Whether nothing is left of a batch that has not come whole."""
+        """True if no part of an incomplete batch is left."""
         return not self._bytes
 
     def read(self, more: bytes) -> Iterator[LogBatch]:
-        """The batches that are whole now. Raises `LogUnreadable`."""
+        """Yield the batches that are complete now. Raises `LogUnreadable`."""
         self._bytes += more
         position = 0
         try:
@@ -76,7 +76,7 @@ class BatchReader:
 
 
 def _size_at(data: bytearray, position: int) -> int | None:
-    """How many bytes the batch at a position has; None where that is not there yet."""
+    """Return the size of the batch at a position; None if its header is incomplete."""
     if len(data) - position < _EXTENT.size:
         return None
     _, length = _EXTENT.unpack_from(data, position)
@@ -140,7 +140,7 @@ def _record(content: bytes) -> LogRecord:
     _, position = varint(content, position)  # and the offset
     key, position = _content(content, position)
     value, position = _content(content, position)
-    return LogRecord(key=key, value=value)  # nobody puts headers behind
+    return LogRecord(key=key, value=value)  # there are never headers behind
 
 
 def _content(content: bytes, position: int) -> tuple[bytes | None, int]:
@@ -154,7 +154,7 @@ def _content(content: bytes, position: int) -> tuple[bytes | None, int]:
 
 
 def varint(content: bytes, position: int) -> tuple[int, int]:
-    """A number in zigzag encoding, and where the next field begins. Raises `LogUnreadable`."""
+    """Return a zigzag-encoded number, and the position of the next field. Raises `LogUnreadable`."""
     value = shift = 0
     while position < len(content) and shift <= _LONGEST_VARINT_BITS:
         byte = content[position]

@@ -1,8 +1,7 @@
-"""What a metadata log has decided, event by event: the records of a batch, or of a transaction (KIP-868) at its end.
+"""Groups records of a metadata log into events: the records of a batch, or of a transaction (KIP-868) at its end.
 
-A controller writes what belongs together into one batch, and where that would be too much into a transaction. Nothing of
-one counts before its end, and nothing of one that is aborted at all.
-"""
+A controller writes what belongs together into one batch, or into a transaction if that would be too large. A
+transaction counts at its end, and an aborted one not at all."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -31,34 +30,34 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """What holds from an offset on."""
+    """Records that take effect together."""
 
     position: int
     """The offset of its last record."""
     time_ms: int
-    """When, by the clock of the quorum's leader."""
+    """The time by the clock of the quorum's leader."""
     records: tuple[MetadataRecord, ...] = ()
     role: Role | None = None
-    """Who leads the quorum from here on; None: nobody else than before."""
+    """The new leader of the quorum; None: unchanged."""
 
 
 class EventReader:
-    """Reads the batches of a log in their order."""
+    """Reads the batches of a log in order."""
 
     def __init__(self) -> None:
         self.records_read = 0
         self.records_unknown = 0
-        """Those of kinds that are not known here."""
+        """The number of records of unknown kinds."""
         self._unknown_kinds: set[int] = set()
         self._open: list[MetadataRecord] | None = None
-        """What the transaction had so far that has not ended; None where there is none."""
+        """The records of the open transaction; None if there is none."""
 
     def begin_anew(self) -> None:
-        """What comes next is from elsewhere in the log."""
+        """Forget the open transaction, because the next batch is from elsewhere in the log."""
         self._open = None
 
     def read(self, batch: LogBatch) -> Event:
-        """What a batch decides, which may be nothing. Raises `LogUnreadable`."""
+        """Return the event of a batch, which may be empty. Raises `LogUnreadable`."""
         self.records_read += len(batch.records)
         if batch.is_control:
             return self._read_control(batch)
@@ -102,5 +101,5 @@ class EventReader:
             self.records_unknown += 1
             if error.api_key not in self._unknown_kinds:
                 self._unknown_kinds.add(error.api_key)
-                log.warning("records that nobody here knows are left out", api_key=error.api_key)
+                log.warning("records of an unknown kind are skipped", api_key=error.api_key)
             return None

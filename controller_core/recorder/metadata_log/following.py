@@ -1,9 +1,8 @@
-"""Follows the metadata log of a quorum: Fetch and FetchSnapshot, asked of its leader, as an observer without an id.
+"""Follows the metadata log of a quorum: sends Fetch and FetchSnapshot to its leader, as an observer without an id.
 
-The leader counts nobody without an id, so that nothing of the quorum depends on who looks on. It sends what it has, also
-what is not decided yet: that is kept back (`undecided`). What the leader has no more it has as a snapshot, which is read
-piece by piece.
-"""
+The leader does not count observers without an id, so the quorum does not depend on them. It also sends uncommitted
+records, which are held back (`undecided`). Offsets that the leader has already deleted are available as a snapshot,
+which is read in pieces."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -50,19 +49,20 @@ _NOT_THE_LEADER: Final = (
 
 
 class SnapshotDue(Exception):
-    """What comes next the leader has as a snapshot alone."""
+    """The leader has the next offsets only as a snapshot."""
 
     def __init__(self, end: Place) -> None:
-        super().__init__(f"the log is there from offset {end.offset} on, and a snapshot of what was before")
+        super().__init__(f"the log begins at offset {end.offset}, after a snapshot")
         self.end = end
 
 
 class MetadataLog:
-    """The log of one cluster, from its start or a snapshot on. `cluster_id`: what the leader must be of."""
+    """The log of one cluster, from its start or a snapshot on. `cluster_id`: the cluster that the leader must belong
+    to."""
 
     def __init__(self, brokers: RequestClient, source_of: SourceOf, cluster_id: str | None) -> None:
         self.leader: QuorumLeader | None = None
-        """Who was asked last, and answered."""
+        """The last leader that answered."""
         self._brokers = brokers
         self._source_of = source_of
         self._cluster_id = cluster_id
@@ -70,26 +70,26 @@ class MetadataLog:
 
     @property
     def decided(self) -> Place:
-        """Up to where batches were given out."""
+        """The place up to which batches were returned."""
         return self._undecided.decided
 
     @property
     def is_read(self) -> bool:
-        """Whether all was given out that is decided as far as is known."""
+        """True if everything known to be committed was returned."""
         return self._undecided.is_read
 
     def begin_at(self, place: Place) -> None:
-        """What comes next is what follows a place."""
+        """Continue behind a place."""
         self._undecided = Undecided(place)
 
     def close(self) -> None:
-        """Ends the connection; the next question opens one."""
+        """Close the connection. The next request opens one."""
         if self.leader is not None:
             self.leader.client.close()
             self.leader = None
 
     async def fetch(self, max_wait_ms: int) -> list[LogBatch]:
-        """What was decided since; nothing where nothing comes for so long.
+        """Return the batches committed since the last call; none if nothing comes for so long.
 
         Raises `OutOfSight`, `SnapshotDue`, `DecidedOtherwise`, `LogRefused`, `LogUnreadable`, `AnotherCluster`."""
         leader = await self._found_leader()
@@ -102,11 +102,11 @@ class MetadataLog:
         self._take(partition)
         found = self._undecided.take_decided()
         if not found and self._undecided.is_stuck:
-            await asyncio.sleep(max_wait_ms / 1000)  # the leader has something, and does not wait
+            await asyncio.sleep(max_wait_ms / 1000)  # the leader has data and answers at once, so wait here
         return found
 
     async def snapshot(self, end: Place) -> AsyncIterator[LogBatch]:
-        """The batches of a snapshot. Raises as `fetch`."""
+        """Yield the batches of a snapshot. Raises like `fetch`."""
         leader, reader, position = await self._found_leader(), BatchReader(), 0
         while True:
             piece = await self._piece(leader, end, position)
@@ -149,7 +149,7 @@ class MetadataLog:
             self._check(partition.error_code)
         self._check(answer.error_code)
         if partition is None:
-            raise self._out_of_sight("the leader of the quorum says nothing of its log")
+            raise self._out_of_sight("the leader of the quorum does not return its log")
         return partition
 
     def _take(self, partition: PartitionData) -> None:
@@ -178,7 +178,7 @@ class MetadataLog:
         piece = next((each for topic in answer.topics for each in topic.partitions), None)
         self._check(answer.error_code if piece is None else piece.error_code)
         if piece is None:
-            raise self._out_of_sight("the leader of the quorum says nothing of its snapshot")
+            raise self._out_of_sight("the leader of the quorum does not return its snapshot")
         return piece
 
     def _check(self, code: ErrorCode) -> None:
@@ -187,11 +187,12 @@ class MetadataLog:
                 return
             case ErrorCode.inconsistent_cluster_id:
                 raise AnotherCluster(
-                    f"the quorum is not of cluster {self._cluster_id}: its brokers lead to another cluster's controllers"
+                    f"the quorum is not of cluster {self._cluster_id}: its brokers lead to another cluster's "
+                    "controllers"
                 )
             case ErrorCode.cluster_authorization_failed:
                 raise LogRefused(
-                    "the controllers do not let the metadata log be read: allow ClusterAction on the cluster"
+                    "the controllers refuse access to the metadata log: allow ClusterAction on the cluster"
                 )
             case ErrorCode.offset_out_of_range:
                 raise DecidedOtherwise(f"the quorum's log has no offset {self._undecided.end.offset}")
@@ -207,7 +208,7 @@ class MetadataLog:
     def _explained(self, error: RequestError) -> Exception:
         self.close()
         if isinstance(error, AnswerUnreadable):
-            return LogUnreadable(f"what comes of the metadata log is not read: {error}")
+            return LogUnreadable(f"the answer with the metadata log cannot be read: {error}")
         if isinstance(error, NotAdmitted):
             return LogRefused(f"the metadata log cannot be read at the controllers' listener: {error}")
         return OutOfSight(f"the leader of the quorum does not answer: {error}")

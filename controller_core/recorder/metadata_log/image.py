@@ -1,10 +1,9 @@
-"""The state that the records of a metadata log come to, record by record, and copies of it that never change.
+"""The state that results from the records of a metadata log, and immutable copies of it.
 
-It knows more than a journal has: brokers that are fenced, and topics by their ids. What a copy has in common with the one
-before is the same object. Three things that journals have from ZooKeeper a metadata log does not say, or only as long as no
-snapshot has taken its place: the version of features is 0, in which controller's epoch a state was decided is -1, and a
-topic is told from another one of its name by a number made of its id.
-"""
+It knows more than a journal: fenced brokers, and topics by id. Unchanged parts of a copy are the same objects as in the
+copy before. Three values that journals take from ZooKeeper are not in a metadata log, or only until a snapshot replaces
+it: the version of features is 0, the controller epoch of a state is -1, and a number made of a topic's id tells topics
+with the same name apart."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -44,12 +43,12 @@ _OF_BROKER: Final = 4
 
 
 class MetadataImage:
-    """One cluster, up to some offset of its log."""
+    """The state of one cluster at an offset of its log."""
 
     def __init__(self) -> None:
         self._copy = StateCopy()
         self.touched: Touched | None = None
-        """In what the last copy may differ from the one before."""
+        """The parts in which the last copy may differ from the one before."""
         self._brokers: dict[BrokerId, _Registration] = {}
         self._names: dict[TopicId, TopicName] = {}
         self._topics: dict[TopicName, _Topic] = {}
@@ -58,22 +57,22 @@ class MetadataImage:
         self._topic_configs: dict[TopicName, dict[str, str]] = {}
         self._broker_configs: dict[BrokerId | None, dict[str, str]] = {}
         self._changed: set[str] = set()
-        """The parts of the copy that are no more what they were."""
+        """The parts of the state that changed since the last copy."""
         self._changed_topics: set[TopicName] = set()
         self._changed_partitions: set[TopicPartition] = set()
 
     @property
     def has_changed(self) -> bool:
-        """Whether the next copy differs from the last one."""
+        """True if the next copy differs from the last one."""
         return bool(self._changed)
 
     @property
     def shutting_down(self) -> frozenset[BrokerId]:
-        """The brokers that have asked to be relieved."""
+        """Brokers that have asked for a controlled shutdown."""
         return frozenset(number for number, each in self._brokers.items() if each.is_shutting_down)
 
     def apply(self, record: MetadataRecord) -> None:
-        """Applies a record. Raises `LogUnreadable` where it does not follow from those before."""
+        """Apply a record. Raises `LogUnreadable` if it contradicts the earlier ones."""
         match record:
             case records.RegisterBroker():
                 self._brokers[record.broker] = _Registration(
@@ -98,10 +97,10 @@ class MetadataImage:
             case records.FeatureLevel():
                 self.finalize(record.name, record.level)
             case _:
-                raise LogUnreadable(f"the record {record} of the metadata log is where it cannot be")
+                raise LogUnreadable(f"the record {record} of the metadata log is out of place")
 
     def finalize(self, feature: str, level: int) -> None:
-        """Sets the level of a feature; 0: it has none."""
+        """Set the level of a feature. 0 removes it."""
         if level:
             self._features[feature] = level
         else:
@@ -109,7 +108,7 @@ class MetadataImage:
         self._changed.add("features")
 
     def copy(self) -> StateCopy:
-        """The state as it is now."""
+        """Return a copy of the present state."""
         parts: Mapping[str, Callable[[], object]] = {
             "brokers": self._live_brokers,
             "topics": self._copied_topics,
@@ -160,7 +159,7 @@ class MetadataImage:
 
     def _add_topic(self, record: records.Topic) -> None:
         if record.name in self._topics or record.topic_id in self._names:
-            raise LogUnreadable(f"the metadata log makes the topic {record.name} ({record.topic_id}), which is there")
+            raise LogUnreadable(f"the metadata log creates the topic {record.name} ({record.topic_id}), which exists")
         self._names[record.topic_id] = record.name
         self._topics[record.name] = _Topic(topic_id=record.topic_id, partitions={})
         self._change_topic(record.name)
@@ -193,7 +192,9 @@ class MetadataImage:
         state = self._states.get(TopicPartition(name, record.partition))
         assignment = self._topics[name].partitions.get(record.partition)
         if state is None or assignment is None:
-            raise LogUnreadable(f"the metadata log changes partition {record.partition} of {name}, which is not there")
+            raise LogUnreadable(
+                f"the metadata log changes partition {record.partition} of {name}, which does not exist"
+            )
         self._set(name, record.partition, _changed_assignment(assignment, record), _changed_state(state, record))
 
     def _configure(self, record: records.Config) -> None:
@@ -207,7 +208,7 @@ class MetadataImage:
     def _name_of(self, topic_id: TopicId) -> TopicName:
         name = self._names.get(topic_id)
         if name is None:
-            raise LogUnreadable(f"the metadata log speaks of a topic {topic_id}, which is not there")
+            raise LogUnreadable(f"the metadata log refers to topic {topic_id}, which does not exist")
         return name
 
     def _change_topic(self, name: TopicName) -> None:
@@ -266,7 +267,8 @@ def _changed_assignment(known: ReplicaAssignment, record: records.PartitionChang
 
 
 def _changed_state(known: PartitionState, record: records.PartitionChange) -> PartitionState:
-    """Each change is a version; a leader that is named begins another epoch, even where it is the one before."""
+    """Apply a change. Each change is a new version. Naming a leader begins a new epoch, even if it is the same
+    leader."""
     decided = known.leader_and_isr
     begins_epoch = record.leader is not None
     return PartitionState(
@@ -293,14 +295,15 @@ def _recovery_state(number: int) -> LeaderRecoveryState:
 
 
 def _broker_named(resource: str) -> BrokerId | None:
-    """None: all of them. Controllers take what Java reads as a number, with a sign, too."""
+    """Parse a broker id; None for the default of all brokers. Controllers accept any number that Java parses, also with
+    a sign."""
     if not resource:
         return None
     try:
         return BrokerId(int(resource))
-    except ValueError as error:  # Python reads no number of very many digits either
+    except ValueError as error:  # also raised for a number with very many digits
         raise LogUnreadable(
-            f"the metadata log configures a broker {resource[:20]!r}, which is no number of one"
+            f"the metadata log configures a broker {resource[:20]!r}, which is not a broker id"
         ) from error
 
 

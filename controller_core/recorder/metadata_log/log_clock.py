@@ -1,8 +1,7 @@
-"""The time that a metadata log says: what was recorded is as old as it is, however late somebody came to read it.
+"""A clock with the time of a metadata log, so that records have the age of the events, however late they are read.
 
-It goes by what is shown of the log, whose leader writes a record of nothing about twice a second. Where one writes none,
-the time since the last record passes all the same.
-"""
+It follows the log's records. The leader writes an empty record about twice a second; if it writes none, the time since
+the last record still passes."""
 
 from typing import Final
 
@@ -10,11 +9,11 @@ from controller_core.controller.loop.clock import Clock
 from controller_core.model.ids import TopicId
 
 _NOTHING_CAME_MS: Final = 2_000
-"""For so long a log stands still only where its leader writes nothing without a reason."""
+"""Milliseconds without a record after which the clock goes on. Before that the next empty record may just be late."""
 
 
 class LogClock:
-    """A `Clock`. `real`: the machine's."""
+    """A `Clock`. `real`: the machine's clock."""
 
     def __init__(self, real: Clock) -> None:
         self._real = real
@@ -23,13 +22,13 @@ class LogClock:
         self._shown_at_ms = real.monotonic_ms()
 
     def show(self, time_ms: int) -> None:
-        """It is so late by the log."""
+        """Set the log's time."""
         self._now_ms = time_ms
         self._latest_ms = max(self._latest_ms, time_ms)
         self._shown_at_ms = self._real.monotonic_ms()
 
     def stand_still(self) -> None:
-        """The log is read to its end, and nothing came."""
+        """Let time pass, because the log is read to its end and nothing new came."""
         passed_ms = self._real.monotonic_ms() - self._shown_at_ms
         if passed_ms >= _NOTHING_CAME_MS:
             self.show(self._now_ms + int(passed_ms))

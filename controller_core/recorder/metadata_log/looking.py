@@ -1,9 +1,8 @@
-"""A cluster as its metadata log says it: a look for each event, in their order, so that no version of anything is missed.
+"""A `Looker` that follows the metadata log: one look for each event, in order, so that no version is missed.
 
-The first look is of the newest state; or, where a journal is gone on with that this log led to and still goes back to, of
-the state before that journal's last event, from which everything follows that is not in the journal. A leader of the quorum
-is the controller, from its first record on until the last one that it wrote.
-"""
+The first look has the newest state. If a journal is continued and the log still goes back far enough, it has the state
+before that journal's last event instead, so that everything after it can be recorded. The leader of the quorum is the
+controller, from its first record to its last."""
 
 import asyncio
 from collections import deque
@@ -26,16 +25,16 @@ from controller_core.recorder.metadata_log.undecided import START, DecidedOtherw
 log = structlog.get_logger()
 
 _LONGEST_WAIT_MS: Final = 500
-"""Of one question: leaders tell of a decision with the next record or at the end of the wait."""
+"""Longest wait of one request. Leaders report a commit with the next record or at the end of the wait."""
 _PAUSE_MS: Final = 250
 _QUIET_MS: Final = 1_000
-"""After so much time of the log without a change there is a look all the same."""
+"""Log time without a change after which a look returns anyway."""
 _BATCHES_AT_ONCE: Final = 500
-"""Between two turns of the event loop."""
+"""Batches between two turns of the event loop."""
 
 
 class MetadataLogLooker:
-    """A `Looker`. `since`: the offset and the controller of a journal's last event, which it is gone on from."""
+    """A `Looker`. `since`: the offset and the controller of the last event of the journal to continue."""
 
     def __init__(
         self,
@@ -47,10 +46,10 @@ class MetadataLogLooker:
         since: tuple[int, Role] | None = None,
     ) -> None:
         self.clock = LogClock(real)
-        """For the records that are made of this log."""
+        """The clock for records from this log."""
         self.events = EventReader()
         self.position = -1
-        """The offset of the last event that was looked at."""
+        """The offset of the last applied event."""
         self._log = metadata_log
         self._real = real
         self._cluster_id = cluster_id
@@ -61,12 +60,12 @@ class MetadataLogLooker:
         self._role: Role | None = None
         self._has_begun = False
         self._first: View | None = None
-        """What the first look will show."""
+        """The result of the first look."""
         self._is_blind = False
-        """Whether what the last look found came by a snapshot, and not event by event."""
+        """True if the last look was based on a snapshot instead of events."""
         self._trouble: OutOfSight | None = None
         self._unreadable: LogUnreadable | None = None
-        """Why the log cannot be followed behind those events that are ready."""
+        """The reason why the log cannot be followed beyond the ready events."""
         self._seen_at_ms = real.monotonic_ms()
 
     @property
@@ -74,8 +73,9 @@ class MetadataLogLooker:
         return self.events.records_read
 
     async def begin(self, within_ms: float) -> None:
-        """Reads to where looking begins, for the first look to show it. Raises `OutOfSight` where that fails for so long,
-        `LogRefused`, `LogUnreadable` and `AnotherCluster`."""
+        """Read to the place of the first look.
+
+        Raises `OutOfSight` if that fails for `within_ms`, `LogRefused`, `LogUnreadable` and `AnotherCluster`."""
         until_ms = self._real.monotonic_ms() + within_ms
         while self._first is None:
             try:
@@ -86,7 +86,7 @@ class MetadataLogLooker:
                 await self._real.sleep_ms(_PAUSE_MS)
 
     async def look(self, *, everything: bool = False) -> View:
-        """See `Looker`. Nothing is ever untold here, so `everything` makes no difference."""
+        """Implement `Looker`. The log has every change, so `everything` makes no difference."""
         await asyncio.sleep(0)
         if self._first is not None:
             first, self._first = self._first, None
@@ -111,7 +111,7 @@ class MetadataLogLooker:
         return self._is_blind
 
     async def wait(self, timeout_ms: float) -> None:
-        """See `Looker`. What goes wrong meanwhile the next look raises."""
+        """Implement `Looker`. The next look raises errors of the wait."""
         until_ms = self._real.monotonic_ms() + timeout_ms
         while not self._ready and self._trouble is None and self._real.monotonic_ms() < until_ms:
             try:
@@ -120,30 +120,31 @@ class MetadataLogLooker:
                 self._trouble = error
 
     async def read_role(self) -> Role | None:
-        """See `Looker`: the log has just said so, or its leader has that it is read to its end."""
+        """Implement `Looker`. The log has just said so, or its leader has confirmed that it is read to its end."""
         return self._role
 
     async def regain_sight(self) -> None:
-        """See `Looker`."""
+        """Implement `Looker`."""
         if self._real.monotonic_ms() - self._seen_at_ms > self._timeout_ms:
             raise ClusterLost(
-                f"the quorum of controllers was out of sight for {self._timeout_ms} ms: check its brokers and controllers "
+                f"the quorum of controllers was out of sight for {self._timeout_ms} ms: check its brokers and "
+                "controllers "
                 "and the network, or allow more time with --bootstrap-timeout-ms"
             )
         await self._real.sleep_ms(_PAUSE_MS)
 
     def close(self) -> None:
-        """Ends the connections."""
+        """Close the connections."""
         self._log.close()
 
     @property
     def _ends_term(self) -> bool:
-        """Whether somebody else leads from the next event on: until the last event the former did."""
+        """True if the next event has another leader. The former leader's term lasts until the last event before it."""
         following = self._ready[0].role if self._ready else None
         return following is not None and self._role is not None and following != self._role
 
     async def _begin(self) -> View:
-        """Reads to where looking begins; after `OutOfSight` it goes on with that."""
+        """Read to the place of the first look. After `OutOfSight`, another call continues."""
         while not (self._is_at_the_end_of_the_journal or self._is_read):
             if not self._ready:
                 await self._fetch(_LONGEST_WAIT_MS)
@@ -174,14 +175,15 @@ class MetadataLogLooker:
                 await asyncio.sleep(0)
 
     def _leader_who_wrote_last(self) -> Role | None:
-        """Where its first record is in a snapshot's place: who leads, if the last record is of its epoch."""
+        """Return the present leader if the last record is of its epoch. Its own first record may have been replaced by
+        a snapshot."""
         leader = self._log.leader
         if leader is None or leader.epoch != self._log.decided.epoch:
             return None
         return Role(controller_id=leader.node_id, epoch=ControllerEpoch(leader.epoch))
 
     def _go_on(self) -> None:
-        """Applies what comes next: until something has changed, or some time has passed."""
+        """Apply the next events until something changes or some time has passed."""
         began_ms = self.clock.monotonic_ms()
         is_over = False
         while self._ready and not is_over and not self._ends_term:
@@ -200,7 +202,8 @@ class MetadataLogLooker:
         self.clock.show(event.time_ms)
 
     async def _fetch(self, max_wait_ms: int) -> None:
-        """Asked when all that was ready is applied, so that nothing before an event that cannot be read is missed."""
+        """Fetch more events. Called when all ready ones are applied, so that no event before an unreadable one is
+        missed."""
         if self._unreadable is not None:
             raise self._unreadable
         try:
@@ -208,7 +211,7 @@ class MetadataLogLooker:
         except SnapshotDue as due:
             await self._read_snapshot(due.end)
         except DecidedOtherwise as error:
-            log.error("the metadata log is read again from its start", error=str(error))
+            log.error("reading the metadata log again from its start", error=str(error))
             self._read_anew(START, MetadataImage())
         self._seen_at_ms = self._real.monotonic_ms()
         if self._is_read:
@@ -221,7 +224,7 @@ class MetadataLogLooker:
             self._unreadable = error
 
     async def _read_snapshot(self, end: Place) -> None:
-        """The state at the end of a snapshot, which comes in place of what was before."""
+        """Read the state at the end of a snapshot, which replaces the log before it."""
         self.events.begin_anew()
         image, time_ms = MetadataImage(), 0
         async for batch in self._log.snapshot(end):
@@ -234,7 +237,8 @@ class MetadataLogLooker:
         self.clock.show(time_ms)
 
     def _read_anew(self, place: Place, image: MetadataImage) -> None:
-        """What comes next is applied to another image. What both together show was not seen when it happened."""
+        """Continue at a place with another image. Differences between the two images were not seen when they
+        happened."""
         self._log.begin_at(place)
         self.events.begin_anew()
         self._ready.clear()

@@ -1,4 +1,4 @@
-"""Who leads a quorum and where it listens: asked of brokers, who know it by DescribeQuorum as of Kafka 3.9."""
+"""Finds the leader of a quorum and its address: asks brokers with DescribeQuorum as of Kafka 3.9."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,16 +30,17 @@ _DESCRIBE: Final = DescribeQuorumRequest(
 _TIMEOUT_MS: Final = 5_000
 
 SourceOf: TypeAlias = Callable[[str], SecuritySource | None]
-"""How a listener is spoken to, by its name. Raises `InvalidProperties`."""
+"""Returns the security settings of a listener by its name. Raises `InvalidProperties`."""
 
 
 class LogRefused(Exception):
-    """The metadata log cannot be followed: nobody lets us, or says where it is. Somebody has to change something."""
+    """The metadata log cannot be followed: access is refused, or its place is not revealed. A person has to change
+    something."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumLeader:
-    """Who leads the quorum, and a connection to it."""
+    """The leader of a quorum, and a connection to it."""
 
     node_id: BrokerId
     epoch: int
@@ -47,23 +48,23 @@ class QuorumLeader:
 
 
 async def find_leader(brokers: RequestClient, source_of: SourceOf) -> QuorumLeader:
-    """Raises `OutOfSight`, and `LogRefused`."""
+    """Find the leader. Raises `OutOfSight`, and `LogRefused`."""
     try:
         answer = await brokers.ask_any(_DESCRIBE, DescribeQuorumResponse)
     except (VersionUnsupported, AnswerUnreadable, NotAdmitted) as error:
-        raise LogRefused(f"brokers do not say who leads the quorum: {error}") from error
+        raise LogRefused(f"brokers do not reveal the leader of the quorum: {error}") from error
     except RequestError as error:
-        raise OutOfSight(f"no broker says who leads the quorum: {error}") from error
+        raise OutOfSight(f"no broker reports the leader of the quorum: {error}") from error
     try:
         found = the_partition(answer.error_code, (each for topic in answer.topics for each in topic.partitions))
     except QuorumRefused as error:
         if error.error_code in (ErrorCode.cluster_authorization_failed, ErrorCode.topic_authorization_failed):
             raise LogRefused(
-                "brokers do not say who leads the quorum: give the user the right to describe the cluster"
+                "brokers do not reveal the leader of the quorum: allow the user Describe on the cluster"
             ) from error
-        raise OutOfSight(f"no broker says who leads the quorum: {error}") from error
+        raise OutOfSight(f"no broker reports the leader of the quorum: {error}") from error
     if found.leader_id < 0:
-        raise OutOfSight("nobody leads the quorum now")
+        raise OutOfSight("the quorum has no leader")
     address, listener = _address_of(answer, int(found.leader_id))
     try:
         security = source_of(listener)
@@ -74,11 +75,13 @@ async def find_leader(brokers: RequestClient, source_of: SourceOf) -> QuorumLead
 
 
 def _address_of(answer: DescribeQuorumResponse, leader: int) -> tuple[Address, str]:
-    """Brokers say it of those that vote. Who is taken from them and leads goes on to lead until the others have decided it
-    (KIP-853), so nothing is wrong then, and soon another one leads."""
+    """Return the address and listener of the leader.
+
+    Brokers know the addresses of voters. A removed voter keeps leading until the others have committed its removal
+    (KIP-853), so a leader that is not a voter is only temporary."""
     told = {int(node.node_id): node.listeners[0] for node in answer.nodes if node.listeners}
     if not told:
-        raise LogRefused(f"brokers do not say where controller {leader} listens: they are older than Kafka 3.9")
+        raise LogRefused(f"brokers do not report the address of controller {leader}: they are older than Kafka 3.9")
     if leader not in told:
-        raise OutOfSight(f"controller {leader} leads the quorum and votes no more: another one is about to lead")
+        raise OutOfSight(f"controller {leader} leads the quorum, but is not a voter: another leader is about to follow")
     return Address(told[leader].host, int(told[leader].port)), told[leader].name

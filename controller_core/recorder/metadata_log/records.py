@@ -1,9 +1,8 @@
-"""What the records of a metadata log say, read by the schemas that Kafka publishes for them, up to those of Kafka 4.4.
+"""Parses the records of a metadata log, by the schemas that Kafka publishes for them, up to those of Kafka 4.4.
 
-A record is a frame's version, the key of its kind and the version of that, all as unsigned varints, and the fields. Those
-kinds that no journal needs are not read. A version that is not known has fields in unknown places: that is refused, and not
-guessed. A kind that is not known is left out by whoever asks.
-"""
+A record is the version of its frame, the key and the version of its kind, all as unsigned varints, and its fields.
+Kinds that no journal needs are not parsed. An unknown version may have its fields anywhere, so it is refused instead of
+guessed. Callers skip unknown kinds."""
 
 import struct
 from collections.abc import Callable, Mapping
@@ -38,11 +37,11 @@ class UnregisterBroker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerChange:
-    """What changed of a registration; None: as it was."""
+    """The changes of a registration; None: unchanged."""
 
     broker: BrokerId
     is_fenced: bool | None = None
-    """Whether the broker is no live one."""
+    """True if the broker is not live."""
     is_shutting_down: bool | None = None
 
 
@@ -59,7 +58,7 @@ class RemoveTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """A partition in full."""
+    """A complete partition."""
 
     topic_id: TopicId
     partition: PartitionId
@@ -75,13 +74,13 @@ class Partition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionChange:
-    """What changed of a partition; None: as it was."""
+    """The changes of a partition; None: unchanged."""
 
     topic_id: TopicId
     partition: PartitionId
     isr: tuple[BrokerId, ...] | None = None
     leader: BrokerId | None = None
-    """Whoever it is, the leader epoch rises."""
+    """The leader epoch rises, even if it is the same leader."""
     replicas: tuple[BrokerId, ...] | None = None
     removing: tuple[BrokerId, ...] | None = None
     adding: tuple[BrokerId, ...] | None = None
@@ -94,29 +93,29 @@ class Config:
     resource: str
     name: str
     value: str | None
-    """None: it is set no more."""
+    """None: the configuration is removed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureLevel:
     name: str
     level: int
-    """0: it is finalized no more."""
+    """0: the feature is removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class BeginTransaction:
-    """What follows holds from the end of the transaction on."""
+    """The following records take effect at the end of the transaction."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndTransaction:
-    """What the transaction had holds now."""
+    """The records of the transaction take effect."""
 
 
 @dataclass(frozen=True, slots=True)
 class AbortTransaction:
-    """What the transaction had never holds."""
+    """The records of the transaction never take effect."""
 
 
 MetadataRecord: TypeAlias = (
@@ -126,16 +125,16 @@ MetadataRecord: TypeAlias = (
 
 
 class UnknownKind(Exception):
-    """A record of a kind that is not known here: later releases of Kafka may have others."""
+    """A record of an unknown kind. Later releases of Kafka may have new ones."""
 
     def __init__(self, api_key: int) -> None:
-        super().__init__(f"records of the kind {api_key} are not known")
+        super().__init__(f"records of kind {api_key} are unknown")
         self.api_key = api_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderChange:
-    """A control record: somebody leads the quorum from here on."""
+    """A control record: the quorum has a new leader from here on."""
 
     leader: BrokerId
 
@@ -148,7 +147,7 @@ class KRaftVersion:
 
 
 def read_record(content: bytes) -> MetadataRecord | None:
-    """The record in some bytes; None: it says nothing that a journal has. Raises `UnknownKind`, `LogUnreadable`."""
+    """Parse a record; None if it has nothing for a journal. Raises `UnknownKind`, `LogUnreadable`."""
     cursor = Cursor(content, 0)
     try:
         frame, api_key, version = (cursor.read_unsigned_varint() for _ in range(3))
@@ -172,9 +171,9 @@ def read_record(content: bytes) -> MetadataRecord | None:
 
 
 def read_control(key: bytes | None, value: bytes | None) -> LeaderChange | KRaftVersion | None:
-    """What a control record says; None where that is nothing that a journal has. Raises `LogUnreadable`."""
+    """Parse a control record; None if it has nothing for a journal. Raises `LogUnreadable`."""
     if key is None or len(key) < _CONTROL_KEY.size or value is None:
-        raise LogUnreadable("a control record of the metadata log does not say of which kind it is")
+        raise LogUnreadable("a control record of the metadata log does not name its kind")
     _, kind = _CONTROL_KEY.unpack_from(key)
     try:
         cursor = Cursor(value, 2)  # behind the version
@@ -196,7 +195,7 @@ _UNCHANGED_LEADER: Final = -2
 def _register_broker(cursor: Cursor, version: int) -> RegisterBroker:
     broker = BrokerId(_int32(cursor))
     if version >= 2:
-        cursor.take(1)  # whether it is migrating from ZooKeeper
+        cursor.take(1)  # the flag for a migration from ZooKeeper
     cursor.take(16)  # its incarnation
     epoch = BrokerEpoch(_int64(cursor))
     endpoints = _array(cursor, _endpoint)
@@ -346,10 +345,10 @@ _READERS: Final[Mapping[int, tuple[int, Callable[[Cursor, int], MetadataRecord |
     24: (0, _marker(EndTransaction())),
     25: (0, _marker(AbortTransaction())),
 }
-"""By the key of the kind: the newest version that is known, and how it is read."""
+"""By the key of the kind: the newest known version, and the function that parses it."""
 
 _NOT_RECORDED: Final = frozenset({10, 11, 14, 15, 18, 19, 20, 21, 22, 26, 27, 28, 29})
-"""Delegation tokens, SCRAM credentials, quotas, producer ids, ACLs, records of nothing, migration, controllers, ELR."""
+"""Delegation tokens, SCRAM credentials, quotas, producer ids, ACLs, empty records, migration, controllers, ELR."""
 
 
 def _int32(cursor: Cursor) -> int:
@@ -386,12 +385,12 @@ def _text(cursor: Cursor) -> str | None:
 
 def _given(text: str | None) -> str:
     if text is None:
-        raise Undecodable("a text that there has to be is null")
+        raise Undecodable("a required text is null")
     return text
 
 
 def _tags(cursor: Cursor) -> dict[int, bytes]:
-    """The tagged fields: those that nobody here knows are passed over, as KIP-482 asks."""
+    """Parse the tagged fields. Unknown ones are skipped, as KIP-482 demands."""
     return {
         cursor.read_unsigned_varint(): cursor.take(cursor.read_unsigned_varint())
         for _ in range(cursor.read_unsigned_varint())

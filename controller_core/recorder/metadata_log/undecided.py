@@ -1,8 +1,8 @@
-"""What has come of a metadata log, and is kept back until it is decided: until the high watermark is beyond it.
+"""Fetched batches of a metadata log that are held back until they are committed: until the high watermark is beyond
+them.
 
-It is given up where another leader has something else in its place. So what cannot be read is no trouble before it is
-decided, and all before it is given out first.
-"""
+They are truncated if another leader has something else in their place. So an unreadable batch matters only once it is
+committed, and all batches before it are returned first."""
 
 from collections import deque
 from typing import Final, NamedTuple
@@ -11,7 +11,7 @@ from controller_core.recorder.metadata_log.batches import BatchReader, LogBatch,
 
 
 class Place(NamedTuple):
-    """An offset, before which all is read, and the epoch of what was read last."""
+    """An offset up to which everything is read, and the epoch of the last read batch."""
 
     offset: int
     epoch: int
@@ -21,39 +21,40 @@ START: Final = Place(0, 0)
 
 
 class DecidedOtherwise(Exception):
-    """The log does not have what it had decided: the quorum has lost its disks, or was told to forget."""
+    """The log lacks records that were committed: the quorum has lost its disks, or was reset."""
 
 
 class Undecided:
-    """Of one log, from a place on."""
+    """The uncommitted batches of one log, from a place on."""
 
     def __init__(self, begin: Place = START) -> None:
         self.decided = begin
-        """Up to where batches were given out."""
+        """The place up to which batches were returned."""
         self._high_watermark = -1
         self._batches: deque[LogBatch] = deque()
         self._unreadable: LogUnreadable | None = None
-        """Why nothing of what came last can be read from the end on."""
+        """The reason why the last answer cannot be read beyond the end."""
 
     @property
     def end(self) -> Place:
-        """Up to where batches have come, decided or not: the next ones follow there."""
+        """The place up to which batches have come, committed or not. The next fetch begins there."""
         if not self._batches:
             return self.decided
         return Place(self._batches[-1].last_offset + 1, self._batches[-1].epoch)
 
     @property
     def is_read(self) -> bool:
-        """Whether all was given out that is decided as far as is known."""
+        """True if everything known to be committed was returned."""
         return 0 <= self._high_watermark <= self.decided.offset
 
     @property
     def is_stuck(self) -> bool:
-        """Whether something came that cannot be read, and may be given up yet."""
+        """True if an unreadable batch came, which may still be truncated."""
         return self._unreadable is not None
 
     def add(self, content: bytes, high_watermark: int) -> None:
-        """Takes what can be read of what follows the end; the rest comes again. Leaders send one batch whole at least."""
+        """Take the readable batches behind the end; the rest will be fetched again. Leaders send at least one complete
+        batch."""
         self._high_watermark, self._unreadable = high_watermark, None
         end = self.end.offset
         try:
@@ -68,7 +69,7 @@ class Undecided:
                 self._unreadable = LogUnreadable(said)
 
     def give_up_from(self, offset: int) -> None:
-        """The leader has something else from there on. Raises `DecidedOtherwise`."""
+        """Truncate the log at an offset, because the leader has something else there. Raises `DecidedOtherwise`."""
         while self._batches and self._batches[-1].last_offset >= offset:
             self._batches.pop()
         if not self._batches and offset < self.decided.offset:
@@ -77,7 +78,7 @@ class Undecided:
             )
 
     def take_decided(self) -> list[LogBatch]:
-        """Those that are decided. Raises `LogUnreadable` where the next one is, and cannot be read."""
+        """Return the committed batches. Raises `LogUnreadable` if the next one is committed and cannot be read."""
         found = []
         while self._batches and self._batches[0].last_offset < self._high_watermark:
             batch = self._batches.popleft()

@@ -1,3 +1,3 @@
-"""What the brokers of a cluster without ZooKeeper say when they are asked again and again: for a recorder that may not read
-the log of their controllers. `looking` is the looker, `states` what it makes of what it hears.
-"""
+"""Records by polling the brokers of a cluster without ZooKeeper, if the recorder may not read the controllers' log.
+
+`looking` is the looker, `states` turns answers into states."""

@@ -1,8 +1,7 @@
-"""A looker that asks brokers, as seldom as keeps what they do for it below a hundredth of their time.
+"""A looker that polls brokers, using less than a hundredth of their time.
 
-What happened between two looks is seen at the second one: a state that was written twice is what it was then, and nobody
-can tell that there was another one. What changed while no broker answered is `unobserved`.
-"""
+A change between two looks is seen at the second one. If a state was written twice in between, only the last version is
+seen. Changes while no broker answered are `unobserved`."""
 
 import asyncio
 from contextlib import suppress
@@ -22,7 +21,7 @@ _NO_TOPICS: Final[frozenset[TopicName]] = frozenset()
 
 
 class PolledLooker:
-    """See `Looker`. `timeout_ms`: how long all brokers may be away; `close` it at the end."""
+    """Implements `Looker`. `timeout_ms`: how long all brokers may be away. `close` it at the end."""
 
     def __init__(self, open_kept: OpenKept, clock: Clock, *, timeout_ms: int, pace: Pace | None = None) -> None:
         self._looks = PacedLooks(open_kept, pace=pace)
@@ -32,14 +31,14 @@ class PolledLooker:
         self._role: Role | None = None
         self._blind_since_ms: float | None = None
         self._was_blind = False
-        """Whether the look before the last one that succeeded had failed."""
+        """True if the look before the last successful one had failed."""
 
     @property
     def reads(self) -> int:
         return self._looks.answers
 
     async def look(self, *, everything: bool = False) -> View:
-        """See `Looker`. With `everything` all configurations are read; of others some are each time."""
+        """Implement `Looker`. With `everything` all configurations are read; otherwise only some each time."""
         known = self._looks.known
         try:
             await self._looks.look(frozenset(known.topics) if everything else _NO_TOPICS)
@@ -50,33 +49,34 @@ class PolledLooker:
         return View(cluster_id=known.cluster_id, role=self._role, state=self._states.next_one())
 
     def is_unobserved(self, change: Change) -> bool:
-        """See `Looker`."""
+        """Implement `Looker`."""
         return self._was_blind
 
     async def wait(self, timeout_ms: float) -> None:
-        """See `Looker`."""
+        """Implement `Looker`."""
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_ms / 1000):
                 await self._looks.rest(asyncio.Event())
 
     async def read_role(self) -> Role | None:
-        """See `Looker`. Each look asks who leads the controllers, so this is what the last one was told."""
+        """Implement `Looker`. Each look asks for the leader of the controllers, so this is the answer of the last
+        one."""
         return self._role
 
     async def regain_sight(self) -> None:
-        """See `Looker`."""
+        """Implement `Looker`."""
         blind_ms = self._clock.monotonic_ms() - (self._blind_since_ms or self._clock.monotonic_ms())
         if blind_ms >= self._timeout_ms:
             raise ClusterLost(f"no broker answered for {self._timeout_ms} ms: check the brokers, and the network")
         await self._looks.rest(asyncio.Event())
 
     def close(self) -> None:
-        """Closes the connection."""
+        """Close the connection."""
         self._looks.close()
 
     def _out_of_sight(self, error: LookFailed) -> OutOfSight | ClusterLost:
         if isinstance(error.__cause__, NoKRaftError):
-            return ClusterLost(f"{error}: name the ZooKeeper, or brokers of Kafka 4")
+            return ClusterLost(f"{error}: give --zookeeper, or brokers of Kafka 4")
         if self._blind_since_ms is None:
             self._blind_since_ms = self._clock.monotonic_ms()
         return OutOfSight(str(error))

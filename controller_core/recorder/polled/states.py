@@ -1,8 +1,7 @@
-"""What brokers said of a cluster, as the state that a journal is of.
+"""Turns the brokers' answers into the state that a journal records.
 
-Brokers do not say everything that a journal has a place for. What they do not say of a thing that they do say is -1, which
-is no epoch: the epochs of brokers and of partitions, and the controller epoch in which a leadership was decided.
-"""
+Brokers do not report everything. Epochs of brokers and partitions, and the controller epoch of a leadership, are -1,
+which is not an epoch."""
 
 from collections.abc import Iterable
 
@@ -16,14 +15,14 @@ from controller_core.recorder.looker import creation_of
 
 
 class States:
-    """Of one cluster. What is as before is the same object in the next state."""
+    """The states of one cluster. Unchanged parts of the next state are the same objects."""
 
     def __init__(self, known: KnownCluster) -> None:
         self._known = known
         self._last = StateCopy()
 
     def next_one(self) -> StateCopy:
-        """The state of all that is known."""
+        """Return the present state."""
         if self._known.has_news:
             self._last = self._renewed(self._known.take_news())
         return self._last

@@ -1,1 +1,1 @@
-"""A cluster as its ZooKeeper says it: `looking` reads and watches the znodes, `decoding` says what they come to."""
+"""A cluster from its ZooKeeper: `looking` reads and watches the znodes, `decoding` parses them."""

@@ -1,6 +1,5 @@
-"""How znodes come to a cluster as a recorder sees it. An unreadable znode is reported, and counts as what it was before:
-what is wrong with it is its writer's affair, and the cluster goes on with what it has read.
-"""
+"""Parses znodes into a recorder's state. An unreadable znode is reported, and its former value stays, because its
+writer is responsible, and the cluster also goes on with what it has read."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
@@ -27,12 +26,12 @@ V = TypeVar("V")
 
 
 def cluster_id_of(node: ZkNode | None) -> str | None:
-    """None where no broker has ever written one, or it cannot be read."""
+    """Return the cluster's id; None if no broker has ever written one, or it is unreadable."""
     return None if node is None else _decoded(None, lambda: codecs.decode_cluster_id(node.data))
 
 
 def role_of(controller: ZkNode | None, epoch: ZkNode | None) -> Role | None:
-    """Who is the controller; None where there is none, or it cannot be read."""
+    """Return the controller; None if there is none, or it is unreadable."""
     if controller is None or epoch is None:
         return None
 
@@ -45,7 +44,7 @@ def role_of(controller: ZkNode | None, epoch: ZkNode | None) -> Role | None:
 
 
 def features_of(node: ZkNode | None, held: FinalizedFeatures | None) -> FinalizedFeatures | None:
-    """None where the cluster does not use features."""
+    """Return the features; None if the cluster does not use features."""
 
     def decode(node: ZkNode) -> FinalizedFeatures | None:
         found = codecs.decode_features(node.data)
@@ -55,7 +54,7 @@ def features_of(node: ZkNode | None, held: FinalizedFeatures | None) -> Finalize
 
 
 def topic_of(held: Mapping[TopicName, TopicCopy], name: TopicName, node: ZkNode) -> TopicCopy:
-    """A topic; those of its partitions whose entries make no sense count as what they were before."""
+    """Parse a topic. Partitions with invalid entries keep their former assignments."""
     content = codecs.decode_topic(name, node.data)
     partitions, known = content.partitions, held.get(name)
     if content.unusable:
@@ -77,12 +76,12 @@ def broker_config_of(broker: BrokerId | None, node: ZkNode) -> RecordedConfig:
 
 
 def broker_ids(names: Iterable[str]) -> frozenset[BrokerId]:
-    """The ids among the children of a znode; anybody may have put something else there."""
+    """Return the broker ids among the children of a znode. Anybody may have created other children."""
     return frozenset(broker_id for broker_id in map(paths.parse_broker_id, names) if broker_id is not None)
 
 
 def configured(names: Collection[str]) -> frozenset[BrokerId | None]:
-    """The brokers among the children of `/config/brokers`; None stands for all of them."""
+    """Return the brokers among the children of `/config/brokers`; None stands for all of them."""
     everyone: frozenset[BrokerId | None] = frozenset({None} if paths.DEFAULT_ENTITY in names else ())
     return everyone | broker_ids(names)
 
@@ -90,7 +89,8 @@ def configured(names: Collection[str]) -> frozenset[BrokerId | None]:
 def updated(
     held: Mapping[K, V], gone: Iterable[K], read: Mapping[K, ZkNode | None], decode: Callable[[K, ZkNode], V]
 ) -> dict[K, V]:
-    """What was held, without what is gone, and what was read since; what is not there or empty is left out."""
+    """Return the held values, without those that are gone, and with those read since. Missing or empty values are left
+    out."""
     values = dict(held)
     for key in gone:
         values.pop(key, None)
@@ -104,7 +104,7 @@ def updated(
 
 
 def _decoded(held: V, decode: Callable[[], V]) -> V:
-    """What a znode says; where that makes no sense, what it said before."""
+    """Return the decoded znode; if it is malformed, the held value."""
     try:
         return decode()
     except MalformedZnode as error:

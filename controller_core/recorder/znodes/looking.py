@@ -1,9 +1,8 @@
-"""What ZooKeeper says of a cluster, as of now: everything at the first look, then only what has changed.
+"""Reads a cluster from ZooKeeper: everything at the first look, then only what has changed.
 
-All znodes that a journal records are watched, each with a one-shot watch that the next look arms again. So ZooKeeper
-sends at most one notification for a znode between two looks, however often it is written, and a look reads at most what
-has changed, in one request after the other. A lost connection fires all watches, so the look after it reads everything.
-"""
+All recorded znodes are watched, each with a one-shot watch that the next look sets again. So ZooKeeper sends at most
+one notification for a znode between two looks, however often it is written, and a look reads only what has changed, one
+request after another. A lost connection fires all watches, so the next look reads everything."""
 
 import asyncio
 import contextlib
@@ -25,7 +24,7 @@ from controller_core.zk import codecs, paths
 from controller_core.zk.session import ConnectionLost, SessionExpired, SessionState, ZkNode, ZkSession
 
 MAX_PATHS: Final = 1000
-"""How many znodes are asked for at a time; no request is sent before the last one is answered."""
+"""Znodes in one request. No request is sent before the last one is answered."""
 
 _ROLE: Final = (paths.CONTROLLER, paths.CONTROLLER_EPOCH)
 _ROOTS: Final = (*_ROLE, paths.CLUSTER_ID, paths.FEATURE, paths.BROKER_IDS, paths.TOPICS, paths.BROKER_CONFIGS)
@@ -35,12 +34,12 @@ K = TypeVar("K")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Names:
-    """What there is, be it readable or not."""
+    """The names of existing znodes, readable or not."""
 
     brokers: frozenset[BrokerId] = frozenset()
     topics: frozenset[TopicName] = frozenset()
     configured: frozenset[BrokerId | None] = frozenset()
-    """The brokers that have a dynamic configuration; None stands for all of them."""
+    """Brokers that have a dynamic configuration; None stands for all of them."""
 
 
 class ZnodesLooker:
@@ -56,18 +55,18 @@ class ZnodesLooker:
         self._names = _Names()
         self._view = View()
         self._is_blind = False
-        """Whether the connection was lost since the last look."""
+        """True if the connection was lost since the last look."""
         self._is_unobserved: Callable[[Change], bool] = lambda _: False
         zk.add_listener(self._on_session_state)
 
     async def wait(self, timeout_ms: float) -> None:
-        """Returns when something has changed, at the latest after this time."""
+        """Return when something has changed, at the latest after this time."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_ms / 1000):
                 await self._woken.wait()
 
     async def look(self, *, everything: bool = False) -> View:
-        """See `Looker`; `everything` is also what no watch has fired for."""
+        """Implement `Looker`. With `everything`, also read znodes whose watches have not fired."""
         is_blind, self._is_blind = self._is_blind, False
         due, self._due = self._due, set()
         self._woken.clear()
@@ -83,16 +82,17 @@ class ZnodesLooker:
         return self._view
 
     def is_unobserved(self, change: Change) -> bool:
-        """See `Looker`: all that is seen after a blind time, and what no watch fired for in a look at everything."""
+        """Implement `Looker`: True for all changes after a blind time, and for changes without a fired watch in a look
+        at everything."""
         return self._is_unobserved(change)
 
     async def read_role(self) -> Role | None:
-        """See `Looker`."""
+        """Implement `Looker`."""
         with _as_out_of_sight():
             return decoding.role_of(*await self._zk.read_many(_ROLE))
 
     async def regain_sight(self) -> None:
-        """See `Looker`."""
+        """Implement `Looker`."""
         if not await self._zk.wait_connected(self._timeout_ms):
             raise ClusterLost(
                 f"ZooKeeper was out of reach for {self._timeout_ms} ms: check its servers and the network, "
@@ -125,8 +125,8 @@ class ZnodesLooker:
             held.topics, known.topics - names, topic_znodes, partial(decoding.topic_of, held.topics)
         )
         states = await self._look_at_states(due, topics)
-        # A leadership follows from what brokers and configurations were before it: that is looked at after it, and the
-        # watches that it follows from have fired by now.
+        # The controller derives leaderships from brokers and configurations, so those are read after the leaderships:
+        # by then the watches of the causes have fired, too.
         due = due | self._due
         topic_configs = await self._changed(due, names, known.topics, paths.topic_config)
         brokers, broker_znodes = await self._look_at_brokers(due)
@@ -147,7 +147,7 @@ class ZnodesLooker:
         return _Names(brokers=brokers, topics=names, configured=configured), found
 
     async def _look_at_brokers(self, due: set[str]) -> tuple[frozenset[BrokerId], dict[BrokerId, ZkNode | None]]:
-        """The registered brokers, and the registrations that are new or changed."""
+        """Return the registered brokers, and the registrations that are new or changed."""
         known = ids = self._names.brokers
         if paths.BROKER_IDS in due:
             ids = decoding.broker_ids(await self._watched.read_children(paths.BROKER_IDS, paths.BROKER_IDS))
@@ -156,7 +156,7 @@ class ZnodesLooker:
     async def _look_at_broker_configs(
         self, due: set[str]
     ) -> tuple[frozenset[BrokerId | None], dict[BrokerId | None, ZkNode | None]]:
-        """The brokers that have a dynamic configuration, and those of them that are new or changed."""
+        """Return the brokers with a dynamic configuration, and those configurations that are new or changed."""
         known = ids = self._names.configured
         if paths.BROKER_CONFIGS in due:
             ids = decoding.configured(await self._watched.read_children(paths.BROKER_CONFIGS, paths.BROKER_CONFIGS))
@@ -177,7 +177,7 @@ class ZnodesLooker:
     async def _look_at_states(
         self, due: set[str], topics: Mapping[TopicName, TopicCopy]
     ) -> Mapping[TopicPartition, PartitionState]:
-        """The states of the assigned partitions; those of new ones are read and watched from here on."""
+        """Return the states of assigned partitions. Those of new partitions are read and watched from here on."""
         held = self._view.state
         fresh: set[TopicPartition] = set()
         gone: set[TopicPartition] = set()
@@ -197,12 +197,12 @@ class ZnodesLooker:
     async def _changed(
         self, due: set[str], keys: Iterable[K], known: Collection[K], path_of: Callable[[K], str]
     ) -> dict[K, ZkNode | None]:
-        """The znodes of those keys that are new, or whose watches have fired."""
+        """Return the znodes of new keys, and of keys whose watches have fired."""
         wanted = {path: key for key in keys if (path := path_of(key)) in due or key not in known}
         return {wanted[path]: node for path, node in (await self._nodes(wanted)).items()}
 
     async def _nodes(self, wanted: Iterable[str]) -> dict[str, ZkNode | None]:
-        """The znodes at the paths, watched from here on."""
+        """Return the znodes at the paths, and watch them from here on."""
         left = list(wanted)
         found: dict[str, ZkNode | None] = {}
         for start in range(0, len(left), MAX_PATHS):
@@ -231,14 +231,15 @@ def _is_assigned(key: TopicPartition, topics: Mapping[TopicName, TopicCopy]) -> 
 def _partitions(
     name: TopicName, before: TopicCopy | None, after: TopicCopy | None
 ) -> tuple[set[TopicPartition], set[TopicPartition]]:
-    """The partitions of a topic that are gone, and those that are new; all of them where it is another topic."""
+    """Return the partitions of a topic that are gone, and those that are new; all of them if the topic was replaced."""
     known = {TopicPartition(name, partition) for partition in (before.partitions if before else ())}
     present = {TopicPartition(name, partition) for partition in (after.partitions if after else ())}
     return (known, present) if is_replaced(before, after) else (known - present, present - known)
 
 
 def _doubt(is_blind: bool, notified: frozenset[str] | None) -> Callable[[Change], bool]:
-    """Which changes are `unobserved`: all after a blind time; none else but in a look at everything, where some may be."""
+    """Return the predicate for `unobserved` changes: all after a blind time, otherwise those without a watch in a look
+    at everything."""
     if is_blind:
         return lambda _: True
     if notified is None:
@@ -247,7 +248,7 @@ def _doubt(is_blind: bool, notified: frozenset[str] | None) -> Callable[[Change]
 
 
 def _watched_paths(change: Change) -> Iterator[str]:
-    """The znodes whose watches fire at a change: its own, and where something came or went also its parents."""
+    """Yield the znodes whose watches fire at a change: its own, and its parents if something was created or deleted."""
     has_come_or_gone = change.before is None or change.after is None
     match change.kind:
         case Kind.BROKER:

@@ -106,7 +106,7 @@ def test_several_listeners_come_from_the_environment_and_from_a_file(
         ({"listen": "A://h:1,B://h:1"}, "--listen: two listeners have the address h:1: give each its own, or one"),
         ({"listen": "A://h:1,B://0.0.0.0:2"}, "say with advertise which host and port they reach for B"),
         ({"listen": "A://h:1,B://h:2", "advertise": "h:3"}, "'h:3' is not of the form PLAINTEXT://HOST:PORT"),
-        ({"advertise": "OTHER://h:3"}, "OTHER is advertised and not listened on: add it with listen"),
+        ({"advertise": "OTHER://h:3"}, "OTHER is advertised, but there is no such listener: add it with listen"),
         (
             {"listen": "A://h:1,B://h:2", "client_listener": "A"},
             "client-listener needs a single --listen that serves several",

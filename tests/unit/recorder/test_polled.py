@@ -141,7 +141,7 @@ async def test_it_gives_up_where_no_broker_answers_for_longer_than_is_waited_for
 
 async def test_a_broker_with_zookeeper_is_told_apart() -> None:
     async with poll(Quorum(knows_quorum=False)) as watched:
-        with pytest.raises(ClusterLost, match="name the ZooKeeper"):
+        with pytest.raises(ClusterLost, match="give --zookeeper"):
             await watched.recorder.look()
 
 

@@ -285,7 +285,7 @@ async def test_brokers_that_do_not_say_who_leads_or_where_are_told_apart_from_th
         with pytest.raises(LogRefused, match=r"older than Kafka 3\.9"):
             await log.fetch(0)
         quorum.quorum_code = ErrorCode.cluster_authorization_failed
-        with pytest.raises(LogRefused, match="the right to describe"):
+        with pytest.raises(LogRefused, match="allow the user Describe"):
             await log.fetch(0)
 
 

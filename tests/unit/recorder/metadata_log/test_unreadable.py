@@ -23,7 +23,7 @@ WHAT_IS_UNREADABLE = {
     "newer": (NEWER, "use a release of Kontroller that knows it"),
     "corrupt": (CORRUPT, "does not have the CRC"),
     "huge": (HUGE, "says that it has 1073741836 bytes"),
-    "impossible": (IMPOSSIBLE, "which is there"),
+    "impossible": (IMPOSSIBLE, "which exists"),
 }
 
 
@@ -119,7 +119,7 @@ async def test_a_broker_that_is_no_number_is_refused(resource: str) -> None:
     quorum = cluster()
     async with follow_quorum(quorum) as found:
         quorum.append(logs.batch(8, logs.config(4, resource, "min.insync.replicas", "2")))
-        with pytest.raises(LogUnreadable, match="which is no number of one"):
+        with pytest.raises(LogUnreadable, match="which is not a broker id"):
             await found.look()
 
 

@@ -89,7 +89,7 @@ async def test_an_address_needs_no_name_server(server: NameServer) -> None:
 async def test_so_many_names_are_resolved_at_a_time_and_no_more(server: NameServer) -> None:
     many = [f"hanging-{number}" for number in range(MOST_AT_ONCE)]
     async with asyncio.timeout(DEADLINE_S), impatient(server.names, *many):
-        with pytest.raises(OSError, match="one is not resolved now"):
+        with pytest.raises(OSError, match="one is not resolved"):
             await server.names.addresses("one")
         server.released.set()
         await wait_until_resolved(server.names, "one")
