@@ -45,13 +45,13 @@ class Names:
         """Return a future of all addresses, for a thread that waits without an event loop."""
         literal = parse_address(host)
         if literal is not None:
-            return _known(str(literal))
+            return _make_result(str(literal))
         with self._lock:
             found = self._under_way.get(host)
             if found is not None:
                 return found
             if len(self._under_way) >= MOST_AT_ONCE:
-                return _failed(OSError(f"{host} is not resolved: {MOST_AT_ONCE} other names are being resolved"))
+                return _make_failure(OSError(f"{host} is not resolved: {MOST_AT_ONCE} other names are being resolved"))
             return self._begin(host)
 
     def _begin(self, host: str) -> Future[list[str]]:
@@ -61,7 +61,7 @@ class Names:
         try:
             thread.start()
         except RuntimeError as error:
-            return _failed(OSError(f"{host} is not resolved: {error}"))
+            return _make_failure(OSError(f"{host} is not resolved: {error}"))
         self._under_way[host] = found
         return found
 
@@ -80,13 +80,13 @@ class Names:
             del self._under_way[host]
 
 
-def _known(address: str) -> Future[list[str]]:
+def _make_result(address: str) -> Future[list[str]]:
     found: Future[list[str]] = Future()
     found.set_result([address])
     return found
 
 
-def _failed(error: OSError) -> Future[list[str]]:
+def _make_failure(error: OSError) -> Future[list[str]]:
     found: Future[list[str]] = Future()
     found.set_exception(error)
     return found

@@ -99,26 +99,26 @@ class Agreement:
         moves, heard = dict(round_.after), set()
         seen = [round_.earlier, self._known.moves]
         for tp in {tp for each in (round_.before, *seen) for tp in each}:
-            shown = _shown(round_.topics, tp)
+            shown = _find_replicas(round_.topics, tp)
             if not shown or _explains(round_.after.get(tp), shown):
                 continue
             if _explains(round_.before.get(tp), shown):
                 moves[tp] = round_.before[tp]
-            elif move := self._explanation(tp, shown, seen, round_.topics):
+            elif move := self._find_explanation(tp, shown, seen, round_.topics):
                 if self._is_heard(tp, hearings.get(tp) or Hearing(round_.asked), round_):
                     heard.add(tp)
                 else:
                     moves[tp] = move
         doubtful = frozenset(
             tp
-            for tp in self._more_than_before(round_.topics, moves)
+            for tp in self._find_additions(round_.topics, moves)
             if tp not in heard and not self._is_heard(tp, self._doubt(tp, hearings, round_), round_)
         )
         return Agreed(moves, doubtful, is_first_in_doubt=self._is_first_in_doubt(round_))
 
     def doubtful_without_controllers(self, topics: Topics) -> frozenset[TopicPartition]:
         """Return the doubtful partitions if no controller answers. Without a former state nothing is in doubt."""
-        return frozenset(self._more_than_before(topics, self._known.moves)) if self._has_agreed else frozenset()
+        return frozenset(self._find_additions(topics, self._known.moves)) if self._has_agreed else frozenset()
 
     def held_back(self, topics: Topics, doubtful: Collection[TopicPartition]) -> Topics:
         """Return the topics with their doubtful partitions as they were before."""
@@ -132,7 +132,7 @@ class Agreement:
             held_back[name] = now._replace(partitions={**now.partitions, **as_before})
         return held_back
 
-    def _explanation(
+    def _find_explanation(
         self, tp: TopicPartition, shown: tuple[BrokerId, ...], seen: Iterable[Moves], topics: Topics
     ) -> Move | None:
         """Return an earlier seen move that explains the shown replicas, if there is one."""
@@ -161,7 +161,7 @@ class Agreement:
             self._has_agreed = not round_.topics or self._first.is_complete(round_.asked, round_.position)
         return not self._has_agreed
 
-    def _more_than_before(self, topics: Topics, moves: Moves) -> Iterable[TopicPartition]:
+    def _find_additions(self, topics: Topics, moves: Moves) -> Iterable[TopicPartition]:
         """Yield the partitions that have more replicas than before without a move that explains it."""
         for name, topic in topics.items():
             known = self._known.topics.get(name)
@@ -179,7 +179,7 @@ def _explains(move: Move | None, shown: tuple[BrokerId, ...]) -> bool:
     return move is not None and move.explains(shown)
 
 
-def _shown(topics: Topics, tp: TopicPartition) -> tuple[BrokerId, ...]:
+def _find_replicas(topics: Topics, tp: TopicPartition) -> tuple[BrokerId, ...]:
     """Return the shown replicas, or none if there is no such partition."""
     topic = topics.get(tp.topic)
     partition = topic.partitions.get(tp.partition) if topic is not None else None

@@ -59,7 +59,7 @@ class Configs:
         self._told.forget(topics)
         self._searched.forget(topics)
         for some in groups_of(topics):
-            yield _read(client, await client.ask_unread(_request(some)))
+            yield _read(client, await client.ask_unread(_make_request(some)))
 
     def suspect(self) -> None:
         """Note that some configurations may have changed. A search follows soon."""
@@ -73,41 +73,39 @@ class Configs:
         self._looks += 1
         if not self._suspected or not self._is_left():
             if self._looks % EVERY == 0:
-                yield await self._next_group(client, known)
+                yield await self._read_next_group(client, known)
             return
         waited_s = client.waited_s
         try:
-            async for found in self._suspected_ones(client, known, is_explained=is_explained):
+            async for found in self._search(client, known, is_explained=is_explained):
                 yield found
         finally:
             searched_s = client.waited_s - waited_s
             self._credit.use(searched_s)
             self.searched_s += searched_s
 
-    async def _suspected_ones(
-        self, client: KeptClient, known: KnownCluster, *, is_explained: bool
-    ) -> AsyncIterator[Found]:
-        changed = await self._changed(client, known)
+    async def _search(self, client: KeptClient, known: KnownCluster, *, is_explained: bool) -> AsyncIterator[Found]:
+        changed = await self._find_changed(client, known)
         async for found in self.of(client, changed):
             yield found
         if not changed and self._is_left(kept=_KEPT if is_explained else 0.0):
             self._due.clear()
-            yield await self._next_group(client, known)
+            yield await self._read_next_group(client, known)
             while self._due:
-                yield await self._next_group(client, known)
+                yield await self._read_next_group(client, known)
         self._suspected = False
 
     def _is_left(self, *, kept: float = 0.0) -> bool:
         return self._credit.is_left(asyncio.get_running_loop().time(), kept=kept)
 
-    async def _changed(self, client: KeptClient, known: KnownCluster) -> Sequence[TopicName]:
+    async def _find_changed(self, client: KeptClient, known: KnownCluster) -> Sequence[TopicName]:
         """Return the topics on which a key that is set on some topic differs from the known value."""
-        keys = _keys_set(known)
+        keys = _list_set_keys(known)
         groups = groups_of(sorted(known.topics)) if keys else []
         self._searched.keep(groups)
         changed: list[TopicName] = []
         for group in groups:
-            content = await client.ask_unread(_request(group, keys))
+            content = await client.ask_unread(_make_request(group, keys))
             if not self._searched.is_as_before(group, content):
                 found = _read(client, content)
                 others = [name for name, config in found.items() if config != known.config_of(name).among(keys)]
@@ -116,14 +114,14 @@ class Configs:
                 changed += others
         return changed
 
-    async def _next_group(self, client: KeptClient, known: KnownCluster) -> Found:
+    async def _read_next_group(self, client: KeptClient, known: KnownCluster) -> Found:
         if not self._due:
             self._due.extend(groups_of(sorted(known.topics)))
             self._told.keep(self._due)
         if not self._due:
             return {}
         group = self._due.popleft()
-        content = await client.ask_unread(_request(group))
+        content = await client.ask_unread(_make_request(group))
         if self._told.is_as_before(group, content):
             return {}
         found = _read(client, content)
@@ -132,7 +130,7 @@ class Configs:
         return found
 
 
-def _keys_set(known: KnownCluster) -> tuple[str, ...]:
+def _list_set_keys(known: KnownCluster) -> tuple[str, ...]:
     """Return the keys that are set on most topics, and min.insync.replicas, which all topics have; none if no key is
     set."""
     counted = Counter(key for name in known.topics for key in known.config_of(name).own)
@@ -141,7 +139,7 @@ def _keys_set(known: KnownCluster) -> tuple[str, ...]:
     return tuple(sorted({MIN_INSYNC_REPLICAS, *(key for key, _ in counted.most_common(MOST_SEARCHED - 1))}))
 
 
-def _request(topics: Group, keys: tuple[str, ...] | None = None) -> DescribeConfigsRequest:
+def _make_request(topics: Group, keys: tuple[str, ...] | None = None) -> DescribeConfigsRequest:
     """Build a request. `keys`: None for all."""
     return DescribeConfigsRequest(
         resources=tuple(

@@ -64,13 +64,13 @@ class Looking:
         Raises `RequestError`, `NoKRaftError` and `Undecodable`."""
         moves, asked = await self._ask_controllers(client)
         is_exact = is_waited_for or bool(moves or self.known.moves)
-        await self._come_to(client, asked.quorum.committed if is_exact else None)
+        await self._wait_for_offset(client, asked.quorum.committed if is_exact else None)
         metadata, topics = await self._ask_metadata(client)
         if asked.quorum.leader is None:
             topics = self._agreement.held_back(topics, self._agreement.doubtful_without_controllers(topics))
         elif topics is not self.known.topics or moves or self.known.moves or not self._agreement.has_agreed:
             first = Round(before=moves, asked=asked, topics=topics, position=self._position)
-            metadata, topics, moves = await self._agreed(client, metadata, first, is_waited_for=is_waited_for)
+            metadata, topics, moves = await self._agree(client, metadata, first, is_waited_for=is_waited_for)
         self.known.take_cluster(metadata.cluster_id, active_in(asked.quorum), asked.quorum.voters)
         brokers = brokers_in(metadata, protocol)
         client.learn([Address(each.host, each.port) for broker in brokers.values() for each in broker.endpoints])
@@ -111,7 +111,7 @@ class Looking:
         at_s = self._now_s()
         return Asked(await ask_quorum(client), at_s)
 
-    async def _come_to(self, client: KeptClient, committed: int | None) -> None:
+    async def _wait_for_offset(self, client: KeptClient, committed: int | None) -> None:
         """Wait until the broker has applied the committed offset, at least that of the last poll, and store its
         features.
 
@@ -124,11 +124,11 @@ class Looking:
 
         features = await caught_up(ask, max(self._position, -1 if committed is None else committed - 1))
         if features is None:
-            raise self._behind(client)
+            raise self._leave_lagging_broker(client)
         self.known.take_features(features)
         self._position = features.epoch
 
-    def _behind(self, client: KeptClient) -> ControllerUnreachable:
+    def _leave_lagging_broker(self, client: KeptClient) -> ControllerUnreachable:
         """Move on to another broker, and return the error for this one."""
         behind = client.server
         client.move_on()
@@ -146,7 +146,7 @@ class Looking:
             self._read = metadata, self.known.topics if topics == self.known.topics else topics
         return self._read
 
-    async def _agreed(
+    async def _agree(
         self, client: KeptClient, metadata: MetadataResponse, first: Round, *, is_waited_for: bool
     ) -> tuple[MetadataResponse, Topics, Moves]:
         """Return metadata, topics and moves as of one moment. `first`: the answers before the controllers are asked
@@ -165,12 +165,12 @@ class Looking:
             if not agreed.is_first_in_doubt and not agreed.doubtful & waited_for:
                 return metadata, self._agreement.held_back(round_.topics, agreed.doubtful), agreed.moves
             if self._now_s() >= deadline_s:
-                raise self._behind(client)
+                raise self._leave_lagging_broker(client)
             await asyncio.sleep(PAUSE_S)
             asked = await self._ask_quorum(client)
             if not asked.quorum.is_led:
                 raise ControllerUnreachable("the controllers have lost their leader")
-            await self._come_to(client, asked.quorum.committed)
+            await self._wait_for_offset(client, asked.quorum.committed)
             topics = round_.topics
             if self._position > round_.position:
                 metadata, topics = await self._ask_metadata(client)

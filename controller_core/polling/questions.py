@@ -50,14 +50,14 @@ async def ask_quorum(client: KeptClient) -> Quorum:
     try:
         return read_quorum(await client.ask(DESCRIBE_QUORUM, DescribeQuorumResponse))
     except QuorumRefused as error:
-        raise _untold(error.error_code, "who the controllers are") from error
+        raise _make_error(error.error_code, "who the controllers are") from error
 
 
 async def ask_moves(client: KeptClient) -> Mapping[TopicPartition, Move]:
     """Return all partitions that are being reassigned, as the controller reports them. Raises `RequestError`."""
     answer = await client.ask(_MOVES, ListPartitionReassignmentsResponse)
     if answer.error_code is not ErrorCode.none:
-        raise _untold(answer.error_code, "what is being reassigned")
+        raise _make_error(answer.error_code, "what is being reassigned")
     return moves_in(answer)
 
 
@@ -92,7 +92,7 @@ class Metadata:
         return self._answer
 
 
-def _untold(code: ErrorCode, what: str) -> RequestError:
+def _make_error(code: ErrorCode, what: str) -> RequestError:
     if code in (ErrorCode.cluster_authorization_failed, ErrorCode.topic_authorization_failed):
         return NotAdmitted(f"{what} is not revealed to this user: allow it Describe on the cluster")
     return ControllerUnreachable(f"no server reports {what}: {code.name}")

@@ -51,7 +51,7 @@ def journal_routes(directory: Path, token: TokenFile | None = None) -> list[web.
         size = (await asyncio.to_thread(_sizes, directory)).get(name)
         if size is None:
             raise web.HTTPNotFound(text=f"no segment {name} here\n")
-        start, stop = _asked_for(request, size)
+        start, stop = _read_range(request, size)
         headers = {"Content-Type": "application/x-ndjson", "Content-Length": str(stop - start)}
         if "Range" in request.headers:
             headers["Content-Range"] = f"bytes {start}-{stop - 1}/{size}"
@@ -98,7 +98,7 @@ def _sizes(directory: Path) -> dict[str, int]:
         return {}
 
 
-def _asked_for(request: web.Request, size: int) -> tuple[int, int]:
+def _read_range(request: web.Request, size: int) -> tuple[int, int]:
     try:
         asked = request.http_range
     except ValueError as error:

@@ -94,7 +94,7 @@ class ListenerAssembly:
         self._is_relay = is_relay and authorization is None
         self._authorization = authorization
         self._quotas = quotas
-        self._split = SplitApis(authorization, self._loaded_term) if authorization is not None else None
+        self._split = SplitApis(authorization, self._read_term) if authorization is not None else None
         self._unserved = unserved or UnservedRequests(CollectorRegistry())
         self._cluster_id = KnownClusterId(zk)
         self._turns = itertools.count()
@@ -118,31 +118,31 @@ class ListenerAssembly:
         any."""
 
         async def in_charge() -> bool:
-            return await self._loaded_term() is not None
+            return await self._read_term() is not None
 
-        by_address = AddressGate(rules, BrokerAddresses(self._broker_hosts), in_charge)
+        by_address = AddressGate(rules, BrokerAddresses(self._list_broker_hosts), in_charge)
         return by_address if self._authorization is None else AclGate(self._authorization, by_address, in_charge)
 
     def _is_loading(self) -> bool:
         term = self._term()
         return term is not None and not term.state.is_loaded
 
-    async def _loaded(self) -> None:
+    async def _wait_until_loaded(self) -> None:
         """Wait while a term starts, because it does not know the brokers yet."""
         if self._is_loading():
             if self._looking is None or self._looking.done():
-                self._looking = noticed(self._until_loaded(), name="a term that begins")
+                self._looking = noticed(self._poll_until_loaded(), name="a term that begins")
             await asyncio.wait((self._looking,))
 
-    async def _loaded_term(self) -> Term | None:
-        await self._loaded()
+    async def _read_term(self) -> Term | None:
+        await self._wait_until_loaded()
         return self._term()
 
-    async def _until_loaded(self) -> None:
+    async def _poll_until_loaded(self) -> None:
         while self._is_loading():  # noqa: ASYNC110 - the term may also end
             await asyncio.sleep(LOADING_LOOK_S)
 
-    def _broker_hosts(self) -> list[str]:
+    def _list_broker_hosts(self) -> list[str]:
         term = self._term()
         brokers = term.state.brokers.values() if term is not None else ()
         return [endpoint.host for broker in brokers for endpoint in broker.endpoints]
@@ -153,10 +153,10 @@ class ListenerAssembly:
         in_turn: list[Api] = [
             OwnedApi(
                 api.versions,
-                self._uncharged,
+                self._answer_uncharged,
                 api.refuse,
                 self._unserved.report,
-                answer_to=partial(self._in_turn, api),
+                answer_to=partial(self._answer_in_turn, api),
             )
             for api in self._served
             if api not in OWN_CONFIG_APIS
@@ -174,40 +174,45 @@ class ListenerAssembly:
         }
 
         async def on_metadata(request: RequestPayload, caller: Caller) -> ResponsePayload | AskBroker:
-            return await metadata.on_metadata(await self._view(listener, await self._rights_of(caller)), request)
+            return await metadata.on_metadata(await self._make_view(listener, await self._find_rights(caller)), request)
 
         async def on_describe_cluster(request: RequestPayload, caller: Caller) -> ResponsePayload:
             newest = convert(request, describe_cluster.VERSIONS.newest)
-            view = await self._view(listener, await self._rights_of(caller))
+            view = await self._make_view(listener, await self._find_rights(caller))
             return describe_cluster.on_describe_cluster(view, newest)
 
         async def on_api_versions(request: RequestPayload) -> ResponsePayload | AskBroker:
-            stands_by = is_secured and await self._loaded_term() is None  # clients ask for versions before they log in
-            return api_versions.on_api_versions(None if stands_by else await self._view(listener), own, request)
+            stands_by = is_secured and await self._read_term() is None  # clients ask for versions before they log in
+            return api_versions.on_api_versions(None if stands_by else await self._make_view(listener), own, request)
 
         async def on_configs(request: RequestPayload, caller: Caller) -> ResponsePayload | AskBroker:
             term = self._term()
             versions = own_configs.ALTER_VERSIONS if request.__api_key__ == own_configs.ALTER_VERSIONS.key else None
             newest = (versions or own_configs.DESCRIBE_VERSIONS).lift(request)
             if term is not None and own_configs.is_about(newest, term.identity.id):
-                return await self._as_asked(caller, newest.__api_key__, self._uncharged)(newest)
+                return await self._authorize(caller, newest.__api_key__, self._answer_uncharged)(newest)
             if self._in_our_name is None or passes_on or term is None or not own_configs.is_about_topics(newest):
                 return AskBroker()
-            return await self._as_asked(caller, newest.__api_key__, partial(_of_topics, self._in_our_name))(newest)
+            return await self._authorize(caller, newest.__api_key__, partial(_ask_about_topics, self._in_our_name))(
+                newest
+            )
 
         return [
             *in_turn,
             *(
-                _local(api.versions, on_configs, refuse=api.refuse, is_of_any_broker=True, turns=NoTurns())
+                _make_local_api(api.versions, on_configs, refuse=api.refuse, is_of_any_broker=True, turns=NoTurns())
                 for api in OWN_CONFIG_APIS
             ),
             *(
-                _local(versions, self._as_broker(versions), refuse=as_broker.REFUSALS.get(versions.key))
+                _make_local_api(versions, self._answer_as_broker(versions), refuse=as_broker.REFUSALS.get(versions.key))
                 for versions in as_broker.ANSWERS
             ),
-            *(LocalApi(versions=api, answer=_at_once(api)) for api in (late_logins.ANSWERS if is_secured else ())),
-            _local(metadata.VERSIONS, on_metadata, is_of_any_broker=True),
-            _local(describe_cluster.VERSIONS, on_describe_cluster),
+            *(
+                LocalApi(versions=api, answer=_make_immediate_answer(api))
+                for api in (late_logins.ANSWERS if is_secured else ())
+            ),
+            _make_local_api(metadata.VERSIONS, on_metadata, is_of_any_broker=True),
+            _make_local_api(describe_cluster.VERSIONS, on_describe_cluster),
             LocalApi(
                 versions=api_versions.VERSIONS,
                 answer=on_api_versions,
@@ -236,7 +241,7 @@ class ListenerAssembly:
         first = next(self._turns) % max(len(targets), 1)
         return [*targets[first:], *targets[:first]]
 
-    def _in_turn(self, api: AnyServedApi, asked: Asked) -> Answering:
+    def _answer_in_turn(self, api: AnyServedApi, asked: Asked) -> Answering:
         """Return the function that answers a caller: authorized, charged to its quota, and in turn by the
         controller."""
 
@@ -245,35 +250,35 @@ class ListenerAssembly:
                 return await self._answer(request, UNLIMITED)
             return await self._answer(request, await self._quotas.find_quota(api, asked))
 
-        return self._as_asked(asked.caller, api.versions.key, answer)
+        return self._authorize(asked.caller, api.versions.key, answer)
 
-    def _as_broker(self, versions: Versions[Any]) -> AnswerToCaller:
+    def _answer_as_broker(self, versions: Versions[Any]) -> AnswerToCaller:
         async def answer(newest: Any) -> ResponsePayload:
             return as_broker.ANSWERS[versions](newest)
 
         async def on_request(request: RequestPayload, caller: Caller) -> ResponsePayload:
             if self._term() is None:
                 raise NoAnswerNow(_NO_TERM)
-            return await self._as_asked(caller, versions.key, answer)(versions.lift(request))
+            return await self._authorize(caller, versions.key, answer)(versions.lift(request))
 
         return on_request
 
-    async def _uncharged(self, request: RequestPayload) -> ResponsePayload:
+    async def _answer_uncharged(self, request: RequestPayload) -> ResponsePayload:
         return await self._answer(request, UNLIMITED)
 
-    def _as_asked(self, caller: Caller, api_key: int, answer: Answering) -> Answering:
+    def _authorize(self, caller: Caller, api_key: int, answer: Answering) -> Answering:
         """Wrap `answer` with the authorization of the caller."""
-        answer_to = self._answer_to(api_key, answer)
+        answer_to = self._find_authorizer(api_key, answer)
         return answer if answer_to is None else answer_to(caller)
 
-    def _answer_to(self, api_key: int, answer: Answering) -> Callable[[Caller], Answering] | None:
+    def _find_authorizer(self, api_key: int, answer: Answering) -> Callable[[Caller], Answering] | None:
         return None if self._split is None else self._split.answer_to(api_key, answer)
 
-    async def _rights_of(self, caller: Caller) -> Rights:
+    async def _find_rights(self, caller: Caller) -> Rights:
         return EVERYTHING if self._authorization is None else await self._authorization.rights_of(caller)
 
-    async def _view(self, listener: str, rights: Rights = EVERYTHING) -> ClusterView:
-        term = await self._loaded_term()
+    async def _make_view(self, listener: str, rights: Rights = EVERYTHING) -> ClusterView:
+        term = await self._read_term()
         cluster_id = await self._cluster_id.read(term.state.unusable) if term is not None else None
         term = self._term()
         if term is None:
@@ -283,7 +288,7 @@ class ListenerAssembly:
         )
 
 
-def _local(versions: Versions[Any], answer: AnswerToCaller, **further: Any) -> LocalApi[Any]:
+def _make_local_api(versions: Versions[Any], answer: AnswerToCaller, **further: Any) -> LocalApi[Any]:
     """Return an API whose answer depends on the caller."""
     return LocalApi(
         versions=versions,
@@ -293,7 +298,7 @@ def _local(versions: Versions[Any], answer: AnswerToCaller, **further: Any) -> L
     )
 
 
-async def _of_topics(brokers: BrokersInOurName, request: RequestPayload) -> ResponsePayload:
+async def _ask_about_topics(brokers: BrokersInOurName, request: RequestPayload) -> ResponsePayload:
     """Return a broker's answer about configurations of topics."""
     is_alteration = request.__api_key__ == own_configs.ALTER_VERSIONS.key
     versions: Versions[Any] = own_configs.ALTER_VERSIONS if is_alteration else own_configs.DESCRIBE_VERSIONS
@@ -301,7 +306,7 @@ async def _of_topics(brokers: BrokersInOurName, request: RequestPayload) -> Resp
     return await brokers.ask(request, versions.response_type(versions.max), may_be_twice=may_be_twice)
 
 
-def _at_once(versions: Versions[Any]) -> Callable[[RequestPayload], Awaitable[ResponsePayload]]:
+def _make_immediate_answer(versions: Versions[Any]) -> Callable[[RequestPayload], Awaitable[ResponsePayload]]:
     async def answer(request: RequestPayload) -> ResponsePayload:
         return late_logins.ANSWERS[versions](request)
 

@@ -67,7 +67,7 @@ async def run_controller(
     Raises `InvalidSettings`, `ZooKeeperUnreachable` and `AccessRefused` (at the start), `ZooKeeperGone` (later),
     `IdInUse`, and `OSError` for a port."""
     brokers = secured_brokers(settings.properties, settings.listeners.links)
-    rules = _authorizer_rules(settings)
+    rules = _read_authorizer_rules(settings)
     async with AsyncExitStack() as stack:
         session = await zookeeper_session(settings, jute_maxbuffer_bytes=settings.zookeeper_jute_maxbuffer_bytes)
         stack.push_async_callback(session.close)
@@ -94,7 +94,7 @@ async def run_controller(
         await until(controller.run())
 
 
-def _authorizer_rules(settings: ControllerProcessSettings) -> AuthorizerRules | None:
+def _read_authorizer_rules(settings: ControllerProcessSettings) -> AuthorizerRules | None:
     """Return the authorizer's rules, or None without ACLs. Raises `InvalidSettings`."""
     try:
         return read_authorizer_rules(settings.properties)
@@ -145,7 +145,7 @@ def _assemble(
         authorization=authorization,
         quotas=MutationQuotas(ZkQuotas(zk, windows_s=settings.quota_windows_s), clock.monotonic_ms, registry),
         out_of_reach=lambda: controller.out_of_reach,
-        in_our_name=BrokersInOurName(listeners.links, brokers.source, lambda: _live_brokers(controller))
+        in_our_name=BrokersInOurName(listeners.links, brokers.source, lambda: _list_live_brokers(controller))
         if settings.relay
         else None,
     )
@@ -172,7 +172,7 @@ def _assemble(
     return controller, listener
 
 
-def _live_brokers(controller: Controller) -> list[Broker]:
+def _list_live_brokers(controller: Controller) -> list[Broker]:
     """Return the live brokers that answer and are not about to leave, or all if there are none of these."""
     if (term := controller.term) is None:
         return []

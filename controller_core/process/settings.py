@@ -220,28 +220,28 @@ class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings):
 
     @field_validator("listen", "advertise", "admin_cidr", "broker_cidr", mode="before")
     @classmethod
-    def _one_or_several(cls, value: object) -> object:
+    def _split_lists(cls, value: object) -> object:
         return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
 
     @field_validator("listen")
     @classmethod
-    def _listeners_are_readable(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_listeners(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         require_apart(value, remedy="give each its own, or one listener alone, which serves all of its protocol")
         return value
 
     @field_validator("advertise")
     @classmethod
-    def _advertised_addresses_are_readable(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_advertised_addresses(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         require_readable(value)
         return value
 
     @field_validator("control_plane_listener", "client_listener")
     @classmethod
-    def _in_capitals(cls, value: str | None) -> str | None:
+    def _capitalize(cls, value: str | None) -> str | None:
         return None if value is None else value.upper()
 
     @model_validator(mode="after")
-    def _listeners_fit_together(self) -> "ControllerProcessSettings":
+    def _check_reachability(self) -> "ControllerProcessSettings":
         if self.client_listener is not None and len(self.listen) > 1:
             raise ValueError(
                 "client-listener needs a single --listen that serves several listeners, but here each listener has its "
@@ -255,7 +255,7 @@ class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings):
         return self
 
     @model_validator(mode="after")
-    def _tokens_can_be_expired(self) -> "ControllerProcessSettings":
+    def _check_delegation_tokens(self) -> "ControllerProcessSettings":
         try:
             read_token_check_interval_ms(self.properties)
         except InvalidProperties as error:
@@ -263,7 +263,7 @@ class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings):
         return self
 
     @model_validator(mode="after")
-    def _topic_can_be_found(self) -> "ControllerProcessSettings":
+    def _check_journal_topic(self) -> "ControllerProcessSettings":
         if (self.journal_topic is None) != (self.journal_bootstrap is None):
             raise ValueError("journal-topic and journal-bootstrap go together: give both, or neither")
         return self
@@ -308,7 +308,7 @@ def load(kind: type[S], given: Mapping[str, Any], settings_file: Path | None = N
     """Load settings from the command line, the environment, and a file. Raises `InvalidSettings`."""
     from_file = _read_file(settings_file) if settings_file else {}
     explicit = {name: value for name, value in given.items() if value is not None}
-    environment = {name for name in kind.model_fields if f"KONTROLLER_{name.upper()}" in _environment_names()}
+    environment = {name for name in kind.model_fields if f"KONTROLLER_{name.upper()}" in _list_environment_names()}
     merged = {name: value for name, value in from_file.items() if name not in environment} | explicit
     try:
         return kind(**merged)
@@ -321,7 +321,7 @@ def invalid(error: ValidationError) -> InvalidSettings:
     return InvalidSettings("\n".join(_explain(dict(detail)) for detail in error.errors()))
 
 
-def _environment_names() -> set[str]:
+def _list_environment_names() -> set[str]:
     return {name.upper() for name in os.environ}
 
 

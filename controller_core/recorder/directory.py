@@ -73,7 +73,7 @@ def recorders_directory(directory: Path) -> Iterator[Ended]:
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            ended = _ended(directory)
+            ended = _read_end(directory)
         except BlockingIOError as error:
             raise UnusableDirectory(
                 f"another recorder writes into --journal-directory {directory}: stop it, or use another directory"
@@ -94,9 +94,9 @@ def check_cluster(ended: Ended, cluster_id: str | None, directory: Path) -> None
         )
 
 
-def _ended(directory: Path) -> Ended:
+def _read_end(directory: Path) -> Ended:
     for path in reversed(segments(directory)):
-        line = next(_lines_from_the_end(path), None)
+        line = next(_read_lines_backwards(path), None)
         if line is None:
             continue
         if not line.inferred:
@@ -108,12 +108,12 @@ def _ended(directory: Path) -> Ended:
             cluster_id=line.cluster_id,
             epoch=ControllerEpoch(line.controller_epoch),
             next_seq=next_seq,
-            last_event=_last_event(path, line),
+            last_event=_read_last_event(path, line),
         )
     return Ended()
 
 
-def _last_event(path: Path, last: Line) -> LastEvent | None:
+def _read_last_event(path: Path, last: Line) -> LastEvent | None:
     """Return the event of a segment's last record.
 
     If the event began in the segment before, it is old or large, and its recorded part is unknown: then return None."""
@@ -121,7 +121,7 @@ def _last_event(path: Path, last: Line) -> LastEvent | None:
     if position is None or last.snapshot or last.kind in _UNFINISHED:
         return None
     written = []
-    for line in _lines_from_the_end(path):
+    for line in _read_lines_backwards(path):
         if position_of(line.correlation_id) != position:
             break
         written.append(thing_of(line))
@@ -130,7 +130,7 @@ def _last_event(path: Path, last: Line) -> LastEvent | None:
     return LastEvent(position=position, controller_id=BrokerId(last.controller_id), written=frozenset(written))
 
 
-def _lines_from_the_end(path: Path) -> Iterator[Line]:
+def _read_lines_backwards(path: Path) -> Iterator[Line]:
     """Yield the readable records of a segment, last one first."""
     texts = path.read_bytes().split(b"\n")[:-1]  # an incomplete last line is torn
     for number, text in reversed(list(enumerate(texts, start=1))):

@@ -97,13 +97,13 @@ class ObservedJournal:
         self._check(view)
         self._number(view)
         if view.is_recorded:
-            self._go_on_from(view)
+            self._continue_from(view)
             return
         self._follow_role(view)
         if self.role is None or self._recorded is None:
             return
         before, self._recorded = self._recorded, view.state
-        changes = self._unwritten(difference(before, view.state, view.touched))
+        changes = self._skip_written(difference(before, view.state, view.touched))
         self.seen.versions_missed += count_missed_versions(changes)
         unobserved = [change for change in changes if is_unobserved(change)]
         if unobserved:
@@ -114,7 +114,7 @@ class ObservedJournal:
         looks = Looks(
             before=before,
             after=view.state,
-            restarted=self._restarted_lately(observed),
+            restarted=self._find_restarted(observed),
             controllers=self._controllers,
             shutting_down=view.shutting_down,
         )
@@ -192,7 +192,7 @@ class ObservedJournal:
             self._events = 0
         self._position = view.position
 
-    def _go_on_from(self, view: View) -> None:
+    def _continue_from(self, view: View) -> None:
         """Continue the journal, which has everything up to here, and perhaps a part of the next event."""
         log.info("going on with the journal", position=view.position, partitions=len(view.state.states))
         self.role, self._recorded = view.role, view.state
@@ -200,14 +200,14 @@ class ObservedJournal:
             self._controllers = {view.role.epoch: view.role.controller_id}
         self._stamped.begin_silence()
 
-    def _unwritten(self, changes: list[Change]) -> list[Change]:
+    def _skip_written(self, changes: list[Change]) -> list[Change]:
         """Return the changes that the journal does not have yet of the event with which it ended."""
         last = self._last_event
         if last is None or last.position != self._position:
             return changes
         return [change for change in changes if thing_of_change(change) not in last.written]
 
-    def _restarted_lately(self, changes: Sequence[Change]) -> list[BrokerId]:
+    def _find_restarted(self, changes: Sequence[Change]) -> list[BrokerId]:
         now_ms = self._clock.monotonic_ms()
         self._restarted_ms |= dict.fromkeys(find_restarted(changes), now_ms)
         return [broker for broker, when_ms in self._restarted_ms.items() if now_ms - when_ms < _LATELY_MS]

@@ -84,7 +84,7 @@ class Drain:
             async with asyncio.timeout(deadline_s):
                 await self._run()
         except TimeoutError as error:
-            raise self._given_up(f"gave up after {deadline_s:g} s") from error
+            raise self._give_up(f"gave up after {deadline_s:g} s") from error
 
     async def _run(self) -> None:
         picture = await self._wait_for_replicas()
@@ -95,7 +95,7 @@ class Drain:
             await asyncio.sleep(turn * self._pause_s)
             picture = await self._wait_for_replicas()
         # Without ZooKeeper a broker hands over its leaderships itself when it stops (KIP-631), so there is no step 2.
-        if await self._asked(lambda: has_quorum(self._client)):
+        if await self._ask(lambda: has_quorum(self._client)):
             if await self._wait_for_votes():
                 await self._wait_for_replicas()
             self._report("it hands over what it leads when it is stopped, as brokers without ZooKeeper do")
@@ -119,8 +119,8 @@ class Drain:
         patience = _Patience(self._patience_s)
         minimum: dict[TopicName, int] = {}
         while True:
-            picture = await self._picture()
-            minimum |= await self._minimum_of(picture.list_topics_on(self._broker) - minimum.keys())
+            picture = await self._read_picture()
+            minimum |= await self._ask_minimum(picture.list_topics_on(self._broker) - minimum.keys())
             picture = picture.select_topics(minimum.keys())
             waiting = find_obstacles(picture, self._broker, minimum)
             if not waiting:
@@ -128,19 +128,19 @@ class Drain:
                 return picture
             self._report(explain(waiting, picture.brokers))
             if patience.is_over((count_missing_replicas(waiting), count_absent(waiting, picture.brokers))):
-                raise self._given_up(f"gave up when nothing came back for {self._patience_s:g} s")
+                raise self._give_up(f"gave up when nothing came back for {self._patience_s:g} s")
             await asyncio.sleep(self._pause_s)
 
-    async def _picture(self) -> ClusterPicture:
-        picture = read_picture(await self._asked(lambda: self._client.ask(EVERYTHING, MetadataResponse)))
+    async def _read_picture(self) -> ClusterPicture:
+        picture = read_picture(await self._ask(lambda: self._client.ask(EVERYTHING, MetadataResponse)))
         if self._broker not in picture.brokers:
             raise NotRegistered(
                 f"broker {self._broker} is not registered: alive are {list_some(sorted(picture.brokers)) or 'none'}"
             )
         return picture
 
-    async def _minimum_of(self, topics: Set[TopicName]) -> dict[TopicName, int]:
-        return await self._asked(lambda: ask_min_insync_replicas(self._client, topics))
+    async def _ask_minimum(self, topics: Set[TopicName]) -> dict[TopicName, int]:
+        return await self._ask(lambda: ask_min_insync_replicas(self._client, topics))
 
     # Instead of step 2, without ZooKeeper
 
@@ -150,23 +150,23 @@ class Drain:
         Without a quorum nobody would elect leaders for its partitions, and nobody would let it shut down."""
         patience, has_waited = _Patience(self._patience_s), False
         while True:
-            votes = await self._votes()
+            votes = await self._ask_votes()
             missing = find_missing_votes(votes or (), self._broker)
             if votes is not None and not missing:
                 return has_waited
             if missing:
                 self._report(f"the other controllers would have no quorum: {list_some(missing)} not up to date")
             if patience.is_over((votes is None, len(missing))):
-                raise self._given_up(f"gave up when no controller came back for {self._patience_s:g} s")
+                raise self._give_up(f"gave up when no controller came back for {self._patience_s:g} s")
             has_waited = True
             await asyncio.sleep(self._pause_s)
 
-    async def _votes(self) -> tuple[Vote, ...] | None:
+    async def _ask_votes(self) -> tuple[Vote, ...] | None:
         """Return the votes; None if nobody can report them now; none if this user may not know them."""
         try:
             return await ask_votes(self._client)
         except NotAdmitted as error:
-            raise self._shut_out(error) from error
+            raise self._report_shut_out(error) from error
         except QuorumRefused as error:
             self._report(str(error))
             if error.error_code not in _FORBIDDEN:
@@ -190,7 +190,7 @@ class Drain:
         request = ControlledShutdownRequest(broker_id=self._broker)
         self._has_asked = True
         while True:
-            response = await self._asked(lambda: self._client.ask(request, ControlledShutdownResponse))
+            response = await self._ask(lambda: self._client.ask(request, ControlledShutdownResponse))
             if response.error_code is ErrorCode.none:
                 remaining = [f"{each.topic_name}-{each.partition_index}" for each in response.remaining_partitions]
                 if not remaining:
@@ -200,7 +200,7 @@ class Drain:
                     f"{format_count(len(remaining), 'partition')} cannot be led by another replica: {list_some(remaining)}"
                 )
                 if patience.is_over((len(remaining), 0)):
-                    raise self._given_up(f"gave up when none could be handed over for {self._patience_s:g} s")
+                    raise self._give_up(f"gave up when none could be handed over for {self._patience_s:g} s")
             else:
                 self._judge_refusal(response.error_code)
             await asyncio.sleep(self._pause_s)
@@ -211,29 +211,29 @@ class Drain:
             raise NotRegistered(f"broker {self._broker} is not registered, says the controller")
         self._report(f"the controller refuses ControlledShutdown: {error_code.name}")
         if error_code in _FORBIDDEN:
-            raise self._given_up(
+            raise self._give_up(
                 "allow ClusterAction on the cluster to the user that drains brokers; a Kontroller accepts it from the "
                 "brokers' own addresses and from its --broker-cidr"
             )
 
     # All steps
 
-    async def _asked(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
+    async def _ask(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
         """Return the answer, asking until there is one. All of these requests may be sent twice."""
         while True:
             try:
                 return await ask()
             except AnswerUnreadable as error:
                 self._report(str(error))
-                raise self._given_up("use Kafka 3.9") from error
+                raise self._give_up("use Kafka 3.9") from error
             except ConfigRefused as error:
                 self._report(str(error))
                 if error.error_code in _FORBIDDEN:
-                    raise self._given_up(
+                    raise self._give_up(
                         "allow DescribeConfigs on all topics to the user that drains brokers"
                     ) from error
             except NotAdmitted as error:
-                raise self._shut_out(error) from error
+                raise self._report_shut_out(error) from error
             except RequestError as error:
                 self._report(str(error))
             await asyncio.sleep(self._pause_s)
@@ -247,11 +247,11 @@ class Drain:
             self._said = what
             self._say(what)
 
-    def _shut_out(self, error: NotAdmitted) -> NotDrained:
+    def _report_shut_out(self, error: NotAdmitted) -> NotDrained:
         self._report(str(error))
-        return self._given_up("correct the file of --command-config or --properties")
+        return self._give_up("correct the file of --command-config or --properties")
 
-    def _given_up(self, why: str) -> NotDrained:
+    def _give_up(self, why: str) -> NotDrained:
         state = "it is out of service until it is restarted" if self._has_asked else "nothing was changed"
         return NotDrained(f"broker {self._broker} is not drained: {self._trouble}; {why}; {state}")
 

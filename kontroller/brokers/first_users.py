@@ -49,7 +49,7 @@ def users_in(folder: Path) -> tuple[FirstUser, ...]:
     Names that begin with a dot are Kubernetes' own. Raises `UnusableUsers`."""
     try:
         files = sorted(each for each in folder.iterdir() if not each.name.startswith("."))
-        users = tuple(FirstUser(name=each.name, password=_password(each)) for each in files)
+        users = tuple(FirstUser(name=each.name, password=_read_password(each)) for each in files)
     except OSError as error:
         raise UnusableUsers(f"{folder} cannot be read: {error.strerror}") from error
     if not users:
@@ -63,26 +63,28 @@ async def make_users(zk: ZkSession, users: Iterable[FirstUser], mechanisms: Sequ
     Raises `ZkError`, `MalformedZnode` and `Contended`; users that were created before the error stay."""
     parents = (paths.CONFIG, paths.USER_CONFIGS, paths.CONFIG_CHANGES)
     await ensure_znodes(zk, [Create(path=path) for path in parents], zk.transact)
-    return [user.name for user in users if await _is_made(zk, user, mechanisms)]
+    return [user.name for user in users if await _make_user(zk, user, mechanisms)]
 
 
-async def _is_made(zk: ZkSession, user: FirstUser, mechanisms: Sequence[str]) -> bool:
+async def _make_user(zk: ZkSession, user: FirstUser, mechanisms: Sequence[str]) -> bool:
     name = paths.sanitize(user.name)
     path = paths.user_config(name)
 
     def writes(node: ZkNode | None) -> list[WriteOp]:
         present = codecs.decode_config(node.data, path) if node else {}
-        made = dict(_credentials(user.password, present, mechanisms))
+        made = dict(_list_missing_credentials(user.password, present, mechanisms))
         return [write_config(path, {**present, **made}, node), notify(f"users/{name}")] if made else []
 
     return (await compare_and_set(make_reader(zk, path), writes, zk.transact)).is_written
 
 
-def _credentials(password: str, present: dict[str, str], mechanisms: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _list_missing_credentials(
+    password: str, present: dict[str, str], mechanisms: Sequence[str]
+) -> Iterator[tuple[str, str]]:
     """Yield the credentials that are missing, or belong to another password."""
     for name in mechanisms:
         if not _is_of(password, MECHANISMS[name], present.get(name)):
-            yield name, _made(password, MECHANISMS[name], secrets.token_bytes(_SALT_BYTES), ITERATIONS)
+            yield name, _derive_credential(password, MECHANISMS[name], secrets.token_bytes(_SALT_BYTES), ITERATIONS)
 
 
 def _is_of(password: str, mechanism: ScramMechanism, present: str | None) -> bool:
@@ -92,15 +94,15 @@ def _is_of(password: str, mechanism: ScramMechanism, present: str | None) -> boo
         known = read_credential(present or "")
     except ValueError:
         return False
-    return secrets.compare_digest(_made(password, mechanism, known.salt, known.iterations), present or "")
+    return secrets.compare_digest(_derive_credential(password, mechanism, known.salt, known.iterations), present or "")
 
 
-def _made(password: str, mechanism: ScramMechanism, salt: bytes, iterations: int) -> str:
+def _derive_credential(password: str, mechanism: ScramMechanism, salt: bytes, iterations: int) -> str:
     salted = hashlib.pbkdf2_hmac(mechanism.digest, password.encode(), salt, iterations)
     return make_credential(mechanism, SaltedPassword(salt=salt, salted=salted, iterations=iterations))
 
 
-def _password(file: Path) -> str:
+def _read_password(file: Path) -> str:
     if len(paths.sanitize(file.name)) > MAX_USER_NAME_LENGTH:
         raise UnusableUsers(f"{file} is too long a name for a user")
     if not file.is_file():

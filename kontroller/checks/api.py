@@ -24,7 +24,7 @@ class CheckedApi(Protocol):
 async def look_at_api(api: CheckedApi, namespace: str) -> str:
     """Return one line that says what was found. Raises `NotWell`."""
     wanted = [kind.definition.kind for kind in KINDS]
-    served = await _served_kinds(api)
+    served = await _list_served_kinds(api)
     missing = [kind for kind in wanted if kind not in served]
     if missing:
         raise NotWell(f"the API server does not know {', '.join(missing)} of {API_VERSION}: install the chart's CRDs")
@@ -33,7 +33,7 @@ async def look_at_api(api: CheckedApi, namespace: str) -> str:
     return f"{API_VERSION}: {', '.join(wanted)} are served, and their schema is enforced in namespace {namespace}"
 
 
-async def _served_kinds(api: CheckedApi) -> frozenset[str]:
+async def _list_served_kinds(api: CheckedApi) -> frozenset[str]:
     try:
         return await api.read_served_kinds()
     except ObjectGone:

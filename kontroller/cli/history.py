@@ -133,12 +133,12 @@ def ingest(
         )
     if logs_time_zone not in available_timezones():
         raise usage_error(WrongOption(f"--logs-time-zone {logs_time_zone} is unknown: give one such as Europe/Berlin"))
-    asked = _asked(format_, keep_days or [])
-    tokens = _tokens(journal_token_file or [], journals)
-    options = _options(properties)
+    asked = _parse_keeping(format_, keep_days or [])
+    tokens = _read_tokens(journal_token_file or [], journals)
+    options = _read_security_options(properties)
     topics = [(topic, bootstrap)] if topic and bootstrap else []
     places = [*journals, *logs, *(f"kafka://{address}/{name}" for name, address in topics)]
-    with _kept(history, cores, memory, taken_in=places, jars=jars if topics else None, asked=asked) as kept:
+    with _open_history(history, cores, memory, taken_in=places, jars=jars if topics else None, asked=asked) as kept:
         from kontroller.history import intake
 
         with kept.hold_lock():
@@ -175,7 +175,7 @@ def compact(
 
     Deleted records are gone, also from reports; the history then begins at a snapshot. Exits with 0; with 1 if there is
     no history or it cannot be changed; with 2 if the command is wrong."""
-    with _kept(history, cores, memory) as kept:
+    with _open_history(history, cores, memory) as kept:
         gone = kept.compact(forget_days)
         typer.echo(
             f"Left out: {format_count(gone.entries, 'record')} of {format_count(gone.snapshots, 'snapshot')} that said "
@@ -191,7 +191,7 @@ def audit(history: HistoryOption, cores: CoresOption = 2, memory: MemoryOption =
     proofs.
 
     Exits with 0 if there is none, 1 if there are some, 2 if the command is wrong."""
-    with _kept(history, cores, memory) as whole, whole.open_snapshot() as kept:
+    with _open_history(history, cores, memory) as whole, whole.open_snapshot() as kept:
         violations = kept.audit().persist()
         count = violations.count()
         for row in violations.limit(_SHOWN).collect():
@@ -244,23 +244,23 @@ def report(
     Exits with 0; with 1 if there is no history or something cannot be written; with 2 if the command is wrong."""
     if days and from_:
         raise usage_error(WrongOption("--days and --from both set the begin of the period: give one"))
-    promised = _promised(objective)
-    with _kept(history, cores, memory) as whole, whole.open_snapshot() as kept:
+    promised = _parse_objective(objective)
+    with _open_history(history, cores, memory) as whole, whole.open_snapshot() as kept:
         from kontroller.history.answers.options import Options
 
         try:
             options = Options(
-                namespaces=_pairs(namespace or []),
+                namespaces=_parse_pairs(namespace or []),
                 stalled_after_seconds=stalled_after_seconds,
                 broker_session_timeout_ms=broker_session_timeout_ms,
             )
-            period = kept.period(began=_utc(from_), ended=_utc(to), days=days)
+            period = kept.period(began=_set_utc(from_), ended=_set_utc(to), days=days)
         except ValueError as error:
             raise WrongOption(str(error)) from error
-        typer.echo(_in_words(kept.report(output, options, period, promised, clusters=cluster or [])))
+        typer.echo(_describe(kept.report(output, options, period, promised, clusters=cluster or [])))
 
 
-def _promised(percent: float | None) -> "Objective | None":
+def _parse_objective(percent: float | None) -> "Objective | None":
     """Return the objective. Ends the command before Spark starts if the percentage makes no sense."""
     from kontroller.history.reports.objective import Objective
 
@@ -270,7 +270,7 @@ def _promised(percent: float | None) -> "Objective | None":
         raise usage_error(WrongOption(f"--objective: {error}")) from error
 
 
-def _tokens(files: Sequence[str], journals: Sequence[str]) -> "JournalTokens":
+def _read_tokens(files: Sequence[str], journals: Sequence[str]) -> "JournalTokens":
     """Return the tokens for the servers of journals. Ends the command if they cannot be used."""
     from kontroller.history.sources.journal_tokens import JournalTokens
 
@@ -280,7 +280,7 @@ def _tokens(files: Sequence[str], journals: Sequence[str]) -> "JournalTokens":
         raise usage_error(WrongOption(f"--journal-token-file: {error}")) from error
 
 
-def _asked(table_format: str | None, keep_days: Sequence[str]) -> "Keeping":
+def _parse_keeping(table_format: str | None, keep_days: Sequence[str]) -> "Keeping":
     """Return the requested format and retention of tables. Ends the command if they make no sense."""
     from kontroller.history.generations.keeping import Format, Keeping
 
@@ -297,7 +297,7 @@ def _asked(table_format: str | None, keep_days: Sequence[str]) -> "Keeping":
     return Keeping(format=Format(table_format) if table_format else None, days=days)
 
 
-def _options(properties: Path | None) -> dict[str, str]:
+def _read_security_options(properties: Path | None) -> dict[str, str]:
     """Return the security options of Spark's Kafka client. Ends the command if the properties cannot be used."""
     from controller_core.process.connections import secured_brokers
     from controller_core.process.settings import InvalidSettings
@@ -323,7 +323,7 @@ def _take_in_topic(kept: "KeptHistory", topic: str, bootstrap: str, options: Map
 
 
 @contextmanager
-def _kept(
+def _open_history(
     location: str,
     cores: int,
     memory: str,
@@ -373,7 +373,7 @@ def _kept(
         raise failure(RuntimeError(_first_line(str(error.java_exception)))) from error
 
 
-def _in_words(summary: "ReportSummary") -> str:
+def _describe(summary: "ReportSummary") -> str:
     """Return the result of a report in a few lines."""
     known = (
         "Nothing is known of this time." if summary.availability is None else f"{summary.availability:.4%} available."
@@ -384,11 +384,11 @@ def _in_words(summary: "ReportSummary") -> str:
     )
 
 
-def _utc(moment: datetime | None) -> datetime | None:
+def _set_utc(moment: datetime | None) -> datetime | None:
     return None if moment is None else moment.replace(tzinfo=UTC)
 
 
-def _pairs(texts: list[str]) -> tuple[tuple[str, str], ...]:
+def _parse_pairs(texts: list[str]) -> tuple[tuple[str, str], ...]:
     """Split `PATTERN=NAME` at the last `=`. Raises `ValueError`."""
     pairs = [text.rpartition("=") for text in texts]
     for pattern, separator, _ in pairs:

@@ -123,7 +123,7 @@ def import_topics(
     choice = Choice(with_internal=internal, pins_replicas=replica_assignment)
 
     async def run() -> None:
-        known = None if without_kubernetes else await _known(target, context)
+        known = None if without_kubernetes else await _read_cluster(target, context)
         address = known.address if given is None and known is not None else given
         if address is None:
             message = "--without-kubernetes needs the address of the cluster: give --zookeeper or --bootstrap"
@@ -157,7 +157,7 @@ class _Output:
         typer.echo(f"kontroller import: {line}", err=True)
 
 
-async def _known(target: "Target", context: str | None) -> "KnownCluster":
+async def _read_cluster(target: "Target", context: str | None) -> "KnownCluster":
     from controller_operator.kubernetes.api_server import current_namespace, kubernetes_objects
     from controller_operator.kubernetes.object_store import Key
     from kontroller.importing.managed_topics import known_cluster
@@ -191,14 +191,14 @@ async def _import_live(
     chosen = replace(choice, managed=known.managed) if known else choice
     names = ObjectNames(known.taken if known else ())
     count = 0
-    async with aclosing(_imported(address, settings, chosen, target, names, left_out)) as found:
+    async with aclosing(_import_topics(address, settings, chosen, target, names, left_out)) as found:
         async for each in found:
             out.write(each)
             count += each.document is not None
     out.say(f"{count} topics imported; left out: {left_out}")
 
 
-async def _imported(
+async def _import_topics(
     address: "ClusterAddress",
     settings: "OperatorSettings",
     choice: "Choice",

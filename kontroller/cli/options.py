@@ -167,11 +167,11 @@ def security_of(config: Path | None, bootstrap: str, properties: Path | None = N
     if config is not None and properties is not None:
         raise usage_error(TwoFiles("--command-config and --properties both set the security of connections: give one"))
     if properties is not None:
-        return _between_brokers(properties)
-    return None if config is None else _of_client(config, bootstrap)
+        return _read_broker_security(properties)
+    return None if config is None else _read_client_security(config, bootstrap)
 
 
-def _of_client(config: Path, bootstrap: str) -> "SecuritySource | None":
+def _read_client_security(config: Path, bootstrap: str) -> "SecuritySource | None":
     from kontroller.client.errors import InvalidArgument
     from kontroller.client.properties import ClientProperties
 
@@ -181,7 +181,7 @@ def _of_client(config: Path, bootstrap: str) -> "SecuritySource | None":
         raise usage_error(error) from error
 
 
-def _between_brokers(file: Path) -> "SecuritySource | None":
+def _read_broker_security(file: Path) -> "SecuritySource | None":
     from controller_core.security.properties_file import InvalidProperties
     from controller_core.wire.connections.broker_properties import SecuredBrokers
 

@@ -76,7 +76,7 @@ class AdminClient:
             topic,
             partitions=partitions,
             replication_factor=replication_factor,
-            assignment=_assignment(replica_assignment),
+            assignment=_parse_assignment(replica_assignment),
             configs=configs,
             validate_only=validate_only,
         )
@@ -101,7 +101,7 @@ class AdminClient:
             self._cluster.call(timeout_ms),
             topic,
             partitions=partitions,
-            assignment=_assignment(replica_assignment),
+            assignment=_parse_assignment(replica_assignment),
             added_configs=added_configs,
             deleted_configs=deleted_configs,
             validate_only=validate_only,
@@ -199,18 +199,18 @@ class AdminClient:
         self, partitions: str | None = None, *, timeout_ms: int | None = None
     ) -> Elected:
         """Elect the first replica of each partition: of those in the JSON of kafka-leader-election, or of all."""
-        return await elections.elect_preferred(self._cluster.call(timeout_ms), _partitions(partitions))
+        return await elections.elect_preferred(self._cluster.call(timeout_ms), _parse_optional_partitions(partitions))
 
     async def elect_unclean(self, partitions: str | None = None, *, timeout_ms: int | None = None) -> Elected:
         """Elect a live replica as leader of partitions without one. Records that it lacks are lost."""
-        return await elections.elect_unclean(self._cluster.call(timeout_ms), _partitions(partitions))
+        return await elections.elect_unclean(self._cluster.call(timeout_ms), _parse_optional_partitions(partitions))
 
     async def verify_preferred_replica_leader_election(
         self, partitions: str | None = None, *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, Progress]:
         """Return for each partition 1 (its first replica leads), 0 (it could lead) or -1 (not in sync, or no such
         partition)."""
-        return await elections.verify_preferred(self._cluster.call(timeout_ms), _partitions(partitions))
+        return await elections.verify_preferred(self._cluster.call(timeout_ms), _parse_optional_partitions(partitions))
 
     # Users
 
@@ -248,13 +248,13 @@ class AdminClient:
         """Finalize levels: all or none, if the controller supports that (see `features`).
 
         Raises `UpdateInProgress` while another update of this client runs."""
-        return await self._alone(features.update(self._cluster.call(timeout_ms), self._seen, updates))
+        return await self._run_alone(features.update(self._cluster.call(timeout_ms), self._seen, updates))
 
     async def delete_features(self, names: Sequence[str], *, timeout_ms: int | None = _UPDATE_MS) -> FeatureMetadata:
         """Remove finalized features."""
-        return await self._alone(features.delete(self._cluster.call(timeout_ms), self._seen, names))
+        return await self._run_alone(features.delete(self._cluster.call(timeout_ms), self._seen, names))
 
-    async def _alone(self, work: Coroutine[Any, Any, FeatureMetadata]) -> FeatureMetadata:
+    async def _run_alone(self, work: Coroutine[Any, Any, FeatureMetadata]) -> FeatureMetadata:
         if self._is_updating:
             work.close()
             raise UpdateInProgress("another update of features runs: await it, then try again")
@@ -265,7 +265,7 @@ class AdminClient:
             self._is_updating = False
 
 
-def _beginning(
+def _make_future_call(
     method: Callable[Concatenate[AdminClient, P], Coroutine[Any, Any, R]],
 ) -> Callable[Concatenate["BlockingAdminClient", P], "Future[R]"]:
     def call(client: "BlockingAdminClient", /, *args: P.args, **kwargs: P.kwargs) -> "Future[R]":
@@ -275,10 +275,10 @@ def _beginning(
     return call
 
 
-def _blocking(
+def _make_blocking_call(
     method: Callable[Concatenate[AdminClient, P], Coroutine[Any, Any, R]],
 ) -> Callable[Concatenate["BlockingAdminClient", P], R]:
-    begin = _beginning(method)
+    begin = _make_future_call(method)
 
     def call(client: "BlockingAdminClient", /, *args: P.args, **kwargs: P.kwargs) -> R:
         return begin(client, *args, **kwargs).result()
@@ -326,34 +326,34 @@ class BlockingAdminClient:
         self._thread.join()
         self._loop.close()
 
-    create_topic = _blocking(AdminClient.create_topic)
-    alter_topic = _blocking(AdminClient.alter_topic)
-    delete_topic = _blocking(AdminClient.delete_topic)
-    list_topics = _blocking(AdminClient.list_topics)
-    describe_topic = _blocking(AdminClient.describe_topic)
-    describe_topics = _blocking(AdminClient.describe_topics)
-    describe_cluster = _blocking(AdminClient.describe_cluster)
-    throttle_reassignment = _blocking(AdminClient.throttle_reassignment)
-    unthrottle_reassignment = _blocking(AdminClient.unthrottle_reassignment)
-    start_reassignment = _blocking(AdminClient.start_reassignment)
-    current_assignment = _blocking(AdminClient.current_assignment)
-    reassign_partitions = _beginning(AdminClient.reassign_partitions)
-    wait_for_reassignment = _blocking(AdminClient.wait_for_reassignment)
-    progress_of_reassignment = _blocking(AdminClient.progress_of_reassignment)
-    verify_reassign_partitions = _blocking(AdminClient.verify_reassign_partitions)
-    cancel_reassignment = _blocking(AdminClient.cancel_reassignment)
-    list_reassignments = _blocking(AdminClient.list_reassignments)
-    list_limits = _blocking(AdminClient.list_limits)
-    remove_limit = _blocking(AdminClient.remove_limit)
-    preferred_replica_leader_election = _beginning(AdminClient.preferred_replica_leader_election)
-    elect_unclean = _blocking(AdminClient.elect_unclean)
-    verify_preferred_replica_leader_election = _blocking(AdminClient.verify_preferred_replica_leader_election)
-    set_scram_user = _blocking(AdminClient.set_scram_user)
-    delete_scram_user = _blocking(AdminClient.delete_scram_user)
-    list_scram_users = _blocking(AdminClient.list_scram_users)
-    describe_features = _blocking(AdminClient.describe_features)
-    update_features = _blocking(AdminClient.update_features)
-    delete_features = _blocking(AdminClient.delete_features)
+    create_topic = _make_blocking_call(AdminClient.create_topic)
+    alter_topic = _make_blocking_call(AdminClient.alter_topic)
+    delete_topic = _make_blocking_call(AdminClient.delete_topic)
+    list_topics = _make_blocking_call(AdminClient.list_topics)
+    describe_topic = _make_blocking_call(AdminClient.describe_topic)
+    describe_topics = _make_blocking_call(AdminClient.describe_topics)
+    describe_cluster = _make_blocking_call(AdminClient.describe_cluster)
+    throttle_reassignment = _make_blocking_call(AdminClient.throttle_reassignment)
+    unthrottle_reassignment = _make_blocking_call(AdminClient.unthrottle_reassignment)
+    start_reassignment = _make_blocking_call(AdminClient.start_reassignment)
+    current_assignment = _make_blocking_call(AdminClient.current_assignment)
+    reassign_partitions = _make_future_call(AdminClient.reassign_partitions)
+    wait_for_reassignment = _make_blocking_call(AdminClient.wait_for_reassignment)
+    progress_of_reassignment = _make_blocking_call(AdminClient.progress_of_reassignment)
+    verify_reassign_partitions = _make_blocking_call(AdminClient.verify_reassign_partitions)
+    cancel_reassignment = _make_blocking_call(AdminClient.cancel_reassignment)
+    list_reassignments = _make_blocking_call(AdminClient.list_reassignments)
+    list_limits = _make_blocking_call(AdminClient.list_limits)
+    remove_limit = _make_blocking_call(AdminClient.remove_limit)
+    preferred_replica_leader_election = _make_future_call(AdminClient.preferred_replica_leader_election)
+    elect_unclean = _make_blocking_call(AdminClient.elect_unclean)
+    verify_preferred_replica_leader_election = _make_blocking_call(AdminClient.verify_preferred_replica_leader_election)
+    set_scram_user = _make_blocking_call(AdminClient.set_scram_user)
+    delete_scram_user = _make_blocking_call(AdminClient.delete_scram_user)
+    list_scram_users = _make_blocking_call(AdminClient.list_scram_users)
+    describe_features = _make_blocking_call(AdminClient.describe_features)
+    update_features = _make_blocking_call(AdminClient.update_features)
+    delete_features = _make_blocking_call(AdminClient.delete_features)
 
 
 async def _cancel_others() -> None:
@@ -363,9 +363,9 @@ async def _cancel_others() -> None:
     await asyncio.gather(*others, return_exceptions=True)
 
 
-def _assignment(given: str | Assignment | None) -> Assignment | None:
+def _parse_assignment(given: str | Assignment | None) -> Assignment | None:
     return parse_replica_assignment(given) if isinstance(given, str) else given
 
 
-def _partitions(given: str | None) -> tuple[TopicPartition, ...] | None:
+def _parse_optional_partitions(given: str | None) -> tuple[TopicPartition, ...] | None:
     return parse_partitions(given) if given is not None else None

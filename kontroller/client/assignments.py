@@ -48,7 +48,7 @@ class _Choice(BaseModel):
 def parse_replica_assignment(text: str) -> dict[PartitionId, Replicas]:
     """Parse `1:2,2:3`: partition 0 on brokers 1 and 2, partition 1 on 2 and 3. Raises `InvalidArgument`."""
     try:
-        parsed = [tuple(BrokerId(_id(broker)) for broker in part.split(":")) for part in text.split(",")]
+        parsed = [tuple(BrokerId(_parse_id(broker)) for broker in part.split(":")) for part in text.split(",")]
     except ValueError as error:
         raise InvalidArgument(
             f"{text!r} is not a replica assignment, such as 1:2,2:3 for two partitions: {error}"
@@ -72,7 +72,7 @@ def require_sound(assignment: Mapping[PartitionId, Replicas]) -> None:
 
 def parse_reassignment(text: str) -> dict[TopicPartition, Replicas]:
     """Parse the JSON that kafka-reassign-partitions reads and writes. Raises `InvalidArgument`."""
-    plan = _parsed(text, _Plan, '{"version":1,"partitions":[{"topic":"foo","partition":1,"replicas":[1,2,3]}]}')
+    plan = _parse(text, _Plan, '{"version":1,"partitions":[{"topic":"foo","partition":1,"replicas":[1,2,3]}]}')
     targets: dict[TopicPartition, Replicas] = {}
     for move in plan.partitions:
         if any(directory != _ANY_DIRECTORY for directory in move.log_dirs):
@@ -100,7 +100,7 @@ def reassignment_json(targets: Mapping[TopicPartition, Sequence[int]]) -> str:
 
 def parse_partitions(text: str) -> tuple[TopicPartition, ...]:
     """Parse the JSON that kafka-leader-election reads. Raises `InvalidArgument`."""
-    choice = _parsed(text, _Choice, '{"partitions":[{"topic":"foo","partition":1}]}')
+    choice = _parse(text, _Choice, '{"partitions":[{"topic":"foo","partition":1}]}')
     keys = [entry.key for entry in choice.partitions]
     if not keys:
         raise InvalidArgument("there is no partition in it: name at least one")
@@ -116,7 +116,7 @@ def partitions_json(partitions: Iterable[TopicPartition]) -> str:
     return json.dumps({"partitions": entries}, separators=(",", ":"))
 
 
-def _parsed(text: str, model: type[Any], example: str) -> Any:
+def _parse(text: str, model: type[Any], example: str) -> Any:
     if len(text) > _MAX_BYTES:
         raise InvalidArgument(f"it has {len(text)} characters, more than {_MAX_BYTES}: split it")
     try:
@@ -126,7 +126,7 @@ def _parsed(text: str, model: type[Any], example: str) -> Any:
         raise InvalidArgument(f"{said}: write it as {example}") from None
 
 
-def _id(text: str) -> int:
+def _parse_id(text: str) -> int:
     digits = text.strip()
     if not _DIGITS.fullmatch(digits) or int(digits) > _MAX_INT:
         raise ValueError(f"{digits!r} is not a broker's id")

@@ -182,7 +182,7 @@ class Call:
         ends the call, unless another server answers."""
         patience_ms = PATIENCE_MS
         while True:
-            answers, troubles = await self._first_answer(question, min(self.left_ms, patience_ms))
+            answers, troubles = await self._ask_each(question, min(self.left_ms, patience_ms))
             for answer in answers:
                 return answer
             for trouble in troubles:
@@ -192,7 +192,7 @@ class Call:
             patience_ms *= GROWTH_OF_PATIENCE
             await self.pause()
 
-    async def _first_answer(
+    async def _ask_each(
         self, question: Callable[[Address], Question[T]], patience_ms: int
     ) -> tuple[tuple[T, ...], list[AdminError]]:
         """Ask each server once, starting the next one if the earlier ones are slow. Return an answer, or all errors."""
@@ -295,19 +295,19 @@ class Call:
         client = self.cluster.client.restrict_to(address).replace_timeout(
             self.left_ms if allowed_ms is None else allowed_ms
         )
-        return await _translated(partial(client.ask_one, request, response_type))
+        return await _translate_errors(partial(client.ask_one, request, response_type))
 
 
-async def _translated(ask: Callable[[], Awaitable[Response]]) -> Response:
+async def _translate_errors(ask: Callable[[], Awaitable[Response]]) -> Response:
     try:
         return await ask()
     except RequestError as error:
-        raise _as_admin_error(error) from error
+        raise _make_admin_error(error) from error
     except Unencodable as error:
         raise InvalidArgument(f"the request cannot be encoded: {error}") from error
 
 
-def _as_admin_error(error: RequestError) -> AdminError:
+def _make_admin_error(error: RequestError) -> AdminError:
     match error:
         case ControllerUnreachable():
             return Unreachable(str(error))

@@ -113,7 +113,7 @@ async def describe(call: Call, seen: EpochSeen, *, of_controller: bool = False) 
     Raises `Unreachable` if all servers stay behind until the time is over."""
 
     def question(address: Address) -> Question[FeatureMetadata]:
-        return partial(_believed, call, seen, address)
+        return partial(_ask_current, call, seen, address)
 
     if not of_controller:
         if not call.cluster.brokers:
@@ -155,7 +155,7 @@ async def delete(call: Call, seen: EpochSeen, names: Sequence[str]) -> FeatureMe
     return await update(call, seen, [FeatureUpdate(feature=name, level=0, type=UpdateType.DELETE) for name in names])
 
 
-async def _believed(call: Call, seen: EpochSeen, address: Address, allowed_ms: int) -> FeatureMetadata:
+async def _ask_current(call: Call, seen: EpochSeen, address: Address, allowed_ms: int) -> FeatureMetadata:
     """Return a server's answer. Raises `Unreachable` if it is stale, because the server may catch up soon."""
     found = await _ask(call, address, allowed_ms)
     if not seen.believes(found):
@@ -186,7 +186,7 @@ async def _send(call: Call, updates: Sequence[FeatureUpdate], before: FeatureMet
     """Send updates. Raises `Unsupported` also if the role has moved to a controller with another version. Then nothing
     was done."""
     if before.updates_are_atomic:
-        request = UpdateFeaturesRequest(timeout=call.for_server, feature_updates=_keys(updates, before))
+        request = UpdateFeaturesRequest(timeout=call.for_server, feature_updates=_make_keys(updates, before))
         response = await call.ask_controller(request, UpdateFeaturesResponse)
         require("the features", response.error_code, response.error_message)
     elif before.updates_by_version < _VALIDATES_SINCE:
@@ -210,7 +210,7 @@ async def _send_one_by_one(
             FeatureUpdateKey1(
                 feature=key.feature, max_version_level=key.max_version_level, upgrade_type=key.upgrade_type
             )
-            for key in _keys(updates, before)
+            for key in _make_keys(updates, before)
         ),
         validate_only=validate_only,
     )
@@ -231,7 +231,7 @@ async def _send_unvalidated(call: Call, updates: Sequence[FeatureUpdate], before
             f"the controller at {before.answered_by} cannot validate updates first, as Kafka can since 3.3:"
             " ask for one at a time"
         )
-    (key,) = _keys(updates, before)
+    (key,) = _make_keys(updates, before)
     request = UpdateFeaturesRequest0(
         timeout=call.for_server,
         feature_updates=(
@@ -248,7 +248,7 @@ async def _send_unvalidated(call: Call, updates: Sequence[FeatureUpdate], before
         require(f"feature {each.feature}", each.error_code, each.error_message)
 
 
-def _keys(updates: Sequence[FeatureUpdate], before: FeatureMetadata) -> tuple[FeatureUpdateKey, ...]:
+def _make_keys(updates: Sequence[FeatureUpdate], before: FeatureMetadata) -> tuple[FeatureUpdateKey, ...]:
     """Build the request's items. Kafka refuses an upgrade that is declared as a downgrade, so only real downgrades are
     declared."""
     return tuple(

@@ -74,7 +74,7 @@ def kafka_topic(wanted: Wanted, target: Target) -> Imported:
         "annotations": dict(wanted.annotations),
     }
     spec = {
-        "clusterRef": _without_nothing({"name": target.cluster, "namespace": target.cluster_namespace}),
+        "clusterRef": _drop_empty({"name": target.cluster, "namespace": target.cluster_namespace}),
         "topicName": None if wanted.topic == wanted.object_name else wanted.topic,
         "partitions": wanted.partitions,
         "replicationFactor": wanted.replication_factor,
@@ -84,11 +84,11 @@ def kafka_topic(wanted: Wanted, target: Target) -> Imported:
     document = {
         "apiVersion": API_VERSION,
         "kind": "KafkaTopic",
-        "metadata": _without_nothing(metadata),
-        "spec": _without_nothing(spec),
+        "metadata": _drop_empty(metadata),
+        "spec": _drop_empty(spec),
     }
     _require_valid(wanted.topic, document)
-    return Imported(topic=wanted.topic, document=document, notes=_left_out_notes(left_out))
+    return Imported(topic=wanted.topic, document=document, notes=_make_notes(left_out))
 
 
 def as_yaml(imported: Imported) -> str:
@@ -108,14 +108,14 @@ def said(imported: Imported) -> Iterable[str]:
         yield f"topic {imported.topic}: {note}"
 
 
-def _left_out_notes(left_out: Mapping[str, str]) -> tuple[str, ...]:
+def _make_notes(left_out: Mapping[str, str]) -> tuple[str, ...]:
     first = list(left_out.items())[:_NOTES_LIMIT]
     notes = [f"config leaves out {shorten(key, 250)}, which the topic keeps: {shorten(why, 500)}" for key, why in first]
     more = len(left_out) - len(first)
     return (*notes, *([f"config leaves out {more} more keys, which the topic keeps"] if more else []))
 
 
-def _without_nothing(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _drop_empty(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value not in (None, {}, [])}
 
 

@@ -60,30 +60,30 @@ async def import_topics(
     listed, deleting = await session.children_many([paths.TOPICS, paths.DELETE_TOPICS])
     if listed is None:
         raise NoTopics(f"ZooKeeper has no {paths.TOPICS} there: check that the address ends with the brokers' chroot")
-    chosen = _chosen(map(TopicName, listed), choice, frozenset(deleting or ()), left_out)
+    chosen = _choose(map(TopicName, listed), choice, frozenset(deleting or ()), left_out)
     for begin in range(0, len(chosen), _PART):
         part = chosen[begin : begin + _PART]
         assignments = await session.read_many([paths.topic(name) for name in part])
         configs = await session.read_many([paths.topic_config(name) for name in part])
         for name, assignment, config in zip(part, assignments, configs, strict=True):
             if assignment is not None:  # otherwise it has just been deleted
-                yield _imported(name, assignment, config, choice, target, names)
+                yield _import_topic(name, assignment, config, choice, target, names)
 
 
 def import_seen_topics(
     view: ClusterView, choice: Choice, target: Target, names: ObjectNames, left_out: LeftOut
 ) -> Iterator[Imported]:
     """Yield each selected topic of a cluster without ZooKeeper, as its brokers report it."""
-    for name in _chosen(view.topics, choice, view.deleting, left_out):
+    for name in _choose(view.topics, choice, view.deleting, left_out):
         topic = view.topics[name]
         config = topic.config if topic.is_config_known else None
         try:
-            yield _document(name, topic.assignment, config, choice, target, names, has_zookeeper=False)
+            yield _make_document(name, topic.assignment, config, choice, target, names, has_zookeeper=False)
         except (Inexpressible, NameTaken) as error:
-            yield Imported(topic=name, reason=str(error), instead=_found(topic.assignment, topic.config))
+            yield Imported(topic=name, reason=str(error), instead=_describe_found(topic.assignment, topic.config))
 
 
-def _chosen(
+def _choose(
     topics: Iterable[TopicName], choice: Choice, deleting: Collection[str], left_out: LeftOut
 ) -> list[TopicName]:
     chosen = []
@@ -99,7 +99,7 @@ def _chosen(
     return chosen
 
 
-def _imported(
+def _import_topic(
     topic: TopicName, node: ZkNode, config: ZkNode | None, choice: Choice, target: Target, names: ObjectNames
 ) -> Imported:
     found: Any = {
@@ -109,19 +109,19 @@ def _imported(
     try:
         assignment = codecs.decode_whole_topic(topic, node.data)
         overrides = codecs.decode_config(config.data, paths.topic_config(topic)) if config else {}
-        found = _found(assignment, overrides)
-        return _document(topic, assignment, overrides, choice, target, names)
+        found = _describe_found(assignment, overrides)
+        return _make_document(topic, assignment, overrides, choice, target, names)
     except (MalformedZnode, Inexpressible, NameTaken) as error:
         return Imported(topic=topic, reason=str(error), instead=found)
 
 
-def _found(assignment: TopicAssignment, config: Mapping[str, str]) -> Any:
+def _describe_found(assignment: TopicAssignment, config: Mapping[str, str]) -> Any:
     """Return a topic as a comment shows it."""
     replicas = {number: list(each.target) for number, each in sorted(assignment.partitions.items())}
     return {"replicas": replicas, "config": dict(config)}
 
 
-def _document(
+def _make_document(
     topic: TopicName,
     assignment: TopicAssignment,
     config: Mapping[str, str] | None,
@@ -134,7 +134,7 @@ def _document(
     """Build the KafkaTopic, with remarks for a person. Raises `Inexpressible` and `NameTaken`."""
     if config is None:
         raise Inexpressible(_UNTOLD)
-    replicas = _replicas(assignment, choice)
+    replicas = _make_replica_fields(assignment, choice)
     wanted = Wanted(
         topic=topic,
         object_name=names.name_for(topic),
@@ -144,10 +144,10 @@ def _document(
         **replicas,
     )
     imported = kafka_topic(wanted, target)
-    return replace(imported, notes=(*_notes(assignment), *imported.notes))
+    return replace(imported, notes=(*_make_notes(assignment), *imported.notes))
 
 
-def _replicas(assignment: TopicAssignment, choice: Choice) -> dict[str, Any]:
+def _make_replica_fields(assignment: TopicAssignment, choice: Choice) -> dict[str, Any]:
     """Return the fields for the replicas. Raises `Inexpressible`."""
     numbers = sorted(assignment.partitions)
     if numbers != list(range(len(numbers))):
@@ -162,7 +162,7 @@ def _replicas(assignment: TopicAssignment, choice: Choice) -> dict[str, Any]:
     return {"replication_factor": factors[0]}
 
 
-def _notes(assignment: TopicAssignment) -> tuple[str, ...]:
+def _make_notes(assignment: TopicAssignment) -> tuple[str, ...]:
     moving = sum(map(_is_moving, assignment.partitions.values()))
     return (f"{moving} partitions are moving: they count as being at their targets",) if moving else ()
 

@@ -33,18 +33,18 @@ async def known_cluster(api: ObjectApi, cluster: Key, namespace: str) -> KnownCl
     except ObjectGone as error:
         raise NoSuchCluster(f"there is no {cluster}") from error
     notes: list[str] = []
-    clusters = await _seen(api, "KafkaCluster", cluster.namespace, notes)
-    topics = await _seen(api, "KafkaTopic", namespace, notes)
+    clusters = await _list_visible(api, "KafkaCluster", cluster.namespace, notes)
+    topics = await _list_visible(api, "KafkaTopic", namespace, notes)
     same = {key_of(each)[1:] for each in clusters if _is_same(each, found)} | {cluster[1:]}
     return KnownCluster(
-        address=_address(cluster, found["spec"]),
-        managed=frozenset(_topic(each) for each in topics if _cluster_of(each) in same),
+        address=_read_address(cluster, found["spec"]),
+        managed=frozenset(_read_topic_name(each) for each in topics if _read_cluster_reference(each) in same),
         taken=frozenset(each["metadata"]["name"] for each in topics if each["metadata"]["namespace"] == namespace),
         notes=tuple(notes),
     )
 
 
-def _address(cluster: Key, spec: Raw) -> ClusterAddress:
+def _read_address(cluster: Key, spec: Raw) -> ClusterAddress:
     zookeeper = spec.get("zookeeper")
     if zookeeper is not None:
         return AtZooKeeper(zookeeper["connect"])
@@ -53,7 +53,7 @@ def _address(cluster: Key, spec: Raw) -> ClusterAddress:
     return AtBrokers(spec["bootstrapServers"])
 
 
-async def _seen(api: ObjectApi, kind: str, namespace: str, notes: list[str]) -> Iterable[Raw]:
+async def _list_visible(api: ObjectApi, kind: str, namespace: str, notes: list[str]) -> Iterable[Raw]:
     try:
         return (await api.list_all(kind, None)).items
     except ApiForbidden:
@@ -69,10 +69,10 @@ def _is_same(cluster: Raw, other: Raw) -> bool:
     return cluster_id is not None and cluster_id == other.get("status", {}).get("clusterId")
 
 
-def _topic(raw: Raw) -> str:
+def _read_topic_name(raw: Raw) -> str:
     return str(raw["spec"].get("topicName") or raw["metadata"]["name"])
 
 
-def _cluster_of(raw: Raw) -> tuple[str, str]:
+def _read_cluster_reference(raw: Raw) -> tuple[str, str]:
     reference = raw["spec"]["clusterRef"]
     return reference.get("namespace") or raw["metadata"]["namespace"], reference["name"]

@@ -41,32 +41,34 @@ class StrimziTopics:
         """Yield each topic of a file. Raises `NoYaml` after the topics before the error."""
         try:
             for document in yaml.load_all(source, _Loader):  # a safe loader, in C if there is one
-                for each in _objects(document):
-                    imported = self._imported(each)
+                for each in _list_objects(document):
+                    imported = self._import_object(each)
                     if imported.topic not in INTERNAL_TOPICS or with_internal:
                         yield imported
         except (yaml.YAMLError, UnicodeDecodeError) as error:
             raise NoYaml(f"{source.name} is not YAML: {' '.join(str(error).split())}") from error
 
-    def _imported(self, found: Any) -> Imported:
+    def _import_object(self, found: Any) -> Imported:
         if not isinstance(found, dict) or not _is_topic(found):
-            named = f"{found.get('kind')} {_part(found, 'metadata').get('name')}" if isinstance(found, dict) else "?"
+            named = (
+                f"{found.get('kind')} {_read_part(found, 'metadata').get('name')}" if isinstance(found, dict) else "?"
+            )
             return Imported(topic=named, reason="it is not one of Strimzi's either")
-        metadata, spec = _part(found, "metadata"), _part(found, "spec")
+        metadata, spec = _read_part(found, "metadata"), _read_part(found, "spec")
         topic = str(spec.get("topicName") or metadata.get("name"))
         try:
-            return self._of_topic(topic, metadata, spec)
+            return self._import_topic(topic, metadata, spec)
         except (Inexpressible, NameTaken) as error:
             return Imported(topic=topic, reason=str(error), instead=found)
 
-    def _of_topic(self, topic: str, metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> Imported:
+    def _import_topic(self, topic: str, metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> Imported:
         unknown = sorted(map(str, set(spec) - _KNOWN))
         if unknown:
             raise Inexpressible(f"its spec has {', '.join(unknown)}")
-        annotations = _part(metadata, "annotations")
+        annotations = _read_part(metadata, "annotations")
         namespace = self._namespace or metadata.get("namespace")
         target = Target(
-            cluster=self._cluster or _cluster_of(metadata),
+            cluster=self._cluster or _read_cluster(metadata),
             cluster_namespace=self._cluster_namespace,
             namespace=namespace,
         )
@@ -76,11 +78,13 @@ class StrimziTopics:
             Wanted(
                 topic=topic,
                 object_name=names.name_for(topic, str(metadata["name"])),
-                labels=_kept(_part(metadata, "labels")),
-                annotations=_kept(annotations) | ({PAUSE_ANNOTATION: "true"} if is_paused else {}),
-                partitions=_number(spec, "partitions"),
-                replication_factor=_number(spec, "replicas"),
-                config={str(key): _config_value(key, value) for key, value in _part(spec, "config").items()},
+                labels=_filter_own(_read_part(metadata, "labels")),
+                annotations=_filter_own(annotations) | ({PAUSE_ANNOTATION: "true"} if is_paused else {}),
+                partitions=_read_number(spec, "partitions"),
+                replication_factor=_read_number(spec, "replicas"),
+                config={
+                    str(key): _convert_config_value(key, value) for key, value in _read_part(spec, "config").items()
+                },
             ),
             target,
         )
@@ -88,7 +92,7 @@ class StrimziTopics:
         return replace(imported, notes=(*notes, *imported.notes))
 
 
-def _objects(document: Any) -> Iterable[Any]:
+def _list_objects(document: Any) -> Iterable[Any]:
     """Return the objects of a document: itself, or its items if it is a list as written by `kubectl get --output
     yaml`."""
     if document is None:
@@ -99,22 +103,22 @@ def _objects(document: Any) -> Iterable[Any]:
 
 def _is_topic(found: Mapping[str, Any]) -> bool:
     is_theirs = found.get("kind") == "KafkaTopic" and str(found.get("apiVersion")).startswith(_GROUP)
-    return is_theirs and bool(_part(found, "metadata").get("name"))
+    return is_theirs and bool(_read_part(found, "metadata").get("name"))
 
 
-def _part(found: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _read_part(found: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     part = found.get(name)
     return part if isinstance(part, dict) else {}
 
 
-def _cluster_of(metadata: Mapping[str, Any]) -> str:
-    name = _part(metadata, "labels").get(_CLUSTER_LABEL)
+def _read_cluster(metadata: Mapping[str, Any]) -> str:
+    name = _read_part(metadata, "labels").get(_CLUSTER_LABEL)
     if not name:
         raise Inexpressible(f"it has no label {_CLUSTER_LABEL}: give --cluster")
     return str(name)
 
 
-def _number(spec: Mapping[str, Any], field: str) -> int:
+def _read_number(spec: Mapping[str, Any], field: str) -> int:
     value = spec.get(field)
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise Inexpressible(
@@ -123,16 +127,16 @@ def _number(spec: Mapping[str, Any], field: str) -> int:
     return value
 
 
-def _config_value(key: Any, value: Any) -> str:
+def _convert_config_value(key: Any, value: Any) -> str:
     """Return a value as Strimzi passes it to Kafka. Raises `Inexpressible`."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str | int | float):
         return str(value)
     if isinstance(value, list):
-        return ",".join(_config_value(key, each) for each in value)
+        return ",".join(_convert_config_value(key, each) for each in value)
     raise Inexpressible(f"its config has a {type(value).__name__} as {key}")
 
 
-def _kept(said: Mapping[str, Any]) -> dict[str, str]:
+def _filter_own(said: Mapping[str, Any]) -> dict[str, str]:
     return {str(name): str(value) for name, value in said.items() if not str(name).startswith(_NOT_THEIRS)}

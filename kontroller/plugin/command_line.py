@@ -65,7 +65,7 @@ def status(
     from kontroller.plugin.status import lines, overview
 
     kinds = [kind.definition.kind for kind in KINDS]
-    view = overview(_all(kinds, namespace, all_namespaces, context))
+    view = overview(_list_all(kinds, namespace, all_namespaces, context))
     _show(view.to_json(), lines(view), output)
     raise typer.Exit(view.exit_code(fails_on_changes=fail_on_changes))
 
@@ -85,7 +85,7 @@ def top(
     from kontroller.plugin.exit_codes import exit_code
     from kontroller.plugin.top import ailing, lines
 
-    found = ailing(_all(["KafkaTopic", "PartitionReassignment"], namespace, all_namespaces, context))
+    found = ailing(_list_all(["KafkaTopic", "PartitionReassignment"], namespace, all_namespaces, context))
     _show([each.to_json() for each in found[:limit]], lines(found, limit), output)
     raise typer.Exit(exit_code(waits=False, changes=bool(found), fails_on_changes=fail_on_changes))
 
@@ -108,7 +108,7 @@ def plan(
     async def ask(api: "KubernetesObjects", where: str) -> "Seen":
         return await read(api, Named.parsed(name), where)
 
-    found = next_steps(_done(ask, namespace, context))
+    found = next_steps(_run_in_namespace(ask, namespace, context))
     _show(found.to_json(), lines(found), output)
     raise typer.Exit(found.exit_code(fails_on_changes=fail_on_changes))
 
@@ -148,7 +148,7 @@ def approve(
         return seen, changes.plan_to_approve(seen)
 
     if plan_hash is None:
-        seen, plan_hash = _done(ask, namespace, context)
+        seen, plan_hash = _run_in_namespace(ask, namespace, context)
         typer.echo("\n".join(lines(next_steps(seen))))
         typer.confirm(f"Approve plan {plan_hash}?", abort=True)
     agreed = plan_hash
@@ -156,7 +156,7 @@ def approve(
     async def work(api: "KubernetesObjects", where: str) -> str:
         return await changes.approve(api, Named.parsed(name), where, agreed)
 
-    typer.echo(_done(work, namespace, context))
+    typer.echo(_run_in_namespace(work, namespace, context))
 
 
 @commands.command("drain")
@@ -192,7 +192,7 @@ def drain(
     async def ask(api: "KubernetesObjects", where: str) -> "Seen":
         return await draining.planned(api, wanted, where, timeout_s)
 
-    made = _done(ask, namespace, context)
+    made = _run_in_namespace(ask, namespace, context)
     plan = next_steps(made)
     typer.echo("\n".join(lines(plan)))
     ends = draining.take_away
@@ -200,7 +200,7 @@ def drain(
         if plan.steps and not dry_run and (is_agreed or typer.confirm("Move them?", abort=True)):
             ends = draining.let_go
     finally:
-        typer.echo(_done(lambda api, _: ends(api, made), namespace, context))
+        typer.echo(_run_in_namespace(lambda api, _: ends(api, made), namespace, context))
 
 
 @commands.command("cancel")
@@ -233,7 +233,7 @@ def leftovers(
         asked = None if all_namespaces else where
         return await api.leftovers(asked), asked
 
-    found, asked = _done(ask, namespace, context)
+    found, asked = _run_in_namespace(ask, namespace, context)
     _show([asdict(each) for each in found], lines(found, asked), output)
 
 
@@ -261,20 +261,20 @@ def _change(
         for named in [Named.parsed(name) for name in names]:
             typer.echo(await change(api, named, where))
 
-    _done(work, namespace, context)
+    _run_in_namespace(work, namespace, context)
 
 
-def _all(kinds: Sequence[str], namespace: str | None, everywhere: bool, context: str | None) -> "list[Seen]":
+def _list_all(kinds: Sequence[str], namespace: str | None, everywhere: bool, context: str | None) -> "list[Seen]":
     from kontroller.plugin.objects import all_seen
 
     async def ask(api: "KubernetesObjects", where: str) -> "list[Seen]":
         return [each for kind in kinds for each in await all_seen(api, kind, None if everywhere else where)]
 
-    found: list[Seen] = _done(ask, namespace, context)
+    found: list[Seen] = _run_in_namespace(ask, namespace, context)
     return found
 
 
-def _done(
+def _run_in_namespace(
     work: Callable[["KubernetesObjects", str], Awaitable[Any]], namespace: str | None, context: str | None
 ) -> Any:
     """Return the result of work in the selected namespace. An error ends the command in one line."""

@@ -51,9 +51,9 @@ async def planned(api: DrainingApi, drain: Drain, namespace: str, timeout_s: flo
     """Create a suspended object, and return it with the operator's plan or with nothing to move.
 
     Raises `NotDone` if there is no such plan, and `ApiError`; the object is then deleted."""
-    made = await _made(api, drain, namespace)
+    made = await _create(api, drain, namespace)
     try:
-        return await _with_plan(api, made, timeout_s)
+        return await _wait_for_plan(api, made, timeout_s)
     except BaseException:
         await take_away(api, made)
         raise
@@ -61,7 +61,7 @@ async def planned(api: DrainingApi, drain: Drain, namespace: str, timeout_s: flo
 
 async def let_go(api: DrainingApi, made: Seen) -> str:
     """Start the move."""
-    await api.patch_spec((await _again(api, made)).key, {"suspend": None})
+    await api.patch_spec((await _read_again(api, made)).key, {"suspend": None})
     return f"{made.short} begins: `kubectl kontroller status` shows its progress"
 
 
@@ -69,17 +69,17 @@ async def take_away(api: DrainingApi, made: Seen) -> str:
     """Delete the object. None of its moves has begun."""
     for _ in range(_ATTEMPTS):
         try:
-            await api.delete((await _again(api, made)).raw)
+            await api.delete((await _read_again(api, made)).raw)
         except ObjectChanged:
             continue  # its status was written in between
         return f"nothing was moved, and {made.short} is deleted"
     raise NotDone(f"{made.short} keeps changing, so it could not be deleted: nothing was moved; cancel it")
 
 
-async def _made(api: DrainingApi, drain: Drain, namespace: str) -> Seen:
+async def _create(api: DrainingApi, drain: Drain, namespace: str) -> Seen:
     """Create the object, and return it as the API server has it. Raises `NotDone` and `ApiError`."""
     spec: Raw = {
-        "clusterRef": {"name": drain.cluster or await _only_cluster(api, namespace)},
+        "clusterRef": {"name": drain.cluster or await _find_only_cluster(api, namespace)},
         "drainBrokers": sorted(set(drain.brokers)),
         "suspend": True,
     }
@@ -97,7 +97,7 @@ async def _made(api: DrainingApi, drain: Drain, namespace: str) -> Seen:
         ) from error
 
 
-async def _with_plan(api: DrainingApi, made: Seen, timeout_s: float) -> Seen:
+async def _wait_for_plan(api: DrainingApi, made: Seen, timeout_s: float) -> Seen:
     seen = made
     try:
         async with asyncio.timeout(timeout_s):
@@ -106,7 +106,7 @@ async def _with_plan(api: DrainingApi, made: Seen, timeout_s: float) -> Seen:
                 if seen.is_current and (seen.holds(ConditionType.STALLED) or ready.get("reason") in _IMPOSSIBLE):
                     raise NotDone(ready.get("message", ""))
                 await asyncio.sleep(_PAUSE_S)
-                seen = await _again(api, made)
+                seen = await _read_again(api, made)
     except TimeoutError as error:
         nobody = "no operator has seen it: check that one runs and watches this namespace"
         why = seen.condition(ConditionType.READY).get("message", nobody)
@@ -114,7 +114,7 @@ async def _with_plan(api: DrainingApi, made: Seen, timeout_s: float) -> Seen:
     return seen
 
 
-async def _again(api: DrainingApi, made: Seen) -> Seen:
+async def _read_again(api: DrainingApi, made: Seen) -> Seen:
     """Read the object again. Raises `NotDone` if it is gone, or if another object has its name."""
     seen = await read(api, Named(kind=_KIND, name=made.key.name), made.key.namespace)
     if seen.raw["metadata"]["uid"] != made.raw["metadata"]["uid"]:
@@ -122,7 +122,7 @@ async def _again(api: DrainingApi, made: Seen) -> Seen:
     return seen
 
 
-async def _only_cluster(api: DrainingApi, namespace: str) -> str:
+async def _find_only_cluster(api: DrainingApi, namespace: str) -> str:
     names = sorted(raw["metadata"]["name"] for raw in (await api.list_all("KafkaCluster", namespace)).items)
     if len(names) != 1:
         there = f"it has {', '.join(names)}" if names else "it has none"

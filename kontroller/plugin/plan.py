@@ -61,7 +61,7 @@ def next_steps(each: Seen) -> NextSteps:
         is_paused=each.is_paused,
         reason=ready.get("reason"),
         message=ready.get("message"),
-        total=max(plan.get("total", 0), len(steps), _yet_to_move(each), _would_do(words)),
+        total=max(plan.get("total", 0), len(steps), _count_moves(each), _count_steps(words)),
         steps=steps,
         in_words=words,
         waits=each.holds(ConditionType.STALLED) or each.awaits_approval,
@@ -125,12 +125,12 @@ def _moves(each: Seen) -> tuple[PlannedStep, ...]:
     )  # fmt: skip
 
 
-def _would_do(words: Sequence[str]) -> int:
+def _count_steps(words: Sequence[str]) -> int:
     """Count the next steps of a paused object that are not just waiting."""
     return sum(not each.startswith(WAITING) for each in words)
 
 
-def _yet_to_move(each: Seen) -> int:
+def _count_moves(each: Seen) -> int:
     """Count the partitions that a move still has to move. The status may list only some of them."""
     return each.counts.get("waiting", 0) + each.counts.get("moving", 0)
 

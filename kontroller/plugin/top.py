@@ -36,10 +36,10 @@ def ailing(objects: Iterable[Seen]) -> list[Ailing]:
     found: dict[tuple[str, str, int], Ailing] = {}
     for each in sorted(objects, key=lambda each: each.key.kind != "KafkaTopic"):
         for partition in each.status.get("partitions") or ():
-            trouble = _trouble(partition)
+            trouble = _find_trouble(partition)
             if trouble is not None and each.key.kind in ("KafkaTopic", "PartitionReassignment"):
                 place = (each.key.namespace, partition["topic"], partition["partition"])
-                found[place] = _ailing(each.key.namespace, partition, trouble)
+                found[place] = _make_ailing(each.key.namespace, partition, trouble)
     return sorted(found.values(), key=lambda each: each.rank)
 
 
@@ -54,7 +54,7 @@ def lines(found: Sequence[Ailing], most: int) -> list[str]:
     return [*table(heads, rows), *more] or ["No partition of a KafkaTopic needs attention."]
 
 
-def _trouble(partition: Mapping[str, Any]) -> str | None:
+def _find_trouble(partition: Mapping[str, Any]) -> str | None:
     replicas, isr, leader = partition.get("replicas") or (), partition.get("isr") or (), partition.get("leader")
     if partition.get("step") in ENDED:
         return None  # a final step describes the past, not the partition's present state
@@ -67,7 +67,7 @@ def _trouble(partition: Mapping[str, Any]) -> str | None:
     return "not the preferred leader" if replicas and leader != replicas[0] else None
 
 
-def _ailing(namespace: str, partition: Mapping[str, Any], trouble: str) -> Ailing:
+def _make_ailing(namespace: str, partition: Mapping[str, Any], trouble: str) -> Ailing:
     return Ailing(
         namespace=namespace,
         topic=partition["topic"],

@@ -86,13 +86,13 @@ async def move(
                         and picture.is_led
                         and (before.has(target) or _czxid(picture) != _czxid(before))
                     ):
-                        return _moved(picture, watch, is_brokers=target is None)
+                        return _describe_move(picture, watch, is_brokers=target is None)
                     if target is not None and len(watch.detours) > detours:
                         say(f"{picture.described} for now: it was faster, and is asked to give it back")
                 await asyncio.sleep(_POLL_S)
     except TimeoutError as error:
         await _withdraw(zk, before.request)
-        raise NotMoved(await _why_not(zk, target, deadline_s)) from error
+        raise NotMoved(await _explain_failure(zk, target, deadline_s)) from error
 
 
 async def _ask(zk: ZkSession, before: RolePicture, target: BrokerId | None) -> None:
@@ -120,7 +120,7 @@ async def _withdraw(zk: ZkSession, former: RequestedRole | None) -> None:
             await zk.transact([Delete(path=paths.ROLE_REQUEST), *restored])
 
 
-async def _why_not(zk: ZkSession, target: BrokerId | None, deadline_s: float) -> str:
+async def _explain_failure(zk: ZkSession, target: BrokerId | None, deadline_s: float) -> str:
     picture = await look(zk)
     wanted = "no broker" if target is None else f"process {target} did not"
     process = picture.processes.get(target) if target is not None else None
@@ -131,7 +131,7 @@ async def _why_not(zk: ZkSession, target: BrokerId | None, deadline_s: float) ->
     )
 
 
-def _moved(picture: RolePicture, watch: _Watch, *, is_brokers: bool) -> Moved:
+def _describe_move(picture: RolePicture, watch: _Watch, *, is_brokers: bool) -> Moved:
     assert picture.holder is not None
     assert picture.controller is not None
     return Moved(

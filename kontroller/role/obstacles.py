@@ -39,15 +39,15 @@ class Obstacle:
 async def obstacles(zk: ZkSession, picture: RolePicture, target: BrokerId | None) -> list[Obstacle]:
     """Find the obstacles to moving the role to a Kontroller process, or, for None, to Kafka's brokers. Raises
     `ZkError`."""
-    found = [Obstacle(said=text) for text in (*_of_heirs(picture, target), *await _of_migrations(zk, picture))]
-    found += [Obstacle(said=text) for text in await _of_rights(zk)]
-    minded = await _of_topics(zk)
+    found = [Obstacle(said=text) for text in (*_check_heirs(picture, target), *await _check_migrations(zk, picture))]
+    found += [Obstacle(said=text) for text in await _check_rights(zk)]
+    minded = await _check_topics(zk)
     if target is None:
-        minded += await _of_what_kafka_leaves(zk)
+        minded += await _check_pending_work(zk)
     return found + [Obstacle(said=text, is_in_the_way=False) for text in minded]
 
 
-def _of_heirs(picture: RolePicture, target: BrokerId | None) -> Iterable[str]:
+def _check_heirs(picture: RolePicture, target: BrokerId | None) -> Iterable[str]:
     if picture.request is not None and picture.request.holder is not None:
         yield f"process {picture.request.holder} has been requested to take the role: wait for the end of that request"
     if target is None:
@@ -65,7 +65,7 @@ def _of_heirs(picture: RolePicture, target: BrokerId | None) -> Iterable[str]:
         yield f"process {target} on {process.whereabouts} is not fit for the role: {process.hindrance}"
 
 
-async def _of_migrations(zk: ZkSession, picture: RolePicture) -> list[str]:
+async def _check_migrations(zk: ZkSession, picture: RolePicture) -> list[str]:
     if picture.kind is Holder.KRAFT_CONTROLLER:
         return ["a KRaft controller has the role: finish the migration to KRaft, or roll it back"]
     if (await zk.read_many([paths.MIGRATION]))[0] is not None:
@@ -73,7 +73,7 @@ async def _of_migrations(zk: ZkSession, picture: RolePicture) -> list[str]:
     return []
 
 
-async def _of_rights(zk: ZkSession) -> list[str]:
+async def _check_rights(zk: ZkSession) -> list[str]:
     probes: list[WriteOp] = [
         SetData(path=paths.CONTROLLER_EPOCH, data=b"", version=_NEVER),
         Delete(path=paths.CONTROLLER, version=_NEVER),
@@ -96,7 +96,7 @@ async def _is_refused(write: Awaitable[object]) -> bool:
     raise AssertionError("a znode has the highest possible version")
 
 
-async def _of_topics(zk: ZkSession) -> list[str]:
+async def _check_topics(zk: ZkSession) -> list[str]:
     """Describe moves and problems of partitions. They continue under the next holder of the role."""
     names = [TopicName(name) for name in (await zk.children_many([paths.TOPICS]))[0] or ()]
     znodes = await zk.read_many([paths.topic(name) for name in names])
@@ -117,8 +117,8 @@ async def _of_topics(zk: ZkSession) -> list[str]:
     offline = [
         each for each, node in zip(partitions, states, strict=True) if node is not None and _is_offline(each, node, bad)
     ]
-    told = [f"{_count(moving)} being reassigned, which continues: {_shown(moving)}"] if moving else []
-    told += [f"{_count(offline)} offline, and stay so: {_shown(offline)}"] if offline else []
+    told = [f"{_describe_count(moving)} being reassigned, which continues: {_list_some(moving)}"] if moving else []
+    told += [f"{_describe_count(offline)} offline, and stay so: {_list_some(offline)}"] if offline else []
     return told + [f"ignored until it is repaired: {text}" for text in bad]
 
 
@@ -130,7 +130,7 @@ def _is_offline(partition: TopicPartition, node: ZkNode, bad: list[str]) -> bool
         return False
 
 
-async def _of_what_kafka_leaves(zk: ZkSession) -> list[str]:
+async def _check_pending_work(zk: ZkSession) -> list[str]:
     """Describe pending work that only Kontroller does."""
     waiting = {
         paths.THROTTLES: "throttles of reassignments are not removed",
@@ -147,10 +147,10 @@ async def _of_what_kafka_leaves(zk: ZkSession) -> list[str]:
     ]
 
 
-def _count(partitions: list[TopicPartition]) -> str:
+def _describe_count(partitions: list[TopicPartition]) -> str:
     return f"{len(partitions)} partitions are" if len(partitions) > 1 else "a partition is"
 
 
-def _shown(partitions: list[TopicPartition]) -> str:
+def _list_some(partitions: list[TopicPartition]) -> str:
     more = f", and {len(partitions) - _SHOWN} more" if len(partitions) > _SHOWN else ""
     return ", ".join(f"{name}-{number}" for name, number in partitions[:_SHOWN]) + more

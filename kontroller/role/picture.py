@@ -107,12 +107,14 @@ async def look(zk: ZkSession) -> RolePicture:
         holder=holder,
         epoch_node=epoch_node,
         brokers=frozenset(brokers),
-        processes={id_: said for id_, node in zip(ids, signs, strict=True) if (said := _said(id_, node)) is not None},
+        processes={
+            id_: said for id_, node in zip(ids, signs, strict=True) if (said := _read_process(id_, node)) is not None
+        },
         request=parse_role_request(request),
     )
 
 
-def _said(process: BrokerId, node: ZkNode | None) -> ProcessZnode | None:
+def _read_process(process: BrokerId, node: ZkNode | None) -> ProcessZnode | None:
     """Read the self-description of a process. If it is unreadable, the process counts as unfit."""
     if node is None:
         return None

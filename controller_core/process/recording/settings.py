@@ -37,7 +37,7 @@ class RecorderProcessSettings(ProcessSettings):
     )
 
     @model_validator(mode="after")
-    def _says_which_cluster(self) -> Self:
+    def _check_cluster(self) -> Self:
         if (self.zookeeper is None) == (self.bootstrap is None):
             raise ValueError("give either --zookeeper, or --bootstrap of a cluster without ZooKeeper")
         if self.command_config is not None and self.properties is not None:

@@ -56,15 +56,17 @@ class Source:
 async def opened_source(settings: RecorderProcessSettings, ended: Ended) -> AsyncIterator[Source]:
     """Open the source. Raises `InvalidSettings`, `UnusableDirectory`, `ClusterLost`, `LogRefused`, `ZkError`."""
     if settings.zookeeper is not None:
-        async with _zookeeper(settings, settings.zookeeper, ended) as looker:
+        async with _open_zookeeper(settings, settings.zookeeper, ended) as looker:
             yield Source(looker=looker, records_clock=SystemClock())
     else:
-        async with _quorum(settings, settings.bootstrap or "", ended) as source:
+        async with _open_quorum(settings, settings.bootstrap or "", ended) as source:
             yield source
 
 
 @asynccontextmanager
-async def _zookeeper(settings: RecorderProcessSettings, zookeeper: str, ended: Ended) -> AsyncIterator[ZnodesLooker]:
+async def _open_zookeeper(
+    settings: RecorderProcessSettings, zookeeper: str, ended: Ended
+) -> AsyncIterator[ZnodesLooker]:
     options = ZooKeeperOptions(
         zookeeper=zookeeper,
         properties=settings.properties,
@@ -85,22 +87,22 @@ async def _zookeeper(settings: RecorderProcessSettings, zookeeper: str, ended: E
 
 
 @asynccontextmanager
-async def _quorum(settings: RecorderProcessSettings, bootstrap: str, ended: Ended) -> AsyncIterator[Source]:
+async def _open_quorum(settings: RecorderProcessSettings, bootstrap: str, ended: Ended) -> AsyncIterator[Source]:
     try:
-        secured = _secured(settings)
+        secured = _read_security(settings)
         addresses = parse_addresses(bootstrap)
     except (InvalidProperties, ValueError) as error:
         raise InvalidSettings(str(error)) from error
     clock = SystemClock()
     brokers = RequestClient(addresses, security=secured.security, negotiates=True, timeout_ms=10_000)
-    cluster_id = await _cluster_id(brokers, clock, settings.bootstrap_timeout_ms)
+    cluster_id = await _ask_cluster_id(brokers, clock, settings.bootstrap_timeout_ms)
     check_cluster(ended, cluster_id, settings.journal_directory)
     looker = MetadataLogLooker(
         MetadataLog(brokers, secured.of_controllers, cluster_id),
         clock,
         cluster_id=cluster_id,
         timeout_ms=settings.bootstrap_timeout_ms,
-        since=_since(ended),
+        since=_find_start(ended),
     )
     polled = PolledLooker(
         lambda: (KeptClient(addresses, security=secured.security), secured.protocol),
@@ -123,7 +125,7 @@ async def _quorum(settings: RecorderProcessSettings, bootstrap: str, ended: Ende
         yield source
 
 
-def _since(ended: Ended) -> tuple[int, Role] | None:
+def _find_start(ended: Ended) -> tuple[int, Role] | None:
     """Return the place from which a journal is continued: the last event's offset, and the controller."""
     last, epoch = ended.last_event, ended.epoch
     if last is None or epoch is None:
@@ -131,7 +133,7 @@ def _since(ended: Ended) -> tuple[int, Role] | None:
     return last.position, Role(controller_id=last.controller_id, epoch=epoch)
 
 
-async def _cluster_id(brokers: RequestClient, clock: Clock, timeout_ms: int) -> str | None:
+async def _ask_cluster_id(brokers: RequestClient, clock: Clock, timeout_ms: int) -> str | None:
     until_ms = clock.monotonic_ms() + timeout_ms
     while True:
         try:
@@ -152,15 +154,15 @@ class _Secured:
     of_controllers: SourceOf
 
 
-def _secured(settings: RecorderProcessSettings) -> _Secured:
+def _read_security(settings: RecorderProcessSettings) -> _Secured:
     """Return the security settings. Raises `InvalidProperties`."""
     if settings.command_config is not None:
         file = settings.command_config
-        said = _client(file)
+        said = _read_client(file)
         said.make_security(file.parent)  # report errors at once
 
         def security() -> Security:
-            return _client(file).make_security(file.parent)
+            return _read_client(file).make_security(file.parent)
 
         return _Secured(protocol=said.security_protocol, security=security, of_controllers=lambda _: security)
     brokers = SecuredBrokers(settings.properties)
@@ -173,6 +175,6 @@ def _secured(settings: RecorderProcessSettings) -> _Secured:
     )
 
 
-def _client(file: Path) -> ClientSecurity:
+def _read_client(file: Path) -> ClientSecurity:
     """Read a client's file now. Raises `InvalidProperties`."""
     return ClientSecurity.parse_properties(read_properties(file))

@@ -61,7 +61,7 @@ class EventReader:
         self.records_read += len(batch.records)
         if batch.is_control:
             return self._read_control(batch)
-        decided = tuple(self._decided(batch))
+        decided = tuple(self._read_records(batch))
         return Event(position=batch.last_offset, time_ms=batch.time_ms, records=decided)
 
     def _read_control(self, batch: LogBatch) -> Event:
@@ -74,9 +74,9 @@ class EventReader:
                     levels.append(FeatureLevel(name=KRAFT_VERSION, level=level))
         return Event(position=batch.last_offset, time_ms=batch.time_ms, records=tuple(levels), role=role)
 
-    def _decided(self, batch: LogBatch) -> Iterator[MetadataRecord]:
+    def _read_records(self, batch: LogBatch) -> Iterator[MetadataRecord]:
         for stored in batch.records:
-            record = self._known(stored.value)
+            record = self._read_record(stored.value)
             match record:
                 case None:
                     pass
@@ -92,7 +92,7 @@ class EventReader:
                 case _:
                     yield record
 
-    def _known(self, value: bytes | None) -> MetadataRecord | None:
+    def _read_record(self, value: bytes | None) -> MetadataRecord | None:
         if value is None:
             raise LogUnreadable("a record of the metadata log is empty")
         try:

@@ -92,13 +92,13 @@ class MetadataLog:
         """Return the batches committed since the last call; none if nothing comes for so long.
 
         Raises `OutOfSight`, `SnapshotDue`, `DecidedOtherwise`, `LogRefused`, `LogUnreadable`, `AnotherCluster`."""
-        leader = await self._found_leader()
-        request = self._request(leader, max_wait_ms)
+        leader = await self._find_leader()
+        request = self._make_request(leader, max_wait_ms)
         try:
             answer = await leader.client.ask(request, FetchResponse)
-            partition = self._partition_in(answer)
+            partition = self._read_partition(answer)
         except RequestError as error:
-            raise self._explained(error) from error
+            raise self._convert_error(error) from error
         self._take(partition)
         found = self._undecided.take_decided()
         if not found and self._undecided.is_stuck:
@@ -107,9 +107,9 @@ class MetadataLog:
 
     async def snapshot(self, end: Place) -> AsyncIterator[LogBatch]:
         """Yield the batches of a snapshot. Raises like `fetch`."""
-        leader, reader, position = await self._found_leader(), BatchReader(), 0
+        leader, reader, position = await self._find_leader(), BatchReader(), 0
         while True:
-            piece = await self._piece(leader, end, position)
+            piece = await self._fetch_piece(leader, end, position)
             for batch in reader.read(bytes(piece.unaligned_records or b"")):
                 yield batch
             position += len(piece.unaligned_records or b"")
@@ -120,7 +120,7 @@ class MetadataLog:
         if not reader.is_between_batches:
             raise LogUnreadable(f"the snapshot at offset {end.offset} ends within a batch")
 
-    def _request(self, leader: QuorumLeader, max_wait_ms: int) -> FetchRequest:
+    def _make_request(self, leader: QuorumLeader, max_wait_ms: int) -> FetchRequest:
         offset, epoch = self._undecided.end
         partition = FetchPartition(
             partition=i32(0),
@@ -138,18 +138,18 @@ class MetadataLog:
             forgotten_topics_data=(),
         )
 
-    async def _found_leader(self) -> QuorumLeader:
+    async def _find_leader(self) -> QuorumLeader:
         if self.leader is None:
             self.leader = await find_leader(self._brokers, self._source_of)
         return self.leader
 
-    def _partition_in(self, answer: FetchResponse) -> PartitionData:
+    def _read_partition(self, answer: FetchResponse) -> PartitionData:
         partition = next((each for topic in answer.responses for each in topic.partitions), None)
         if partition is not None:
             self._check(partition.error_code)
         self._check(answer.error_code)
         if partition is None:
-            raise self._out_of_sight("the leader of the quorum does not return its log")
+            raise self._lose_sight("the leader of the quorum does not return its log")
         return partition
 
     def _take(self, partition: PartitionData) -> None:
@@ -159,7 +159,7 @@ class MetadataLog:
             raise SnapshotDue(Place(int(partition.snapshot_id.end_offset), int(partition.snapshot_id.epoch)))
         self._undecided.add(bytes(partition.records or b""), int(partition.high_watermark))
 
-    async def _piece(self, leader: QuorumLeader, end: Place, position: int) -> SnapshotPiece:
+    async def _fetch_piece(self, leader: QuorumLeader, end: Place, position: int) -> SnapshotPiece:
         wanted = PartitionSnapshot(
             partition=i32(0),
             current_leader_epoch=i32(leader.epoch),
@@ -174,11 +174,11 @@ class MetadataLog:
         try:
             answer = await leader.client.ask(request, FetchSnapshotResponse)
         except RequestError as error:
-            raise self._explained(error) from error
+            raise self._convert_error(error) from error
         piece = next((each for topic in answer.topics for each in topic.partitions), None)
         self._check(answer.error_code if piece is None else piece.error_code)
         if piece is None:
-            raise self._out_of_sight("the leader of the quorum does not return its snapshot")
+            raise self._lose_sight("the leader of the quorum does not return its snapshot")
         return piece
 
     def _check(self, code: ErrorCode) -> None:
@@ -197,15 +197,15 @@ class MetadataLog:
             case ErrorCode.offset_out_of_range:
                 raise DecidedOtherwise(f"the quorum's log has no offset {self._undecided.end.offset}")
             case _ if code in _NOT_THE_LEADER:
-                raise self._out_of_sight(f"another controller leads the quorum, or none: {code.name}")
+                raise self._lose_sight(f"another controller leads the quorum, or none: {code.name}")
             case _:
-                raise self._out_of_sight(f"the leader of the quorum does not send its log: {code.name}")
+                raise self._lose_sight(f"the leader of the quorum does not send its log: {code.name}")
 
-    def _out_of_sight(self, why: str) -> OutOfSight:
+    def _lose_sight(self, why: str) -> OutOfSight:
         self.close()
         return OutOfSight(why)
 
-    def _explained(self, error: RequestError) -> Exception:
+    def _convert_error(self, error: RequestError) -> Exception:
         self.close()
         if isinstance(error, AnswerUnreadable):
             return LogUnreadable(f"the answer with the metadata log cannot be read: {error}")

@@ -89,7 +89,7 @@ class MetadataImage:
             case records.RemoveTopic():
                 self._remove_topic(record.topic_id)
             case records.Partition():
-                self._set(self._name_of(record.topic_id), record.partition, _assignment(record), _state(record))
+                self._set(self._find_name(record.topic_id), record.partition, _assignment(record), _state(record))
             case records.PartitionChange():
                 self._change(record)
             case records.Config():
@@ -110,8 +110,8 @@ class MetadataImage:
     def copy(self) -> StateCopy:
         """Return a copy of the present state."""
         parts: Mapping[str, Callable[[], object]] = {
-            "brokers": self._live_brokers,
-            "topics": self._copied_topics,
+            "brokers": self._list_live_brokers,
+            "topics": self._copy_topics,
             "states": self._states.copy,
             "features": lambda: FinalizedFeatures(features=dict(self._features), epoch=0) if self._features else None,
             "topic_configs": lambda: {name: dict(config) for name, config in self._topic_configs.items()},
@@ -130,10 +130,10 @@ class MetadataImage:
         self._changed_partitions.clear()
         return self._copy
 
-    def _live_brokers(self) -> dict[BrokerId, Broker]:
+    def _list_live_brokers(self) -> dict[BrokerId, Broker]:
         return {number: each.broker for number, each in self._brokers.items() if not each.is_fenced}
 
-    def _copied_topics(self) -> dict[TopicName, TopicCopy]:
+    def _copy_topics(self) -> dict[TopicName, TopicCopy]:
         copied = dict(self._copy.topics)
         for name in self._changed_topics:
             topic = self._topics.get(name)
@@ -165,7 +165,7 @@ class MetadataImage:
         self._change_topic(record.name)
 
     def _remove_topic(self, topic_id: TopicId) -> None:
-        name = self._name_of(topic_id)
+        name = self._find_name(topic_id)
         del self._names[topic_id]
         topic = self._topics.pop(name)
         for partition in topic.partitions:
@@ -188,24 +188,24 @@ class MetadataImage:
         self._changed.add("states")
 
     def _change(self, record: records.PartitionChange) -> None:
-        name = self._name_of(record.topic_id)
+        name = self._find_name(record.topic_id)
         state = self._states.get(TopicPartition(name, record.partition))
         assignment = self._topics[name].partitions.get(record.partition)
         if state is None or assignment is None:
             raise LogUnreadable(
                 f"the metadata log changes partition {record.partition} of {name}, which does not exist"
             )
-        self._set(name, record.partition, _changed_assignment(assignment, record), _changed_state(state, record))
+        self._set(name, record.partition, _change_assignment(assignment, record), _change_state(state, record))
 
     def _configure(self, record: records.Config) -> None:
         if record.resource_type == _OF_TOPIC and record.name in configs.TOPIC_CONFIGS:
             _set_config(self._topic_configs, TopicName(record.resource), record)
             self._changed.add("topic_configs")
         if record.resource_type == _OF_BROKER and record.name in configs.BROKER_CONFIGS:
-            _set_config(self._broker_configs, _broker_named(record.resource), record)
+            _set_config(self._broker_configs, _parse_broker_id(record.resource), record)
             self._changed.add("broker_configs")
 
-    def _name_of(self, topic_id: TopicId) -> TopicName:
+    def _find_name(self, topic_id: TopicId) -> TopicName:
         name = self._names.get(topic_id)
         if name is None:
             raise LogUnreadable(f"the metadata log refers to topic {topic_id}, which does not exist")
@@ -256,7 +256,7 @@ def _state(record: records.Partition) -> PartitionState:
     )
 
 
-def _changed_assignment(known: ReplicaAssignment, record: records.PartitionChange) -> ReplicaAssignment:
+def _change_assignment(known: ReplicaAssignment, record: records.PartitionChange) -> ReplicaAssignment:
     if record.replicas is None and record.adding is None and record.removing is None:
         return known
     return ReplicaAssignment(
@@ -266,7 +266,7 @@ def _changed_assignment(known: ReplicaAssignment, record: records.PartitionChang
     )
 
 
-def _changed_state(known: PartitionState, record: records.PartitionChange) -> PartitionState:
+def _change_state(known: PartitionState, record: records.PartitionChange) -> PartitionState:
     """Apply a change. Each change is a new version. Naming a leader begins a new epoch, even if it is the same
     leader."""
     decided = known.leader_and_isr
@@ -294,7 +294,7 @@ def _recovery_state(number: int) -> LeaderRecoveryState:
         raise LogUnreadable(f"a partition of the metadata log has the recovery state {number}") from error
 
 
-def _broker_named(resource: str) -> BrokerId | None:
+def _parse_broker_id(resource: str) -> BrokerId | None:
     """Parse a broker id; None for the default of all brokers. Controllers accept any number that Java parses, also with
     a sign."""
     if not resource:

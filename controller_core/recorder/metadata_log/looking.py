@@ -103,9 +103,9 @@ class MetadataLogLooker:
             return await self._begin()
         if self._ends_term:
             self._role = None
-            return self._view()
-        self._go_on()
-        return self._view()
+            return self._make_view()
+        self._apply_next()
+        return self._make_view()
 
     def is_unobserved(self, change: Change) -> bool:
         return self._is_blind
@@ -154,9 +154,9 @@ class MetadataLogLooker:
         if is_recorded and self._since is not None:
             self._role = self._since[1]
         elif self._role is None:
-            self._role = self._leader_who_wrote_last()
+            self._role = self._find_last_writer()
         log.info("following the metadata log", offset=self._log.decided.offset, goes_on=is_recorded)
-        return self._view(is_recorded=is_recorded)
+        return self._make_view(is_recorded=is_recorded)
 
     @property
     def _is_read(self) -> bool:
@@ -174,7 +174,7 @@ class MetadataLogLooker:
             if applied % _BATCHES_AT_ONCE == 0:
                 await asyncio.sleep(0)
 
-    def _leader_who_wrote_last(self) -> Role | None:
+    def _find_last_writer(self) -> Role | None:
         """Return the present leader if the last record is of its epoch. Its own first record may have been replaced by
         a snapshot."""
         leader = self._log.leader
@@ -182,7 +182,7 @@ class MetadataLogLooker:
             return None
         return Role(controller_id=leader.node_id, epoch=ControllerEpoch(leader.epoch))
 
-    def _go_on(self) -> None:
+    def _apply_next(self) -> None:
         """Apply the next events until something changes or some time has passed."""
         began_ms = self.clock.monotonic_ms()
         is_over = False
@@ -212,7 +212,7 @@ class MetadataLogLooker:
             await self._read_snapshot(due.end)
         except DecidedOtherwise as error:
             log.error("reading the metadata log again from its start", error=str(error))
-            self._read_anew(START, MetadataImage())
+            self._begin_at(START, MetadataImage())
         self._seen_at_ms = self._real.monotonic_ms()
         if self._is_read:
             self.clock.stand_still()
@@ -232,11 +232,11 @@ class MetadataLogLooker:
             for record in event.records:
                 image.apply(record)
             time_ms = max(time_ms, event.time_ms)
-        self._read_anew(end, image)
+        self._begin_at(end, image)
         self.position = end.offset - 1
         self.clock.show(time_ms)
 
-    def _read_anew(self, place: Place, image: MetadataImage) -> None:
+    def _begin_at(self, place: Place, image: MetadataImage) -> None:
         """Continue at a place with another image. Differences between the two images were not seen when they
         happened."""
         self._log.begin_at(place)
@@ -248,7 +248,7 @@ class MetadataLogLooker:
             self._has_begun = False
             self._since = None
 
-    def _view(self, *, is_recorded: bool = False) -> View:
+    def _make_view(self, *, is_recorded: bool = False) -> View:
         state = self._image.copy()
         return View(
             cluster_id=self._cluster_id,

@@ -65,7 +65,7 @@ async def find_leader(brokers: RequestClient, source_of: SourceOf) -> QuorumLead
         raise OutOfSight(f"no broker reports the leader of the quorum: {error}") from error
     if found.leader_id < 0:
         raise OutOfSight("the quorum has no leader")
-    address, listener = _address_of(answer, int(found.leader_id))
+    address, listener = _find_address(answer, int(found.leader_id))
     try:
         security = source_of(listener)
     except InvalidProperties as error:
@@ -74,7 +74,7 @@ async def find_leader(brokers: RequestClient, source_of: SourceOf) -> QuorumLead
     return QuorumLeader(node_id=BrokerId(int(found.leader_id)), epoch=int(found.leader_epoch), client=client)
 
 
-def _address_of(answer: DescribeQuorumResponse, leader: int) -> tuple[Address, str]:
+def _find_address(answer: DescribeQuorumResponse, leader: int) -> tuple[Address, str]:
     """Return the address and listener of the leader.
 
     Brokers know the addresses of voters. A removed voter keeps leading until the others have committed its removal

@@ -216,14 +216,14 @@ def _register_broker(cursor: Cursor, version: int) -> RegisterBroker:
 
 
 def _endpoint(cursor: Cursor) -> Endpoint:
-    listener, host = _given(_text(cursor)), _given(_text(cursor))
+    listener, host = _require_text(_text(cursor)), _require_text(_text(cursor))
     port, protocol = int.from_bytes(cursor.take(2), "big"), cursor.int16()
     _tags(cursor)
     return Endpoint(listener=listener, security_protocol=SecurityProtocol(protocol).name, host=host, port=port)
 
 
 def _feature(cursor: Cursor) -> tuple[str, FeatureRange]:
-    name, oldest, newest = _given(_text(cursor)), cursor.int16(), cursor.int16()
+    name, oldest, newest = _require_text(_text(cursor)), cursor.int16(), cursor.int16()
     _tags(cursor)
     return name, FeatureRange(min_version=oldest, max_version=newest)
 
@@ -252,7 +252,7 @@ def _broker_change(cursor: Cursor, _: int) -> BrokerChange:
 
 
 def _topic(cursor: Cursor, _: int) -> Topic:
-    name, topic_id = TopicName(_given(_text(cursor))), _topic_id(cursor)
+    name, topic_id = TopicName(_require_text(_text(cursor))), _topic_id(cursor)
     _tags(cursor)
     return Topic(name=name, topic_id=topic_id)
 
@@ -310,13 +310,13 @@ def _partition_change(cursor: Cursor, _: int) -> PartitionChange:
 
 def _config(cursor: Cursor, _: int) -> Config:
     resource_type = _one_byte(cursor.take(1))
-    resource, name, value = _given(_text(cursor)), _given(_text(cursor)), _text(cursor)
+    resource, name, value = _require_text(_text(cursor)), _require_text(_text(cursor)), _text(cursor)
     _tags(cursor)
     return Config(resource_type=resource_type, resource=resource, name=name, value=value)
 
 
 def _feature_level(cursor: Cursor, _: int) -> FeatureLevel:
-    name, level = _given(_text(cursor)), cursor.int16()
+    name, level = _require_text(_text(cursor)), cursor.int16()
     _tags(cursor)
     return FeatureLevel(name=name, level=level)
 
@@ -383,7 +383,7 @@ def _text(cursor: Cursor) -> str | None:
     return None if length == -1 else cursor.take(length).decode()
 
 
-def _given(text: str | None) -> str:
+def _require_text(text: str | None) -> str:
     if text is None:
         raise Undecodable("a required text is null")
     return text

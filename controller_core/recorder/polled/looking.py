@@ -43,9 +43,9 @@ class PolledLooker:
         try:
             await self._looks.look(frozenset(known.topics) if everything else _NO_TOPICS)
         except LookFailed as error:
-            raise self._out_of_sight(error) from error
+            raise self._lose_sight(error) from error
         self._was_blind, self._blind_since_ms = self._blind_since_ms is not None, None
-        self._role = _role_in(known)
+        self._role = _read_role(known)
         return View(cluster_id=known.cluster_id, role=self._role, state=self._states.next_one())
 
     def is_unobserved(self, change: Change) -> bool:
@@ -74,7 +74,7 @@ class PolledLooker:
         """Close the connection."""
         self._looks.close()
 
-    def _out_of_sight(self, error: LookFailed) -> OutOfSight | ClusterLost:
+    def _lose_sight(self, error: LookFailed) -> OutOfSight | ClusterLost:
         if isinstance(error.__cause__, NoKRaftError):
             return ClusterLost(f"{error}: give --zookeeper, or brokers of Kafka 4")
         if self._blind_since_ms is None:
@@ -82,5 +82,5 @@ class PolledLooker:
         return OutOfSight(str(error))
 
 
-def _role_in(known: KnownCluster) -> Role | None:
+def _read_role(known: KnownCluster) -> Role | None:
     return None if known.active is None else Role(controller_id=known.active.id, epoch=known.active.epoch)

@@ -24,10 +24,10 @@ class States:
     def next_one(self) -> StateCopy:
         """Return the present state."""
         if self._known.has_news:
-            self._last = self._renewed(self._known.take_news())
+            self._last = self._renew(self._known.take_news())
         return self._last
 
-    def _renewed(self, changed: Iterable[TopicName]) -> StateCopy:
+    def _renew(self, changed: Iterable[TopicName]) -> StateCopy:
         before, known = self._last, self._known
         topics, states, of_topics = dict(before.topics), dict(before.states), dict(before.topic_configs)
         for name in changed:

@@ -27,7 +27,7 @@ V = TypeVar("V")
 
 def cluster_id_of(node: ZkNode | None) -> str | None:
     """Return the cluster's id; None if no broker has ever written one, or it is unreadable."""
-    return None if node is None else _decoded(None, lambda: codecs.decode_cluster_id(node.data))
+    return None if node is None else _decode(None, lambda: codecs.decode_cluster_id(node.data))
 
 
 def role_of(controller: ZkNode | None, epoch: ZkNode | None) -> Role | None:
@@ -40,7 +40,7 @@ def role_of(controller: ZkNode | None, epoch: ZkNode | None) -> Role | None:
             controller_id=codecs.decode_controller(controller.data), epoch=codecs.decode_controller_epoch(epoch.data)
         )
 
-    return _decoded(None, decode)
+    return _decode(None, decode)
 
 
 def features_of(node: ZkNode | None, held: FinalizedFeatures | None) -> FinalizedFeatures | None:
@@ -50,7 +50,7 @@ def features_of(node: ZkNode | None, held: FinalizedFeatures | None) -> Finalize
         found = codecs.decode_features(node.data)
         return FinalizedFeatures(features=found.features, epoch=node.version) if found.is_enabled else None
 
-    return None if node is None else _decoded(held, lambda: decode(node))
+    return None if node is None else _decode(held, lambda: decode(node))
 
 
 def topic_of(held: Mapping[TopicName, TopicCopy], name: TopicName, node: ZkNode) -> TopicCopy:
@@ -95,7 +95,7 @@ def updated(
     for key in gone:
         values.pop(key, None)
     for key, node in read.items():
-        value = None if node is None else _decoded(held.get(key), partial(decode, key, node))
+        value = None if node is None else _decode(held.get(key), partial(decode, key, node))
         if value:
             values[key] = value
         else:
@@ -103,7 +103,7 @@ def updated(
     return values
 
 
-def _decoded(held: V, decode: Callable[[], V]) -> V:
+def _decode(held: V, decode: Callable[[], V]) -> V:
     """Return the decoded znode; if it is malformed, the held value."""
     try:
         return decode()

@@ -71,14 +71,14 @@ class ZnodesLooker:
         due, self._due = self._due, set()
         self._woken.clear()
         try:
-            with _as_out_of_sight():
-                self._names, self._view = await self._look_at(due | self._known_paths() if everything else due)
+            with _convert_errors():
+                self._names, self._view = await self._look_at(due | self._list_known_paths() if everything else due)
         except BaseException:
             self._is_blind = True
             self._due |= due
             self._woken.set()
             raise
-        self._is_unobserved = _doubt(is_blind, frozenset(due | self._due) if everything else None)
+        self._is_unobserved = _find_unobserved(is_blind, frozenset(due | self._due) if everything else None)
         return self._view
 
     def is_unobserved(self, change: Change) -> bool:
@@ -88,7 +88,7 @@ class ZnodesLooker:
 
     async def read_role(self) -> Role | None:
         """Implement `Looker`."""
-        with _as_out_of_sight():
+        with _convert_errors():
             return decoding.role_of(*await self._zk.read_many(_ROLE))
 
     async def regain_sight(self) -> None:
@@ -107,7 +107,7 @@ class ZnodesLooker:
         if state is not SessionState.CONNECTED:
             self._is_blind = True
 
-    def _known_paths(self) -> set[str]:
+    def _list_known_paths(self) -> set[str]:
         names = self._names
         brokers, configured = map(paths.broker, names.brokers), map(paths.broker_config, names.configured)
         topics, configs = map(paths.topic, names.topics), map(paths.topic_config, names.topics)
@@ -116,11 +116,11 @@ class ZnodesLooker:
 
     async def _look_at(self, due: set[str]) -> tuple[_Names, View]:
         known, held = self._names, self._view.state
-        role = self._view.role if due.isdisjoint(_ROLE) else decoding.role_of(*(await self._nodes(_ROLE)).values())
+        role = self._view.role if due.isdisjoint(_ROLE) else decoding.role_of(*(await self._read_nodes(_ROLE)).values())
         names = known.topics
         if paths.TOPICS in due:
             names = frozenset(map(TopicName, await self._watched.read_children(paths.TOPICS, paths.TOPICS)))
-        topic_znodes = await self._changed(due, names, known.topics, paths.topic)
+        topic_znodes = await self._read_changed(due, names, known.topics, paths.topic)
         topics = decoding.updated(
             held.topics, known.topics - names, topic_znodes, partial(decoding.topic_of, held.topics)
         )
@@ -128,7 +128,7 @@ class ZnodesLooker:
         # The controller derives leaderships from brokers and configurations, so those are read after the leaderships:
         # by then the watches of the causes have fired, too.
         due = due | self._due
-        topic_configs = await self._changed(due, names, known.topics, paths.topic_config)
+        topic_configs = await self._read_changed(due, names, known.topics, paths.topic_config)
         brokers, broker_znodes = await self._look_at_brokers(due)
         configured, broker_configs = await self._look_at_broker_configs(due)
         state = StateCopy(
@@ -151,7 +151,7 @@ class ZnodesLooker:
         known = ids = self._names.brokers
         if paths.BROKER_IDS in due:
             ids = decoding.broker_ids(await self._watched.read_children(paths.BROKER_IDS, paths.BROKER_IDS))
-        return ids, await self._changed(due, ids, known, paths.broker)
+        return ids, await self._read_changed(due, ids, known, paths.broker)
 
     async def _look_at_broker_configs(
         self, due: set[str]
@@ -160,19 +160,19 @@ class ZnodesLooker:
         known = ids = self._names.configured
         if paths.BROKER_CONFIGS in due:
             ids = decoding.configured(await self._watched.read_children(paths.BROKER_CONFIGS, paths.BROKER_CONFIGS))
-        return ids, await self._changed(due, ids, known, paths.broker_config)
+        return ids, await self._read_changed(due, ids, known, paths.broker_config)
 
     async def _look_at_features(self, due: set[str]) -> FinalizedFeatures | None:
         held = self._view.state.features
         if paths.FEATURE not in due:
             return held
-        return decoding.features_of((await self._nodes([paths.FEATURE]))[paths.FEATURE], held)
+        return decoding.features_of((await self._read_nodes([paths.FEATURE]))[paths.FEATURE], held)
 
     async def _look_at_cluster_id(self, due: set[str]) -> str | None:
         held = self._view.cluster_id
         if paths.CLUSTER_ID not in due:
             return held
-        return decoding.cluster_id_of((await self._nodes([paths.CLUSTER_ID]))[paths.CLUSTER_ID]) or held
+        return decoding.cluster_id_of((await self._read_nodes([paths.CLUSTER_ID]))[paths.CLUSTER_ID]) or held
 
     async def _look_at_states(
         self, due: set[str], topics: Mapping[TopicName, TopicCopy]
@@ -191,17 +191,17 @@ class ZnodesLooker:
         wanted = [key for key in sorted(fresh | notified) if _is_assigned(key, topics)]
         if not wanted and not gone:
             return held.states
-        read = await self._changed(due, wanted, (), paths.partition_state)
+        read = await self._read_changed(due, wanted, (), paths.partition_state)
         return decoding.updated(held.states, gone, read, codecs.decode_partition_state)
 
-    async def _changed(
+    async def _read_changed(
         self, due: set[str], keys: Iterable[K], known: Collection[K], path_of: Callable[[K], str]
     ) -> dict[K, ZkNode | None]:
         """Return the znodes of new keys, and of keys whose watches have fired."""
         wanted = {path: key for key in keys if (path := path_of(key)) in due or key not in known}
-        return {wanted[path]: node for path, node in (await self._nodes(wanted)).items()}
+        return {wanted[path]: node for path, node in (await self._read_nodes(wanted)).items()}
 
-    async def _nodes(self, wanted: Iterable[str]) -> dict[str, ZkNode | None]:
+    async def _read_nodes(self, wanted: Iterable[str]) -> dict[str, ZkNode | None]:
         """Return the znodes at the paths, and watch them from here on."""
         left = list(wanted)
         found: dict[str, ZkNode | None] = {}
@@ -213,7 +213,7 @@ class ZnodesLooker:
 
 
 @contextlib.contextmanager
-def _as_out_of_sight() -> Iterator[None]:
+def _convert_errors() -> Iterator[None]:
     try:
         yield
     except (ConnectionLost, SessionExpired) as error:
@@ -237,17 +237,17 @@ def _partitions(
     return (known, present) if is_replaced(before, after) else (known - present, present - known)
 
 
-def _doubt(is_blind: bool, notified: frozenset[str] | None) -> Callable[[Change], bool]:
+def _find_unobserved(is_blind: bool, notified: frozenset[str] | None) -> Callable[[Change], bool]:
     """Return the predicate for `unobserved` changes: all after a blind time, otherwise those without a watch in a look
     at everything."""
     if is_blind:
         return lambda _: True
     if notified is None:
         return lambda _: False
-    return lambda change: notified.isdisjoint(_watched_paths(change))
+    return lambda change: notified.isdisjoint(_list_watched_paths(change))
 
 
-def _watched_paths(change: Change) -> Iterator[str]:
+def _list_watched_paths(change: Change) -> Iterator[str]:
     """Yield the znodes whose watches fire at a change: its own, and its parents if something was created or deleted."""
     has_come_or_gone = change.before is None or change.after is None
     match change.kind:

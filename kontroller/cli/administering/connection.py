@@ -109,13 +109,13 @@ def run(
 
     allowance = allowed if isinstance(allowed, Allowance) else Allowance(allowed)
 
-    async def with_client() -> T:
+    async def run_work() -> T:
         properties = properties_of(server, config)
         allowance.or_else(properties.default_api_timeout_ms)
         return await work(AdminClient(properties), allowance)
 
     try:
-        return asyncio.run(with_client())
+        return asyncio.run(run_work())
     except InvalidArgument as error:
         raise usage_error(error) from error
     except AdminError as error:

@@ -46,7 +46,7 @@ def preferred(
     timeout_ms: TimeoutMs = None,
 ) -> None:
     """Elects the preferred leaders: the first replica of each partition. Exits with 1 if an election fails."""
-    chosen = _chosen(json_file, everything, topic, partition)
+    chosen = _read_choice(json_file, everything, topic, partition)
     elected = run(
         server,
         command_config,
@@ -70,7 +70,7 @@ def unclean(
 ) -> None:
     """Elects a live replica as the leader of partitions without one. Loses records that only dead replicas have. Asks
     first."""
-    chosen = _chosen(json_file, everything, topic, partition)
+    chosen = _read_choice(json_file, everything, topic, partition)
     what = f"{topic}-{partition}" if topic else "all partitions without a leader" if everything else str(json_file)
     title = f"Please confirm the unclean election of {what}: records that only dead replicas have are lost."
     if not confirmed(title, yes=yes, loses_data=True):
@@ -100,7 +100,7 @@ def verify(
     partition).
 
     Exits with 0 if all lead, 1 if some cannot, 3 if some could."""
-    chosen = _chosen(json_file, everything, topic, partition)
+    chosen = _read_choice(json_file, everything, topic, partition)
     found = run(
         server,
         command_config,
@@ -110,7 +110,7 @@ def verify(
     show_progress(output, found, failed="are not there, or their first replica is not in sync")
 
 
-def _chosen(json_file: Path | None, everything: bool, topic: str | None, partition: int | None) -> str | None:
+def _read_choice(json_file: Path | None, everything: bool, topic: str | None, partition: int | None) -> str | None:
     """Return the JSON of the selected partitions; None for all. Ends the command if the options are not one
     selection."""
     from controller_core.model.ids import PartitionId, TopicName, TopicPartition

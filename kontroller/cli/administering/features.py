@@ -73,8 +73,10 @@ def update(
     from kontroller.client.admin_client import AdminClient
     from kontroller.client.features import UpdateType
 
-    upgrades = _parsed(feature_upgrade, "--feature-upgrade", UpdateType.ADD_OR_UPDATE)
-    downgrades = _parsed(feature_force_downgrade, "--feature-force-downgrade", UpdateType.ADD_OR_UPDATE_ALLOW_DOWNGRADE)
+    upgrades = _parse_updates(feature_upgrade, "--feature-upgrade", UpdateType.ADD_OR_UPDATE)
+    downgrades = _parse_updates(
+        feature_force_downgrade, "--feature-force-downgrade", UpdateType.ADD_OR_UPDATE_ALLOW_DOWNGRADE
+    )
     updates = [*upgrades, *downgrades]
     _require_sound(updates)
     time = Allowance(timeout_ms)
@@ -181,7 +183,7 @@ def _change(update: "FeatureUpdate", present: "FeatureMetadata") -> str:
     return f"{update.feature} from {existing} (existing) to v{update.level} (new)"
 
 
-def _parsed(given: list[str] | None, option: str, type_: Any) -> "list[FeatureUpdate]":
+def _parse_updates(given: list[str] | None, option: str, type_: Any) -> "list[FeatureUpdate]":
     from kontroller.client.features import FeatureUpdate
 
     updates = []

@@ -80,9 +80,9 @@ class Words(Completer):
         if len(words) == 1:
             yield from group.commands
             return
-        yield from self._of_command(group.commands.get(words[1]), words[2:])
+        yield from self._complete_command(group.commands.get(words[1]), words[2:])
 
-    def _of_command(self, command: Any, words: list[str]) -> Iterator[str]:
+    def _complete_command(self, command: Any, words: list[str]) -> Iterator[str]:
         last = words[-1] if words else ""
         if last in _OF_TOPICS:
             yield from self.known.topics

@@ -84,7 +84,7 @@ def start(
         moving = await admin.list_reassignments(timeout_ms=time.left_ms())
         if moving and not additional:
             raise AdminError(
-                f"{_named(moving)} moving already: wait for that, cancel it, or give --additional to start more; "
+                f"{_name_moving(moving)} moving already: wait for that, cancel it, or give --additional to start more; "
                 "nothing has begun"
             )
         move = _Move(await admin.current_assignment(text, timeout_ms=time.left_ms()))
@@ -97,14 +97,14 @@ def start(
         except asyncio.CancelledError:
             if output is not Format.TABLE:
                 _say(output, move)
-            typer.echo(f"kontroller: {_goes_on(plan, move)}", err=True)
+            typer.echo(f"kontroller: {_describe_next_steps(plan, move)}", err=True)
             raise
         return move
 
     move = run(server, command_config, work, timeout_ms)
     _say(output, move)
     if move.trouble is not None:
-        goes_on = f"; {_goes_on(plan, move)}" if move.state in ("unknown", "begun") else ""
+        goes_on = f"; {_describe_next_steps(plan, move)}" if move.state in ("unknown", "begun") else ""
         raise failure(AdminError(f"{move.trouble}{goes_on}"))
 
 
@@ -269,7 +269,7 @@ async def _begin(admin: "AdminClient", text: str, time: Allowance, move: _Move, 
             return
         move.state = "refused"
         if throttle is not None:
-            move.trouble = _joined(move.trouble, await _clear_throttles(admin, text, time))
+            move.trouble = _join(move.trouble, await _clear_throttles(admin, text, time))
     else:
         move.state = "begun"
 
@@ -290,7 +290,7 @@ async def _wait(admin: "AdminClient", text: str, time: Allowance, move: _Move, *
     if stay is not None and not stay.is_failure:
         say_in_one_line(stay.why)
     else:
-        move.trouble = _joined(move.trouble, stay)
+        move.trouble = _join(move.trouble, stay)
 
 
 def show_progress(
@@ -300,14 +300,14 @@ def show_progress(
     from kontroller.client.errors import AdminError
     from kontroller.client.reassigning.reassignments import Progress
 
-    value = _as_value(found)
+    value = _make_value(found)
     rows = [each.values() for each in value]
     show(
         output, value, ("TOPIC", "PARTITION", "RESULT", "MEANING"), [*map(tuple, rows)], empty="there are no partitions"
     )
     if Progress.FAILED in found.values():
         count = sum(each == Progress.FAILED for each in found.values())
-        raise failure(AdminError(_joined(f"{count} of {len(found)} partitions {failed}", stay) or ""))
+        raise failure(AdminError(_join(f"{count} of {len(found)} partitions {failed}", stay) or ""))
     if stay is not None:
         _say_stay(stay)
     if Progress.IN_PROGRESS in found.values():
@@ -327,7 +327,7 @@ async def _clear_throttles(admin: "AdminClient", text: str, time: Allowance) -> 
         why = f"throttles stay, because the moves could not be listed: {error}: verify again"
         return ThrottlesStay(why, is_failure=True)
     if moving:
-        why = f"any throttles stay, because {_named(moving)} moving: verify again when nothing moves"
+        why = f"any throttles stay, because {_name_moving(moving)} moving: verify again when nothing moves"
         return ThrottlesStay(why, is_failure=False)
     try:
         await admin.unthrottle_reassignment(text, timeout_ms=time.left_ms())
@@ -341,7 +341,7 @@ def _say(output: Format, move: _Move) -> None:
         "state": move.state,
         "error": move.trouble,
         "before": json.loads(move.before),
-        "partitions": _as_value(move.partitions),
+        "partitions": _make_value(move.partitions),
     }
     lines = ["the move has begun"] if move.state == "begun" else []
     if move.partitions and all(each == 1 for each in move.partitions.values()):
@@ -356,7 +356,7 @@ def _say_stay(stay: ThrottlesStay) -> None:
     say_in_one_line(stay.why)
 
 
-def _as_value(found: "Mapping[TopicPartition, int]") -> list[dict[str, Any]]:
+def _make_value(found: "Mapping[TopicPartition, int]") -> list[dict[str, Any]]:
     from kontroller.client.reassigning.reassignments import Progress
 
     return [
@@ -378,17 +378,17 @@ def _read(plan: Path) -> str:
     return text
 
 
-def _named(moving: "Iterable[TopicPartition]") -> str:
+def _name_moving(moving: "Iterable[TopicPartition]") -> str:
     names = sorted(map(str, moving))
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return f"{', '.join(names[:_NAMED])}{more} {'is' if len(names) == 1 else 'are'}"
 
 
-def _joined(trouble: str | None, stay: ThrottlesStay | None) -> str | None:
+def _join(trouble: str | None, stay: ThrottlesStay | None) -> str | None:
     return "; ".join(each for each in (trouble, stay.why if stay else None) if each is not None) or None
 
 
-def _goes_on(plan: Path, move: _Move) -> str:
+def _describe_next_steps(plan: Path, move: _Move) -> str:
     subject = "the move goes on without this command" if move.state == "begun" else "the move goes on if it has begun"
     file = "the same plan" if str(plan) == "-" else f"--reassignment-json-file {plan}"
     return f"{subject}: `kontroller reassign verify` with {file} shows its progress, and `cancel` reverts it"

@@ -251,10 +251,10 @@ def describe(
             )
         typer.echo()
     heads = ("TOPIC", "PARTITION", "LEADER", "REPLICAS", "ISR")
-    show(output, [_as_value(topic) for topic in found], heads, rows, empty="there are no partitions")
+    show(output, [_make_value(topic) for topic in found], heads, rows, empty="there are no partitions")
 
 
-def _as_value(topic: "TopicDescription") -> dict[str, Any]:
+def _make_value(topic: "TopicDescription") -> dict[str, Any]:
     return {
         "topic": topic.topic,
         "partitionCount": len(topic.partitions),

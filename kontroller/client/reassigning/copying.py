@@ -34,22 +34,24 @@ async def progress(call: Call, targets: Mapping[TopicPartition, Replicas]) -> Mo
     """Ask the controller for the moves, and each broker that takes part for the sizes of its logs."""
     moving = await ongoing(call, tuple(targets))
     return MoveProgress(
-        total=len(targets), done=len(targets) - len(moving), bytes_left=await _bytes_left(call, moving) if moving else 0
+        total=len(targets),
+        done=len(targets) - len(moving),
+        bytes_left=await _ask_bytes_left(call, moving) if moving else 0,
     )
 
 
-async def _bytes_left(call: Call, moving: Mapping[TopicPartition, Ongoing]) -> int | None:
+async def _ask_bytes_left(call: Call, moving: Mapping[TopicPartition, Ongoing]) -> int | None:
     metadata = await call.metadata(*sorted({tp.topic for tp in moving}))
     leaders = {place.partition: place.leader for place in read_picture(metadata).partitions}
     copies = {tp: Copy(leader=leaders.get(tp, NO_LEADER), to=each.adding) for tp, each in moving.items()}
     asked = questions(copies)
-    told = await asyncio.gather(*(_sizes(call, broker, partitions) for broker, partitions in asked.items()))
+    told = await asyncio.gather(*(_ask_sizes(call, broker, partitions) for broker, partitions in asked.items()))
     answers = {broker: found for broker, found in zip(asked, told, strict=True) if found is not None}
     found = take_reading(copies, answers, at_s=0.0)
     return found.total_bytes if found.is_complete else None
 
 
-async def _sizes(call: Call, broker: BrokerId, partitions: list[TopicPartition]) -> LogSizes | None:
+async def _ask_sizes(call: Call, broker: BrokerId, partitions: list[TopicPartition]) -> LogSizes | None:
     address = call.cluster.brokers.get(broker)
     if address is None:
         return None

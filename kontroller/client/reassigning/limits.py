@@ -39,11 +39,11 @@ class Limit:
 
 async def list_limits(call: Call) -> tuple[Limit, ...]:
     """Return the limits that objects have set, by owner. Raises `Refused`."""
-    entries = await _entries(call)
+    entries = await _read_entries(call)
     if not entries:
         return ()
     names = [str(topic.name) for topic in (await call.metadata(of_all=True)).topics]
-    marked = find_marked_partitions(await _configs(call, names))
+    marked = find_marked_partitions(await _read_configs(call, names))
     return tuple(
         Limit(
             owner=each.owner,
@@ -86,7 +86,7 @@ class _OneBroker:
         return await self._client.ask_one(request, response_type)
 
 
-async def _entries(call: Call) -> tuple[Entry, ...]:
+async def _read_entries(call: Call) -> tuple[Entry, ...]:
     defaults = DescribeConfigsResource(resource_type=BROKER, resource_name=_DEFAULTS, configuration_keys=None)
     answer = await call.ask_any(DescribeConfigsRequest(resources=(defaults,)), DescribeConfigsResponse)
     for each in answer.results:
@@ -94,13 +94,13 @@ async def _entries(call: Call) -> tuple[Entry, ...]:
     return entries_in(config.name for each in answer.results for config in each.configs)
 
 
-async def _configs(call: Call, topics: Sequence[str]) -> Mapping[TopicName, Mapping[str, str]]:
+async def _read_configs(call: Call, topics: Sequence[str]) -> Mapping[TopicName, Mapping[str, str]]:
     found = {}
-    for part in _parts(topics):
+    for part in _split(topics):
         for name, own in (await own_configs(call, part)).items():
             found[TopicName(name)] = {setting: value or "" for setting, value in own.items()}
     return found
 
 
-def _parts(topics: Sequence[str]) -> Iterator[Sequence[str]]:
+def _split(topics: Sequence[str]) -> Iterator[Sequence[str]]:
     return (topics[first : first + MAX_ASKED] for first in range(0, len(topics), MAX_ASKED))

@@ -141,17 +141,17 @@ async def verify(call: Call, targets: Mapping[TopicPartition, Replicas]) -> dict
 
     The controller knows of the end of a move a moment before the brokers do. So a partition that neither moves nor is
     at its target counts as FAILED only after the brokers had time to learn of it."""
-    found, unsure = await _seen(call, targets)
+    found, unsure = await _read_progress(call, targets)
     settled_ms = min(SETTLES_MS, call.left_ms // 2)
     until_ms = call.left_ms - settled_ms
     while unsure and call.left_ms > until_ms:
         await call.pause()
-        again, unsure = await _seen(call, {tp: targets[tp] for tp in unsure})
+        again, unsure = await _read_progress(call, {tp: targets[tp] for tp in unsure})
         found |= again
     return found
 
 
-async def _seen(
+async def _read_progress(
     call: Call, targets: Mapping[TopicPartition, Replicas]
 ) -> tuple[dict[TopicPartition, Progress], list[TopicPartition]]:
     """Return the apparent progress of each partition, and the partitions for which it is uncertain."""
@@ -184,7 +184,7 @@ async def _wait(whole: Call, targets: Mapping[TopicPartition, Replicas]) -> Reas
     while True:
         looked_s = clock()
         part = whole.cluster.call(min(whole.left_ms, whole.cluster.default_timeout_ms))
-        found, _ = await _seen(part, targets)
+        found, _ = await _read_progress(part, targets)
         if Progress.IN_PROGRESS not in found.values():
             found = await verify(part, targets)
             if Progress.IN_PROGRESS not in found.values():

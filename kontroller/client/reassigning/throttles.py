@@ -45,7 +45,7 @@ async def throttle(call: Call, targets: Mapping[TopicPartition, Replicas], bytes
     throttle."""
     if bytes_per_second < 1:
         raise InvalidArgument(f"a throttle of {bytes_per_second} bytes per second would stop the move: give at least 1")
-    origins = await _all_origins(call, targets)
+    origins = await _read_all_origins(call, targets)
     moves = {tp: Move(origin=origins[tp], target=target) for tp, target in targets.items()}
     wanted = combine_throttles([Throttle(bytes_per_second=bytes_per_second, moves=moves)])
     present = await own_configs(call, sorted({tp.topic for tp in targets}))
@@ -92,7 +92,7 @@ async def unthrottle(call: Call, targets: Mapping[TopicPartition, Replicas]) -> 
         elif end is not None:
             raise end
     if throttled:
-        await _alter(call, [_unthrottled_topic(topic) for topic in throttled])
+        await _alter(call, [_make_topic_removal(topic) for topic in throttled])
     if troubles:
         raise AdminError(f"a throttle may stay: {'; '.join(troubles)}. Verify again when all brokers answer")
 
@@ -104,10 +104,10 @@ async def _unthrottle_broker(call: Call, broker: BrokerId, *, looks: bool) -> No
     later."""
     if looks and not await dynamic_configs(call, broker, (LEADER_RATE, FOLLOWER_RATE)):
         return
-    await _alter(call, [_unthrottled_broker(broker)])
+    await _alter(call, [_make_broker_removal(broker)])
 
 
-async def _all_origins(call: Call, targets: Mapping[TopicPartition, Replicas]) -> dict[TopicPartition, Replicas]:
+async def _read_all_origins(call: Call, targets: Mapping[TopicPartition, Replicas]) -> dict[TopicPartition, Replicas]:
     """Return the original replicas. Wait a moment for brokers to learn of new topics."""
     settled_ms = min(SETTLES_MS, call.left_ms // 2)
     until_ms = call.left_ms - settled_ms
@@ -121,17 +121,17 @@ async def _all_origins(call: Call, targets: Mapping[TopicPartition, Replicas]) -
         await call.pause()
 
 
-def _unthrottled_topic(topic: TopicName) -> AlterConfigsResource:
-    return AlterConfigsResource(resource_type=TOPIC, resource_name=topic, configs=_without(*_LISTS))
+def _make_topic_removal(topic: TopicName) -> AlterConfigsResource:
+    return AlterConfigsResource(resource_type=TOPIC, resource_name=topic, configs=_delete_settings(*_LISTS))
 
 
-def _unthrottled_broker(broker: BrokerId) -> AlterConfigsResource:
+def _make_broker_removal(broker: BrokerId) -> AlterConfigsResource:
     return AlterConfigsResource(
-        resource_type=BROKER, resource_name=str(broker), configs=_without(LEADER_RATE, FOLLOWER_RATE)
+        resource_type=BROKER, resource_name=str(broker), configs=_delete_settings(LEADER_RATE, FOLLOWER_RATE)
     )
 
 
-def _without(*settings: str) -> tuple[AlterableConfig, ...]:
+def _delete_settings(*settings: str) -> tuple[AlterableConfig, ...]:
     return tuple(AlterableConfig(name=setting, config_operation=DELETE, value=None) for setting in settings)
 
 

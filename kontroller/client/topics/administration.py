@@ -98,8 +98,8 @@ async def create(
             raise InvalidArgument("give either numbers of partitions and replicas, or an assignment of replicas")
     asked = CreatableTopic(
         name=WireTopicName(topic),
-        num_partitions=i32(_in_range("partitions", partitions, (1 << 31) - 1)),
-        replication_factor=i16(_in_range("the replication factor", replication_factor, (1 << 15) - 1)),
+        num_partitions=i32(_check_range("partitions", partitions, (1 << 31) - 1)),
+        replication_factor=i16(_check_range("the replication factor", replication_factor, (1 << 15) - 1)),
         assignments=tuple(
             CreatableReplicaAssignment(partition_index=i32(number), broker_ids=tuple(map(WireBrokerId, replicas)))
             for number, replicas in sorted((assignment or {}).items())
@@ -132,7 +132,7 @@ async def describe(call: Call, *topics: str) -> tuple[TopicDescription, ...]:
         known = found.get(WireTopicName(name))
         require(f"topic {name}", known.error_code if known else ErrorCode.unknown_topic_or_partition, None)
     configs = await own_configs(call, topics)
-    return tuple(_description(found[WireTopicName(name)], configs[name]) for name in topics)
+    return tuple(_describe(found[WireTopicName(name)], configs[name]) for name in topics)
 
 
 async def alter(
@@ -155,7 +155,7 @@ async def alter(
     if partitions is None and assignment is not None:
         partitions = len(assignment)
     _require_possible(before, partitions, assignment, added_configs, deleted_configs)
-    moves = _moves(before, assignment)
+    moves = _find_moves(before, assignment)
     await _require_live(call, moves)
     count = len(before.partitions) if partitions is None else partitions
     grows = count > len(before.partitions)
@@ -222,7 +222,7 @@ def _require_possible(
             )
 
 
-def _moves(before: TopicDescription, assignment: Assignment | None) -> dict[TopicPartition, Replicas]:
+def _find_moves(before: TopicDescription, assignment: Assignment | None) -> dict[TopicPartition, Replicas]:
     present = {each.partition: each.replicas for each in before.partitions}
     return {
         TopicPartition(before.topic, number): replicas
@@ -241,7 +241,7 @@ async def _add_partitions(
             for number in range(len(before.partitions), count)
         )
     asked = CreatePartitionsTopic(
-        name=WireTopicName(before.topic), count=i32(_in_range("partitions", count, (1 << 31) - 1)), assignments=new
+        name=WireTopicName(before.topic), count=i32(_check_range("partitions", count, (1 << 31) - 1)), assignments=new
     )
     request = CreatePartitionsRequest(topics=(asked,), timeout=call.for_server, validate_only=validate_only)
     response = await call.ask_controller(request, CreatePartitionsResponse, changes_nothing=validate_only)
@@ -249,7 +249,7 @@ async def _add_partitions(
         require(f"topic {before.topic}", each.error_code, each.error_message)
 
 
-def _description(topic: MetadataResponseTopic, configs: Mapping[str, str | None]) -> TopicDescription:
+def _describe(topic: MetadataResponseTopic, configs: Mapping[str, str | None]) -> TopicDescription:
     partitions = (
         PartitionDetails(
             partition=PartitionId(each.partition_index),
@@ -267,7 +267,7 @@ def _description(topic: MetadataResponseTopic, configs: Mapping[str, str | None]
     )
 
 
-def _in_range(what: str, count: int | None, largest: int) -> int:
+def _check_range(what: str, count: int | None, largest: int) -> int:
     """Return a number as it is sent: -1 for None, which means by assignment, or by the cluster's default."""
     if count is None:
         return _BY_ASSIGNMENT
