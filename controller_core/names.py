@@ -39,9 +39,9 @@ class Names:
 
     async def addresses(self, host: str) -> list[str]:
         """Return all addresses of a host, the preferred one first. Raises `OSError` and `UnicodeError`."""
-        return await asyncio.wrap_future(self.looked_up(host))
+        return await asyncio.wrap_future(self.look_up(host))
 
-    def looked_up(self, host: str) -> Future[list[str]]:
+    def look_up(self, host: str) -> Future[list[str]]:
         """Return a future of all addresses, for a thread that waits without an event loop."""
         literal = parse_address(host)
         if literal is not None:

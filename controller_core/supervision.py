@@ -21,7 +21,7 @@ _WELL_FOR_MS: Final = 120_000.0
 OnError = Callable[[Exception], object]
 
 
-def noticed(work: Coroutine[Any, Any, None], *, name: str, on_error: OnError | None = None) -> asyncio.Task[None]:
+def start_task(work: Coroutine[Any, Any, None], *, name: str, on_error: OnError | None = None) -> asyncio.Task[None]:
     """Do the work once, in a task. An error is logged, and passed to `on_error`."""
 
     def look(task: asyncio.Task[None]) -> None:
@@ -33,7 +33,7 @@ def noticed(work: Coroutine[Any, Any, None], *, name: str, on_error: OnError | N
     return task
 
 
-def supervised(
+def start_supervised(
     work: Callable[[], Coroutine[Any, Any, None]],
     *,
     name: str,
@@ -63,7 +63,7 @@ def supervised(
     return asyncio.create_task(keep_doing(), name=name)
 
 
-async def until_one_ends(*work: Coroutine[Any, Any, None]) -> None:
+async def run_until_one_ends(*work: Coroutine[Any, Any, None]) -> None:
     """Do all of the work until one part ends or fails, and raise what that part raised."""
     tasks = [asyncio.create_task(part) for part in work]
     try:

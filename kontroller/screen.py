@@ -7,7 +7,7 @@ _MOST: Final = 160
 """Characters of one cell. A message may be long."""
 
 
-def printable(value: object, *, most: int | None = _MOST) -> str:
+def format_cell(value: object, *, most: int | None = _MOST) -> str:
     """Return a value as the text of one cell, without control characters, and `-` for nothing.
 
     A text longer than `most` is cut. Names must not be cut (`most=None`), because two cut names may look alike."""
@@ -16,15 +16,17 @@ def printable(value: object, *, most: int | None = _MOST) -> str:
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]], *, most: int | None = _MOST) -> list[str]:
-    """Return the lines of a table, or none if it has no rows. See `printable` for `most`."""
-    cells = [[printable(value, most=most) for value in row] for row in rows]
+    """Return the lines of a table, or none if it has no rows. See `format_cell` for `most`."""
+    cells = [[format_cell(value, most=most) for value in row] for row in rows]
     if not cells:
         return []
     widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
     return ["   ".join(map(str.ljust, row, widths)).rstrip() for row in (heads, *cells)]
 
 
-def section(title: str, lines: Sequence[str], *, total: int | None = None, shown: int | None = None) -> list[str]:
+def format_section(
+    title: str, lines: Sequence[str], *, total: int | None = None, shown: int | None = None
+) -> list[str]:
     """Return a table below a title, with a line that counts the rows not shown; nothing if there are no lines."""
     if not lines:
         return []

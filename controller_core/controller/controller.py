@@ -51,7 +51,7 @@ from controller_core.gc_pauses import gc_paused
 from controller_core.model.ids import BrokerId
 from controller_core.model.listeners import ControllerListeners
 from controller_core.model.quotas.mutation_quota import UNLIMITED, MutationQuota
-from controller_core.supervision import until_one_ends
+from controller_core.supervision import run_until_one_ends
 from controller_core.zk import paths
 from controller_core.zk.fenced import Fenced, FencedWriter
 from controller_core.zk.session import (
@@ -133,7 +133,7 @@ class Controller:
         remove_listener = self._seams.zk.add_listener(self._on_session_state)
         self._queue.put(RoleDue())
         try:
-            await until_one_ends(self._guard_connection(), self._be_one_of_the_controllers())
+            await run_until_one_ends(self._guard_connection(), self._be_one_of_the_controllers())
         finally:
             remove_listener()
             await self._resign("the process is stopping", hand_over=True)
@@ -142,7 +142,7 @@ class Controller:
 
     async def _be_one_of_the_controllers(self) -> None:
         await self._claim_id()
-        await until_one_ends(self._handle_events(), self._role.keep())
+        await run_until_one_ends(self._handle_events(), self._role.keep())
 
     async def answer(self, request: RequestPayload, quota: MutationQuota = UNLIMITED) -> ResponsePayload:
         """Answer a request that only the controller answers, in order with the other events.

@@ -93,7 +93,7 @@ class Agreement:
         """True if there is a former state, in which a move would have been seen."""
         return self._has_agreed
 
-    def of(self, round_: Round) -> Agreed:
+    def conclude(self, round_: Round) -> Agreed:
         """Return the moves and the doubtful partitions that follow from a round."""
         hearings, self._hearings = self._hearings, {}
         moves, heard = dict(round_.after), set()
@@ -116,11 +116,11 @@ class Agreement:
         )
         return Agreed(moves, doubtful, is_first_in_doubt=self._is_first_in_doubt(round_))
 
-    def doubtful_without_controllers(self, topics: Topics) -> frozenset[TopicPartition]:
+    def find_doubtful_without_controllers(self, topics: Topics) -> frozenset[TopicPartition]:
         """Return the doubtful partitions if no controller answers. Without a former state nothing is in doubt."""
         return frozenset(self._find_additions(topics, self._known.moves)) if self._has_agreed else frozenset()
 
-    def held_back(self, topics: Topics, doubtful: Collection[TopicPartition]) -> Topics:
+    def hold_back(self, topics: Topics, doubtful: Collection[TopicPartition]) -> Topics:
         """Return the topics with their doubtful partitions as they were before."""
         if not doubtful:
             return topics

@@ -1,8 +1,8 @@
 """Reads the answers of brokers into the values that views consist of. Sends nothing.
 
 An answer to Metadata for all topics is large and nearly always the same as the one before; parsing it takes far longer
-than comparing it. `parts_of` finds the comparable parts: everything but the controller, because a broker names a random
-broker as the controller."""
+than comparing it. `split_metadata` finds the comparable parts: everything but the controller, because a broker names a
+random broker as the controller."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final, NamedTuple
@@ -98,7 +98,7 @@ class TopicConfig(NamedTuple):
     is_told: bool = True
     """False if the brokers refuse to reveal it to this user."""
 
-    def among(self, keys: Collection[str]) -> "TopicConfig":
+    def restrict_to(self, keys: Collection[str]) -> "TopicConfig":
         """Return the same configuration as an answer for these keys alone would have it."""
         return self._replace(own={key: value for key, value in self.own.items() if key in keys})
 
@@ -107,7 +107,7 @@ NOTHING_SET: Final = TopicConfig({}, "")
 NOT_TOLD: Final = TopicConfig({}, "", is_told=False)
 
 
-def parts_of(content: bytes) -> MetadataParts:
+def split_metadata(content: bytes) -> MetadataParts:
     """Split the bytes of an answer. Raises `Undecodable`."""
     cursor = Cursor(content, _HEAD_BYTES)
     began = cursor.offset
@@ -123,12 +123,12 @@ def parts_of(content: bytes) -> MetadataParts:
     return MetadataParts(brokers, content[cursor.offset :])
 
 
-def active_in(quorum: Quorum) -> Active | None:
+def read_active(quorum: Quorum) -> Active | None:
     """Return the active controller; None if there is none."""
     return None if quorum.leader is None else Active(quorum.leader, ControllerEpoch(quorum.epoch))
 
 
-def brokers_in(metadata: MetadataResponse, protocol: str) -> dict[BrokerId, Broker]:
+def read_brokers(metadata: MetadataResponse, protocol: str) -> dict[BrokerId, Broker]:
     """Return the live brokers, each with the address of the contacted listener, which has the security protocol
     `protocol`."""
     return {
@@ -142,7 +142,7 @@ def brokers_in(metadata: MetadataResponse, protocol: str) -> dict[BrokerId, Brok
     }
 
 
-def topics_in(metadata: MetadataResponse) -> dict[TopicName, Topic]:
+def read_topics(metadata: MetadataResponse) -> dict[TopicName, Topic]:
     """Return the topics, without those that the broker gives no details of."""
     return {
         TopicName(each.name): Topic(TopicId(each.topic_id), dict(_partitions(each)))
@@ -151,7 +151,7 @@ def topics_in(metadata: MetadataResponse) -> dict[TopicName, Topic]:
     }
 
 
-def moves_in(response: ListPartitionReassignmentsResponse) -> dict[TopicPartition, Move]:
+def read_moves(response: ListPartitionReassignmentsResponse) -> dict[TopicPartition, Move]:
     """Return the partitions that are being reassigned."""
     return {
         TopicPartition(TopicName(topic.name), PartitionId(int(each.partition_index))): Move(
@@ -164,14 +164,14 @@ def moves_in(response: ListPartitionReassignmentsResponse) -> dict[TopicPartitio
     }
 
 
-def assignment_of(partition: Partition, move: Move | None) -> ReplicaAssignment:
+def make_assignment(partition: Partition, move: Move | None) -> ReplicaAssignment:
     """Return the replicas of a partition, with those that are being added and removed."""
     if move is None or not move.explains(partition.replicas):
         return ReplicaAssignment(replicas=partition.replicas)
     return ReplicaAssignment(replicas=partition.replicas, adding=move.adding, removing=move.removing)
 
 
-def config_in(result: DescribeConfigsResult) -> TopicConfig:
+def read_config(result: DescribeConfigsResult) -> TopicConfig:
     """Return the configuration of a topic. Secrets have no value, and are left out."""
     said = {each.name: each for each in result.configs}
     own = {name: each.value for name, each in said.items() if each.config_source == TOPIC_S_OWN}
@@ -181,13 +181,13 @@ def config_in(result: DescribeConfigsResult) -> TopicConfig:
     )
 
 
-def finalized_in(response: ApiVersionsResponse) -> FinalizedFeatures:
+def read_finalized_features(response: ApiVersionsResponse) -> FinalizedFeatures:
     """Return the finalized features. Their epoch is the end of the metadata log that the broker has applied."""
     levels = {each.name: int(each.max_version_level) for each in response.finalized_features}
     return FinalizedFeatures(features=levels, epoch=int(response.finalized_features_epoch))
 
 
-def supported_in(response: ApiVersionsResponse) -> dict[str, FeatureRange]:
+def read_supported_features(response: ApiVersionsResponse) -> dict[str, FeatureRange]:
     """Return the levels of features that a broker supports. Level 0 means not finalized, so it is left out."""
     return {
         each.name: FeatureRange(min_version=max(1, int(each.min_version)), max_version=int(each.max_version))

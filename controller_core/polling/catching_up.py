@@ -13,7 +13,9 @@ BEHIND_S: Final = 5.0
 PAUSE_S: Final = 0.03
 
 
-async def caught_up(ask: Callable[[], Awaitable[FinalizedFeatures]], position: int) -> FinalizedFeatures | None:
+async def wait_until_caught_up(
+    ask: Callable[[], Awaitable[FinalizedFeatures]], position: int
+) -> FinalizedFeatures | None:
     """Return the first answer of `ask` in which the broker has caught up with `position`; None if it stays behind."""
     deadline_s = asyncio.get_running_loop().time() + BEHIND_S
     while (features := await ask()).epoch < position:

@@ -20,8 +20,8 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import i8
 
 from controller_core.model.ids import TopicName
-from controller_core.polling.answers import NOT_TOLD, TopicConfig, config_in
-from controller_core.polling.groups import Group, Told, groups_of
+from controller_core.polling.answers import NOT_TOLD, TopicConfig, read_config
+from controller_core.polling.groups import Group, Told, split_into_groups
 from controller_core.polling.known_cluster import KnownCluster
 from controller_core.polling.pace import Credit
 from controller_core.wire.client.kept_client import KeptClient
@@ -54,18 +54,18 @@ class Configs:
         self._credit = Credit()
         self._looks = 0
 
-    async def of(self, client: KeptClient, topics: Sequence[TopicName]) -> AsyncIterator[Found]:
+    async def read(self, client: KeptClient, topics: Sequence[TopicName]) -> AsyncIterator[Found]:
         """Yield the configurations of these topics, some at a time. Raises `RequestError`."""
         self._told.forget(topics)
         self._searched.forget(topics)
-        for some in groups_of(topics):
+        for some in split_into_groups(topics):
             yield _read(client, await client.ask_unread(_make_request(some)))
 
     def suspect(self) -> None:
         """Note that some configurations may have changed. A search follows soon."""
         self._suspected = True
 
-    async def next_ones(self, client: KeptClient, known: KnownCluster, *, is_explained: bool) -> AsyncIterator[Found]:
+    async def read_due(self, client: KeptClient, known: KnownCluster, *, is_explained: bool) -> AsyncIterator[Found]:
         """Yield the configurations that a poll reads, without those of groups that are unchanged.
 
         These are changed ones if a change is suspected, otherwise now and then those of the next group. `is_explained`:
@@ -86,7 +86,7 @@ class Configs:
 
     async def _search(self, client: KeptClient, known: KnownCluster, *, is_explained: bool) -> AsyncIterator[Found]:
         changed = await self._find_changed(client, known)
-        async for found in self.of(client, changed):
+        async for found in self.read(client, changed):
             yield found
         if not changed and self._is_left(kept=_KEPT if is_explained else 0.0):
             self._due.clear()
@@ -101,14 +101,14 @@ class Configs:
     async def _find_changed(self, client: KeptClient, known: KnownCluster) -> Sequence[TopicName]:
         """Return the topics on which a key that is set on some topic differs from the known value."""
         keys = _list_set_keys(known)
-        groups = groups_of(sorted(known.topics)) if keys else []
+        groups = split_into_groups(sorted(known.topics)) if keys else []
         self._searched.keep(groups)
         changed: list[TopicName] = []
         for group in groups:
             content = await client.ask_unread(_make_request(group, keys))
             if not self._searched.is_as_before(group, content):
                 found = _read(client, content)
-                others = [name for name, config in found.items() if config != known.config_of(name).among(keys)]
+                others = [name for name, config in found.items() if config != known.find_config(name).restrict_to(keys)]
                 if not others:
                     self._searched.take(group, content)
                 changed += others
@@ -116,7 +116,7 @@ class Configs:
 
     async def _read_next_group(self, client: KeptClient, known: KnownCluster) -> Found:
         if not self._due:
-            self._due.extend(groups_of(sorted(known.topics)))
+            self._due.extend(split_into_groups(sorted(known.topics)))
             self._told.keep(self._due)
         if not self._due:
             return {}
@@ -133,7 +133,7 @@ class Configs:
 def _list_set_keys(known: KnownCluster) -> tuple[str, ...]:
     """Return the keys that are set on most topics, and min.insync.replicas, which all topics have; none if no key is
     set."""
-    counted = Counter(key for name in known.topics for key in known.config_of(name).own)
+    counted = Counter(key for name in known.topics for key in known.find_config(name).own)
     if not counted:
         return ()
     return tuple(sorted({MIN_INSYNC_REPLICAS, *(key for key, _ in counted.most_common(MOST_SEARCHED - 1))}))
@@ -156,7 +156,7 @@ def _read(client: KeptClient, content: bytes) -> Found:
     for each in client.read(content, DescribeConfigsResponse).results:
         name = TopicName(each.resource_name)
         if each.error_code is ErrorCode.none:
-            found[name] = config_in(each)
+            found[name] = read_config(each)
         elif each.error_code is not ErrorCode.unknown_topic_or_partition:
             _log.warning("configuration of a topic unknown", topic=name, error=each.error_code.name)
             found[name] = NOT_TOLD

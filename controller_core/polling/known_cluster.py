@@ -9,7 +9,7 @@ from dataclasses import replace
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import Broker, ReplicaAssignment
-from controller_core.polling.answers import NOTHING_SET, Active, Move, Topic, TopicConfig, assignment_of
+from controller_core.polling.answers import NOTHING_SET, Active, Move, Topic, TopicConfig, make_assignment
 from controller_core.polling.self_descriptions import SelfDescription
 
 
@@ -42,18 +42,18 @@ class KnownCluster:
         changed, self._changed, self._is_new = self._changed, {}, False
         return changed
 
-    def config_of(self, name: TopicName) -> TopicConfig:
+    def find_config(self, name: TopicName) -> TopicConfig:
         """Return the configuration of a topic; an empty one if none is known."""
         return self._configs.get(name, NOTHING_SET)
 
-    def assignments_of(self, name: TopicName) -> dict[PartitionId, ReplicaAssignment]:
+    def list_assignments(self, name: TopicName) -> dict[PartitionId, ReplicaAssignment]:
         """Return the replicas of a topic's partitions, with those that are being added and removed."""
         return {
-            number: assignment_of(each, self.moves.get(TopicPartition(name, number)))
+            number: make_assignment(each, self.moves.get(TopicPartition(name, number)))
             for number, each in self.topics[name].partitions.items()
         }
 
-    def without_configs(self) -> Iterable[TopicName]:
+    def find_topics_without_configs(self) -> Iterable[TopicName]:
         """Return the topics without a known configuration, such as new ones."""
         return [name for name in self.topics if name not in self._configs]
 

@@ -21,8 +21,15 @@ from kio.schema.metadata.v11 import MetadataResponse
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import TopicName, TopicPartition
 from controller_core.polling.agreement import Agreement, Asked, Round
-from controller_core.polling.answers import Moves, Topics, active_in, brokers_in, finalized_in, topics_in
-from controller_core.polling.catching_up import BEHIND_S, PAUSE_S, caught_up
+from controller_core.polling.answers import (
+    Moves,
+    Topics,
+    read_active,
+    read_brokers,
+    read_finalized_features,
+    read_topics,
+)
+from controller_core.polling.catching_up import BEHIND_S, PAUSE_S, wait_until_caught_up
 from controller_core.polling.configurations import Configs
 from controller_core.polling.known_cluster import KnownCluster
 from controller_core.polling.log_growth import LogGrowth
@@ -67,21 +74,21 @@ class Looking:
         await self._wait_for_offset(client, asked.quorum.committed if is_exact else None)
         metadata, topics = await self._ask_metadata(client)
         if asked.quorum.leader is None:
-            topics = self._agreement.held_back(topics, self._agreement.doubtful_without_controllers(topics))
+            topics = self._agreement.hold_back(topics, self._agreement.find_doubtful_without_controllers(topics))
         elif topics is not self.known.topics or moves or self.known.moves or not self._agreement.has_agreed:
             first = Round(before=moves, asked=asked, topics=topics, position=self._position)
             metadata, topics, moves = await self._agree(client, metadata, first, is_waited_for=is_waited_for)
-        self.known.take_cluster(metadata.cluster_id, active_in(asked.quorum), asked.quorum.voters)
-        brokers = brokers_in(metadata, protocol)
+        self.known.take_cluster(metadata.cluster_id, read_active(asked.quorum), asked.quorum.voters)
+        brokers = read_brokers(metadata, protocol)
         client.learn([Address(each.host, each.port) for broker in brokers.values() for each in broker.endpoints])
-        self.known.take_brokers(brokers, await self._descriptions.of(brokers.values(), client))
+        self.known.take_brokers(brokers, await self._descriptions.read(brokers.values(), client))
         self.known.take_topics(topics, moves, self._position)
         await self._take_configs(client, touched)
 
     async def has_changed(self, client: KeptClient) -> bool:
         """Return True if the controllers' log indicates a change since it was last asked for. One small request. Raises
         like `look`."""
-        return self._take_growth(finalized_in(await ask_versions(client)).epoch)
+        return self._take_growth(read_finalized_features(await ask_versions(client)).epoch)
 
     def _take_growth(self, position: int) -> bool:
         is_of_changes = self._growth.is_of_changes(position, self._now_s())
@@ -118,11 +125,11 @@ class Looking:
         Raises `ControllerUnreachable` if the broker stays behind, and moves on to another one."""
 
         async def ask() -> FinalizedFeatures:
-            features = finalized_in(await ask_versions(client))
+            features = read_finalized_features(await ask_versions(client))
             self._take_growth(features.epoch)
             return features
 
-        features = await caught_up(ask, max(self._position, -1 if committed is None else committed - 1))
+        features = await wait_until_caught_up(ask, max(self._position, -1 if committed is None else committed - 1))
         if features is None:
             raise self._leave_lagging_broker(client)
         self.known.take_features(features)
@@ -142,7 +149,7 @@ class Looking:
         """Return the metadata and topics. The topics are the known object if nothing differs."""
         metadata = await self._metadata.ask(client)
         if self._read is None or self._read[0] is not metadata:
-            topics = topics_in(metadata)
+            topics = read_topics(metadata)
             self._read = metadata, self.known.topics if topics == self.known.topics else topics
         return self._read
 
@@ -159,11 +166,11 @@ class Looking:
         waited_for: Set[TopicPartition] | None = None
         while True:
             round_ = replace(round_, after=await ask_moves(client))
-            agreed = self._agreement.of(round_)
+            agreed = self._agreement.conclude(round_)
             if waited_for is None:
                 waited_for = agreed.doubtful if is_waited_for else frozenset()
             if not agreed.is_first_in_doubt and not agreed.doubtful & waited_for:
-                return metadata, self._agreement.held_back(round_.topics, agreed.doubtful), agreed.moves
+                return metadata, self._agreement.hold_back(round_.topics, agreed.doubtful), agreed.moves
             if self._now_s() >= deadline_s:
                 raise self._leave_lagging_broker(client)
             await asyncio.sleep(PAUSE_S)
@@ -181,8 +188,8 @@ class Looking:
         """Read the configurations of new topics, of touched topics, and some of those that were not read for
         longest."""
         is_explained = self.known.has_news
-        wanted = [*self.known.without_configs(), *(name for name in touched if name in self.known.topics)]
-        async for found in self._configs.of(client, wanted):
+        wanted = [*self.known.find_topics_without_configs(), *(name for name in touched if name in self.known.topics)]
+        async for found in self._configs.read(client, wanted):
             self.known.take_configs(found, self._position)
-        async for found in self._configs.next_ones(client, self.known, is_explained=is_explained):
+        async for found in self._configs.read_due(client, self.known, is_explained=is_explained):
             self.known.take_configs(found, self._position)

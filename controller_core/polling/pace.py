@@ -37,7 +37,7 @@ class Pace:
         share = self.share if is_moving else self.share / 2
         return max(wanted_s, min(self.longest_s, look_s * (1 / share - 1)))
 
-    def after_failures_s(self, failures: int) -> float:
+    def pause_after_failures_s(self, failures: int) -> float:
         """Return the pause after so many failed polls in a row, at least one."""
         return min(self.longest_after_failures_s, self.after_failure_s * 2.0 ** min(failures - 1, 10))
 

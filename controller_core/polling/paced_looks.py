@@ -82,7 +82,7 @@ class PacedLooks:
     def _pause_s(self) -> float:
         """Return the pause after the last poll if nothing changes."""
         if self._failures:
-            return self._pace.after_failures_s(self._failures)
+            return self._pace.pause_after_failures_s(self._failures)
         return self._pace.pause_s(look_s=min(self._looks_s), quiet_looks=self._quiet, is_moving=bool(self.known.moves))
 
     async def _has_changed(self) -> bool:

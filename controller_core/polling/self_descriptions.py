@@ -14,7 +14,7 @@ from kio.schema.api_versions.v4 import ApiVersionsResponse
 
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Broker, FeatureRange
-from controller_core.polling.answers import supported_in
+from controller_core.polling.answers import read_supported_features
 from controller_core.polling.questions import NoKRaftError, ask_cordoned, ask_versions
 from controller_core.wire.client.kept_client import KeptClient
 from controller_core.wire.client.request_client import Address, RequestError
@@ -44,7 +44,7 @@ class SelfDescriptions:
         self._asked_all_at_s: float | None = None
         self._gate = asyncio.Semaphore(_AT_ONCE)
 
-    async def of(self, brokers: Collection[Broker], client: KeptClient) -> Mapping[BrokerId, SelfDescription]:
+    async def read(self, brokers: Collection[Broker], client: KeptClient) -> Mapping[BrokerId, SelfDescription]:
         """Return the brokers' self-descriptions, as far as they answer. `client` has the security settings."""
         now_s = asyncio.get_running_loop().time()
         is_due = self._asked_all_at_s is None or now_s >= self._asked_all_at_s + self._all_again_s
@@ -65,7 +65,7 @@ class SelfDescriptions:
             try:
                 versions = await ask_versions(one)
                 is_cordoned = await self._is_cordoned(broker, one, versions)
-                return SelfDescription(features=supported_in(versions), is_cordoned=is_cordoned)
+                return SelfDescription(features=read_supported_features(versions), is_cordoned=is_cordoned)
             except (RequestError, NoKRaftError) as error:
                 _log.warning("a broker does not describe itself", broker=broker.id, error=str(error))
                 return None

@@ -42,7 +42,7 @@ class ZooKeeperOptions:
     zookeeper_timeout_ms: int = 15_000
 
 
-async def zookeeper_session(
+async def open_zookeeper_session(
     settings: ZooKeeperSettings,
     *,
     jute_maxbuffer_bytes: int = DEFAULT_JUTE_MAXBUFFER_BYTES,
@@ -66,7 +66,7 @@ async def zookeeper_session(
         raise InvalidSettings(f"--zookeeper: {error}") from error
 
 
-def secured_brokers(file: Path | None, listener: str | None = None) -> SecuredBrokers:
+def open_secured_brokers(file: Path | None, listener: str | None = None) -> SecuredBrokers:
     """Return the security of connections to brokers, at a listener, or at the inter-broker listener.
 
     The file of properties is checked now, and read again for each connection. Raises `InvalidSettings`."""
@@ -78,7 +78,7 @@ def secured_brokers(file: Path | None, listener: str | None = None) -> SecuredBr
     return brokers
 
 
-def secured_listeners(
+def make_secured_listeners(
     file: Path | None, binds: Iterable[Endpoint], credentials: ScramCredentials
 ) -> dict[str, SecuredListener]:
     """Return the process's own listeners that are not PLAINTEXT by name, secured by a file of properties.

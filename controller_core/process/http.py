@@ -29,7 +29,7 @@ async def serve_metrics(
     return await serve_http(application, host, port)
 
 
-def readiness_route(look: Callable[[], Readiness]) -> web.RouteDef:
+def make_readiness_route(look: Callable[[], Readiness]) -> web.RouteDef:
     """Return the route that answers 200 if a process is ready and 503 if it is not, with its state as JSON."""
 
     async def readyz(_: web.Request) -> web.Response:

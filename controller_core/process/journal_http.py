@@ -24,7 +24,7 @@ _WHO_MAY: Final = "this journal requires its token, as Authorization: Bearer TOK
 _NOBODY_NOW: Final = "the server cannot read the token of this journal, so nobody is admitted: see its log\n"
 
 
-def journal_token(settings: ProcessSettings) -> TokenFile | None:
+def read_journal_token(settings: ProcessSettings) -> TokenFile | None:
     """Return the token of the settings; None: everybody who can reach the port may read. Raises `InvalidSettings`."""
     if settings.journal_token_file is None:
         return None
@@ -36,7 +36,7 @@ def journal_token(settings: ProcessSettings) -> TokenFile | None:
     return token
 
 
-def journal_routes(directory: Path, token: TokenFile | None = None) -> list[web.RouteDef]:
+def make_journal_routes(directory: Path, token: TokenFile | None = None) -> list[web.RouteDef]:
     """Return the routes of the journal in a directory, which need not exist yet. `token`: required from readers."""
     door = _Door(token)
 

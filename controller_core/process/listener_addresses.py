@@ -25,17 +25,17 @@ ProtocolOf: TypeAlias = Callable[[str], str]
 """Returns the security protocol of a listener by its name. Raises `ValueError`, which says what to change."""
 
 
-def without_properties(listener: str) -> str:
+def find_protocol_without_properties(listener: str) -> str:
     """Return the protocol of a listener without properties. See `ProtocolOf`."""
     if listener in PROTOCOLS and listener != PLAINTEXT:
         raise ValueError(f"{listener} needs --properties, which say how it is secured")
     return PLAINTEXT
 
 
-def protocols_by(properties: Path | None) -> ProtocolOf:
+def make_protocol_lookup(properties: Path | None) -> ProtocolOf:
     """Return the protocols of a file of properties. Without a file, names stand for themselves."""
     if properties is None:
-        return without_properties
+        return find_protocol_without_properties
 
     def protocol_of(listener: str) -> str:
         try:
@@ -52,7 +52,7 @@ def protocols_by(properties: Path | None) -> ProtocolOf:
     return protocol_of
 
 
-def parse_listener(text: str, protocol_of: ProtocolOf = without_properties) -> Endpoint:
+def parse_listener(text: str, protocol_of: ProtocolOf = find_protocol_without_properties) -> Endpoint:
     """Parse `PLAINTEXT://HOST:PORT`.
 
     Names become upper case, and IPv6 addresses lose their brackets, as brokers register them. Raises `ValueError`,
@@ -80,7 +80,7 @@ def require_readable(advertise: Iterable[str]) -> None:
         parse_listener(text if "://" in text else f"PLAINTEXT://{text}", _any)
 
 
-def advertised(binds: Iterable[Endpoint], advertise: Iterable[str]) -> tuple[Endpoint, ...]:
+def list_advertised_endpoints(binds: Iterable[Endpoint], advertise: Iterable[str]) -> tuple[Endpoint, ...]:
     """Return the addresses that others connect to, for each listener in the order of `binds`.
 
     Raises `ValueError` if an address is advertised without a listener."""
@@ -95,7 +95,7 @@ def advertised(binds: Iterable[Endpoint], advertise: Iterable[str]) -> tuple[End
     return tuple(endpoints.values())
 
 
-def unreachable(endpoints: Iterable[Endpoint]) -> Endpoint | None:
+def find_unreachable(endpoints: Iterable[Endpoint]) -> Endpoint | None:
     """Return the first endpoint that nobody can connect to, because it stands for all addresses of a machine."""
     return next((endpoint for endpoint in endpoints if endpoint.host in _EVERY_ADDRESS), None)
 

@@ -37,7 +37,7 @@ from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Endpoint
 from controller_core.model.quotas.mutation_quota import UNLIMITED, MutationQuota
 from controller_core.process.unserved_requests import UnservedRequests
-from controller_core.supervision import noticed
+from controller_core.supervision import start_task
 from controller_core.wire.authentication.secured_listener import SecuredListener
 from controller_core.wire.codecs.versions import Versions, convert
 from controller_core.wire.connections.broker_properties import PLAINTEXT
@@ -100,20 +100,20 @@ class ListenerAssembly:
         self._turns = itertools.count()
         self._looking: asyncio.Task[None] | None = None
 
-    def acceptor(self, bind: Endpoint, listener: str, secured: SecuredListener | None = None) -> Acceptor:
+    def make_acceptor(self, bind: Endpoint, listener: str, secured: SecuredListener | None = None) -> Acceptor:
         """Return the acceptor of an address, which serves clients like a broker's listener of that name. `secured`:
         None for PLAINTEXT."""
         passes_on = self._is_relay and secured is None
         return Acceptor(
             host=bind.host,
             port=bind.port,
-            apis=self.apis(listener, is_secured=secured is not None),
-            relay_targets=(lambda: self.relay_targets(listener)) if passes_on else None,
+            apis=self.make_apis(listener, is_secured=secured is not None),
+            relay_targets=(lambda: self.list_relay_targets(listener)) if passes_on else None,
             secured=secured,
             why_not_passed_on=_NOT_FOR_OTHERS if secured is not None else None,
         )
 
-    def gate(self, rules: AccessRules) -> Gate:
+    def make_gate(self, rules: AccessRules) -> Gate:
         """Return the gate that authorizes callers: by rules and registered broker hosts, and by ACLs if there are
         any."""
 
@@ -131,7 +131,7 @@ class ListenerAssembly:
         """Wait while a term starts, because it does not know the brokers yet."""
         if self._is_loading():
             if self._looking is None or self._looking.done():
-                self._looking = noticed(self._poll_until_loaded(), name="a term that begins")
+                self._looking = start_task(self._poll_until_loaded(), name="a term that begins")
             await asyncio.wait((self._looking,))
 
     async def _read_term(self) -> Term | None:
@@ -147,7 +147,7 @@ class ListenerAssembly:
         brokers = term.state.brokers.values() if term is not None else ()
         return [endpoint.host for broker in brokers for endpoint in broker.endpoints]
 
-    def apis(self, listener: str, *, is_secured: bool = False) -> list[Api]:
+    def make_apis(self, listener: str, *, is_secured: bool = False) -> list[Api]:
         """Return all APIs that a listener answers here."""
         passes_on = self._is_relay and not is_secured
         in_turn: list[Api] = [
@@ -220,7 +220,7 @@ class ListenerAssembly:
             ),
         ]
 
-    def relay_targets(self, listener: str) -> Sequence[RelayTarget]:
+    def list_relay_targets(self, listener: str) -> Sequence[RelayTarget]:
         """Return the live brokers on a listener, beginning with another one each time to balance the load.
 
         A broker's answers have the addresses of the listener on which it was asked, so clients are relayed to the same

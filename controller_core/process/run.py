@@ -27,13 +27,13 @@ from controller_core.journal.writer import JournalWriter
 from controller_core.model.authorization.decision import AuthorizerRules
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Broker
-from controller_core.process.connections import secured_brokers, secured_listeners, zookeeper_session
-from controller_core.process.http import readiness_route, serve_metrics
+from controller_core.process.connections import make_secured_listeners, open_secured_brokers, open_zookeeper_session
+from controller_core.process.http import make_readiness_route, serve_metrics
 from controller_core.process.journal import MissingLibrary, close_journals, open_journal, open_topic_journal
-from controller_core.process.journal_http import journal_routes, journal_token
+from controller_core.process.journal_http import make_journal_routes, read_journal_token
 from controller_core.process.listening import ListenerAssembly
 from controller_core.process.settings import ControllerProcessSettings, InvalidSettings
-from controller_core.process.signals import until_signalled
+from controller_core.process.signals import run_until_signalled
 from controller_core.process.unserved_requests import UnservedRequests
 from controller_core.security.properties_file import InvalidProperties
 from controller_core.wire.authentication.secured_listener import SecuredListener
@@ -57,7 +57,7 @@ SERVED_APIS = (*BROKER_APIS, *CLIENT_APIS, *OWN_CONFIG_APIS)
 async def run_controller(
     settings: ControllerProcessSettings,
     session_of: Callable[[ZkSession], ZkSession] = lambda session: session,
-    until: Callable[[Coroutine[Any, Any, None]], Coroutine[Any, Any, None]] = until_signalled,
+    until: Callable[[Coroutine[Any, Any, None]], Coroutine[Any, Any, None]] = run_until_signalled,
 ) -> None:
     """Run until SIGTERM or SIGINT.
 
@@ -66,16 +66,16 @@ async def run_controller(
 
     Raises `InvalidSettings`, `ZooKeeperUnreachable` and `AccessRefused` (at the start), `ZooKeeperGone` (later),
     `IdInUse`, and `OSError` for a port."""
-    brokers = secured_brokers(settings.properties, settings.listeners.links)
+    brokers = open_secured_brokers(settings.properties, settings.listeners.links)
     rules = _read_authorizer_rules(settings)
     async with AsyncExitStack() as stack:
-        session = await zookeeper_session(settings, jute_maxbuffer_bytes=settings.zookeeper_jute_maxbuffer_bytes)
+        session = await open_zookeeper_session(settings, jute_maxbuffer_bytes=settings.zookeeper_jute_maxbuffer_bytes)
         stack.push_async_callback(session.close)
         zk = session_of(session)
-        secured = secured_listeners(settings.properties, settings.binds, ZkScramCredentials(zk))
+        secured = make_secured_listeners(settings.properties, settings.binds, ZkScramCredentials(zk))
         if settings.id in await read_registered_brokers(zk):
             raise InvalidSettings(f"--id {settings.id} is the id of a running broker: choose one that no broker has")
-        token = journal_token(settings)
+        token = read_journal_token(settings)
         await report_at_start(zk, settings.listeners)
         registry = CollectorRegistry()
         writers = _open_journals(settings, registry)
@@ -87,8 +87,8 @@ async def run_controller(
         await listener.start()
         stack.push_async_callback(listener.close)
         if settings.metrics_port is not None:
-            routes = [readiness_route(controller.check_readiness)]
-            routes += journal_routes(settings.journal_directory, token) if settings.journal_directory else []
+            routes = [make_readiness_route(controller.check_readiness)]
+            routes += make_journal_routes(settings.journal_directory, token) if settings.journal_directory else []
             stop = await serve_metrics(settings.metrics_host, settings.metrics_port, registry, routes)
             stack.push_async_callback(stop)
         await until(controller.run())
@@ -116,7 +116,7 @@ def _open_journals(settings: ControllerProcessSettings, registry: CollectorRegis
     writers = []
     if settings.journal_topic is not None and settings.journal_bootstrap is not None:
         try:
-            security = librdkafka_source(secured_brokers(settings.properties))
+            security = librdkafka_source(open_secured_brokers(settings.properties))
             writers.append(open_topic_journal(settings.journal_topic, settings.journal_bootstrap, registry, security))
         except MissingLibrary as error:
             raise InvalidSettings(str(error)) from error
@@ -151,11 +151,11 @@ def _assemble(
     )
     listener = Listener(
         (
-            assembly.acceptor(bind, listeners.find_client_listener(bind.listener), secured.get(bind.listener))
+            assembly.make_acceptor(bind, listeners.find_client_listener(bind.listener), secured.get(bind.listener))
             for bind in settings.binds
         ),
         limits=fit_to_descriptors(settings.listener_limits),
-        gate=assembly.gate(settings.access_rules),
+        gate=assembly.make_gate(settings.access_rules),
         rules=ListenerRules() if authorization is None else ListenerRules(why_not_passed_on=_NOT_WITH_ACLS),
     )
     seams = Seams(

@@ -15,12 +15,12 @@ from controller_core.model.listeners import ControllerListeners
 from controller_core.model.metadata import Endpoint
 from controller_core.process.listener_addresses import (
     LISTENER_NAME,
-    advertised,
+    find_unreachable,
+    list_advertised_endpoints,
+    make_protocol_lookup,
     parse_listener,
-    protocols_by,
     require_apart,
     require_readable,
-    unreachable,
 )
 from controller_core.security.delegation_tokens import read_token_check_interval_ms
 from controller_core.security.properties_file import InvalidProperties
@@ -247,7 +247,7 @@ class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings):
                 "client-listener needs a single --listen that serves several listeners, but here each listener has its "
                 "own"
             )
-        if (endpoint := unreachable(self.listeners.endpoints)) is not None:
+        if (endpoint := find_unreachable(self.listeners.endpoints)) is not None:
             raise ValueError(
                 f"brokers cannot connect to {endpoint.host}: say with advertise which host and port they reach for "
                 f"{endpoint.listener}"
@@ -284,7 +284,7 @@ class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings):
     @property
     def binds(self) -> tuple[Endpoint, ...]:
         """The addresses on which the process listens."""
-        protocol_of = protocols_by(self.properties)
+        protocol_of = make_protocol_lookup(self.properties)
         return tuple(parse_listener(text, protocol_of) for text in self.listen)
 
     @property
@@ -293,7 +293,7 @@ class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings):
 
         Raises `ValueError` if an address is advertised without a listener."""
         return ControllerListeners(
-            endpoints=advertised(self.binds, self.advertise),
+            endpoints=list_advertised_endpoints(self.binds, self.advertise),
             control_plane=self.control_plane_listener,
             clients=self.client_listener,
         )
@@ -313,10 +313,10 @@ def load(kind: type[S], given: Mapping[str, Any], settings_file: Path | None = N
     try:
         return kind(**merged)
     except ValidationError as error:
-        raise invalid(error) from error
+        raise make_invalid_settings(error) from error
 
 
-def invalid(error: ValidationError) -> InvalidSettings:
+def make_invalid_settings(error: ValidationError) -> InvalidSettings:
     """Return the error for wrong settings, with a line for each in the terms of the command line."""
     return InvalidSettings("\n".join(_explain(dict(detail)) for detail in error.errors()))
 

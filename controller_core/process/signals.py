@@ -10,7 +10,7 @@ import structlog
 log = structlog.get_logger()
 
 
-async def until_signalled(work: Coroutine[Any, Any, None]) -> None:
+async def run_until_signalled(work: Coroutine[Any, Any, None]) -> None:
     """Do the work until it ends or a signal cancels it."""
     running = asyncio.create_task(work)
     loop = asyncio.get_running_loop()

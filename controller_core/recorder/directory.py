@@ -18,7 +18,7 @@ from controller_core.journal.record_encoder import RecordEncoder
 from controller_core.journal.records import Line
 from controller_core.journal.segments import segments
 from controller_core.model.ids import BrokerId, ControllerEpoch
-from controller_core.recorder.event_numbers import Thing, position_of, thing_of
+from controller_core.recorder.event_numbers import Thing, find_thing, read_position
 
 _LOCK: Final = "recorder.lock"
 _UNFINISHED: Final = (
@@ -53,7 +53,7 @@ class Ended:
     last_event: "LastEvent | None" = None
     """None if the journal cannot be continued from there: events were not numbered, or the end may be incomplete."""
 
-    def encoder(self) -> RecordEncoder:
+    def make_encoder(self) -> RecordEncoder:
         """Return an encoder that continues the numbers."""
         return RecordEncoder(epoch=self.epoch, next_seq=self.next_seq)
 
@@ -63,7 +63,7 @@ NOTHING_YET: Final = Ended()
 
 
 @contextmanager
-def recorders_directory(directory: Path) -> Iterator[Ended]:
+def open_directory(directory: Path) -> Iterator[Ended]:
     """Open the directory for one recorder, and create it if it is missing. Raises `UnusableDirectory`."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -117,14 +117,14 @@ def _read_last_event(path: Path, last: Line) -> LastEvent | None:
     """Return the event of a segment's last record.
 
     If the event began in the segment before, it is old or large, and its recorded part is unknown: then return None."""
-    position = position_of(last.correlation_id)
+    position = read_position(last.correlation_id)
     if position is None or last.snapshot or last.kind in _UNFINISHED:
         return None
     written = []
     for line in _read_lines_backwards(path):
-        if position_of(line.correlation_id) != position:
+        if read_position(line.correlation_id) != position:
             break
-        written.append(thing_of(line))
+        written.append(find_thing(line))
     else:
         return None
     return LastEvent(position=position, controller_id=BrokerId(last.controller_id), written=frozenset(written))

@@ -15,25 +15,25 @@ Thing: TypeAlias = tuple[str, object]
 _NUMBERED: Final = re.compile(r"\d+-@(\d+)-\d+")
 
 
-def numbered(position: int, part: int) -> str:
+def number_event(position: int, part: int) -> str:
     """Return the text that correlates the records of a part of an event, within its epoch."""
     return f"@{position}-{part}"
 
 
-def position_of(correlation_id: str) -> int | None:
+def read_position(correlation_id: str) -> int | None:
     """Return the offset of a record's event; None if it was not numbered."""
     match = _NUMBERED.fullmatch(correlation_id)
     return int(match[1]) if match else None
 
 
-def thing_of(line: Line) -> Thing:
+def find_thing(line: Line) -> Thing:
     """Return the thing that a record is about."""
     if line.partition is not None:
         return line.kind, (line.topic, line.partition)
     return line.kind, line.broker if line.topic is None else line.topic
 
 
-def thing_of_change(change: Change) -> Thing:
+def find_thing_of_change(change: Change) -> Thing:
     """Return the thing that a change's record would be about."""
     kind = REMOVED[change.kind] if change.after is None else change.kind
     return kind.value, tuple(change.key) if isinstance(change.key, TopicPartition) else change.key

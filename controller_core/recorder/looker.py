@@ -49,7 +49,7 @@ class View:
     """True if this is the newest state. Otherwise the next one is available, and the next look needs no pause."""
 
 
-def creation_of(topic_id: TopicId) -> int:
+def derive_creation(topic_id: TopicId) -> int:
     """Return a part of the topic's id, for journals of clusters without ZooKeeper, in place of the zxid of the topic's
     creation."""
     return topic_id.int >> 65

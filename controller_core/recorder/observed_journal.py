@@ -26,7 +26,7 @@ from controller_core.journal.inference import UNOBSERVED, Looks, explain, find_r
 from controller_core.journal.observed import count_missed_versions, difference
 from controller_core.model.ids import BrokerId, ControllerEpoch
 from controller_core.recorder.directory import Ended
-from controller_core.recorder.event_numbers import numbered, thing_of_change
+from controller_core.recorder.event_numbers import find_thing_of_change, number_event
 from controller_core.recorder.looker import Role, View
 
 log = structlog.get_logger()
@@ -123,7 +123,7 @@ class ObservedJournal:
         if self._journal.wants_snapshot:
             self.take_snapshot()
 
-    def begun_anew(self, clock: Clock) -> "ObservedJournal":
+    def restart(self, clock: Clock) -> "ObservedJournal":
         """Return an observer of the same journal for views that do not follow from the earlier ones, as after a
         restart."""
         anew = ObservedJournal(
@@ -205,7 +205,7 @@ class ObservedJournal:
         last = self._last_event
         if last is None or last.position != self._position:
             return changes
-        return [change for change in changes if thing_of_change(change) not in last.written]
+        return [change for change in changes if find_thing_of_change(change) not in last.written]
 
     def _find_restarted(self, changes: Sequence[Change]) -> list[BrokerId]:
         now_ms = self._clock.monotonic_ms()
@@ -234,4 +234,4 @@ class ObservedJournal:
     def _event(self) -> str:
         if self._position is None:
             return f"{self._began_ms}-{self._events}"
-        return numbered(self._position, self._events)
+        return number_event(self._position, self._events)

@@ -79,7 +79,7 @@ class Recorder:
     def go_on_with(self, looker: Looker, records_clock: Clock) -> None:
         """Switch to another looker. It knows nothing of earlier looks, so the recording goes on as after a restart."""
         self.looker = looker
-        self.observed_journal = self.observed_journal.begun_anew(records_clock)
+        self.observed_journal = self.observed_journal.restart(records_clock)
 
     async def look(self) -> bool:
         """Look once and record the changes. Return True if nothing else is waiting. After `OutOfSight`, the next look

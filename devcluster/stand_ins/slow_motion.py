@@ -124,7 +124,7 @@ def slow_controllers() -> Iterator[None]:
         return
 
     async def slow_session(*arguments: Any, **named: Any) -> ZkSession:
-        session = await connections.zookeeper_session(*arguments, **named)
+        session = await connections.open_zookeeper_session(*arguments, **named)
         return SlowSession(session, Delays(seed, "ZooKeeper"))
 
     def slow_links(*arguments: Any, **named: Any) -> BrokerLinkFactory:
@@ -135,5 +135,5 @@ def slow_controllers() -> Iterator[None]:
 
         return slow_link
 
-    with patch.object(run, "zookeeper_session", slow_session), patch.object(run, "tcp_link_factory", slow_links):
+    with patch.object(run, "open_zookeeper_session", slow_session), patch.object(run, "tcp_link_factory", slow_links):
         yield

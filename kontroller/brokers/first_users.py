@@ -43,7 +43,7 @@ class FirstUser:
     password: str = field(repr=False)
 
 
-def users_in(folder: Path) -> tuple[FirstUser, ...]:
+def read_users(folder: Path) -> tuple[FirstUser, ...]:
     """Read a user from each file: its name, and its text without the final line end.
 
     Names that begin with a dot are Kubernetes' own. Raises `UnusableUsers`."""

@@ -12,8 +12,8 @@ from kontroller.cli.options import (
     CommandConfig,
     DeadlineSeconds,
     PropertiesOfBrokers,
-    bootstrap_addresses,
-    security_of,
+    parse_bootstrap,
+    read_security,
 )
 
 commands = typer.Typer(help="Checks of an installation.", no_args_is_help=True)
@@ -32,13 +32,13 @@ def check_cluster(
     """Waits until a Kafka cluster has a controller that answers and on which all members agree, and prints its id.
 
     Exits with 0 on success, 1 if the deadline passes (and prints what is wrong), 2 if the command is wrong."""
-    addresses = bootstrap_addresses(bootstrap)
+    addresses = parse_bootstrap(bootstrap)
 
     from controller_core.wire.client.request_client import RequestClient
     from kontroller.checks.cluster import look_at_cluster
 
     timeout_ms = min(_LONGEST_ASK_MS, deadline_seconds * 1000 // 3)
-    security = security_of(command_config, bootstrap, properties)
+    security = read_security(command_config, bootstrap, properties)
     client = RequestClient(addresses, timeout_ms=timeout_ms, connect_timeout_ms=timeout_ms, security=security)
     run_and_exit(_wait(lambda: look_at_cluster(client), deadline_seconds))
 
@@ -57,14 +57,14 @@ def check_empty_brokers(
     """Checks that brokers hold no replicas, so that they can be shut down for good. The brokers may be down already.
 
     Exits with 0 if they hold none, 1 if they hold some or no server answers in time, 2 if the command is wrong."""
-    addresses = bootstrap_addresses(bootstrap)
+    addresses = parse_bootstrap(bootstrap)
 
     from controller_core.model.ids import BrokerId
     from controller_core.wire.client.request_client import RequestClient
     from kontroller.checks.empty_brokers import ReplicasLeft, look_for_replicas
 
     timeout_ms = min(_LONGEST_ASK_MS, deadline_seconds * 1000 // 3)
-    security = security_of(command_config, bootstrap, properties)
+    security = read_security(command_config, bootstrap, properties)
     client = RequestClient(addresses, timeout_ms=timeout_ms, connect_timeout_ms=timeout_ms, security=security)
     brokers = [BrokerId(each) for each in broker]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kontroller.cli import options
-from kontroller.cli.administering.connection import Yes, confirmed
+from kontroller.cli.administering.connection import Yes, confirm
 from kontroller.cli.endings import failure, usage_error
 from kontroller.cli.options import DeadlineSeconds, LogLevel
 
@@ -272,7 +272,7 @@ def _move_role(
         if any(obstacle.is_in_the_way for obstacle in found):
             raise typer.Exit(1)
         heir = "Kafka's brokers" if target is None else f"process {target}"
-        if check or not confirmed(f"The role goes to {heir}.", yes=yes):
+        if check or not confirm(f"The role goes to {heir}.", yes=yes):
             return
         asyncio.run(_move(options, picture, target, deadline_s))
     except InvalidSettings as error:
@@ -284,15 +284,15 @@ def _move_role(
 async def _look(
     options: "ZooKeeperOptions", to: "BrokerId | None", *, to_ours: bool
 ) -> "tuple[RolePicture, BrokerId | None, list[Obstacle]]":
-    from controller_core.process.connections import zookeeper_session
-    from kontroller.role.obstacles import Obstacle, obstacles
+    from controller_core.process.connections import open_zookeeper_session
+    from kontroller.role.obstacles import Obstacle, find_obstacles
     from kontroller.role.picture import look
 
-    session = await zookeeper_session(options, makes_chroot=False)
+    session = await open_zookeeper_session(options, makes_chroot=False)
     try:
         picture = await look(session)
         target = to if to is not None or not to_ours else picture.holder_of_ours or picture.best_process
-        found = await obstacles(session, picture, target)
+        found = await find_obstacles(session, picture, target)
     finally:
         await session.close()
     if to_ours and target is None:
@@ -304,10 +304,10 @@ async def _look(
 async def _move(
     options: "ZooKeeperOptions", picture: "RolePicture", target: "BrokerId | None", deadline_s: float
 ) -> None:
-    from controller_core.process.connections import zookeeper_session
+    from controller_core.process.connections import open_zookeeper_session
     from kontroller.role.moving import move
 
-    session = await zookeeper_session(options, makes_chroot=False)
+    session = await open_zookeeper_session(options, makes_chroot=False)
     try:
         moved = await move(session, picture, target, deadline_s, typer.echo)
         detours = f", with {moved.detours} brokers in between" if moved.detours else ""

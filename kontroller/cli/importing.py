@@ -145,10 +145,10 @@ class _Output:
     exit_code = 0
 
     def write(self, imported: "Imported") -> None:
-        from kontroller.importing.documents import as_yaml, said
+        from kontroller.importing.documents import format_yaml, list_remarks
 
-        sys.stdout.write(as_yaml(imported))
-        for line in said(imported):
+        sys.stdout.write(format_yaml(imported))
+        for line in list_remarks(imported):
             self.say(line)
         if imported.document is None:
             self.exit_code = EXIT_FAILED
@@ -160,12 +160,12 @@ class _Output:
 async def _read_cluster(target: "Target", context: str | None) -> "KnownCluster":
     from controller_operator.kubernetes.api_server import current_namespace, kubernetes_objects
     from controller_operator.kubernetes.object_store import Key
-    from kontroller.importing.managed_topics import known_cluster
+    from kontroller.importing.managed_topics import read_known_cluster
 
     async with kubernetes_objects(context) as objects:
         namespace = target.namespace or current_namespace(context)
         key = Key("KafkaCluster", target.cluster_namespace or namespace, target.cluster)
-        return await known_cluster(objects, key, namespace)
+        return await read_known_cluster(objects, key, namespace)
 
 
 async def _import_live(

@@ -56,7 +56,7 @@ def run(
     from pydantic import ValidationError
 
     from controller_core.process.logging import configure_logging
-    from controller_core.process.settings import invalid
+    from controller_core.process.settings import make_invalid_settings
     from controller_core.security.properties_file import InvalidProperties
     from controller_operator.kubernetes.api_server import NoKubernetes
     from controller_operator.kubernetes.object_api import ApiRefused
@@ -83,7 +83,7 @@ def run(
     try:
         settings = OperatorSettings(**{name: value for name, value in given.items() if value is not None})
     except ValidationError as error:
-        raise usage_error(invalid(error)) from error
+        raise usage_error(make_invalid_settings(error)) from error
     configure_logging(log_format, log_level)
     try:
         asyncio.run(run_operator(settings))

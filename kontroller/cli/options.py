@@ -146,7 +146,7 @@ QueuedMaxRequestBytes = Annotated[
 ]
 
 
-def bootstrap_addresses(text: str) -> "tuple[Address, ...]":
+def parse_bootstrap(text: str) -> "tuple[Address, ...]":
     """Return the servers of `--bootstrap`. Ends the command if it is not a list of servers."""
     from controller_core.wire.client.request_client import parse_addresses
 
@@ -160,7 +160,7 @@ class TwoFiles(Exception):
     """Both --command-config and --properties were given."""
 
 
-def security_of(config: Path | None, bootstrap: str, properties: Path | None = None) -> "SecuritySource | None":
+def read_security(config: Path | None, bootstrap: str, properties: Path | None = None) -> "SecuritySource | None":
     """Return the security settings of connections: those of a client's file, or of a broker's.
 
     Ends the command if the file cannot be used."""

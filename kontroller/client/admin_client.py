@@ -14,10 +14,10 @@ from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar
 from controller_core.model.ids import TopicPartition
 from kontroller.client import describing, elections, features, users
 from kontroller.client.assignments import (
+    format_reassignment,
     parse_partitions,
     parse_reassignment,
     parse_replica_assignment,
-    reassignment_json,
 )
 from kontroller.client.cluster import Cluster
 from kontroller.client.describing import ClusterDescription
@@ -31,7 +31,7 @@ from kontroller.client.reassigning.limits import Limit
 from kontroller.client.reassigning.reassignments import Ongoing, Progress, ReassignmentResult
 from kontroller.client.topics import administration as topics
 from kontroller.client.topics.administration import Alteration, Assignment, TopicDescription, TopicList
-from kontroller.client.topics.deletions import marked_for_deletion
+from kontroller.client.topics.deletions import read_marked_for_deletion
 
 _UPDATE_MS: Final = 60_000
 """The default of KIP-584."""
@@ -46,9 +46,9 @@ class AdminClient:
     def __init__(self, properties: Mapping[str, object] | ClientProperties) -> None:
         """`properties`: those of Kafka's clients, at least `bootstrap.servers`. Raises `InvalidArgument`."""
         if not isinstance(properties, ClientProperties):
-            properties = ClientProperties.of(properties)
+            properties = ClientProperties.parse(properties)
         self._properties = properties
-        self._cluster = Cluster.of(properties)
+        self._cluster = Cluster.create(properties)
         self._seen = EpochSeen()
         self._is_updating = False
 
@@ -114,9 +114,9 @@ class AdminClient:
     async def list_topics(self, *, timeout_ms: int | None = None) -> TopicList:
         """Return the live topics, and the topics marked for deletion, which are known only with `zookeeper.connect`."""
         call = self._cluster.call(timeout_ms)
-        marked = await marked_for_deletion(call, self._properties)
+        marked = await read_marked_for_deletion(call, self._properties)
         going = frozenset(marked or ())
-        alive = tuple(topic for topic in await topics.alive(call) if topic not in going)
+        alive = tuple(topic for topic in await topics.list_alive(call) if topic not in going)
         return TopicList(alive=alive, marked_for_deletion=marked)
 
     async def describe_topic(self, topic: str, *, timeout_ms: int | None = None) -> TopicDescription:
@@ -140,7 +140,7 @@ class AdminClient:
         """Return the JSON that moves partitions back to their present replicas, or if they move, to those before the
         move."""
         targets = parse_reassignment(reassignment)
-        return reassignment_json(await reassignments.origins_of(self._cluster.call(timeout_ms), targets))
+        return format_reassignment(await reassignments.read_origins(self._cluster.call(timeout_ms), targets))
 
     async def throttle_reassignment(
         self, reassignment: str, bytes_per_second: int, *, timeout_ms: int | None = None
@@ -183,7 +183,7 @@ class AdminClient:
 
     async def list_reassignments(self, *, timeout_ms: int | None = None) -> dict[TopicPartition, Ongoing]:
         """Return all partitions that are being reassigned."""
-        return await reassignments.ongoing(self._cluster.call(timeout_ms))
+        return await reassignments.list_ongoing(self._cluster.call(timeout_ms))
 
     async def list_limits(self, *, timeout_ms: int | None = None) -> tuple[Limit, ...]:
         """Return the limits that PartitionReassignments have set in a cluster without ZooKeeper."""
@@ -233,7 +233,7 @@ class AdminClient:
 
     async def list_scram_users(self, *, timeout_ms: int | None = None) -> dict[str, dict[str, int]]:
         """Return the users with passwords: for each user the mechanisms with their iterations."""
-        return await users.users(self._cluster.call(timeout_ms))
+        return await users.list_users(self._cluster.call(timeout_ms))
 
     # Features
 

@@ -89,7 +89,7 @@ def parse_reassignment(text: str) -> dict[TopicPartition, Replicas]:
     return targets
 
 
-def reassignment_json(targets: Mapping[TopicPartition, Sequence[int]]) -> str:
+def format_reassignment(targets: Mapping[TopicPartition, Sequence[int]]) -> str:
     """Return the JSON that `parse_reassignment` and Kafka's tool read."""
     partitions = [
         {"topic": tp.topic, "partition": tp.partition, "replicas": list(replicas), "log_dirs": ["any"] * len(replicas)}
@@ -110,7 +110,7 @@ def parse_partitions(text: str) -> tuple[TopicPartition, ...]:
     return tuple(keys)
 
 
-def partitions_json(partitions: Iterable[TopicPartition]) -> str:
+def format_partitions(partitions: Iterable[TopicPartition]) -> str:
     """Return the JSON that `parse_partitions` and Kafka's tool read."""
     entries = [{"topic": tp.topic, "partition": tp.partition} for tp in sorted(partitions)]
     return json.dumps({"partitions": entries}, separators=(",", ":"))

@@ -78,7 +78,7 @@ class Cluster:
     """The server to ask first, so that a hanging server costs its time only once."""
 
     @classmethod
-    def of(cls, properties: ClientProperties) -> "Cluster":
+    def create(cls, properties: ClientProperties) -> "Cluster":
         """Return a cluster without a connection. Raises `InvalidArgument`."""
         client = RequestClient(
             properties.bootstrap_servers,
@@ -173,9 +173,9 @@ class Call:
 
     async def ask_any(self, request: RequestPayload, response_type: type[Response]) -> Response:
         """Return the answer of the first server that answers. Use this only for idempotent requests."""
-        return await self.first_of(lambda address: partial(self.ask_at, address, request, response_type))
+        return await self.find_first_answer(lambda address: partial(self.ask_at, address, request, response_type))
 
-    async def first_of(self, question: Callable[[Address], Question[T]]) -> T:
+    async def find_first_answer(self, question: Callable[[Address], Question[T]]) -> T:
         """Return the first answer to a question, which may be sent to several servers at once.
 
         If all servers raise `Unreachable` or `OutcomeUnknown`, all are asked again while there is time. Any other error
@@ -236,7 +236,7 @@ class Call:
         if patience_ms is None:
             patience_ms = PATIENCE_MS if changes_nothing else self.allowed_ms
         while True:
-            address = await self.controller_address()
+            address = await self.find_controller_address()
             allowed_ms = min(self.left_ms, patience_ms)
             try:
                 response = await self.ask_at(address, request, response_type, allowed_ms)
@@ -277,7 +277,7 @@ class Call:
             self.note(f"broker {broker} finds no controller")
             await self.pause()
 
-    async def controller_address(self) -> Address:
+    async def find_controller_address(self) -> Address:
         """Return the address of the controller. Wait for a controller while the call has time."""
         while True:
             known = self.cluster.brokers.get(self.cluster.controller) if self.cluster.controller is not None else None

@@ -24,7 +24,7 @@ _OF_THE_BROKER: Final = 2
 _LOG_DIRECTORY: Final = "log.dir"
 
 
-async def own_configs(call: Call, topics: Sequence[str]) -> dict[str, dict[str, str | None]]:
+async def read_own_configs(call: Call, topics: Sequence[str]) -> dict[str, dict[str, str | None]]:
     """Return the configurations that are set on each topic. A secret has no value. Raises `Refused`."""
     resources = (
         DescribeConfigsResource(resource_type=TOPIC, resource_name=topic, configuration_keys=None) for topic in topics
@@ -40,7 +40,7 @@ async def own_configs(call: Call, topics: Sequence[str]) -> dict[str, dict[str, 
     }
 
 
-async def dynamic_configs(call: Call, broker: BrokerId, names: Sequence[str]) -> dict[str, str | None]:
+async def read_dynamic_configs(call: Call, broker: BrokerId, names: Sequence[str]) -> dict[str, str | None]:
     """Return those of the named configurations that are set dynamically on a broker. Raises `Refused` and
     `OutcomeUnknown`."""
     found = await _broker_configs(call, broker, names)

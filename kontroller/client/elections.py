@@ -12,7 +12,7 @@ from controller_core.model.ids import TopicPartition
 from controller_core.wire.client.cluster_picture import read_picture
 from controller_core.wire.client.partition_requests import PREFERRED, UNCLEAN, election_request, election_results
 from kontroller.client.cluster import Call
-from kontroller.client.errors import OutcomeUnknown, Refused, error_of, require
+from kontroller.client.errors import OutcomeUnknown, Refused, make_error, require
 from kontroller.client.reassigning.reassignments import Progress
 
 _ELECTED: Final = (ErrorCode.none, ErrorCode.election_not_needed)
@@ -56,6 +56,6 @@ async def _elect(call: Call, election_type: i8, partitions: Sequence[TopicPartit
     response = await call.ask_controller(request, ElectLeadersResponse)
     require("the election", response.error_code, None)
     return {
-        tp: None if each.error_code in _ELECTED else error_of(str(tp), each.error_code, each.error_message)
+        tp: None if each.error_code in _ELECTED else make_error(str(tp), each.error_code, each.error_message)
         for tp, each in election_results(response).items()
     }

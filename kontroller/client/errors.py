@@ -66,7 +66,7 @@ class PartlyRefused(AdminError):
         super().__init__(f"{'; '.join(map(str, refused[:5]))}{_more(len(refused) - 5)}; {others}")
 
 
-def error_of(what: str, code: ErrorCode, message: str | None) -> Refused | OutcomeUnknown | None:
+def make_error(what: str, code: ErrorCode, message: str | None) -> Refused | OutcomeUnknown | None:
     """Return the error for a server's code. If the server timed out, it does not know the outcome itself."""
     if code is ErrorCode.none:
         return None
@@ -78,7 +78,7 @@ def error_of(what: str, code: ErrorCode, message: str | None) -> Refused | Outco
 
 def require(what: str, code: ErrorCode, message: str | None) -> None:
     """Raise `Refused` or `OutcomeUnknown` if a server's code is an error."""
-    error = error_of(what, code, message)
+    error = make_error(what, code, message)
     if error is not None:
         raise error
 

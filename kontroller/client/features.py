@@ -35,7 +35,7 @@ from kontroller.client.errors import (
     Refused,
     Unreachable,
     Unsupported,
-    error_of,
+    make_error,
     require,
 )
 
@@ -118,10 +118,10 @@ async def describe(call: Call, seen: EpochSeen, *, of_controller: bool = False) 
     if not of_controller:
         if not call.cluster.brokers:
             await call.metadata()
-        return await call.first_of(question)
+        return await call.find_first_answer(question)
     patience_ms = PATIENCE_MS
     while True:
-        address = await call.controller_address()
+        address = await call.find_controller_address()
         try:
             return await question(address)(min(call.left_ms, patience_ms))
         except (Unreachable, OutcomeUnknown) as error:
@@ -141,7 +141,7 @@ async def update(call: Call, seen: EpochSeen, updates: Sequence[FeatureUpdate]) 
         try:
             await _send(call, updates, before)
         except Unsupported:
-            refused_by = await call.controller_address()
+            refused_by = await call.find_controller_address()
             tried, before = before, await describe(call, seen, of_controller=True)
             # If the refusing server was another one, the role has moved to a controller with another version and back.
             if (before.updates_by_version, before.answered_by) == (tried.updates_by_version, refused_by):
@@ -216,7 +216,7 @@ async def _send_one_by_one(
     )
     response = await call.ask_controller(request, UpdateFeaturesResponse1, changes_nothing=validate_only)
     require("the features", response.error_code, response.error_message)
-    found = (error_of(f"feature {each.feature}", each.error_code, each.error_message) for each in response.results)
+    found = (make_error(f"feature {each.feature}", each.error_code, each.error_message) for each in response.results)
     return tuple(error for error in found if error is not None)
 
 

@@ -17,7 +17,7 @@ from kontroller.client.errors import InvalidArgument
 
 
 @contextmanager
-def as_invalid_argument() -> Iterator[None]:
+def convert_errors() -> Iterator[None]:
     """Convert errors of properties to errors of this library. Raises `InvalidArgument`."""
     try:
         yield
@@ -38,12 +38,12 @@ class ClientProperties(ClientSecurity):
     """From the properties that begin with `zookeeper.`, as a broker has them."""
 
     @classmethod
-    def of(cls, properties: Mapping[str, object], folder: Path = Path()) -> Self:
+    def parse(cls, properties: Mapping[str, object], folder: Path = Path()) -> Self:
         """Parse a mapping. `folder`: the base of relative paths of ZooKeeper's files.
 
         Raises `InvalidArgument`, which names the property."""
         of_zookeeper = {name: str(value) for name, value in properties.items() if name.startswith("zookeeper.")}
-        with as_invalid_argument():
+        with convert_errors():
             security = parse_zk_security(of_zookeeper, folder)
         try:
             return cls.model_validate({**properties, "zookeeper.security": security})
@@ -53,12 +53,12 @@ class ClientProperties(ClientSecurity):
     @classmethod
     def read(cls, file: Path, given: Mapping[str, object]) -> Self:
         """Read a properties file. The given values have precedence. Raises `InvalidArgument`."""
-        with as_invalid_argument():
-            return cls.of({**read_properties(file), **given}, file.parent)
+        with convert_errors():
+            return cls.parse({**read_properties(file), **given}, file.parent)
 
     def security(self) -> Security:
         """Return the security of connections. Raises `InvalidArgument` if a certificate or a login is unusable."""
-        with as_invalid_argument():
+        with convert_errors():
             return self.make_security()
 
     def security_source(self) -> SecuritySource | None:

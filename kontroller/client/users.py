@@ -49,7 +49,7 @@ async def delete_user(call: Call, user: str, mechanism: str) -> None:
     await _alter(call, AlterUserScramCredentialsRequest(deletions=(deletion,), upsertions=()))
 
 
-async def users(call: Call) -> dict[str, dict[str, int]]:
+async def list_users(call: Call) -> dict[str, dict[str, int]]:
     """Return the users with passwords: for each user the mechanisms with their iterations."""
     request = DescribeUserScramCredentialsRequest(users=None)
     response = await ask_controller_or_broker(call, request, DescribeUserScramCredentialsResponse, changes_nothing=True)

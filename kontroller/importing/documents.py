@@ -61,7 +61,7 @@ class Wanted:
     """True if the topic's cluster has ZooKeeper. Otherwise topics may have configurations of later Kafka releases."""
 
 
-def kafka_topic(wanted: Wanted, target: Target) -> Imported:
+def build_kafka_topic(wanted: Wanted, target: Target) -> Imported:
     """Build the KafkaTopic without configurations that the operator would refuse. The topic keeps them.
 
     Raises `Inexpressible` if the schema does not accept the KafkaTopic."""
@@ -91,7 +91,7 @@ def kafka_topic(wanted: Wanted, target: Target) -> Imported:
     return Imported(topic=wanted.topic, document=document, notes=_make_notes(left_out))
 
 
-def as_yaml(imported: Imported) -> str:
+def format_yaml(imported: Imported) -> str:
     """Return one document of the output, or a comment about the topic."""
     if imported.document is not None:
         return "---\n" + _dump(imported.document)
@@ -100,7 +100,7 @@ def as_yaml(imported: Imported) -> str:
     return "".join(f"# {line}\n" for line in lines)
 
 
-def said(imported: Imported) -> Iterable[str]:
+def list_remarks(imported: Imported) -> Iterable[str]:
     """Yield the remarks about a topic for standard error, line by line."""
     if imported.document is None:
         yield f"topic {imported.topic} has no KafkaTopic: {imported.reason}; the output has it as a comment"

@@ -13,7 +13,7 @@ from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import ZkNode, ZkSession
 from controller_operator.kafka.cluster_view import ClusterView
-from kontroller.importing.documents import Imported, Inexpressible, Target, Wanted, kafka_topic
+from kontroller.importing.documents import Imported, Inexpressible, Target, Wanted, build_kafka_topic
 from kontroller.importing.object_names import NameTaken, ObjectNames
 
 _PART: Final = 500
@@ -137,13 +137,13 @@ def _make_document(
     replicas = _make_replica_fields(assignment, choice)
     wanted = Wanted(
         topic=topic,
-        object_name=names.name_for(topic),
+        object_name=names.assign_name(topic),
         partitions=len(assignment.partitions),
         config=config,
         has_zookeeper=has_zookeeper,
         **replicas,
     )
-    imported = kafka_topic(wanted, target)
+    imported = build_kafka_topic(wanted, target)
     return replace(imported, notes=(*_make_notes(assignment), *imported.notes))
 
 

@@ -24,7 +24,7 @@ class KnownCluster:
     notes: tuple[str, ...] = ()
 
 
-async def known_cluster(api: ObjectApi, cluster: Key, namespace: str) -> KnownCluster:
+async def read_known_cluster(api: ObjectApi, cluster: Key, namespace: str) -> KnownCluster:
     """Read a KafkaCluster and the KafkaTopics of all namespaces. Raises `NoSuchCluster` and `ApiError`.
 
     If the user may not see all namespaces, only that one is read, with a note."""

@@ -25,16 +25,16 @@ def is_object_name(name: str) -> bool:
     return len(name) <= _LONGEST and _LEGAL.fullmatch(name) is not None
 
 
-def hashed_name(topic: str) -> str:
+def make_hashed_name(topic: str) -> str:
     """Return the name with a hash, which no other topic gets."""
     digits = sha256(topic.encode()).hexdigest()[:_DIGITS]
     words = re.sub(r"[^a-z0-9]+", "-", topic.lower())[: _LONGEST - _DIGITS - 1].strip("-")
     return f"{words}-{digits}" if words else f"topic-{digits}"
 
 
-def object_name(topic: str) -> str:
+def make_object_name(topic: str) -> str:
     """Return the name of the object for a topic."""
-    return topic if is_object_name(topic) and not _HASHED.search(topic) else hashed_name(topic)
+    return topic if is_object_name(topic) and not _HASHED.search(topic) else make_hashed_name(topic)
 
 
 class ObjectNames:
@@ -43,12 +43,12 @@ class ObjectNames:
     def __init__(self, taken: Collection[str] = ()) -> None:
         self._taken = set(taken)
 
-    def name_for(self, topic: str, wished: str | None = None) -> str:
+    def assign_name(self, topic: str, wished: str | None = None) -> str:
         """Return the name for a topic, or the wished one; with a hash if another object has that name.
 
         Raises `NameTaken`."""
-        for name in (wished or object_name(topic), hashed_name(topic)):
+        for name in (wished or make_object_name(topic), make_hashed_name(topic)):
             if name not in self._taken:
                 self._taken.add(name)
                 return name
-        raise NameTaken(f"another object of the namespace has the name {hashed_name(topic)}")
+        raise NameTaken(f"another object of the namespace has the name {make_hashed_name(topic)}")

@@ -13,7 +13,7 @@ import yaml
 
 from controller_core.model.topics.topic_names import INTERNAL_TOPICS
 from controller_operator.resources.common import PAUSE_ANNOTATION
-from kontroller.importing.documents import Imported, Inexpressible, Target, Wanted, kafka_topic
+from kontroller.importing.documents import Imported, Inexpressible, Target, Wanted, build_kafka_topic
 from kontroller.importing.object_names import NameTaken, ObjectNames
 
 _GROUP: Final = "kafka.strimzi.io/"
@@ -74,10 +74,10 @@ class StrimziTopics:
         )
         is_paused = any(annotations.get(name) == value for name, value in _PAUSED.items())
         names = self._names.setdefault(namespace, ObjectNames())
-        imported = kafka_topic(
+        imported = build_kafka_topic(
             Wanted(
                 topic=topic,
-                object_name=names.name_for(topic, str(metadata["name"])),
+                object_name=names.assign_name(topic, str(metadata["name"])),
                 labels=_filter_own(_read_part(metadata, "labels")),
                 annotations=_filter_own(annotations) | ({PAUSE_ANNOTATION: "true"} if is_paused else {}),
                 partitions=_read_number(spec, "partitions"),

@@ -59,14 +59,14 @@ async def approve(api: ChangedApi, named: Named, namespace: str, plan_hash: str)
 
     The approval is for this hash only, so the operator ignores it if the plan changes at the same moment."""
     seen = await read(api, named, namespace)
-    due = plan_to_approve(seen)
+    due = find_plan_to_approve(seen)
     if plan_hash != due:
         raise NotDone(f"the plan of {seen.short} is {due} now, not {plan_hash}: read the plan again")
     await api.patch_spec(seen.key, {"approvedPlan": due})
     return f"plan {due} of {seen.short} is approved"
 
 
-def plan_to_approve(seen: Seen) -> str:
+def find_plan_to_approve(seen: Seen) -> str:
     """Return the hash of the plan that waits for approval. Raises `NotDone` if none does."""
     if seen.key.kind != "PartitionReassignment":
         raise NotDone(f"{seen.short} needs no approval: only a PartitionReassignment can need one")

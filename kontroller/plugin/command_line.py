@@ -62,11 +62,11 @@ def status(
 
     Exits with 2 if a cluster is degraded or not Ready."""
     from controller_operator.resources import KINDS
-    from kontroller.plugin.status import lines, overview
+    from kontroller.plugin.status import lines, summarize
 
     kinds = [kind.definition.kind for kind in KINDS]
-    view = overview(_list_all(kinds, namespace, all_namespaces, context))
-    _show(view.to_json(), lines(view), output)
+    view = summarize(_list_all(kinds, namespace, all_namespaces, context))
+    _show(view.make_json(), lines(view), output)
     raise typer.Exit(view.exit_code(fails_on_changes=fail_on_changes))
 
 
@@ -83,10 +83,10 @@ def top(
 
     Reads only the statuses of KafkaTopics and PartitionReassignments."""
     from kontroller.plugin.exit_codes import exit_code
-    from kontroller.plugin.top import ailing, lines
+    from kontroller.plugin.top import find_ailing, lines
 
-    found = ailing(_list_all(["KafkaTopic", "PartitionReassignment"], namespace, all_namespaces, context))
-    _show([each.to_json() for each in found[:limit]], lines(found, limit), output)
+    found = find_ailing(_list_all(["KafkaTopic", "PartitionReassignment"], namespace, all_namespaces, context))
+    _show([each.make_json() for each in found[:limit]], lines(found, limit), output)
     raise typer.Exit(exit_code(waits=False, changes=bool(found), fails_on_changes=fail_on_changes))
 
 
@@ -103,13 +103,13 @@ def plan(
     To preview a change, pause the object, apply the change, and run this command."""
     from kontroller.plugin.changes import read
     from kontroller.plugin.objects import Named
-    from kontroller.plugin.plan import lines, next_steps
+    from kontroller.plugin.plan import find_next_steps, lines
 
     async def ask(api: "KubernetesObjects", where: str) -> "Seen":
-        return await read(api, Named.parsed(name), where)
+        return await read(api, Named.parse(name), where)
 
-    found = next_steps(_run_in_namespace(ask, namespace, context))
-    _show(found.to_json(), lines(found), output)
+    found = find_next_steps(_run_in_namespace(ask, namespace, context))
+    _show(found.make_json(), lines(found), output)
     raise typer.Exit(found.exit_code(fails_on_changes=fail_on_changes))
 
 
@@ -141,20 +141,20 @@ def approve(
     """Approves a move that waits for approval. Shows its plan and asks, unless --plan is given."""
     from kontroller.plugin import changes
     from kontroller.plugin.objects import Named
-    from kontroller.plugin.plan import lines, next_steps
+    from kontroller.plugin.plan import find_next_steps, lines
 
     async def ask(api: "KubernetesObjects", where: str) -> "tuple[Seen, str]":
-        seen = await changes.read(api, Named.parsed(name), where)
-        return seen, changes.plan_to_approve(seen)
+        seen = await changes.read(api, Named.parse(name), where)
+        return seen, changes.find_plan_to_approve(seen)
 
     if plan_hash is None:
         seen, plan_hash = _run_in_namespace(ask, namespace, context)
-        typer.echo("\n".join(lines(next_steps(seen))))
+        typer.echo("\n".join(lines(find_next_steps(seen))))
         typer.confirm(f"Approve plan {plan_hash}?", abort=True)
     agreed = plan_hash
 
     async def work(api: "KubernetesObjects", where: str) -> str:
-        return await changes.approve(api, Named.parsed(name), where, agreed)
+        return await changes.approve(api, Named.parse(name), where, agreed)
 
     typer.echo(_run_in_namespace(work, namespace, context))
 
@@ -185,15 +185,15 @@ def drain(
 ) -> None:
     """Empties brokers with the fewest moves. Shows the moves and asks before it starts them."""
     from kontroller.plugin import draining
-    from kontroller.plugin.plan import lines, next_steps
+    from kontroller.plugin.plan import find_next_steps, lines
 
     wanted = draining.Drain(brokers=brokers, cluster=cluster, name=name, bytes_per_second=throttle, at_a_time=at_a_time)
 
     async def ask(api: "KubernetesObjects", where: str) -> "Seen":
-        return await draining.planned(api, wanted, where, timeout_s)
+        return await draining.create_with_plan(api, wanted, where, timeout_s)
 
     made = _run_in_namespace(ask, namespace, context)
-    plan = next_steps(made)
+    plan = find_next_steps(made)
     typer.echo("\n".join(lines(plan)))
     ends = draining.take_away
     try:
@@ -258,17 +258,17 @@ def _change(
     from kontroller.plugin.objects import Named
 
     async def work(api: "KubernetesObjects", where: str) -> None:
-        for named in [Named.parsed(name) for name in names]:
+        for named in [Named.parse(name) for name in names]:
             typer.echo(await change(api, named, where))
 
     _run_in_namespace(work, namespace, context)
 
 
 def _list_all(kinds: Sequence[str], namespace: str | None, everywhere: bool, context: str | None) -> "list[Seen]":
-    from kontroller.plugin.objects import all_seen
+    from kontroller.plugin.objects import list_seen
 
     async def ask(api: "KubernetesObjects", where: str) -> "list[Seen]":
-        return [each for kind in kinds for each in await all_seen(api, kind, None if everywhere else where)]
+        return [each for kind in kinds for each in await list_seen(api, kind, None if everywhere else where)]
 
     found: list[Seen] = _run_in_namespace(ask, namespace, context)
     return found

@@ -47,7 +47,7 @@ class Drain:
         return Named(kind=_KIND, name=self.name or "-".join(["drain", *map(str, sorted(set(self.brokers)))]))
 
 
-async def planned(api: DrainingApi, drain: Drain, namespace: str, timeout_s: float) -> Seen:
+async def create_with_plan(api: DrainingApi, drain: Drain, namespace: str, timeout_s: float) -> Seen:
     """Create a suspended object, and return it with the operator's plan or with nothing to move.
 
     Raises `NotDone` if there is no such plan, and `ApiError`; the object is then deleted."""

@@ -80,7 +80,7 @@ class Named:
     name: str
 
     @classmethod
-    def parsed(cls, text: str) -> Self:
+    def parse(cls, text: str) -> Self:
         """Parse KIND/NAME. The kind may be short (`kt/orders`) or plural. Raises `NoSuchKind`."""
         word, separator, name = text.partition("/")
         kind = _WORDS.get(word.removesuffix(".kontroller.dev").lower())
@@ -91,7 +91,7 @@ class Named:
         return cls(kind=kind, name=name)
 
 
-async def all_seen(api: ObjectApi, kind: str, namespace: str | None) -> list[Seen]:
+async def list_seen(api: ObjectApi, kind: str, namespace: str | None) -> list[Seen]:
     """Return all objects of a kind, by namespace and name. Raises `ApiError` and `NoDefinitions`."""
     try:
         items = (await api.list_all(kind, namespace)).items

@@ -42,11 +42,11 @@ class NextSteps:
     def exit_code(self, *, fails_on_changes: bool) -> ExitCode:
         return exit_code(waits=self.waits, changes=self.total > 0, fails_on_changes=fails_on_changes)
 
-    def to_json(self) -> dict[str, Any]:
+    def make_json(self) -> dict[str, Any]:
         return asdict(self)
 
 
-def next_steps(each: Seen) -> NextSteps:
+def find_next_steps(each: Seen) -> NextSteps:
     """Return the next steps of an object.
 
     They come from the plan of a KafkaTopic, the features of a FeatureSet, or the partitions of a move. A paused object
@@ -68,11 +68,11 @@ def next_steps(each: Seen) -> NextSteps:
     )
 
 
-def in_short(each: Seen) -> str | None:
+def summarize_plan(each: Seen) -> str | None:
     """Return the plan of an object that somebody has to decide about, in a few words; None if nothing would be done.
 
     An object that awaits approval has the plan's hash in it, which tells plans apart."""
-    found = next_steps(each)
+    found = find_next_steps(each)
     words = [*found.in_words] or [f"{step.action} {step.key}" for step in found.steps]
     if not words:
         return None

@@ -10,8 +10,8 @@ from controller_operator.resources.cluster import NEARLY_FULL_PERCENT, BrokerRem
 from controller_operator.resources.conditions import ConditionType
 from kontroller.plugin.exit_codes import ExitCode, exit_code
 from kontroller.plugin.objects import Seen
-from kontroller.plugin.plan import in_short
-from kontroller.screen import section, table
+from kontroller.plugin.plan import summarize_plan
+from kontroller.screen import format_section, table
 
 _SHOWN: Final = 20
 """Rows of one table."""
@@ -150,11 +150,11 @@ class Overview:
             waits=waits, changes=not self.is_quiet, fails_on_changes=fails_on_changes, is_degraded=is_degraded
         )
 
-    def to_json(self) -> dict[str, Any]:
+    def make_json(self) -> dict[str, Any]:
         return asdict(self)
 
 
-def overview(objects: Iterable[Seen]) -> Overview:
+def summarize(objects: Iterable[Seen]) -> Overview:
     """Return the summary of all objects."""
     seen = list(objects)
     return Overview(
@@ -209,13 +209,13 @@ def _controller(cluster: ClusterHealth) -> str | None:
 def _list_missing(missing: Sequence[MissingBroker]) -> list[str]:
     rows = [(each.namespace, each.cluster, each.broker, each.since) for each in missing[:_SHOWN]]
     heads = ("NAMESPACE", "CLUSTER", "BROKER", "SINCE")
-    return section("Missing brokers", table(heads, rows), total=len(missing), shown=_SHOWN)
+    return format_section("Missing brokers", table(heads, rows), total=len(missing), shown=_SHOWN)
 
 
 def _list_leaving(leaving: Sequence[LeavingBroker]) -> list[str]:
     rows = [(each.namespace, each.cluster, each.broker, each.removal, each.next_step) for each in leaving[:_SHOWN]]
     heads = ("NAMESPACE", "CLUSTER", "BROKER", "REMOVAL", "NEXT")
-    return section("Brokers to be removed", table(heads, rows), total=len(leaving), shown=_SHOWN)
+    return format_section("Brokers to be removed", table(heads, rows), total=len(leaving), shown=_SHOWN)
 
 
 def _disks(disks: Sequence[Disk]) -> list[str]:
@@ -225,7 +225,7 @@ def _disks(disks: Sequence[Disk]) -> list[str]:
         for d in disks[:_SHOWN]
     ]  # fmt: skip
     heads = ("NAMESPACE", "CLUSTER", "BROKER", "DIRECTORY", "USED", "BYTES", "FAILED")
-    return section("Disks nearly full or failed", table(heads, rows), total=len(disks), shown=_SHOWN)
+    return format_section("Disks nearly full or failed", table(heads, rows), total=len(disks), shown=_SHOWN)
 
 
 def _used(percent: int | None) -> str | None:
@@ -238,14 +238,14 @@ def _moves(moves: Sequence[Move]) -> list[str]:
         for m in moves[:_SHOWN]
     ]
     heads = ("NAMESPACE", "OBJECT", "PHASE", "DONE", "PERCENT", "THROTTLE", "ETA", "WHY")
-    return section("Under way", table(heads, rows), total=len(moves), shown=_SHOWN)
+    return format_section("Under way", table(heads, rows), total=len(moves), shown=_SHOWN)
 
 
 def _list_said(title: str, found: Sequence[Said]) -> list[str]:
     heads = ("NAMESPACE", "OBJECT", "REASON", "WHY", "PLAN")
     columns = len(heads) if any(each.plan for each in found) else len(heads) - 1
     rows = [(each.namespace, each.name, each.reason, each.message, each.plan)[:columns] for each in found[:_SHOWN]]
-    return section(title, table(heads[:columns], rows), total=len(found), shown=_SHOWN)
+    return format_section(title, table(heads[:columns], rows), total=len(found), shown=_SHOWN)
 
 
 def _percent(move: Move) -> str | None:
@@ -366,5 +366,5 @@ def _read_said(each: Seen, type_: ConditionType) -> Said:
         name=each.short,
         reason=condition.get("reason"),
         message=condition.get("message"),
-        plan=in_short(each),
+        plan=summarize_plan(each),
     )

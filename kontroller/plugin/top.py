@@ -27,11 +27,11 @@ class Ailing:
         missing = len(set(self.replicas) - set(self.isr))
         return (self.trouble != "offline", -missing, -len(self.replicas), self.topic, self.partition)
 
-    def to_json(self) -> dict[str, Any]:
+    def make_json(self) -> dict[str, Any]:
         return asdict(self)
 
 
-def ailing(objects: Iterable[Seen]) -> list[Ailing]:
+def find_ailing(objects: Iterable[Seen]) -> list[Ailing]:
     """Return the partitions that need attention, worst first. A move's message has precedence over its topic's."""
     found: dict[tuple[str, str, int], Ailing] = {}
     for each in sorted(objects, key=lambda each: each.key.kind != "KafkaTopic"):

@@ -36,7 +36,7 @@ class Obstacle:
     """True if it prevents the move; False for a warning."""
 
 
-async def obstacles(zk: ZkSession, picture: RolePicture, target: BrokerId | None) -> list[Obstacle]:
+async def find_obstacles(zk: ZkSession, picture: RolePicture, target: BrokerId | None) -> list[Obstacle]:
     """Find the obstacles to moving the role to a Kontroller process, or, for None, to Kafka's brokers. Raises
     `ZkError`."""
     found = [Obstacle(said=text) for text in (*_check_heirs(picture, target), *await _check_migrations(zk, picture))]

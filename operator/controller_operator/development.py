@@ -11,7 +11,7 @@ import structlog
 from pydantic import ValidationError
 
 from controller_core.process.logging import configure_logging
-from controller_core.process.settings import invalid
+from controller_core.process.settings import make_invalid_settings
 from controller_operator.kubernetes.object_api import ObjectApi
 from controller_operator.kubernetes.object_intake import ObjectIntake, Stream
 from controller_operator.loop_thread import LoopThread
@@ -58,7 +58,7 @@ async def start_operator(*, is_clusterwide: bool) -> HostedOperator:
     try:
         settings = OperatorSettings()
     except ValidationError as error:
-        raise kopf.PermanentError(invalid(error)) from error
+        raise kopf.PermanentError(make_invalid_settings(error)) from error
     if settings.all_namespaces != is_clusterwide:
         raise kopf.PermanentError(
             "kopf and the operator must watch the same: give `kopf run` --all-namespaces and set "

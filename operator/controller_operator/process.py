@@ -11,7 +11,7 @@ from uuid import uuid4
 import structlog
 
 from controller_core.process.http import serve_metrics
-from controller_core.supervision import until_one_ends
+from controller_core.supervision import run_until_one_ends
 from controller_core.wire.client.request_client import RequestClient
 from controller_core.zk.session import ZkSession
 from controller_operator.admission.judge import Judge
@@ -85,7 +85,7 @@ async def operate(
         _serve_webhook(settings, runtime, watcher, stack, zookeeper_connector(settings, ensembles), listener_of)
         _log.info("operator begins", namespaces=settings.namespaces or "all", lease=settings.lease)
         try:
-            await until_one_ends(_lead(runtime, elector), watcher.keep())
+            await run_until_one_ends(_lead(runtime, elector), watcher.keep())
         finally:
             await _end(runtime, elector)
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from controller_core.process.connections import secured_listeners
+from controller_core.process.connections import make_secured_listeners
 from controller_core.wire.limits.admission import fit_to_descriptors
 from controller_core.wire.listener.listener import Acceptor, Listener
 from controller_core.zk.scram_credentials import ZkScramCredentials
@@ -13,7 +13,7 @@ from replica_broker.serving.served import RULES, Served
 
 def make_listener(settings: BrokerProcessSettings, served: Served, zk: ZkSession) -> Listener:
     """Return the listener that serves all addresses of the settings. Raises `InvalidSettings`."""
-    secured = secured_listeners(settings.properties, settings.binds, ZkScramCredentials(zk))
+    secured = make_secured_listeners(settings.properties, settings.binds, ZkScramCredentials(zk))
     acceptors = [
         Acceptor(
             host=bind.host,

@@ -12,9 +12,9 @@ import structlog
 from controller_core.controller.loop.clock import Clock, SystemClock
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Broker
-from controller_core.process.connections import secured_brokers, zookeeper_session
-from controller_core.process.signals import until_signalled
-from controller_core.supervision import noticed, until_one_ends
+from controller_core.process.connections import open_secured_brokers, open_zookeeper_session
+from controller_core.process.signals import run_until_signalled
+from controller_core.supervision import run_until_one_ends, start_task
 from controller_core.wire.connections.broker_properties import SecuredBrokers
 from controller_core.wire.listener.listener import Listener
 from controller_core.zk.session import ZkSession
@@ -53,9 +53,9 @@ async def run_broker(settings: BrokerProcessSettings) -> None:
     feature that this broker does not support), `ZooKeeperUnreachable`, `DirectoryRefused`, `DiskError` if no log
     directory is usable or the last one fails, and `OSError` for a port.
     """
-    brokers = secured_brokers(settings.properties, settings.between_brokers)
+    brokers = open_secured_brokers(settings.properties, settings.between_brokers)
     async with AsyncExitStack() as stack:
-        zk = await zookeeper_session(settings)
+        zk = await open_zookeeper_session(settings)
         stack.push_async_callback(zk.close)
         await ensure_parents(zk)
         node = Node(
@@ -116,8 +116,8 @@ class _Process:
         # it.
         stack.push_async_callback(controller.end)
         try:
-            await until_signalled(
-                until_one_ends(self._be_a_member(replicas), controller.keep(), directories.wait_until_all_failed())
+            await run_until_signalled(
+                run_until_one_ends(self._be_a_member(replicas), controller.keep(), directories.wait_until_all_failed())
             )
         finally:
             if self._node.epoch != UNREGISTERED and directories.live_paths:
@@ -126,7 +126,7 @@ class _Process:
 
     async def _be_a_member(self, replicas: Replicas) -> None:
         await self._registration.register()
-        await until_one_ends(
+        await run_until_one_ends(
             self._registration.keep(),
             self._features.keep(),
             self._configs.keep(replicas.on_topic_configs_changed),
@@ -182,7 +182,7 @@ class _Process:
         return make_listener(self._settings, served, self._zk)
 
     def _tell_of_failed_directory(self) -> None:
-        noticed(notify_failed_log_dir(self._zk, self._node.id), name="tell of a failed log directory")
+        start_task(notify_failed_log_dir(self._zk, self._node.id), name="tell of a failed log directory")
 
 
 def _broker(settings: BrokerProcessSettings) -> Broker:

@@ -12,9 +12,9 @@ import structlog
 from controller_core.controller.loop.clock import SystemClock
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Broker
-from controller_core.process.connections import secured_brokers, zookeeper_session
-from controller_core.process.signals import until_signalled
-from controller_core.supervision import until_one_ends
+from controller_core.process.connections import open_secured_brokers, open_zookeeper_session
+from controller_core.process.signals import run_until_signalled
+from controller_core.supervision import run_until_one_ends
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.compare_and_set import Contended
 from controller_core.zk.session import ZkError, ZkSession
@@ -49,9 +49,9 @@ async def run_v2_broker(settings: BrokerProcessSettings) -> None:
     `DiskError` if no log directory is usable or the last one fails, and `OSError` for a port.
     """
     clock, counters = SystemClock(), BrokerCounters()
-    brokers = secured_brokers(settings.properties, settings.between_brokers)
+    brokers = open_secured_brokers(settings.properties, settings.between_brokers)
     async with AsyncExitStack() as stack:
-        zk = await zookeeper_session(settings)
+        zk = await open_zookeeper_session(settings)
         stack.push_async_callback(zk.close)
         await ensure_parents(zk)
         node = Node(
@@ -101,7 +101,7 @@ async def run_v2_broker(settings: BrokerProcessSettings) -> None:
         await begin_metrics(stack, settings, counters.registry, gauges)
         replicas.start()
         running = _broker(settings, zk, node, replicas).run()
-        await until_signalled(until_one_ends(running, directories.wait_until_all_failed()))
+        await run_until_signalled(run_until_one_ends(running, directories.wait_until_all_failed()))
 
 
 def _broker(settings: BrokerProcessSettings, zk: ZkSession, node: Node, replicas: OpenedReplicas) -> V2Broker:

@@ -16,12 +16,12 @@ from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Endpoint, FeatureRange
 from controller_core.process.listener_addresses import (
     LISTENER_NAME,
-    advertised,
+    find_unreachable,
+    list_advertised_endpoints,
+    make_protocol_lookup,
     parse_listener,
-    protocols_by,
     require_apart,
     require_readable,
-    unreachable,
 )
 from controller_core.process.settings import ControllerProcessSettings, load
 from controller_core.security.properties_file import InvalidProperties
@@ -273,7 +273,7 @@ class BrokerProcessSettings(ListenerLimitSettings):
 
     @model_validator(mode="after")
     def _can_be_reached(self) -> "BrokerProcessSettings":
-        if (endpoint := unreachable(self.endpoints)) is not None:
+        if (endpoint := find_unreachable(self.endpoints)) is not None:
             raise ValueError(
                 f"nobody can connect to {endpoint.host}: set advertise to a reachable host and port for "
                 f"{endpoint.listener}"
@@ -289,7 +289,7 @@ class BrokerProcessSettings(ListenerLimitSettings):
     @property
     def binds(self) -> tuple[Endpoint, ...]:
         """The addresses that the process listens on."""
-        protocol_of = protocols_by(self.properties)
+        protocol_of = make_protocol_lookup(self.properties)
         return tuple(parse_listener(text, protocol_of) for text in self.listen)
 
     @property
@@ -298,7 +298,7 @@ class BrokerProcessSettings(ListenerLimitSettings):
 
         Raises `ValueError` for an advertised listener without an address to listen on.
         """
-        return advertised(self.binds, self.advertise)
+        return list_advertised_endpoints(self.binds, self.advertise)
 
     @property
     def between_brokers(self) -> str:

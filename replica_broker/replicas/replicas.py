@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from controller_core.controller.loop.clock import Clock
 from controller_core.model.ids import BrokerId, LeaderEpoch, PartitionEpoch, TopicName, TopicPartition
-from controller_core.supervision import supervised
+from controller_core.supervision import start_supervised
 from controller_core.wire.messages import (
     ErrorCode,
     LeaderAndIsrRequest,
@@ -117,7 +117,9 @@ class Replicas:
             "flush logs": lambda: housekeeping.keep_flushing(self._storage, self._settings, self._clock),
             "delete old segments": lambda: housekeeping.keep_deleting(self._storage, self._settings, self._clock),
         }
-        self._background += [supervised(each, name=name, sleep_ms=self._clock.sleep_ms) for name, each in work.items()]
+        self._background += [
+            start_supervised(each, name=name, sleep_ms=self._clock.sleep_ms) for name, each in work.items()
+        ]
 
     async def close(self) -> None:
         """Stop the tasks, wake all waiters, and write the high watermarks. The directories close the logs."""

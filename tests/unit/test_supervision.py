@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 from structlog.testing import capture_logs
 
-from controller_core.supervision import FIRST_BACKOFF_MS, LONGEST_BACKOFF_MS, noticed, supervised
+from controller_core.supervision import FIRST_BACKOFF_MS, LONGEST_BACKOFF_MS, start_supervised, start_task
 from simulation.virtual_time import VirtualClock, wait_until_quiet
 
 PROJECT: Final = Path(__file__).parents[2]
@@ -71,7 +71,9 @@ class Work:
 async def supervise(
     clock: VirtualClock, work: Work, on_error: Callable[[Exception], object] | None = None
 ) -> AsyncIterator["asyncio.Task[None]"]:
-    task = supervised(work.do, name="work", on_error=on_error, sleep_ms=clock.sleep_ms, monotonic_ms=clock.monotonic_ms)
+    task = start_supervised(
+        work.do, name="work", on_error=on_error, sleep_ms=clock.sleep_ms, monotonic_ms=clock.monotonic_ms
+    )
     await wait_until_quiet()
     while clock.pass_to_next(10_000_000):
         await wait_until_quiet()
@@ -128,7 +130,7 @@ async def test_the_error_of_work_that_is_done_once_is_logged_and_passed_on() -> 
 
     reported: list[Exception] = []
     with capture_logs() as logs:
-        task = noticed(fail(), name="alarm", on_error=reported.append)
+        task = start_task(fail(), name="alarm", on_error=reported.append)
         await asyncio.wait([task])
         await wait_until_quiet()
     assert [str(error) for error in reported] == ["once"]
@@ -139,7 +141,7 @@ async def test_what_is_cancelled_before_it_began_is_never_begun() -> None:
     async def fail() -> None:
         pytest.fail("begun")
 
-    task = noticed(fail(), name="alarm")
+    task = start_task(fail(), name="alarm")
     task.cancel()
     await asyncio.wait([task])
     assert task.cancelled()

@@ -20,7 +20,7 @@ from controller_core.admin.authorizing.acl_znodes import acl_path, decode_acl, d
 from controller_core.controller.loop.watched_reads import WatchedReads
 from controller_core.controller.state.unusable_znodes import UnusableZnodes
 from controller_core.model.authorization.acls import NOBODY_MAY, AclTable, Entry, Pattern, ResourceType
-from controller_core.supervision import supervised
+from controller_core.supervision import start_supervised
 from controller_core.wire.listener.owned_api import NoAnswerNow
 from controller_core.zk import paths
 from controller_core.zk.codecs import MalformedZnode
@@ -66,7 +66,7 @@ class KnownAcls:
 
     def begin(self) -> asyncio.Task[None]:
         """Keep the ACLs current until the returned task is cancelled."""
-        return supervised(self._run, name="ACLs")
+        return start_supervised(self._run, name="ACLs")
 
     async def _run(self) -> None:
         stop_listening = self._zk.add_listener(self._on_session_state)

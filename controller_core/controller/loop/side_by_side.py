@@ -5,7 +5,7 @@ from collections.abc import Coroutine, Iterable
 from typing import Any
 
 from controller_core.controller.loop.clock import Clock
-from controller_core.supervision import noticed
+from controller_core.supervision import start_task
 
 
 async def ask_side_by_side(
@@ -16,7 +16,7 @@ async def ask_side_by_side(
     An error of one is logged under the name, and does not affect the others.
     """
     alarm = asyncio.create_task(clock.sleep_ms(timeout_ms))
-    pending = {noticed(question, name=name) for question in questions}
+    pending = {start_task(question, name=name) for question in questions}
     try:
         while pending and not alarm.done():
             done, _ = await asyncio.wait({*pending, alarm}, return_when=asyncio.FIRST_COMPLETED)

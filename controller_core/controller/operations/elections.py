@@ -22,7 +22,7 @@ from controller_core.controller.state.liveness import Liveness
 from controller_core.controller.term.term import Term
 from controller_core.model.ids import BrokerId, LeaderEpoch, TopicPartition
 from controller_core.model.metadata import Broker, EndsOfLogs
-from controller_core.supervision import noticed
+from controller_core.supervision import start_task
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import Delete, ZkNode
@@ -74,7 +74,7 @@ def begin_unclean_recovery(
     async def ask() -> None:
         term.enqueue(LogEndsAnswered(await term.log_ends.ask(asked, timeout_ms), hold))
 
-    term.end_with_term(noticed(ask(), name="how far logs reach"))
+    term.end_with_term(start_task(ask(), name="how far logs reach"))
     return True
 
 

@@ -19,7 +19,7 @@ from controller_core.controller.state.cluster_state import ClusterState
 from controller_core.journal.configs import STATIC_CONFIGS, StaticConfig, select_recorded
 from controller_core.model.ids import BrokerEpoch, BrokerId
 from controller_core.model.metadata import Broker
-from controller_core.supervision import noticed
+from controller_core.supervision import start_task
 from controller_core.wire.link import BrokerLinkFactory, LinkError
 
 log = structlog.get_logger()
@@ -61,7 +61,7 @@ class StaticConfigs:
         """Start to ask these brokers. The task ends in time whatever they do. Cancel it to end it earlier."""
         for broker in brokers:
             self._asked[broker.id, broker.epoch] = self._asked.get((broker.id, broker.epoch), 0) + 1
-        self._round = noticed(self._ask_all(brokers), name="brokers' own configurations")
+        self._round = start_task(self._ask_all(brokers), name="brokers' own configurations")
         return self._round
 
     async def _ask_all(self, brokers: Iterable[Broker]) -> None:

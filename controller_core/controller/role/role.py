@@ -29,7 +29,7 @@ from controller_core.controller.role.seams import ControllerSettings, Seams
 from controller_core.controller.role.wishes import Wishes
 from controller_core.controller.term.standby import Standby
 from controller_core.model.ids import BrokerId, ControllerEpoch
-from controller_core.supervision import noticed, supervised
+from controller_core.supervision import start_supervised, start_task
 from controller_core.zk import paths
 from controller_core.zk.codecs import ProcessZnode
 from controller_core.zk.fenced import FencedWriter
@@ -98,7 +98,7 @@ class Role:
 
     async def keep(self) -> None:
         """Keep in touch with the brokers and the other processes, until cancelled. Raises `IdInUse`."""
-        looking = supervised(
+        looking = start_supervised(
             self.reach.keep_looking,
             name="reach",
             sleep_ms=self._clock.sleep_ms,
@@ -243,7 +243,7 @@ class Role:
             self._enqueue(RoleDue())
 
         self.close()
-        self._alarm = noticed(sound(), name="role-alarm")
+        self._alarm = start_task(sound(), name="role-alarm")
 
     def _on_look_at_brokers(self) -> None:
         """React to a change of the brokers in reach."""

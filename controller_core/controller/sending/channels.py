@@ -23,7 +23,7 @@ from controller_core.controller.loop.events import BrokerAnswered, BrokerBehind,
 from controller_core.controller.sending.late_copies import LateCopies, PresentEpoch
 from controller_core.model.ids import BrokerId, ControllerEpoch
 from controller_core.model.metadata import Broker
-from controller_core.supervision import supervised
+from controller_core.supervision import start_supervised
 from controller_core.wire.codecs.entries import EncodedTopics
 from controller_core.wire.link import BrokerLink, BrokerLinkFactory, LinkError, NotConnected
 from controller_core.wire.messages import ControlRequest, ControlResponse
@@ -126,7 +126,7 @@ class _Channel:
         self._waiting_bytes = 0
         self._is_failing = False
         self._arrived = asyncio.Event()
-        self._task = supervised(self._run, name=f"channel-{broker.id}", sleep_ms=clock.sleep_ms)
+        self._task = start_supervised(self._run, name=f"channel-{broker.id}", sleep_ms=clock.sleep_ms)
 
     @property
     def unanswered(self) -> int:

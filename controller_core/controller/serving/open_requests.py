@@ -19,7 +19,7 @@ from controller_core.controller.serving.served_api import AnyServedApi, Waiting
 from controller_core.controller.term.term import Term
 from controller_core.controller.term.traces import is_untouched, take_traces
 from controller_core.model.quotas.mutation_quota import UNLIMITED, MutationQuota
-from controller_core.supervision import noticed
+from controller_core.supervision import start_task
 
 log = structlog.get_logger()
 
@@ -105,7 +105,7 @@ class OpenRequests:
                 received=received,
                 waiting=waiting,
                 deadline_ms=self._clock.monotonic_ms() + timeout_ms,
-                alarm=noticed(self._sound(timeout_ms), name="alarm of an answer"),
+                alarm=start_task(self._sound(timeout_ms), name="alarm of an answer"),
             )
         )
 

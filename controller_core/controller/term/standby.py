@@ -23,7 +23,7 @@ from controller_core.controller.sending.prepared_topic import PreparedTopic, Top
 from controller_core.controller.state.cluster_state import ClusterState
 from controller_core.model.ids import BrokerId, TopicName, TopicPartition
 from controller_core.model.metadata import PartitionState, TopicAssignment
-from controller_core.supervision import supervised
+from controller_core.supervision import start_supervised
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import ConnectionLost, SessionExpired, TreeWatchUnsupported, ZkNode, ZkSession
@@ -94,7 +94,7 @@ class Standby:
     def begin(self) -> None:
         """Start to read, unless it has already started."""
         if self._is_enabled and (self._task is None or self._task.done()):
-            self._task = supervised(
+            self._task = start_supervised(
                 partial(self._run, self._ending),
                 name="standby",
                 sleep_ms=self._clock.sleep_ms,

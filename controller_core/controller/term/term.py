@@ -25,7 +25,7 @@ from controller_core.controller.state.cluster_state import ClusterState
 from controller_core.controller.state.refusals import Refusals
 from controller_core.controller.term.standby import Standby
 from controller_core.controller.term.unserved_listeners import UnservedListeners
-from controller_core.supervision import noticed
+from controller_core.supervision import start_task
 from controller_core.zk.fenced import FencedWriter
 from controller_core.zk.session import ZkSession
 
@@ -154,7 +154,7 @@ class Term:
             await self.clock.sleep_ms(delay_ms)
             self.enqueue(event)
 
-        self.end_with_term(noticed(wait(), name=f"timer of {type(event).__name__}"))
+        self.end_with_term(start_task(wait(), name=f"timer of {type(event).__name__}"))
 
     def end_with_term(self, timer: asyncio.Task[None]) -> None:
         """End a background task together with the term."""

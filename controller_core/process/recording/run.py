@@ -7,12 +7,12 @@ from prometheus_client import CollectorRegistry
 from controller_core.controller.loop.clock import SystemClock
 from controller_core.process.http import serve_metrics
 from controller_core.process.journal import close_journals, open_journal
-from controller_core.process.journal_http import journal_routes, journal_token
+from controller_core.process.journal_http import make_journal_routes, read_journal_token
 from controller_core.process.recording.metrics import RecorderMetrics
 from controller_core.process.recording.settings import RecorderProcessSettings
-from controller_core.process.recording.sources import Source, opened_source
-from controller_core.process.signals import until_signalled
-from controller_core.recorder.directory import recorders_directory
+from controller_core.process.recording.sources import Source, open_source
+from controller_core.process.signals import run_until_signalled
+from controller_core.recorder.directory import open_directory
 from controller_core.recorder.metadata_log.batches import LogUnreadable
 from controller_core.recorder.recorder import Recorder
 
@@ -23,20 +23,20 @@ async def run_recorder(settings: RecorderProcessSettings) -> None:
     Raises `InvalidSettings`, `UnusableDirectory`, `AnotherCluster`, `ClusterLost`, `LogRefused`, `RequestError`,
     `ZkError`, and `OSError` for a port."""
     async with AsyncExitStack() as stack:
-        token = journal_token(settings)
-        ended = stack.enter_context(recorders_directory(settings.journal_directory))
-        source = await stack.enter_async_context(opened_source(settings, ended))
+        token = read_journal_token(settings)
+        ended = stack.enter_context(open_directory(settings.journal_directory))
+        source = await stack.enter_async_context(open_source(settings, ended))
         registry = CollectorRegistry()
-        journal = open_journal(settings.journal_directory, settings, registry, ended.encoder())
+        journal = open_journal(settings.journal_directory, settings, registry, ended.make_encoder())
         stack.push_async_callback(close_journals, [journal])
         clock = SystemClock()
         recorder = Recorder(source.looker, journal, clock, settings, ended=ended, records_clock=source.records_clock)
         registry.register(RecorderMetrics(recorder))
         if settings.metrics_port is not None:
-            routes = journal_routes(settings.journal_directory, token)
+            routes = make_journal_routes(settings.journal_directory, token)
             stop = await serve_metrics(settings.metrics_host, settings.metrics_port, registry, routes)
             stack.push_async_callback(stop)
-        await until_signalled(record(recorder, source))
+        await run_until_signalled(record(recorder, source))
 
 
 async def record(recorder: Recorder, source: Source) -> None:

@@ -13,7 +13,7 @@ import structlog
 from kio.schema.metadata.v11 import MetadataResponse
 
 from controller_core.controller.loop.clock import Clock, SystemClock
-from controller_core.process.connections import ZooKeeperOptions, zookeeper_session
+from controller_core.process.connections import ZooKeeperOptions, open_zookeeper_session
 from controller_core.process.recording.settings import RecorderProcessSettings
 from controller_core.process.settings import InvalidSettings
 from controller_core.recorder.directory import Ended, check_cluster
@@ -23,7 +23,7 @@ from controller_core.recorder.metadata_log.following import MetadataLog
 from controller_core.recorder.metadata_log.looking import MetadataLogLooker
 from controller_core.recorder.metadata_log.quorum_leader import LogRefused, SourceOf
 from controller_core.recorder.polled.looking import PolledLooker
-from controller_core.recorder.znodes.decoding import cluster_id_of
+from controller_core.recorder.znodes.decoding import decode_cluster_id
 from controller_core.recorder.znodes.looking import ZnodesLooker
 from controller_core.security.properties_file import InvalidProperties, read_properties
 from controller_core.wire.client.cluster_picture import NO_TOPICS
@@ -53,7 +53,7 @@ class Source:
 
 
 @asynccontextmanager
-async def opened_source(settings: RecorderProcessSettings, ended: Ended) -> AsyncIterator[Source]:
+async def open_source(settings: RecorderProcessSettings, ended: Ended) -> AsyncIterator[Source]:
     """Open the source. Raises `InvalidSettings`, `UnusableDirectory`, `ClusterLost`, `LogRefused`, `ZkError`."""
     if settings.zookeeper is not None:
         async with _open_zookeeper(settings, settings.zookeeper, ended) as looker:
@@ -73,14 +73,14 @@ async def _open_zookeeper(
         zookeeper_session_timeout_ms=settings.zookeeper_session_timeout_ms,
         zookeeper_timeout_ms=settings.zookeeper_timeout_ms,
     )
-    zk = await zookeeper_session(
+    zk = await open_zookeeper_session(
         options, jute_maxbuffer_bytes=settings.zookeeper_jute_maxbuffer_bytes, makes_chroot=False
     )
     try:
         root, cluster_id = await zk.read_many(["/", paths.CLUSTER_ID])
         if root is None:
             raise InvalidSettings(f"--zookeeper: {zookeeper} does not exist: correct the chroot behind the ports")
-        check_cluster(ended, cluster_id_of(cluster_id), settings.journal_directory)
+        check_cluster(ended, decode_cluster_id(cluster_id), settings.journal_directory)
         yield ZnodesLooker(zk, timeout_ms=settings.zookeeper_timeout_ms)
     finally:
         await zk.close()

@@ -52,7 +52,7 @@ class EventReader:
         self._open: list[MetadataRecord] | None = None
         """The records of the open transaction; None if there is none."""
 
-    def begin_anew(self) -> None:
+    def reset(self) -> None:
         """Forget the open transaction, because the next batch is from elsewhere in the log."""
         self._open = None
 

@@ -30,7 +30,7 @@ from controller_core.model.metadata import (
     PartitionState,
     ReplicaAssignment,
 )
-from controller_core.recorder.looker import creation_of
+from controller_core.recorder.looker import derive_creation
 from controller_core.recorder.metadata_log import records
 from controller_core.recorder.metadata_log.batches import LogUnreadable
 from controller_core.recorder.metadata_log.records import MetadataRecord
@@ -142,7 +142,7 @@ class MetadataImage:
             else:
                 copied[name] = TopicCopy(
                     topic_id=topic.topic_id,
-                    czxid=creation_of(topic.topic_id),
+                    czxid=derive_creation(topic.topic_id),
                     partitions=dict(sorted(topic.partitions.items())),
                 )
         return copied

@@ -225,7 +225,7 @@ class MetadataLogLooker:
 
     async def _read_snapshot(self, end: Place) -> None:
         """Read the state at the end of a snapshot, which replaces the log before it."""
-        self.events.begin_anew()
+        self.events.reset()
         image, time_ms = MetadataImage(), 0
         async for batch in self._log.snapshot(end):
             event = self.events.read(batch)
@@ -240,7 +240,7 @@ class MetadataLogLooker:
         """Continue at a place with another image. Differences between the two images were not seen when they
         happened."""
         self._log.begin_at(place)
-        self.events.begin_anew()
+        self.events.reset()
         self._ready.clear()
         self._image = image
         self._is_blind = True

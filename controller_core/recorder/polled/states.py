@@ -11,7 +11,7 @@ from controller_core.journal.configs import RecordedConfig
 from controller_core.model.ids import TopicName, TopicPartition
 from controller_core.model.metadata import PartitionState
 from controller_core.polling.known_cluster import KnownCluster
-from controller_core.recorder.looker import creation_of
+from controller_core.recorder.looker import derive_creation
 
 
 class States:
@@ -45,13 +45,13 @@ class States:
 
     def _topic(self, name: TopicName) -> TopicCopy:
         topic_id = self._known.topics[name].topic_id
-        partitions = self._known.assignments_of(name)
-        return TopicCopy(topic_id=topic_id, czxid=creation_of(topic_id), partitions=partitions)
+        partitions = self._known.list_assignments(name)
+        return TopicCopy(topic_id=topic_id, czxid=derive_creation(topic_id), partitions=partitions)
 
     def _states(self, name: TopicName) -> dict[TopicPartition, PartitionState]:
         partitions = self._known.topics[name].partitions
         return {TopicPartition(name, number): each.state for number, each in partitions.items()}
 
     def _config(self, name: TopicName) -> dict[TopicName, RecordedConfig]:
-        found = configs.select_recorded(self._known.config_of(name).own, configs.TOPIC_CONFIGS)
+        found = configs.select_recorded(self._known.find_config(name).own, configs.TOPIC_CONFIGS)
         return {name: found} if found else {}

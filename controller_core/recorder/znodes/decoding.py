@@ -25,12 +25,12 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-def cluster_id_of(node: ZkNode | None) -> str | None:
+def decode_cluster_id(node: ZkNode | None) -> str | None:
     """Return the cluster's id; None if no broker has ever written one, or it is unreadable."""
     return None if node is None else _decode(None, lambda: codecs.decode_cluster_id(node.data))
 
 
-def role_of(controller: ZkNode | None, epoch: ZkNode | None) -> Role | None:
+def decode_role(controller: ZkNode | None, epoch: ZkNode | None) -> Role | None:
     """Return the controller; None if there is none, or it is unreadable."""
     if controller is None or epoch is None:
         return None
@@ -43,7 +43,7 @@ def role_of(controller: ZkNode | None, epoch: ZkNode | None) -> Role | None:
     return _decode(None, decode)
 
 
-def features_of(node: ZkNode | None, held: FinalizedFeatures | None) -> FinalizedFeatures | None:
+def decode_features(node: ZkNode | None, held: FinalizedFeatures | None) -> FinalizedFeatures | None:
     """Return the features; None if the cluster does not use features."""
 
     def decode(node: ZkNode) -> FinalizedFeatures | None:
@@ -53,7 +53,7 @@ def features_of(node: ZkNode | None, held: FinalizedFeatures | None) -> Finalize
     return None if node is None else _decode(held, lambda: decode(node))
 
 
-def topic_of(held: Mapping[TopicName, TopicCopy], name: TopicName, node: ZkNode) -> TopicCopy:
+def decode_topic(held: Mapping[TopicName, TopicCopy], name: TopicName, node: ZkNode) -> TopicCopy:
     """Parse a topic. Partitions with invalid entries keep their former assignments."""
     content = codecs.decode_topic(name, node.data)
     partitions, known = content.partitions, held.get(name)
@@ -67,26 +67,26 @@ def topic_of(held: Mapping[TopicName, TopicCopy], name: TopicName, node: ZkNode)
     return TopicCopy(topic_id=content.topic_id, czxid=node.czxid, partitions=partitions)
 
 
-def topic_config_of(name: TopicName, node: ZkNode) -> RecordedConfig:
+def decode_topic_config(name: TopicName, node: ZkNode) -> RecordedConfig:
     return configs.select_recorded(codecs.decode_config(node.data, paths.topic_config(name)), configs.TOPIC_CONFIGS)
 
 
-def broker_config_of(broker: BrokerId | None, node: ZkNode) -> RecordedConfig:
+def decode_broker_config(broker: BrokerId | None, node: ZkNode) -> RecordedConfig:
     return configs.select_recorded(codecs.decode_config(node.data, paths.broker_config(broker)), configs.BROKER_CONFIGS)
 
 
-def broker_ids(names: Iterable[str]) -> frozenset[BrokerId]:
+def parse_broker_ids(names: Iterable[str]) -> frozenset[BrokerId]:
     """Return the broker ids among the children of a znode. Anybody may have created other children."""
     return frozenset(broker_id for broker_id in map(paths.parse_broker_id, names) if broker_id is not None)
 
 
-def configured(names: Collection[str]) -> frozenset[BrokerId | None]:
+def parse_configured_brokers(names: Collection[str]) -> frozenset[BrokerId | None]:
     """Return the brokers among the children of `/config/brokers`; None stands for all of them."""
     everyone: frozenset[BrokerId | None] = frozenset({None} if paths.DEFAULT_ENTITY in names else ())
-    return everyone | broker_ids(names)
+    return everyone | parse_broker_ids(names)
 
 
-def updated(
+def update_values(
     held: Mapping[K, V], gone: Iterable[K], read: Mapping[K, ZkNode | None], decode: Callable[[K, ZkNode], V]
 ) -> dict[K, V]:
     """Return the held values, without those that are gone, and with those read since. Missing or empty values are left

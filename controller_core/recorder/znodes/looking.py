@@ -89,7 +89,7 @@ class ZnodesLooker:
     async def read_role(self) -> Role | None:
         """Implement `Looker`."""
         with _convert_errors():
-            return decoding.role_of(*await self._zk.read_many(_ROLE))
+            return decoding.decode_role(*await self._zk.read_many(_ROLE))
 
     async def regain_sight(self) -> None:
         """Implement `Looker`."""
@@ -116,13 +116,17 @@ class ZnodesLooker:
 
     async def _look_at(self, due: set[str]) -> tuple[_Names, View]:
         known, held = self._names, self._view.state
-        role = self._view.role if due.isdisjoint(_ROLE) else decoding.role_of(*(await self._read_nodes(_ROLE)).values())
+        role = (
+            self._view.role
+            if due.isdisjoint(_ROLE)
+            else decoding.decode_role(*(await self._read_nodes(_ROLE)).values())
+        )
         names = known.topics
         if paths.TOPICS in due:
             names = frozenset(map(TopicName, await self._watched.read_children(paths.TOPICS, paths.TOPICS)))
         topic_znodes = await self._read_changed(due, names, known.topics, paths.topic)
-        topics = decoding.updated(
-            held.topics, known.topics - names, topic_znodes, partial(decoding.topic_of, held.topics)
+        topics = decoding.update_values(
+            held.topics, known.topics - names, topic_znodes, partial(decoding.decode_topic, held.topics)
         )
         states = await self._look_at_states(due, topics)
         # The controller derives leaderships from brokers and configurations, so those are read after the leaderships:
@@ -132,15 +136,15 @@ class ZnodesLooker:
         brokers, broker_znodes = await self._look_at_brokers(due)
         configured, broker_configs = await self._look_at_broker_configs(due)
         state = StateCopy(
-            brokers=decoding.updated(held.brokers, known.brokers - brokers, broker_znodes, codecs.decode_broker),
+            brokers=decoding.update_values(held.brokers, known.brokers - brokers, broker_znodes, codecs.decode_broker),
             topics=topics,
             states=states,
             features=await self._look_at_features(due),
-            topic_configs=decoding.updated(
-                held.topic_configs, known.topics - names, topic_configs, decoding.topic_config_of
+            topic_configs=decoding.update_values(
+                held.topic_configs, known.topics - names, topic_configs, decoding.decode_topic_config
             ),
-            broker_configs=decoding.updated(
-                held.broker_configs, known.configured - configured, broker_configs, decoding.broker_config_of
+            broker_configs=decoding.update_values(
+                held.broker_configs, known.configured - configured, broker_configs, decoding.decode_broker_config
             ),
         )
         found = View(cluster_id=await self._look_at_cluster_id(due), role=role, state=state)
@@ -150,7 +154,7 @@ class ZnodesLooker:
         """Return the registered brokers, and the registrations that are new or changed."""
         known = ids = self._names.brokers
         if paths.BROKER_IDS in due:
-            ids = decoding.broker_ids(await self._watched.read_children(paths.BROKER_IDS, paths.BROKER_IDS))
+            ids = decoding.parse_broker_ids(await self._watched.read_children(paths.BROKER_IDS, paths.BROKER_IDS))
         return ids, await self._read_changed(due, ids, known, paths.broker)
 
     async def _look_at_broker_configs(
@@ -159,20 +163,22 @@ class ZnodesLooker:
         """Return the brokers with a dynamic configuration, and those configurations that are new or changed."""
         known = ids = self._names.configured
         if paths.BROKER_CONFIGS in due:
-            ids = decoding.configured(await self._watched.read_children(paths.BROKER_CONFIGS, paths.BROKER_CONFIGS))
+            ids = decoding.parse_configured_brokers(
+                await self._watched.read_children(paths.BROKER_CONFIGS, paths.BROKER_CONFIGS)
+            )
         return ids, await self._read_changed(due, ids, known, paths.broker_config)
 
     async def _look_at_features(self, due: set[str]) -> FinalizedFeatures | None:
         held = self._view.state.features
         if paths.FEATURE not in due:
             return held
-        return decoding.features_of((await self._read_nodes([paths.FEATURE]))[paths.FEATURE], held)
+        return decoding.decode_features((await self._read_nodes([paths.FEATURE]))[paths.FEATURE], held)
 
     async def _look_at_cluster_id(self, due: set[str]) -> str | None:
         held = self._view.cluster_id
         if paths.CLUSTER_ID not in due:
             return held
-        return decoding.cluster_id_of((await self._read_nodes([paths.CLUSTER_ID]))[paths.CLUSTER_ID]) or held
+        return decoding.decode_cluster_id((await self._read_nodes([paths.CLUSTER_ID]))[paths.CLUSTER_ID]) or held
 
     async def _look_at_states(
         self, due: set[str], topics: Mapping[TopicName, TopicCopy]
@@ -192,7 +198,7 @@ class ZnodesLooker:
         if not wanted and not gone:
             return held.states
         read = await self._read_changed(due, wanted, (), paths.partition_state)
-        return decoding.updated(held.states, gone, read, codecs.decode_partition_state)
+        return decoding.update_values(held.states, gone, read, codecs.decode_partition_state)
 
     async def _read_changed(
         self, due: set[str], keys: Iterable[K], known: Collection[K], path_of: Callable[[K], str]

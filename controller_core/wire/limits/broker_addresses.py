@@ -18,7 +18,7 @@ import structlog
 
 from controller_core.model.access import Address, parse_address
 from controller_core.names import NAMES, Names
-from controller_core.supervision import noticed
+from controller_core.supervision import start_task
 
 log = structlog.get_logger()
 
@@ -108,7 +108,7 @@ class BrokerAddresses:
 
     def _begin(self, pause_s: float) -> None:
         if self._resolving is None:
-            self._resolving = noticed(self._resolve_all(pause_s), name="resolving brokers' names")
+            self._resolving = start_task(self._resolve_all(pause_s), name="resolving brokers' names")
             self._resolving.add_done_callback(self._on_resolved)
 
     def _on_resolved(self, _: asyncio.Task[None]) -> None:

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, TypeAlias
 from kio.schema.request_header.v1.header import RequestHeader as RequestHeaderV1
 from kio.schema.request_header.v2.header import RequestHeader as RequestHeaderV2
 
-from controller_core.supervision import noticed
+from controller_core.supervision import start_task
 from controller_core.wire.codecs.decoding import Cursor, decode
 from controller_core.wire.codecs.frames import (
     CORRELATION_ID_BYTES,
@@ -89,7 +89,7 @@ class Relay:
         self._writer = writer
         self._answer: asyncio.Future[Answer | None] | None = None
         self._end: UpstreamError | None = None
-        self._listening = noticed(
+        self._listening = start_task(
             self._listen(reader, max_frame_bytes),
             name=f"relay to {address.host}:{address.port}",
             on_error=lambda error: self._end_with(UpstreamError(f"the broker's answers cannot be read: {error!r}")),

@@ -305,7 +305,7 @@ class BridgedClient(KazooClient):  # type: ignore[misc]  # kazoo is not typed
 
     def _servers(self) -> set[_Server]:
         """Return the servers that have an address now. A name that hangs delays the others only briefly."""
-        begun = {host: self._names.looked_up(host.strip()) for host, _ in self.hosts}
+        begun = {host: self._names.look_up(host.strip()) for host, _ in self.hosts}
         wait(begun.values(), timeout=_OTHER_NAMES_S)
         if not any(map(_is_resolved, begun.values())):
             wait(begun.values(), timeout=self._session_timeout / 1000 / _HANDSHAKES_PER_SESSION)

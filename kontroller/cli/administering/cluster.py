@@ -14,7 +14,10 @@ def describe(
 ) -> None:
     """Shows the cluster's id, its controller and brokers, and how many partitions lack a leader or replicas."""
     found = run(
-        server, command_config, lambda admin, time: admin.describe_cluster(timeout_ms=time.left_ms()), timeout_ms
+        server,
+        command_config,
+        lambda admin, time: admin.describe_cluster(timeout_ms=time.require_time_ms()),
+        timeout_ms,
     )
     value = {
         "clusterId": found.cluster_id,

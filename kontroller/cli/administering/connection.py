@@ -61,12 +61,12 @@ class Allowance:
         self._used_s = 0.0
         self._since_s: float | None = None
 
-    def or_else(self, default_ms: int) -> None:
+    def set_default(self, default_ms: int) -> None:
         """Set the budget if none was given."""
         if self._allowed_ms is None:
             self._allowed_ms = default_ms
 
-    def left_ms(self) -> int | None:
+    def require_time_ms(self) -> int | None:
         """Return the time for the next request. Raises `Unreachable` if nothing is left."""
         from kontroller.client.errors import Unreachable
 
@@ -82,11 +82,11 @@ class Allowance:
             )
         return left_ms
 
-    def left_if_given_ms(self) -> int | None:
+    def require_time_if_limited_ms(self) -> int | None:
         """Return the time for a wait: no limit (None), unless the user gave one."""
-        return None if self._given_ms is None else self.left_ms()
+        return None if self._given_ms is None else self.require_time_ms()
 
-    def after_wait(self) -> "Allowance":
+    def renew_after_wait(self) -> "Allowance":
         """Return the budget for the work after a wait: a full one if the wait had no limit."""
         return Allowance(self._allowed_ms) if self._given_ms is None else self
 
@@ -110,8 +110,8 @@ def run(
     allowance = allowed if isinstance(allowed, Allowance) else Allowance(allowed)
 
     async def run_work() -> T:
-        properties = properties_of(server, config)
-        allowance.or_else(properties.default_api_timeout_ms)
+        properties = load_properties(server, config)
+        allowance.set_default(properties.default_api_timeout_ms)
         return await work(AdminClient(properties), allowance)
 
     try:
@@ -126,19 +126,19 @@ def run(
         allowance.stop()
 
 
-def properties_of(server: str | None, config: Path | None) -> "ClientProperties":
+def load_properties(server: str | None, config: Path | None) -> "ClientProperties":
     """Return the properties of the file, with the servers of the option. Raises `InvalidArgument`."""
     from controller_core.security.properties_file import read_properties
     from kontroller.client.errors import InvalidArgument
-    from kontroller.client.properties import ClientProperties, as_invalid_argument
+    from kontroller.client.properties import ClientProperties, convert_errors
 
-    with as_invalid_argument():
+    with convert_errors():
         given = read_properties(config) if config is not None else {}
     if server is not None:
         given["bootstrap.servers"] = server
     if "bootstrap.servers" not in given:
         raise InvalidArgument("name servers of the cluster: --bootstrap-server HOST:PORT")
-    return ClientProperties.of(given, config.parent if config is not None else Path())
+    return ClientProperties.parse(given, config.parent if config is not None else Path())
 
 
 def read_text(file: Path) -> str:
@@ -159,7 +159,7 @@ def read_text(file: Path) -> str:
     return text
 
 
-def confirmed(title: str, things: Sequence[str] = (), *, yes: bool, loses_data: bool = False) -> bool:
+def confirm(title: str, things: Sequence[str] = (), *, yes: bool, loses_data: bool = False) -> bool:
     """Ask the user to confirm things, which are numbered below a title. Return True if the user agrees.
 
     Without a terminal the command ends. Enter alone means yes, as the specification of KIP-584's tool says, but not if
@@ -183,7 +183,7 @@ def confirmed(title: str, things: Sequence[str] = (), *, yes: bool, loses_data: 
     return answer in ("y", "yes") or (not answer and not loses_data)
 
 
-def key_values(pairs: list[str] | None, option: str) -> dict[str, str]:
+def parse_key_values(pairs: list[str] | None, option: str) -> dict[str, str]:
     """Parse repeated `NAME=VALUE` options. Ends the command if one is malformed."""
     found: dict[str, str] = {}
     for pair in pairs or ():

@@ -10,7 +10,7 @@ from kontroller.cli.administering.connection import (
     Server,
     TimeoutMs,
     Yes,
-    confirmed,
+    confirm,
     read_text,
     run,
 )
@@ -35,7 +35,7 @@ Partition = Annotated[int | None, typer.Option("--partition", help="Number of th
 
 
 @commands.command("preferred")
-def preferred(
+def elect_preferred(
     server: Server = None,
     json_file: JsonFile = None,
     everything: All = False,
@@ -50,14 +50,14 @@ def preferred(
     elected = run(
         server,
         command_config,
-        lambda admin, time: admin.preferred_replica_leader_election(chosen, timeout_ms=time.left_ms()),
+        lambda admin, time: admin.preferred_replica_leader_election(chosen, timeout_ms=time.require_time_ms()),
         timeout_ms,
     )
     _show(output, elected)
 
 
 @commands.command("unclean")
-def unclean(
+def elect_unclean(
     server: Server = None,
     json_file: JsonFile = None,
     everything: All = False,
@@ -73,13 +73,13 @@ def unclean(
     chosen = _read_choice(json_file, everything, topic, partition)
     what = f"{topic}-{partition}" if topic else "all partitions without a leader" if everything else str(json_file)
     title = f"Please confirm the unclean election of {what}: records that only dead replicas have are lost."
-    if not confirmed(title, yes=yes, loses_data=True):
+    if not confirm(title, yes=yes, loses_data=True):
         typer.echo("nothing is elected", err=True)
         raise typer.Exit(EXIT_FAILED)
     elected = run(
         server,
         command_config,
-        lambda admin, time: admin.elect_unclean(chosen, timeout_ms=time.left_ms()),
+        lambda admin, time: admin.elect_unclean(chosen, timeout_ms=time.require_time_ms()),
         timeout_ms,
     )
     _show(output, elected)
@@ -104,7 +104,7 @@ def verify(
     found = run(
         server,
         command_config,
-        lambda admin, time: admin.verify_preferred_replica_leader_election(chosen, timeout_ms=time.left_ms()),
+        lambda admin, time: admin.verify_preferred_replica_leader_election(chosen, timeout_ms=time.require_time_ms()),
         timeout_ms,
     )
     show_progress(output, found, failed="are not there, or their first replica is not in sync")
@@ -114,7 +114,7 @@ def _read_choice(json_file: Path | None, everything: bool, topic: str | None, pa
     """Return the JSON of the selected partitions; None for all. Ends the command if the options are not one
     selection."""
     from controller_core.model.ids import PartitionId, TopicName, TopicPartition
-    from kontroller.client.assignments import partitions_json
+    from kontroller.client.assignments import format_partitions
 
     is_one = topic is not None or partition is not None
     if sum((json_file is not None, everything, is_one)) != 1 or (is_one and (topic is None or partition is None)):
@@ -126,7 +126,7 @@ def _read_choice(json_file: Path | None, everything: bool, topic: str | None, pa
     if json_file is not None:
         return read_text(json_file)
     if topic is not None and partition is not None:
-        return partitions_json([TopicPartition(TopicName(topic), PartitionId(partition))])
+        return format_partitions([TopicPartition(TopicName(topic), PartitionId(partition))])
     return None
 
 

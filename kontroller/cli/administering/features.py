@@ -11,7 +11,7 @@ from kontroller.cli.administering.connection import (
     Server,
     TimeoutMs,
     Yes,
-    confirmed,
+    confirm,
     run,
 )
 from kontroller.cli.administering.output import Format, say
@@ -41,7 +41,7 @@ def describe(
     found = run(
         server,
         command_config,
-        lambda admin, time: admin.describe_features(of_controller=controller, timeout_ms=time.left_ms()),
+        lambda admin, time: admin.describe_features(of_controller=controller, timeout_ms=time.require_time_ms()),
         timeout_ms,
     )
     _show(output, found)
@@ -83,7 +83,7 @@ def update(
     present = run(
         server,
         command_config,
-        lambda admin, time: admin.describe_features(of_controller=True, timeout_ms=time.left_ms()),
+        lambda admin, time: admin.describe_features(of_controller=True, timeout_ms=time.require_time_ms()),
         time,
     )
     for title, changes in ((_UPGRADE, upgrades), (_DOWNGRADE, downgrades)):
@@ -92,9 +92,9 @@ def update(
 
     async def work(admin: AdminClient, time: Allowance) -> "FeatureMetadata":
         if not yes:  # somebody has taken time to confirm it
-            now = await admin.describe_features(of_controller=True, timeout_ms=time.left_ms())
+            now = await admin.describe_features(of_controller=True, timeout_ms=time.require_time_ms())
             _require_as_confirmed(updates, present, now)
-        return await admin.update_features(updates, timeout_ms=time.left_ms())
+        return await admin.update_features(updates, timeout_ms=time.require_time_ms())
 
     _show(output, run(server, command_config, work, time))
 
@@ -117,7 +117,7 @@ def disable(
     found = run(
         server,
         command_config,
-        lambda admin, time: admin.delete_features(names, timeout_ms=time.left_ms()),
+        lambda admin, time: admin.delete_features(names, timeout_ms=time.require_time_ms()),
         timeout_ms,
     )
     _show(output, found)
@@ -156,7 +156,7 @@ def _require_sound(updates: Sequence["FeatureUpdate"]) -> None:
 
 def _require_agreed(title: str, lines: Sequence[str], *, yes: bool) -> None:
     """End the command if the user does not agree."""
-    if not confirmed(title, lines, yes=yes):
+    if not confirm(title, lines, yes=yes):
         typer.echo("nothing is changed", err=True)
         raise typer.Exit(EXIT_FAILED)
     typer.echo(err=True)

@@ -21,7 +21,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.history import FileHistory, InMemoryHistory
 from typer.core import TyperCommand, TyperGroup
 
-from controller_core.supervision import supervised
+from controller_core.supervision import start_supervised
 from kontroller.cli.administering.examples import EXAMPLES
 from kontroller.cli.endings import say_in_one_line
 from kontroller.client.admin_client import AdminClient, BlockingAdminClient
@@ -133,7 +133,7 @@ async def _keep_looking(admin: AdminClient, known: Known) -> None:
             await asyncio.sleep(_EVERY_S)
             await look(admin, known)
 
-    await supervised(keep_looking, name="what a shell knows of its cluster")
+    await start_supervised(keep_looking, name="what a shell knows of its cluster")
 
 
 def _read(session: "PromptSession[str]", known: Known) -> str | None:

@@ -22,7 +22,7 @@ _MEANING: Final = "Format of the output: table, json or yaml."
 Output = Annotated[Format, typer.Option("--output", "-o", help=_MEANING)]
 
 
-def ids(brokers: Sequence[int]) -> str:
+def format_ids(brokers: Sequence[int]) -> str:
     """Return ids as the text of one cell."""
     return ",".join(map(str, brokers))
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from controller_core.supervision import supervised
+from controller_core.supervision import start_supervised
 from kontroller.client.errors import AdminError
 
 if TYPE_CHECKING:
@@ -23,14 +23,14 @@ _REFRESHES: Final = 2
 
 
 @asynccontextmanager
-async def shown_progress(admin: "AdminClient", reassignment: str) -> AsyncIterator[None]:
+async def display_progress(admin: "AdminClient", reassignment: str) -> AsyncIterator[None]:
     """Show the progress on standard error while the block runs, if standard error is a terminal."""
     if not sys.stderr.isatty():
         yield
         return
     columns = (TextColumn("moving"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=Console(stderr=True), transient=True, refresh_per_second=_REFRESHES) as shown:
-        work = supervised(lambda: _keep_showing(admin, reassignment, shown), name="progress of a move")
+        work = start_supervised(lambda: _keep_showing(admin, reassignment, shown), name="progress of a move")
         try:
             yield
         finally:
@@ -46,7 +46,7 @@ async def _keep_showing(admin: "AdminClient", reassignment: str, shown: Progress
         except AdminError:  # if the error lasts, the wait itself reports it
             shown.update(task, description="partitions; the cluster does not answer at present")
         else:
-            description = speed.in_words(found.bytes_left, time.monotonic())
+            description = speed.describe(found.bytes_left, time.monotonic())
             shown.update(task, completed=found.done, total=found.total, description=description)
         await asyncio.sleep(_EVERY_S)
 
@@ -57,7 +57,7 @@ class Speed:
     def __init__(self) -> None:
         self._first: tuple[int, float] | None = None
 
-    def in_words(self, bytes_left: int | None, now_s: float) -> str:
+    def describe(self, bytes_left: int | None, now_s: float) -> str:
         """Return the bytes left, and since the first call also the speed and the time left."""
         if bytes_left is None:
             return "partitions; bytes left unknown"

@@ -18,7 +18,7 @@ from kontroller.cli.administering.connection import (
     read_text,
     run,
 )
-from kontroller.cli.administering.output import Format, Output, ids, say, show
+from kontroller.cli.administering.output import Format, Output, format_ids, say, show
 from kontroller.cli.endings import failure, say_in_one_line, usage_error
 
 if TYPE_CHECKING:
@@ -81,13 +81,13 @@ def start(
     text = _read(plan)
 
     async def work(admin: "AdminClient", time: Allowance) -> _Move:
-        moving = await admin.list_reassignments(timeout_ms=time.left_ms())
+        moving = await admin.list_reassignments(timeout_ms=time.require_time_ms())
         if moving and not additional:
             raise AdminError(
                 f"{_name_moving(moving)} moving already: wait for that, cancel it, or give --additional to start more; "
                 "nothing has begun"
             )
-        move = _Move(await admin.current_assignment(text, timeout_ms=time.left_ms()))
+        move = _Move(await admin.current_assignment(text, timeout_ms=time.require_time_ms()))
         typer.echo("Current partition replica assignment; as --reassignment-json-file it reverts the move:\n", err=True)
         typer.echo(f"{move.before}\n", err=output is not Format.TABLE)
         try:
@@ -128,7 +128,7 @@ def verify(
     async def work(
         admin: "AdminClient", time: Allowance
     ) -> "tuple[Mapping[TopicPartition, Progress], ThrottlesStay | None]":
-        found = await admin.verify_reassign_partitions(text, timeout_ms=time.left_ms())
+        found = await admin.verify_reassign_partitions(text, timeout_ms=time.require_time_ms())
         if preserve_throttles or Progress.IN_PROGRESS in found.values():
             return found, None
         return found, await _clear_throttles(admin, text, time)
@@ -152,7 +152,7 @@ def cancel(
     text = _read(plan)
 
     async def work(admin: "AdminClient", time: Allowance) -> "tuple[tuple[TopicPartition, ...], ThrottlesStay | None]":
-        cancelled = await admin.cancel_reassignment(text, timeout_ms=time.left_ms())
+        cancelled = await admin.cancel_reassignment(text, timeout_ms=time.require_time_ms())
         return cancelled, None if preserve_throttles else await _clear_throttles(admin, text, time)
 
     cancelled, stay = run(server, command_config, work, timeout_ms)
@@ -174,7 +174,10 @@ def list_reassignments(
 ) -> None:
     """Lists all partitions that are being reassigned."""
     found = run(
-        server, command_config, lambda admin, time: admin.list_reassignments(timeout_ms=time.left_ms()), timeout_ms
+        server,
+        command_config,
+        lambda admin, time: admin.list_reassignments(timeout_ms=time.require_time_ms()),
+        timeout_ms,
     )
     value = [
         {
@@ -187,7 +190,7 @@ def list_reassignments(
         for tp, each in sorted(found.items())
     ]
     rows = [
-        (tp.topic, tp.partition, *map(ids, (each.replicas, each.adding, each.removing, each.target)))
+        (tp.topic, tp.partition, *map(format_ids, (each.replicas, each.adding, each.removing, each.target)))
         for tp, each in sorted(found.items())
     ]
     show(output, value, ("TOPIC", "PARTITION", "REPLICAS", "ADDING", "REMOVING", "TARGET"), rows, empty="nothing moves")
@@ -213,8 +216,8 @@ def limits(
 
     async def work(admin: "AdminClient", time: Allowance) -> "tuple[Limit, ...]":
         if remove is not None:
-            return (await admin.remove_limit(remove, timeout_ms=time.left_ms()),)
-        return await admin.list_limits(timeout_ms=time.left_ms())
+            return (await admin.remove_limit(remove, timeout_ms=time.require_time_ms()),)
+        return await admin.list_limits(timeout_ms=time.require_time_ms())
 
     from controller_core.model.wording import list_some
 
@@ -260,9 +263,9 @@ async def _begin(admin: "AdminClient", text: str, time: Allowance, move: _Move, 
     is_sent = False
     try:
         if throttle is not None:
-            await admin.throttle_reassignment(text, throttle, timeout_ms=time.left_ms())
+            await admin.throttle_reassignment(text, throttle, timeout_ms=time.require_time_ms())
         is_sent = True
-        await admin.start_reassignment(text, timeout_ms=time.left_ms())
+        await admin.start_reassignment(text, timeout_ms=time.require_time_ms())
     except AdminError as error:
         move.trouble = str(error)
         if is_sent and isinstance(error, OutcomeUnknown):  # the move may have begun, and then needs its throttle
@@ -275,18 +278,18 @@ async def _begin(admin: "AdminClient", text: str, time: Allowance, move: _Move, 
 
 
 async def _wait(admin: "AdminClient", text: str, time: Allowance, move: _Move, *, is_throttled: bool) -> None:
-    from kontroller.cli.administering.progress import shown_progress
+    from kontroller.cli.administering.progress import display_progress
     from kontroller.client.errors import AdminError
 
     try:
-        async with shown_progress(admin, text):
-            ended = await admin.wait_for_reassignment(text, timeout_ms=time.left_if_given_ms())
+        async with display_progress(admin, text):
+            ended = await admin.wait_for_reassignment(text, timeout_ms=time.require_time_if_limited_ms())
     except AdminError as error:
         move.trouble = str(error)
         return
     move.state, move.partitions = "ended", ended.partitions
     move.trouble = str(ended.error) if ended.error is not None else None
-    stay = await _clear_throttles(admin, text, time.after_wait()) if is_throttled else None
+    stay = await _clear_throttles(admin, text, time.renew_after_wait()) if is_throttled else None
     if stay is not None and not stay.is_failure:
         say_in_one_line(stay.why)
     else:
@@ -322,7 +325,7 @@ async def _clear_throttles(admin: "AdminClient", text: str, time: Allowance) -> 
     from kontroller.client.errors import AdminError
 
     try:
-        moving = await admin.list_reassignments(timeout_ms=time.left_ms())
+        moving = await admin.list_reassignments(timeout_ms=time.require_time_ms())
     except AdminError as error:
         why = f"throttles stay, because the moves could not be listed: {error}: verify again"
         return ThrottlesStay(why, is_failure=True)
@@ -330,7 +333,7 @@ async def _clear_throttles(admin: "AdminClient", text: str, time: Allowance) -> 
         why = f"any throttles stay, because {_name_moving(moving)} moving: verify again when nothing moves"
         return ThrottlesStay(why, is_failure=False)
     try:
-        await admin.unthrottle_reassignment(text, timeout_ms=time.left_ms())
+        await admin.unthrottle_reassignment(text, timeout_ms=time.require_time_ms())
     except AdminError as error:
         return ThrottlesStay(str(error), is_failure=True)
     return None

@@ -4,7 +4,7 @@ import os
 
 import typer
 
-from kontroller.cli.administering.connection import Config, Server, properties_of
+from kontroller.cli.administering.connection import Config, Server, load_properties
 from kontroller.cli.endings import OneLine, usage_error
 
 
@@ -20,7 +20,7 @@ def shell(server: Server = None, command_config: Config = None) -> None:
     for name, commands in GROUPS.items():
         root.add_typer(commands, name=name)
     try:
-        properties = properties_of(server, command_config)
+        properties = load_properties(server, command_config)
         properties.security()
     except InvalidArgument as error:
         raise usage_error(error) from error

@@ -11,11 +11,11 @@ from kontroller.cli.administering.connection import (
     Server,
     TimeoutMs,
     Yes,
-    confirmed,
-    key_values,
+    confirm,
+    parse_key_values,
     run,
 )
-from kontroller.cli.administering.output import Format, Output, ids, say, show
+from kontroller.cli.administering.output import Format, Output, format_ids, say, show
 from kontroller.cli.endings import EXIT_FAILED, failure
 from kontroller.screen import table
 
@@ -67,7 +67,7 @@ def create(
     from kontroller.client.admin_client import AdminClient
     from kontroller.client.errors import Refused
 
-    configs = key_values(config, "--config")
+    configs = parse_key_values(config, "--config")
 
     async def work(admin: AdminClient, time: Allowance) -> str:
         try:
@@ -78,7 +78,7 @@ def create(
                 replica_assignment=replica_assignment,
                 configs=configs,
                 validate_only=validate_only,
-                timeout_ms=time.left_ms(),
+                timeout_ms=time.require_time_ms(),
             )
         except Refused as error:
             if if_not_exists and error.code is ErrorCode.topic_already_exists:
@@ -118,7 +118,7 @@ def alter(
 
     Changes that are known to fail are refused before anything is done. Each finished step is printed. Exits with 1 if a
     step failed."""
-    added = key_values(add_config, "--add-config")
+    added = parse_key_values(add_config, "--add-config")
     altered = run(
         server,
         command_config,
@@ -129,7 +129,7 @@ def alter(
             added,
             delete_config or (),
             validate_only=validate_only,
-            timeout_ms=time.left_ms(),
+            timeout_ms=time.require_time_ms(),
         ),
         timeout_ms,
     )
@@ -167,7 +167,7 @@ def delete(
     from kontroller.client.errors import AdminError, Refused
 
     title = "Please confirm deletion of the following topics, with their data:"
-    if not confirmed(title, topics, yes=yes, loses_data=True):
+    if not confirm(title, topics, yes=yes, loses_data=True):
         typer.echo("nothing is deleted", err=True)
         raise typer.Exit(EXIT_FAILED)
 
@@ -175,7 +175,7 @@ def delete(
         ended: dict[str, AdminError | None] = {}
         for topic in dict.fromkeys(topics):
             try:
-                await admin.delete_topic(topic, timeout_ms=time.left_ms())
+                await admin.delete_topic(topic, timeout_ms=time.require_time_ms())
                 ended[topic] = None
             except AdminError as error:
                 ended[topic] = error
@@ -210,7 +210,9 @@ def list_topics(
     """Lists the live topics, and the topics that are marked for deletion.
 
     Only ZooKeeper knows the latter: set zookeeper.connect in --command-config. Otherwise they are unknown."""
-    found = run(server, command_config, lambda admin, time: admin.list_topics(timeout_ms=time.left_ms()), timeout_ms)
+    found = run(
+        server, command_config, lambda admin, time: admin.list_topics(timeout_ms=time.require_time_ms()), timeout_ms
+    )
     alive = [topic for topic in found.alive if not (exclude_internal and topic.startswith("__"))]
     marked = found.marked_for_deletion
     value = {"alive": alive, "markedForDeletion": list(marked) if marked is not None else "unknown"}
@@ -229,15 +231,18 @@ def describe(
 ) -> None:
     """Shows partitions with leader, replicas and ISR, and the configurations that are set on the topic."""
     found = run(
-        server, command_config, lambda admin, time: admin.describe_topics(topics, timeout_ms=time.left_ms()), timeout_ms
+        server,
+        command_config,
+        lambda admin, time: admin.describe_topics(topics, timeout_ms=time.require_time_ms()),
+        timeout_ms,
     )
     rows = [
         (
             topic.topic,
             each.partition,
             "none" if each.leader is None else each.leader,
-            ids(each.replicas),
-            ids(each.isr),
+            format_ids(each.replicas),
+            format_ids(each.isr),
         )
         for topic in found
         for each in topic.partitions

@@ -14,8 +14,8 @@ from kontroller.cli.options import (
     CommandConfig,
     DeadlineSeconds,
     PropertiesOfBrokers,
-    bootstrap_addresses,
-    security_of,
+    parse_bootstrap,
+    read_security,
 )
 
 _LONGEST_ASK_MS = 15_000
@@ -47,7 +47,7 @@ def drain(
 
     Exits with 0 if the broker may be stopped or is not registered, 1 if it could not be drained, 2 if the command is
     wrong. Asks only the controller, over Kafka's protocol: Kontroller, or Kafka's own controller."""
-    addresses = bootstrap_addresses(bootstrap)
+    addresses = parse_bootstrap(bootstrap)
 
     from controller_core.model.ids import BrokerId
     from controller_core.wire.client.request_client import RequestClient
@@ -58,7 +58,7 @@ def drain(
         addresses,
         timeout_ms=timeout_ms,
         connect_timeout_ms=max(500, timeout_ms // 3),
-        security=security_of(command_config, bootstrap, properties),
+        security=read_security(command_config, bootstrap, properties),
     )
 
     def say(what: str, *, is_error: bool = False) -> None:

@@ -11,8 +11,8 @@ from kontroller.cli.options import (
     BrokerIdOption,
     CommandConfig,
     PropertiesOfBrokers,
-    bootstrap_addresses,
-    security_of,
+    parse_bootstrap,
+    read_security,
 )
 
 
@@ -33,14 +33,14 @@ def ready(
     Ignores replicas that a reassignment is adding to it, and replicas of partitions without a leader. Exits with 0 if
     the broker is ready, 1 if it is not (and prints why), 2 if the command is wrong. Ask the broker itself: --bootstrap
     is its own address, at the listener that brokers use among themselves."""
-    addresses = bootstrap_addresses(bootstrap)
+    addresses = parse_bootstrap(bootstrap)
 
     from controller_core.model.ids import BrokerId
     from controller_core.wire.client.request_client import RequestClient
     from kontroller.brokers.readiness import look_at_broker
 
     timeout_ms = timeout_seconds * 1000
-    security = security_of(command_config, bootstrap, properties)
+    security = read_security(command_config, bootstrap, properties)
     client = RequestClient(addresses, timeout_ms=timeout_ms, connect_timeout_ms=timeout_ms, security=security)
 
     async def run() -> int:

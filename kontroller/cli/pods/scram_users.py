@@ -31,17 +31,17 @@ def scram_users(
 
     Leaves users alone that have this password already. Exits with 0 if all users exist, 1 if ZooKeeper does not answer
     or refuses, 2 if the command is wrong."""
-    from kontroller.brokers.first_users import MECHANISMS, UnusableUsers, users_in
+    from kontroller.brokers.first_users import MECHANISMS, UnusableUsers, read_users
 
     chosen = mechanism or ["SCRAM-SHA-512"]
     if unknown := [each for each in chosen if each not in MECHANISMS]:
         raise typer.BadParameter(f"{unknown[0]} is none of {', '.join(MECHANISMS)}", param_hint="--mechanism")
     try:
-        users = users_in(directory)
+        users = read_users(directory)
     except UnusableUsers as error:
         raise usage_error(error) from error
 
-    from controller_core.process.connections import ZooKeeperOptions, zookeeper_session
+    from controller_core.process.connections import ZooKeeperOptions, open_zookeeper_session
     from controller_core.process.settings import InvalidSettings
     from controller_core.zk.codecs import MalformedZnode
     from controller_core.zk.compare_and_set import Contended
@@ -53,7 +53,7 @@ def scram_users(
             zookeeper=zookeeper, properties=properties, zookeeper_timeout_ms=deadline_seconds * 1000
         )
         try:
-            zk = await zookeeper_session(options)
+            zk = await open_zookeeper_session(options)
             try:
                 made = await make_users(zk, users, chosen)
             finally:

@@ -13,7 +13,7 @@ from controller_operator.plans.reassignment.copying.reading import questions, ta
 from kontroller.client.assignments import Replicas
 from kontroller.client.cluster import Call
 from kontroller.client.errors import AdminError
-from kontroller.client.reassigning.reassignments import Ongoing, ongoing
+from kontroller.client.reassigning.reassignments import Ongoing, list_ongoing
 
 _BROKER_MS: Final = 2_000
 """Time limit of one broker. A broker may hang in the middle of a move."""
@@ -32,7 +32,7 @@ class MoveProgress:
 
 async def progress(call: Call, targets: Mapping[TopicPartition, Replicas]) -> MoveProgress:
     """Ask the controller for the moves, and each broker that takes part for the sizes of its logs."""
-    moving = await ongoing(call, tuple(targets))
+    moving = await list_ongoing(call, tuple(targets))
     return MoveProgress(
         total=len(targets),
         done=len(targets) - len(moving),

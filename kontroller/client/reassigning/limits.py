@@ -18,9 +18,9 @@ from controller_operator.kafka.marked_throttles import Entry, entries_in, find_m
 from controller_operator.kafka.requests.throttles import MAX_ASKED, ask_for_throttle
 from controller_operator.kafka.throttle_steps import RemoveThrottle
 from kontroller.client.cluster import Call
-from kontroller.client.configs import BROKER, own_configs
+from kontroller.client.configs import BROKER, read_own_configs
 from kontroller.client.errors import AdminError, InvalidArgument, require
-from kontroller.client.reassigning.reassignments import ongoing
+from kontroller.client.reassigning.reassignments import list_ongoing
 
 _DEFAULTS: Final = ""
 Response = TypeVar("Response", bound=ResponsePayload)
@@ -62,7 +62,7 @@ async def remove_limit(call: Call, owner: str) -> Limit:
     limit = next((each for each in await list_limits(call) if each.owner == owner), None)
     if limit is None:
         raise InvalidArgument(f"{owner} has no limit: `kontroller reassign limits` lists the owners")
-    moving = sorted(set(await ongoing(call)) & set(limit.partitions))
+    moving = sorted(set(await list_ongoing(call)) & set(limit.partitions))
     if moving:
         raise AdminError(
             f"{list_some(moving)} moves under this limit: wait for the move, or change spec.throttle of its object"
@@ -97,7 +97,7 @@ async def _read_entries(call: Call) -> tuple[Entry, ...]:
 async def _read_configs(call: Call, topics: Sequence[str]) -> Mapping[TopicName, Mapping[str, str]]:
     found = {}
     for part in _split(topics):
-        for name, own in (await own_configs(call, part)).items():
+        for name, own in (await read_own_configs(call, part)).items():
             found[TopicName(name)] = {setting: value or "" for setting, value in own.items()}
     return found
 

@@ -23,7 +23,7 @@ from controller_core.wire.client.cluster_picture import read_picture
 from controller_core.wire.client.partition_requests import reassignment_request, reassignment_results
 from kontroller.client.assignments import Replicas
 from kontroller.client.cluster import Call, Cluster
-from kontroller.client.errors import AdminError, OutcomeUnknown, PartlyRefused, Refused, error_of, require
+from kontroller.client.errors import AdminError, OutcomeUnknown, PartlyRefused, Refused, make_error, require
 
 _POLL_S: Final = 0.5
 _LONGEST_PAUSE_S: Final = 10.0
@@ -109,11 +109,11 @@ async def request_moves(
     response = await call.ask_controller(request, AlterPartitionReassignmentsResponse)
     require("the reassignment", response.error_code, response.error_message)
     answered = reassignment_results(response).items()
-    found = {tp: error_of(str(tp), each.error_code, each.error_message) for tp, each in answered}
+    found = {tp: make_error(str(tp), each.error_code, each.error_message) for tp, each in answered}
     return {tp: error for tp, error in found.items() if error is not None}
 
 
-async def ongoing(call: Call, partitions: Sequence[TopicPartition] | None = None) -> dict[TopicPartition, Ongoing]:
+async def list_ongoing(call: Call, partitions: Sequence[TopicPartition] | None = None) -> dict[TopicPartition, Ongoing]:
     """Return the reassignments of some partitions, or of all."""
     topics = None
     if partitions is not None:
@@ -155,8 +155,8 @@ async def _read_progress(
     call: Call, targets: Mapping[TopicPartition, Replicas]
 ) -> tuple[dict[TopicPartition, Progress], list[TopicPartition]]:
     """Return the apparent progress of each partition, and the partitions for which it is uncertain."""
-    moving = await ongoing(call, tuple(targets))
-    present = await replicas_of(call, {tp.topic for tp in targets})
+    moving = await list_ongoing(call, tuple(targets))
+    present = await read_replicas(call, {tp.topic for tp in targets})
     found = {tp: _progress(target, moving.get(tp), present.get(tp)) for tp, target in targets.items()}
     return found, [tp for tp, progress in found.items() if progress is Progress.FAILED and tp not in moving]
 
@@ -194,7 +194,7 @@ async def _wait(whole: Call, targets: Mapping[TopicPartition, Replicas]) -> Reas
         await whole.pause(max(_POLL_S, by_time_s, (now_s - looked_s) * _PAUSE_OF_LOOK))
 
 
-async def replicas_of(call: Call, topics: set[TopicName]) -> dict[TopicPartition, Replicas]:
+async def read_replicas(call: Call, topics: set[TopicName]) -> dict[TopicPartition, Replicas]:
     """Return the replicas of the topics' partitions as a broker reports them, without topics that do not exist."""
     metadata = await call.metadata(*sorted(topics))
     for topic in metadata.topics:
@@ -203,12 +203,12 @@ async def replicas_of(call: Call, topics: set[TopicName]) -> dict[TopicPartition
     return {place.partition: place.replicas for place in read_picture(metadata).partitions}
 
 
-async def origins_of(call: Call, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Replicas]:
+async def read_origins(call: Call, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Replicas]:
     """Return the present replicas of partitions, or if they move, the replicas before the move. Brokers also list the
     new replicas of a moving partition, so those are left out."""
     wanted = tuple(partitions)
-    moving = await ongoing(call, wanted)
-    present = await replicas_of(call, {tp.topic for tp in wanted})
+    moving = await list_ongoing(call, wanted)
+    present = await read_replicas(call, {tp.topic for tp in wanted})
     return {tp: moving[tp].origin if tp in moving else present[tp] for tp in wanted if tp in present}
 
 

@@ -30,11 +30,11 @@ from kontroller.client.configs import (
     DELETE,
     SET,
     TOPIC,
-    dynamic_configs,
-    own_configs,
+    read_dynamic_configs,
+    read_own_configs,
 )
 from kontroller.client.errors import AdminError, InvalidArgument, Refused, require
-from kontroller.client.reassigning.reassignments import SETTLES_MS, origins_of, replicas_of
+from kontroller.client.reassigning.reassignments import SETTLES_MS, read_origins, read_replicas
 
 _BROKER_MS: Final = 5_000
 _LISTS: Final = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
@@ -48,7 +48,7 @@ async def throttle(call: Call, targets: Mapping[TopicPartition, Replicas], bytes
     origins = await _read_all_origins(call, targets)
     moves = {tp: Move(origin=origins[tp], target=target) for tp, target in targets.items()}
     wanted = combine_throttles([Throttle(bytes_per_second=bytes_per_second, moves=moves)])
-    present = await own_configs(call, sorted({tp.topic for tp in targets}))
+    present = await read_own_configs(call, sorted({tp.topic for tp in targets}))
     resources = []
     for entity, settings in wanted.items():
         kind, _, name = entity.partition("/")
@@ -73,9 +73,9 @@ async def unthrottle(call: Call, targets: Mapping[TopicPartition, Replicas]) -> 
     caller must make sure that nothing moves in the cluster.
 
     Everything that can be removed is removed, even if other removals fail. Raises `AdminError` then."""
-    present = await replicas_of(call, {tp.topic for tp in targets})
+    present = await read_replicas(call, {tp.topic for tp in targets})
     topics = sorted({tp.topic for tp in targets} & {tp.topic for tp in present})
-    configs = await own_configs(call, topics) if topics else {}
+    configs = await read_own_configs(call, topics) if topics else {}
     throttled = [topic for topic in topics if set(_LISTS) & set(configs[topic])]
     replicas = (*targets.values(), *present.values()) if throttled else ()
     involved = {broker for each in replicas for broker in each}
@@ -102,7 +102,7 @@ async def _unthrottle_broker(call: Call, broker: BrokerId, *, looks: bool) -> No
 
     Do not skip brokers that were throttled just now, because a broker learns of its own configuration a moment
     later."""
-    if looks and not await dynamic_configs(call, broker, (LEADER_RATE, FOLLOWER_RATE)):
+    if looks and not await read_dynamic_configs(call, broker, (LEADER_RATE, FOLLOWER_RATE)):
         return
     await _alter(call, [_make_broker_removal(broker)])
 
@@ -112,7 +112,7 @@ async def _read_all_origins(call: Call, targets: Mapping[TopicPartition, Replica
     settled_ms = min(SETTLES_MS, call.left_ms // 2)
     until_ms = call.left_ms - settled_ms
     while True:
-        origins = await origins_of(call, targets)
+        origins = await read_origins(call, targets)
         missing = [tp for tp in targets if tp not in origins]
         if not missing:
             return origins

@@ -18,7 +18,7 @@ from kio.static.primitive import i16, i32
 from controller_core.model.ids import NO_LEADER, BrokerId, PartitionId, TopicName, TopicPartition
 from kontroller.client.assignments import Replicas, require_sound
 from kontroller.client.cluster import Call
-from kontroller.client.configs import alter_configs, keeps_logs, own_configs
+from kontroller.client.configs import alter_configs, keeps_logs, read_own_configs
 from kontroller.client.errors import AdminError, InvalidArgument, require
 from kontroller.client.reassigning.reassignments import request_moves
 
@@ -119,7 +119,7 @@ async def delete(call: Call, topic: str) -> None:
         require(f"topic {topic}", each.error_code, each.error_message)
 
 
-async def alive(call: Call) -> tuple[TopicName, ...]:
+async def list_alive(call: Call) -> tuple[TopicName, ...]:
     """Return the topics that brokers know, by name."""
     metadata = await call.metadata(of_all=True)
     return tuple(sorted(TopicName(topic.name) for topic in metadata.topics if topic.name is not None))
@@ -131,7 +131,7 @@ async def describe(call: Call, *topics: str) -> tuple[TopicDescription, ...]:
     for name in topics:
         known = found.get(WireTopicName(name))
         require(f"topic {name}", known.error_code if known else ErrorCode.unknown_topic_or_partition, None)
-    configs = await own_configs(call, topics)
+    configs = await read_own_configs(call, topics)
     return tuple(_describe(found[WireTopicName(name)], configs[name]) for name in topics)
 
 

@@ -14,7 +14,7 @@ from kontroller.client.properties import ClientProperties
 _SESSION_TIMEOUT_MS: Final = 10_000
 
 
-async def marked_for_deletion(call: Call, properties: ClientProperties) -> tuple[TopicName, ...] | None:
+async def read_marked_for_deletion(call: Call, properties: ClientProperties) -> tuple[TopicName, ...] | None:
     """Return the topics by name; None without `zookeeper.connect`. Raises `Unreachable`."""
     zookeeper_connect = properties.zookeeper_connect
     if zookeeper_connect is None:

@@ -18,11 +18,11 @@ import structlog
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from controller_core.process.connections import secured_brokers
+from controller_core.process.connections import open_secured_brokers
 from controller_core.process.http import serve_metrics
 from controller_core.process.settings import InvalidSettings
-from controller_core.process.signals import until_signalled
-from controller_core.supervision import supervised
+from controller_core.process.signals import run_until_signalled
+from controller_core.supervision import start_supervised
 from controller_core.wire.connections.librdkafka import librdkafka_source
 from kontroller.history.watching import checkpoint
 from kontroller.history.watching.alertmanager import Alertmanager
@@ -68,7 +68,7 @@ async def run_watch(settings: WatchSettings) -> None:
             stack.callback(lambda: _write_checkpoint(path, checkpoint.take_checkpoint(fleet, board)))
             work["checkpoint"] = lambda: _keep(path, fleet, board)
         log.info("watching", journals=list(journals), receivers=[it.name for it in receivers])
-        await until_signalled(_all(work))
+        await run_until_signalled(_all(work))
 
 
 def _journals(settings: WatchSettings, session: aiohttp.ClientSession) -> list[Journal]:
@@ -83,7 +83,7 @@ def _journals(settings: WatchSettings, session: aiohttp.ClientSession) -> list[J
             raise InvalidSettings(
                 "--topic needs confluent-kafka: in a checkout of Kontroller, pip install '.[journal-topic]'"
             ) from error
-        security = librdkafka_source(secured_brokers(settings.properties))
+        security = librdkafka_source(open_secured_brokers(settings.properties))
         journals.append(TopicJournal(settings.topic, settings.bootstrap, security))
     return journals
 
@@ -186,7 +186,7 @@ def _write_checkpoint(path: Path, kept: checkpoint.Kept) -> bool:
 
 
 async def _all(work: dict[str, Work]) -> None:
-    tasks = [supervised(each, name=name) for name, each in work.items()]
+    tasks = [start_supervised(each, name=name) for name, each in work.items()]
     try:
         await asyncio.gather(*tasks)
     finally:

@@ -17,7 +17,7 @@ import orjson
 import structlog
 from aiohttp import web
 
-from controller_core.supervision import supervised
+from controller_core.supervision import start_supervised
 from controller_operator.admission.review import AdmissionReview, Asked, NotJudged, make_answer_of_kopf
 
 PATH: Final = "/validate"
@@ -77,7 +77,7 @@ class AdmissionServer:
         application.add_routes([web.post(PATH, _make_handler(fn))])
         runner = web.AppRunner(application, access_log=None, handle_signals=False)
         await runner.setup()
-        renewal = supervised(self._keep_renewed, name="certificate of the webhook")
+        renewal = start_supervised(self._keep_renewed, name="certificate of the webhook")
         try:
             await web.TCPSite(runner, where.hostname, where.port, ssl_context=self._certificate.context).start()
             yield {"url": f"{self._endpoint}{PATH}"}

@@ -8,7 +8,7 @@ Lease, so renewals end after a minute without a sign of life from it.
 import asyncio
 from typing import Final, NoReturn
 
-from controller_core.supervision import until_one_ends
+from controller_core.supervision import run_until_one_ends
 from controller_operator.leading.elector import Elector, boot_time_s
 from controller_operator.leading.leadership import NotLeading
 from controller_operator.loop_thread import LoopThread
@@ -53,7 +53,7 @@ class ElectorThread:
     async def keep(self) -> None:
         """See `Elector`. Also raises `NotLeading` if the caller's event loop hangs for too long."""
         self._seen_s = boot_time_s()
-        await until_one_ends(self._thread.call(self._keep_while_seen()), self._give_signs_of_life())
+        await run_until_one_ends(self._thread.call(self._keep_while_seen()), self._give_signs_of_life())
 
     async def release(self) -> None:
         """See `Elector`."""
@@ -61,7 +61,7 @@ class ElectorThread:
 
     async def _keep_while_seen(self) -> None:
         """Renew, in the thread."""
-        await until_one_ends(self._elector.keep(), self._watch_caller())
+        await run_until_one_ends(self._elector.keep(), self._watch_caller())
 
     async def _watch_caller(self) -> NoReturn:
         while boot_time_s() - self._seen_s < _SILENT_S:  # noqa: ASYNC110 - another thread gives the signs

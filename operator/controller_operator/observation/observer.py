@@ -17,7 +17,7 @@ from typing import Final
 
 import structlog
 
-from controller_core.supervision import supervised
+from controller_core.supervision import start_supervised
 from controller_core.zk.session import AccessRefused, TreeWatchUnsupported, Watch, ZkError, ZkSession
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.observation.observation import NotCurrent, Observation, Observations
@@ -73,7 +73,7 @@ class ClusterObserver:
 
     def start(self) -> None:
         """Begin to observe, in a task of its own."""
-        self._task = supervised(self._run, name="cluster observer")
+        self._task = start_supervised(self._run, name="cluster observer")
 
     async def stop(self) -> None:
         """End the observation and close the session."""

@@ -20,7 +20,7 @@ from typing import Final
 
 import structlog
 
-from controller_core.supervision import noticed
+from controller_core.supervision import start_task
 from controller_operator.kubernetes.leftovers import Leftover
 from controller_operator.kubernetes.object_api import ApiError, ApiUnavailable, ObjectApi
 from controller_operator.kubernetes.object_store import Raw
@@ -112,7 +112,7 @@ class EventRecorder:
             self._unposted.popitem(last=False)
         # One task retries all events in order.
         if self._catching_up is None or self._catching_up.done():
-            self._catching_up = noticed(self._post_later(), name="events that could not be posted")
+            self._catching_up = start_task(self._post_later(), name="events that could not be posted")
 
     async def close(self) -> None:
         """Give up the events that could not be posted."""

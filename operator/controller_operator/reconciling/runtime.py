@@ -18,7 +18,7 @@ from typing import Final
 
 import structlog
 
-from controller_core.supervision import noticed, supervised
+from controller_core.supervision import start_supervised, start_task
 from controller_core.wire.client.request_client import RequestClient
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import ZkError
@@ -186,7 +186,7 @@ class OperatorRuntime:
         """Reconcile all objects, and from now on those that a change concerns."""
         self._is_at_work = True
         for each in self._at_beginning:
-            self._once.append(noticed(each(), name="what is done as the work begins"))
+            self._once.append(start_task(each(), name="what is done as the work begins"))
         self.metrics.leader.set(1)
         self.metrics.observe(self._store.conditions, self._store.unready, self._store.disks)
         for key in self._store.keys(KafkaCluster.definition.kind):
@@ -410,4 +410,4 @@ class OperatorRuntime:
                 self._queue.add_unhurried(self._store.keys())
 
     def _spawn(self, work: Callable[[], Coroutine[None, None, None]], name: str) -> None:
-        self._tasks.add(supervised(work, name=f"operator {name}"))
+        self._tasks.add(start_supervised(work, name=f"operator {name}"))

@@ -15,7 +15,7 @@ import structlog
 
 from controller_core.controller.loop.clock import Clock
 from controller_core.model.ids import LeaderEpoch, TopicPartition
-from controller_core.supervision import supervised
+from controller_core.supervision import start_supervised
 from controller_core.wire.messages import ErrorCode
 from replica_broker.replicas.following.applying import Applying
 from replica_broker.replicas.following.following import Following, Phase
@@ -40,7 +40,9 @@ class Fetcher:
         self._clock = clock
         self._following: dict[TopicPartition, Following] = {}
         self._changed = asyncio.Event()
-        self._task = supervised(self._follow, name=f"fetch from broker {endpoint.broker}", sleep_ms=clock.sleep_ms)
+        self._task = start_supervised(
+            self._follow, name=f"fetch from broker {endpoint.broker}", sleep_ms=clock.sleep_ms
+        )
 
     @property
     def is_idle(self) -> bool:

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import structlog
 
 from controller_core.model.ids import TopicId, TopicPartition
-from controller_core.supervision import noticed
+from controller_core.supervision import start_task
 from controller_core.wire.messages import AlterPartitionResponse, ErrorCode
 from controller_core.wire.messages.alter_partition import AskedIsr, AskedTopic, Outcome
 from replica_broker.replicas.seams import (
@@ -67,7 +67,7 @@ class AlterPartitionWriter:
         waiting = _Waiting(isr, asyncio.get_running_loop().create_future())
         self._waiting[isr.topic_partition] = waiting
         if self._task is None or self._task.done():
-            self._task = noticed(self._send_all(), name="ask the controller for ISRs")
+            self._task = start_task(self._send_all(), name="ask the controller for ISRs")
         return await waiting.answered
 
     async def _send_all(self) -> None:

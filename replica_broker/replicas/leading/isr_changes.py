@@ -16,7 +16,7 @@ import structlog
 from controller_core.controller.loop.clock import Clock
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import LeaderRecoveryState
-from controller_core.supervision import noticed
+from controller_core.supervision import start_task
 from replica_broker.counters import BrokerCounters
 from replica_broker.replicas.isr import maybe_change_isr
 from replica_broker.replicas.leading.committing import Committing
@@ -71,7 +71,7 @@ class IsrChanges:
 
     def _propose(self, partition: Partition, isr: tuple[BrokerId, ...]) -> None:
         partition.proposed = proposed = ProposedIsr(isr)
-        noticed(self._write(partition, proposed), name=f"write the ISR of {partition.topic_partition}")
+        start_task(self._write(partition, proposed), name=f"write the ISR of {partition.topic_partition}")
 
     async def _write(self, partition: Partition, proposed: ProposedIsr) -> None:
         asked = IsrToWrite(

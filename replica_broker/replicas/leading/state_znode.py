@@ -12,7 +12,7 @@ import structlog
 from controller_core.controller.loop.clock import Clock
 from controller_core.model.ids import PartitionEpoch, TopicPartition
 from controller_core.model.metadata import LeaderAndIsr, PartitionState
-from controller_core.supervision import noticed
+from controller_core.supervision import start_task
 from controller_core.wire.messages import ErrorCode
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs.json_fields import MalformedZnode
@@ -77,7 +77,7 @@ class StateZnodeWriter:
         self._untold.add(topic_partition)
         if not self._is_telling:
             self._is_telling = True
-            noticed(self._tell_all(), name="tell the controller of ISRs")
+            start_task(self._tell_all(), name="tell the controller of ISRs")
 
     async def _tell_all(self) -> None:
         try:

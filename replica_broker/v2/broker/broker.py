@@ -11,7 +11,7 @@ import structlog
 
 from controller_core.controller.loop.clock import Clock
 from controller_core.model.ids import TopicPartition
-from controller_core.supervision import until_one_ends
+from controller_core.supervision import run_until_one_ends
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.compare_and_set import ensure_znodes
 from controller_core.zk.session import ConnectionLost, Create, SessionExpired, SessionId, ZkSession
@@ -73,7 +73,7 @@ class V2Broker:
     async def run(self) -> None:
         """Run until cancelled. Raises `BrokerIdInUse`."""
         try:
-            await until_one_ends(self._keep_listening(), self._reassigning.keep_committing())
+            await run_until_one_ends(self._keep_listening(), self._reassigning.keep_committing())
         finally:
             await self._hosting.close()
 

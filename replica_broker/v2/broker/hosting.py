@@ -16,7 +16,7 @@ from collections.abc import Iterable
 import structlog
 
 from controller_core.model.ids import EPOCH_DURING_DELETE, BrokerId, ControllerEpoch, TopicPartition
-from controller_core.supervision import supervised
+from controller_core.supervision import start_supervised
 from controller_core.wire.messages import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import Conflict, ConnectionLost, Delete, SessionExpired
@@ -60,7 +60,7 @@ class Hosting:
             self.on_leader_change(where)
             return
         self._woken[where] = asyncio.Event()
-        self._tasks[where] = supervised(
+        self._tasks[where] = start_supervised(
             lambda: self._keep(where), name=f"replica of {where}", sleep_ms=self._becoming.clock.sleep_ms
         )
 

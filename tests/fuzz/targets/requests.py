@@ -29,7 +29,7 @@ async def _no_answer(*_: object) -> ResponsePayload:
 def _served() -> Mapping[int, Versions[Any]]:
     """The versions of all APIs. Nothing of the assembly but its table is used."""
     assembly = ListenerAssembly(cast(ZkSession, None), SERVED_APIS, lambda: None, _no_answer)
-    apis = [api for api in assembly.apis("PLAINTEXT") if isinstance(api, OwnedApi | LocalApi)]
+    apis = [api for api in assembly.make_apis("PLAINTEXT") if isinstance(api, OwnedApi | LocalApi)]
     return {api.key: api.versions for api in apis}
 
 

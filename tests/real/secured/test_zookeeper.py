@@ -18,7 +18,7 @@ from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.secured_zookeeper import PASSWORD, USER, SecuredZooKeeper
 from devcluster.clusters.zookeeper import connected_client
 from kontroller.client.admin_client import AdminClient
-from kontroller.client.assignments import partitions_json, reassignment_json
+from kontroller.client.assignments import format_partitions, format_reassignment
 from kontroller.client.errors import Refused
 from kontroller.client.properties import ClientProperties
 from tests.real.secured.clusters import BY_KAFKA, BY_US
@@ -35,8 +35,8 @@ async def a_day_s_work(cluster: KafkaCluster) -> None:
     await admin.create_topic(gone, 1, 2)
     await as_soon_as_known(lambda: admin.alter_topic(kept, partitions=3, added_configs={"retention.ms": "2000000"}))
     first = TopicPartition(kept, PartitionId(0))
-    await admin.reassign_partitions(reassignment_json({first: (BrokerId(2), BrokerId(1))}))
-    await admin.preferred_replica_leader_election(partitions_json([first]))
+    await admin.reassign_partitions(format_reassignment({first: (BrokerId(2), BrokerId(1))}))
+    await admin.preferred_replica_leader_election(format_partitions([first]))
     await as_soon_as_known(lambda: admin.delete_topic(gone))
     await admin.set_scram_user("alice", "secret", iterations=4096)
     for broker in cluster.brokers.values():

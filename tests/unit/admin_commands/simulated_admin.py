@@ -13,7 +13,7 @@ from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPar
 from controller_core.wire.client.request_client import Address
 from kontroller.client import admin_client
 from kontroller.client.admin_client import AdminClient
-from kontroller.client.assignments import parse_reassignment, reassignment_json
+from kontroller.client.assignments import format_reassignment, parse_reassignment
 from kontroller.client.elections import Elected
 from kontroller.client.features import FeatureMetadata, FeatureUpdate, SupportedRange
 from kontroller.client.properties import ClientProperties
@@ -77,7 +77,7 @@ class SimulatedAdmin(AdminClient):
 
     async def current_assignment(self, reassignment: str, *, timeout_ms: int | None = None) -> str:
         self.simulated.ask("current", timeout_ms)
-        return reassignment_json({tp: self.simulated.present[tp] for tp in parse_reassignment(reassignment)})
+        return format_reassignment({tp: self.simulated.present[tp] for tp in parse_reassignment(reassignment)})
 
     async def throttle_reassignment(
         self, reassignment: str, bytes_per_second: int, *, timeout_ms: int | None = None
@@ -187,7 +187,7 @@ def kontroller(*arguments: str, stdin: str | None = None) -> Result:
 
 def plan(targets: Mapping[TopicPartition, Sequence[int]]) -> tuple[str, str, str]:
     """Return the option of a plan, and the text for standard input."""
-    return "--reassignment-json-file", "-", reassignment_json(targets)
+    return "--reassignment-json-file", "-", format_reassignment(targets)
 
 
 def document(ended: Result) -> Any:

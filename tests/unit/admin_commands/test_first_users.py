@@ -18,7 +18,7 @@ from kontroller.brokers.first_users import (
     FirstUser,
     UnusableUsers,
     make_users,
-    users_in,
+    read_users,
 )
 from kontroller.command_line import main
 from simulation.zookeeper import SimulatedZooKeeper
@@ -87,7 +87,7 @@ def test_a_folder_as_kubernetes_mounts_a_secret_has_its_keys_alone(tmp_path: Pat
     (tmp_path / "..2026_01_31" / "kafka").write_text("line\n")
     (tmp_path / "..data").symlink_to("..2026_01_31")
     (tmp_path / "kafka").symlink_to("..data/kafka")
-    assert users_in(tmp_path) == (FirstUser(name="kafka", password="line"),)
+    assert read_users(tmp_path) == (FirstUser(name="kafka", password="line"),)
 
 
 @pytest.mark.parametrize(
@@ -104,16 +104,16 @@ def test_what_is_no_password_is_named_and_not_told(tmp_path: Path, data: bytes |
     if data is not None:
         (tmp_path / "kafka").write_bytes(data)
     with pytest.raises(UnusableUsers, match=said) as refused:
-        users_in(tmp_path)
+        read_users(tmp_path)
     assert "sss" not in str(refused.value)
 
 
 def test_a_folder_below_is_no_user(tmp_path: Path) -> None:
     (tmp_path / "kafka").mkdir()
     with pytest.raises(UnusableUsers, match="kafka is not a file"):
-        users_in(tmp_path)
+        read_users(tmp_path)
     with pytest.raises(UnusableUsers, match="cannot be read: No such file"):
-        users_in(tmp_path / "absent")
+        read_users(tmp_path / "absent")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from controller_core.model.ids import BrokerId
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import AccessRefused, Create, Delete, WriteOp
 from kontroller.role.moving import NotMoved, move
-from kontroller.role.obstacles import obstacles
+from kontroller.role.obstacles import find_obstacles
 from kontroller.role.picture import NoCluster, look
 from simulation.checks import simulate_cluster
 from simulation.cluster import CONTROLLER, Cluster
@@ -33,13 +33,13 @@ async def cluster() -> AsyncIterator[Cluster]:
 
 async def list_obstacles(cluster: Cluster, target: int | None) -> list[str]:
     zk = cluster.zk.session()
-    found = await obstacles(zk, await look(zk), None if target is None else BrokerId(target))
+    found = await find_obstacles(zk, await look(zk), None if target is None else BrokerId(target))
     return [obstacle.said for obstacle in found if obstacle.is_in_the_way]
 
 
 async def list_warnings(cluster: Cluster, target: int | None) -> list[str]:
     zk = cluster.zk.session()
-    found = await obstacles(zk, await look(zk), None if target is None else BrokerId(target))
+    found = await find_obstacles(zk, await look(zk), None if target is None else BrokerId(target))
     return [obstacle.said for obstacle in found if not obstacle.is_in_the_way]
 
 

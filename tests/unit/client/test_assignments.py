@@ -6,11 +6,11 @@ import pytest
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from kontroller.client.assignments import (
+    format_partitions,
+    format_reassignment,
     parse_partitions,
     parse_reassignment,
     parse_replica_assignment,
-    partitions_json,
-    reassignment_json,
 )
 from kontroller.client.errors import InvalidArgument
 
@@ -38,7 +38,7 @@ def test_an_assignment_that_is_none_is_refused(text: str) -> None:
 
 def test_a_reassignment_is_read_and_written_as_kafka_s_tool_has_it() -> None:
     targets = {tp("b", 1): ids(3, 1), tp("a", 0): ids(2)}
-    text = reassignment_json(targets)
+    text = format_reassignment(targets)
     assert json.loads(text) == {
         "version": 1,
         "partitions": [
@@ -54,7 +54,7 @@ def test_the_specification_s_own_examples_are_read() -> None:
     assert parse_reassignment(move) == {tp("foo", 1): ids(1, 2, 3)}
     chosen = '{"partitions":[{"topic":"foo","partition":1},{"topic":"foobar","partition":2}]}'
     assert parse_partitions(chosen) == (tp("foo", 1), tp("foobar", 2))
-    assert parse_partitions(partitions_json([tp("foobar", 2), tp("foo", 1)])) == (tp("foo", 1), tp("foobar", 2))
+    assert parse_partitions(format_partitions([tp("foobar", 2), tp("foo", 1)])) == (tp("foo", 1), tp("foobar", 2))
 
 
 ENTRY = {"topic": "foo", "partition": 0, "replicas": [1]}
@@ -92,4 +92,4 @@ def test_a_choice_of_partitions_that_is_none_is_refused(text: str) -> None:
 def test_many_partitions_are_read_about_as_quickly_as_they_are_written() -> None:
     many = [tp("t", number) for number in range(50_000)]
     with pytest.raises(InvalidArgument, match="t-49999 is there twice"):
-        parse_partitions(partitions_json([*many, many[-1]]))
+        parse_partitions(format_partitions([*many, many[-1]]))

@@ -6,7 +6,7 @@ from kio.static.protocol import RequestPayload
 
 from controller_core.model.ids import PartitionId, TopicName, TopicPartition
 from kontroller.client.admin_client import AdminClient
-from kontroller.client.assignments import parse_reassignment, reassignment_json
+from kontroller.client.assignments import format_reassignment, parse_reassignment
 from kontroller.client.cluster import Call
 from tests.unit.admin_commands.answering_cluster import CONTROLLER, QUORUM_LEADER, AnsweringCluster, SimulatedTopic
 
@@ -28,7 +28,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> AnsweringCluster:
 
 async def test_a_move_is_taken_back_to_where_its_partitions_were_before_another_one(cluster: AnsweringCluster) -> None:
     """Brokers name the replicas that it is to have, too; by these it would have more of them in the end."""
-    wanted = reassignment_json({TopicPartition(TopicName(name), PartitionId(0)): (2, 3) for name in cluster.topics})
+    wanted = format_reassignment({TopicPartition(TopicName(name), PartitionId(0)): (2, 3) for name in cluster.topics})
     back = await AdminClient({"bootstrap.servers": "h:1"}).current_assignment(wanted)
     assert {tp.topic: replicas for tp, replicas in parse_reassignment(back).items()} == {
         "still": (1, 2),

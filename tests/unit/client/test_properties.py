@@ -22,7 +22,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
 
 
 def test_servers_are_enough() -> None:
-    properties = ClientProperties.of({**SERVERS, "linger.ms": "5"})
+    properties = ClientProperties.parse({**SERVERS, "linger.ms": "5"})
     assert properties.bootstrap_servers == (Address("kafka-0", 9092), Address("::1", 9093))
     security = properties.security()
     assert (security.tls, security.login) == (None, None)
@@ -37,7 +37,7 @@ def test_a_file_is_read_as_java_writes_it_and_what_is_given_beside_goes_before(t
 
 
 def test_a_login_is_read_from_the_jaas_line() -> None:
-    assert ClientProperties.of({**SERVERS, **SCRAM}).security().login == Login(
+    assert ClientProperties.parse({**SERVERS, **SCRAM}).security().login == Login(
         mechanism="SCRAM-SHA-512", username="al ice", password='hun"ter2'
     )
 
@@ -51,7 +51,7 @@ def test_certificates_are_trusted_and_presented_from_files_and_from_text(files: 
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(both),
     }
-    context = ClientProperties.of({**SERVERS, **given}).security().tls
+    context = ClientProperties.parse({**SERVERS, **given}).security().tls
     assert context is not None
     assert (context.check_hostname, context.verify_mode) == (True, ssl.CERT_REQUIRED)
     text = {
@@ -61,7 +61,7 @@ def test_certificates_are_trusted_and_presented_from_files_and_from_text(files: 
         "ssl.keystore.key": files.key.read_text(),
         "ssl.endpoint.identification.algorithm": "",
     }
-    context = ClientProperties.of({**SERVERS, **text}).security().tls
+    context = ClientProperties.parse({**SERVERS, **text}).security().tls
     assert context is not None
     assert not context.check_hostname
     assert context.verify_mode is ssl.CERT_REQUIRED, "whose name is not looked at is still to be trusted"
@@ -84,7 +84,7 @@ WRONG = {
 @pytest.mark.parametrize(("given", "message"), WRONG.values(), ids=WRONG)
 def test_properties_that_cannot_be_are_named(given: dict[str, str], message: str) -> None:
     with pytest.raises(InvalidArgument, match=message):
-        ClientProperties.of(given)
+        ClientProperties.parse(given)
 
 
 UNUSABLE = {
@@ -116,15 +116,15 @@ UNUSABLE = {
 @pytest.mark.parametrize(("given", "message"), UNUSABLE.values(), ids=UNUSABLE)
 def test_what_cannot_be_used_says_what_to_change(given: dict[str, str], message: str) -> None:
     with pytest.raises(InvalidArgument, match=message):
-        ClientProperties.of({**SERVERS, **given}).security()
+        ClientProperties.parse({**SERVERS, **given}).security()
 
 
 def test_no_password_is_in_what_is_said(tmp_path: Path) -> None:
-    properties = ClientProperties.of({**SERVERS, **SCRAM})
+    properties = ClientProperties.parse({**SERVERS, **SCRAM})
     login = properties.security().login
     assert "ter2" not in repr(properties) + str(properties) + repr(login)
     with pytest.raises(InvalidArgument) as error:
-        ClientProperties.of({**SCRAM, "bootstrap.servers": "none"})
+        ClientProperties.parse({**SCRAM, "bootstrap.servers": "none"})
     assert "ter2" not in str(error.value)
 
 
@@ -145,9 +145,9 @@ def test_who_names_a_truststore_trusts_nobody_else(files: CertificateFiles) -> N
         {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(files.certificate)},
         {"ssl.truststore.certificates": pinned},
     ):
-        context = ClientProperties.of({**SERVERS, "security.protocol": "SSL", **given}).security().tls
+        context = ClientProperties.parse({**SERVERS, "security.protocol": "SSL", **given}).security().tls
         assert context is not None
         assert context.get_ca_certs(binary_form=True) == [ssl.PEM_cert_to_DER_cert(pinned)]
-    of_the_system = ClientProperties.of({**SERVERS, "security.protocol": "SSL"}).security().tls
+    of_the_system = ClientProperties.parse({**SERVERS, "security.protocol": "SSL"}).security().tls
     assert of_the_system is not None
     assert of_the_system.cert_store_stats()["x509"] == ssl.create_default_context().cert_store_stats()["x509"]

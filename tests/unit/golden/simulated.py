@@ -50,7 +50,7 @@ class Simulation:
         """The exchanges since the test body began."""
         process = cluster.active
         assembly = ListenerAssembly(process.session, SERVED_APIS, lambda: process.controller.term, process.answer)
-        self._apis = index_by_key(assembly.apis("PLAINTEXT"))
+        self._apis = index_by_key(assembly.make_apis("PLAINTEXT"))
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._runner.run(work)

@@ -17,7 +17,7 @@ from controller_operator.plans.outcome import Context, Plan
 from controller_operator.plans.topic.differences import differences
 from controller_operator.plans.topic.planner import Surroundings, plan_topic
 from controller_operator.resources import KafkaTopic
-from kontroller.importing.documents import Imported, Target, as_yaml, said
+from kontroller.importing.documents import Imported, Target, format_yaml, list_remarks
 from kontroller.importing.live_topics import Choice, LeftOut, NoTopics, import_seen_topics, import_topics
 from kontroller.importing.object_names import ObjectNames
 from simulation.zookeeper import SimulatedZooKeeper
@@ -53,18 +53,18 @@ async def import_all(
 
 def apply_yaml(each: Imported) -> KafkaTopic:
     """The object that comes of it, by way of its YAML."""
-    return KafkaTopic.model_validate(yaml.safe_load(as_yaml(each)))
+    return KafkaTopic.model_validate(yaml.safe_load(format_yaml(each)))
 
 
 async def test_a_topic_is_written_with_what_it_has_and_nothing_else() -> None:
     config = {"retention.ms": "604800000", "cleanup.policy": "compact"}
     (found,) = await import_all(await cluster({"orders": [[1, 2], [2, 3]]}, {"orders": config}))
-    assert as_yaml(found) == (
+    assert format_yaml(found) == (
         "---\napiVersion: kontroller.dev/v1alpha1\nkind: KafkaTopic\nmetadata:\n  name: orders\n  namespace: shop\n"
         "spec:\n  clusterRef:\n    name: demo\n  partitions: 2\n  replicationFactor: 2\n  config:\n"
         "    cleanup.policy: compact\n    retention.ms: '604800000'\n"
     )
-    assert list(said(found)) == []
+    assert list(list_remarks(found)) == []
 
 
 @pytest.mark.parametrize("pins_replicas", [False, True])
@@ -90,7 +90,7 @@ async def test_a_partition_that_moves_counts_as_being_where_it_goes_and_its_thro
     (found,) = await import_all(await cluster({"orders": moving}, {"orders": throttle}))
     assert apply_yaml(found).spec.replication_factor == 2
     assert apply_yaml(found).spec.config == {"retention.ms": "1"}
-    assert [line.split(": ")[1] for line in said(found)] == [
+    assert [line.split(": ")[1] for line in list_remarks(found)] == [
         "1 partitions are moving",
         "config leaves out leader.replication.throttled.replicas, which the topic keeps",
     ]
@@ -112,8 +112,8 @@ async def test_what_the_operator_would_refuse_stays_on_the_topic_and_out_of_the_
     (found,) = await import_all(await cluster({"orders": [[1, 2]]}, {"orders": live.config}))
     resource = apply_yaml(found)
     assert (resource.spec.config or {}).keys() == live.config.keys() - set(left_out)
-    assert [line.split(", which")[0].rpartition(" ")[2] for line in said(found)] == left_out
-    assert all(len(line) < 1_000 for line in said(found))
+    assert [line.split(", which")[0].rpartition(" ")[2] for line in list_remarks(found)] == left_out
+    assert all(len(line) < 1_000 for line in list_remarks(found))
     adopted: Plan[Any] = plan_topic(resource, view(live), Surroundings(moves={}), Context(now=NOW))
     assert (adopted.steps, ready(adopted).status) == ((), "True")
     assert [each.key for each in adopted.status.undeclared_config.keys] == left_out
@@ -140,7 +140,7 @@ def test_topics_of_a_cluster_without_zookeeper_are_adopted_without_a_change() ->
 def test_a_topic_whose_configuration_the_brokers_do_not_tell_is_a_comment() -> None:
     found = import_views(replace(healthy([1]), is_config_known=False), healthy([1], name="other"))
     assert found["orders"].document is None
-    assert "DescribeConfigs" in next(iter(said(found["orders"])))
+    assert "DescribeConfigs" in next(iter(list_remarks(found["orders"])))
     assert found["other"].document is not None
 
 
@@ -168,17 +168,17 @@ async def test_managed_internal_and_vanishing_topics_are_left_out_and_counted() 
 async def test_what_no_kafka_topic_can_say_is_a_comment_and_disturbs_no_other(data: bytes, reason: str) -> None:
     found = await import_all(await cluster({"orders": data, "other": [[1]]}, {"orders": {"retention.ms": "77"}}))
     assert [each.document is not None for each in found] == [False, True]
-    assert reason in next(iter(said(found[0])))
-    told = as_yaml(found[0])
+    assert reason in next(iter(list_remarks(found[0])))
+    told = format_yaml(found[0])
     assert all(line.startswith("#") for line in told.splitlines())
     assert "77" in told
-    assert [each for each in yaml.safe_load_all(told + as_yaml(found[1])) if each] == [found[1].document]
+    assert [each for each in yaml.safe_load_all(told + format_yaml(found[1])) if each] == [found[1].document]
 
 
 async def test_values_that_the_schema_does_not_take_are_told_by_their_field() -> None:
     config = {"cleanup.policy": ",".join(["delete"] * 10_000)}
     (found,) = await import_all(await cluster({"orders": [[1]]}, {"orders": config}))
-    assert "spec.config.cleanup.policy" in next(iter(said(found)))
+    assert "spec.config.cleanup.policy" in next(iter(list_remarks(found)))
 
 
 async def test_an_object_of_the_namespace_keeps_its_name() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kontroller.importing.documents import Imported, as_yaml, said
+from kontroller.importing.documents import Imported, format_yaml, list_remarks
 from kontroller.importing.strimzi import NoYaml, StrimziTopics
 
 ORDERS: dict[str, Any] = {
@@ -36,7 +36,7 @@ def change_orders(spec: dict[str, Any] | None = None, **metadata: Any) -> dict[s
 
 def test_a_topic_keeps_its_name_labels_numbers_and_config() -> None:
     (found,) = read(ORDERS)
-    assert yaml.safe_load(as_yaml(found)) == {
+    assert yaml.safe_load(format_yaml(found)) == {
         "apiVersion": "kontroller.dev/v1alpha1",
         "kind": "KafkaTopic",
         "metadata": {
@@ -52,18 +52,18 @@ def test_a_topic_keeps_its_name_labels_numbers_and_config() -> None:
             "config": {"retention.ms": "7200000", "preallocate": "false"},
         },
     }
-    assert list(said(found)) == []
+    assert list(list_remarks(found)) == []
 
 
 def test_the_name_of_the_topic_is_kept_beside_that_of_the_object() -> None:
     (found,) = read(change_orders({"topicName": "Orders_EU"}))
-    document = yaml.safe_load(as_yaml(found))
+    document = yaml.safe_load(format_yaml(found))
     assert (document["metadata"]["name"], document["spec"]["topicName"]) == ("orders", "Orders_EU")
 
 
 def test_what_is_given_goes_before_what_the_objects_say() -> None:
     (found,) = read(ORDERS, cluster="other", cluster_namespace="kafka", namespace="shop-2")
-    document = yaml.safe_load(as_yaml(found))
+    document = yaml.safe_load(format_yaml(found))
     assert document["spec"]["clusterRef"] == {"name": "other", "namespace": "kafka"}
     assert document["metadata"]["namespace"] == "shop-2"
 
@@ -75,21 +75,21 @@ def test_lists_of_kubectl_and_several_documents_are_read() -> None:
 
 def test_objects_of_one_name_from_two_namespaces_get_two_names_in_one() -> None:
     both = (ORDERS, change_orders({"topicName": "x"}, namespace="other"))
-    names = [yaml.safe_load(as_yaml(each))["metadata"]["name"] for each in read(*both, namespace="kafka")]
+    names = [yaml.safe_load(format_yaml(each))["metadata"]["name"] for each in read(*both, namespace="kafka")]
     assert len(set(names)) == 2
-    assert {yaml.safe_load(as_yaml(each))["metadata"]["name"] for each in read(*both)} == {"orders"}
+    assert {yaml.safe_load(format_yaml(each))["metadata"]["name"] for each in read(*both)} == {"orders"}
 
 
 def test_lists_in_a_config_are_joined_as_strimzi_joins_them() -> None:
     (found,) = read(change_orders({"config": {"cleanup.policy": ["compact", "delete"]}}))
-    assert yaml.safe_load(as_yaml(found))["spec"]["config"] == {"cleanup.policy": "compact,delete"}
+    assert yaml.safe_load(format_yaml(found))["spec"]["config"] == {"cleanup.policy": "compact,delete"}
 
 
 @pytest.mark.parametrize("annotation", [("strimzi.io/managed", "false"), ("strimzi.io/pause-reconciliation", "true")])
 def test_what_strimzi_left_alone_is_paused(annotation: tuple[str, str]) -> None:
     (found,) = read(change_orders(annotations=dict([annotation])))
-    assert yaml.safe_load(as_yaml(found))["metadata"]["annotations"] == {"kontroller.dev/pause": "true"}
-    assert "paused" in next(iter(said(found)))
+    assert yaml.safe_load(format_yaml(found))["metadata"]["annotations"] == {"kontroller.dev/pause": "true"}
+    assert "paused" in next(iter(list_remarks(found)))
 
 
 @pytest.mark.parametrize(
@@ -107,16 +107,16 @@ def test_what_strimzi_left_alone_is_paused(annotation: tuple[str, str]) -> None:
 )
 def test_what_ours_cannot_say_is_told_and_kept_as_a_comment(found: dict[str, Any], reason: str) -> None:
     bad, good = read(found, change_orders(name="good"))
-    assert reason in next(iter(said(bad)))
-    text = "".join(line.removeprefix("# ") for line in as_yaml(bad).splitlines(keepends=True)[1:])
+    assert reason in next(iter(list_remarks(bad)))
+    text = "".join(line.removeprefix("# ") for line in format_yaml(bad).splitlines(keepends=True)[1:])
     assert yaml.safe_load(text) == found
     assert good.document is not None
 
 
 def test_objects_of_other_kinds_are_told_and_not_copied() -> None:
     (found,) = read({"kind": "Secret", "metadata": {"name": "password"}, "data": {"password": "aHVudGVyMg=="}})
-    assert "Secret password" in next(iter(said(found)))
-    assert "aHVudGVyMg" not in as_yaml(found)
+    assert "Secret password" in next(iter(list_remarks(found)))
+    assert "aHVudGVyMg" not in format_yaml(found)
 
 
 def test_kafkas_own_topics_are_left_out_unless_asked_for() -> None:

@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from controller_core.process.journal_http import CHUNK_BYTES, journal_routes
+from controller_core.process.journal_http import CHUNK_BYTES, make_journal_routes
 from controller_core.security.token_file import TokenFile
 from kontroller.history.sources.journal_http import JournalUnreachable, fetch
 from kontroller.history.sources.journal_tokens import JournalTokens
@@ -54,7 +54,7 @@ def serve(*routes: web.RouteDef) -> Iterator[str]:
 @pytest.fixture
 def url(served: Path) -> Iterator[str]:
     """Serve the journal with the production routes; yield its address."""
-    with serve(*journal_routes(served)) as address:
+    with serve(*make_journal_routes(served)) as address:
         yield f"{address}/journal"
 
 
@@ -131,7 +131,7 @@ def file_of(folder: Path, name: str, *tokens: str) -> Path:
 def test_a_journal_with_a_token_is_for_those_who_show_it(served: Path, tmp_path: Path) -> None:
     (served / NAME).write_bytes(lines(1, 2))
     given, wrong = file_of(tmp_path, "given", TOKEN), file_of(tmp_path, "wrong", OTHER)
-    with serve(*journal_routes(served, TokenFile(path=given))) as address:
+    with serve(*make_journal_routes(served, TokenFile(path=given))) as address:
         url = f"{address}/journal"
 
         def fetch_bytes(*options: str) -> bytes:
@@ -156,7 +156,7 @@ def test_a_journal_with_a_token_is_for_those_who_show_it(served: Path, tmp_path:
 
 def test_a_token_that_cannot_be_read_lets_nobody_in_and_is_logged_once(served: Path, tmp_path: Path) -> None:
     given, shown = file_of(tmp_path, "given", TOKEN), file_of(tmp_path, "shown", TOKEN)
-    with serve(*journal_routes(served, TokenFile(path=given))) as address, capture_logs() as logged:
+    with serve(*make_journal_routes(served, TokenFile(path=given))) as address, capture_logs() as logged:
         tokens = JournalTokens.parse([str(shown)], [])
         fetch(f"{address}/journal", tmp_path / "copies", tokens)
         given.unlink()

@@ -47,13 +47,13 @@ ELECTION = Named(kind="PreferredElection", name="orders")
     "text", ["kt/orders", "kafkatopic/orders", "KafkaTopics/orders", "kafkatopics.kontroller.dev/orders"]
 )
 def test_an_object_is_named_as_for_kubectl(text: str) -> None:
-    assert Named.parsed(text) == TOPIC
+    assert Named.parse(text) == TOPIC
 
 
 @pytest.mark.parametrize("text", ["orders", "kt/", "/orders", "pod/orders", "", "kt"])
 def test_what_names_no_object_is_refused(text: str) -> None:
     with pytest.raises(NoSuchKind, match="KIND/NAME"):
-        Named.parsed(text)
+        Named.parse(text)
 
 
 async def test_a_pause_is_an_annotation_and_its_end_takes_it_away() -> None:

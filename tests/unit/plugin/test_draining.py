@@ -8,8 +8,8 @@ import pytest
 
 from controller_operator.kubernetes.object_store import Key, Raw
 from kontroller.plugin.changes import NotDone
-from kontroller.plugin.draining import Drain, let_go, planned, take_away
-from kontroller.plugin.plan import lines, next_steps
+from kontroller.plugin.draining import Drain, create_with_plan, let_go, take_away
+from kontroller.plugin.plan import find_next_steps, lines
 from tests.unit.operator.clusters import raw
 from tests.unit.operator.simulated_api import SimulatedApiServer
 from tests.unit.plugin.seen import partition
@@ -53,12 +53,12 @@ async def start_operated(status: Raw | None, *clusters: str) -> AsyncIterator[Ap
 async def test_a_drain_is_suspended_until_its_plan_is_agreed_to() -> None:
     drain = Drain(brokers=[4], bytes_per_second=5_000_000, at_a_time=2)
     async with start_operated(FOUND, "demo") as api:
-        found = await planned(api, drain, "shop", 5)
+        found = await create_with_plan(api, drain, "shop", 5)
         assert api.objects[MOVE]["spec"] == {
             "clusterRef": {"name": "demo"}, "drainBrokers": [4], "suspend": True,
             "throttle": {"bytesPerSecond": 5_000_000}, "maxConcurrentPartitions": 2,
         }  # fmt: skip
-        shown = lines(next_steps(found))
+        shown = lines(find_next_steps(found))
         assert "Move     orders-0   4,1   2,1" in shown
         assert "... and 699 more" in shown
         assert "begins" in await let_go(api, found)
@@ -67,7 +67,7 @@ async def test_a_drain_is_suspended_until_its_plan_is_agreed_to() -> None:
 
 async def test_what_is_not_agreed_to_is_gone_again_though_its_status_changes_meanwhile() -> None:
     async with start_operated(FOUND, "demo") as api:
-        found = await planned(api, Drain(brokers=[4]), "shop", 5)
+        found = await create_with_plan(api, Drain(brokers=[4]), "shop", 5)
         await api.patch_status(await api.get(MOVE), {"nextSteps": ["another"]})
         assert "nothing was moved" in await take_away(api, found)
         assert MOVE not in api.objects
@@ -92,13 +92,13 @@ def ready(reason: str, message: str, **more: str) -> Raw:
 async def test_where_there_is_no_plan_it_is_said_why_and_nothing_is_left(status: Raw | None, told: str) -> None:
     async with start_operated(status, "demo") as api:
         with pytest.raises(NotDone, match=told):
-            await planned(api, Drain(brokers=[4]), "shop", 0.5)
+            await create_with_plan(api, Drain(brokers=[4]), "shop", 0.5)
         assert MOVE not in api.objects
 
 
 async def test_whoever_interrupts_it_leaves_nothing() -> None:
     async with start_operated(None, "demo") as api:
-        asking = asyncio.create_task(planned(api, Drain(brokers=[4]), "shop", 60))
+        asking = asyncio.create_task(create_with_plan(api, Drain(brokers=[4]), "shop", 60))
 
         async def interrupt(verb: str, _: Key) -> None:
             if verb == "create":
@@ -115,8 +115,8 @@ async def test_whoever_interrupts_it_leaves_nothing() -> None:
 async def test_the_cluster_is_named_where_there_is_not_one(clusters: tuple[str, ...], told: str) -> None:
     async with start_operated(FOUND, *clusters) as api:
         with pytest.raises(NotDone, match=told):
-            await planned(api, Drain(brokers=[4]), "shop", 5)
-        await planned(api, Drain(brokers=[4, 7, 4], cluster="b"), "shop", 5)
+            await create_with_plan(api, Drain(brokers=[4]), "shop", 5)
+        await create_with_plan(api, Drain(brokers=[4, 7, 4], cluster="b"), "shop", 5)
         assert api.objects[Key("PartitionReassignment", "shop", "drain-4-7")]["spec"]["drainBrokers"] == [4, 7]
 
 
@@ -127,9 +127,9 @@ async def change_as_another(api: Api) -> None:
 
 async def test_what_somebody_else_made_is_left_as_it_is() -> None:
     async with start_operated(FOUND, "demo") as api:
-        found = await planned(api, Drain(brokers=[4]), "shop", 5)
+        found = await create_with_plan(api, Drain(brokers=[4]), "shop", 5)
         with pytest.raises(NotDone, match="kpr/drain-4 exists already"):
-            await planned(api, Drain(brokers=[4]), "shop", 5)
+            await create_with_plan(api, Drain(brokers=[4]), "shop", 5)
         await change_as_another(api)
         for change in (let_go, take_away):
             with pytest.raises(NotDone, match="somebody has deleted"):

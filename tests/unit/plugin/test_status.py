@@ -8,8 +8,8 @@ import pytest
 
 from kontroller.plugin.exit_codes import ExitCode
 from kontroller.plugin.objects import Seen
-from kontroller.plugin.status import lines, overview
-from kontroller.screen import printable, table
+from kontroller.plugin.status import lines, summarize
+from kontroller.screen import format_cell, table
 from tests.unit.plugin.seen import READY, STALLED, make_seen
 
 COUNTS = {
@@ -57,11 +57,11 @@ def move(phase: str | None, **about: Any) -> Seen:
 
 
 def code(*objects: Seen, fails: bool = True) -> ExitCode:
-    return overview(objects).exit_code(fails_on_changes=fails)
+    return summarize(objects).exit_code(fails_on_changes=fails)
 
 
 def screen(*objects: Seen) -> str:
-    return "\n".join(lines(overview(objects)))
+    return "\n".join(lines(summarize(objects)))
 
 
 def test_a_cluster_that_is_well_is_one_line_and_the_end_is_good() -> None:
@@ -119,7 +119,7 @@ def test_a_broker_that_is_to_be_removed_says_what_is_next() -> None:
 def test_of_many_missing_brokers_some_are_shown_and_all_are_in_the_json() -> None:
     degraded = make_cluster(DEGRADED, brokers=tuple(map(make_missing, range(100))))
     assert "... and 80 more" in screen(degraded)
-    assert len(overview([degraded]).to_json()["missing_brokers"]) == 100
+    assert len(summarize([degraded]).make_json()["missing_brokers"]) == 100
 
 
 def test_a_status_of_an_operator_that_knows_no_degraded_clusters_is_shown() -> None:
@@ -217,15 +217,15 @@ def test_a_long_list_is_cut_and_says_so() -> None:
 
 def test_the_same_is_there_as_json_in_whole() -> None:
     topics = (make_seen("KafkaTopic", f"t-{number}", conditions=STALLED) for number in range(25))
-    answer = json.loads(json.dumps(overview([cluster(), *topics]).to_json()))
+    answer = json.loads(json.dumps(summarize([cluster(), *topics]).make_json()))
     assert answer["clusters"][0]["controller"] == 1000
     assert len(answer["waiting_for_person"]) == 25
 
 
 def test_nothing_in_a_status_reaches_the_terminal_as_a_command() -> None:
-    assert printable("\x1b[2Ja\nb\tc") == "[2Ja b c"
-    assert (printable(None), printable(""), printable(0)) == ("-", "-", "0")
-    assert len(printable("x" * 1000)) == 160
+    assert format_cell("\x1b[2Ja\nb\tc") == "[2Ja b c"
+    assert (format_cell(None), format_cell(""), format_cell(0)) == ("-", "-", "0")
+    assert len(format_cell("x" * 1000)) == 160
     assert table(("A",), []) == []
 
 

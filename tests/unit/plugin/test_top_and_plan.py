@@ -18,7 +18,7 @@ AILING = [
 
 
 def test_the_worst_partitions_come_first_and_those_that_are_well_are_left_out() -> None:
-    found = top.ailing([make_seen("KafkaTopic", partitions=AILING), make_seen("KafkaCluster", partitions=None)])
+    found = top.find_ailing([make_seen("KafkaTopic", partitions=AILING), make_seen("KafkaCluster", partitions=None)])
     assert [(each.partition, each.trouble) for each in found] == [
         (3, "offline"),
         (2, "under-replicated"),
@@ -30,7 +30,7 @@ def test_the_worst_partitions_come_first_and_those_that_are_well_are_left_out() 
         "shop        orders   2           under-replicated   3        1,2,3      3     -",
         "... and 2 more",
     ]
-    assert found[0].to_json()["replicas"] == (1, 2, 3)
+    assert found[0].make_json()["replicas"] == (1, 2, 3)
 
 
 def test_what_moves_is_told_once_with_its_step_and_reason() -> None:
@@ -43,13 +43,13 @@ def test_what_moves_is_told_once_with_its_step_and_reason() -> None:
         make_seen("PartitionReassignment", "m", partitions=moving),
         make_seen("KafkaTopic", partitions=AILING[:2]),
     ]
-    assert [(each.partition, each.trouble, each.message) for each in top.ailing(objects)] == [
+    assert [(each.partition, each.trouble, each.message) for each in top.find_ailing(objects)] == [
         (1, "CatchingUp", "broker 4 copies")
     ]
 
 
 def test_where_all_is_well_it_says_so() -> None:
-    assert top.lines(top.ailing([make_seen("KafkaTopic", partitions=AILING[:1])]), 5) == [
+    assert top.lines(top.find_ailing([make_seen("KafkaTopic", partitions=AILING[:1])]), 5) == [
         "No partition of a KafkaTopic needs attention."
     ]
 
@@ -59,7 +59,7 @@ PLAN = {"total": 3, "changes": [{"action": "SetConfig", "key": "config.a", "live
 
 def test_the_plan_of_a_topic_has_its_steps_and_what_to_do_while_it_is_paused() -> None:
     paused: dict[str, Any] = {"annotations": {"kontroller.dev/pause": "true"}}
-    found = plan.next_steps(make_seen("KafkaTopic", conditions=READY, plan=PLAN, **paused))
+    found = plan.find_next_steps(make_seen("KafkaTopic", conditions=READY, plan=PLAN, **paused))
     assert plan.lines(found) == [
         "kt/orders: all is well",
         "It is paused: `kubectl kontroller resume kt/orders` lets the operator do this.",
@@ -76,10 +76,10 @@ def test_a_paused_object_of_any_kind_says_what_would_be_done() -> None:
     rows = [partition(0, [1], [1], 1, step="Waiting", targetReplicas=[2, 3])]
     paused: dict[str, Any] = {"conditions": READY, "annotations": {"kontroller.dev/pause": "true"}}
     shown = ["Without the pause it would:", *(f"- {each}" for each in steps)]
-    move = plan.next_steps(make_seen("PartitionReassignment", partitions=rows, nextSteps=steps, **paused))
+    move = plan.find_next_steps(make_seen("PartitionReassignment", partitions=rows, nextSteps=steps, **paused))
     assert plan.lines(move)[-3:] == shown
     assert "orders-0   1     2,3" in plan.lines(move)[3]
-    election = plan.next_steps(make_seen("PreferredElection", nextSteps=steps, **paused))
+    election = plan.find_next_steps(make_seen("PreferredElection", nextSteps=steps, **paused))
     assert plan.lines(election)[1:] == [
         "It is paused: `kubectl kontroller resume kpe/orders` lets the operator do this.",
         *shown,
@@ -89,19 +89,19 @@ def test_a_paused_object_of_any_kind_says_what_would_be_done() -> None:
 
 def test_a_paused_object_that_would_wait_would_change_nothing() -> None:
     waits = ["wait, BrokersUnavailable: 1 of 2 brokers is there"]
-    found = plan.next_steps(make_seen("KafkaTopic", nextSteps=waits, annotations={"kontroller.dev/pause": "true"}))
+    found = plan.find_next_steps(make_seen("KafkaTopic", nextSteps=waits, annotations={"kontroller.dev/pause": "true"}))
     assert plan.lines(found)[-1] == f"- {waits[0]}"
     assert found.exit_code(fails_on_changes=True) is ExitCode.GOOD
 
 
 def test_an_object_with_nothing_to_do_says_so() -> None:
-    found = plan.next_steps(make_seen("KafkaTopic", conditions=READY))
+    found = plan.find_next_steps(make_seen("KafkaTopic", conditions=READY))
     assert plan.lines(found) == ["kt/orders: all is well", "Nothing would be changed."]
     assert found.exit_code(fails_on_changes=True) is ExitCode.GOOD
 
 
 def test_a_status_about_an_older_generation_is_told() -> None:
-    found = plan.next_steps(make_seen("KafkaTopic", conditions=READY, observedGeneration=0))
+    found = plan.find_next_steps(make_seen("KafkaTopic", conditions=READY, observedGeneration=0))
     assert "older generation" in plan.lines(found)[1]
 
 
@@ -123,11 +123,11 @@ MOVES = [
     ],
 )
 def test_other_kinds_say_it_in_their_own_lists(kind: str, status: dict[str, Any], step: tuple[str, ...]) -> None:
-    (found,) = plan.next_steps(make_seen(kind, conditions=READY, **status)).steps
+    (found,) = plan.find_next_steps(make_seen(kind, conditions=READY, **status)).steps
     assert (found.action, found.key, found.live, found.desired) == step
 
 
 def test_what_is_stalled_waits_for_a_person() -> None:
     assert (
-        plan.next_steps(make_seen("KafkaTopic", conditions=STALLED)).exit_code(fails_on_changes=False) is ExitCode.WAITS
+        plan.find_next_steps(make_seen("KafkaTopic", conditions=STALLED)).exit_code(fails_on_changes=False) is ExitCode.WAITS
     )

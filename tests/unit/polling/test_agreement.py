@@ -54,7 +54,7 @@ class Looks:
         self._cluster = KnownCluster()
         self._agreement = Agreement(self._cluster)
         self._written, self._now_s = 10, 0.0
-        self._agreement.of(round_of({}, self._make_asked()))
+        self._agreement.conclude(round_of({}, self._make_asked()))
         self._take(topics, moves)
 
     def look(
@@ -69,8 +69,8 @@ class Looks:
         self._now_s += 0.1
         self._written = self._written + 1 if written is None else written
         round_ = round_of(topics, self._make_asked(), self._written - 1)
-        agreed = self._agreement.of(replace(round_, earlier=earlier, before=before, after=after))
-        self._take(self._agreement.held_back(topics, agreed.doubtful), agreed.moves)
+        agreed = self._agreement.conclude(replace(round_, earlier=earlier, before=before, after=after))
+        self._take(self._agreement.hold_back(topics, agreed.doubtful), agreed.moves)
         return agreed
 
     def list_shown(self) -> tuple[int, ...]:
@@ -160,18 +160,20 @@ class TestDoubt:
     def test_without_controllers_more_replicas_are_left_for_later(self) -> None:
         cluster = KnownCluster()
         agreement = Agreement(cluster)
-        assert agreement.doubtful_without_controllers(shows(3, 2, 1)) == set()
+        assert agreement.find_doubtful_without_controllers(shows(3, 2, 1)) == set()
         cluster.take_topics(shows(1, 2), {}, 9)
-        assert agreement.doubtful_without_controllers(shows(3, 2, 1)) == set(), "nobody knows yet whether it moved then"
-        agreement.of(round_of({}, Asked(QUORUM, 0.0)))
-        assert agreement.doubtful_without_controllers(shows(3, 2, 1)) == {FIRST}
+        assert agreement.find_doubtful_without_controllers(shows(3, 2, 1)) == set(), (
+            "nobody knows yet whether it moved then"
+        )
+        agreement.conclude(round_of({}, Asked(QUORUM, 0.0)))
+        assert agreement.find_doubtful_without_controllers(shows(3, 2, 1)) == {FIRST}
 
     def test_the_first_look_lasts_until_all_is_heard(self) -> None:
         agreement = Agreement(KnownCluster())
 
         def is_in_doubt(written: int, position: int) -> bool:
             asked = Asked(replace(QUORUM, written=written), 0.0)
-            return agreement.of(round_of(shows(3, 2, 1), asked, position)).is_first_in_doubt
+            return agreement.conclude(round_of(shows(3, 2, 1), asked, position)).is_first_in_doubt
 
         assert [is_in_doubt(10, 9), is_in_doubt(11, 9), is_in_doubt(12, 10), is_in_doubt(10, 0)] == [
             True,

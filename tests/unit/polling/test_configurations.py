@@ -32,7 +32,7 @@ class Watched:
         self.known.take_topics(topics, {}, 0)
 
     async def begin(self) -> None:
-        async for found in self._configs.of(self._client, NAMES):
+        async for found in self._configs.read(self._client, NAMES):
             self.known.take_configs(found, 1)
 
     async def search(self, *, is_explained: bool = False) -> list[tuple[str, ...] | None]:
@@ -42,12 +42,12 @@ class Watched:
 
     async def look(self, *, is_explained: bool = False) -> list[tuple[str, ...] | None]:
         self.quorum.keys.clear()
-        async for found in self._configs.next_ones(self._client, self.known, is_explained=is_explained):
+        async for found in self._configs.read_due(self._client, self.known, is_explained=is_explained):
             self.known.take_configs(found, 2)
         return [*self.quorum.keys]
 
     def read_config(self, name: TopicName) -> dict[str, str]:
-        return dict(self.known.config_of(name).own)
+        return dict(self.known.find_config(name).own)
 
 
 @asynccontextmanager

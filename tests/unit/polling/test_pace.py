@@ -24,7 +24,7 @@ def test_however_long_a_look_takes_the_next_one_comes() -> None:
 
 
 def test_after_failures_pauses_grow_up_to_a_bound() -> None:
-    pauses = [PACE.after_failures_s(failures) for failures in (1, 2, 3, 1_000_000)]
+    pauses = [PACE.pause_after_failures_s(failures) for failures in (1, 2, 3, 1_000_000)]
     assert pauses == sorted(pauses)
     assert pauses[-1] == PACE.longest_after_failures_s
 

@@ -20,7 +20,7 @@ async def cordons_seen(*, all_again_s: float) -> tuple[list[bool], int]:
         descriptions = SelfDescriptions(all_again_s=all_again_s)
         for log_dirs in ((True,), (False,)):
             quorum.log_dirs = log_dirs
-            seen.append((await descriptions.of([broker_of(quorum)], client))[BrokerId(1)].is_cordoned)
+            seen.append((await descriptions.read([broker_of(quorum)], client))[BrokerId(1)].is_cordoned)
         client.close()
     return seen, quorum.asked[API_VERSIONS]
 
@@ -33,7 +33,7 @@ async def test_log_directories_that_do_not_answer_hide_nothing_else() -> None:
     quorum = Quorum(log_dirs=(True,), unanswered={LOG_DIRS})
     async with serve(quorum, patience_ms=200) as open_kept:
         client, _ = open_kept()
-        said = (await SelfDescriptions().of([broker_of(quorum)], client))[BrokerId(1)]
+        said = (await SelfDescriptions().read([broker_of(quorum)], client))[BrokerId(1)]
         client.close()
     assert said.features
     assert not said.is_cordoned

@@ -90,10 +90,10 @@ class House:
     """The broker that the controller asks itself."""
 
     async def why_not(self, api_key: int, who: Caller) -> ErrorCode | None:
-        return await self.assembly.gate(AccessRules()).why_not(api_key, who)
+        return await self.assembly.make_gate(AccessRules()).why_not(api_key, who)
 
     async def ask(self, who: Caller, request: Any) -> Any:
-        (api,) = (api for api in self.assembly.apis("PLAINTEXT") if api.key == request.__api_key__)
+        (api,) = (api for api in self.assembly.make_apis("PLAINTEXT") if api.key == request.__api_key__)
         content = encode_request(request, 1, "client")[4:]
         frame = await api.respond(read_request_head(content), content, who)
         assert isinstance(frame, bytes), "no broker is asked"
@@ -211,7 +211,7 @@ async def test_what_is_refused_of_a_request_is_not_done_and_the_rest_is(house: H
 
 async def test_log_directories_are_refused_in_their_own_words(house: House) -> None:
     request = DescribeLogDirsRequest(topics=None)
-    (api,) = (api for api in house.assembly.apis("PLAINTEXT") if api.key == request.__api_key__)
+    (api,) = (api for api in house.assembly.make_apis("PLAINTEXT") if api.key == request.__api_key__)
     error_code = await house.why_not(api.key, caller())
     assert error_code is ErrorCode.cluster_authorization_failed
     content = encode_request(request, 1, "client")[4:]
@@ -235,7 +235,7 @@ async def test_what_is_refused_is_said_once_and_counted_each_time(house: House) 
 
 async def test_nothing_is_passed_on_where_acls_are_asked(house: House) -> None:
     bind = Endpoint(listener="PLAINTEXT", security_protocol="PLAINTEXT", host="127.0.0.1", port=0)
-    assert house.assembly.acceptor(bind, "PLAINTEXT").relay_targets is None
+    assert house.assembly.make_acceptor(bind, "PLAINTEXT").relay_targets is None
 
 
 async def test_configurations_of_topics_are_asked_of_a_broker_for_who_may_ask_for_them(house: House) -> None:
@@ -257,7 +257,7 @@ async def test_configurations_of_topics_are_asked_of_a_broker_for_who_may_ask_fo
 
 
 async def test_configurations_of_others_than_topics_are_asked_of_nobody(house: House) -> None:
-    (api,) = (api for api in house.assembly.apis("PLAINTEXT") if api.key == describe().__api_key__)
+    (api,) = (api for api in house.assembly.make_apis("PLAINTEXT") if api.key == describe().__api_key__)
     others = DescribeConfigsResource(resource_type=BROKER, resource_name="1", configuration_keys=None)
     mixed = replace(describe("a"), resources=(*describe("a").resources, others))
     content = encode_request(mixed, 1, "client")[4:]
@@ -291,6 +291,6 @@ async def test_a_process_without_the_role_says_so_before_or_after_as_kafka_does(
         authorization = Authorization(rules, acls, CollectorRegistry())
         never: Callable[[Any, Any], Any] = lambda request, quota: None  # noqa: E731 - nothing is answered here
         assembly = ListenerAssembly(cluster.zk.session(), SERVED_APIS, lambda: None, never, authorization=authorization)
-        why_not = await assembly.gate(AccessRules()).why_not(api_key, caller())
+        why_not = await assembly.make_gate(AccessRules()).why_not(api_key, caller())
         is_scram = api_key == ALTER_SCRAM
         assert why_not is (ErrorCode.not_controller if is_scram else ErrorCode.cluster_authorization_failed)

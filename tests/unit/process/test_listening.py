@@ -73,7 +73,7 @@ async def assembly() -> AsyncIterator[ListenerAssembly]:
 
 
 async def answer(assembly: ListenerAssembly, listener: str, request: Any, response: type[ResponsePayload]) -> Any:
-    (api,) = (api for api in assembly.apis(listener) if api.key == request.__api_key__)
+    (api,) = (api for api in assembly.make_apis(listener) if api.key == request.__api_key__)
     content = encode_request(request, 1, "client")[4:]
     frame = await api.respond(read_request_head(content), content)
     assert isinstance(frame, bytes)
@@ -107,21 +107,21 @@ async def test_clients_are_sent_where_everybody_is_on_the_listener_that_they_cam
 
 async def test_requests_are_passed_on_to_the_listener_that_they_came_by(assembly: ListenerAssembly) -> None:
     def list_reached(listener: str) -> set[Address]:
-        return {target.address for target in assembly.relay_targets(listener)}
+        return {target.address for target in assembly.list_relay_targets(listener)}
 
     assert list_reached("INTERNAL") == {Address("one", 1), Address("two", 2)}
     assert list_reached("CLIENT") == {Address("one.example", 11), Address("two.example", 12)}
 
 
 async def test_brokers_that_the_controller_does_not_reach_are_passed_on_to_as_such(assembly: ListenerAssembly) -> None:
-    assert {target.address.host: target.is_out_of_reach for target in assembly.relay_targets("INTERNAL")} == {
+    assert {target.address.host: target.is_out_of_reach for target in assembly.list_relay_targets("INTERNAL")} == {
         "one": False,
         "two": True,
     }
 
 
 async def test_nothing_is_passed_on_to_a_listener_that_does_not_speak_plaintext(assembly: ListenerAssembly) -> None:
-    assert assembly.relay_targets("SECURE") == []
+    assert assembly.list_relay_targets("SECURE") == []
 
 
 async def test_at_a_listener_that_is_not_plaintext_nothing_is_passed_on_and_the_same_is_offered(
@@ -132,7 +132,7 @@ async def test_at_a_listener_that_is_not_plaintext_nothing_is_passed_on_and_the_
     file.write_text("sasl.enabled.mechanisms=SCRAM-SHA-512\n")
     secured = SecuredListener(file, "INTERNAL", "SASL_PLAINTEXT", ZkScramCredentials(SimulatedZooKeeper().session()))
     bind = endpoint("INTERNAL", "controller", 9090, "SASL_PLAINTEXT")
-    acceptor = assembly.acceptor(bind, "INTERNAL", secured)
+    acceptor = assembly.make_acceptor(bind, "INTERNAL", secured)
     assert (acceptor.relay_targets, acceptor.secured) == (None, secured)
     assert acceptor.why_not_passed_on is not None
     (versions,) = (api for api in acceptor.apis if api.key == ASK_FOR_RANGES.__api_key__)
@@ -153,13 +153,15 @@ async def test_a_process_that_stands_by_tells_its_versions_to_who_logs_in_and_sa
         raise AssertionError("it answers nothing")
 
     standby = ListenerAssembly(zk, SERVED_APIS, lambda: None, never)
-    (versions,) = (api for api in standby.apis("INTERNAL", is_secured=True) if api.key == ASK_FOR_RANGES.__api_key__)
+    (versions,) = (
+        api for api in standby.make_apis("INTERNAL", is_secured=True) if api.key == ASK_FOR_RANGES.__api_key__
+    )
     content = encode_request(ASK_FOR_RANGES, 1, "client")[4:]
     question = await versions.respond(read_request_head(content), content)
     assert isinstance(question, BrokerQuestion)
     assert decode_response(ApiVersionsResponse, (await question.otherwise())[4:]).error_code is ErrorCode.none
     alice = Caller(address=parse_address("10.1.0.1"), principal=Principal.user("alice"), is_authenticated=True)
-    refusal = await standby.gate(AccessRules()).why_not(AlterPartitionRequest.__api_key__, alice)
+    refusal = await standby.make_gate(AccessRules()).why_not(AlterPartitionRequest.__api_key__, alice)
     assert refusal is ErrorCode.not_controller
 
 
@@ -169,7 +171,7 @@ async def test_who_logs_in_where_nobody_does_any_more_is_told_so(assembly: Liste
         (SaslAuthenticateRequest(auth_bytes=b""), SaslAuthenticateResponse),
     )
     for request, response in asked:
-        (api,) = (api for api in assembly.apis("SECURE", is_secured=True) if api.key == request.__api_key__)
+        (api,) = (api for api in assembly.make_apis("SECURE", is_secured=True) if api.key == request.__api_key__)
         content = encode_request(request, 1, "client")[4:]
         frame = await api.respond(read_request_head(content), content)
         assert isinstance(frame, bytes)
@@ -182,7 +184,7 @@ async def test_who_asks_while_a_term_begins_is_judged_when_the_brokers_are_known
         process = await cluster.serve()
         term = process.term
         assembly = ListenerAssembly(cluster.zk.session(), SERVED_APIS, lambda: process.controller.term, process.answer)
-        gate = assembly.gate(AccessRules())
+        gate = assembly.make_gate(AccessRules())
         term.state._is_loaded = False
         asking = asyncio.create_task(
             gate.why_not(AlterPartitionRequest.__api_key__, Caller(address=parse_address("10.1.0.1")))
@@ -220,14 +222,14 @@ async def test_who_asks_what_may_be_asked_while_a_term_begins_is_answered_when_b
         process = await cluster.serve()
         assembly = ListenerAssembly(cluster.zk.session(), SERVED_APIS, lambda: process.controller.term, process.answer)
         process.term.state._is_loaded = False
-        (api,) = (api for api in assembly.apis("PLAINTEXT") if api.key == ASK_FOR_RANGES.__api_key__)
+        (api,) = (api for api in assembly.make_apis("PLAINTEXT") if api.key == ASK_FOR_RANGES.__api_key__)
         content = encode_request(ASK_FOR_RANGES, 1, "client")[4:]
         asking = asyncio.create_task(api.respond(read_request_head(content), content))
         await asyncio.wait([asking], timeout=2 * LOADING_LOOK_S)
         assert not asking.done()
         process.term.state.mark_loaded()
         assert isinstance(await asking, BrokerQuestion)
-        assert assembly.relay_targets("PLAINTEXT")
+        assert assembly.list_relay_targets("PLAINTEXT")
 
 
 async def test_it_is_looked_once_for_all_who_ask_while_a_term_begins() -> None:
@@ -241,7 +243,7 @@ async def test_it_is_looked_once_for_all_who_ask_while_a_term_begins() -> None:
             looks += 1
             return process.term
 
-        gate = ListenerAssembly(cluster.zk.session(), SERVED_APIS, term, process.answer).gate(AccessRules())
+        gate = ListenerAssembly(cluster.zk.session(), SERVED_APIS, term, process.answer).make_gate(AccessRules())
         process.term.state._is_loaded = False
         keys = [AlterPartitionRequest.__api_key__] * 100
         asking = [asyncio.create_task(gate.why_not(key, Caller(address=parse_address("10.1.0.1")))) for key in keys]
@@ -260,7 +262,9 @@ async def test_who_asks_while_a_term_begins_that_ends_at_once_is_told_to_ask_ano
         assembly = ListenerAssembly(
             cluster.zk.session(), SERVED_APIS, lambda: terms[0] if terms else None, process.answer
         )
-        asking = asyncio.create_task(assembly.gate(AccessRules()).why_not(AlterPartitionRequest.__api_key__, Caller()))
+        asking = asyncio.create_task(
+            assembly.make_gate(AccessRules()).why_not(AlterPartitionRequest.__api_key__, Caller())
+        )
         await asyncio.sleep(0)
         terms.clear()
         assert await asking is ErrorCode.not_controller

@@ -21,7 +21,7 @@ from controller_core.journal.records import Line
 from controller_core.process.recording.run import run_recorder
 from controller_core.process.recording.settings import RecorderProcessSettings
 from controller_core.process.settings import load
-from controller_core.recorder.event_numbers import position_of
+from controller_core.recorder.event_numbers import read_position
 from controller_core.wire.client.request_client import Address
 from controller_core.wire.codecs.frames import decode_request, encode_response, read_frame, read_request_head
 from devcluster.running.ports import release_port, reserve_port
@@ -132,7 +132,7 @@ def begins(lines: list[Line]) -> int:
 
 
 def offsets(lines: list[Line]) -> list[int | None]:
-    return [position_of(line.correlation_id) for line in lines if line.kind == "leadership"]
+    return [read_position(line.correlation_id) for line in lines if line.kind == "leadership"]
 
 
 @pytest.mark.parametrize("which", WHAT_IS_UNREADABLE)

@@ -12,7 +12,7 @@ from kio.static.primitive import i16
 
 from controller_core.model.ids import ControllerEpoch
 from controller_core.process.recording.settings import RecorderProcessSettings
-from controller_core.process.recording.sources import opened_source
+from controller_core.process.recording.sources import open_source
 from controller_core.process.settings import InvalidSettings, load
 from controller_core.recorder.directory import NOTHING_YET, Ended, UnusableDirectory
 from controller_core.recorder.looker import ClusterLost
@@ -41,7 +41,7 @@ async def test_where_the_log_is_not_told_brokers_are_asked_instead(tmp_path: Pat
     quorum = Older(topics={"orders": Topic([(1, 2)])})
     async with (
         serve(quorum),
-        opened_source(settings(tmp_path, bootstrap=str(quorum.address)), NOTHING_YET) as source,
+        open_source(settings(tmp_path, bootstrap=str(quorum.address)), NOTHING_YET) as source,
     ):
         assert isinstance(source.looker, PolledLooker)
         view = await source.looker.look()
@@ -54,14 +54,14 @@ async def test_the_journal_of_another_cluster_is_not_gone_on_with(tmp_path: Path
     quorum, ended = Older(), Ended(cluster_id="elsewhere", epoch=ControllerEpoch(4))
     async with serve(quorum):
         with pytest.raises(UnusableDirectory, match="of cluster elsewhere, this one is kraft"):
-            async with opened_source(settings(tmp_path, bootstrap=str(quorum.address)), ended):
+            async with open_source(settings(tmp_path, bootstrap=str(quorum.address)), ended):
                 pass
 
 
 async def test_a_cluster_that_does_not_answer_is_said_so(tmp_path: Path) -> None:
     wanted = settings(tmp_path, bootstrap="127.0.0.1:1", bootstrap_timeout_ms=1000)
     with pytest.raises(ClusterLost, match="no broker answered"):
-        async with opened_source(wanted, NOTHING_YET):
+        async with open_source(wanted, NOTHING_YET):
             pass
 
 
@@ -83,5 +83,5 @@ def test_settings_say_one_cluster_and_one_way_to_it(tmp_path: Path, given: dict[
 async def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     wanted = settings(tmp_path, bootstrap="127.0.0.1:1", command_config=tmp_path / "nowhere")
     with pytest.raises(InvalidSettings, match="nowhere"):
-        async with opened_source(wanted, NOTHING_YET):
+        async with open_source(wanted, NOTHING_YET):
             pass

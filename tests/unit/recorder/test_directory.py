@@ -11,14 +11,14 @@ from controller_core.journal.reader import read
 from controller_core.journal.segments import SegmentFiles
 from controller_core.journal.writer import JournalWriter
 from controller_core.model.ids import ControllerEpoch
-from controller_core.recorder.directory import Ended, UnusableDirectory, check_cluster, recorders_directory
+from controller_core.recorder.directory import Ended, UnusableDirectory, check_cluster, open_directory
 from tests.unit.recorder.test_observed import CONTEXT
 
 
 def record(directory: Path, batches: Sequence[Batch]) -> Ended:
     """Write batches like a recorder that finds this directory; return the end that it found there."""
-    with recorders_directory(directory) as ended:
-        writer = JournalWriter(SegmentFiles(directory, segment_bytes=1 << 20), encoder=ended.encoder())
+    with open_directory(directory) as ended:
+        writer = JournalWriter(SegmentFiles(directory, segment_bytes=1 << 20), encoder=ended.make_encoder())
         for batch in batches:
             writer.append(batch)
         assert writer.close(10)
@@ -39,23 +39,23 @@ def test_the_numbers_of_an_epoch_go_on_after_a_torn_line_and_an_empty_segment(tm
 
 
 def test_the_numbers_go_on_behind_a_gap(tmp_path: Path) -> None:
-    with recorders_directory(tmp_path) as ended:
-        encoder = ended.encoder()
+    with open_directory(tmp_path) as ended:
+        encoder = ended.make_encoder()
         lines = [*encoder.lines(Alive(context=CONTEXT)), *encoder.lines(Dropped(context=CONTEXT, count=5))]
         (tmp_path / "0000000001-000000000000000.jsonl").write_bytes(b"".join(lines))
-    with recorders_directory(tmp_path) as ended:
+    with open_directory(tmp_path) as ended:
         assert ended.next_seq == 6 == encoder.next_seq
 
 
 def test_a_second_recorder_is_kept_out(tmp_path: Path) -> None:
-    with recorders_directory(tmp_path), pytest.raises(UnusableDirectory, match="another recorder"):
+    with open_directory(tmp_path), pytest.raises(UnusableDirectory, match="another recorder"):
         record(tmp_path, [])
     record(tmp_path, [])
 
 
 def test_a_journal_of_another_cluster_is_refused(tmp_path: Path) -> None:
     record(tmp_path, [Alive(context=CONTEXT)])
-    with recorders_directory(tmp_path) as ended:
+    with open_directory(tmp_path) as ended:
         check_cluster(ended, "c", tmp_path)
         for other in ("d", None):
             with pytest.raises(UnusableDirectory, match="journal of cluster c"):

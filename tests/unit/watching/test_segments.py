@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from controller_core.process.journal_http import journal_routes
+from controller_core.process.journal_http import make_journal_routes
 from kontroller.history.sources.journal_tokens import JournalTokens
 from kontroller.history.watching.journals import segments
 from kontroller.history.watching.journals.folder import FolderJournal
@@ -46,7 +46,7 @@ async def journal(request: pytest.FixtureRequest, tmp_path: Path, tmp_path_facto
         yield FolderJournal(tmp_path)
         return
     tokens = tokens_of(tmp_path_factory.mktemp("token")) if request.param.endswith("token") else None
-    routes = journal_routes(tmp_path, tokens.of_others if tokens else None)
+    routes = make_journal_routes(tmp_path, tokens.of_others if tokens else None)
     async with serve(*routes) as url, aiohttp.ClientSession() as session:
         yield ServedJournal(url, session, tokens)
 
@@ -184,7 +184,7 @@ async def test_a_reader_without_the_token_says_what_to_give_and_reads_once_it_ha
 ) -> None:
     append(tmp_path, FIRST, b"1")
     servers, readers = (tmp_path_factory.mktemp(name) for name in ("servers", "readers"))
-    routes = journal_routes(tmp_path, tokens_of(servers).of_others)
+    routes = make_journal_routes(tmp_path, tokens_of(servers).of_others)
     async with serve(*routes) as url, aiohttp.ClientSession() as session:
         journal = ServedJournal(url, session, tokens_of(readers, "another-token-than-that"))
         with pytest.raises(JournalUnreadable, match=r"answers 401: .* --journal-token-file") as error:

@@ -42,7 +42,7 @@ def test_what_no_broker_of_a_zookeeper_cluster_takes_is_refused() -> None:
 
 def test_the_process_answers_what_the_table_says_that_it_answers() -> None:
     assembly = ListenerAssembly(SimulatedZooKeeper().session(), SERVED_APIS, lambda: None, never)  # type: ignore[arg-type]
-    answered = [api.key for api in assembly.apis("PLAINTEXT")]
+    answered = [api.key for api in assembly.make_apis("PLAINTEXT")]
     assert sorted(answered) == [key for key, handling in HANDLING.items() if handling is Handling.OWN]
 
 

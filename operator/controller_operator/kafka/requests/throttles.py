@@ -26,8 +26,8 @@ from kio.static.primitive import i8
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import TopicName
 from controller_core.model.throttles import Throttle
-from controller_core.polling.answers import TOPIC_S_OWN, finalized_in
-from controller_core.polling.catching_up import caught_up
+from controller_core.polling.answers import TOPIC_S_OWN, read_finalized_features
+from controller_core.polling.catching_up import wait_until_caught_up
 from controller_core.polling.questions import ASK_VERSIONS
 from controller_core.wire.client.quorum import DESCRIBE_QUORUM, QuorumRefused, read_quorum
 from controller_core.wire.client.request_client import (
@@ -130,10 +130,10 @@ async def _read(step: ThrottleStep, broker: ControllerClient) -> Configs:
 
 async def _read_at_one(topics: Iterable[TopicName], broker: ControllerClient) -> Configs:
     async def ask() -> FinalizedFeatures:
-        return finalized_in(await broker.ask(ASK_VERSIONS, ApiVersionsResponse))
+        return read_finalized_features(await broker.ask(ASK_VERSIONS, ApiVersionsResponse))
 
     # The committed offset is one past the last record that the broker must have applied.
-    if await caught_up(ask, await _read_committed(broker) - 1) is None:
+    if await wait_until_caught_up(ask, await _read_committed(broker) - 1) is None:
         raise ControllerUnreachable("the broker that was asked lags behind the controllers")
     (defaults,) = await _describe([_make_resource(_BROKER, _DEFAULTS, None)], broker)
     if defaults.error_code is not ErrorCode.none:

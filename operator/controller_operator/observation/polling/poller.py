@@ -14,7 +14,7 @@ from controller_core.polling.pace import Pace
 from controller_core.polling.paced_looks import LookFailed, OpenKept, PacedLooks
 from controller_core.polling.questions import NoKRaftError
 from controller_core.security.properties_file import InvalidProperties
-from controller_core.supervision import supervised
+from controller_core.supervision import start_supervised
 from controller_core.wire.client.request_client import Address, NotAdmitted
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.observation.observation import NotCurrent, Observation, Observations
@@ -50,7 +50,7 @@ class ClusterPoller:
 
     def start(self) -> None:
         """Begin to observe, in a task of its own."""
-        self._task = supervised(self._run, name="cluster poller")
+        self._task = start_supervised(self._run, name="cluster poller")
 
     async def stop(self) -> None:
         """End the observation."""

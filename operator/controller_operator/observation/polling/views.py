@@ -63,10 +63,10 @@ class Views:
         return self._topics.take(name, self._topic_view(name, before, position) if name in self._known.topics else None)
 
     def _topic_view(self, name: TopicName, before: TopicView | None, position: ZkVersion) -> TopicView:
-        topic, config = self._known.topics[name], self._known.config_of(name)
+        topic, config = self._known.topics[name], self._known.find_config(name)
         view = TopicView(
             name=name,
-            assignment=TopicAssignment(topic_id=topic.topic_id, partitions=self._known.assignments_of(name)),
+            assignment=TopicAssignment(topic_id=topic.topic_id, partitions=self._known.list_assignments(name)),
             version=before.version if before else position,
             config=config.own,
             is_config_known=config.is_told,

@@ -13,7 +13,7 @@ from typing import Final
 import structlog
 
 from controller_core.model.ids import BrokerId
-from controller_core.supervision import noticed
+from controller_core.supervision import start_task
 from controller_operator.clusters.cluster import Asking, Cluster
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.log_directories import LogDirectories, ask_log_directories
@@ -74,7 +74,7 @@ class ClusterMeter:
             return left_s
         measured.begun_at_s = now_s
         reading = self._read(key, measured, kafka, view, asking)
-        measured.work = noticed(reading, name=f"disks and limits of {key}", on_error=lambda _: None)
+        measured.work = start_task(reading, name=f"disks and limits of {key}", on_error=lambda _: None)
         return EVERY_S
 
     def forget_limits(self, key: Key, owners: Collection[str]) -> None:

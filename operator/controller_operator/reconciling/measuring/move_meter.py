@@ -13,7 +13,7 @@ from typing import Final
 import structlog
 
 from controller_core.model.ids import BrokerId
-from controller_core.supervision import noticed
+from controller_core.supervision import start_task
 from controller_core.wire.client.request_client import RequestClient
 from controller_operator.kafka.broker_listeners import ANY_PLAINTEXT, BrokerListener
 from controller_operator.kafka.cluster_view import ClusterView
@@ -127,7 +127,7 @@ class MoveMeter:
             self._keep(key, measured, None)
 
         reading = self._read(key, measured, copies, view, listener)
-        measured.work = noticed(reading, name=f"progress of {key}", on_error=nothing_known)
+        measured.work = start_task(reading, name=f"progress of {key}", on_error=nothing_known)
 
     async def _read(
         self, key: Key, measured: _Measured, copies: Copies, view: ClusterView, listener: BrokerListener

@@ -8,7 +8,7 @@ from kio.schema.errors import ErrorCode
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from kontroller.client.admin_client import AdminClient, BlockingAdminClient
-from kontroller.client.assignments import partitions_json, reassignment_json
+from kontroller.client.assignments import format_partitions, format_reassignment
 from kontroller.client.errors import InvalidArgument, PartlyRefused, Refused, Unreachable
 from kontroller.client.features import FeatureUpdate
 from kontroller.client.reassigning.reassignments import Progress
@@ -119,7 +119,7 @@ async def test_a_move_is_waited_for_and_verified_and_one_that_cannot_begin_says_
     cluster: ConformanceCluster, admin: AdminClient, name: str
 ) -> None:
     cluster.serve_topic(name, [[1, 2], [2, 3]])
-    there = reassignment_json({tp(name, 0): ids(3, 1), tp(name, 1): ids(1, 2)})
+    there = format_reassignment({tp(name, 0): ids(3, 1), tp(name, 1): ids(1, 2)})
     before = await admin.verify_reassign_partitions(there)
     assert set(before.values()) == {Progress.FAILED}, "it neither moves nor is there"
     ended = await admin.reassign_partitions(there)
@@ -127,7 +127,7 @@ async def test_a_move_is_waited_for_and_verified_and_one_that_cannot_begin_says_
     assert cluster.znodes.assigned(name, 0) == [3, 1]
     assert set((await admin.verify_reassign_partitions(there)).values()) == {Progress.COMPLETED}
     assert await admin.list_reassignments() == {}
-    nowhere = reassignment_json({tp(name, 0): ids(9), tp(name, 1): ids(3, 2)})
+    nowhere = format_reassignment({tp(name, 0): ids(9), tp(name, 1): ids(3, 2)})
     with pytest.raises(PartlyRefused) as refused:
         await admin.reassign_partitions(nowhere)
     assert "9" in str(refused.value)
@@ -143,7 +143,7 @@ async def test_a_move_that_takes_long_is_in_progress_and_is_cancelled(
     cluster.serve_topic(name, [[first, second]])
     cluster.wait_until_everybody_knows(name)
     fill(cluster, name)
-    there = reassignment_json({tp(name): ids(first, third)})
+    there = format_reassignment({tp(name): ids(first, third)})
     await admin.throttle_reassignment(there, 1_000)
     move = asyncio.create_task(admin.reassign_partitions(there))
     while not (found := await admin.list_reassignments()):
@@ -151,7 +151,7 @@ async def test_a_move_that_takes_long_is_in_progress_and_is_cancelled(
         await asyncio.sleep(0.1)
     assert found[tp(name)].target == ids(first, third)
     assert await admin.verify_reassign_partitions(there) == {tp(name): Progress.IN_PROGRESS}
-    elsewhere = reassignment_json({tp(name): ids(second, third)})
+    elsewhere = format_reassignment({tp(name): ids(second, third)})
     assert await admin.verify_reassign_partitions(elsewhere) == {tp(name): Progress.FAILED}
     assert await admin.cancel_reassignment(there) == (tp(name),)
     ended = await move
@@ -165,7 +165,7 @@ async def test_a_throttle_is_taken_from_all_brokers_also_from_one_that_the_move_
     cluster: ConformanceCluster, admin: AdminClient, name: str
 ) -> None:
     cluster.serve_topic(name, [[1, 2]])
-    there = reassignment_json({tp(name): ids(3, 1)})
+    there = format_reassignment({tp(name): ids(3, 1)})
     await admin.throttle_reassignment(there, 1 << 30)
     assert throttled_brokers(cluster) == [1, 2, 3]
     assert (await admin.reassign_partitions(there)).error is None
@@ -190,7 +190,7 @@ async def test_preferred_leaders_are_elected_and_verified(
     cluster.znodes.reassign({(name, 0): [2, 1]})
     cluster.wait_until_moved(name, [2, 1])
     cluster.wait_until_everybody_knows(name)
-    asked = partitions_json([tp(name), tp("ac-ghost")])
+    asked = format_partitions([tp(name), tp("ac-ghost")])
     found = await admin.verify_preferred_replica_leader_election(asked)
     assert found == {tp(name): Progress.IN_PROGRESS, tp("ac-ghost"): Progress.FAILED}
     elected = await admin.preferred_replica_leader_election(asked)
@@ -200,9 +200,9 @@ async def test_preferred_leaders_are_elected_and_verified(
     assert ghost.code is ErrorCode.unknown_topic_or_partition
     cluster.wait_until_led(name, 2)
     cluster.wait_until_everybody_knows(name)
-    found = await admin.verify_preferred_replica_leader_election(partitions_json([tp(name)]))
+    found = await admin.verify_preferred_replica_leader_election(format_partitions([tp(name)]))
     assert found == {tp(name): Progress.COMPLETED}
-    unneeded = await admin.elect_unclean(partitions_json([tp(name)]))
+    unneeded = await admin.elect_unclean(format_partitions([tp(name)]))
     assert unneeded[tp(name)] is None
 
 
@@ -227,7 +227,7 @@ def test_the_same_calls_block_for_who_has_no_event_loop(cluster: ConformanceClus
     with BlockingAdminClient(cluster.properties(bootstrap)) as admin:
         admin.create_topic(name, replica_assignment="1:2")
         cluster.wait_until_served(name)
-        move = admin.reassign_partitions(reassignment_json({tp(name): ids(2, 3)}))
+        move = admin.reassign_partitions(format_reassignment({tp(name): ids(2, 3)}))
         assert move.result(timeout=60).error is None
         admin.delete_topic(name)
 

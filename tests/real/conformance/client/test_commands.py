@@ -7,7 +7,7 @@ import pytest
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from devcluster.clients import tools
-from kontroller.client.assignments import partitions_json, reassignment_json
+from kontroller.client.assignments import format_partitions, format_reassignment
 from tests.real.conformance.client.commands import Kontroller, kontroller_of
 from tests.real.conformance.clusters import ConformanceCluster
 from tests.real.conformance.tools.test_java_tools import fill
@@ -27,7 +27,7 @@ def plan(tmp_path: Path, targets: dict[tuple[str, int], list[int]]) -> str:
         TopicPartition(TopicName(topic), PartitionId(partition)): tuple(map(BrokerId, replicas))
         for (topic, partition), replicas in targets.items()
     }
-    file.write_text(reassignment_json(moves))
+    file.write_text(format_reassignment(moves))
     return str(file)
 
 
@@ -153,7 +153,7 @@ def test_what_one_writes_the_other_s_tools_read(
     cluster.wait_until_everybody_knows(name)
     assert kontroller.run("reassign", "verify", *moved).code == 0
     chosen = tmp_path / "chosen.json"
-    chosen.write_text(partitions_json([TopicPartition(TopicName(name), PartitionId(0))]))
+    chosen.write_text(format_partitions([TopicPartition(TopicName(name), PartitionId(0))]))
     theirs(tools.LEADER_ELECTION, "--election-type", "preferred", "--path-to-json-file", str(chosen))
     cluster.wait_until_led(name, 2)
     cluster.wait_until_everybody_knows(name)
@@ -196,7 +196,7 @@ def test_leaders_are_elected_by_file_by_name_and_all_together(
     one = ("--topic", name, "--partition", "0")
     # A broker that other tests let hang may have to come into the ISR first.
     cluster.wait(lambda: kontroller.run("elect", "verify", *one).code == 3, "its first replica could lead")
-    file = partitions_json([TopicPartition(TopicName(name), PartitionId(0))])
+    file = format_partitions([TopicPartition(TopicName(name), PartitionId(0))])
     elected = kontroller.run("elect", "preferred", "--path-to-json-file", "-", "-o", "json", stdin=file)
     assert (elected.code, elected.json()) == (0, [{"topic": name, "partition": 0, "error": None}])
     cluster.wait_until_led(name, 2)

@@ -11,7 +11,7 @@ from kio.schema.errors import ErrorCode
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from kontroller.client.admin_client import AdminClient
-from kontroller.client.assignments import partitions_json, reassignment_json
+from kontroller.client.assignments import format_partitions, format_reassignment
 from kontroller.client.errors import AdminError, OutcomeUnknown, Refused
 from kontroller.client.features import FeatureUpdate
 from tests.real.conformance.clusters import ConformanceCluster
@@ -44,8 +44,8 @@ class Calls:
         """What is made each time, which is counted. Those that change something have a topic each."""
         admin, topic = self.admin, self.topic
         calm, moved = (TopicPartition(TopicName(f"{topic}-{use}"), PartitionId(0)) for use in ("calm", "moved"))
-        there, back = (reassignment_json({moved: tuple(map(BrokerId, to))}) for to in ((1, 2), (2, 1)))
-        resting, chosen = reassignment_json({calm: (BrokerId(1), BrokerId(2))}), partitions_json([calm])
+        there, back = (format_reassignment({moved: tuple(map(BrokerId, to))}) for to in ((1, 2), (2, 1)))
+        resting, chosen = format_reassignment({calm: (BrokerId(1), BrokerId(2))}), format_partitions([calm])
         return {
             "describe_cluster": lambda _: admin.describe_cluster(),
             "create_topic": lambda turn: admin.create_topic(f"{topic}-{turn}", replica_assignment="1:2"),
@@ -115,7 +115,7 @@ async def test_every_call_ends_well_or_says_that_it_may_have_been_done(cluster: 
         making.cancel()
         await asyncio.gather(making, return_exceptions=True)
     await calls.admin.unthrottle_reassignment(
-        reassignment_json({TopicPartition(TopicName(f"{name}-calm"), PartitionId(0)): (BrokerId(1), BrokerId(2))})
+        format_reassignment({TopicPartition(TopicName(f"{name}-calm"), PartitionId(0)): (BrokerId(1), BrokerId(2))})
     )
     unexpected = {
         kind: [error for error in errors if error is not None and not is_expected(kind, error)]

@@ -14,7 +14,7 @@ from controller_core.journal.fold import fold
 from controller_core.journal.reader import Record, read
 from controller_core.journal.records import Line
 from controller_core.journal.segments import segments
-from controller_core.recorder.event_numbers import position_of
+from controller_core.recorder.event_numbers import read_position
 from controller_core.recorder.polled.looking import PolledLooker
 from controller_core.recorder.recorder import Recorder
 from controller_core.wire.client.kept_client import KeptClient
@@ -194,7 +194,7 @@ def test_one_that_begins_or_comes_back_when_the_log_is_deleted_goes_on_from_the_
     forgetful: Forgetful, servers_folder: RunFolder, tmp_path: Path
 ) -> None:
     cluster, came_back, new = forgetful.cluster, forgetful.journal, tmp_path / "new"
-    ended = max(position_of(line.correlation_id) or 0 for line in changes(came_back))
+    ended = max(read_position(line.correlation_id) or 0 for line in changes(came_back))
     wait_until(lambda: snapshots(cluster.controller(101))[:1] > [ended], "the log is deleted")
 
     with (

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from controller_core.journal.fold import fold
 from controller_core.journal.reader import read
 from controller_core.process.recording.settings import RecorderProcessSettings
-from controller_core.process.recording.sources import opened_source
+from controller_core.process.recording.sources import open_source
 from controller_core.process.settings import load
 from controller_core.recorder.directory import NOTHING_YET
 from controller_core.recorder.metadata_log.looking import MetadataLogLooker
@@ -121,7 +121,7 @@ async def test_whom_controllers_do_not_admit_asks_brokers_and_says_why(
     }
     wanted = secured.settings(secured.file(wrong, changed[wrong]))
     with capture_logs() as said:
-        async with opened_source(wanted, NOTHING_YET) as source:
+        async with open_source(wanted, NOTHING_YET) as source:
             assert isinstance(source.looker, PolledLooker)
             assert set((await source.looker.look()).state.brokers) == {1}
     (warning,) = [each for each in said if "brokers are asked again and again instead" in each["event"]]
@@ -133,6 +133,6 @@ async def test_a_user_of_its_own_who_has_the_right_follows_the_log(secured: Secu
     admin = AdminClient({"bootstrap.servers": secured.cluster.bootstrap_servers})
     add_rules(admin, rule("User:recorder", CLUSTER, "kafka-cluster", "CLUSTER_ACTION"))
     wanted = secured.settings(secured.file("allowed"))
-    async with opened_source(wanted, NOTHING_YET) as source:
+    async with open_source(wanted, NOTHING_YET) as source:
         assert isinstance(source.looker, MetadataLogLooker)
         assert set((await source.looker.look()).state.brokers) == {1}

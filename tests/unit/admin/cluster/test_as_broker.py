@@ -37,7 +37,7 @@ async def assembly() -> AsyncIterator[ListenerAssembly]:
 
 
 async def answer(assembly: ListenerAssembly, request: Any) -> Any:
-    (api,) = (api for api in assembly.apis("PLAINTEXT") if api.key == request.__api_key__)
+    (api,) = (api for api in assembly.make_apis("PLAINTEXT") if api.key == request.__api_key__)
     content = encode_request(request, 1, "client")[4:]
     frame = await api.respond(read_request_head(content), content)
     assert isinstance(frame, bytes), "no broker is asked"

@@ -64,7 +64,7 @@ class House:
         set_rate(self.cluster.zk, Entity(user, client_id), rate)
 
     async def answer(self, request: Any, caller: Caller = ALICE, client_id: str = "app") -> bytes | Throttled:
-        (api,) = (api for api in self.assembly.apis("PLAINTEXT") if api.key == request.__api_key__)
+        (api,) = (api for api in self.assembly.make_apis("PLAINTEXT") if api.key == request.__api_key__)
         content = encode_request(request, 1, client_id)[4:]
         asking = asyncio.create_task(api.respond(read_request_head(content), content, caller))
         await self.cluster.settle()

@@ -9,7 +9,7 @@ from controller_core.journal.reader import Record
 from controller_core.journal.records import Line
 from controller_core.model.ids import BrokerId, ControllerEpoch
 from controller_core.recorder.directory import NOTHING_YET, Ended, LastEvent
-from controller_core.recorder.event_numbers import position_of, thing_of
+from controller_core.recorder.event_numbers import find_thing, read_position
 from controller_core.recorder.metadata_log.looking import MetadataLogLooker
 from controller_core.recorder.recorder import Recorder
 from tests.unit.journal.memory import MemoryJournal
@@ -71,9 +71,9 @@ async def follow_quorum(quorum: Quorum) -> AsyncIterator[Followed]:
 def make_ended(lines: list[Line]) -> Ended:
     """Return the end of the journal that a recorder finds in the directory of one that was killed after these lines."""
     last = lines[-1]
-    position = position_of(last.correlation_id)
+    position = read_position(last.correlation_id)
     assert position is not None
-    of_the_event = [line for line in lines if position_of(line.correlation_id) == position]
+    of_the_event = [line for line in lines if read_position(line.correlation_id) == position]
     return Ended(
         cluster_id="here",
         epoch=ControllerEpoch(last.controller_epoch),
@@ -81,6 +81,6 @@ def make_ended(lines: list[Line]) -> Ended:
         last_event=LastEvent(
             position=position,
             controller_id=BrokerId(last.controller_id),
-            written=frozenset(map(thing_of, of_the_event)),
+            written=frozenset(map(find_thing, of_the_event)),
         ),
     )

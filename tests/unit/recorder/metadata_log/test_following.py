@@ -7,7 +7,7 @@ from kio.schema.errors import ErrorCode
 from prometheus_client import CollectorRegistry
 
 from controller_core.process.recording.metrics import RecorderMetrics
-from controller_core.recorder.event_numbers import position_of
+from controller_core.recorder.event_numbers import read_position
 from controller_core.recorder.looker import ClusterLost, OutOfSight
 from controller_core.recorder.metadata_log.quorum_leader import LogRefused
 from controller_core.recorder.observed_journal import AnotherCluster
@@ -37,7 +37,7 @@ async def test_each_event_is_recorded_with_its_own_time_and_no_version_is_missed
         lines = await found.look()
         assert list_recorded(lines) == [("leadership", "alter_partition")] * 2
         assert [line.event_time_us for line in lines] == [2_000_000, 2_500_000]
-        assert [position_of(line.correlation_id) for line in lines] == [8, 9]
+        assert [read_position(line.correlation_id) for line in lines] == [8, 9]
         assert found.recorder.observed_journal.seen.versions_missed == 0
 
 
@@ -118,7 +118,7 @@ async def test_transactions_hold_whole_from_their_end_on_or_never() -> None:
         quorum.append(logs.batch(15, logs.END, time_ms=4_000))
         lines = await found.look()
         assert {line.cause for line in lines} == {"topics_changed"}
-        assert {(line.event_time_us, position_of(line.correlation_id)) for line in lines} == {(4_000_000, 15)}
+        assert {(line.event_time_us, read_position(line.correlation_id)) for line in lines} == {(4_000_000, 15)}
         assert set(found.image().topics) == {"orders", "whole"}
 
 
@@ -210,7 +210,7 @@ async def test_a_killed_recorder_goes_on_after_each_record_without_loss_and_with
             journal = MemoryJournal()
             journal.lines = whole.journal.lines[: began + kept]
             ended = make_ended(whole.lines()[: began + kept])
-            journal._encoder = ended.encoder()
+            journal._encoder = ended.make_encoder()
             assert ended.last_event is not None
             looker = looker_of(quorum, since=(ended.last_event.position, 101, 1))
             found = Followed(looker, journal, ended)

@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from controller_core.recorder.event_numbers import position_of
+from controller_core.recorder.event_numbers import read_position
 from controller_core.recorder.metadata_log.batches import BatchReader, LogUnreadable
 from tests.unit.journal.memory import MemoryJournal
 from tests.unit.recorder.metadata_log import logs
@@ -37,7 +37,7 @@ async def record_until_unreadable(found: Followed, said: str) -> list[int | None
     with pytest.raises(LogUnreadable, match=said):
         await look_on()
     states = [line for line in found.lines() if line.kind == "leadership" and not line.snapshot]
-    return [position_of(line.correlation_id) for line in states]
+    return [read_position(line.correlation_id) for line in states]
 
 
 @pytest.mark.parametrize("most_batches", [None, 1])

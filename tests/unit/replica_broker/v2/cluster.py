@@ -8,7 +8,7 @@ from pathlib import PurePath
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import Broker, Endpoint
-from controller_core.supervision import noticed
+from controller_core.supervision import start_task
 from controller_core.zk.session import ZkSession
 from replica_broker.log.directories import LogDirectories
 from replica_broker.membership.node import UNREGISTERED, Node
@@ -91,7 +91,7 @@ class Cluster:
             session, node, Broker(id=broker, epoch=UNREGISTERED, endpoints=(endpoint,)), session_timeout_ms=6_000
         )
         self.brokers[broker] = V2Broker(session, node, replicas, registration, self.settings, self.clock)
-        self._tasks[broker] = noticed(self.brokers[broker].run(), name=f"broker {broker}")
+        self._tasks[broker] = start_task(self.brokers[broker].run(), name=f"broker {broker}")
 
     async def kill(self, broker: BrokerId) -> None:
         """End the process at once. Its disk keeps the written data. Its session expires."""

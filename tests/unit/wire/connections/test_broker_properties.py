@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from controller_core.process.connections import secured_brokers
+from controller_core.process.connections import open_secured_brokers
 from controller_core.process.settings import InvalidSettings
 from controller_core.security.properties_file import InvalidProperties
 from controller_core.wire.connections.broker_properties import (
@@ -171,10 +171,10 @@ def test_a_process_does_not_begin_with_properties_that_its_listener_cannot_use(t
     file.write_text("security.inter.broker.protocol=SASL_SSL\n")
     for listener in (None, "SASL_SSL"):
         with pytest.raises(InvalidSettings, match=r"--properties: .*GSSAPI"):
-            secured_brokers(file, listener)
-    secured_brokers(file, "PLAINTEXT")
+            open_secured_brokers(file, listener)
+    open_secured_brokers(file, "PLAINTEXT")
     with pytest.raises(InvalidSettings, match=r"--properties: .*absent"):
-        secured_brokers(tmp_path / "absent")
+        open_secured_brokers(tmp_path / "absent")
 
 
 def test_without_a_file_nothing_but_plaintext_is_spoken() -> None:
