@@ -1,8 +1,8 @@
 """Reads the answers of brokers into the values that views consist of. Sends nothing.
 
 An answer to Metadata for all topics is large and nearly always the same as the one before; parsing it takes far longer
-than comparing it. `split_metadata` finds the comparable parts: everything but the controller, because a broker names a
-random broker as the controller."""
+than comparing it. `find_comparable_parts` finds the comparable parts: everything but the controller, because a broker
+names a random broker as the controller."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final, NamedTuple
@@ -107,7 +107,7 @@ NOTHING_SET: Final = TopicConfig({}, "")
 NOT_TOLD: Final = TopicConfig({}, "", is_told=False)
 
 
-def split_metadata(content: bytes) -> MetadataParts:
+def find_comparable_parts(content: bytes) -> MetadataParts:
     """Split the bytes of an answer. Raises `Undecodable`."""
     cursor = Cursor(content, _HEAD_BYTES)
     began = cursor.offset

@@ -21,7 +21,7 @@ from kio.static.primitive import i8
 
 from controller_core.model.ids import TopicName
 from controller_core.polling.answers import NOT_TOLD, TopicConfig, read_config
-from controller_core.polling.groups import Group, Told, split_into_groups
+from controller_core.polling.groups import Group, Told, make_groups
 from controller_core.polling.known_cluster import KnownCluster
 from controller_core.polling.pace import Credit
 from controller_core.wire.client.kept_client import KeptClient
@@ -58,7 +58,7 @@ class Configs:
         """Yield the configurations of these topics, some at a time. Raises `RequestError`."""
         self._told.forget(topics)
         self._searched.forget(topics)
-        for some in split_into_groups(topics):
+        for some in make_groups(topics):
             yield _read(client, await client.ask_unread(_make_request(some)))
 
     def suspect(self) -> None:
@@ -101,7 +101,7 @@ class Configs:
     async def _find_changed(self, client: KeptClient, known: KnownCluster) -> Sequence[TopicName]:
         """Return the topics on which a key that is set on some topic differs from the known value."""
         keys = _list_set_keys(known)
-        groups = split_into_groups(sorted(known.topics)) if keys else []
+        groups = make_groups(sorted(known.topics)) if keys else []
         self._searched.keep(groups)
         changed: list[TopicName] = []
         for group in groups:
@@ -116,7 +116,7 @@ class Configs:
 
     async def _read_next_group(self, client: KeptClient, known: KnownCluster) -> Found:
         if not self._due:
-            self._due.extend(split_into_groups(sorted(known.topics)))
+            self._due.extend(make_groups(sorted(known.topics)))
             self._told.keep(self._due)
         if not self._due:
             return {}

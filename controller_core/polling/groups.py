@@ -14,7 +14,7 @@ TOPICS_AT_ONCE: Final = 100
 Group = tuple[TopicName, ...]
 
 
-def split_into_groups(topics: Sequence[TopicName]) -> list[Group]:
+def make_groups(topics: Sequence[TopicName]) -> list[Group]:
     """Split topics into groups, in order."""
     return [tuple(topics[first : first + TOPICS_AT_ONCE]) for first in range(0, len(topics), TOPICS_AT_ONCE)]
 

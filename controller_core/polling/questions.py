@@ -16,7 +16,7 @@ from kio.schema.metadata.v11 import MetadataResponse
 from kio.static.primitive import i32Timedelta
 
 from controller_core.model.ids import TopicPartition
-from controller_core.polling.answers import MetadataParts, Move, read_moves, split_metadata
+from controller_core.polling.answers import MetadataParts, Move, find_comparable_parts, read_moves
 from controller_core.wire.client.cluster_picture import EVERYTHING
 from controller_core.wire.client.kept_client import KeptClient
 from controller_core.wire.client.quorum import DESCRIBE_QUORUM, Quorum, QuorumRefused, read_quorum
@@ -85,7 +85,7 @@ class Metadata:
         """Return the metadata: the same object as before if nothing but the order of controllers differs. Raises
         `RequestError`."""
         content = await client.ask_unread(EVERYTHING)
-        parts = split_metadata(content)
+        parts = find_comparable_parts(content)
         if self._answer is None or parts != self._parts:
             self._answer = client.read(content, MetadataResponse)
             self._parts = parts

@@ -117,11 +117,11 @@ class ListenerAssembly:
         """Return the gate that authorizes callers: by rules and registered broker hosts, and by ACLs if there are
         any."""
 
-        async def in_charge() -> bool:
+        async def is_in_charge() -> bool:
             return await self._read_term() is not None
 
-        by_address = AddressGate(rules, BrokerAddresses(self._list_broker_hosts), in_charge)
-        return by_address if self._authorization is None else AclGate(self._authorization, by_address, in_charge)
+        by_address = AddressGate(rules, BrokerAddresses(self._list_broker_hosts), is_in_charge)
+        return by_address if self._authorization is None else AclGate(self._authorization, by_address, is_in_charge)
 
     def _is_loading(self) -> bool:
         term = self._term()

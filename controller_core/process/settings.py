@@ -220,7 +220,7 @@ class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings):
 
     @field_validator("listen", "advertise", "admin_cidr", "broker_cidr", mode="before")
     @classmethod
-    def _split_lists(cls, value: object) -> object:
+    def _parse_lists(cls, value: object) -> object:
         return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
 
     @field_validator("listen")

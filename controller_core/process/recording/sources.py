@@ -110,7 +110,7 @@ async def _open_quorum(settings: RecorderProcessSettings, bootstrap: str, ended:
         timeout_ms=settings.bootstrap_timeout_ms,
     )
 
-    def asking_brokers(error: Exception) -> Source:
+    def ask_brokers_instead(error: Exception) -> Source:
         looker.close()
         log.warning("the metadata log cannot be followed, polling brokers instead", error=str(error))
         return Source(looker=polled, records_clock=clock)
@@ -119,9 +119,9 @@ async def _open_quorum(settings: RecorderProcessSettings, bootstrap: str, ended:
         try:
             await looker.begin(_LOG_WITHIN_MS)
         except (LogRefused, LogUnreadable, OutOfSight) as error:
-            source = asking_brokers(error)
+            source = ask_brokers_instead(error)
         else:
-            source = Source(looker=looker, records_clock=looker.clock, instead=asking_brokers)
+            source = Source(looker=looker, records_clock=looker.clock, instead=ask_brokers_instead)
         yield source
 
 

@@ -96,11 +96,11 @@ async def _read_entries(call: Call) -> tuple[Entry, ...]:
 
 async def _read_configs(call: Call, topics: Sequence[str]) -> Mapping[TopicName, Mapping[str, str]]:
     found = {}
-    for part in _split(topics):
+    for part in _make_parts(topics):
         for name, own in (await read_own_configs(call, part)).items():
             found[TopicName(name)] = {setting: value or "" for setting, value in own.items()}
     return found
 
 
-def _split(topics: Sequence[str]) -> Iterator[Sequence[str]]:
+def _make_parts(topics: Sequence[str]) -> Iterator[Sequence[str]]:
     return (topics[first : first + MAX_ASKED] for first in range(0, len(topics), MAX_ASKED))
