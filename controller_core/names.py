@@ -72,6 +72,7 @@ class Names:
             self._end(host)
             found.set_exception(error)
         else:
+            # Forget the lookup first, so that a caller that retries after the result starts a new one.
             self._end(host)
             found.set_result(addresses)
 

@@ -25,6 +25,7 @@ def start_task(work: Coroutine[Any, Any, None], *, name: str, on_error: OnError 
     """Do the work once, in a task. An error is logged, and passed to `on_error`."""
 
     def look(task: asyncio.Task[None]) -> None:
+        # Asking for the exception also keeps asyncio from logging it as never retrieved.
         if not task.cancelled() and isinstance(error := task.exception(), Exception):
             _notice(error, name, on_error)
 

@@ -47,6 +47,7 @@ class Hearing:
         has_written = asked.quorum.written > first.quorum.written or asked.at_s - first.at_s >= _IDLE_S
         if self._needed is None and has_written:
             self._needed = asked.quorum.written
+        # `_needed` is the end of the log, and `position` the last applied offset.
         return self._needed is not None and position >= self._needed - 1
 
 

@@ -109,6 +109,7 @@ class Configs:
             if not self._searched.is_as_before(group, content):
                 found = _read(client, content)
                 others = [name for name, config in found.items() if config != known.find_config(name).restrict_to(keys)]
+                # A group with changes stays unknown, so that it is searched again if reading its changes fails.
                 if not others:
                     self._searched.take(group, content)
                 changed += others

@@ -85,6 +85,7 @@ class KnownCluster:
         """Store all topics and moves. `position`: the end of the log at the time of the poll."""
         moving = {partition.topic for partition in (*moves, *self.moves)}
         before, self.topics, self.moves = self.topics, topics, moves
+        # Comparing all topics is expensive. The same object means that nothing has changed.
         if topics is before and not moving:
             return
         for gone in before.keys() - topics.keys():

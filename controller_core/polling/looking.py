@@ -70,6 +70,7 @@ class Looking:
 
         Raises `RequestError`, `NoKRaftError` and `Undecodable`."""
         moves, asked = await self._ask_controllers(client)
+        # While something moves, the broker has to show the state that the controllers' answer is about.
         is_exact = is_waited_for or bool(moves or self.known.moves)
         await self._wait_for_offset(client, asked.quorum.committed if is_exact else None)
         metadata, topics = await self._ask_metadata(client)

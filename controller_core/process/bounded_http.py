@@ -76,6 +76,7 @@ class _Bounded(asyncio.Protocol):
         why_not = self._admission.admit(address, is_broker=False)
         if why_not is not None:
             self._complaints.warn((address, why_not), "HTTP connection refused: too many", address=address, why=why_not)
+            # Later events of the refused connection must not reach the application.
             self._serving = asyncio.Protocol()
             self._transport.abort()
             return

@@ -48,6 +48,7 @@ def make_journal_routes(directory: Path, token: TokenFile | None = None) -> list
     async def segment(request: web.Request) -> web.StreamResponse:
         await door.admit(request)
         name = request.match_info["name"]
+        # Only names of existing segments are served, so no name can lead out of the directory.
         size = (await asyncio.to_thread(_sizes, directory)).get(name)
         if size is None:
             raise web.HTTPNotFound(text=f"no segment {name} here\n")

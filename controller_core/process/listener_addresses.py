@@ -101,7 +101,7 @@ def find_unreachable(endpoints: Iterable[Endpoint]) -> Endpoint | None:
 
 
 def _any(_: str) -> str:
-    """Return any protocol, for addresses of which only name and address matter."""
+    """Return any protocol, for listeners whose protocol does not matter."""
     return PLAINTEXT
 
 

@@ -73,6 +73,7 @@ async def run_controller(
         stack.push_async_callback(session.close)
         zk = session_of(session)
         secured = make_secured_listeners(settings.properties, settings.binds, ZkScramCredentials(zk))
+        # Brokers identify the controller by its id, so a broker with the same id would be mistaken for it.
         if settings.id in await read_registered_brokers(zk):
             raise InvalidSettings(f"--id {settings.id} is the id of a running broker: choose one that no broker has")
         token = read_journal_token(settings)

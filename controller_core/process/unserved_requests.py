@@ -38,7 +38,7 @@ class UnservedRequests:
         self._complaints.warn(
             (sender, api),
             "request refused: its version is not served; if a broker sends it, run it with Kafka 2.8 to 3.9 and its "
-            "default of inter.broker.protocol.version: until then ISRs of what it leads do not change",
+            "default of inter.broker.protocol.version: until then the ISRs of its partitions do not change",
             client_id=sender,
             api=api,
             version=head.api_version,

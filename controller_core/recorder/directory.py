@@ -103,6 +103,7 @@ def _read_end(directory: Path) -> Ended:
             raise UnusableDirectory(
                 f"--journal-directory {directory} has the journal of a controller ({path.name}): use another directory"
             )
+        # The record of a gap stands for all dropped records, and uses their numbers.
         next_seq = line.seq + (line.dropped or 1)
         return Ended(
             cluster_id=line.cluster_id,

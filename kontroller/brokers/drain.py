@@ -98,7 +98,7 @@ class Drain:
         if await self._ask(lambda: has_quorum(self._client)):
             if await self._wait_for_votes():
                 await self._wait_for_replicas()
-            self._report("it hands over what it leads when it is stopped, as brokers without ZooKeeper do")
+            self._report("it hands over its leaderships when it is stopped, as brokers without ZooKeeper do")
             return
         await self._hand_over()
         while led := find_still_led(await self._wait_for_replicas(), self._broker):
@@ -194,7 +194,7 @@ class Drain:
             if response.error_code is ErrorCode.none:
                 remaining = [f"{each.topic_name}-{each.partition_index}" for each in response.remaining_partitions]
                 if not remaining:
-                    self._report("the controller has handed over what it led", trouble=_NO_ANSWER)
+                    self._report("the controller has moved its leaderships", trouble=_NO_ANSWER)
                     return
                 self._report(
                     f"{format_count(len(remaining), 'partition')} cannot be led by another replica: {list_some(remaining)}"

@@ -266,7 +266,7 @@ def _move_role(
         is_done = picture.is_as_wanted(target)
         typer.echo(picture.described)
         for obstacle in found:
-            typer.echo(f"{'in the way' if obstacle.is_in_the_way else 'mind'}: {obstacle.said}")
+            typer.echo(f"{'obstacle' if obstacle.is_in_the_way else 'warning'}: {obstacle.said}")
         if is_done:
             return
         if any(obstacle.is_in_the_way for obstacle in found):
@@ -296,7 +296,7 @@ async def _look(
     finally:
         await session.close()
     if to_ours and target is None:
-        nobody = "no process of ours stands by: start one with `kontroller controller run`"
+        nobody = "no Kontroller process stands by: start one with `kontroller controller run`"
         found = [Obstacle(said=nobody), *(one for one in found if one.is_in_the_way)]
     return picture, target, found
 

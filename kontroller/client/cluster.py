@@ -216,6 +216,7 @@ class Call:
                         self.cluster.answered_last = server
                         return (answer,), troubles
         finally:
+            # Slower servers are cancelled, and awaited so that their connections are closed.
             for one in asked:
                 one.cancel()
             await asyncio.gather(*asked, return_exceptions=True)

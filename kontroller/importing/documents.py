@@ -26,7 +26,7 @@ class Inexpressible(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
-    """The result for one topic: its KafkaTopic, or the reason why there is none and what was found instead."""
+    """The result for one topic: its KafkaTopic, or the reason for its absence and the raw values."""
 
     topic: str
     document: Mapping[str, Any] | None = None

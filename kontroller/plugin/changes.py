@@ -91,7 +91,7 @@ async def cancel(api: ChangedApi, named: Named, namespace: str) -> str:
     has_begun = _has_begun(seen)
     if has_begun and seen.is_paused:
         raise NotDone(
-            f"{seen.short} is paused and its move has begun, so it would go on to its end without the object: resume "
+            f"{seen.short} is paused and its move has begun, so the move would continue without the object: resume "
             f"it "
             f"first (`kubectl kontroller resume {seen.short}`), then cancel it; spec.suspend keeps more from beginning"
         )

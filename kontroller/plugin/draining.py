@@ -54,6 +54,7 @@ async def create_with_plan(api: DrainingApi, drain: Drain, namespace: str, timeo
     made = await _create(api, drain, namespace)
     try:
         return await _wait_for_plan(api, made, timeout_s)
+    # Also after Ctrl-C: an object that nobody has confirmed must not stay.
     except BaseException:
         await take_away(api, made)
         raise

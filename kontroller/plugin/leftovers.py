@@ -10,5 +10,5 @@ def lines(found: Sequence[Leftover], where: str | None) -> list[str]:
     """Return the screen. `where`: the namespace in question, None for all."""
     rows = [(each.time, each.kind, each.namespace, each.name, each.reason, each.message) for each in found]
     shown = table(("DELETED", "KIND", "NAMESPACE", "NAME", "REASON", "WHAT STAYS"), rows, most=None)
-    nowhere = "in any namespace" if where is None else f"in namespace {where}, where the operator is looked for"
+    nowhere = "in any namespace" if where is None else f"in namespace {where}, which is taken for the operator's"
     return shown or [f"No operator has a leftover on record {nowhere}."]

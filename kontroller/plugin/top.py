@@ -10,7 +10,7 @@ from kontroller.screen import table
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ailing:
-    """A partition, and what is wrong with it."""
+    """A partition that needs attention, and the reason."""
 
     namespace: str
     topic: str

@@ -81,6 +81,7 @@ async def move(
                     picture = await look(zk)
                     detours = len(watch.detours)
                     watch.saw(picture)
+                    # A new czxid of /controller proves that the role was taken after the request.
                     if (
                         picture.has(target)
                         and picture.is_led
@@ -127,7 +128,8 @@ async def _explain_failure(zk: ZkSession, target: BrokerId | None, deadline_s: f
     reason = f" ({process.hindrance})" if process is not None and process.hindrance else ""
     verb = "took" if target is None else "take"
     return (
-        f"{wanted} {verb} the role in {deadline_s:g} s{reason}, and is asked no more; {picture.described}: see its log"
+        f"{wanted} {verb} the role in {deadline_s:g} s{reason}, and the request is withdrawn; "
+        f"{picture.described}: see its log"
     )
 
 

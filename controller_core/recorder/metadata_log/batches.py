@@ -72,6 +72,7 @@ class BatchReader:
                 yield _batch(bytes(memoryview(self._bytes)[position : position + size]))
                 position += size
         finally:
+            # Drop what was yielded, even if a later batch is unreadable or the caller stops early.
             del self._bytes[:position]
 
 

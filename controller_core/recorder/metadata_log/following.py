@@ -153,6 +153,7 @@ class MetadataLog:
         return partition
 
     def _take(self, partition: PartitionData) -> None:
+        # -1 stands for a log that does not diverge, and below for no snapshot.
         if partition.diverging_epoch.epoch >= 0:
             self._undecided.give_up_from(int(partition.diverging_epoch.end_offset))
         if partition.snapshot_id.epoch >= 0:

@@ -87,6 +87,7 @@ class MetadataLogLooker:
 
     async def look(self, *, everything: bool = False) -> View:
         """Implement `Looker`. The log has every change, so `everything` makes no difference."""
+        # Looks at ready events never wait, so give other tasks a turn.
         await asyncio.sleep(0)
         if self._first is not None:
             first, self._first = self._first, None

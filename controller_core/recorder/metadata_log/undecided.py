@@ -80,6 +80,7 @@ class Undecided:
     def take_decided(self) -> list[LogBatch]:
         """Return the committed batches. Raises `LogUnreadable` if the next one is committed and cannot be read."""
         found = []
+        # The high watermark is exclusive: it is the first offset that is not committed.
         while self._batches and self._batches[0].last_offset < self._high_watermark:
             batch = self._batches.popleft()
             self.decided = Place(batch.last_offset + 1, batch.epoch)

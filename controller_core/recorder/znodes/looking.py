@@ -74,6 +74,7 @@ class ZnodesLooker:
             with _convert_errors():
                 self._names, self._view = await self._look_at(due | self._list_known_paths() if everything else due)
         except BaseException:
+            # Some of the watches may have been set and others not, so the next look reads all of these again.
             self._is_blind = True
             self._due |= due
             self._woken.set()

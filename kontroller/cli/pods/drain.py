@@ -53,6 +53,7 @@ def drain(
     from controller_core.wire.client.request_client import RequestClient
     from kontroller.brokers.drain import Drain, NotDrained, NotRegistered
 
+    # A third of the deadline, so that an unanswered request leaves time for another controller.
     timeout_ms = min(_LONGEST_ASK_MS, deadline_seconds * 1000 // 3)
     client = RequestClient(
         addresses,

@@ -79,6 +79,7 @@ async def unthrottle(call: Call, targets: Mapping[TopicPartition, Replicas]) -> 
     throttled = [topic for topic in topics if set(_LISTS) & set(configs[topic])]
     replicas = (*targets.values(), *present.values()) if throttled else ()
     involved = {broker for each in replicas for broker in each}
+    # All brokers, because a broker that lost its replicas in the move still has a rate.
     brokers = sorted(involved | set(call.cluster.brokers))
     patient = call.cluster.call(min(call.left_ms, _BROKER_MS))
     ended = await asyncio.gather(

@@ -159,6 +159,7 @@ async def alter(
     await _require_live(call, moves)
     count = len(before.partitions) if partitions is None else partitions
     grows = count > len(before.partitions)
+    # Validate every step before the first one is done, so that a refusal changes nothing.
     if added_configs or deleted_configs:
         await alter_configs(call, topic, added_configs, deleted_configs, validate_only=True)
     if grows:

@@ -58,7 +58,7 @@ async def test_a_broker_without_zookeeper_is_only_waited_for_as_it_hands_over_it
     cluster.topics["tight"].isr = [1, 2, 3]
     await running
     assert cluster.shutdowns == 0
-    assert attempt.said[-1] == "it hands over what it leads when it is stopped, as brokers without ZooKeeper do"
+    assert attempt.said[-1] == "it hands over its leaderships when it is stopped, as brokers without ZooKeeper do"
 
 
 @pytest.mark.parametrize(

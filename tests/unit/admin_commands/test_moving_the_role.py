@@ -61,7 +61,7 @@ async def test_the_role_is_moved_to_another_of_ours_to_the_brokers_and_back(clus
 
 async def test_a_process_that_does_not_take_the_role_is_asked_no_more_and_that_is_said(cluster: Cluster) -> None:
     zk = cluster.zk.session()
-    with pytest.raises(NotMoved, match=r"process 77 did not take the role in 0.2 s, and is asked no more"):
+    with pytest.raises(NotMoved, match=r"process 77 did not take the role in 0.2 s, and the request is withdrawn"):
         await move(zk, await look(zk), BrokerId(77), deadline_s=0.2)
     assert not cluster.exists(paths.ROLE_REQUEST)
 

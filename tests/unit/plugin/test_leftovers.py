@@ -22,6 +22,6 @@ def test_each_leftover_is_a_line_that_says_what_stays() -> None:
 
 def test_nothing_on_record_is_said_with_where_it_was_looked_for() -> None:
     assert lines([], "kafka") == [
-        "No operator has a leftover on record in namespace kafka, where the operator is looked for."
+        "No operator has a leftover on record in namespace kafka, which is taken for the operator's."
     ]
     assert lines([], None) == ["No operator has a leftover on record in any namespace."]

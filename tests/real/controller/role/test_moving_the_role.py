@@ -75,7 +75,7 @@ def test_what_is_in_the_way_is_said_and_nothing_changes(our_cluster: OurCluster)
     epoch = our_cluster.znodes.read("/controller_epoch")
     refused = run_command("controller", "hand-over", "--zookeeper", zookeeper, "--to", "77", "--yes")
     assert refused.returncode == 1
-    assert "in the way: Kontroller process 77 does not stand by (processes: 1000)" in refused.stdout
+    assert "obstacle: Kontroller process 77 does not stand by (processes: 1000)" in refused.stdout
     checked = run_command("controller", "hand-over", "--zookeeper", zookeeper, "--check")
     assert (checked.returncode, checked.stdout.splitlines()[0]) == (0, "Kontroller process 1000 has the role")
     nowhere = run_command("controller", "take-over", "--zookeeper", f"{zookeeper}/nowhere", "--check")
