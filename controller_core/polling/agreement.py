@@ -113,7 +113,7 @@ class Agreement:
         doubtful = frozenset(
             tp
             for tp in self._find_additions(round_.topics, moves)
-            if tp not in heard and not self._is_heard(tp, self._doubt(tp, hearings, round_), round_)
+            if tp not in heard and not self._is_heard(tp, self._find_hearing(tp, hearings, round_), round_)
         )
         return Agreed(moves, doubtful, is_first_in_doubt=self._is_first_in_doubt(round_))
 
@@ -143,7 +143,7 @@ class Agreement:
         return next((each[tp] for each in seen if tp in each and each[tp].explains(shown)), None)
 
     @staticmethod
-    def _doubt(tp: TopicPartition, hearings: _Hearings, round_: Round) -> Hearing | None:
+    def _find_hearing(tp: TopicPartition, hearings: _Hearings, round_: Round) -> Hearing | None:
         """Return the hearing for the end of an unseen move. It may have begun after the controllers were asked in this
         round, so the first round only registers the partition."""
         return hearings.get(tp) or (Hearing(round_.asked) if tp in hearings else None)

@@ -145,7 +145,7 @@ def read_brokers(metadata: MetadataResponse, protocol: str) -> dict[BrokerId, Br
 def read_topics(metadata: MetadataResponse) -> dict[TopicName, Topic]:
     """Return the topics, without those that the broker gives no details of."""
     return {
-        TopicName(each.name): Topic(TopicId(each.topic_id), dict(_partitions(each)))
+        TopicName(each.name): Topic(TopicId(each.topic_id), dict(_read_partitions(each)))
         for each in metadata.topics
         if each.name is not None and each.topic_id is not None
     }
@@ -196,12 +196,15 @@ def read_supported_features(response: ApiVersionsResponse) -> dict[str, FeatureR
     }
 
 
-def _partitions(topic: MetadataResponseTopic) -> Iterator[tuple[PartitionId, Partition]]:
+def _read_partitions(topic: MetadataResponseTopic) -> Iterator[tuple[PartitionId, Partition]]:
     for each in sorted(topic.partitions, key=lambda each: each.partition_index):
-        yield PartitionId(int(each.partition_index)), Partition(tuple(map(BrokerId, each.replica_nodes)), _state(each))
+        yield (
+            PartitionId(int(each.partition_index)),
+            Partition(tuple(map(BrokerId, each.replica_nodes)), _read_state(each)),
+        )
 
 
-def _state(partition: MetadataResponsePartition) -> PartitionState:
+def _read_state(partition: MetadataResponsePartition) -> PartitionState:
     leader = BrokerId(int(partition.leader_id))
     return PartitionState(
         leader_and_isr=LeaderAndIsr(

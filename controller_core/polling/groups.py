@@ -27,11 +27,11 @@ class Told:
 
     def is_as_before(self, group: Group, content: bytes) -> bool:
         """Return True if this answer has nothing new."""
-        return self._digests.get(group) == _digest(content)
+        return self._digests.get(group) == _make_digest(content)
 
     def take(self, group: Group, content: bytes) -> None:
         """Store that all of this answer is known."""
-        self._digests[group] = _digest(content)
+        self._digests[group] = _make_digest(content)
 
     def keep(self, groups: Collection[Group]) -> None:
         """Keep only these groups, because topics have come or gone."""
@@ -42,5 +42,5 @@ class Told:
         self._digests = {group: told for group, told in self._digests.items() if set(group).isdisjoint(topics)}
 
 
-def _digest(content: bytes) -> bytes:
+def _make_digest(content: bytes) -> bytes:
     return blake2b(content, digest_size=16).digest()

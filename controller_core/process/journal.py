@@ -82,20 +82,20 @@ class JournalMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         counts = self._counts
-        yield self._counter("records_written", "Records written to the journal", counts.written)
-        yield self._counter("bytes_written", "Bytes written to the journal", counts.written_bytes)
-        yield self._counter("records_dropped", "Records that found the journal's buffer full", counts.dropped)
-        yield self._counter("gaps", "Gaps that such records left in the journal", counts.gaps)
-        yield self._counter("write_errors", "Writes of the journal that failed", counts.errors)
-        yield self._gauge("failing", "1 while the journal cannot be written", int(counts.is_failing))
-        yield self._gauge(
+        yield self._make_counter("records_written", "Records written to the journal", counts.written)
+        yield self._make_counter("bytes_written", "Bytes written to the journal", counts.written_bytes)
+        yield self._make_counter("records_dropped", "Records that found the journal's buffer full", counts.dropped)
+        yield self._make_counter("gaps", "Gaps that such records left in the journal", counts.gaps)
+        yield self._make_counter("write_errors", "Writes of the journal that failed", counts.errors)
+        yield self._make_gauge("failing", "1 while the journal cannot be written", int(counts.is_failing))
+        yield self._make_gauge(
             "last_write_error_timestamp_seconds",
             "Time of the last failed write of the journal; 0 if none has failed",
             counts.last_error_s,
         )
 
-    def _counter(self, name: str, documentation: str, value: float) -> Metric:
+    def _make_counter(self, name: str, documentation: str, value: float) -> Metric:
         return CounterMetricFamily(f"{self._prefix}_{name}", documentation, value=value)
 
-    def _gauge(self, name: str, documentation: str, value: float) -> Metric:
+    def _make_gauge(self, name: str, documentation: str, value: float) -> Metric:
         return GaugeMetricFamily(f"{self._prefix}_{name}", documentation, value=value)

@@ -42,14 +42,14 @@ def make_journal_routes(directory: Path, token: TokenFile | None = None) -> list
 
     async def index(request: web.Request) -> web.Response:
         await door.admit(request)
-        found = await asyncio.to_thread(_sizes, directory)
+        found = await asyncio.to_thread(_list_sizes, directory)
         return web.json_response({"segments": [{"name": name, "bytes": size} for name, size in found.items()]})
 
     async def segment(request: web.Request) -> web.StreamResponse:
         await door.admit(request)
         name = request.match_info["name"]
         # Only names of existing segments are served, so no name can lead out of the directory.
-        size = (await asyncio.to_thread(_sizes, directory)).get(name)
+        size = (await asyncio.to_thread(_list_sizes, directory)).get(name)
         if size is None:
             raise web.HTTPNotFound(text=f"no segment {name} here\n")
         start, stop = _read_range(request, size)
@@ -92,7 +92,7 @@ class _Door:
             raise web.HTTPUnauthorized(text=_WHO_MAY, headers={"WWW-Authenticate": "Bearer"})
 
 
-def _sizes(directory: Path) -> dict[str, int]:
+def _list_sizes(directory: Path) -> dict[str, int]:
     try:
         return {path.name: path.stat().st_size for path in segments(directory)}
     except FileNotFoundError:

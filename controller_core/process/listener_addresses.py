@@ -66,10 +66,10 @@ def parse_listener(text: str, protocol_of: ProtocolOf = find_protocol_without_pr
 
 def require_apart(listen: Iterable[str], *, remedy: str = "give each its own") -> None:
     """Require that listeners are readable, and that each has its own name and address. Raises `ValueError`."""
-    bound = [parse_listener(text, _any) for text in listen]
-    for name in _twice(endpoint.listener for endpoint in bound):
+    bound = [parse_listener(text, _ignore_protocol) for text in listen]
+    for name in _find_duplicates(endpoint.listener for endpoint in bound):
         raise ValueError(f"listener {name} is given twice")
-    for host, port in _twice((endpoint.host, endpoint.port) for endpoint in bound):
+    for host, port in _find_duplicates((endpoint.host, endpoint.port) for endpoint in bound):
         raise ValueError(f"two listeners have the address {host}:{port}: {remedy}")
 
 
@@ -77,7 +77,7 @@ def require_readable(advertise: Iterable[str]) -> None:
     """Require that advertised addresses are readable. With one listener, the address alone is enough. Raises
     `ValueError`."""
     for text in advertise:
-        parse_listener(text if "://" in text else f"PLAINTEXT://{text}", _any)
+        parse_listener(text if "://" in text else f"PLAINTEXT://{text}", _ignore_protocol)
 
 
 def list_advertised_endpoints(binds: Iterable[Endpoint], advertise: Iterable[str]) -> tuple[Endpoint, ...]:
@@ -87,7 +87,7 @@ def list_advertised_endpoints(binds: Iterable[Endpoint], advertise: Iterable[str
     endpoints = {bind.listener: bind for bind in binds}
     for text in advertise:
         is_address_alone = "://" not in text and len(endpoints) == 1
-        endpoint = parse_listener(f"{next(iter(endpoints))}://{text}" if is_address_alone else text, _any)
+        endpoint = parse_listener(f"{next(iter(endpoints))}://{text}" if is_address_alone else text, _ignore_protocol)
         if endpoint.listener not in endpoints:
             raise ValueError(f"{endpoint.listener} is advertised, but there is no such listener: add it with listen")
         protocol = endpoints[endpoint.listener].security_protocol
@@ -100,10 +100,10 @@ def find_unreachable(endpoints: Iterable[Endpoint]) -> Endpoint | None:
     return next((endpoint for endpoint in endpoints if endpoint.host in _EVERY_ADDRESS), None)
 
 
-def _any(_: str) -> str:
+def _ignore_protocol(_: str) -> str:
     """Return any protocol, for listeners whose protocol does not matter."""
     return PLAINTEXT
 
 
-def _twice(items: Iterable[H]) -> list[H]:
+def _find_duplicates(items: Iterable[H]) -> list[H]:
     return [item for item, count in Counter(items).items() if count > 1]

@@ -14,7 +14,7 @@ def configure_logging(log_format: str, log_level: str = "info") -> None:
     """Log as `json` or for the `console`, from a level of `LEVELS` up. Libraries log from warnings up."""
     level = LEVELS[log_level]
     structlog.configure(
-        processors=processors(log_format),
+        processors=make_processors(log_format),
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
         cache_logger_on_first_use=True,
@@ -24,7 +24,7 @@ def configure_logging(log_format: str, log_level: str = "info") -> None:
     )
 
 
-def processors(log_format: str) -> list[structlog.types.Processor]:
+def make_processors(log_format: str) -> list[structlog.types.Processor]:
     """Return the processors that turn an event into a line."""
     renderers: dict[str, structlog.types.Processor] = {
         "json": structlog.processors.JSONRenderer(

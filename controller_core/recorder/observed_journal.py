@@ -140,11 +140,11 @@ class ObservedJournal:
         """Record the whole state. Without a controller this does nothing, because the next term begins with a
         snapshot."""
         if self._recorded is not None and self.role is not None:
-            self._stamped.take_snapshot(self._context(cause), self._recorded)
+            self._stamped.take_snapshot(self._make_context(cause), self._recorded)
 
     def record_alive(self) -> None:
         """Record that the controller still has its role and nothing changed."""
-        self._stamped.record(Alive(context=self._context(_JOURNAL_DUE), alive_interval_ms=self._alive_interval_ms))
+        self._stamped.record(Alive(context=self._make_context(_JOURNAL_DUE), alive_interval_ms=self._alive_interval_ms))
 
     def _check(self, view: View) -> None:
         if self._cluster_id not in (None, view.cluster_id):
@@ -167,7 +167,7 @@ class ObservedJournal:
             self.role = former
             self._begin_event()
             reason = f"broker {view.role.controller_id} took the role" if view.role else "nobody has the role"
-            self._stamped.record(Resigned(context=self._context(_FAILOVER), reason=reason))
+            self._stamped.record(Resigned(context=self._make_context(_FAILOVER), reason=reason))
             self.role = view.role
         if view.role is not None:
             self._begin_term(view.role, view.state)
@@ -179,11 +179,11 @@ class ObservedJournal:
         self._begin_event()
         if self._recorded is None:
             self._recorded = state
-            started = RecorderStarted(context=self._context(_STARTED), alive_interval_ms=self._alive_interval_ms)
+            started = RecorderStarted(context=self._make_context(_STARTED), alive_interval_ms=self._alive_interval_ms)
             self._stamped.record(started)
             self.take_snapshot(_STARTED)
         else:
-            elected = Elected(context=self._context(_FAILOVER), alive_interval_ms=self._alive_interval_ms)
+            elected = Elected(context=self._make_context(_FAILOVER), alive_interval_ms=self._alive_interval_ms)
             self._stamped.record(elected)
             self.take_snapshot(_FAILOVER)
 
@@ -214,12 +214,12 @@ class ObservedJournal:
 
     def _commit(self, cause: str, changes: Sequence[Change]) -> None:
         self._begin_event()
-        self._stamped.record(Committed(context=self._context(cause), changes=changes))
+        self._stamped.record(Committed(context=self._make_context(cause), changes=changes))
 
     def _begin_event(self) -> None:
         self._events += 1
 
-    def _context(self, cause: str) -> Context:
+    def _make_context(self, cause: str) -> Context:
         assert self.role is not None
         return self._stamped.make_context(
             cluster_id=self._cluster_id,

@@ -44,7 +44,7 @@ async def _list_served_kinds(api: CheckedApi) -> frozenset[str]:
 
 async def _expect_taken(api: CheckedApi, namespace: str) -> None:
     try:
-        await api.dry_run(_topic(namespace, _RIGHT))
+        await api.dry_run(_make_topic(namespace, _RIGHT))
     except ObjectChanged:
         return  # a topic of that name exists, so it was accepted once
     except ObjectGone as error:
@@ -57,7 +57,7 @@ async def _expect_taken(api: CheckedApi, namespace: str) -> None:
 
 async def _expect_refused(api: CheckedApi, namespace: str) -> None:
     try:
-        await api.dry_run(_topic(namespace, _WRONG))
+        await api.dry_run(_make_topic(namespace, _WRONG))
     except ApiRefused:
         return
     except ApiError as error:
@@ -65,6 +65,6 @@ async def _expect_refused(api: CheckedApi, namespace: str) -> None:
     raise NotWell("the API server accepts a KafkaTopic with 0 partitions: install this version's CRDs")
 
 
-def _topic(namespace: str, spec: dict[str, Any]) -> dict[str, Any]:
+def _make_topic(namespace: str, spec: dict[str, Any]) -> dict[str, Any]:
     metadata = {"name": "kontroller-check", "namespace": namespace}
     return {"apiVersion": API_VERSION, "kind": "KafkaTopic", "metadata": metadata, "spec": spec}

@@ -40,7 +40,7 @@ async def look_at_cluster(client: ClusterClient) -> str:
         raise NotWell(f"controller {picture.controller} does not answer as the controller: {error}") from error
     if answer.error_code is not ErrorCode.none:
         raise NotWell(f"controller {picture.controller} answers {answer.error_code.name}: {answer.error_message}")
-    quorum = await _quorum(client)
+    quorum = await _ask_quorum(client)
     for member, address in sorted(addresses.items()):
         await _expect_agreement(client.restrict_to(address), member, picture, has_quorum=quorum is not None)
     members = join_ids(sorted(picture.brokers))
@@ -55,7 +55,7 @@ async def look_at_cluster(client: ClusterClient) -> str:
     )
 
 
-async def _quorum(client: ClusterClient) -> Quorum | None:
+async def _ask_quorum(client: ClusterClient) -> Quorum | None:
     try:
         quorum = await ask_quorum(client)
     except (RequestError, QuorumRefused) as error:

@@ -99,7 +99,7 @@ def check_api(
     async def run() -> int:
         try:
             async with kubernetes_objects() as objects:
-                return await _wait(lambda: look_at_api(objects, namespace or _own_namespace()), deadline_seconds)
+                return await _wait(lambda: look_at_api(objects, namespace or _read_own_namespace()), deadline_seconds)
         except NoKubernetes as error:
             return failure(error).exit_code
 
@@ -116,7 +116,7 @@ async def _wait(look: Callable[[], Awaitable[str]], deadline_seconds: int) -> in
     return 0
 
 
-def _own_namespace() -> str:
+def _read_own_namespace() -> str:
     try:
         return _NAMESPACE_OF_POD.read_text().strip()
     except OSError:

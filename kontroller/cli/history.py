@@ -368,9 +368,9 @@ def _open_history(
     except (NoHistory, NoJava, StoreError, OSError) as error:
         raise failure(error) from error
     except PySparkException as error:
-        raise failure(RuntimeError(_first_line(str(error)))) from error
+        raise failure(RuntimeError(_find_first_line(str(error)))) from error
     except Py4JJavaError as error:
-        raise failure(RuntimeError(_first_line(str(error.java_exception)))) from error
+        raise failure(RuntimeError(_find_first_line(str(error.java_exception)))) from error
 
 
 def _describe(summary: "ReportSummary") -> str:
@@ -397,6 +397,6 @@ def _parse_pairs(texts: list[str]) -> tuple[tuple[str, str], ...]:
     return tuple((pattern, name) for pattern, _, name in pairs)
 
 
-def _first_line(said: str) -> str:
+def _find_first_line(said: str) -> str:
     """Return Spark's error message without its plan and its Java stack trace."""
     return said.strip().splitlines()[0]

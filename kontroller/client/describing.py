@@ -47,7 +47,7 @@ async def describe(call: Call) -> ClusterDescription:
     replicas = Counter(broker for each in partitions for broker in each.replica_nodes)
     return ClusterDescription(
         cluster_id=metadata.cluster_id,
-        controller=await _controller(call),
+        controller=await _find_controller(call),
         nodes=tuple(
             Node(
                 id=BrokerId(each.node_id),
@@ -64,7 +64,7 @@ async def describe(call: Call) -> ClusterDescription:
     )
 
 
-async def _controller(call: Call) -> BrokerId | None:
+async def _find_controller(call: Call) -> BrokerId | None:
     """Return the controller. Brokers without ZooKeeper name any broker as the controller, so the quorum is asked for
     its leader."""
     if not knows_quorum(await call.ask_any(ASK_FOR_RANGES, ApiVersionsResponse)):

@@ -39,10 +39,10 @@ async def verify_preferred(call: Call, partitions: Sequence[TopicPartition] | No
     names = sorted({tp.topic for tp in partitions}) if partitions is not None else ()
     metadata = await call.metadata(*names, of_all=partitions is None)
     known = {place.partition: place for place in read_picture(metadata).partitions}
-    return {tp: _preference(known.get(tp)) for tp in (sorted(known) if partitions is None else partitions)}
+    return {tp: _judge_preference(known.get(tp)) for tp in (sorted(known) if partitions is None else partitions)}
 
 
-def _preference(place: PartitionPlace | None) -> Progress:
+def _judge_preference(place: PartitionPlace | None) -> Progress:
     if place is None or not place.replicas:
         return Progress.FAILED
     first = place.replicas[0]

@@ -63,7 +63,7 @@ class PartlyRefused(AdminError):
 
     def __init__(self, refused: tuple[Refused | OutcomeUnknown, ...], others: str) -> None:
         self.refused = refused
-        super().__init__(f"{'; '.join(map(str, refused[:5]))}{_more(len(refused) - 5)}; {others}")
+        super().__init__(f"{'; '.join(map(str, refused[:5]))}{_count_more(len(refused) - 5)}; {others}")
 
 
 def make_error(what: str, code: ErrorCode, message: str | None) -> Refused | OutcomeUnknown | None:
@@ -83,5 +83,5 @@ def require(what: str, code: ErrorCode, message: str | None) -> None:
         raise error
 
 
-def _more(count: int) -> str:
+def _count_more(count: int) -> str:
     return f"; and {count} more" if count > 0 else ""

@@ -255,13 +255,13 @@ def _make_keys(updates: Sequence[FeatureUpdate], before: FeatureMetadata) -> tup
         FeatureUpdateKey(
             feature=each.feature,
             max_version_level=i16(each.level),
-            upgrade_type=i8(_upgrade_type(each, before.finalized.get(each.feature))),
+            upgrade_type=i8(_find_upgrade_type(each, before.finalized.get(each.feature))),
         )
         for each in updates
     )
 
 
-def _upgrade_type(update: FeatureUpdate, present: int | None) -> int:
+def _find_upgrade_type(update: FeatureUpdate, present: int | None) -> int:
     if update.type is UpdateType.ADD_OR_UPDATE_ALLOW_DOWNGRADE and (present is None or present <= update.level):
         return _UPGRADE
     return update.type.value

@@ -29,7 +29,7 @@ _SALT_BYTES: Final = 24
 
 async def set_user(call: Call, user: str, password: str, *, mechanism: str, iterations: int) -> None:
     """Set a user's password. Raises `InvalidArgument` and `Refused`."""
-    code = _code(mechanism)
+    code = _find_code(mechanism)
     if not user or not password:
         raise InvalidArgument("a user needs a name and a password: give both")
     known = SCRAM_MECHANISMS[code]
@@ -45,7 +45,7 @@ async def set_user(call: Call, user: str, password: str, *, mechanism: str, iter
 
 async def delete_user(call: Call, user: str, mechanism: str) -> None:
     """Delete a user's password. Raises `InvalidArgument`, and `Refused` if there is none."""
-    deletion = ScramCredentialDeletion(name=user, mechanism=_code(mechanism))
+    deletion = ScramCredentialDeletion(name=user, mechanism=_find_code(mechanism))
     await _alter(call, AlterUserScramCredentialsRequest(deletions=(deletion,), upsertions=()))
 
 
@@ -67,7 +67,7 @@ async def _alter(call: Call, request: AlterUserScramCredentialsRequest) -> None:
         require(f"user {each.user}", each.error_code, each.error_message)
 
 
-def _code(mechanism: str) -> i8:
+def _find_code(mechanism: str) -> i8:
     try:
         return _CODES[mechanism]
     except KeyError:

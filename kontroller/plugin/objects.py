@@ -86,7 +86,7 @@ class Named:
         kind = _WORDS.get(word.removesuffix(".kontroller.dev").lower())
         if not separator or not name or kind is None:
             raise NoSuchKind(
-                f"{text} names no object: write KIND/NAME, with one of {', '.join(_short_names())} as KIND"
+                f"{text} names no object: write KIND/NAME, with one of {', '.join(_list_short_names())} as KIND"
             )
         return cls(kind=kind, name=name)
 
@@ -100,5 +100,5 @@ async def list_seen(api: ObjectApi, kind: str, namespace: str | None) -> list[Se
     return sorted(map(Seen, items), key=lambda each: each.key)
 
 
-def _short_names() -> list[str]:
+def _list_short_names() -> list[str]:
     return [kind.definition.short_name for kind in KIND_CLASSES.values()]

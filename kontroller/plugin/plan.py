@@ -8,7 +8,7 @@ from controller_operator.plans.next_steps import WAITING
 from controller_operator.resources.conditions import ConditionType
 from kontroller.plugin.exit_codes import ExitCode, exit_code
 from kontroller.plugin.objects import ENDED, Seen
-from kontroller.screen import table
+from kontroller.screen import format_table
 
 _IN_SHORT: Final = 3
 """Steps that the short form of a plan has."""
@@ -53,7 +53,11 @@ def find_next_steps(each: Seen) -> NextSteps:
     of any kind also lists the steps that it would take without the pause."""
     plan = each.status.get("plan") or {} if each.key.kind == "KafkaTopic" else {}
     ready = each.condition(ConditionType.READY)
-    steps = tuple(_step(change) for change in plan.get("changes") or ()) or _features(each) or _moves(each)
+    steps = (
+        tuple(_make_step(change) for change in plan.get("changes") or ())
+        or _list_feature_steps(each)
+        or _list_move_steps(each)
+    )
     words = tuple(each.status.get("nextSteps") or ()) if each.is_paused else ()
     return NextSteps(
         object=each.short,
@@ -89,12 +93,12 @@ def lines(found: NextSteps) -> list[str]:
     notes = [] if found.is_current else ["The status is about an older generation: ask again in a moment."]
     if found.is_paused and found.total:
         notes.append(f"It is paused: `kubectl kontroller resume {found.object}` lets the operator do this.")
-    shown = table(("ACTION", "WHAT", "NOW", "THEN"), rows)
+    shown = format_table(("ACTION", "WHAT", "NOW", "THEN"), rows)
     words = ["Without the pause it would:", *(f"- {each}" for each in found.in_words)] if found.in_words else []
     return [about, *notes, *(shown or words or ["Nothing would be changed."]), *more, *(words if shown else [])]
 
 
-def _step(change: dict[str, Any]) -> PlannedStep:
+def _make_step(change: dict[str, Any]) -> PlannedStep:
     return PlannedStep(
         action=str(change.get("action", "")),
         key=str(change.get("key", "")),
@@ -103,23 +107,23 @@ def _step(change: dict[str, Any]) -> PlannedStep:
     )
 
 
-def _features(each: Seen) -> tuple[PlannedStep, ...]:
+def _list_feature_steps(each: Seen) -> tuple[PlannedStep, ...]:
     if each.key.kind != "FeatureSet":
         return ()
     return tuple(
-        PlannedStep(action="Finalize", key=feature["name"], live=_text(feature.get("finalizedLevel")),
-                    desired=_text(feature.get("maxVersionLevel")))
+        PlannedStep(action="Finalize", key=feature["name"], live=_format_text(feature.get("finalizedLevel")),
+                    desired=_format_text(feature.get("maxVersionLevel")))
         for feature in each.status.get("features") or ()
         if feature.get("finalizedLevel") != feature.get("maxVersionLevel")
     )  # fmt: skip
 
 
-def _moves(each: Seen) -> tuple[PlannedStep, ...]:
+def _list_move_steps(each: Seen) -> tuple[PlannedStep, ...]:
     if each.key.kind != "PartitionReassignment":
         return ()
     return tuple(
-        PlannedStep(action="Move", key=f"{row['topic']}-{row['partition']}", live=_text(row.get("replicas")),
-                    desired=_text(row.get("targetReplicas")))
+        PlannedStep(action="Move", key=f"{row['topic']}-{row['partition']}", live=_format_text(row.get("replicas")),
+                    desired=_format_text(row.get("targetReplicas")))
         for row in each.status.get("partitions") or ()
         if row.get("step") not in ENDED
     )  # fmt: skip
@@ -135,7 +139,7 @@ def _count_moves(each: Seen) -> int:
     return each.counts.get("waiting", 0) + each.counts.get("moving", 0)
 
 
-def _text(value: object) -> str | None:
+def _format_text(value: object) -> str | None:
     if isinstance(value, list):
         return ",".join(map(str, value))
     return None if value is None else str(value)

@@ -11,7 +11,7 @@ from controller_operator.resources.conditions import ConditionType
 from kontroller.plugin.exit_codes import ExitCode, exit_code
 from kontroller.plugin.objects import Seen
 from kontroller.plugin.plan import summarize_plan
-from kontroller.screen import format_section, table
+from kontroller.screen import format_section, format_table
 
 _SHOWN: Final = 20
 """Rows of one table."""
@@ -158,12 +158,12 @@ def summarize(objects: Iterable[Seen]) -> Overview:
     """Return the summary of all objects."""
     seen = list(objects)
     return Overview(
-        clusters=tuple(_cluster(each) for each in seen if each.key.kind == "KafkaCluster"),
+        clusters=tuple(_make_health(each) for each in seen if each.key.kind == "KafkaCluster"),
         missing_brokers=tuple(chain.from_iterable(map(_find_missing_brokers, seen))),
         brokers_to_remove=tuple(chain.from_iterable(map(_find_leaving_brokers, seen))),
-        disks=tuple(chain.from_iterable(map(_disks_in_trouble, seen))),
-        moves=tuple(_move(each) for each in seen if _is_under_way(each)),
-        drifted=tuple(_drift(each) for each in seen if each.holds(ConditionType.DRIFTED)),
+        disks=tuple(chain.from_iterable(map(_find_disks, seen))),
+        moves=tuple(_make_move(each) for each in seen if _is_under_way(each)),
+        drifted=tuple(_read_drift(each) for each in seen if each.holds(ConditionType.DRIFTED)),
         waiting_for_person=tuple(_read_said(each, ConditionType.STALLED) for each in seen if _needs_person(each)),
         paused=tuple(_read_said(each, ConditionType.PAUSED) for each in seen if each.is_paused),
         objects=len(seen),
@@ -173,86 +173,87 @@ def summarize(objects: Iterable[Seen]) -> Overview:
 
 def lines(view: Overview) -> list[str]:
     """Return the screen."""
-    shown = _clusters(view.clusters) or ["No KafkaCluster."]
+    shown = _list_clusters(view.clusters) or ["No KafkaCluster."]
     shown += _list_missing(view.missing_brokers)
     shown += _list_leaving(view.brokers_to_remove)
-    shown += _disks(view.disks)
-    shown += _moves(view.moves)
+    shown += _list_disks(view.disks)
+    shown += _list_moves(view.moves)
     shown += _list_said("Changed elsewhere", view.drifted)
     shown += _list_said("Waits for a person", view.waiting_for_person)
     shown += _list_said("Paused", view.paused)
-    return [*shown, "", f"{_summary(view)}{'' if view.is_quiet else '; see above'}."]
+    return [*shown, "", f"{_summarize(view)}{'' if view.is_quiet else '; see above'}."]
 
 
-def _summary(view: Overview) -> str:
+def _summarize(view: Overview) -> str:
     ready = f"{view.objects - view.not_ready} of {view.objects} objects are ready"
     count = sum(cluster.degraded == "True" for cluster in view.clusters)
     verb = "is" if count == 1 else "are"
     return f"{ready}, {count} of {format_count(len(view.clusters), 'cluster')} {verb} degraded" if count else ready
 
 
-def _clusters(clusters: Sequence[ClusterHealth]) -> list[str]:
+def _list_clusters(clusters: Sequence[ClusterHealth]) -> list[str]:
     heads = ("NAMESPACE", "CLUSTER", "CONTROLLER", "BROKERS", "MISSING", "TOPICS", "PARTITIONS", "OFFLINE",
              "UNDER-REPLICATED", "UNDER-MIN-ISR", "MOVING", "DISK", "READY", "DEGRADED", "WHY")  # fmt: skip
     rows = [
-        (c.namespace, c.name, _controller(c), c.brokers, c.missing_brokers, c.topics, c.partitions, c.offline,
-         c.under_replicated, c.under_min_isr, c.reassigning, _used(c.fullest_disk_percent), c.ready, c.degraded, c.message)
+        (c.namespace, c.name, _format_controller(c), c.brokers, c.missing_brokers, c.topics, c.partitions, c.offline,
+         c.under_replicated, c.under_min_isr, c.reassigning, _format_usage(c.fullest_disk_percent),
+         c.ready, c.degraded, c.message)
         for c in clusters
     ]  # fmt: skip
-    return table(heads, rows)
+    return format_table(heads, rows)
 
 
-def _controller(cluster: ClusterHealth) -> str | None:
+def _format_controller(cluster: ClusterHealth) -> str | None:
     return None if cluster.controller is None else f"{cluster.controller} ({cluster.controller_kind})"
 
 
 def _list_missing(missing: Sequence[MissingBroker]) -> list[str]:
     rows = [(each.namespace, each.cluster, each.broker, each.since) for each in missing[:_SHOWN]]
     heads = ("NAMESPACE", "CLUSTER", "BROKER", "SINCE")
-    return format_section("Missing brokers", table(heads, rows), total=len(missing), shown=_SHOWN)
+    return format_section("Missing brokers", format_table(heads, rows), total=len(missing), shown=_SHOWN)
 
 
 def _list_leaving(leaving: Sequence[LeavingBroker]) -> list[str]:
     rows = [(each.namespace, each.cluster, each.broker, each.removal, each.next_step) for each in leaving[:_SHOWN]]
     heads = ("NAMESPACE", "CLUSTER", "BROKER", "REMOVAL", "NEXT")
-    return format_section("Brokers to be removed", table(heads, rows), total=len(leaving), shown=_SHOWN)
+    return format_section("Brokers to be removed", format_table(heads, rows), total=len(leaving), shown=_SHOWN)
 
 
-def _disks(disks: Sequence[Disk]) -> list[str]:
+def _list_disks(disks: Sequence[Disk]) -> list[str]:
     rows = [
-        (d.namespace, d.cluster, d.broker, d.directory, _used(d.used_percent), d.total_bytes,
+        (d.namespace, d.cluster, d.broker, d.directory, _format_usage(d.used_percent), d.total_bytes,
          ", ".join(d.failed_directories) or None)
         for d in disks[:_SHOWN]
     ]  # fmt: skip
     heads = ("NAMESPACE", "CLUSTER", "BROKER", "DIRECTORY", "USED", "BYTES", "FAILED")
-    return format_section("Disks nearly full or failed", table(heads, rows), total=len(disks), shown=_SHOWN)
+    return format_section("Disks nearly full or failed", format_table(heads, rows), total=len(disks), shown=_SHOWN)
 
 
-def _used(percent: int | None) -> str | None:
+def _format_usage(percent: int | None) -> str | None:
     return None if percent is None else f"{percent}%"
 
 
-def _moves(moves: Sequence[Move]) -> list[str]:
+def _list_moves(moves: Sequence[Move]) -> list[str]:
     rows = [
-        (m.namespace, m.name, m.phase, f"{m.done}/{m.total}", _percent(m), m.throttle, m.time_left, m.message)
+        (m.namespace, m.name, m.phase, f"{m.done}/{m.total}", _format_progress(m), m.throttle, m.time_left, m.message)
         for m in moves[:_SHOWN]
     ]
     heads = ("NAMESPACE", "OBJECT", "PHASE", "DONE", "PERCENT", "THROTTLE", "ETA", "WHY")
-    return format_section("Under way", table(heads, rows), total=len(moves), shown=_SHOWN)
+    return format_section("Under way", format_table(heads, rows), total=len(moves), shown=_SHOWN)
 
 
 def _list_said(title: str, found: Sequence[Said]) -> list[str]:
     heads = ("NAMESPACE", "OBJECT", "REASON", "WHY", "PLAN")
     columns = len(heads) if any(each.plan for each in found) else len(heads) - 1
     rows = [(each.namespace, each.name, each.reason, each.message, each.plan)[:columns] for each in found[:_SHOWN]]
-    return format_section(title, table(heads[:columns], rows), total=len(found), shown=_SHOWN)
+    return format_section(title, format_table(heads[:columns], rows), total=len(found), shown=_SHOWN)
 
 
-def _percent(move: Move) -> str | None:
+def _format_progress(move: Move) -> str | None:
     return f"{100 * move.done // move.total}%" if move.total else None
 
 
-def _cluster(each: Seen) -> ClusterHealth:
+def _make_health(each: Seen) -> ClusterHealth:
     controller, counts = each.status.get("controller") or {}, each.counts
     ready, degraded = each.condition(ConditionType.READY), each.condition(ConditionType.DEGRADED)
     trouble = degraded if each.holds(ConditionType.READY) and each.holds(ConditionType.DEGRADED) else ready
@@ -270,7 +271,7 @@ def _cluster(each: Seen) -> ClusterHealth:
         under_replicated=counts.get("underReplicated"),
         under_min_isr=counts.get("underMinIsr"),
         reassigning=counts.get("reassigning"),
-        fullest_disk_percent=max(_percents(each), default=None),
+        fullest_disk_percent=max(_read_percents(each), default=None),
         ready=ready.get("status", "Unknown"),
         degraded=degraded.get("status", "Unknown"),
         reason=trouble.get("reason"),
@@ -278,12 +279,12 @@ def _cluster(each: Seen) -> ClusterHealth:
     )
 
 
-def _brokers(each: Seen) -> Sequence[dict[str, Any]]:
+def _read_brokers(each: Seen) -> Sequence[dict[str, Any]]:
     return each.status.get("brokers") or () if each.key.kind == "KafkaCluster" else ()
 
 
 def _find_missing_brokers(each: Seen) -> Iterator[MissingBroker]:
-    for row in _brokers(each):
+    for row in _read_brokers(each):
         if row.get("state") == BrokerState.MISSING:
             yield MissingBroker(
                 namespace=each.key.namespace, cluster=each.key.name, broker=row.get("id"), since=row.get("since")
@@ -291,20 +292,20 @@ def _find_missing_brokers(each: Seen) -> Iterator[MissingBroker]:
 
 
 def _find_leaving_brokers(each: Seen) -> Iterator[LeavingBroker]:
-    for row in _brokers(each):
+    for row in _read_brokers(each):
         if (removal := row.get("removal")) is not None:
             yield LeavingBroker(
                 namespace=each.key.namespace, cluster=each.key.name, broker=row.get("id"), removal=removal
             )
 
 
-def _percents(each: Seen) -> Iterator[int]:
-    return (row["disk"]["usedPercent"] for row in _brokers(each) if row.get("disk"))
+def _read_percents(each: Seen) -> Iterator[int]:
+    return (row["disk"]["usedPercent"] for row in _read_brokers(each) if row.get("disk"))
 
 
-def _disks_in_trouble(each: Seen) -> Iterator[Disk]:
+def _find_disks(each: Seen) -> Iterator[Disk]:
     nearly_full = each.raw.get("spec", {}).get("diskNearlyFullPercent", NEARLY_FULL_PERCENT)
-    for row in _brokers(each):
+    for row in _read_brokers(each):
         disk, failed = row.get("disk") or {}, tuple(row.get("failedLogDirectories") or ())
         if failed or disk.get("usedPercent", 0) >= nearly_full:
             yield Disk(
@@ -325,7 +326,7 @@ def _is_under_way(each: Seen) -> bool:
     return each.status.get("phase") not in at_rest
 
 
-def _move(each: Seen) -> Move:
+def _make_move(each: Seen) -> Move:
     counts = each.counts
     is_move = each.key.kind == "PartitionReassignment"
     done = counts.get("done", 0) if is_move else counts.get("elected", 0) + counts.get("notNeeded", 0)
@@ -341,7 +342,7 @@ def _move(each: Seen) -> Move:
     )
 
 
-def _drift(each: Seen) -> Said:
+def _read_drift(each: Seen) -> Said:
     differences = each.status.get("drift") or ()
     keys = ", ".join(f"{d.get('key')} is {d.get('live')}, not {d.get('desired')}" for d in differences[:5])
     more = f" and {len(differences) - 5} more" if len(differences) > 5 else ""

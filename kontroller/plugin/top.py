@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from kontroller.plugin.objects import ENDED, Seen
-from kontroller.screen import table
+from kontroller.screen import format_table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,12 +46,12 @@ def find_ailing(objects: Iterable[Seen]) -> list[Ailing]:
 def lines(found: Sequence[Ailing], most: int) -> list[str]:
     """Return the screen."""
     rows = [
-        (e.namespace, e.topic, e.partition, e.trouble, e.leader, _brokers(e.replicas), _brokers(e.isr), e.message)
+        (e.namespace, e.topic, e.partition, e.trouble, e.leader, _format_ids(e.replicas), _format_ids(e.isr), e.message)
         for e in found[:most]
     ]
     heads = ("NAMESPACE", "TOPIC", "PARTITION", "TROUBLE", "LEADER", "REPLICAS", "ISR", "WHY")
     more = [f"... and {len(found) - most} more"] if len(found) > most else []
-    return [*table(heads, rows), *more] or ["No partition of a KafkaTopic needs attention."]
+    return [*format_table(heads, rows), *more] or ["No partition of a KafkaTopic needs attention."]
 
 
 def _find_trouble(partition: Mapping[str, Any]) -> str | None:
@@ -80,5 +80,5 @@ def _make_ailing(namespace: str, partition: Mapping[str, Any], trouble: str) -> 
     )
 
 
-def _brokers(ids: Sequence[int]) -> str:
+def _format_ids(ids: Sequence[int]) -> str:
     return ",".join(map(str, ids))

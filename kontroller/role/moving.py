@@ -57,8 +57,8 @@ class _Watch:
     held_until_s: float
     detours: set[int] = field(default_factory=set)
 
-    def saw(self, picture: RolePicture) -> None:
-        if _czxid(picture) == _czxid(self.before) and picture.controller is not None:
+    def note(self, picture: RolePicture) -> None:
+        if _find_czxid(picture) == _find_czxid(self.before) and picture.controller is not None:
             self.held_until_s = time.monotonic()
         elif picture.controller is not None and picture.kind is Holder.KAFKA_BROKER:
             self.detours.add(picture.controller.czxid)
@@ -80,12 +80,12 @@ async def move(
                 with suppress(ConnectionLost):
                     picture = await look(zk)
                     detours = len(watch.detours)
-                    watch.saw(picture)
+                    watch.note(picture)
                     # A new czxid of /controller proves that the role was taken after the request.
                     if (
                         picture.has(target)
                         and picture.is_led
-                        and (before.has(target) or _czxid(picture) != _czxid(before))
+                        and (before.has(target) or _find_czxid(picture) != _find_czxid(before))
                     ):
                         return _describe_move(picture, watch, is_brokers=target is None)
                     if target is not None and len(watch.detours) > detours:
@@ -144,5 +144,5 @@ def _describe_move(picture: RolePicture, watch: _Watch, *, is_brokers: bool) -> 
     )
 
 
-def _czxid(picture: RolePicture) -> int | None:
+def _find_czxid(picture: RolePicture) -> int | None:
     return picture.controller.czxid if picture.controller is not None else None

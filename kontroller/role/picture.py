@@ -68,9 +68,9 @@ class RolePicture:
     def best_process(self) -> BrokerId | None:
         """The best prepared Kontroller process among those that do not have the role."""
         others = [process for process in self.processes if process != self.holder]
-        return min(others, key=self._unfitness, default=None)
+        return min(others, key=self._rank_process, default=None)
 
-    def _unfitness(self, process: BrokerId) -> tuple[bool, bool, BrokerId]:
+    def _rank_process(self, process: BrokerId) -> tuple[bool, bool, BrokerId]:
         said = self.processes[process]
         return said.hindrance is not None, not said.is_hot, process
 

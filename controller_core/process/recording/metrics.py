@@ -22,14 +22,14 @@ class RecorderMetrics(Collector):
             self._recorder.observed_journal.seen,
             self._recorder.observed_journal.role,
         )
-        yield _counter("looks", "Looks at the cluster", recorder.looks)
-        yield _counter("reads", "Znodes, records of a log, or answers that were read", recorder.looker.reads)
-        yield _counter(
+        yield _make_counter("looks", "Looks at the cluster", recorder.looks)
+        yield _make_counter("reads", "Znodes, records of a log, or answers that were read", recorder.looker.reads)
+        yield _make_counter(
             "partition_versions_missed",
             "States of partitions that were overwritten before they were seen",
             seen.versions_missed,
         )
-        yield _counter(
+        yield _make_counter(
             "unobserved_changes", "Changes that were seen only some time after they happened", seen.unobserved
         )
         yield GaugeMetricFamily(
@@ -53,12 +53,12 @@ class RecorderMetrics(Collector):
                 "The offset of the metadata log up to which everything is recorded",
                 value=recorder.looker.position,
             )
-            yield _counter(
+            yield _make_counter(
                 "unknown_records",
                 "Records of the metadata log of unknown kinds",
                 recorder.looker.events.records_unknown,
             )
 
 
-def _counter(name: str, documentation: str, value: float) -> Metric:
+def _make_counter(name: str, documentation: str, value: float) -> Metric:
     return CounterMetricFamily(f"kontroller_recorder_{name}", documentation, value=value)

@@ -68,15 +68,15 @@ class BatchReader:
         self._bytes += more
         position = 0
         try:
-            while (size := _size_at(self._bytes, position)) is not None and position + size <= len(self._bytes):
-                yield _batch(bytes(memoryview(self._bytes)[position : position + size]))
+            while (size := _read_size(self._bytes, position)) is not None and position + size <= len(self._bytes):
+                yield _parse_batch(bytes(memoryview(self._bytes)[position : position + size]))
                 position += size
         finally:
             # Drop what was yielded, even if a later batch is unreadable or the caller stops early.
             del self._bytes[:position]
 
 
-def _size_at(data: bytearray, position: int) -> int | None:
+def _read_size(data: bytearray, position: int) -> int | None:
     """Return the size of the batch at a position; None if its header is incomplete."""
     if len(data) - position < _EXTENT.size:
         return None
@@ -87,7 +87,7 @@ def _size_at(data: bytearray, position: int) -> int | None:
     return size
 
 
-def _batch(data: bytes) -> LogBatch:
+def _parse_batch(data: bytes) -> LogBatch:
     (
         base_offset, _, epoch, magic, crc, attributes, last_offset_delta, _, max_time_ms, _, _, _, count,
     ) = _HEADER.unpack_from(data)  # fmt: skip
@@ -97,18 +97,18 @@ def _batch(data: bytes) -> LogBatch:
         raise LogUnreadable(f"the batch at offset {base_offset} of the metadata log does not have the CRC that it says")
     if base_offset < 0 or not 0 <= count - 1 <= last_offset_delta:
         raise LogUnreadable(f"a batch says offset {base_offset}, {last_offset_delta} more, and {count} records")
-    body = _plain(memoryview(data)[_HEADER.size :], attributes & _COMPRESSION)
+    body = _decompress(memoryview(data)[_HEADER.size :], attributes & _COMPRESSION)
     return LogBatch(
         base_offset=base_offset,
         last_offset=base_offset + last_offset_delta,
         epoch=epoch,
         time_ms=max_time_ms,
         is_control=bool(attributes & _CONTROL),
-        records=tuple(_records(body, count)),
+        records=tuple(_parse_records(body, count)),
     )
 
 
-def _plain(body: memoryview, compression: int) -> bytes:
+def _decompress(body: memoryview, compression: int) -> bytes:
     if not compression:
         return bytes(body)
     if compression != _GZIP:
@@ -123,28 +123,28 @@ def _plain(body: memoryview, compression: int) -> bytes:
     return plain
 
 
-def _records(body: bytes, count: int) -> Iterator[LogRecord]:
+def _parse_records(body: bytes, count: int) -> Iterator[LogRecord]:
     position = 0
     for _ in range(count):
         length, position = varint(body, position)
         end = position + length
         if length < 0 or end > len(body):
             raise LogUnreadable(f"a record of the metadata log says that it has {length} bytes")
-        yield _record(body[position:end])
+        yield _parse_record(body[position:end])
         position = end
     if position != len(body):
         raise LogUnreadable(f"{len(body) - position} bytes follow the last record of a batch of the metadata log")
 
 
-def _record(content: bytes) -> LogRecord:
+def _parse_record(content: bytes) -> LogRecord:
     _, position = varint(content, 1)  # behind the attributes, the time
     _, position = varint(content, position)  # and the offset
-    key, position = _content(content, position)
-    value, position = _content(content, position)
+    key, position = _parse_content(content, position)
+    value, position = _parse_content(content, position)
     return LogRecord(key=key, value=value)  # there are never headers behind
 
 
-def _content(content: bytes, position: int) -> tuple[bytes | None, int]:
+def _parse_content(content: bytes, position: int) -> tuple[bytes | None, int]:
     length, position = varint(content, position)
     if length == -1:
         return None, position

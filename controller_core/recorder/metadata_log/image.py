@@ -76,7 +76,7 @@ class MetadataImage:
         match record:
             case records.RegisterBroker():
                 self._brokers[record.broker] = _Registration(
-                    _broker(record), is_fenced=record.is_fenced, is_shutting_down=record.is_shutting_down
+                    _make_broker(record), is_fenced=record.is_fenced, is_shutting_down=record.is_shutting_down
                 )
                 self._changed.add("brokers")
             case records.UnregisterBroker():
@@ -89,7 +89,9 @@ class MetadataImage:
             case records.RemoveTopic():
                 self._remove_topic(record.topic_id)
             case records.Partition():
-                self._set(self._find_name(record.topic_id), record.partition, _assignment(record), _state(record))
+                self._set(
+                    self._find_name(record.topic_id), record.partition, _make_assignment(record), _make_state(record)
+                )
             case records.PartitionChange():
                 self._change(record)
             case records.Config():
@@ -229,7 +231,7 @@ class _Topic:
     partitions: dict[PartitionId, ReplicaAssignment]
 
 
-def _broker(record: records.RegisterBroker) -> Broker:
+def _make_broker(record: records.RegisterBroker) -> Broker:
     return Broker(
         id=record.broker,
         epoch=record.epoch,
@@ -239,17 +241,17 @@ def _broker(record: records.RegisterBroker) -> Broker:
     )
 
 
-def _assignment(record: records.Partition) -> ReplicaAssignment:
+def _make_assignment(record: records.Partition) -> ReplicaAssignment:
     return ReplicaAssignment(replicas=record.replicas, adding=record.adding, removing=record.removing)
 
 
-def _state(record: records.Partition) -> PartitionState:
+def _make_state(record: records.Partition) -> PartitionState:
     return PartitionState(
         leader_and_isr=LeaderAndIsr(
             leader=record.leader,
             isr=record.isr,
             leader_epoch=LeaderEpoch(record.leader_epoch),
-            leader_recovery_state=_recovery_state(record.recovery_state),
+            leader_recovery_state=_parse_recovery_state(record.recovery_state),
         ),
         controller_epoch=UNTOLD_CONTROLLER_EPOCH,
         partition_epoch=PartitionEpoch(record.partition_epoch),
@@ -279,7 +281,7 @@ def _change_state(known: PartitionState, record: records.PartitionChange) -> Par
             leader_recovery_state=(
                 decided.leader_recovery_state
                 if record.recovery_state is None
-                else _recovery_state(record.recovery_state)
+                else _parse_recovery_state(record.recovery_state)
             ),
         ),
         controller_epoch=UNTOLD_CONTROLLER_EPOCH,
@@ -287,7 +289,7 @@ def _change_state(known: PartitionState, record: records.PartitionChange) -> Par
     )
 
 
-def _recovery_state(number: int) -> LeaderRecoveryState:
+def _parse_recovery_state(number: int) -> LeaderRecoveryState:
     try:
         return LeaderRecoveryState(number)
     except ValueError as error:

@@ -179,7 +179,7 @@ def read_control(key: bytes | None, value: bytes | None) -> LeaderChange | KRaft
         cursor = Cursor(value, 2)  # behind the version
         match kind:
             case 2:
-                return LeaderChange(leader=BrokerId(_int32(cursor)))
+                return LeaderChange(leader=BrokerId(_read_int32(cursor)))
             case 5:
                 return KRaftVersion(level=cursor.int16())
             case _:
@@ -192,18 +192,18 @@ _CONTROL_KEY: Final = struct.Struct(">hh")
 _UNCHANGED_LEADER: Final = -2
 
 
-def _register_broker(cursor: Cursor, version: int) -> RegisterBroker:
-    broker = BrokerId(_int32(cursor))
+def _read_registration(cursor: Cursor, version: int) -> RegisterBroker:
+    broker = BrokerId(_read_int32(cursor))
     if version >= 2:
         cursor.take(1)  # the flag for a migration from ZooKeeper
     cursor.take(16)  # its incarnation
-    epoch = BrokerEpoch(_int64(cursor))
-    endpoints = _array(cursor, _endpoint)
-    features = dict(_array(cursor, _feature))
-    rack = _text(cursor)
+    epoch = BrokerEpoch(_read_int64(cursor))
+    endpoints = _read_array(cursor, _read_endpoint)
+    features = dict(_read_array(cursor, _read_feature))
+    rack = _read_text(cursor)
     is_fenced = cursor.take(1) != b"\0"
     is_shutting_down = version >= 1 and cursor.take(1) != b"\0"
-    _tags(cursor)
+    _read_tags(cursor)
     return RegisterBroker(
         broker=broker,
         epoch=epoch,
@@ -215,35 +215,35 @@ def _register_broker(cursor: Cursor, version: int) -> RegisterBroker:
     )
 
 
-def _endpoint(cursor: Cursor) -> Endpoint:
-    listener, host = _require_text(_text(cursor)), _require_text(_text(cursor))
+def _read_endpoint(cursor: Cursor) -> Endpoint:
+    listener, host = _require_text(_read_text(cursor)), _require_text(_read_text(cursor))
     port, protocol = int.from_bytes(cursor.take(2), "big"), cursor.int16()
-    _tags(cursor)
+    _read_tags(cursor)
     return Endpoint(listener=listener, security_protocol=SecurityProtocol(protocol).name, host=host, port=port)
 
 
-def _feature(cursor: Cursor) -> tuple[str, FeatureRange]:
-    name, oldest, newest = _require_text(_text(cursor)), cursor.int16(), cursor.int16()
-    _tags(cursor)
+def _read_feature(cursor: Cursor) -> tuple[str, FeatureRange]:
+    name, oldest, newest = _require_text(_read_text(cursor)), cursor.int16(), cursor.int16()
+    _read_tags(cursor)
     return name, FeatureRange(min_version=oldest, max_version=newest)
 
 
-def _unregister_broker(cursor: Cursor, _: int) -> UnregisterBroker:
-    broker = BrokerId(_int32(cursor))
-    _int64(cursor)
-    _tags(cursor)
+def _read_unregistration(cursor: Cursor, _: int) -> UnregisterBroker:
+    broker = BrokerId(_read_int32(cursor))
+    _read_int64(cursor)
+    _read_tags(cursor)
     return UnregisterBroker(broker=broker)
 
 
-def _fence_broker(cursor: Cursor, *, is_fenced: bool) -> BrokerChange:
-    broker = _unregister_broker(cursor, 0).broker
+def _read_fencing(cursor: Cursor, *, is_fenced: bool) -> BrokerChange:
+    broker = _read_unregistration(cursor, 0).broker
     return BrokerChange(broker=broker, is_fenced=is_fenced)
 
 
-def _broker_change(cursor: Cursor, _: int) -> BrokerChange:
-    broker = BrokerId(_int32(cursor))
-    _int64(cursor)
-    fenced, shutting_down = (_one_byte(tags.get(tag, b"\0")) for tags in [_tags(cursor)] for tag in (0, 1))
+def _read_broker_change(cursor: Cursor, _: int) -> BrokerChange:
+    broker = BrokerId(_read_int32(cursor))
+    _read_int64(cursor)
+    fenced, shutting_down = (_parse_byte(tags.get(tag, b"\0")) for tags in [_read_tags(cursor)] for tag in (0, 1))
     return BrokerChange(
         broker=broker,
         is_fenced=fenced > 0 if fenced else None,
@@ -251,25 +251,25 @@ def _broker_change(cursor: Cursor, _: int) -> BrokerChange:
     )
 
 
-def _topic(cursor: Cursor, _: int) -> Topic:
-    name, topic_id = TopicName(_require_text(_text(cursor))), _topic_id(cursor)
-    _tags(cursor)
+def _read_topic(cursor: Cursor, _: int) -> Topic:
+    name, topic_id = TopicName(_require_text(_read_text(cursor))), _read_topic_id(cursor)
+    _read_tags(cursor)
     return Topic(name=name, topic_id=topic_id)
 
 
-def _remove_topic(cursor: Cursor, _: int) -> RemoveTopic:
-    topic_id = _topic_id(cursor)
-    _tags(cursor)
+def _read_topic_removal(cursor: Cursor, _: int) -> RemoveTopic:
+    topic_id = _read_topic_id(cursor)
+    _read_tags(cursor)
     return RemoveTopic(topic_id=topic_id)
 
 
-def _partition(cursor: Cursor, version: int) -> Partition:
-    partition, topic_id = PartitionId(_int32(cursor)), _topic_id(cursor)
-    replicas, isr, removing, adding = (_brokers(cursor) for _ in range(4))
-    leader, leader_epoch, partition_epoch = _int32(cursor), _int32(cursor), _int32(cursor)
+def _read_partition(cursor: Cursor, version: int) -> Partition:
+    partition, topic_id = PartitionId(_read_int32(cursor)), _read_topic_id(cursor)
+    replicas, isr, removing, adding = (_read_brokers(cursor) for _ in range(4))
+    leader, leader_epoch, partition_epoch = _read_int32(cursor), _read_int32(cursor), _read_int32(cursor)
     if version >= 1:
-        _array(cursor, lambda within: within.take(16))  # the directories of the replicas
-    recovery_state = _tags(cursor).get(0)
+        _read_array(cursor, lambda within: within.take(16))  # the directories of the replicas
+    recovery_state = _read_tags(cursor).get(0)
     return Partition(
         topic_id=topic_id,
         partition=partition,
@@ -278,24 +278,24 @@ def _partition(cursor: Cursor, version: int) -> Partition:
         removing=removing,
         adding=adding,
         leader=BrokerId(leader),
-        recovery_state=0 if recovery_state is None else _one_byte(recovery_state),
+        recovery_state=0 if recovery_state is None else _parse_byte(recovery_state),
         leader_epoch=leader_epoch,
         partition_epoch=partition_epoch,
     )
 
 
-def _partition_change(cursor: Cursor, _: int) -> PartitionChange:
-    partition, topic_id = PartitionId(_int32(cursor)), _topic_id(cursor)
-    tags = _tags(cursor)
+def _read_partition_change(cursor: Cursor, _: int) -> PartitionChange:
+    partition, topic_id = PartitionId(_read_int32(cursor)), _read_topic_id(cursor)
+    tags = _read_tags(cursor)
 
     def brokers(tag: int) -> tuple[BrokerId, ...] | None:
         content = tags.get(tag)
         if content is None or content == b"\0":  # null
             return None
-        return _brokers(Cursor(content, 0))
+        return _read_brokers(Cursor(content, 0))
 
     leader = int.from_bytes(tags[1], "big", signed=True) if 1 in tags else _UNCHANGED_LEADER
-    recovery_state = _one_byte(tags[5]) if 5 in tags else -1
+    recovery_state = _parse_byte(tags[5]) if 5 in tags else -1
     return PartitionChange(
         topic_id=topic_id,
         partition=partition,
@@ -308,42 +308,42 @@ def _partition_change(cursor: Cursor, _: int) -> PartitionChange:
     )
 
 
-def _config(cursor: Cursor, _: int) -> Config:
-    resource_type = _one_byte(cursor.take(1))
-    resource, name, value = _require_text(_text(cursor)), _require_text(_text(cursor)), _text(cursor)
-    _tags(cursor)
+def _read_config(cursor: Cursor, _: int) -> Config:
+    resource_type = _parse_byte(cursor.take(1))
+    resource, name, value = _require_text(_read_text(cursor)), _require_text(_read_text(cursor)), _read_text(cursor)
+    _read_tags(cursor)
     return Config(resource_type=resource_type, resource=resource, name=name, value=value)
 
 
-def _feature_level(cursor: Cursor, _: int) -> FeatureLevel:
-    name, level = _require_text(_text(cursor)), cursor.int16()
-    _tags(cursor)
+def _read_feature_level(cursor: Cursor, _: int) -> FeatureLevel:
+    name, level = _require_text(_read_text(cursor)), cursor.int16()
+    _read_tags(cursor)
     return FeatureLevel(name=name, level=level)
 
 
-def _marker(record: T) -> Callable[[Cursor, int], T]:
+def _make_marker_reader(record: T) -> Callable[[Cursor, int], T]:
     def read(cursor: Cursor, _: int) -> T:
-        _tags(cursor)
+        _read_tags(cursor)
         return record
 
     return read
 
 
 _READERS: Final[Mapping[int, tuple[int, Callable[[Cursor, int], MetadataRecord | None]]]] = {
-    0: (4, _register_broker),
-    1: (0, _unregister_broker),
-    2: (0, _topic),
-    3: (2, _partition),
-    4: (0, _config),
-    5: (2, _partition_change),
-    7: (0, lambda cursor, _: _fence_broker(cursor, is_fenced=True)),
-    8: (0, lambda cursor, _: _fence_broker(cursor, is_fenced=False)),
-    9: (0, _remove_topic),
-    12: (0, _feature_level),
-    17: (3, _broker_change),
-    23: (0, _marker(BeginTransaction())),
-    24: (0, _marker(EndTransaction())),
-    25: (0, _marker(AbortTransaction())),
+    0: (4, _read_registration),
+    1: (0, _read_unregistration),
+    2: (0, _read_topic),
+    3: (2, _read_partition),
+    4: (0, _read_config),
+    5: (2, _read_partition_change),
+    7: (0, lambda cursor, _: _read_fencing(cursor, is_fenced=True)),
+    8: (0, lambda cursor, _: _read_fencing(cursor, is_fenced=False)),
+    9: (0, _read_topic_removal),
+    12: (0, _read_feature_level),
+    17: (3, _read_broker_change),
+    23: (0, _make_marker_reader(BeginTransaction())),
+    24: (0, _make_marker_reader(EndTransaction())),
+    25: (0, _make_marker_reader(AbortTransaction())),
 }
 """By the key of the kind: the newest known version, and the function that parses it."""
 
@@ -351,34 +351,34 @@ _NOT_RECORDED: Final = frozenset({10, 11, 14, 15, 18, 19, 20, 21, 22, 26, 27, 28
 """Delegation tokens, SCRAM credentials, quotas, producer ids, ACLs, empty records, migration, controllers, ELR."""
 
 
-def _int32(cursor: Cursor) -> int:
+def _read_int32(cursor: Cursor) -> int:
     return int.from_bytes(cursor.take(4), "big", signed=True)
 
 
-def _int64(cursor: Cursor) -> int:
+def _read_int64(cursor: Cursor) -> int:
     return int.from_bytes(cursor.take(8), "big", signed=True)
 
 
-def _one_byte(content: bytes) -> int:
+def _parse_byte(content: bytes) -> int:
     return int.from_bytes(content[:1], "big", signed=True)
 
 
-def _topic_id(cursor: Cursor) -> TopicId:
+def _read_topic_id(cursor: Cursor) -> TopicId:
     return TopicId(UUID(bytes=cursor.take(16)))
 
 
-def _brokers(cursor: Cursor) -> tuple[BrokerId, ...]:
-    return _array(cursor, lambda within: BrokerId(_int32(within)))
+def _read_brokers(cursor: Cursor) -> tuple[BrokerId, ...]:
+    return _read_array(cursor, lambda within: BrokerId(_read_int32(within)))
 
 
-def _array(cursor: Cursor, one: Callable[[Cursor], T]) -> tuple[T, ...]:
+def _read_array(cursor: Cursor, one: Callable[[Cursor], T]) -> tuple[T, ...]:
     length = cursor.read_unsigned_varint() - 1
     if not 0 <= length <= len(cursor.data) - cursor.offset:  # every item takes a byte at least
         raise Undecodable(f"an array says it has {length} items")
     return tuple([one(cursor) for _ in range(length)])
 
 
-def _text(cursor: Cursor) -> str | None:
+def _read_text(cursor: Cursor) -> str | None:
     length = cursor.read_unsigned_varint() - 1
     return None if length == -1 else cursor.take(length).decode()
 
@@ -389,7 +389,7 @@ def _require_text(text: str | None) -> str:
     return text
 
 
-def _tags(cursor: Cursor) -> dict[int, bytes]:
+def _read_tags(cursor: Cursor) -> dict[int, bytes]:
     """Parse the tagged fields. Unknown ones are skipped, as KIP-482 demands."""
     return {
         cursor.read_unsigned_varint(): cursor.take(cursor.read_unsigned_varint())

@@ -46,7 +46,7 @@ class PolledLooker:
             raise self._lose_sight(error) from error
         self._was_blind, self._blind_since_ms = self._blind_since_ms is not None, None
         self._role = _read_role(known)
-        return View(cluster_id=known.cluster_id, role=self._role, state=self._states.next_one())
+        return View(cluster_id=known.cluster_id, role=self._role, state=self._states.make_next())
 
     def is_unobserved(self, change: Change) -> bool:
         """Implement `Looker`."""

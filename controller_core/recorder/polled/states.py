@@ -21,7 +21,7 @@ class States:
         self._known = known
         self._last = StateCopy()
 
-    def next_one(self) -> StateCopy:
+    def make_next(self) -> StateCopy:
         """Return the present state."""
         if self._known.has_news:
             self._last = self._renew(self._known.take_news())
@@ -36,22 +36,22 @@ class States:
             topics.pop(name, None)
             of_topics.pop(name, None)
             if name in known.topics:
-                topics[name] = self._topic(name)
-                states |= self._states(name)
-                of_topics |= self._config(name)
+                topics[name] = self._copy_topic(name)
+                states |= self._copy_states(name)
+                of_topics |= self._copy_config(name)
         return StateCopy(
             brokers=known.brokers, topics=topics, states=states, features=known.features, topic_configs=of_topics
         )
 
-    def _topic(self, name: TopicName) -> TopicCopy:
+    def _copy_topic(self, name: TopicName) -> TopicCopy:
         topic_id = self._known.topics[name].topic_id
         partitions = self._known.list_assignments(name)
         return TopicCopy(topic_id=topic_id, czxid=derive_creation(topic_id), partitions=partitions)
 
-    def _states(self, name: TopicName) -> dict[TopicPartition, PartitionState]:
+    def _copy_states(self, name: TopicName) -> dict[TopicPartition, PartitionState]:
         partitions = self._known.topics[name].partitions
         return {TopicPartition(name, number): each.state for number, each in partitions.items()}
 
-    def _config(self, name: TopicName) -> dict[TopicName, RecordedConfig]:
+    def _copy_config(self, name: TopicName) -> dict[TopicName, RecordedConfig]:
         found = configs.select_recorded(self._known.find_config(name).own, configs.TOPIC_CONFIGS)
         return {name: found} if found else {}

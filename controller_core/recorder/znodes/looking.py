@@ -191,7 +191,7 @@ class ZnodesLooker:
         for name in held.topics.keys() | topics.keys():
             before, after = held.topics.get(name), topics.get(name)
             if before is not after:
-                ended, begun = _partitions(name, before, after)
+                ended, begun = _compare_partitions(name, before, after)
                 gone |= ended
                 fresh |= begun
         notified = {paths.parse_partition_state(path) for path in due if _is_state(path)}
@@ -235,7 +235,7 @@ def _is_assigned(key: TopicPartition, topics: Mapping[TopicName, TopicCopy]) -> 
     return key.topic in topics and key.partition in topics[key.topic].partitions
 
 
-def _partitions(
+def _compare_partitions(
     name: TopicName, before: TopicCopy | None, after: TopicCopy | None
 ) -> tuple[set[TopicPartition], set[TopicPartition]]:
     """Return the partitions of a topic that are gone, and those that are new; all of them if the topic was replaced."""

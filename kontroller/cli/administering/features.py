@@ -16,7 +16,7 @@ from kontroller.cli.administering.connection import (
 )
 from kontroller.cli.administering.output import Format, say
 from kontroller.cli.endings import EXIT_FAILED, usage_error
-from kontroller.screen import table
+from kontroller.screen import format_table
 
 if TYPE_CHECKING:
     from kontroller.client.features import FeatureMetadata, FeatureUpdate
@@ -139,7 +139,7 @@ def _show(output: Format, found: "FeatureMetadata") -> None:
     supported = {name: f"{range_.min_version} to {range_.max_version}" for name, range_ in found.supported.items()}
     rows = [(name, found.finalized.get(name), supported.get(name)) for name in sorted({*supported, *finalized})]
     told = [f"epoch {'none' if found.epoch is None else found.epoch}, as {found.answered_by} says", ""]
-    lines = table(("FEATURE", "FINALIZED", "SUPPORTED"), rows, most=None) or ["there are no features"]
+    lines = format_table(("FEATURE", "FINALIZED", "SUPPORTED"), rows, most=None) or ["there are no features"]
     say(output, value, [*told, *lines], indent="\t")
 
 

@@ -65,11 +65,11 @@ class Words(Completer):
         words = before.split()
         typed = "" if not before or before[-1].isspace() else words.pop()
         last = _SEPARATORS.split(typed)[-1] if words and words[-1] in _SEVERAL else typed
-        for candidate in sorted(set(self.candidates(words))):
+        for candidate in sorted(set(self.list_candidates(words))):
             if candidate.startswith(last):
                 yield Completion(candidate, start_position=-len(last))
 
-    def candidates(self, words: list[str]) -> Iterator[str]:
+    def list_candidates(self, words: list[str]) -> Iterator[str]:
         """Yield the words that may follow these words."""
         if not words:
             yield from (*self.groups, _HELP, *_WAYS_OUT)
@@ -100,7 +100,7 @@ def run_shell(properties: ClientProperties, commands: typer.Typer) -> None:
     assert isinstance(whole, TyperGroup)
     words = Words(groups={name: each for name, each in whole.commands.items() if isinstance(each, TyperGroup)})
     session: PromptSession[str] = PromptSession(
-        history=_history(), completer=words, complete_while_typing=False, enable_history_search=True
+        history=_open_history(), completer=words, complete_while_typing=False, enable_history_search=True
     )
     with BlockingAdminClient(properties) as client:
         admin = client.asynchronous
@@ -162,7 +162,7 @@ def run_line(whole: TyperGroup, groups: Mapping[str, TyperGroup], line: str) -> 
         say_in_one_line(f"{line!r} cannot be read: {error}")
         return
     if words[0] == _HELP:
-        _help(words[1:], groups)
+        _print_help(words[1:], groups)
         return
     if words[0] not in groups:
         say_in_one_line(f"{words[0]!r} is not a command: {', '.join(groups)}, {_HELP} or exit")
@@ -177,7 +177,7 @@ def run_line(whole: TyperGroup, groups: Mapping[str, TyperGroup], line: str) -> 
         say_in_one_line(f"internal error of the command: {type(error).__name__}: {error}")
 
 
-def _help(words: list[str], groups: Mapping[str, TyperGroup]) -> None:
+def _print_help(words: list[str], groups: Mapping[str, TyperGroup]) -> None:
     wanted = " ".join(words)
     for group, commands in groups.items():
         for name, command in commands.commands.items():
@@ -188,7 +188,7 @@ def _help(words: list[str], groups: Mapping[str, TyperGroup]) -> None:
                     typer.echo(f"{'':22}   {example.arguments}")
 
 
-def _history() -> FileHistory | InMemoryHistory:
+def _open_history() -> FileHistory | InMemoryHistory:
     """Return the history in the user's state folder, or in memory if that folder cannot be used."""
     state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     try:

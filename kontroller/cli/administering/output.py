@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from kontroller.screen import table
+from kontroller.screen import format_table
 
 
 class Format(StrEnum):
@@ -29,7 +29,7 @@ def format_ids(brokers: Sequence[int]) -> str:
 
 def show(output: Format, value: Any, heads: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str) -> None:
     """Print a value for programs, or its rows for people."""
-    say(output, value, table(heads, rows, most=None) or [empty])
+    say(output, value, format_table(heads, rows, most=None) or [empty])
 
 
 def say(output: Format, value: Any, lines: Iterable[str], *, indent: int | str = 2) -> None:

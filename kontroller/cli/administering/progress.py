@@ -68,10 +68,10 @@ class Speed:
         if now_s <= since_s or bytes_left >= before:
             return left
         rate = (before - bytes_left) / (now_s - since_s)
-        return f"{left}, {decimal(round(rate))}/s, {_duration(bytes_left / rate)} left"
+        return f"{left}, {decimal(round(rate))}/s, {_format_duration(bytes_left / rate)} left"
 
 
-def _duration(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:

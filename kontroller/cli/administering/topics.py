@@ -17,7 +17,7 @@ from kontroller.cli.administering.connection import (
 )
 from kontroller.cli.administering.output import Format, Output, format_ids, say, show
 from kontroller.cli.endings import EXIT_FAILED, failure
-from kontroller.screen import table
+from kontroller.screen import format_table
 
 if TYPE_CHECKING:
     from kontroller.client.topics.administration import TopicDescription
@@ -217,7 +217,7 @@ def list_topics(
     marked = found.marked_for_deletion
     value = {"alive": alive, "markedForDeletion": list(marked) if marked is not None else "unknown"}
     rows = [(topic, "alive") for topic in alive] + [(topic, "marked for deletion") for topic in marked or ()]
-    lines = table(("TOPIC", "STATE"), rows, most=None) or ["there are no topics"]
+    lines = format_table(("TOPIC", "STATE"), rows, most=None) or ["there are no topics"]
     say(output, value, lines if marked is not None else [*lines, "", _UNKNOWN])
 
 

@@ -128,7 +128,9 @@ async def list_ongoing(call: Call, partitions: Sequence[TopicPartition] | None =
     require("the list of reassignments", response.error_code, response.error_message)
     return {
         TopicPartition(TopicName(topic.name), PartitionId(each.partition_index)): Ongoing(
-            replicas=_ids(each.replicas), adding=_ids(each.adding_replicas), removing=_ids(each.removing_replicas)
+            replicas=_parse_ids(each.replicas),
+            adding=_parse_ids(each.adding_replicas),
+            removing=_parse_ids(each.removing_replicas),
         )
         for topic in response.topics
         for each in topic.partitions
@@ -157,7 +159,7 @@ async def _read_progress(
     """Return the apparent progress of each partition, and the partitions for which it is uncertain."""
     moving = await list_ongoing(call, tuple(targets))
     present = await read_replicas(call, {tp.topic for tp in targets})
-    found = {tp: _progress(target, moving.get(tp), present.get(tp)) for tp, target in targets.items()}
+    found = {tp: _judge_progress(target, moving.get(tp), present.get(tp)) for tp, target in targets.items()}
     return found, [tp for tp, progress in found.items() if progress is Progress.FAILED and tp not in moving]
 
 
@@ -216,11 +218,11 @@ def _did_not_move(error: Refused | OutcomeUnknown) -> bool:
     return isinstance(error, Refused) and error.code is ErrorCode.no_reassignment_in_progress
 
 
-def _progress(target: Replicas, moving: Ongoing | None, present: Replicas | None) -> Progress:
+def _judge_progress(target: Replicas, moving: Ongoing | None, present: Replicas | None) -> Progress:
     if moving is not None:
         return Progress.IN_PROGRESS if moving.target == target else Progress.FAILED
     return Progress.COMPLETED if present == target else Progress.FAILED
 
 
-def _ids(replicas: Sequence[int]) -> Replicas:
+def _parse_ids(replicas: Sequence[int]) -> Replicas:
     return tuple(map(BrokerId, replicas))

@@ -21,7 +21,7 @@ from kio.schema.incremental_alter_configs.v1.request import (
 from kio.static.primitive import i8, i16
 
 from controller_core.admin import alter_scram
-from controller_core.process.logging import processors
+from controller_core.process.logging import make_processors
 from controller_core.wire.codecs.frames import encode_request, read_request_head
 from controller_core.wire.codecs.redaction import redact
 from controller_core.wire.codecs.versions import Versions
@@ -79,7 +79,7 @@ def production_logs(log_format: str) -> Iterator[io.StringIO]:
     """The lines as a process would write them."""
     before, written = structlog.get_config(), io.StringIO()
     structlog.configure(
-        processors=processors(log_format),
+        processors=make_processors(log_format),
         logger_factory=structlog.WriteLoggerFactory(file=written),
         wrapper_class=structlog.make_filtering_bound_logger(0),
         cache_logger_on_first_use=False,

@@ -9,7 +9,7 @@ import pytest
 from kontroller.plugin.exit_codes import ExitCode
 from kontroller.plugin.objects import Seen
 from kontroller.plugin.status import lines, summarize
-from kontroller.screen import format_cell, table
+from kontroller.screen import format_cell, format_table
 from tests.unit.plugin.seen import READY, STALLED, make_seen
 
 COUNTS = {
@@ -226,7 +226,7 @@ def test_nothing_in_a_status_reaches_the_terminal_as_a_command() -> None:
     assert format_cell("\x1b[2Ja\nb\tc") == "[2Ja b c"
     assert (format_cell(None), format_cell(""), format_cell(0)) == ("-", "-", "0")
     assert len(format_cell("x" * 1000)) == 160
-    assert table(("A",), []) == []
+    assert format_table(("A",), []) == []
 
 
 def test_the_fullest_disk_of_a_cluster_is_shown_and_each_one_that_needs_a_person() -> None:
