@@ -6,7 +6,6 @@ are read now and then, in turn, and searched if the controllers' log indicates a
 A broker applies the controllers' log some moments after they have committed it, and reports its applied offset. So an
 awaited poll waits until the broker has applied all that was committed when the poll began. No poll is older than an
 earlier one, even at another broker.
-
 Controllers are ahead of brokers, so they are asked for moves before and after the broker. `agreement` derives the moves
 at the moment of the broker's answer, or the poll asks again."""
 

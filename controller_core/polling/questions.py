@@ -50,14 +50,14 @@ async def ask_quorum(client: KeptClient) -> Quorum:
     try:
         return read_quorum(await client.ask(DESCRIBE_QUORUM, DescribeQuorumResponse))
     except QuorumRefused as error:
-        raise _make_error(error.error_code, "who the controllers are") from error
+        raise _make_error(error.error_code, "the quorum of controllers") from error
 
 
 async def ask_moves(client: KeptClient) -> Mapping[TopicPartition, Move]:
     """Return all partitions that are being reassigned, as the controller reports them. Raises `RequestError`."""
     answer = await client.ask(_MOVES, ListPartitionReassignmentsResponse)
     if answer.error_code is not ErrorCode.none:
-        raise _make_error(answer.error_code, "what is being reassigned")
+        raise _make_error(answer.error_code, "the list of reassignments")
     return read_moves(answer)
 
 

@@ -192,8 +192,8 @@ class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings):
     admin_cidr: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
         default=(),
         description="Networks whose addresses may change the cluster: topics, reassignments, elections, features, "
-        "SCRAM credentials. Default: private networks may change all but credentials, and this machine may change "
-        "those.",
+        "SCRAM credentials. Default: private networks may change everything but credentials, which only this machine may "
+        "change.",
     )
     broker_cidr: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
         default=(),
