@@ -23,12 +23,12 @@ application = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc
 
 @application.command()
 def build(
-    parts: Annotated[list[Part] | None, typer.Argument(help="What to fetch and build. Default: everything.")] = None,
+    parts: Annotated[list[Part] | None, typer.Argument(help="Parts to fetch and build. Default: all of them.")] = None,
     politely: Annotated[
-        bool, typer.Option(help="Build at a low priority until another process waits for the same.")
+        bool, typer.Option(help="Build at a low priority until another process waits for the same part.")
     ] = False,
 ) -> None:
-    """Fetch and build what real servers need into the cache; seconds when it is all there."""
+    """Fetch and build the servers into the cache. This takes seconds if everything is there."""
     with ending_on_sigterm():
         fill_cache(parts or tuple(Part), politely=politely)
     typer.echo(f"Everything is in {cache_folder()}")
@@ -36,9 +36,9 @@ def build(
 
 @application.command()
 def up(
-    brokers: Annotated[int, typer.Option(min=0, help="How many Kafka brokers.")] = 3,
-    kubernetes: Annotated[bool, typer.Option(help="Start a Kubernetes API server too.")] = False,
-    kraft: Annotated[bool, typer.Option(help="Kafka 4 with controllers of its own, without ZooKeeper.")] = False,
+    brokers: Annotated[int, typer.Option(min=0, help="Number of Kafka brokers.")] = 3,
+    kubernetes: Annotated[bool, typer.Option(help="Also start a Kubernetes API server.")] = False,
+    kraft: Annotated[bool, typer.Option(help="Run Kafka 4 with its own controllers, without ZooKeeper.")] = False,
 ) -> None:
     """Run ZooKeeper, brokers and, if asked, a Kubernetes API server until Ctrl-C."""
     with ExitStack() as stack:
@@ -63,7 +63,7 @@ def _cluster(folder: RunFolder, brokers: int, stack: ExitStack, *, kraft: bool) 
 
 @application.command()
 def node() -> None:
-    """Run one node of Kubernetes with our images on it until Ctrl-C, and say how to use kubectl and helm on it."""
+    """Run a Kubernetes node with our images until Ctrl-C, and print how to use kubectl and helm on it."""
     prepare()
     with ExitStack() as stack:
         stack.enter_context(ending_on_sigterm())

@@ -1,8 +1,8 @@
-"""A bad day, made on purpose, and the report of it: six brokers in three racks, and everything happens to them.
+"""A bad day for a cluster of six brokers in three racks, and the report about it.
 
-`make demo-history` runs it: brokers are killed and paused, partitions move, one gets an unclean leader, the controller
-itself is killed. Then `kontroller history` takes the journal in, audits it and writes the report, which is opened where
-there is a browser. It exits with 1 if the history misses what was done.
+`make demo-history` runs it. Brokers are killed and paused, partitions move, one partition gets an unclean leader, and
+the controller is killed. Then `kontroller history` ingests the journal, audits it and writes the report, which opens in
+a browser if there is one. The exit code is 1 if the history misses an event.
 """
 
 import argparse
@@ -42,14 +42,14 @@ FOLLOWER_LAG_MS, SESSION_TIMEOUT_MS = 2_000, 6_000
 PAUSES, PAUSE_S = 3, 4.0
 """Longer than a follower may lag behind, shorter than a broker's session with ZooKeeper."""
 OBJECTIVE = "99"
-"""Percent: of a day that is two minutes long and has all of this in it."""
+"""Percent. The day is two minutes long and full of faults, so the objective is low."""
 LOST_DATA = r"web\.clicks-0 (got a leader that was not in sync: data )?may be lost"
 COMMAND_TIMEOUT_S = 900
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Day:
-    """The cluster that has it, and where it is told."""
+    """The cluster that has the bad day, and the stage that prints it."""
 
     stage: Stage
     kafka: KafkaCluster
@@ -65,7 +65,7 @@ class Day:
 
 
 def main() -> int:
-    """Has the day and tells it; returns the exit code."""
+    """Run the day and report it; returns the exit code."""
     parser = argparse.ArgumentParser(prog="make demo-history", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--output", type=Path, default=Path("bad-day"), help="a folder for the report")
     output: Path = parser.parse_args().output.resolve()
@@ -91,7 +91,7 @@ def main() -> int:
 
 @contextmanager
 def running_day(stage: Stage, folder: RunFolder, journal: Path) -> Iterator[Day]:
-    """Six unmodified brokers under a controller that keeps a journal, and the topics."""
+    """Start six unmodified brokers, a controller that keeps a journal, and the topics."""
     stage.step(
         "Morning", "ZooKeeper, six Apache Kafka 3.9.1 brokers in three racks, and our controller with a journal."
     )
@@ -170,7 +170,7 @@ def pause_a_broker(day: Day) -> None:
     for _ in range(PAUSES):
         day.kafka.broker(1).pause()
         try:
-            time.sleep(PAUSE_S)  # the pause itself is what happens, nothing is waited for
+            time.sleep(PAUSE_S)  # the pause itself is the fault; there is no condition to wait for
         finally:
             day.kafka.broker(1).resume()
         day.await_recovery()
@@ -195,7 +195,7 @@ def leaders(day: Day) -> set[int]:
 
 
 def tell(stage: Stage, journal: Path, history: Path, output: Path) -> None:
-    """What the history says of the day, and whether it is what was done."""
+    """Build the history of the day, and expect the events that were caused."""
     stage.step("Evening", "The journal becomes a history; the history is audited and told.")
     run = partial(kontroller_history, stage, timeout_s=COMMAND_TIMEOUT_S)
     run("ingest", "--journal", str(journal), "--history", str(history))

@@ -1,9 +1,10 @@
-"""A fleet of real clusters, a few at a time, and one page of them all.
+"""A fleet of real clusters, a few at a time, and one report of all of them.
 
-`make demo-fleet` runs it. Each cluster is a ZooKeeper with a small heap, two unmodified brokers, a Kontroller that keeps a
-journal, and three topics. A wave of clusters lives side by side: in each a broker is killed or stopped and comes back, in
-some the controller is killed. Then the wave ends and the next one begins, so twenty clusters need the memory of five. Their
-journals become one history, which is audited and told on one page. It exits with 1 where the page misses what was done.
+`make demo-fleet` runs it. Each cluster is a ZooKeeper with a small heap, two unmodified brokers, a Kontroller that
+keeps a journal, and three topics. The clusters run in waves: in each cluster a broker is killed or stopped and comes
+back, in some the controller is killed. A wave ends before the next one begins, so twenty clusters need the memory of
+five. Their journals become one history, which is audited and reported on one page. The exit code is 1 if the page
+misses an event.
 """
 
 import argparse
@@ -47,7 +48,7 @@ class Member:
 
     @property
     def is_crashed(self) -> bool:
-        """Its broker 2 is killed; of the others it is stopped."""
+        """True if broker 2 of the cluster is killed; otherwise it is stopped."""
         return self.number % 2 == 0
 
     @property
@@ -62,17 +63,17 @@ class Member:
         )
 
     def has_moved(self) -> bool:
-        """Broker 2 leads nothing; a partition that has no other replica has no leader."""
+        """Return True if broker 2 leads nothing. A partition without another replica then has no leader."""
         return all(
             self.znodes.leader(topic, number) != 2 for topic in TOPICS for number in self.znodes.partitions(topic)
         )
 
 
 def main() -> int:
-    """Runs the waves and tells of them; returns the exit code."""
+    """Run the waves and report them; returns the exit code."""
     parser = argparse.ArgumentParser(prog="make demo-fleet", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--clusters", type=int, default=20)
-    parser.add_argument("--at-once", type=int, default=5, help="how many clusters live side by side")
+    parser.add_argument("--at-once", type=int, default=5, help="number of clusters that run side by side")
     parser.add_argument("--output", type=Path, default=Path("fleet"), help="a folder for the report")
     arguments = parser.parse_args()
     output: Path = arguments.output.resolve()
@@ -90,7 +91,7 @@ def main() -> int:
 
 @contextmanager
 def wave(stage: Stage, folder: RunFolder, journals: Path, numbers: Sequence[int]) -> Iterator[list[Member]]:
-    """Clusters side by side; whatever ends the block ends them, too."""
+    """Run clusters side by side until the block ends, for whatever reason."""
     stage.step(
         f"Clusters {numbers[0] + 1} to {numbers[-1] + 1}",
         "Each: a ZooKeeper, two brokers, a controller with a journal.",
@@ -109,7 +110,7 @@ def wave(stage: Stage, folder: RunFolder, journals: Path, numbers: Sequence[int]
 
 
 def _begun(running: ExitStack, folder: RunFolder, journals: Path, number: int) -> Member:
-    """Its ZooKeeper runs, and its brokers are starting."""
+    """Start a cluster's ZooKeeper, and begin to start its brokers."""
     name = f"cluster-{number + 1}"
     zookeeper = running.enter_context(ZooKeeper(folder, name=f"{name}-zookeeper", heap_mb=64))
     properties = {"replica.lag.time.max.ms": 5_000, "zookeeper.session.timeout.ms": SESSION_TIMEOUT_MS}
@@ -124,7 +125,7 @@ def _begun(running: ExitStack, folder: RunFolder, journals: Path, number: int) -
 
 
 def live(stage: Stage, members: Sequence[Member]) -> None:
-    """What happens to each of a wave."""
+    """Cause the faults in each cluster of a wave, and wait for its recovery."""
     for member in members:
         broker = member.kafka.broker(2)
         broker.kill(ends_session=False) if member.is_crashed else broker.stop()
@@ -143,12 +144,12 @@ def live(stage: Stage, members: Sequence[Member]) -> None:
 
 
 def await_all(stage: Stage, members: Sequence[Member], is_so: Callable[[Member], bool], what: str) -> None:
-    """Raises ConditionTimeoutError."""
+    """Wait until the condition is true of each cluster. Raises ConditionTimeoutError."""
     stage.await_(lambda: all(is_so(member) for member in members), what)
 
 
 def tell(stage: Stage, journals: Path, history: Path, output: Path, clusters: int) -> None:
-    """One history and one page, and whether they say what was done."""
+    """Build one history and one page of all clusters, and expect the events that were caused."""
     stage.step("The history of them all", "All journals go into one history, which is audited and told on one page.")
     run = partial(kontroller_history, stage, timeout_s=COMMAND_TIMEOUT_S)
     run("ingest", "--journal", str(journals), "--history", str(history))

@@ -1,1 +1,1 @@
-"""What real servers need, fetched or built into the cache outside the repository, each part once."""
+"""Fetches or builds the parts of real servers into the cache outside the repository, each part once."""

@@ -34,13 +34,13 @@ func main() {
 
 
 def kubernetes() -> Entry:
-    """`kube-apiserver`; a first build takes some minutes."""
+    """Return the cache entry of `kube-apiserver`. A first build takes some minutes."""
     return _kubernetes("kubernetes", "kube-apiserver", options=_QUICK_OPTIONS)
 
 
 def node_binaries() -> Path:
-    """The folder with what a node needs beside the API server: `kubelet`, `kube-controller-manager`, `kube-scheduler`
-    and `kube-proxy`.
+    """Return the folder with the other programs of a node: `kubelet`, `kube-controller-manager`, `kube-scheduler` and
+    `kube-proxy`.
     """
     programs = ("kubelet", "kube-controller-manager", "kube-scheduler", "kube-proxy")
     return _kubernetes("kubernetes-node", *programs).folder() / "bin"
@@ -62,17 +62,17 @@ def _kubernetes(name: str, *programs: str, options: tuple[str, ...] = _OPTIONS) 
 
 
 def coredns_binary() -> Path:
-    """The path of `coredns`."""
+    """Return the path of `coredns`."""
     return _program("coredns", COREDNS_VERSION, "github.com/coredns/coredns").folder() / "bin" / "coredns"
 
 
 def kind_binary() -> Path:
-    """The path of `kind`."""
+    """Return the path of `kind`."""
     return _program("kind", KIND_VERSION, "sigs.k8s.io/kind").folder() / "bin" / "kind"
 
 
 def _program(name: str, version: str, module_path: str) -> Entry:
-    """The program of a module, which has its name."""
+    """Return the cache entry of a module's program, which has the module's name."""
     module = _module(module_path, version)
 
     def build(folder: Path) -> None:
@@ -83,7 +83,7 @@ def _program(name: str, version: str, module_path: str) -> Entry:
 
 
 def pause_binary() -> Path:
-    """The path of a program that does nothing until it is told to end: the first process of every pod."""
+    """Return the path of a program that only waits for a signal: the first process of every pod."""
 
     def build(folder: Path) -> None:
         with progress.step("Building the pods' first process"):
@@ -100,7 +100,10 @@ def _module(required: str, version: str, *more: str) -> str:
 
 
 def _kubernetes_module(folder: Path) -> str:
-    """Kubernetes' own go.mod points its staging modules at folders of its repository: use their releases instead."""
+    """Return a go.mod for Kubernetes that uses the releases of its staging modules.
+
+    Kubernetes' own go.mod points the staging modules at folders of its repository, which a module download lacks.
+    """
     (folder / "go.mod").write_text(_module("k8s.io/kubernetes", KUBERNETES_VERSION))
     download = ("mod", "download", "-json", f"k8s.io/kubernetes@v{KUBERNETES_VERSION}")
     described = json.loads(run_go(folder, _OLDEST_GO, *download, what="fetching Kubernetes' module"))

@@ -1,9 +1,9 @@
-"""The folder that keeps what was downloaded or built, so that only the first run on a machine waits for it.
+"""The folder that keeps downloads and builds, so that only the first run on a machine waits for them.
 
-An entry is a folder named after what it holds, its version and a hash of everything that went into it, so a
-changed input makes a new entry and never a stale hit. A build happens in a temporary folder under a file lock
-and is renamed into place when it is complete: an interrupted build leaves no half entry, and of two runs that
-need the same entry one builds and the other waits.
+The name of an entry has its contents, its version and a hash of all its inputs, so a changed input makes a new entry
+and never a stale hit. A build happens in a temporary folder under a file lock and is renamed into place when it is
+complete. An interrupted build therefore leaves no half entry. If two runs need the same entry, one builds it and the
+other waits.
 """
 
 import fcntl
@@ -23,7 +23,7 @@ _LENDING_INTERVAL_S = 1.0
 
 
 def cache_folder() -> Path:
-    """`$KONTROLLER_CACHE`, else `kontroller` in the user's cache folder; made when it is not there."""
+    """Return `$KONTROLLER_CACHE`, or `kontroller` in the user's cache folder; create it if it is missing."""
     chosen = os.environ.get("KONTROLLER_CACHE")
     user_cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     folder = Path(chosen) if chosen else user_cache / "kontroller"
@@ -32,28 +32,28 @@ def cache_folder() -> Path:
 
 
 def digest(*inputs: str) -> str:
-    """Twelve hexadecimal digits that change when any of the inputs does."""
+    """Return twelve hexadecimal digits that change when any of the inputs does."""
     return hashlib.sha256("\0".join(inputs).encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """Something that the cache holds, or will."""
+    """A folder of the cache, built or not."""
 
     name: str
-    """What, and which version."""
+    """The contents and their version."""
     inputs: tuple[str, ...]
     """The texts that determine the result."""
     build: Callable[[Path], None]
-    """Fills the empty folder that it is given; what it raises passes through, and nothing of the attempt is kept."""
+    """Fill the given empty folder. If it raises, the folder is removed and the error passes through."""
 
     @property
     def is_there(self) -> bool:
-        """True when `folder` would return without building."""
+        """True if `folder` returns without building."""
         return self._path.exists()
 
     def folder(self) -> Path:
-        """The entry's folder, built first when it is missing."""
+        """Return the entry's folder; build it first if it is missing."""
         path = self._path
         if not path.exists():
             with locked(self.name, f"Waiting for another run that builds {self.name}"):
@@ -67,7 +67,7 @@ class Entry:
 
 
 def cached(name: str, *inputs: str, build: Callable[[Path], None]) -> Path:
-    """The folder of the entry that these describe, built first when it is missing."""
+    """Return the folder of the entry with this name and these inputs; build it first if it is missing."""
     return Entry(name=name, inputs=inputs, build=build).folder()
 
 
@@ -86,7 +86,7 @@ def _build(name: str, entry: Path, build: Callable[[Path], None]) -> None:
 
 @contextmanager
 def locked(name: str, waiting: str) -> Iterator[None]:
-    """Only one process at a time is in such a block. Another one says `waiting`, and lends the first its priority."""
+    """Hold an exclusive lock between processes. A waiting process shows `waiting`, and lends the holder its priority."""
     locks = cache_folder() / "locks"
     locks.mkdir(exist_ok=True)
     path = locks / name
@@ -103,6 +103,6 @@ def locked(name: str, waiting: str) -> Iterator[None]:
 
 
 def _lend_priority(lock: Path) -> None:
-    """Hurries the process that holds the lock, whose id is in its file."""
+    """Raise the priority of the process that holds the lock; its id is in the lock's file."""
     if holder := lock.read_text():
         lend_priority(int(holder))

@@ -1,8 +1,8 @@
-"""cert-manager, which examples leave certificates to: its definitions, and its controller, which signs them.
+"""cert-manager, which signs the certificates of the examples: its definitions and its controller.
 
-The definitions are those of a release of today. The controller is of the last release that has its program in the module
-that a proxy of Go has; those after it keep it in modules of the repository's own. It knows the same `cert-manager.io/v1`.
-Its webhook, which says earlier what the controller says in a status, is not needed.
+The definitions are those of a current release. The controller is the last release whose program is in the module that
+the Go proxy serves; later releases keep the program in modules that are only in the repository. It serves the same
+`cert-manager.io/v1`. Its webhook is not needed: the controller reports the same errors in a status, only later.
 """
 
 import json
@@ -26,13 +26,13 @@ _OPTIONS: Final = ("-mod=mod", "-trimpath", "-gcflags=all=-dwarf=false", "-ldfla
 
 
 def definitions() -> list[dict[str, object]]:
-    """The custom resource definitions: Certificate, Issuer, ClusterIssuer, CertificateRequest."""
+    """Return the custom resource definitions: Certificate, Issuer, ClusterIssuer, CertificateRequest."""
     folder = Entry(name=f"cert-manager-definitions-{VERSION}", inputs=(_PLACE,), build=_fetch).folder()
     return [yaml.safe_load(file.read_text()) for file in sorted(folder.glob("*.yaml"))]
 
 
 def controller() -> Entry:
-    """The controller; a first build takes some minutes."""
+    """Return the cache entry of the controller. A first build takes some minutes."""
     oldest = ".".join(map(str, _OLDEST_GO))
     module = f"module kontroller.dev/devcluster\ngo {oldest}\nrequire {_MODULE} v{CONTROLLER_VERSION}\n"
 
@@ -45,7 +45,7 @@ def controller() -> Entry:
 
 
 def controller_binary() -> Path:
-    """The path of the controller."""
+    """Return the path of the controller."""
     return controller().folder() / "bin" / "controller"
 
 

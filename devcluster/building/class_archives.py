@@ -1,9 +1,9 @@
-"""What Java makes of Kafka's and ZooKeeper's classes when it reads them, kept: servers and tools, most of which live for a
-minute, then start with half of the processor time.
+"""Class data sharing archives for Kafka and ZooKeeper, so that servers and tools start with half of the processor time.
 
-Java writes such an archive when a process ends, of the classes that it has used, and reads it again only with the same jars
-and the same Java; else it goes on without. So each is made once on a machine: by a ZooKeeper, a broker and a tool that
-are run for it. A machine on which that fails starts everything as if there were none.
+Most of these processes live for a minute, so their start matters. Java writes an archive of the used classes when a
+process ends, and reads it only with the same jars and the same Java; otherwise it starts without. Each archive is made
+once on a machine, by a ZooKeeper, a broker and a tool that are run for it. If that fails, everything starts without
+archives.
 """
 
 import os
@@ -24,7 +24,7 @@ _DEADLINE_S: Final = 60.0
 
 
 class Program(StrEnum):
-    """What has an archive of its own."""
+    """The programs that have a class archive of their own."""
 
     ZOOKEEPER = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
     BROKER = "kafka.Kafka"
@@ -32,16 +32,16 @@ class Program(StrEnum):
 
 
 Command = Callable[[Program, Sequence[str], Sequence[str]], list[str]]
-"""The command line of a program, of its arguments and of options of Java."""
+"""Builds the command line of a program from its arguments and from options of Java."""
 
 
 def of(main_class: str) -> Program:
-    """Whose archive a main class takes: what is no server is a tool."""
+    """Return the program whose archive a main class uses. Each main class that is no server uses the tool's."""
     return Program(main_class) if main_class in (Program.ZOOKEEPER, Program.BROKER) else Program.TOOL
 
 
 def class_archives(java: str, jars: Sequence[str], command: Command) -> Entry:
-    """The cache entry of the archives for a `java` and for what determines the jars."""
+    """Return the cache entry of the archives for a `java` and for the inputs that determine the jars."""
     installed = Path(java).resolve()
     inputs = (*jars, os.fspath(installed), str(installed.stat().st_mtime_ns))
 
@@ -56,13 +56,13 @@ def class_archives(java: str, jars: Sequence[str], command: Command) -> Entry:
 
 
 def using(folder: Path, program: Program) -> tuple[str, ...]:
-    """Options of Java by which a program takes its archive, where there is one."""
+    """Return Java's options to use a program's archive, or none if there is no archive."""
     archive = folder / f"{program.name.lower()}.jsa"
     return (f"-XX:SharedArchiveFile={archive}", "-Xlog:cds*=off") if archive.exists() else ()
 
 
 def _record(folder: Path, command: Command) -> None:
-    """Runs each program once, and has it write its archive into the folder when it ends."""
+    """Run each program once, and make Java write its archive into the folder when it ends."""
     with tempfile.TemporaryDirectory() as name, ExitStack() as running:
         ports = [reserve_port(), reserve_port()]
         for port in ports:
@@ -99,7 +99,7 @@ def _wait_for(port: int, process: subprocess.Popen[Any]) -> None:
 
 @contextmanager
 def _ended(process: subprocess.Popen[Any]) -> Iterator[subprocess.Popen[Any]]:
-    """A process that is ended in good order with the block, as it writes its archive then."""
+    """Terminate a process gracefully when the block ends, because Java writes the archive then."""
     try:
         yield process
         process.terminate()

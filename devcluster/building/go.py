@@ -1,5 +1,6 @@
-"""Go, which builds what comes as modules: with as many compilers as the machine has cores and memory for, and nothing left
-behind by a build that was interrupted.
+"""Builds Go modules with as many compilers as the machine has cores and memory for.
+
+An interrupted build leaves nothing behind.
 """
 
 import os
@@ -11,13 +12,13 @@ from devcluster.building.progress import Step
 from devcluster.building.toolchain import require_go, run
 
 _COMPILER_BYTES = 2**30
-"""What a compiler may take of memory. A link of the API server takes over a gigabyte."""
+"""The memory that one compiler may need. Linking the API server takes over a gigabyte."""
 
 
 def run_go(
     folder: Path, oldest: tuple[int, int], *arguments: str, what: str, env: Mapping[str, str] | None = None
 ) -> str:
-    """Runs a command of Go in a folder and returns what it printed. Raises MissingToolError and BuildError."""
+    """Run a command of Go in a folder and return its output. Raises MissingToolError and BuildError."""
     program, environment = require_go(oldest)
     return run([program, *arguments], what=what, cwd=folder, env={**environment, **(env or {})})
 
@@ -25,9 +26,9 @@ def run_go(
 def build_programs(
     step: Step, folder: Path, oldest: tuple[int, int], packages: Sequence[str], options: Sequence[str]
 ) -> None:
-    """`go build` of a module in `folder`, which also holds what it compiles meanwhile: it goes with the folder.
+    """Run `go build` on a module in `folder`. Intermediate objects are below `folder`, so they go with it.
 
-    `step` is told how many packages are compiled already. Raises MissingToolError and BuildError.
+    `step` shows the number of compiled packages. Raises MissingToolError and BuildError.
     """
     program, environment = require_go(oldest)
     what = f"building {', '.join(packages)}"
@@ -51,6 +52,6 @@ def build_programs(
 
 
 def compilers() -> int:
-    """How many compilers may run side by side on this machine."""
+    """Return the number of compilers that this machine can run side by side."""
     memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return max(1, min(len(os.sched_getaffinity(0)), memory_bytes // _COMPILER_BYTES))

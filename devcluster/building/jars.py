@@ -1,7 +1,7 @@
 """Jars that Maven fetches, each compared with its checksum before anything runs it.
 
-A folder says which: `pom.xml` names them and `jars.sha256` beside it has a line of `sha256sum` for each, whatever
-they bring along included. The images are built from the same two files.
+A folder defines them: `pom.xml` names them, and `jars.sha256` has a line of `sha256sum` for each, including the jars
+that they depend on. The images are built from the same two files.
 """
 
 import hashlib
@@ -14,14 +14,14 @@ INPUTS = ("pom.xml", "jars.sha256")
 
 
 def inputs(source: Path) -> tuple[str, ...]:
-    """The texts that determine what `fetch` brings."""
+    """Return the texts that determine the result of `fetch`."""
     return tuple((source / name).read_text() for name in INPUTS)
 
 
 def fetch(source: Path, folder: Path, *, what: str) -> None:
-    """Fills `folder` with the jars that `source` names; `what` says for messages which they are.
+    """Fill `folder` with the jars that `source` names; `what` names them in messages.
 
-    Raises MissingToolError, or BuildError where a jar cannot be fetched or is not the one that was meant.
+    Raises MissingToolError, or BuildError if a jar cannot be fetched or its checksum differs.
     """
     pom, checksums = inputs(source)
     maven = require("mvn")
@@ -35,7 +35,7 @@ def fetch(source: Path, folder: Path, *, what: str) -> None:
 
 
 def check(folder: Path, checksums: str) -> None:
-    """Compares a folder with lines of `sha256sum`. Raises BuildError where a jar differs, is missing or is too many."""
+    """Compare a folder with lines of `sha256sum`. Raises BuildError if a jar differs, is missing or is unexpected."""
     expected = {name: digest for digest, name in map(str.split, checksums.splitlines())}
     found = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.glob("*.jar")}
     wrong = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))

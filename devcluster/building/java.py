@@ -1,8 +1,8 @@
 """Kafka's and ZooKeeper's jars, and the command lines that run them with little memory and a quick start.
 
-One release of Kafka is what everything runs with, unless it is said otherwise. Brokers may be of the older ones in
-`devcluster/kafkas`; ZooKeeper and tools never are. What is newer knows no ZooKeeper (`building/kraft.py`): one release, and
-those in `devcluster/krafts`.
+Everything runs with one release of Kafka, unless a version is given. Brokers may also be of the older releases in
+`devcluster/kafkas`; ZooKeeper and tools may not. Newer releases have no ZooKeeper (`building/kraft.py`): one release,
+and those in `devcluster/krafts`.
 """
 
 import os
@@ -19,10 +19,10 @@ KAFKA_FOLDER = Path(__file__).resolve().parents[2] / "images" / "kontroller-kafk
 KRAFT_FOLDER = KAFKA_FOLDER.with_name("kontroller-kafka-4")
 KAFKAS_FOLDER = Path(__file__).resolve().parents[1] / "kafkas"
 OLDER_VERSIONS = tuple(sorted(folder.name for folder in KAFKAS_FOLDER.iterdir()))
-"""Of Kafka: those that brokers may be of, too."""
+"""Versions of Kafka that brokers may also have."""
 KRAFTS_FOLDER = Path(__file__).resolve().parents[1] / "krafts"
 OTHER_KRAFT_VERSIONS = tuple(sorted(folder.name for folder in KRAFTS_FOLDER.iterdir()))
-"""Of Kafka without ZooKeeper: those that nodes may be of, too."""
+"""Versions of Kafka without ZooKeeper that nodes may also have."""
 
 
 def _version_in(pom: str) -> str:
@@ -32,7 +32,7 @@ def _version_in(pom: str) -> str:
 _POM, _CHECKSUMS = jars.inputs(KAFKA_FOLDER)
 KAFKA_VERSION = _version_in(_POM)
 KRAFT_VERSION = _version_in(jars.inputs(KRAFT_FOLDER)[0])
-"""Of Kafka without ZooKeeper."""
+"""The version of Kafka without ZooKeeper."""
 _SERVER_LOGGING = (KAFKA_FOLDER / "server-log4j.properties").read_text()
 _TOOL_LOGGING = (KAFKA_FOLDER / "tool-log4j.properties").read_text()
 _SERVER_LOGGING_FILE = "server.properties"
@@ -43,21 +43,21 @@ _QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData
 
 
 def kafka() -> Entry:
-    """Kafka's and ZooKeeper's jars, and how they log."""
+    """Return the cache entry of Kafka's and ZooKeeper's jars and their logging configurations."""
     inputs = (_POM, _CHECKSUMS, _SERVER_LOGGING, _TOOL_LOGGING)
     return Entry(name=f"kafka-{KAFKA_VERSION}", inputs=inputs, build=_fetch)
 
 
 def kafka_home() -> Path:
-    """The cached folder with `libs/` (105 jars, ZooKeeper's among them) and the logging configurations.
+    """Return the cached folder with `libs/` (105 jars, including ZooKeeper's) and the logging configurations.
 
-    Raises MissingToolError, or BuildError when it has to be filled and cannot, or a jar is not the one that was meant.
+    Raises MissingToolError, or BuildError if a jar cannot be fetched or its checksum differs.
     """
     return kafka().folder()
 
 
 def other_kafka(version: str) -> Entry:
-    """The jars of an older version, or of Kafka without ZooKeeper, in `libs/`."""
+    """Return the cache entry of the jars of an older version, or of Kafka without ZooKeeper, in `libs/`."""
     if version == KRAFT_VERSION:
         source = KRAFT_FOLDER
     else:
@@ -72,7 +72,7 @@ def other_kafka(version: str) -> Entry:
 
 
 def broker_command(*arguments: str, heap_mb: int, version: str = KAFKA_VERSION) -> list[str]:
-    """The command line of a broker of a version of Kafka."""
+    """Return the command line of a broker of a version of Kafka."""
     if version == KAFKA_VERSION:
         return server_command("kafka.Kafka", *arguments, heap_mb=heap_mb)
     options = ("-Xms64m", f"-Xmx{heap_mb}m")
@@ -80,18 +80,18 @@ def broker_command(*arguments: str, heap_mb: int, version: str = KAFKA_VERSION) 
 
 
 def plain_server_command(main_class: str, *arguments: str, options: Sequence[str] = (), version: str) -> list[str]:
-    """The command line of a program with the jars of an older version, or of Kafka without ZooKeeper."""
+    """Return the command line of a program with the jars of an older version, or of Kafka without ZooKeeper."""
     libraries = other_kafka(version).folder() / "libs"
     return _plain_command(main_class, arguments, options, _SERVER_LOGGING_FILE, libraries=libraries)
 
 
 def server_command(main_class: str, *arguments: str, heap_mb: int) -> list[str]:
-    """The command line of a server that logs to its standard output."""
+    """Return the command line of a server that logs to its standard output."""
     return _command(main_class, arguments, ("-Xms64m", f"-Xmx{heap_mb}m"), _SERVER_LOGGING_FILE)
 
 
 def tool_command(main_class: str, *arguments: str) -> list[str]:
-    """The command line of a tool that logs warnings to its standard error."""
+    """Return the command line of a tool that logs warnings to its standard error."""
     return _command(main_class, arguments, ("-Xmx256m",), _TOOL_LOGGING_FILE)
 
 

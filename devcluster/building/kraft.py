@@ -1,8 +1,8 @@
-"""Kafka without ZooKeeper: its jars, the command lines of its nodes, and what a new quorum of controllers begins with.
+"""Kafka without ZooKeeper: its jars, the command lines of its nodes, and the initial state of a quorum of controllers.
 
-A node of Kafka 4 is formatted before it starts. For brokers a file that names the cluster and the node is all there is to
-it. A controller has beside it a checkpoint of the features that are finalized at first, which is the same for every cluster
-that begins at one release: Kafka's tool writes it once on a machine, and it is copied from then on.
+A node of Kafka 4 is formatted before it starts. A broker only needs a file that names the cluster and the node. A
+controller also needs a checkpoint of the initial finalized features, which is the same for every cluster that begins at
+one release: Kafka's tool writes it once on a machine, and it is copied from then on.
 """
 
 import os
@@ -27,14 +27,15 @@ _HEAP: Final = ("-Xms64m", "-Xmx256m")
 
 
 def kafka() -> Entry:
-    """The jars, in `libs/`."""
+    """Return the cache entry of the jars, in `libs/`."""
     return other_kafka(KRAFT_VERSION)
 
 
 def node_command(properties_file: Path, version: str = KRAFT_VERSION) -> list[str]:
-    """The command line of a broker or a controller, which starts with the classes that Java has kept of an earlier one.
+    """Return the command line of a broker or a controller that uses the class archive, if there is one.
 
-    `version`: another one that knows a quorum, too."""
+    `version`: another version that supports a quorum.
+    """
     if version != KRAFT_VERSION:
         return broker_command(os.fspath(properties_file), heap_mb=256, version=version)
     archive = _classes().folder() / _ARCHIVE
@@ -43,10 +44,11 @@ def node_command(properties_file: Path, version: str = KRAFT_VERSION) -> list[st
 
 
 def initial_checkpoint(release: str, version: str = KRAFT_VERSION) -> Path:
-    """A folder with the checkpoint of controllers of a cluster whose features are at first those of a release, such as
-    `4.0`: a file, or since Kafka 4.3 a snapshot in a folder of its own.
+    """Return a folder with the initial checkpoint of controllers whose features are those of a release, such as `4.0`.
 
-    `version`: of the controllers, which know that release."""
+    It is a file, or since Kafka 4.3 a snapshot in a folder of its own. `version`: of the controllers; it must know that
+    release.
+    """
 
     def write(folder: Path) -> None:
         with tempfile.TemporaryDirectory() as name:
@@ -64,7 +66,7 @@ def initial_checkpoint(release: str, version: str = KRAFT_VERSION) -> Path:
 
 
 def formatted(folder: Path, node_id: int, cluster: str) -> None:
-    """Makes an empty folder that of a node of a cluster."""
+    """Format an empty folder for a node of a cluster."""
     folder.mkdir(parents=True, exist_ok=True)
     written(folder / METADATA, {"version": 1, "cluster.id": cluster, "node.id": node_id})
 
@@ -72,10 +74,11 @@ def formatted(folder: Path, node_id: int, cluster: str) -> None:
 def formatted_to_vote_alone(
     file: str | Path, cluster: str, release: str | None = None, version: str = KRAFT_VERSION
 ) -> None:
-    """Makes the folder that a controller's file names that of a quorum whose log has its voters (KIP-853): it votes alone.
+    """Format the folder in a controller's file for a quorum that keeps its voters in its log (KIP-853). The node is the
+    only voter.
 
-    `release`: as in `initial_checkpoint`; None: the one that runs, which is of this `version`.
-    Raises `subprocess.SubprocessError`."""
+    `release`: as in `initial_checkpoint`; None: that of `version`. Raises `subprocess.SubprocessError`.
+    """
     arguments = ("format", "--standalone", "-t", cluster, "-c", os.fspath(file))
     command = _command("kafka.tools.StorageTool", *arguments, version=version)
     of_release = () if release is None else ("--release-version", release)
@@ -83,12 +86,12 @@ def formatted_to_vote_alone(
 
 
 def cluster_id(number: int) -> str:
-    """An id of a cluster as Kafka writes it, of 22 characters."""
+    """Return the id of a cluster in Kafka's format, 22 characters."""
     return f"kontroller{number:012d}"
 
 
 def written(path: Path, settings: Mapping[str, object]) -> str:
-    """A file of properties; returns its name."""
+    """Write a file of properties, and return its name."""
     path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
     return os.fspath(path)
 
@@ -100,7 +103,7 @@ def _command(
 
 
 def _classes() -> Entry:
-    """What Java makes of the classes of a node, kept as that of other programs is (`class_archives`)."""
+    """Return the cache entry of a node's class archive, which is like those of other programs (`class_archives`)."""
     installed = Path(require("java")).resolve()
     checksums = (KRAFT_FOLDER / "jars.sha256").read_text()
     inputs = (checksums, os.fspath(installed), str(installed.stat().st_mtime_ns))
@@ -117,7 +120,7 @@ def _record(folder: Path) -> None:
 
 
 def _run_once(archive: Path) -> None:
-    """Runs a cluster of one node, which writes the archive when it ends in good order."""
+    """Run a cluster of one node, which writes the archive when it ends gracefully."""
     ports = reserve_port(), reserve_port()
     with tempfile.TemporaryDirectory() as name:
         data = Path(name) / "data"
@@ -138,7 +141,7 @@ def _run_once(archive: Path) -> None:
 
 
 def _alone(data: Path, port: int, clients_port: int = 0) -> dict[str, object]:
-    """A node that is a broker and the only controller."""
+    """Return the settings of a node that is a broker and the only controller."""
     return {
         "process.roles": "broker,controller" if clients_port else "controller",
         "node.id": 1,

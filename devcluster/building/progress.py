@@ -1,5 +1,5 @@
-"""Says what is going on while something slow runs: a spinner where a terminal is the main thread's own, plain lines
-with the elapsed time elsewhere.
+"""Shows the progress of slow work: a spinner in the main thread of a terminal, otherwise plain lines with the elapsed
+time.
 """
 
 import threading
@@ -16,7 +16,7 @@ _console = Console(stderr=True, highlight=False)
 
 
 class Step:
-    """Something slow that runs; `detail` says how far it is, such as `812 of 2151 packages`."""
+    """Slow work in progress; `detail` is its progress, such as `812 of 2151 packages`."""
 
     def __init__(self, description: str) -> None:
         self.description = description
@@ -27,13 +27,13 @@ class Step:
 
 
 def say(text: str) -> None:
-    """A line among those of the steps."""
+    """Print a line between those of the steps."""
     _console.print(text, soft_wrap=True, markup=False)
 
 
 @contextmanager
 def step(description: str) -> Iterator[Step]:
-    """Shows `description` and the time it takes while the block runs, and whether it ended well."""
+    """Show `description` and the elapsed time while the block runs, and its outcome at the end."""
     shown = Step(description)
     started = time.monotonic()
     outcome = "failed"
@@ -68,7 +68,7 @@ def _elapsed_lines(step: Step) -> Iterator[None]:
 
 @contextmanager
 def every(interval_s: float, report: Callable[[], object]) -> Iterator[None]:
-    """Calls `report` again and again while the block runs."""
+    """Call `report` repeatedly while the block runs."""
     ended = threading.Event()
 
     def repeat() -> None:

@@ -1,6 +1,7 @@
-"""An older revision of this project as a folder, to be run for real beside the present one.
+"""An older revision of this project as a folder, which runs beside the present one.
 
-It comes from the repository itself, and there is none where a clone is shallow or the source was unpacked from an archive.
+It comes from the repository itself, so it is missing if the clone is shallow or the source was unpacked from an
+archive.
 """
 
 import io
@@ -13,11 +14,11 @@ _PROJECT: Final = Path(__file__).parents[2]
 
 
 class NoSuchRevision(Exception):
-    """The repository here does not have the revision; the message says how it would."""
+    """The repository lacks the revision; the message says how to get it."""
 
 
 def exported(commit: str, into: Path) -> Path:
-    """Writes the tree of a commit below a folder, and returns where it is. Raises `NoSuchRevision`."""
+    """Write the tree of a commit below a folder, and return its path. Raises `NoSuchRevision`."""
     command = [
         "git",
         "-C",
@@ -43,5 +44,5 @@ def exported(commit: str, into: Path) -> Path:
 
 
 def environment_of(folder: Path) -> dict[str, str]:
-    """What a Python needs in its environment to run that tree, and not the present one."""
+    """Return the environment variables that make Python run that tree instead of the present one."""
     return {"PYTHONPATH": f"{folder}:{folder / 'operator'}", "PYTHONSAFEPATH": "1"}

@@ -1,4 +1,4 @@
-"""Jars that Spark does not bring, fetched once into the cache and compared with their checksums.
+"""Jars that Spark does not include, fetched once into the cache and compared with their checksums.
 
 They are fetched before anything runs, never by Spark's `--packages` at run time.
 """
@@ -13,20 +13,20 @@ DELTA_FOLDER = Path(__file__).resolve().parents[1] / "delta"
 
 
 def kafka_jars() -> str:
-    """Paths separated by commas, as `kafka_topic.connector_settings` takes them.
+    """Return paths separated by commas, in the format of `kafka_topic.connector_settings`.
 
-    Raises MissingToolError, or BuildError where a jar cannot be fetched or is not the one that was meant.
+    Raises MissingToolError, or BuildError if a jar cannot be fetched or its checksum differs.
     """
     return ",".join(map(str, kafka_jar_files()))
 
 
 def kafka_jar_files() -> list[Path]:
-    """The same, one by one."""
+    """Return the paths of the same jars as a list."""
     return _jar_files(HISTORY_FOLDER, "spark-kafka", "to read from Kafka")
 
 
 def delta_jars() -> str:
-    """Paths separated by commas of the jars with which Spark keeps tables in Delta Lake. Raises as above."""
+    """Return the paths, separated by commas, of the jars with which Spark keeps tables in Delta Lake. Raises as above."""
     return ",".join(map(str, _jar_files(DELTA_FOLDER, "spark-delta", "to keep tables in Delta Lake")))
 
 

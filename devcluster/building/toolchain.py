@@ -1,6 +1,4 @@
-"""The programs that fill the cache: found on the PATH, else installed with apt where that can be done without
-asking.
-"""
+"""The programs that fill the cache: found on the PATH, or installed with apt if that works without questions."""
 
 import os
 import re
@@ -40,17 +38,17 @@ _INTERRUPT_DEADLINE_S = 10.0
 
 
 class MissingToolError(Exception):
-    """A program is not there or too old; the message says what to install."""
+    """A program is missing or too old; the message says what to install."""
 
 
 class BuildError(Exception):
-    """A build step failed; the message ends with what it printed last."""
+    """A build step failed; the message ends with its last output."""
 
 
 def require(tool: str) -> str:
-    """The path of a program; on Debian as root it is installed first when missing.
+    """Return the path of a program. On Debian as root, a missing program is installed first.
 
-    Raises MissingToolError that says what to install otherwise.
+    Otherwise raises MissingToolError, which says what to install.
     """
     if shutil.which(tool) is None and os.geteuid() == 0 and shutil.which("apt-get"):
         _install(tool)
@@ -61,7 +59,7 @@ def require(tool: str) -> str:
 
 
 def require_go(oldest: tuple[int, int]) -> tuple[str, dict[str, str]]:
-    """The path of `go` and the environment that lets an older one fetch the toolchain which a module asks for."""
+    """Return the path of `go`, and the environment that lets an older Go fetch the toolchain that a module needs."""
     go = require("go")
     printed = run([go, "env", "GOVERSION"], what="asking Go for its version").strip()
     match = re.match(r"go(\d+)\.(\d+)", printed)
@@ -81,10 +79,10 @@ def run(
     env: Mapping[str, str] | None = None,
     is_progress: Callable[[str], bool] = lambda line: False,
 ) -> str:
-    """Runs a build step, returns its standard output; raises BuildError with the end of what it printed.
+    """Run a build step and return its standard output. Raises BuildError with the end of its output.
 
-    `is_progress` is asked about each line of standard error as it comes, and takes those that only say how far it is.
-    When this is interrupted, the step and all that it started are ended before the interruption goes on.
+    `is_progress` is called with each line of standard error; it returns True for lines that only report progress. On an
+    interruption, the step and all its child processes are ended before the interruption is raised.
     """
     step = spawn(
         command,
@@ -110,7 +108,7 @@ def run(
 
 
 def _printed(step: "subprocess.Popen[str]", is_progress: Callable[[str], bool]) -> tuple[str, list[str]]:
-    """All of standard output, and the lines of standard error that are no progress."""
+    """Return all of standard output, and the lines of standard error that are no progress."""
     assert step.stdout is not None
     complaints: list[str] = []
 
@@ -126,7 +124,7 @@ def _printed(step: "subprocess.Popen[str]", is_progress: Callable[[str], bool]) 
 
 
 def _end(step: "subprocess.Popen[str]") -> None:
-    """SIGINT, on which compilers and apt tidy up after themselves, then SIGKILL, to the step and all that it started."""
+    """Send SIGINT, on which compilers and apt tidy up, then SIGKILL, to the step and all its child processes."""
     try:
         with suppress(ProcessLookupError, subprocess.TimeoutExpired):
             os.killpg(step.pid, signal.SIGINT)

@@ -1,1 +1,1 @@
-"""What asks and loads real servers: znodes, Kafka's tools, requests, producers."""
+"""Clients of real servers: znodes, Kafka's tools, single requests, producers."""

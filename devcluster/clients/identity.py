@@ -1,5 +1,8 @@
-"""Who a client is at a listener, in the words of each library: Kafka's own in Java, librdkafka, kafka-python, ours, and
-single requests. By default nobody, as at a PLAINTEXT listener."""
+"""The security settings of a client at a listener, for each library: Kafka's Java clients, librdkafka, kafka-python,
+our own client, and single requests.
+
+The default has none, as at a PLAINTEXT listener.
+"""
 
 import socket
 import ssl
@@ -13,7 +16,7 @@ from controller_core.wire.connections.security import Login, Security, login_mod
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """A certificate and its key, in a file each, and both in one."""
+    """A certificate and its key, in separate files and in one file."""
 
     certificate: Path
     key: Path
@@ -22,18 +25,18 @@ class Shown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """What a listener wants to be shown."""
+    """The protocol, certificate and login that a client uses at a listener."""
 
     protocol: str = "PLAINTEXT"
     authority: Path | None = None
-    """Who has signed the servers' certificates."""
+    """The certificate of the authority that signed the servers' certificates."""
     certificate: Shown | None = None
-    """The client's own; it is shown where the server asks for it."""
+    """The client's own certificate, which it presents if the server requests it."""
     login: Login | None = None
 
     @property
     def properties(self) -> Mapping[str, str]:
-        """By the names of Kafka's clients, but for `bootstrap.servers`."""
+        """The properties of Kafka's Java clients, except `bootstrap.servers`."""
         told = {"security.protocol": self.protocol}
         if self.authority is not None:
             told |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(self.authority)}
@@ -47,7 +50,7 @@ class Identity:
 
     @property
     def librdkafka(self) -> Mapping[str, Any]:
-        """But for `bootstrap.servers`."""
+        """The settings of librdkafka, except `bootstrap.servers`."""
         told: dict[str, Any] = {"security.protocol": self.protocol}
         if self.authority is not None:
             told["ssl.ca.location"] = str(self.authority)
@@ -61,7 +64,7 @@ class Identity:
 
     @property
     def kafka_python(self) -> Mapping[str, Any]:
-        """But for `bootstrap_servers`."""
+        """The settings of kafka-python, except `bootstrap_servers`."""
         told: dict[str, Any] = {"security_protocol": self.protocol}
         if self.authority is not None:
             told["ssl_cafile"] = str(self.authority)
@@ -73,11 +76,11 @@ class Identity:
         return told
 
     def security(self) -> Security:
-        """For connections of our own."""
+        """Return the settings for connections of our own client."""
         return Security(tls=self._context() if "SSL" in self.protocol else None, login=self.login)
 
     def by_tls(self, connection: socket.socket, host: str) -> socket.socket:
-        """The connection, encrypted where the protocol has it so. Raises `OSError`."""
+        """Return the connection, encrypted if the protocol uses TLS. Raises `OSError`."""
         if "SSL" not in self.protocol:
             return connection
         return self._context().wrap_socket(connection, server_hostname=host)
@@ -90,4 +93,4 @@ class Identity:
 
 
 NOBODY: Final = Identity()
-"""Who shows nothing, where nothing is asked for."""
+"""A client without certificate and login."""

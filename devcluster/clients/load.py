@@ -1,7 +1,7 @@
-"""A producer that never stops, and the proof that nothing it was promised got lost.
+"""A producer that never stops, and the proof that the cluster lost no acknowledged value.
 
-`AckedProducer` writes numbered values with acks=all while brokers and controllers come and go, and notes what
-the cluster acknowledged. `read_back` reads the topic from its beginning to its end; `lost` compares the two.
+`AckedProducer` writes numbered values with acks=all while brokers and controllers come and go, and records the
+acknowledgements. `read_back` reads the topic from beginning to end; `find_lost` compares the two.
 """
 
 import threading
@@ -22,15 +22,15 @@ log = structlog.get_logger()
 _PARTITION_EOF = KafkaError._PARTITION_EOF
 _PURGED = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
 _STUCK_S = 30.0
-"""Longer than a cluster of ours takes to serve again after a session has ended."""
+"""Longer than our clusters need to serve again after a session has expired."""
 _AT_ONCE_S = 10.0
-"""In which a new client gets through to a cluster that serves, on a machine that has much else to do, too."""
+"""The time in which a new client gets through to a healthy cluster, even on a busy machine."""
 _PAUSE_S = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acknowledged:
-    """One value that every in-sync replica had when the cluster acknowledged it."""
+    """A value that every in-sync replica had when the cluster acknowledged it."""
 
     partition: int
     offset: int
@@ -39,11 +39,11 @@ class Acknowledged:
 
 @dataclass(slots=True, kw_only=True)
 class LoadReport:
-    """What a producer saw: what it sent, what was acknowledged, and every error, in order.
+    """The record of a producer: sent values, acknowledged values, and every error, in order.
 
-    `longest_pause_s` is the longest time without an acknowledgement, from its start to its stop. `clients`: how many it
-    took; a further one where the last failed for good, or was stuck. Which were stuck is in `stuck` where the cluster let
-    the next one through at once; else it is an error.
+    `longest_pause_s` is the longest time without an acknowledgement, from start to stop. `clients` counts the clients
+    used: a new one replaces a client that failed for good or was stuck. `stuck` has the clients that were stuck
+    although the cluster let the next one through at once; otherwise it counts as an error.
     """
 
     sent: int = 0
@@ -55,16 +55,16 @@ class LoadReport:
 
 
 class ReadBackError(Exception):
-    """The topic could not be read to its end: which partitions were left, and why if known."""
+    """The topic could not be read to its end; the message has the remaining partitions, and the cause if it is known."""
 
 
 class AckedProducer:
     """Produces to every partition of a topic from a thread of its own until `stop`.
 
-    Idempotent with acks=all; a delivery that fails is recorded in the report and the next value is sent all the
-    same. librdkafka's idempotent client may fail for good, or wait for ever for an answer to what it had sent to a broker
-    that was stopped: then the load goes on with a new one, which sends again what was not acknowledged, as an
-    application's would that is watched. Where no client gets anything through, nothing is acknowledged.
+    It is idempotent with acks=all. A failed delivery is recorded in the report, and the next value is sent all the
+    same. librdkafka's idempotent client may fail for good, or wait forever for an answer from a broker that was
+    stopped. Then a new client continues and resends all unacknowledged values, like an application under supervision.
+    If no client gets through, nothing is acknowledged.
     """
 
     def __init__(
@@ -95,14 +95,14 @@ class AckedProducer:
         self._report = LoadReport()
         self._unacknowledged: dict[str, None] = {}
         self._is_replaced = False
-        """Whether the client before was stuck, and nothing has been acknowledged to this one yet."""
+        """True if the previous client was stuck, and this one has no acknowledgement yet."""
         self._last_acknowledged_s = self._connected_s = time.monotonic()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True, name=f"producer-{topic}")
 
     @property
     def acknowledged_count(self) -> int:
-        """How many values were acknowledged until now."""
+        """The number of acknowledged values."""
         return len(self._report.acknowledged)
 
     def start(self) -> None:
@@ -110,7 +110,7 @@ class AckedProducer:
         self._thread.start()
 
     def stop(self) -> LoadReport:
-        """Stops sending, waits for what is under way (within the delivery timeout) and returns the report."""
+        """Stop sending, wait for deliveries in flight (within the delivery timeout) and return the report."""
         if not self._stopping.is_set():
             self._stopping.set()
             self._thread.join()
@@ -205,7 +205,7 @@ class AckedProducer:
 
 
 def read_back(bootstrap_servers: str, topic: str, *, deadline_s: float = 60.0, identity: Identity = NOBODY) -> set[str]:
-    """Every value of the topic, from the beginning to the end of each partition; raises ReadBackError."""
+    """Return every value of the topic, from the beginning to the end of each partition. Raises ReadBackError."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap_servers,
@@ -227,12 +227,12 @@ def read_back(bootstrap_servers: str, topic: str, *, deadline_s: float = 60.0, i
 
 
 def lost(acknowledged: Iterable[Acknowledged], read: set[str]) -> list[Acknowledged]:
-    """What was acknowledged and is not there to read: empty when the cluster kept its word."""
+    """Return the acknowledged values that cannot be read; empty if the cluster lost nothing."""
     return [promise for promise in acknowledged if promise.value not in read]
 
 
 def _partitions(consumer: Consumer, topic: str, deadline_s: float) -> set[int]:
-    """A connection that ends for another of its requests ends for this one, too: then it is asked again."""
+    """Return the topic's partitions; retries if the connection ends, because another request of the client may end it."""
     deadline = time.monotonic() + deadline_s
     while True:
         try:

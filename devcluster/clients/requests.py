@@ -1,7 +1,7 @@
-"""Single requests in Kafka's protocol, as a client that hides nothing would send them.
+"""Single requests in Kafka's protocol, by a client that hides nothing.
 
-For tests that must see the exact answer: every version, every error code, and a connection that is closed. Who only wants
-to know something of a server of any release asks in a version that it speaks: `ask_in_its_version`.
+They are for tests that must see the exact answer: every version, every error code, and a closed connection. To ask a
+server of any release, use `ask_in_its_version`, which picks a version that the server supports.
 """
 
 import socket
@@ -29,7 +29,7 @@ CLIENT_ID = "devcluster"
 
 
 class ConnectionClosed(Exception):
-    """The server closed the connection instead of answering, which is how Kafka refuses what it cannot read."""
+    """The server closed the connection without an answer, which is how Kafka refuses requests that it cannot read."""
 
 
 def send_request(
@@ -40,9 +40,10 @@ def send_request(
     identity: Identity = NOBODY,
     timeout_s: float = 60,
 ) -> Any:
-    """The answer to one request, on a connection of its own; messages that kio does not have need their `response_type`.
+    """Return the answer to one request, on a new connection. Messages that kio lacks need their `response_type`.
 
-    Raises `ConnectionClosed`, `TimeoutError`."""
+    Raises `ConnectionClosed`, `TimeoutError`.
+    """
     if response_type is None:
         response_type = load_response_schema(int(request.__api_key__), int(request.__version__))
     frame = encode_request(request, 1, CLIENT_ID)
@@ -57,10 +58,11 @@ def ask_in_its_version(
     identity: Identity = NOBODY,
     timeout_s: float = 60,
 ) -> Any:
-    """The answer of a server of any release, as that of the version in which the request is written.
+    """Return the answer of a server of any release, converted to the version of the request.
 
-    What the server speaks is asked on the same connection. `response_type`: of messages that kio does not have, whose
-    answers are the same in all versions. Raises `ConnectionClosed`, `TimeoutError`, `NoCommonVersion`."""
+    The server's supported versions are read on the same connection. `response_type`: for messages that kio lacks, whose
+    answers are the same in all versions. Raises `ConnectionClosed`, `TimeoutError`, `NoCommonVersion`.
+    """
     with connected(address, identity=identity, timeout_s=timeout_s) as connection:
         told = answer_to(connection, encode_request(ASK_FOR_RANGES, 1, CLIENT_ID))
         ranges = Ranges.read(decode_response(ApiVersionsResponse, told))
@@ -74,7 +76,7 @@ def ask_in_its_version(
 
 
 def _of_a_controller(request: RequestPayload, ranges: Ranges) -> bytes:
-    """A request that brokers have from their controller, as a frame."""
+    """Return the frame of a request that a controller sends to brokers."""
     if not isinstance(request, ControlRequest):
         return encode_request(request, 2, CLIENT_ID)
     _, newest = ranges.of[int(request.__api_key__)]
@@ -82,7 +84,7 @@ def _of_a_controller(request: RequestPayload, ranges: Ranges) -> bytes:
 
 
 def send_frame(address: tuple[str, int], frame: bytes, *, identity: Identity = NOBODY, timeout_s: float = 60) -> bytes:
-    """The content of the answer to a frame that is sent as it is. Raises `ConnectionClosed`, `TimeoutError`."""
+    """Send a frame unchanged, and return the content of the answer. Raises `ConnectionClosed`, `TimeoutError`."""
     with connected(address, identity=identity, timeout_s=timeout_s) as connection:
         return answer_to(connection, frame)
 
@@ -91,7 +93,7 @@ def send_frame(address: tuple[str, int], frame: bytes, *, identity: Identity = N
 def connected(
     address: tuple[str, int], *, identity: Identity = NOBODY, timeout_s: float = 60
 ) -> Iterator[socket.socket]:
-    """A connection on which requests may be sent."""
+    """Open a connection for requests, and log in if the identity has a login."""
     with (
         socket.create_connection(address, timeout=timeout_s) as opened,
         identity.by_tls(opened, address[0]) as connection,
@@ -102,7 +104,7 @@ def connected(
 
 
 def answer_to(connection: socket.socket, frame: bytes) -> bytes:
-    """The content of the answer to a frame. Raises `ConnectionClosed`, `TimeoutError`."""
+    """Send a frame on a connection, and return the content of the answer. Raises `ConnectionClosed`, `TimeoutError`."""
     connection.sendall(frame)
     length = cast(int, struct.unpack(">i", _read(connection, 4))[0])
     return _read(connection, length)

@@ -1,8 +1,8 @@
-"""Ends the sessions of others with ZooKeeper, by their ids and passwords.
+"""Ends other clients' ZooKeeper sessions, by their ids and passwords.
 
-Servers have sessions of `SESSION_TIMEOUT_MS`, because shorter ones also expire when a machine is slow, and then a test sees
-failovers that it did not ask for. A test that kills a server, or wants a living one to lose its session, does not wait
-until the session expires: another client takes it over and closes it. To everybody else this looks like an expiry.
+Servers have sessions of `SESSION_TIMEOUT_MS`, because shorter ones also expire on a slow machine, and a test then sees
+unexpected failovers. A test that kills a server, or expires the session of a living one, does not wait for the expiry:
+another client takes the session over and closes it. To everybody else this looks like an expiry.
 """
 
 import json
@@ -14,7 +14,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
 SESSION_TIMEOUT_MS: Final = 30_000
-"""Milliseconds of silence after which ZooKeeper ends a session, unless a server is told otherwise."""
+"""Milliseconds of silence after which ZooKeeper expires a session, unless a server sets another timeout."""
 _TIMEOUT_S: Final = 15
 _PASSWORD_SEED: Final = 0xB3415C00
 _MULTIPLIER: Final = 0x5DEECE66D
@@ -22,7 +22,7 @@ _MASK: Final = (1 << 48) - 1
 
 
 def end_sessions(client: KazooClient, ids: Collection[int]) -> None:
-    """Ends the sessions in which brokers or controllers with these ids are registered below the client's chroot."""
+    """End the sessions in which brokers or controllers with these ids are registered below the client's chroot."""
     servers = ",".join(f"{host}:{port}" for host, port in client.hosts)
     for session_id in set(_sessions_of(client, ids)):
         other = KazooClient(hosts=servers, timeout=_TIMEOUT_S, client_id=(session_id, session_password(session_id)))

@@ -23,9 +23,9 @@ CONSUMER_GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 def run_tool(
     main_class: str, *arguments: str, stdin: str | None = None, timeout_s: float = 60.0
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a tool to its end; the caller judges `returncode`, `stdout` and `stderr`.
+    """Run a tool to its end; the caller checks `returncode`, `stdout` and `stderr`.
 
-    Raises `subprocess.TimeoutExpired` when it takes longer than `timeout_s`, and the tool is killed then.
+    Raises `subprocess.TimeoutExpired` after `timeout_s`; the tool is killed then.
     """
     with start_tool(main_class, *arguments) as tool:
         try:
@@ -37,6 +37,6 @@ def run_tool(
 
 
 def start_tool(main_class: str, *arguments: str) -> subprocess.Popen[str]:
-    """Starts a tool with pipes for its standard streams; it is killed when this process ends."""
+    """Start a tool with pipes for its standard streams; it is killed when this process ends."""
     pipe = subprocess.PIPE
     return spawn(tool_command(main_class, *arguments), stdin=pipe, stdout=pipe, stderr=pipe, text=True)

@@ -1,6 +1,6 @@
-"""A cluster's znodes as a tool or a person would read and write them, for the demo and the tests.
+"""A cluster's znodes as a tool or a person reads and writes them, for the demo and the tests.
 
-Nothing here goes through the production code: what the controller did is checked against plain JSON.
+Nothing here uses the production code: the controller's work is checked against plain JSON.
 """
 
 import base64
@@ -28,7 +28,7 @@ class ClusterZnodes:
     # Reading
 
     def read(self, path: str) -> Any:
-        """The JSON at the path, or None where there is no such znode."""
+        """Return the JSON at the path, or None if there is no such znode."""
         try:
             data, _ = self.client.get(path)
         except NoNodeError:
@@ -36,32 +36,32 @@ class ClusterZnodes:
         return json.loads(data) if data else None
 
     def controller(self) -> int | None:
-        """The id in `/controller`, or None where there is no controller."""
+        """Return the id in `/controller`, or None if there is no controller."""
         znode = self.read("/controller")
         return None if znode is None else int(znode["brokerid"])
 
     def live_brokers(self) -> set[int]:
-        """The ids of the brokers that are registered."""
+        """Return the ids of the registered brokers."""
         return {int(broker) for broker in self.client.get_children("/brokers/ids")}
 
     def assigned(self, topic: str, partition: int) -> list[int]:
-        """AR of a partition; empty where there is no such partition."""
+        """Return AR of a partition; empty if there is no such partition."""
         znode = self.read(f"/brokers/topics/{topic}")
         return list(znode["partitions"].get(str(partition), [])) if znode else []
 
     def partitions(self, topic: str) -> dict[int, list[int]]:
-        """AR of each partition; empty where there is no such topic."""
+        """Return AR of each partition; empty if there is no such topic."""
         znode = self.read(f"/brokers/topics/{topic}")
         return {int(number): list(brokers) for number, brokers in znode["partitions"].items()} if znode else {}
 
     def origin(self, topic: str, partition: int) -> tuple[int, ...]:
-        """AR without the replicas that a running reassignment adds: OAR."""
+        """Return OAR: AR without the replicas that a running reassignment adds."""
         znode = self.read(f"/brokers/topics/{topic}") or {"partitions": {}}
         adding = znode.get("adding_replicas", {}).get(str(partition), [])
         return tuple(broker for broker in znode["partitions"].get(str(partition), []) if broker not in adding)
 
     def state(self, topic: str, partition: int) -> dict[str, Any]:
-        """The state of a partition; leader -1 and an empty ISR where it has none yet."""
+        """Return the state of a partition; leader -1 and an empty ISR if it has none yet."""
         state = self.read(f"/brokers/topics/{topic}/partitions/{partition}/state")
         return dict(state) if state else {"leader": -1, "isr": [], "leader_epoch": -1, "controller_epoch": -1}
 
@@ -79,7 +79,7 @@ class ClusterZnodes:
         )
 
     def reassignments(self) -> dict[tuple[str, int], tuple[int, ...]]:
-        """RAR of each partition that is asked for and not done yet."""
+        """Return RAR of each partition whose reassignment is requested and not done."""
         znode = self.read(REASSIGN_PARTITIONS) or {"partitions": []}
         return {(entry["topic"], int(entry["partition"])): tuple(entry["replicas"]) for entry in znode["partitions"]}
 
@@ -99,7 +99,7 @@ class ClusterZnodes:
     def create_topic(
         self, topic: str, replicas: Sequence[Sequence[int]], config: Mapping[str, str] | None = None
     ) -> None:
-        """Creates a topic whose partitions 0, 1, ... have the given replicas, as Kafka's tools do."""
+        """Create a topic whose partitions 0, 1, ... have the given replicas, as Kafka's tools do."""
         topic_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
         partitions = {str(partition): list(brokers) for partition, brokers in enumerate(replicas)}
         content = {"version": 3, "topic_id": topic_id, "partitions": partitions}
@@ -112,7 +112,7 @@ class ClusterZnodes:
         })  # fmt: skip
 
     def add_partitions(self, topic: str, replicas: Mapping[int, Sequence[int]]) -> None:
-        """Adds partitions to a topic, as Kafka's tools do, and again when the controller wrote the topic in between."""
+        """Add partitions to a topic, as Kafka's tools do; retry if the controller wrote the topic in between."""
         path = f"/brokers/topics/{topic}"
         while True:
             data, stat = self.client.get(path)
@@ -125,7 +125,7 @@ class ClusterZnodes:
             return
 
     def change_config(self, topic: str, config: Mapping[str, str]) -> None:
-        """Sets some of a topic's configuration and notifies the brokers, as Kafka's tools do."""
+        """Set some of a topic's configuration and notify the brokers, as Kafka's tools do."""
         path = f"/config/topics/{topic}"
         content = self.read(path) or {"version": 1, "config": {}}
         content["config"].update(config)
@@ -134,22 +134,22 @@ class ClusterZnodes:
         self.client.create("/config/changes/config_change_", notification, sequence=True, makepath=True)
 
     def reassign(self, targets: Mapping[tuple[str, int], Sequence[int]]) -> None:
-        """Asks for the reassignment of partitions to RAR."""
+        """Request the reassignment of partitions to RAR."""
         self.client.create(REASSIGN_PARTITIONS, _encoded_targets(targets), makepath=True)
 
     def rewrite_reassignment(self, targets: Mapping[tuple[str, int], Sequence[int]]) -> None:
-        """Asks for other targets while the znode of the former request is still there."""
+        """Request other targets while the znode of the former request is still there."""
         self.client.set(REASSIGN_PARTITIONS, _encoded_targets(targets))
 
     def ask_of_partition(self, kind: str, topic: str, partition: int, replicas: Sequence[int] | None = None) -> str:
-        """Asks for one partition, in one of the three `PARTITIONS_...`; returns the path of the request."""
+        """Request a change of one partition, in one of the three `PARTITIONS_...`; returns the path of the request."""
         path = f"{kind}/{topic}/{partition}"
         content = b"" if replicas is None else json.dumps({"version": 1, "replicas": list(replicas)}).encode()
         self.client.create(path, content, makepath=True)
         return path
 
     def elect_preferred(self, partitions: Sequence[tuple[str, int]]) -> None:
-        """Asks for the election of the partitions' preferred replicas."""
+        """Request the election of the partitions' preferred replicas."""
         entries = [{"topic": topic, "partition": partition} for topic, partition in partitions]
         self._create(PREFERRED_ELECTION, {"version": 1, "partitions": entries})
 

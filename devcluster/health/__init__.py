@@ -1,6 +1,7 @@
-"""How GitOps tools judge an object: Argo CD's Lua, Flux's kstatus and its CEL, run by the libraries that they use.
+"""The health that GitOps tools give an object: Argo CD's Lua, Flux's kstatus and its CEL, run by the libraries that
+they use.
 
-`main.go` beside this file asks all three about one object; it is built into the cache like the other Go programs.
+`main.go` beside this file evaluates all three for one object; it is built into the cache like the other Go programs.
 """
 
 import json
@@ -27,7 +28,7 @@ class JudgementError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """What the tools make of an object."""
+    """The health that each tool reports for an object."""
 
     kstatus: str
     """Flux without expressions: InProgress, Failed, Current or Terminating."""
@@ -35,11 +36,11 @@ class Health:
     """Argo CD: Healthy, Progressing, Degraded or Suspended."""
     argo_message: str
     flux: str
-    """Flux with healthCheckExprs: as kstatus has them."""
+    """Flux with healthCheckExprs, in the values of kstatus."""
 
 
 def health() -> Entry:
-    """The program that asks the engines."""
+    """Return the cache entry of the program that runs the engines."""
     sources = [(_FOLDER / name).read_text() for name in _SOURCES]
 
     def build(folder: Path) -> None:
@@ -52,14 +53,14 @@ def health() -> Entry:
 
 
 def health_binary() -> Path:
-    """The path of the program that asks the engines."""
+    """Return the path of the program that runs the engines."""
     return health().folder() / "bin" / "health"
 
 
 def judge(resource: Mapping[str, Any], *, lua: str, expressions: Mapping[str, str]) -> Health:
-    """Asks all engines about an object: Argo CD with a health script, Flux with an entry of healthCheckExprs.
+    """Evaluate an object in all engines: Argo CD with a health script, Flux with an entry of healthCheckExprs.
 
-    Raises JudgementError where a script or an expression does not run.
+    Raises JudgementError if a script or an expression does not run.
     """
     asked = json.dumps({"object": resource, "lua": lua, "expressions": expressions})
     done = subprocess.run([str(health_binary())], input=asked, capture_output=True, text=True, check=False)

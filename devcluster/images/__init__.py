@@ -1,8 +1,8 @@
 """The container images of images/, built without a registry and without a container engine.
 
-`image_archives()` gives their archives, which `docker load`, `podman load` and `ctr images import` read.
-`python -m devcluster.images` builds them and says so. It needs root and Debian's mmdebstrap; where those are not,
-the Containerfiles make the same images with podman, buildah or docker.
+`image_archives()` returns their archives, which `docker load`, `podman load` and `ctr images import` read. `python -m
+devcluster.images` builds them and prints their paths. It needs root and Debian's mmdebstrap; without these, build the
+same images from the Containerfiles with podman, buildah or docker.
 """
 
 from devcluster.images.archive import ImageArchive

@@ -1,4 +1,4 @@
-"""`make images`: builds the archives and says how to load them."""
+"""`make images`: builds the archives and prints how to load them."""
 
 from devcluster.building.toolchain import BuildError, MissingToolError
 from devcluster.images import history_image_archive, image_archives, kafka_4_image_archive

@@ -17,14 +17,14 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageArchive:
-    """`path` is the archive, `reference` the name that the image has once it is loaded."""
+    """An image as a file; `reference` is the name of the image once it is loaded."""
 
     reference: str
     path: Path
 
 
 def image_config(settings: ImageSettings, layers: list[Layer]) -> bytes:
-    """The image's configuration; its SHA-256 is the image's id."""
+    """Return the image's configuration; its SHA-256 is the image's id."""
     machine = platform.machine()
     config = {
         "architecture": _ARCHITECTURES.get(machine, machine),
@@ -38,7 +38,7 @@ def image_config(settings: ImageSettings, layers: list[Layer]) -> bytes:
 
 
 def write_archive(path: Path, reference: str, config: bytes, layers: list[Layer]) -> None:
-    """Writes the archive; the same image makes the same bytes."""
+    """Write the archive; the same image makes the same bytes."""
     config_name = hashlib.sha256(config).hexdigest() + ".json"
     layer_names = [f"{layer.diff_id}.tar.gz" for layer in layers]
     manifest = [{"Config": config_name, "RepoTags": [reference], "Layers": layer_names}]

@@ -1,7 +1,7 @@
-"""The images, built layer by layer; each layer is cached by what determines it.
+"""The images, built layer by layer; each layer is cached by its inputs.
 
-A change of the project's sources makes only the topmost layer of `kontroller` anew, which takes seconds. The
-images' definitions are in images/: the Containerfiles say which packages and settings, the steps are scripts.
+A change of the project's sources rebuilds only the topmost layer of `kontroller`, which takes seconds. The images'
+definitions are in images/: the Containerfiles have the packages and settings, the steps are scripts.
 """
 
 import os
@@ -38,9 +38,9 @@ _KEPT_ARCHIVES = 5
 
 
 def image_archives() -> tuple[ImageArchive, ...]:
-    """The archives of `kontroller` and `kontroller-kafka`, built first where something changed.
+    """Return the archives of `kontroller` and `kontroller-kafka`; build them first if an input changed.
 
-    Raises NeedsRoot when something has to be built and this is not root; else as `cached` and `require` do.
+    Raises NeedsRoot if a build is needed and this process is not root, and the errors of `build_cached` and `require`.
     """
     settings = containerfile.settings(_KONTROLLER)
     layers = _kontroller_layers()
@@ -48,12 +48,12 @@ def image_archives() -> tuple[ImageArchive, ...]:
 
 
 def kafka_4_image_archive() -> ImageArchive:
-    """The archive of `kontroller-kafka-4`: brokers and controllers without ZooKeeper. Raises as above."""
+    """Return the archive of `kontroller-kafka-4`: brokers and controllers without ZooKeeper. Raises as above."""
     return _kafka_archive(KRAFT_FOLDER, other_kafka(KRAFT_VERSION).folder())
 
 
 def history_image_archive() -> ImageArchive:
-    """The archive of `kontroller-history`, which is large, and needed only where a history is kept. Raises as above."""
+    """Return the archive of `kontroller-history`, a large image that only a history needs. Raises as above."""
     settings = containerfile.settings(_HISTORY, containerfile.settings(_KONTROLLER))
     layers = _kontroller_layers()
     wheels = pipeline_wheels()
@@ -80,7 +80,7 @@ def _kontroller_layers() -> list[Layer]:
 
 
 def _system_layer() -> Layer:
-    """Debian with Python."""
+    """Return the layer with Debian and Python."""
     packages = containerfile.packages(_KONTROLLER)
 
     def build(folder: Path, root: Path) -> None:
@@ -93,7 +93,7 @@ def _system_layer() -> Layer:
 
 
 def _wheels_layer(name: str, below: list[Layer], wanted: list[str], *wheels: Path) -> Layer:
-    """What installing `wanted` from the folders of wheels adds to the layers below."""
+    """Return the layer that the installation of `wanted` from the folders of wheels adds to the layers below."""
 
     def build(folder: Path, root: Path) -> None:
         with progress.step(f"Making the layer with the {name}"):
@@ -112,7 +112,7 @@ def _wheels_layer(name: str, below: list[Layer], wanted: list[str], *wheels: Pat
 
 
 def _java_layer() -> Layer:
-    """/opt/java, made from a JDK in a Debian that is not kept."""
+    """Return the layer with /opt/java, made from a JDK in a Debian that is thrown away."""
     packages = containerfile.packages(_KAFKA)
 
     def build(folder: Path, root: Path) -> None:
@@ -126,7 +126,9 @@ def _java_layer() -> Layer:
 
 
 def _kafka_layer(folder: Path, home: Path) -> Layer:
-    """/opt/kafka: the jars that the development cluster has, too, and the scripts that start their classes."""
+    """Return the layer with /opt/kafka: the jars that the development cluster also uses, and the scripts that start
+    their classes.
+    """
 
     def build(layer: Path, root: Path) -> None:
         with progress.step(f"Making the layer with Kafka of {folder.name}"):
@@ -143,7 +145,7 @@ def _kafka_layer(folder: Path, home: Path) -> Layer:
 
 
 def _spark_home_layer() -> Layer:
-    """/opt/spark: links to Spark, and what a container starts with; and among Spark's jars those for Kafka."""
+    """Return the layer with /opt/spark: links to Spark, the container's entry point, and the jars for Kafka."""
     jars = kafka_jar_files()
 
     def build(folder: Path, root: Path) -> None:
@@ -158,7 +160,7 @@ def _spark_home_layer() -> Layer:
 
 
 def _sbom_layer(image: str) -> Layer:
-    """What the image adds to those below it, for scanners and people."""
+    """Return the layer with the image's software bill of materials, which lists what it adds to the layers below."""
     source = _IMAGES / image / "sbom.cdx.json"
 
     def build(folder: Path, root: Path) -> None:
@@ -171,7 +173,7 @@ def _sbom_layer(image: str) -> Layer:
 
 
 def _enter_layers(layers: list[Layer], root: Path) -> None:
-    """Fills `root` with the files of the layers, which is quick but for the first time."""
+    """Fill `root` with the files of the layers; this is quick except for the first time."""
 
     def build(folder: Path) -> None:
         unpack(layers, folder / "root")
@@ -180,7 +182,7 @@ def _enter_layers(layers: list[Layer], root: Path) -> None:
 
 
 def _keep_only(root: Path, name: str) -> None:
-    """Removes everything but /opt/`name`, and with that what the layers below have already."""
+    """Remove everything but /opt/`name`, because the layers below have the rest already."""
     kept = root / "opt" / name
     aside = root.with_name("kept")
     kept.rename(aside)
@@ -190,7 +192,7 @@ def _keep_only(root: Path, name: str) -> None:
 
 
 def _layer(name: str, *inputs: str, build: Callable[[Path, Path], None]) -> Layer:
-    """The cached layer; `build` is given its folder and that of a root file system which is not kept."""
+    """Return the cached layer; `build` gets its folder and a root file system that is removed afterwards."""
 
     def build_and_clean(folder: Path) -> None:
         require_root()
@@ -220,7 +222,7 @@ def _archive(name: str, settings: ImageSettings, layers: list[Layer]) -> ImageAr
 
 
 def _forget_old_archives(name: str) -> None:
-    """Every change of a source makes a new archive: keeps those used last, one of which a running test may load."""
+    """Remove old archives, because each change of a source makes a new one. A running test may load one of the newest."""
     entries = cache_folder().glob(f"image-{name}-" + "[0-9a-f]" * 12)
     for old in sorted(entries, key=lambda entry: entry.stat().st_mtime, reverse=True)[_KEPT_ARCHIVES:]:
         shutil.rmtree(old, ignore_errors=True)
@@ -231,7 +233,7 @@ def _text(step: str) -> str:
 
 
 def _texts(folder: Path) -> list[str]:
-    """The files that a layer is made of."""
+    """Return the names and texts of the files in a layer's folder."""
     others = {"Containerfile", "sbom.cdx.json"}
     sources = sorted(path for path in folder.iterdir() if path.name not in others)
     return [f"{path.name}\n{path.read_text()}" for path in sources]

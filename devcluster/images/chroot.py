@@ -1,7 +1,7 @@
 """Steps that run inside a root file system, without a container engine.
 
-A step has namespaces of its own: what is mounted for it and the processes that it leaves are gone when it ends,
-however it ends, also when this process is interrupted. It has no network.
+A step has its own namespaces: its mounts and its processes are gone when it ends, even if this process is interrupted.
+It has no network.
 """
 
 import os
@@ -12,13 +12,13 @@ from devcluster.building.toolchain import BuildError, require, run
 
 _DEBIAN_SUITE = "bookworm"
 _DOCUMENTATION = ("/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/doc/*")
-# Without this hook of mmdebstrap's own, Debian 12 brings all of Perl along for a conversion that a new system needs not.
+# Without this hook of mmdebstrap, Debian 12 pulls in all of Perl for a conversion that a new system does not need.
 _MERGED_USR = "/usr/share/mmdebstrap/hooks/merged-usr"
 _DEBIAN_SOURCES = (Path("/etc/apt/sources.list.d/debian.sources"), Path("/etc/apt/sources.list"))
 _OF_THIS_MACHINE = ("etc/resolv.conf", "etc/hostname")
-# What determines the root file system besides the packages.
+# The inputs of the root file system besides the packages.
 RECIPE = (_DEBIAN_SUITE, *_DOCUMENTATION, _MERGED_USR, *_OF_THIS_MACHINE)
-# The folders below /mnt are a step's view of this machine; they are no part of the root file system.
+# The folders below /mnt show this machine's files to a step; they are no part of the root file system.
 _ENTER = """\
 set -e
 root=$1 step=$2
@@ -38,11 +38,11 @@ exec chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UT
 
 
 class NeedsRoot(BuildError):
-    """The build without a container engine enters root file systems, which only root may."""
+    """Building without a container engine enters root file systems, which only root may do."""
 
 
 def require_root() -> None:
-    """Raises NeedsRoot that says what to do instead."""
+    """Raise NeedsRoot, with the alternatives, unless this process is root."""
     if os.geteuid() != 0:
         raise NeedsRoot(
             "building images without a container engine needs root: run it as root,"
@@ -51,7 +51,7 @@ def require_root() -> None:
 
 
 def debian(root: Path, packages: list[str], *, documentation: bool) -> None:
-    """Makes `root` a small Debian with `packages`, from the mirrors that this machine uses if it runs that release."""
+    """Make `root` a small Debian with `packages`, from this machine's mirrors if it runs the same release."""
     require_root()
     options = [f"--include={','.join(packages)}", f"--hook-dir={_MERGED_USR}"]
     if not documentation:
@@ -64,9 +64,9 @@ def debian(root: Path, packages: list[str], *, documentation: bool) -> None:
 
 
 def run_step(root: Path, step: str, *arguments: str, mounts: Mapping[str, Path]) -> None:
-    """Runs the program `step` (a path below /mnt) inside `root`; `mounts` names what it sees there, read-only.
+    """Run the program `step` (a path below /mnt) inside `root`; `mounts` are the read-only folders that it sees.
 
-    Raises NeedsRoot, or BuildError with what the step printed last.
+    Raises NeedsRoot, or BuildError with the step's last output.
     """
     require_root()
     mounted = [word for name, source in mounts.items() for word in (name, os.fspath(source))]

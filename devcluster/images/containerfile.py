@@ -1,7 +1,7 @@
-"""What a Containerfile says about its image, so that the build without an engine makes the same one.
+"""Reads a Containerfile's packages and settings, so that the build without an engine makes the same image.
 
-The steps are scripts that both builds run; the packages and the image's settings are read from the Containerfile.
-This reads the instructions that the project's own Containerfiles use, and refuses others of the last stage.
+The steps are scripts that both builds run. This supports the instructions that the project's own Containerfiles use,
+and refuses other instructions in the last stage.
 """
 
 import json
@@ -20,7 +20,7 @@ class UnknownInstruction(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageSettings:
-    """What an engine is told about a container of the image."""
+    """The settings that an engine applies to a container of the image."""
 
     user: str = ""
     environment: dict[str, str] = field(default_factory=dict)
@@ -28,7 +28,7 @@ class ImageSettings:
     labels: dict[str, str] = field(default_factory=dict)
 
     def as_config(self) -> dict[str, object]:
-        """The `config` object of an image's configuration."""
+        """Return the `config` object of an image's configuration."""
         return {
             "User": self.user,
             "Env": [f"{name}={value}" for name, value in self.environment.items()],
@@ -38,7 +38,7 @@ class ImageSettings:
 
 
 def settings(containerfile: Path, base: ImageSettings | None = None) -> ImageSettings:
-    """The settings of the last stage, on top of those of the image that it starts from.
+    """Return the settings of the last stage, on top of those of its base image.
 
     Raises UnknownInstruction.
     """
@@ -61,7 +61,7 @@ def settings(containerfile: Path, base: ImageSettings | None = None) -> ImageSet
 
 
 def packages(containerfile: Path) -> list[str]:
-    """The Debian packages that the first stage installs."""
+    """Return the Debian packages that the first stage installs."""
     found = _INSTALL.search(_joined(containerfile.read_text()))
     if found is None:
         raise UnknownInstruction(f"{containerfile}: no stage runs install-packages.sh")

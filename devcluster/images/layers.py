@@ -1,10 +1,10 @@
-"""Layers of images: tar archives that are the same whenever their files are.
+"""Layers of images: tar archives that depend only on their files.
 
-Time stamps are fixed, owners are numbers and names are sorted, so that a layer that was built again keeps its
-digest, and whoever has it already need not load it again.
+Time stamps are fixed, owners are numbers and names are sorted. A rebuilt layer therefore keeps its digest, and a
+registry or engine that has it need not load it again.
 
-A step runs in hard links to the files of the layers below, which are unpacked only once. So it may add files, and
-replace some with others, and that is its layer. One that removes files or writes into those that are there is refused.
+A step runs in hard links to the files of the layers below, which are unpacked only once. It may add files and replace
+some with others; these are its layer. A step that removes files or writes into existing ones is refused.
 """
 
 import gzip
@@ -25,19 +25,19 @@ Snapshot = dict[str, tuple[int, ...]]
 
 
 class ChangedBelow(Exception):
-    """A step removed files of the layers below or wrote into them; what is unpacked of these may be spoilt now."""
+    """A step removed or wrote files of the layers below, whose unpacked copies may be damaged now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """`path` is the compressed archive, `diff_id` the SHA-256 in hexadecimal of the archive before compression."""
+    """A layer; `diff_id` is the SHA-256 in hexadecimal of the archive before compression."""
 
     path: Path
     diff_id: str
 
 
 def snapshot(root: Path) -> Snapshot:
-    """The state of every path below `root`. No time of the last change: others making links change that."""
+    """Return the state of every path below `root`, without the change time, because making links changes it."""
     return {
         path: (status.st_ino, status.st_mode, status.st_uid, status.st_gid, status.st_size, status.st_mtime_ns)
         for path, status in _walk(root)
@@ -45,7 +45,7 @@ def snapshot(root: Path) -> Snapshot:
 
 
 def changed_since(root: Path, before: Snapshot) -> list[str]:
-    """The paths that are new or are other files than before, and folders with such; raises ChangedBelow."""
+    """Return the new and replaced paths, and the folders that contain them. Raises ChangedBelow."""
     now = snapshot(root)
     changed = [path for path, state in now.items() if before.get(path) != state]
     written = [path for path in changed if path in before and _is_written_file(before[path], now[path])]
@@ -55,7 +55,7 @@ def changed_since(root: Path, before: Snapshot) -> list[str]:
 
 
 def write_layer(folder: Path, root: Path, paths: Iterable[str] | None = None) -> None:
-    """Writes the archive of `paths` below `root` (all, when not given) into `folder`; `read_layer` finds it there."""
+    """Write the archive of `paths` below `root` (default: all) into `folder`, where `read_layer` finds it."""
     path = folder / "layer.tar.gz"
     with (
         path.open("wb") as file,
@@ -69,21 +69,21 @@ def write_layer(folder: Path, root: Path, paths: Iterable[str] | None = None) ->
 
 
 def read_layer(folder: Path) -> Layer:
-    """The layer that `write_layer` wrote."""
+    """Return the layer that `write_layer` wrote."""
     return Layer(path=folder / "layer.tar.gz", diff_id=(folder / "diff_id").read_text())
 
 
 def unpack(layers: Iterable[Layer], root: Path) -> None:
-    """Puts the layers' files above one another into `root`, with their owners and modes."""
+    """Unpack the layers on top of each other into `root`, with their owners and modes."""
     root.mkdir()
-    root.chmod(0o755)  # whatever the umask: programs of another user must be able to enter it
+    root.chmod(0o755)  # # even with a strict umask, programs of another user must be able to enter it
     for layer in layers:
         command = ["tar", "--extract", "--file", str(layer.path), "--directory", str(root)]
         run([*command, "--numeric-owner", "--preserve-permissions"], what="unpacking a layer")
 
 
 def link_tree(source: Path, target: Path) -> None:
-    """Makes `target` a copy of the tree `source` whose files are hard links to those of `source`."""
+    """Make `target` a copy of the tree `source`, with hard links to its files."""
     run(["cp", "--archive", "--link", "--no-target-directory", str(source), str(target)], what="linking layers")
 
 

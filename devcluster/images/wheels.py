@@ -1,7 +1,7 @@
 """The project and its dependencies as wheels for the images' Python, made with the Python that runs this.
 
-What is downloaded is what the lock files in locks/ name, and has one of their hashes. It is kept: after a change of the
-project's sources nothing is asked of the network.
+Only distributions that the lock files in locks/ name are downloaded, and their hashes must match. The wheels are
+cached: after a change of the project's sources nothing is downloaded.
 """
 
 import hashlib
@@ -24,29 +24,29 @@ IMAGE_PYTHON = "3.11"
 
 _OLDEST_GLIBC, _IMAGE_GLIBC = 17, 36
 _SOURCE_ONLY = ("pure-sasl", "pyspark")
-"""They are published without wheels, and have nothing of C."""
+"""Distributions without wheels, which contain no C."""
 _METADATA = ("pyproject.toml", "README.md", "LICENSE")
 _PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
 
 
 def project_version() -> str:
-    """The version of the project, which tags its images."""
+    """Return the version of the project, which tags its images."""
     return cast(str, _pyproject()["project"]["version"])
 
 
 def dependencies(extra: str | None = None) -> list[str]:
-    """The project's dependencies, as in pyproject.toml; or those that an extra adds to them."""
+    """Return the project's dependencies in pyproject.toml, or those that an extra adds."""
     project = _pyproject()["project"]
     return cast(list[str], project["optional-dependencies"][extra] if extra else project["dependencies"])
 
 
 def image_dependencies() -> list[str]:
-    """What the image `kontroller` has besides the project."""
+    """Return the dependencies of the project in the image `kontroller`."""
     return [*dependencies(), *dependencies("journal-topic")]
 
 
 def dependency_wheels() -> Path:
-    """The folder with the wheels of the dependencies and all that they need, and pip's."""
+    """Return the folder with pip's wheel and the wheels of all direct and indirect dependencies."""
     lock = (LOCKS / "image.txt").read_text()
 
     def build(folder: Path) -> None:
@@ -57,7 +57,7 @@ def dependency_wheels() -> Path:
 
 
 def pipeline_wheels() -> Path:
-    """The folder with the wheels of what the extra `pipeline` needs."""
+    """Return the folder with the wheels of the extra `pipeline`."""
     lock = (LOCKS / "history.txt").read_text()
 
     def build(folder: Path) -> None:
@@ -68,14 +68,14 @@ def pipeline_wheels() -> Path:
 
 
 def split_lock(lock: str, names: Sequence[str]) -> tuple[str, str]:
-    """A lock file's entries of some distributions, and the file without them."""
+    """Return the entries of some distributions in a lock file, and the file without them."""
     entries = re.split(r"\n(?=\S)", lock.rstrip("\n"))
     named = [entry for entry in entries if entry.startswith(tuple(f"{name}==" for name in names))]
     return "\n".join(named), "\n".join(entry for entry in entries if entry not in named)
 
 
 def project_wheel() -> Path:
-    """The folder with the project's own wheel."""
+    """Return the folder with the project's own wheel."""
 
     def build(folder: Path) -> None:
         offline = ["--no-index", "--find-links", str(_build_wheels())]
@@ -97,7 +97,7 @@ def _build_wheels() -> Path:
 
 
 def _bring(folder: Path, lock: str) -> None:
-    """The wheels of the image's lock: those that there are, and those that are made of a source."""
+    """Fetch the wheels of the image's lock; build those of distributions that only publish a source."""
     sources, others = split_lock(lock, _SOURCE_ONLY)
     if sources:
         _with_lock("wheel", folder, sources, "--no-deps", "--no-build-isolation")
@@ -109,7 +109,7 @@ def _download(folder: Path, lock: str, *more: str) -> None:
 
 
 def _with_lock(command: str, folder: Path, lock: str, *more: str) -> None:
-    """Has pip bring what a lock names into `folder`. Nothing else follows from it: a lock is complete."""
+    """Let pip fetch a lock's distributions into `folder`, without dependencies, because a lock is complete."""
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         file.write(lock + "\n")
         file.flush()
@@ -132,7 +132,7 @@ def _only_for_the_image() -> list[str]:
 
 
 def _sources_digest() -> str:
-    """Changes with every file that goes into the wheel."""
+    """Return a digest that changes with every file of the wheel."""
     packages = cast(list[str], _pyproject()["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"])
     files = [PROJECT / name for name in _METADATA]
     for package in packages:
