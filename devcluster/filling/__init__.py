@@ -1,1 +1,1 @@
-"""What a command needs, of the machine or in the cache: which parts there are, and several of them filled side by side."""
+"""Fills the cache: the parts that commands need, and several of them fetched or built in parallel."""

@@ -1,7 +1,7 @@
-"""Fills the cache with what a run needs, before it or beside it.
+"""Fills the cache with the parts that a run needs, before it or in parallel.
 
-Each part is fetched or built by a process of its own, two at a time: they use the network and the cores in turns. Their
-builds end with the block that began them, however it ends, and leave nothing half done behind (`building.cache`).
+Each part is fetched or built by its own process, two at a time, because they use the network and the cores in turns.
+Builds end with the block that began them, however it ends, and leave no half entry behind (`building.cache`).
 """
 
 import os
@@ -25,13 +25,13 @@ from devcluster.running.processes import spawn
 _AT_A_TIME: Final = 2
 _SHOWN_LINES: Final = 25
 _NICENESS: Final = 10
-"""Of a polite build: servers go first, and a busy machine still builds."""
+"""The niceness of a polite build: servers go first, and a busy machine still builds."""
 _END_DEADLINE_S: Final = 20.0
 _HURRY_INTERVAL_S: Final = 1.0
 
 
 class Filling:
-    """Parts that are being filled; what their processes say goes to `tell`, line by line."""
+    """Parts that are being filled; `tell` gets the output of their processes, line by line."""
 
     def __init__(self, tell: Callable[[str], object], *, politely: bool) -> None:
         self._tell = tell
@@ -43,28 +43,28 @@ class Filling:
         self._futures: list[Future[None]] = []
 
     def begin(self, parts: Iterable[Part]) -> None:
-        """Fills what is missing of these."""
+        """Start to fill the missing ones of these parts."""
         self._futures += [self._pool.submit(self._fill, part) for part in missing(parts)]
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is under way any more, well or not."""
+        """True if no part is in progress, whether the parts succeeded or failed."""
         return all(future.done() for future in self._futures)
 
     def wait(self) -> None:
-        """Returns when all is there. Raises BuildError, which says what the first part that failed printed last."""
+        """Wait until all parts are there. Raises BuildError with the last output of the first part that failed."""
         for future in self._futures:
             future.result()
 
     @contextmanager
     def hurrying(self) -> Iterator[None]:
-        """Gives the builds our priority, however politely they began, while the block waits for them."""
+        """Give polite builds our priority while the block waits for them."""
         self._hurry()
         with progress.every(_HURRY_INTERVAL_S, self._hurry):
             yield
 
     def end(self) -> None:
-        """Ends what is under way, and returns when it has tidied up after itself."""
+        """End the builds in progress, and return when they have tidied up."""
         with self._lock:
             self._ended = True
             running = list(self._processes)
@@ -119,9 +119,9 @@ def _wait_or_kill(process: "subprocess.Popen[Any]") -> None:
 def filling(
     parts: Iterable[Part], *, tell: Callable[[str], object] = progress.say, politely: bool = False
 ) -> Iterator[Filling]:
-    """Fills parts of the cache while the block runs; `politely`: with what the block leaves of the cores.
+    """Fill parts of the cache while the block runs; `politely`: at a low priority, so that the block goes first.
 
-    What is not there when the block ends is given up.
+    Parts that are missing when the block ends are given up.
     """
     under_way = Filling(tell, politely=politely)
     try:
@@ -132,11 +132,11 @@ def filling(
 
 
 def fill_cache(parts: Iterable[Part] = tuple(Part), *, politely: bool = False) -> None:
-    """Fetches and builds what is missing of these: minutes at first, nothing afterwards.
+    """Fetch and build the missing ones of these parts: minutes at first, nothing afterwards.
 
     `politely`: at a low priority, until another process waits for a part as well.
 
-    Raises BuildError that says what a failed part printed, such as which program to install.
+    Raises BuildError with the output of a failed part, such as which program to install.
     """
     if politely:
         os.nice(_NICENESS)

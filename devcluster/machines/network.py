@@ -1,8 +1,8 @@
-"""Machines that reach each other over a router, which loses, holds back or swallows what goes from one to another.
+"""Machines that reach each other over a router, which loses, delays or drops packets between them.
 
-Each machine is a namespace with one interface, whose other end is in the router's. What happens to packets happens in the
-router, as on a real way: neither end is told. They are lost by iptables, at random or all, and held back by `delay_line`,
-each for the same time. Who enters the router's own network reaches all machines, and nothing of this touches him.
+Each machine is a namespace with one interface, whose other end is in the router's namespace. Packets are changed in the
+router, as on a real network, so neither end is notified. iptables drops them, at random or all of them, and
+`delay_line` delays each by the same time. A process in the router's own namespace reaches all machines undisturbed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,12 +18,12 @@ from devcluster.running.servers import Startable
 _NETWORK: Final = "10.91.0"
 _ROUTER: Final = f"{_NETWORK}.254"
 _HELD_BACK: Final = "100"
-"""The routing table of packets that are to be held back."""
+"""The routing table of packets to delay."""
 _SETTINGS: Final = {"ip_forward": 1, "conf/all/rp_filter": 0, "conf/default/rp_filter": 0}
 
 
 class Machine(Namespace):
-    """One with a single interface. Its address lasts, unless it is given another one."""
+    """A machine with a single interface. Its address stays until `move` changes it."""
 
     def __init__(self, folder: RunFolder, name: str, number: int) -> None:
         super().__init__(folder, name)
@@ -31,13 +31,14 @@ class Machine(Namespace):
         self.address = f"{_NETWORK}.{number}"
 
     def place(self, name: str | None = None) -> Place:
-        """Where servers run on it; `name`: what they are registered by, in place of its address."""
+        """Return the place of servers on it; `name`: the host name with which they register, instead of the address."""
         return Place(address=self.address, name=name, entering=self.entering)
 
 
 class Network(Startable):
-    """As many machines as there are `machines`, by their names. `name` tells the networks of a run folder apart; `delay_s`:
-    how long `slow` ways hold each packet back."""
+    """A network of the named machines. `name` must be unique in a run folder; `delay_s`: the delay of each packet on
+    `slow` ways.
+    """
 
     def __init__(self, folder: RunFolder, name: str, machines: Sequence[str], *, delay_s: float = 0.2) -> None:
         self.router = Namespace(folder, f"{name}-router")
@@ -51,7 +52,7 @@ class Network(Startable):
         return self.machines[name]
 
     def start(self) -> None:
-        """Makes all machines and connects them. Raises `StartError`."""
+        """Make all machines and connect them. Raises `StartError`."""
         self._started.enter_context(self.router)
         for name, value in _SETTINGS.items():
             self.router.run("sh", "-c", f"echo {value} >/proc/sys/net/ipv4/{name}")
@@ -62,11 +63,11 @@ class Network(Startable):
             self._connect(machine)
 
     def close(self) -> None:
-        """Takes all of it away."""
+        """Remove the network and its machines."""
         self._started.close()
 
     def move(self, machine: Machine) -> None:
-        """Gives a machine another address, which nobody had."""
+        """Give a machine another, unused address."""
         before, machine.address = machine.address, f"{_NETWORK}.{machine.number + 100}"
         self._address(machine)
         machine.run("ip", "address", "delete", f"{before}/32", "dev", "eth0")
@@ -74,20 +75,20 @@ class Network(Startable):
 
     @contextmanager
     def cut(self, source: Machine, *sinks: Machine) -> Iterator[None]:
-        """Nothing of what one machine sends reaches others; what these send reaches it."""
+        """Drop all packets from one machine to others; packets in the other direction pass."""
         with self._rules(["iptables", "-w"], "FORWARD", _ways(source, sinks), ["-j", "DROP"]):
             yield
 
     @contextmanager
     def lossy(self, one: Machine, *others: Machine, share: float) -> Iterator[None]:
-        """A share of the packets is lost, of those to it and from it."""
+        """Drop a share of the packets between one machine and others, in both directions."""
         lost = ["-m", "statistic", "--mode", "random", "--probability", str(share), "-j", "DROP"]
         with self._rules(["iptables", "-w"], "FORWARD", [*_ways(one, others), *_ways_back(one, others)], lost):
             yield
 
     @contextmanager
     def slow(self, one: Machine, *others: Machine) -> Iterator[None]:
-        """Each packet is held back, of those to it and from it."""
+        """Delay each packet between one machine and others, in both directions."""
         with ExitStack() as undo:
             for source, sink in [*_ways(one, others), *_ways_back(one, others)]:
                 rule = ["from", source, "to", sink, "iif", _interface(source), "lookup", _HELD_BACK]

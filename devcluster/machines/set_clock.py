@@ -1,6 +1,6 @@
-"""A wall clock that is set while a process runs: wrong by days, for that process and nobody else.
+"""A wall clock that tests set while a process runs: wrong by days, for that process only.
 
-It is libfaketime, between the process and the kernel's clock. Time that only measures goes on as it does.
+libfaketime stands between the process and the kernel's clock. Monotonic time is not changed.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ _FOLDERS: Final = "/usr/lib"
 
 
 def why_impossible() -> str | None:
-    """Why no clock can be set here; None where it can. Installs what is missing, on Debian as root."""
+    """Return the reason why no clock can be set here, or None. Installs missing programs, on Debian as root."""
     try:
         require("faketime")
     except (MissingToolError, BuildError) as error:
@@ -23,7 +23,7 @@ def why_impossible() -> str | None:
 
 
 class SetClock:
-    """Right at first. `file` is its own."""
+    """A clock that is right at first. `file` must be its own."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -31,7 +31,7 @@ class SetClock:
 
     @property
     def env(self) -> Mapping[str, str]:
-        """The environment of the process that has it."""
+        """The environment of a process that uses the clock."""
         return {
             "LD_PRELOAD": str(_library()),
             "FAKETIME_TIMESTAMP_FILE": str(self._file),
@@ -41,7 +41,7 @@ class SetClock:
         }
 
     def jump(self, days: int) -> None:
-        """From now on it is wrong by so many days; below zero it is behind."""
+        """Make the clock wrong by this number of days; below zero it is behind."""
         new = self._file.with_suffix(".new")
         new.write_text(f"{days:+d}d")
         new.replace(self._file)

@@ -1,1 +1,1 @@
-"""Processes, the ports and folders that are theirs, and how they end."""
+"""Server processes: their start and end, and the ports and folders that they own."""

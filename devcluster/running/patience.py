@@ -1,13 +1,13 @@
-"""How long to wait for servers: until they have shown no progress for a while.
+"""Patience of waits: how long a server may be silent before a wait gives up.
 
-A deadline by the clock also fails on a slow machine, where nothing is wrong. `Patience` therefore measures *silence*: the
-time since a progress token last moved. A server that hangs exhausts it after `SILENCE_S`, and a slow one does not. The
-machine's own delays are not silence:
+A deadline by the clock also fails on a slow machine, although nothing is wrong. `Patience` therefore measures
+*silence*: the time since a progress token last moved. A server that hangs exhausts it after `SILENCE_S`, and a slow one
+does not. The machine's own delays are not silence:
 
-- Time counts less if more processes want to run than there are processors: it is divided by their ratio.
-- A pause counts only as long as it was meant to be, and a look counts for a few seconds at most. So several looks have
-  failed, each after a pause, before anybody gives up.
-- What moves while the condition itself is looked at is not progress, because a look may write to a server's log.
+- If more processes want to run than there are processors, time is divided by their ratio.
+- A pause counts only for its intended length, and a look for a few seconds at most. So a wait only gives up after
+several failed looks.
+- A look at the condition may write to a server's log, so movement during a look is not progress.
 """
 
 import os
@@ -29,11 +29,11 @@ _PAUSES_FOR_A_LOOK: Final = 2
 _LOOK_COUNTS_S: Final = 5.0
 
 Progress = Sequence[tuple[str, int]]
-"""Names and numbers of what moves while servers work, such as the size of each log."""
+"""The names and numbers that move while servers work, such as the size of each log."""
 
 
 def processes_per_processor() -> float:
-    """Return how many processes want to run on each processor now, this one not counted; at least 1."""
+    """Return the number of other processes that want to run, for each processor; at least 1."""
     with suppress(OSError, ValueError, IndexError):
         running = int(Path("/proc/loadavg").read_text().split()[3].partition("/")[0])
         return max(1.0, (running - 1) / (os.cpu_count() or 1))
@@ -41,7 +41,7 @@ def processes_per_processor() -> float:
 
 
 def cpu_pressure() -> str:
-    """Return the kernel's measure of waiting for processors, or the load where the kernel has no such measure."""
+    """Return the kernel's measure of waiting for processors, or the load if the kernel lacks that measure."""
     for file in ("/proc/pressure/cpu", "/proc/loadavg"):
         with suppress(OSError, IndexError):
             return Path(file).read_text().splitlines()[0]
@@ -49,7 +49,7 @@ def cpu_pressure() -> str:
 
 
 class Patience:
-    """The patience of one wait. Call `pause` after each look that failed, until it says why to give up."""
+    """The patience of one wait. Call `pause` after each failed look, until it returns a reason to give up."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Patience:
         self._silent_s = 0.0
 
     def pause(self) -> str | None:
-        """Sleep until the next look is due. Return why there should be none; then nothing was slept."""
+        """Sleep until the next look is due and return None, or return the reason to give up without sleeping."""
         look_s = self._now_s() - self._look_began_s
         before = self._progress()
         self._silent_s += min(look_s, _LOOK_COUNTS_S) / self._crowding()
@@ -84,5 +84,5 @@ class Patience:
 
 
 def pause_s(look_s: float) -> float:
-    """Return how long to pause after a look of this length, so that looking takes at most a third of the time."""
+    """Return the pause after a look of this length, so that looking takes at most a third of the time."""
     return min(max(_SHORTEST_PAUSE_S, _PAUSES_FOR_A_LOOK * look_s), _LONGEST_PAUSE_S)

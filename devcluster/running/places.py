@@ -1,4 +1,4 @@
-"""Where a server runs: here, on loopback, or on a machine of a network that a test made."""
+"""The place of a server: this machine on loopback, or a machine of a test network."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,17 +9,17 @@ LOOPBACK: Final = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """What a server has to know of it. The default is this machine, where nobody outside of it comes."""
+    """The place of a server. The default is this machine on loopback, which nothing outside reaches."""
 
     address: str = LOOPBACK
-    """What is listened on, and where others find it."""
+    """The address to listen on, at which others reach the server."""
     name: str | None = None
-    """What a broker there is registered by for other brokers and the controller, in place of the address."""
+    """The host name with which a broker registers for other brokers and the controller, instead of the address."""
     entering: Sequence[str] = field(default=())
-    """What a command line begins with that is to run there."""
+    """The beginning of a command line that runs at the place."""
 
     def command(self, command: Sequence[str]) -> list[str]:
-        """The command line that runs a server there, under the id of this one's process."""
+        """Return the command line that runs a server at the place, without a process in between."""
         return [*self.entering, *command]
 
 

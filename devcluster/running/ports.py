@@ -18,11 +18,11 @@ _reservations: dict[int, socket.socket] = {}
 
 
 class NoFreePortError(Exception):
-    """Every port of the range is in use: stop other development clusters on this machine."""
+    """Every port of the range is in use; the remedy is to stop other development clusters on this machine."""
 
 
 def reserve_port() -> int:
-    """A port on 127.0.0.1 that nobody listens on, this process's own until it ends or releases it."""
+    """Reserve a port on 127.0.0.1 that nobody listens on, until this process ends or releases it."""
     start = random.choice(_RANGE)  # noqa: S311 -- spreads clusters over the range, guards no secret
     with _lock:
         for offset in range(len(_RANGE)):
@@ -33,7 +33,7 @@ def reserve_port() -> int:
 
 
 def release_port(port: int) -> None:
-    """Gives the port back; a port that is not reserved is left alone."""
+    """Give the port back; a port that is not reserved is left alone."""
     with _lock:
         reservation = _reservations.pop(port, None)
     if reservation is not None:
@@ -41,7 +41,7 @@ def release_port(port: int) -> None:
 
 
 def accepts(port: int, address: str = LOOPBACK) -> bool:
-    """True when something accepts connections on the port."""
+    """Return True if something accepts connections on the port."""
     try:
         with socket.create_connection((address, port), timeout=1):
             return True

@@ -1,7 +1,7 @@
-"""The priorities of builds: a step is as nice as its starter, and a waiter lends its priority to what it waits for.
+"""Priorities of builds: a step inherits its starter's niceness, and a waiting process lends its priority to the holder.
 
-Linux shares the cores between sessions first where it has autogroups, and then between threads by their niceness. A user
-may raise the sessions of his own processes. Only root may raise a thread again, so the threads stay as they are for others.
+If Linux has autogroups, it shares the cores first between sessions, and then between threads by niceness. A user may
+raise the priority of his own sessions. Only root may raise a thread again, so other users' threads stay as they are.
 """
 
 import os
@@ -10,14 +10,14 @@ from pathlib import Path
 
 
 def share_niceness(pid: int) -> None:
-    """Makes the session of a process that we started as nice as we are."""
+    """Give the session of a process that we started our own niceness."""
     _set_session(pid, os.nice(0))
 
 
 def lend_priority(pid: int) -> None:
-    """Raises a process and all its descendants to our priority; those whose priority is higher keep it.
+    """Raise a process and all its descendants to our priority; those with a higher priority keep it.
 
-    What they start while this runs may be missed: repeat it while waiting for them.
+    Processes that they start during the call may be missed: repeat it while waiting.
     """
     ours = os.nice(0)
     for each in _with_descendants(pid):
@@ -42,7 +42,7 @@ def _threads(pid: int) -> list[Path]:
 
 
 def _session_niceness(pid: int) -> int:
-    """Return the niceness in a line such as `/autogroup-12 nice 10`; the highest priority if there are no autogroups."""
+    """Return the niceness in a line such as `/autogroup-12 nice 10`, or the highest priority without autogroups."""
     try:
         return int(Path(f"/proc/{pid}/autogroup").read_text().split()[-1])
     except (IndexError, OSError):

@@ -1,10 +1,10 @@
-"""Processes that end with us: started in a session of their own, watched until ready, stopped or killed on
+"""Server processes that end with this process. Each is started in its own session, watched until ready, and stopped on
 demand.
 
-Three nets keep a server from outliving its starter. Leaving a server's context ends it; an `atexit` hook ends
-what is still running after an error, Ctrl-C or SIGTERM (`ending_on_sigterm`); and the kernel's parent-death
-signal ends it when this process is itself killed. That signal follows the *thread* that started the child, so
-every start happens on one thread that lives as long as the process.
+Three mechanisms keep a server from outliving its starter. Leaving a server's context ends it. An `atexit` hook ends the
+remaining ones after an error, Ctrl-C or SIGTERM (`exit_on_sigterm`). The kernel's parent-death signal ends it if this
+process is killed. That signal follows the *thread* that started the child, so every start happens on one thread that
+lives as long as the process.
 """
 
 import atexit
@@ -34,22 +34,22 @@ _spawner: threading.Thread | None = None
 
 
 class StartError(Exception):
-    """A process ended, or made no progress any more, before it was ready; the message ends with its log's end."""
+    """A process ended, or stopped making progress, before it was ready; the message ends with its last log lines."""
 
 
 class ProcessNotRunningError(Exception):
-    """Asked for something that only a running process has."""
+    """The call needs a running process, and the process is not running."""
 
 
 class ConditionTimeoutError(Exception):
-    """A condition did not hold, and no server made progress any more."""
+    """A condition did not become true before the servers stopped making progress."""
 
 
 class ManagedProcess:
-    """One server process. `start` may be called again after `stop` or `kill`; the log is appended to.
+    """A server process. `start` may be called again after `stop` or `kill`; the log is appended to.
 
-    `ready` is polled after the start and may raise OSError while the server is not there yet. The server shows progress by
-    what it writes to its log and, if it has any, to the files in the folder `writes_to`.
+    `ready` is polled after the start and may raise OSError while the server is not there yet. The server shows progress
+    by writing to its log and, if it has any, to the files in the folder `writes_to`.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class ManagedProcess:
         self._process: subprocess.Popen[bytes] | None = None
 
     def with_command(self, command: Sequence[str]) -> "ManagedProcess":
-        """The same server by another command line, not started yet."""
+        """Return the same server with another command line, not started yet."""
         return ManagedProcess(
             self.name,
             command,
@@ -89,7 +89,7 @@ class ManagedProcess:
 
     @property
     def pid(self) -> int:
-        """The process id; raises ProcessNotRunningError when it is not running."""
+        """The process id. Raises ProcessNotRunningError."""
         if self._process is None or self._process.poll() is not None:
             raise ProcessNotRunningError(f"{self.name} is not running: start it first (log: {self.log_path})")
         return self._process.pid
@@ -100,32 +100,32 @@ class ManagedProcess:
 
     @property
     def was_started(self) -> bool:
-        """Return True if it was started and not stopped or killed since, even if it has ended by itself."""
+        """True if it was started and not stopped or killed since, even if it has exited."""
         return self._process is not None
 
     @property
     def exit_code(self) -> int | None:
-        """How it has ended, negative for a signal; None while it runs, and after `kill`."""
+        """The exit code, negative for a signal; None while it runs, and after `kill`."""
         return None if self._process is None else self._process.poll()
 
     @property
     def is_stopped(self) -> bool:
-        """Whether it stands still after a SIGSTOP. Raises ProcessNotRunningError."""
+        """True after a SIGSTOP, until SIGCONT. Raises ProcessNotRunningError."""
         return self._stat()[0] == "T"
 
     @property
     def cpu_s(self) -> float:
-        """Seconds of a processor that it has used. Other processes do not lengthen them. Raises ProcessNotRunningError."""
+        """Seconds of processor time that it has used, independent of other processes. Raises ProcessNotRunningError."""
         user, system = self._stat()[11:13]
         return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
     def start(self) -> None:
-        """Starts and waits until ready; raises StartError, and then nothing of it is left running."""
+        """Start and wait until ready. Raises StartError, after killing the process."""
         self.spawn()
         self.wait_until_ready()
 
     def spawn(self) -> None:
-        """Starts without waiting, so that several can start side by side; a running process is left alone."""
+        """Start without waiting, so that several can start in parallel; a running process is left alone."""
         if self.is_running:
             return
         with self.log_path.open("ab") as log:
@@ -133,7 +133,7 @@ class ManagedProcess:
         _running.add(self)
 
     def wait_until_ready(self) -> None:
-        """Waits for the readiness condition; on failure kills the process and raises StartError."""
+        """Wait until the server is ready; on failure, kill the process and raise StartError."""
         patience = Patience(self._start_silence_s, progress)
         try:
             while not self._is_ready():
@@ -143,7 +143,7 @@ class ManagedProcess:
             raise
 
     def stop(self) -> None:
-        """SIGTERM, then SIGKILL when the deadline passes; returns when the process is gone."""
+        """Send SIGTERM, then SIGKILL after the deadline; return when the process is gone."""
         if self._process is not None:
             with suppress(ProcessLookupError):
                 self._process.terminate()
@@ -152,7 +152,7 @@ class ManagedProcess:
         self.kill()
 
     def kill(self) -> None:
-        """SIGKILL to the process and all in its session; returns when it is gone. Harmless when it is not running."""
+        """Send SIGKILL to the process and its whole session; return when it is gone. Harmless if it is not running."""
         process, self._process = self._process, None
         if process is not None:
             with suppress(ProcessLookupError):
@@ -161,7 +161,7 @@ class ManagedProcess:
         _running.discard(self)
 
     def send_signal(self, signum: signal.Signals) -> None:
-        """Sends a signal to the running process, such as SIGSTOP and SIGCONT for a pause."""
+        """Send a signal to the running process, such as SIGSTOP and SIGCONT for a pause."""
         os.kill(self.pid, signum)
 
     def progress(self) -> Progress:
@@ -175,13 +175,13 @@ class ManagedProcess:
         return found
 
     def log_tail(self) -> str:
-        """The last lines that the process wrote."""
+        """Return the last lines that the process logged."""
         with suppress(FileNotFoundError):
             return "\n".join(self.log_path.read_text(errors="replace").splitlines()[-_TAIL_LINES:])
         return ""
 
     def _stat(self) -> list[str]:
-        """The fields of its /proc/PID/stat from the third one, the state, on."""
+        """Return the fields of its /proc/PID/stat from the third one, the state."""
         return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
 
     def _is_ready(self) -> bool:
@@ -212,7 +212,7 @@ def spawn(
     cwd: Path | None = None,
     text: bool = False,
 ) -> subprocess.Popen[Any]:
-    """`subprocess.Popen` in a session of its own, ended by the kernel when this process ends."""
+    """Run `subprocess.Popen` in a new session; the kernel ends the child when this process ends."""
     parent_death_signal = shutil.which("setpriv")
     prefix = [parent_death_signal, "--pdeathsig", "KILL", "--"] if parent_death_signal else []
 
@@ -234,7 +234,7 @@ def spawn(
         _spawn_requests.put((start, started))
         return started.result()
     except BaseException:
-        # Interrupted while it starts: nobody would know of it.
+        # Interrupted during the start: nobody else could end the child.
         _abandon(started)
         raise
 
@@ -242,10 +242,10 @@ def spawn(
 def wait_until(
     condition: Callable[[], bool], what: str, *, silence_s: float = SILENCE_S, longest_s: float | None = None
 ) -> None:
-    """Polls until the condition holds.
+    """Poll until the condition is true.
 
     Raises ConditionTimeoutError, which names `what`, after `silence_s` in which no server of this process made progress
-    (see `Patience`), or after `longest_s` by the clock. A wait needs more silence than the default only if the servers are
+    (see `Patience`), or after `longest_s` by the clock. Give more silence than the default only if the servers are
     rightly silent for longer.
     """
     patience = Patience(silence_s, progress, longest_s=longest_s)
@@ -255,15 +255,13 @@ def wait_until(
 
 
 def progress() -> Progress:
-    """Return what shows that the running servers work: the size of each log, and the last write into other files."""
+    """Return the progress of all running servers: the size of each log, and the last write into other files."""
     return sorted(each for process in list(_running) for each in process.progress())
 
 
 @contextmanager
 def ending_on_sigterm() -> Iterator[None]:
-    """Turns SIGTERM into SystemExit while the block runs, so that contexts are left as after Ctrl-C (main
-    thread only).
-    """
+    """Raise SystemExit on SIGTERM while the block runs, so that contexts are left as after Ctrl-C. Main thread only."""
 
     def leave(signum: int, _frame: FrameType | None) -> None:
         raise SystemExit(128 + signum)

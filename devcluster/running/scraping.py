@@ -1,4 +1,4 @@
-"""What a process on this machine says at its port for Prometheus."""
+"""Scrapes a metric from a process on this machine."""
 
 import urllib.request
 
@@ -6,7 +6,7 @@ from devcluster.running.places import LOOPBACK
 
 
 def scraped(port: int, name: str, address: str = LOOPBACK) -> float | None:
-    """The value of a metric, by its name and labels as they are written; None where it is not there. Raises OSError."""
+    """Return the value of a metric, by its name and labels as exposed; None if it is missing. Raises OSError."""
     with urllib.request.urlopen(f"http://{address}:{port}/metrics", timeout=10) as answer:
         lines = answer.read().decode().splitlines()
     values = [float(line.split()[1]) for line in lines if line.split()[0] == name]

@@ -1,4 +1,4 @@
-"""What all servers of a development cluster have in common: how they start, pause, end, and give their ports back."""
+"""Base classes of a development cluster's servers: start, pause, stop, and return of their ports and tokens."""
 
 import signal
 from abc import ABC, abstractmethod
@@ -12,15 +12,15 @@ from devcluster.running.tokens import Hold, machine_tokens
 
 
 class Startable(ABC):
-    """Something that runs for as long as its context: entering starts it, leaving closes it, and so does a failed start."""
+    """Something that runs during its context: entering starts it; leaving, or a failed start, closes it."""
 
     @abstractmethod
     def start(self) -> None:
-        """Starts it and waits until it is ready."""
+        """Start it and wait until it is ready."""
 
     @abstractmethod
     def close(self) -> None:
-        """Ends it for good. Harmless when it does not run."""
+        """End it for good. Harmless if it does not run."""
 
     def __enter__(self) -> Self:
         try:
@@ -37,11 +37,11 @@ class Startable(ABC):
 
 
 class Server(Startable):
-    """One process on loopback ports that stay its own over a restart; subclasses set `process`."""
+    """A process on loopback ports that stay its own over a restart; subclasses set `process`."""
 
     process: ManagedProcess
     tokens: ClassVar[int] = 0
-    """How many tokens it holds from its first start until `close`, also while it is stopped for a restart."""
+    """The number of tokens it holds from its first start until `close`, even while it is stopped for a restart."""
 
     def __init__(self) -> None:
         self._ports: list[int] = []
@@ -52,33 +52,33 @@ class Server(Startable):
         return self.tokens if self._hold is None else 0
 
     def take_tokens(self) -> None:
-        """Takes its tokens, which may wait for other servers; does nothing if it holds them."""
+        """Take its tokens, which may wait for other servers; does nothing if it holds them."""
         if self.missing_tokens:
             self._hold = machine_tokens().take(self.tokens)
 
     def start(self) -> None:
-        """Starts and waits until ready. Raises `StartError`."""
+        """Start and wait until ready. Raises `StartError`."""
         self.process.start()
 
     def stop(self) -> None:
-        """SIGTERM, and SIGKILL where that is not enough."""
+        """Send SIGTERM, and SIGKILL if that is not enough."""
         self.process.stop()
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """Send SIGKILL."""
         self.process.kill()
 
     def pause(self) -> None:
-        """SIGSTOP: the process keeps its connections and answers nothing. Returns when it stands still."""
+        """Send SIGSTOP: the process keeps its connections and answers nothing. Returns when the process has stopped."""
         self.process.send_signal(signal.SIGSTOP)
         wait_until(lambda: self.process.is_stopped, f"{self.process.name} stands still")
 
     def resume(self) -> None:
-        """SIGCONT, after a pause."""
+        """Send SIGCONT, after a pause."""
         self.process.send_signal(signal.SIGCONT)
 
     def close(self) -> None:
-        """Kills the process and gives its ports and tokens back."""
+        """Kill the process and give its ports and tokens back."""
         self.kill()
         if self._hold is not None:
             self._hold.give_back()
@@ -93,7 +93,7 @@ class Server(Startable):
 
 
 def take_tokens_of(servers: Collection[Server]) -> None:
-    """Takes the tokens of servers that start together, so that they wait once, until all of them fit."""
+    """Take the tokens of servers that start together, so that they wait once, until all of them fit."""
     if missing := sum(server.missing_tokens for server in servers):
         with machine_tokens().holding(missing):
             for server in servers:

@@ -1,9 +1,8 @@
-"""A disk that is full when a test wants it: a file system of its own, of a few megabytes, which only the processes see that
-are started in its mount namespace.
+"""A disk that a test can fill: a file system of a few megabytes, visible only to the processes in its mount namespace.
 
-It is a tmpfs, so a write for which there is no room is the kernel's own ENOSPC. A process that does nothing holds the
-namespace: what is on the disk outlives the servers that use it. Who is not root makes the namespace as the root of a user
-namespace of its own, where the kernel lets him.
+It is a tmpfs, so a write without room fails with the kernel's own ENOSPC. An idle process holds the namespace, so the
+files outlive the servers that use them. Without root, the namespace is made as the root of a new user namespace, if the
+kernel allows that.
 """
 
 import os
@@ -25,7 +24,7 @@ _CHUNK: Final = bytes(64 * 1024)
 
 
 def why_impossible() -> str | None:
-    """Why this machine lets us mount no file system of our own; None where it does."""
+    """Return the reason why this machine lets us mount no file system of our own, or None if it does."""
     try:
         tried = subprocess.run(
             [*_MAKE, "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True, text=True, check=False
@@ -36,7 +35,7 @@ def why_impossible() -> str | None:
 
 
 class SmallDisk(Startable):
-    """`folder` is an empty one; in the namespace the disk is mounted there."""
+    """A small disk; `folder` is empty outside, and the disk is mounted there in the namespace."""
 
     def __init__(self, folder: Path, *, size_bytes: int, log_path: Path) -> None:
         self._folder = folder
@@ -44,33 +43,33 @@ class SmallDisk(Startable):
         self._holder = ManagedProcess(f"disk-{folder.name}", command, log_path=log_path, ready=self._is_mounted)
 
     def start(self) -> None:
-        """Mounts it. Raises StartError."""
+        """Mount the disk. Raises StartError."""
         self._holder.start()
 
     def close(self) -> None:
-        """Takes it away, when the servers that use it have ended."""
+        """Remove the disk, after the servers that use it have ended."""
         self._holder.kill()
 
     def command(self, command: Sequence[str]) -> list[str]:
-        """The command line that starts a process which has the disk."""
+        """Return the command line that starts a process in the disk's namespace."""
         return [*_ENTER, "--target", str(self._holder.pid), "--", *_ENDS_WITH_US, *command]
 
     def seen(self, path: Path) -> Path:
-        """Where a path on the disk is found from outside."""
+        """Return the path outside the namespace of a path on the disk."""
         return Path(f"/proc/{self._holder.pid}/root{path}")
 
     def fill(self) -> None:
-        """Takes all the room that is left."""
+        """Take all the remaining room."""
         descriptor = os.open(self._ballast, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
-            with suppress(OSError):  # which is what it is to say from now on
+            with suppress(OSError):  # ENOSPC, which every further write gets
                 while os.write(descriptor, _CHUNK):
                     pass
         finally:
             os.close(descriptor)
 
     def make_room(self) -> None:
-        """Gives back what `fill` took."""
+        """Give back the room that `fill` took."""
         self._ballast.unlink()
 
     @property

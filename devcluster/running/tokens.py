@@ -1,11 +1,11 @@
-"""Bounds how many servers run at once on this machine, over all test runs of this user, in all checkouts.
+"""Bounds the number of servers on this machine, over all test runs of this user, in all checkouts.
 
-A server costs tokens: a broker or a node of Kafka 4 one, an API server with its etcd two, Spark three, ZooKeeper and our
-own processes none. Tests wait until what they start fits. A command that a person watches, such as the demo, never waits,
-but what it holds counts. `KONTROLLER_TOKENS` sets how many there are, by default four for each core.
+A server costs tokens: a broker or a node of Kafka 4 one, an API server with its etcd two, Spark three, ZooKeeper and
+our own processes none. Tests wait until their servers fit. Interactive commands, such as the demo, never wait, but
+their tokens count. `KONTROLLER_TOKENS` sets the total; the default is four for each core.
 
-A process that holds some already gets more at once: if it waited, two such processes could wait for each other for ever.
-A request for more than there are runs alone. A hold is a locked file, so it ends with its process, however that ends.
+A process that already holds tokens gets more at once: otherwise two such processes could wait for each other forever. A
+request for more than the total runs alone. A hold is a locked file, so it ends with its process, however that ends.
 """
 
 import fcntl
@@ -30,21 +30,21 @@ _LOOK_S: Final = 0.2
 
 
 class Hold:
-    """Some tokens that this process holds until it gives them back, or ends."""
+    """Tokens that this process holds until it gives them back, or ends."""
 
     def __init__(self, path: Path, file: IO[str], holds: set["Hold"]) -> None:
         self._path, self._file, self._holds = path, file, holds
         holds.add(self)
 
     def give_back(self) -> None:
-        """Lets others have them. Harmless when that was done before."""
+        """Give the tokens back. Harmless if that was done before."""
         self._holds.discard(self)
         self._file.close()
         self._path.unlink(missing_ok=True)
 
 
 class Tokens:
-    """The tokens of a folder, as one process sees them."""
+    """The tokens of a folder, seen by one process."""
 
     def __init__(self, folder: Path, total: int) -> None:
         self._folder = folder
@@ -54,11 +54,11 @@ class Tokens:
         self._say: Callable[[str], object] | None = None
 
     def wait_for_others(self, say: Callable[[str], object]) -> None:
-        """Makes this process wait for its first tokens from now on; `say` shows once whom it waits for."""
+        """Make this process wait for its first tokens from now on; `say` shows once which processes it waits for."""
         self._say = say
 
     def take(self, count: int) -> Hold:
-        """Takes tokens; waits first if this process holds none, is one that waits, and the tokens are not there."""
+        """Take tokens. Waits first if the process holds none, is set to wait, and the tokens are not free."""
         with self._taking:
             if self._own or self._say is None:
                 return self._make(count)
@@ -66,7 +66,7 @@ class Tokens:
 
     @contextmanager
     def holding(self, count: int) -> Iterator[None]:
-        """Holds tokens while the block runs."""
+        """Hold tokens while the block runs."""
         hold = self.take(count)
         try:
             yield
@@ -79,19 +79,19 @@ class Tokens:
                 return hold
             with _no_alarm():
                 say(f"Waiting for other servers on this machine to end: {', '.join(self._holders()) or 'a queue'}")
-                # The first in the queue waits for tokens, the others for their turn: nobody is overtaken for ever.
+                # The first in the queue waits for tokens, the others for their turn, so nobody is overtaken forever.
                 fcntl.flock(queue, fcntl.LOCK_EX)
                 while (hold := self._take_what_fits(count)) is None:
                     time.sleep(_LOOK_S)
                 return hold
 
     def _take_what_fits(self, count: int) -> Hold | None:
-        # A process that does not wait may take some between the look and the taking: it would have taken them anyway.
+        # A process that never waits may take tokens in between: it would have taken them anyway.
         held = sum(_count(path) for path in self._held())
         return None if held and held + count > self._total else self._make(count)
 
     def _make(self, count: int) -> Hold:
-        # Locked before it has the name of a hold: a hold that is not locked is that of a dead process.
+        # Lock the file before it gets the name of a hold: an unlocked hold belongs to a dead process.
         name = f"{count}-{os.getpid()}-{secrets.token_hex(4)}"
         file = self._file(f"{name}.new")
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -109,7 +109,7 @@ class Tokens:
         return held
 
     def _holders(self) -> list[str]:
-        """How many tokens each process holds, by its id."""
+        """Return a line about each process that holds tokens."""
         counts: dict[str, int] = {}
         for path in self._held():
             pid = path.name.split("-")[1]
@@ -123,7 +123,7 @@ class Tokens:
 
 @functools.cache
 def machine_tokens() -> Tokens:
-    """The tokens that all runs of this user share, whatever cache folder they have."""
+    """Return the tokens that all runs of this user share, whatever their cache folder."""
     total = os.environ.get("KONTROLLER_TOKENS")
     folder = Path(tempfile.gettempdir()) / f"kontroller-tokens-{os.getuid()}"
     return Tokens(folder, int(total) if total else _FOR_A_CORE * len(os.sched_getaffinity(0)))
@@ -144,7 +144,7 @@ def _is_locked_by_us(file: IO[str]) -> bool:
 def _is_held(path: Path) -> bool:
     try:
         with path.open() as file:
-            # Shared: two processes that look at once must not take each other for a holder.
+            # A shared lock: two processes that look at the same time must not take each other for a holder.
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
@@ -155,7 +155,7 @@ def _is_held(path: Path) -> bool:
 
 @contextmanager
 def _no_alarm() -> Iterator[None]:
-    """Stops the timer that ends a test which takes too long, and lets it go on afterwards."""
+    """Stop the timer that ends a test which takes too long, and resume it afterwards."""
     left, interval = signal.setitimer(signal.ITIMER_REAL, 0)
     try:
         yield

@@ -1,6 +1,6 @@
-"""A way to a server that swallows one direction of what goes over it: connections stay open, and half of them is silent.
+"""A proxy to a server that drops one direction of the traffic: connections stay open, and one side is silent.
 
-A network that drops packets one way looks so to both ends until their patience is over.
+To both ends it looks like a network that drops packets one way, until they time out.
 """
 
 import socket
@@ -16,17 +16,17 @@ _CHUNK_BYTES = 65_536
 
 
 class Silence(Enum):
-    """What a way swallows."""
+    """The direction that a way drops."""
 
     NONE = auto()
     REQUESTS = auto()
-    """What the client says."""
+    """From the client to the server."""
     ANSWERS = auto()
-    """What the server says."""
+    """From the server to the client."""
 
 
 class Way(Startable):
-    """Listens on a loopback port of its own and passes everything on to another port, but for what it swallows."""
+    """Listens on its own loopback port and forwards everything to another port, except the direction that it drops."""
 
     def __init__(self, to_port: int) -> None:
         self.port = reserve_port()
@@ -37,16 +37,16 @@ class Way(Startable):
 
     @property
     def connect(self) -> str:
-        """Where clients go to take it."""
+        """The address for clients."""
         return f"127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """Accepts from here on."""
+        """Accept connections from now on."""
         self._listening = socket.create_server(("127.0.0.1", self.port))
         self._spawn(self._accept, self._listening)
 
     def close(self) -> None:
-        """Cuts all connections and gives the port back."""
+        """Cut all connections and give the port back."""
         if self._listening is not None:
             with suppress(OSError):
                 self._listening.shutdown(socket.SHUT_RDWR)

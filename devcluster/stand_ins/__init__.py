@@ -1,1 +1,1 @@
-"""Programs that behave as a test needs: a controller that dies or stands still at a write, a broker that only answers."""
+"""Programs for tests: a controller that dies or stops at a write, and brokers that only answer."""

@@ -1,9 +1,9 @@
-"""A controller that kills itself at a chosen write to ZooKeeper, to show that another one goes on from there.
+"""A controller that kills itself at a chosen write to ZooKeeper, to show that another one continues.
 
-`python -m devcluster.stand_ins.dying_controller before|after N SETTINGS_FILE` is an ordinary controller process whose N-th
-transaction is its last act: the process gets SIGKILL before it is sent, or after ZooKeeper answered. Nothing is cleaned
-up, as in a real crash; the session lives on until it expires. What controller processes tell each other of themselves
-changes nothing in the cluster, and is not counted.
+`python -m devcluster.stand_ins.dying_controller before|after N SETTINGS_FILE` is an ordinary controller process whose
+N-th transaction is its last: the process gets SIGKILL before it sends the transaction, or after ZooKeeper's answer.
+Nothing is cleaned up, as in a real crash; the session lives on until it expires. Writes about the controller processes
+themselves change nothing in the cluster, so they are not counted.
 """
 
 import os
@@ -49,7 +49,7 @@ def _die() -> None:
 
 
 def main() -> None:
-    """`before|after N SETTINGS_FILE`"""
+    """Run the controller with `before|after N SETTINGS_FILE`."""
     when, count, settings_file = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
     run_with(lambda session: DyingSession(session, count, applied=when == "after"), settings_file)
 

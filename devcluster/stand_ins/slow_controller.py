@@ -1,7 +1,7 @@
-"""A controller in slow motion, to find what reads too early after a write.
+"""A controller in slow motion, to find tests that read too early after a write.
 
-`python -m devcluster.stand_ins.slow_controller ARGUMENTS` is `kontroller ARGUMENTS`, but it delays the controller that it
-runs as `devcluster.stand_ins.slow_motion` says.
+`python -m devcluster.stand_ins.slow_controller ARGUMENTS` is `kontroller ARGUMENTS`, but delays the controller as
+`devcluster.stand_ins.slow_motion` describes.
 """
 
 import runpy
@@ -11,7 +11,7 @@ from devcluster.stand_ins.slow_motion import slow_controllers
 
 
 def main() -> None:
-    """The arguments of `kontroller`."""
+    """Run `kontroller` with its arguments."""
     sys.argv = ["kontroller", *sys.argv[1:]]
     with slow_controllers():
         runpy.run_module("kontroller", run_name="__main__")

@@ -1,9 +1,9 @@
-"""Slow motion: every write and every request is delayed by up to three seconds, which follow from a seed.
+"""Slow motion: every write and every request is delayed by up to three seconds, derived from a seed.
 
 `KONTROLLER_SLOW_MOTION=SEED` in the environment turns it on. A test that reads too early after a write then fails on an
-idle machine as well. The n-th delay of a stream follows from the seed, the stream's name and n alone: a failure is
-repeated with the same seed. Half of a delay is before the write and half after it. Each broker has a stream of its own,
-so brokers know a change at different times.
+idle machine as well. The n-th delay of a stream depends only on the seed, the stream's name and n, so the same seed
+repeats a failure. Half of a delay is before the write and half after it. Each broker has a stream of its own, so
+brokers learn of a change at different times.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class Delays:
-    """The delays of one stream of writes, one after the other."""
+    """The sequence of delays of one stream of writes."""
 
     def __init__(self, seed: str, stream: str) -> None:
         self._random = random.Random(f"{seed} {stream}")  # noqa: S311 -- repeatable, guards no secret
@@ -38,7 +38,7 @@ class Delays:
         return self._random.uniform(0, LONGEST_S)
 
     async def around(self, write: Callable[[], Awaitable[T]]) -> T:
-        """Does a write in the middle of the next delay."""
+        """Run a write in the middle of the next delay."""
         half_s = self.next_s() / 2
         await asyncio.sleep(half_s)
         answer = await write()
@@ -47,7 +47,7 @@ class Delays:
 
 
 class SlowSession(DelegatingSession):
-    """A `ZkSession` that delays its writes. Transactions that come together share one delay, evenly between them."""
+    """A `ZkSession` that delays its writes. Transactions that are sent together share one delay, evenly between them."""
 
     def __init__(self, session: ZkSession, delays: Delays) -> None:
         super().__init__(session)
@@ -100,7 +100,7 @@ class SlowLink:
 
 
 class Slowed:
-    """Something with some of its methods delayed."""
+    """A wrapper that delays some methods of an object."""
 
     def __init__(self, inner: Any, delays: Delays, names: Collection[str]) -> None:
         self._inner, self._delays, self._names = inner, delays, names
@@ -118,7 +118,7 @@ class Slowed:
 
 @contextmanager
 def slow_controllers() -> Iterator[None]:
-    """Runs the controllers of the block in slow motion, if the environment asks for it."""
+    """Run the controllers of the block in slow motion, if the environment sets a seed."""
     if (seed := slow_motion_seed()) is None:
         yield
         return

@@ -1,7 +1,7 @@
-"""Brokers that are none: registrations in ZooKeeper, and a server behind them that answers what a test has it answer.
+"""Fake brokers: registrations in ZooKeeper, and a server behind them that returns a test's answers.
 
-A controller takes them for brokers as long as somebody is at their address. So tests have brokers with features that no
-broker of Kafka 3.9 has, and brokers that answer nonsense.
+A controller takes them for brokers as long as something listens at their address. With them tests have brokers with
+features that no broker of Kafka 3.9 has, and brokers that answer nonsense.
 """
 
 import socketserver
@@ -22,17 +22,18 @@ _HOST: Final = "127.0.0.1"
 _LENGTH_BYTES: Final = 4
 
 Answer: TypeAlias = Callable[[RequestHead], bytes | None]
-"""The whole response frame to a request; None closes the connection."""
+"""Returns the whole response frame to a request; None closes the connection."""
 
 
 def is_there(head: RequestHead) -> bytes | None:
-    """Says that it is there, and what it takes, and nothing else: other requests close the connection, and are tried for
-    ever."""
+    """Answer ApiVersions with the versions of Kafka 3.9; close the connection at other requests, which are then retried
+    forever.
+    """
     return telling(OF_KAFKA_3_9)(head)
 
 
 def telling(newest: Mapping[int, int]) -> Answer:
-    """Says only up to which version it takes each API, and closes the connection at anything else."""
+    """Return an answer that only states the newest version of each API, and closes the connection at anything else."""
 
     def answer(head: RequestHead) -> bytes | None:
         return encode_response(told_versions(newest), head.correlation_id) if head.api_key == API_VERSIONS else None
@@ -42,7 +43,7 @@ def telling(newest: Mapping[int, int]) -> Answer:
 
 @contextmanager
 def stand_in_broker(answer: Answer = is_there) -> Iterator[int]:
-    """The port at which requests are answered so, for as many brokers as are registered there."""
+    """Run a server with these answers, and yield its port. Any number of brokers may be registered there."""
 
     class Connection(socketserver.StreamRequestHandler):
         def handle(self) -> None:
@@ -66,8 +67,10 @@ def stand_in_broker(answer: Answer = is_there) -> Iterator[int]:
 def register(
     client: KazooClient, number: int, port: int, features: Mapping[str, tuple[int, int]] | None = None
 ) -> None:
-    """Registers a broker at a port, with the lowest and the highest level that it supports of each feature, or rewrites
-    its registration. The registration ends with the client's session."""
+    """Register a broker at a port, or rewrite its registration, which ends with the client's session.
+
+    `features`: the lowest and the highest supported level of each.
+    """
     endpoint = Endpoint(listener="PLAINTEXT", security_protocol="PLAINTEXT", host=_HOST, port=port)
     ranges = {name: FeatureRange(min_version=low, max_version=high) for name, (low, high) in (features or {}).items()}
     broker = Broker(id=BrokerId(number), epoch=BrokerEpoch(0), endpoints=(endpoint,), features=ranges)
@@ -79,5 +82,5 @@ def register(
 
 
 def unregister(client: KazooClient, number: int) -> None:
-    """Takes a registration back."""
+    """Remove a registration."""
     client.delete(paths.broker(BrokerId(number)))

@@ -1,8 +1,8 @@
-"""A controller that stands still before each of its writes below a path, to show what is there at that moment.
+"""A controller that stops before each of its writes below a path, to show the state at that moment.
 
-`python -m devcluster.stand_ins.stepping_controller PATH SETTINGS_FILE` is a controller that stops itself (SIGSTOP)
-with a transaction decided and not yet sent, and goes on where it was with SIGCONT: a tester sees every state that it makes
-of ZooKeeper, and may do meanwhile what the controller then does not know of. Its session outlives that.
+`python -m devcluster.stand_ins.stepping_controller PATH SETTINGS_FILE` is a controller that stops itself (SIGSTOP) with
+a decided and unsent transaction, and continues on SIGCONT. A test sees every state that it makes of ZooKeeper, and can
+make changes that the stopped controller does not see. Its session outlives the stop.
 """
 
 import os
@@ -19,7 +19,7 @@ SESSION_TIMEOUT_MS: Final = 30_000
 
 
 class SteppingSession(WriteByWriteSession):
-    """A `ZkSession` that stops the process before each transaction that is about something below a path."""
+    """A `ZkSession` that stops the process before each transaction with an operation below a path."""
 
     def __init__(self, session: ZkSession, path: str) -> None:
         super().__init__(session)
@@ -35,7 +35,7 @@ class SteppingSession(WriteByWriteSession):
 
 
 def main() -> None:
-    """`PATH SETTINGS_FILE`"""
+    """Run the controller with `PATH SETTINGS_FILE`."""
     path, settings_file = sys.argv[1], Path(sys.argv[2])
     run_with(
         lambda session: SteppingSession(session, path),

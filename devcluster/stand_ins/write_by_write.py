@@ -1,4 +1,4 @@
-"""An ordinary controller process, but for what is done around each of its writes."""
+"""An ordinary controller process with a hook around each of its writes."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,7 @@ from devcluster.stand_ins.slow_motion import slow_controllers
 
 
 class WriteByWriteSession(DelegatingSession):
-    """A `ZkSession` whose transactions are sent one after the other, each by `write`."""
+    """A `ZkSession` that sends transactions one after another, each with `write`."""
 
     async def transact(self, ops: Sequence[WriteOp]) -> tuple[str, ...]:
         result = await self.write(ops)
@@ -25,14 +25,14 @@ class WriteByWriteSession(DelegatingSession):
         return [await self.write(ops) for ops in transactions]
 
     async def write(self, ops: Sequence[WriteOp]) -> tuple[str, ...] | ZkError:
-        """Sends one transaction, and returns what became of it."""
+        """Send one transaction, and return its result."""
         return (await self._session.transact_many([ops]))[0]
 
 
 def run_with(
     session: Callable[[ZkSession], ZkSession], settings_file: Path, settings: Mapping[str, object] | None = None
 ) -> None:
-    """Runs a controller whose ZooKeeper session is replaced by another one over it."""
+    """Run a controller whose ZooKeeper session is wrapped by another one."""
     loaded = load_settings(settings or {}, settings_file)
     configure_logging(loaded.log_format)
     with slow_controllers():

@@ -1,1 +1,1 @@
-"""The waits of tests: for the health of a shared cluster, for conditions that many tests ask for, and under load."""
+"""The waits of tests: for the health of a shared cluster, for common conditions, and under load."""

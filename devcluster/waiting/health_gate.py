@@ -1,8 +1,9 @@
-"""A gate between tests that share a cluster: each begins with a healthy one, and answers for what it leaves behind.
+"""A gate between tests that share a cluster: each begins with a healthy one, and is responsible for the state it
+leaves.
 
-A test may stop and kill servers. The gate starts them again, before a test and after it. What that does not mend is the
-failure of the test that left it: a server that stands still, a reassignment that does not end, an offline replica, or a
-node that does not learn who is there.
+A test may stop and kill servers. The gate starts them again, before a test and after it. If that does not heal the
+cluster, the test that caused it fails: a stopped server, a reassignment that does not end, an offline replica, or a
+node with stale metadata.
 """
 
 from collections.abc import Iterator
@@ -26,7 +27,7 @@ _ALL_TOPICS: Final = MetadataRequest(
 
 
 class LeftBehind(AssertionError):
-    """A cluster is not as the next test needs it."""
+    """The cluster is not in the state that the next test needs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +40,9 @@ class HealthGate:
     identity: Identity = NOBODY
 
     def open(self) -> None:
-        """Starts what does not run, and waits until the cluster is healthy. Raises `LeftBehind` if that takes too long."""
+        """Start servers that do not run, and wait until the cluster is healthy. Raises `LeftBehind` if that takes too
+        long.
+        """
         self.kafka.start()
         if self.controller is not None and not self.controller.process.is_running:
             self.controller.restart_whole()
@@ -49,7 +52,7 @@ class HealthGate:
             raise LeftBehind("; ".join([*self._troubles(), str(error)])) from error
 
     def close(self) -> None:
-        """Does the same after a test. Raises `LeftBehind` also for a server that the test left standing still."""
+        """Do the same after a test. Also raises `LeftBehind` if the test left a server stopped."""
         paused = [server for server in self._servers() if server.process.is_running and server.process.is_stopped]
         for server in paused:
             server.resume()
@@ -61,7 +64,7 @@ class HealthGate:
         return [*self.kafka.brokers.values(), *([self.controller] if self.controller is not None else [])]
 
     def _ports(self) -> dict[int, tuple[str, int]]:
-        """Where clients find each node, by its id."""
+        """Return the address of each node, by its id."""
         found = {each.broker_id: (each.place.address, each.port) for each in self.kafka.brokers.values()}
         if self.controller is not None:
             found[self.controller.controller_id] = (self.controller.place.address, self.controller.port)
@@ -88,7 +91,7 @@ class HealthGate:
 
 
 def _offline(told: Any) -> Iterator[str]:
-    """The partitions of a MetadataResponse, of any version, that have offline replicas."""
+    """Return the partitions of a MetadataResponse, of any version, that have offline replicas."""
     for topic in told.topics:
         for partition in topic.partitions:
             if partition.offline_replicas:

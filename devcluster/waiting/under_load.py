@@ -1,4 +1,4 @@
-"""Messages that come all the time, whatever happens to a cluster meanwhile."""
+"""A continuous load of messages during a test."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,9 +12,9 @@ from devcluster.waiting.vocabulary import wait_until_acknowledged
 def nothing_lost(
     bootstrap_servers: str, topic: str, *, more_than: int = 0, identity: Identity = NOBODY
 ) -> Iterator[AckedProducer]:
-    """Before, while and after the block messages are acknowledged, with acks=all; all of these are there in the end.
+    """Produce with acks=all before, during and after the block, and assert that all acknowledged messages can be read.
 
-    More than so many are acknowledged before the block, and after it.
+    More than `more_than` messages are acknowledged before the block, and again after it.
     """
     with AckedProducer(bootstrap_servers, topic, identity=identity) as producer:
         wait_until_acknowledged(producer, more_than)

@@ -1,7 +1,7 @@
-"""The conditions that tests wait for again and again, in one set of words. Each wait gives up as `wait_until` does.
+"""The common conditions that tests wait for. Each wait gives up as `wait_until` does.
 
-A condition that stands in one or two places needs no word: tests write it as `wait_until(lambda: ...)`. A cluster that
-lives in memory passes its own way to `wait`.
+A condition that is used once or twice needs no function: tests write it as `wait_until(lambda: ...)`. Clusters in
+memory pass their own `wait`.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -32,7 +32,7 @@ def serve_topic(
     *,
     brokers: Mapping[int, Broker] | None = None,
 ) -> None:
-    """Creates a topic and waits until it is served."""
+    """Create a topic and wait until it is served."""
     znodes.create_topic(topic, replicas, config)
     wait_until_served(znodes, topic, range(len(replicas)), brokers=brokers)
 
@@ -45,9 +45,9 @@ def wait_until_served(
     brokers: Mapping[int, Broker] | None = None,
     wait: Wait = wait_until,
 ) -> None:
-    """Waits until every partition has a leader, and all its replicas are in sync.
+    """Wait until every partition has a leader, and all its replicas are in sync.
 
-    With `brokers`, each replica has its log folder, too: a new ISR is written before there are logs.
+    With `brokers`, also wait for each replica's log folder, because a new ISR is written before there are logs.
     """
 
     def is_served() -> bool:
@@ -63,25 +63,25 @@ def wait_until_served(
 def wait_until_led(
     znodes: ClusterZnodes, topic: str, *leaders: int, partition: int = 0, wait: Wait = wait_until
 ) -> None:
-    """Waits until one of these brokers leads the partition; -1: until nobody does."""
+    """Wait until one of these brokers leads the partition; -1: until there is no leader."""
     wait(lambda: znodes.leader(topic, partition) in leaders, f"{_one_of(leaders)} leads {topic}-{partition}")
 
 
 def wait_until_in_sync(cluster: HasIsr, topic: str, *members: int, partition: int = 0) -> None:
-    """Waits until exactly these brokers are in the ISR of the partition."""
+    """Wait until exactly these brokers are in the ISR of the partition."""
     wanted = sorted(members)
     wait_until(lambda: cluster.isr(topic, partition) == wanted, f"the ISR of {topic}-{partition} is {wanted}")
 
 
 def wait_until_reassigning(znodes: ClusterZnodes, topic: str, partition: int = 0) -> None:
-    """Waits until a reassignment of the partition has begun."""
+    """Wait until a reassignment of the partition has begun."""
     wait_until(lambda: znodes.is_reassigning(topic, partition), f"the reassignment of {topic}-{partition} has begun")
 
 
 def wait_until_moved(
     znodes: ClusterZnodes, topic: str, target: Sequence[int], partition: int = 0, *, wait: Wait = wait_until
 ) -> None:
-    """Waits until the partition is assigned to the target, and no reassignment is left to do."""
+    """Wait until the partition is assigned to the target, and no reassignment is in progress."""
     wait(
         lambda: (
             not znodes.is_reassigning(topic, partition)
@@ -93,23 +93,23 @@ def wait_until_moved(
 
 
 def wait_until_gone(znodes: ClusterZnodes, *paths: str, wait: Wait = wait_until) -> None:
-    """Waits until there are no such znodes."""
+    """Wait until there are no such znodes."""
     for path in paths:
         wait(lambda path=path: znodes.client.exists(path) is None, f"{path} is gone")  # type: ignore[misc]  # a lambda with a default
 
 
 def wait_until_empty(znodes: ClusterZnodes, path: str) -> None:
-    """Waits until the znode has no children."""
+    """Wait until the znode has no children."""
     wait_until(lambda: not znodes.client.get_children(path), f"nothing is left in {path}")
 
 
 def wait_until_controlled_by(znodes: ClusterZnodes, *controllers: int) -> None:
-    """Waits until one of these has the role of the controller."""
+    """Wait until one of these has the role of the controller."""
     wait_until(lambda: znodes.controller() in controllers, f"{_one_of(controllers)} is the controller")
 
 
 def wait_until_hot(znodes: ClusterZnodes, controller: int) -> None:
-    """Waits until a controller of ours stands by, has read everything, and nothing hinders it."""
+    """Wait until a controller of ours is a hot standby: it has read everything, and nothing hinders it."""
 
     def is_hot() -> bool:
         said = znodes.read(f"/kontroller/processes/{controller}") or {}
@@ -119,34 +119,34 @@ def wait_until_hot(znodes: ClusterZnodes, controller: int) -> None:
 
 
 def wait_until_unregistered(znodes: ClusterZnodes, broker: int) -> None:
-    """Waits until the broker's session has ended."""
+    """Wait until the broker's session has ended."""
     wait_until(lambda: broker not in znodes.live_brokers(), f"broker {broker} is not registered any more")
 
 
 def wait_until_logged(process: ManagedProcess, text: str, *, since: int = 0) -> None:
-    """Waits until the log of the process, of all its lives, has the text after so many characters."""
+    """Wait until the log of the process, over all its starts, has the text after this number of characters."""
     wait_until(lambda: text in process.log_path.read_text(errors="replace")[since:], f"{process.name} logs {text!r}")
 
 
 def wait_until_ended(process: ManagedProcess) -> int | None:
-    """Waits until the process has ended by itself, and returns its exit code."""
+    """Wait until the process has exited, and return its exit code."""
     wait_until(lambda: not process.is_running, f"{process.name} has ended")
     return process.exit_code
 
 
 def wait_until_metric(controller: ControllerProcess, name: str, value: float) -> None:
-    """Waits until a metric has this value."""
+    """Wait until a metric has this value."""
     wait_until(lambda: controller.metric(name) == value, f"{name} is {value:g}")
 
 
 def wait_until_acknowledged(producer: AckedProducer, more_than: int = 0) -> None:
-    """Waits until more than so many messages are acknowledged from now on."""
+    """Wait until more than this number of further messages is acknowledged."""
     goal = producer.acknowledged_count + more_than
     wait_until(lambda: producer.acknowledged_count > goal, f"more than {more_than} further messages are acknowledged")
 
 
 def wait_until_recorded(journal: Path, kind: str, cause: str, times: int = 1) -> None:
-    """Waits until the journal has so many changes of a kind with this cause."""
+    """Wait until the journal has this number of changes of a kind with this cause."""
 
     def is_recorded() -> bool:
         lines = [entry.line for entry in read(journal) if isinstance(entry, Record)]
