@@ -1,5 +1,4 @@
-"""Certificates for servers and clients on this machine that have to speak TLS: such as sign themselves, and such as an
-authority has signed."""
+"""TLS certificates for servers and clients on this machine: self-signed ones, and ones that an authority has signed."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,19 +10,19 @@ _DAYS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CertificateFiles:
-    """A certificate and its key, both as PEM. One that has signed itself is also who has to be trusted for it."""
+    """A certificate and its key, both as PEM. A self-signed certificate is also the one to trust."""
 
     certificate: Path
     key: Path
 
     def store(self) -> Path:
-        """The key and the certificate in one file beside them, as ZooKeeper and Kafka read them; written at once."""
+        """Write the key and the certificate into one file beside them, in ZooKeeper's and Kafka's format; atomically."""
         store, new = self.key.with_name("keystore.pem"), self.key.with_name("keystore.new")
         new.write_text(self.key.read_text() + self.certificate.read_text())
         return new.replace(store)
 
     def locked_store(self, password: str) -> Path:
-        """The same in a PKCS12 file with a password, for who reads no key without one; written at once."""
+        """Write both into a PKCS12 file with a password, for servers that need one; atomically."""
         store, new = self.key.with_name("keystore.p12"), self.key.with_name("keystore.new")
         files = ["-inkey", str(self.key), "-in", str(self.certificate), "-out", str(new)]
         _openssl("pkcs12", "-export", *files, "-passout", f"pass:{password}")
@@ -31,7 +30,7 @@ class CertificateFiles:
 
 
 def make_certificate(folder: Path, *names: str, common_name: str = "kontroller") -> CertificateFiles:
-    """Makes one for these host names or `IP:` addresses, in a folder; what was there is replaced at once."""
+    """Make a certificate for these host names or `IP:` addresses in a folder; an old one is replaced atomically."""
     made, new = _files(folder)
     options = ["-x509", *_new_key(common_name, names), "-days", str(_DAYS)]
     _openssl("req", *options, "-keyout", str(new.key), "-out", str(new.certificate))
@@ -39,7 +38,7 @@ def make_certificate(folder: Path, *names: str, common_name: str = "kontroller")
 
 
 class Authority:
-    """Signs certificates, in folders below its own. Whoever trusts it trusts them."""
+    """An authority that signs certificates, in folders below its own."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -50,8 +49,11 @@ class Authority:
         return self._own.certificate
 
     def issue(self, common_name: str, *names: str, days: int = _DAYS) -> CertificateFiles:
-        """One for a name, and for these host names or `IP:` addresses; what was there is replaced at once. `days`: below
-        zero for one that has expired."""
+        """Issue a certificate for a name, and for these host names or `IP:` addresses; an old one is replaced
+        atomically.
+
+        `days`: below zero for an expired one.
+        """
         made, new = _files(_made(self._folder / common_name))
         asked = new.key.with_name("asked.csr")
         _openssl("req", *_new_key(common_name, names), "-keyout", str(new.key), "-out", str(asked))
@@ -67,7 +69,7 @@ def _new_key(common_name: str, names: tuple[str, ...]) -> list[str]:
 
 
 def _files(folder: Path) -> tuple[CertificateFiles, CertificateFiles]:
-    """Where they are to be, and where they are until they are whole."""
+    """Return the final files, and the files that are used until they are complete."""
     return (
         CertificateFiles(certificate=folder / "tls.crt", key=folder / "tls.key"),
         CertificateFiles(certificate=folder / "new.crt", key=folder / "new.key"),

@@ -1,4 +1,4 @@
-"""Several ZooKeeper servers that are one ensemble, for what happens when one of them stops and the others go on."""
+"""Several ZooKeeper servers in one ensemble, for tests in which one stops and the others continue."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,13 +13,14 @@ from devcluster.running.servers import Startable
 
 _HEAP_MB = 128
 _TICKS = 40
-"""How long a server may take to follow its leader, in half seconds: 20 s, on a busy machine."""
+"""The time in half seconds in which a server must follow its leader: 20 s, for a busy machine."""
 
 
 class ZooKeeperEnsemble(Startable):
-    """An odd number of servers; most of them must run for any to serve.
+    """An odd number of servers; a majority must run.
 
-    After `sync_ticks` half seconds without a word, followers leave their leader, and it them."""
+    After `sync_ticks` half seconds of silence, followers leave their leader, and it drops them.
+    """
 
     servers: Sequence[ZooKeeper]
 
@@ -45,30 +46,30 @@ class ZooKeeperEnsemble(Startable):
         return [ZooKeeper(folder, name=name, heap_mb=_HEAP_MB, further=settings) for name in names]
 
     def leader(self) -> ZooKeeper | None:
-        """The server that leads the others, if one says so."""
+        """Return the server that leads the others, or None."""
         return next((server for server in self.servers if mode_of(server.port) == "leader"), None)
 
     @contextmanager
     def client(self, chroot: str = "") -> Iterator[KazooClient]:
-        """A connected kazoo client of whichever server answers."""
+        """Open a kazoo client of whichever server answers."""
         with connected_client(self.connect + chroot) as client:
             yield client
 
     def start(self) -> None:
-        """Starts all servers side by side and waits until each serves. Raises `StartError`."""
+        """Start all servers in parallel and wait until each serves. Raises `StartError`."""
         for server in self.servers:
             server.process.spawn()
         for server in self.servers:
             server.process.wait_until_ready()
 
     def rolling_restart(self) -> Iterator[ZooKeeper]:
-        """Restarts one server after the other; yields each when it serves again."""
+        """Restart one server after the other; yields each when it serves again."""
         for server in self.servers:
             server.restart()
             yield server
 
     def close(self) -> None:
-        """Kills the servers and gives their ports back."""
+        """Kill the servers and give their ports back."""
         for server in self.servers:
             server.close()
         for ports in self._peer_ports:
@@ -77,8 +78,10 @@ class ZooKeeperEnsemble(Startable):
 
 
 class SecuredEnsemble(ZooKeeperEnsemble):
-    """Servers that speak TLS with each other, and at their secure ports with whoever has a certificate; either port knows
-    one user. What clients are told is told by the first."""
+    """Servers that use TLS with each other and at their secure ports, which need a client certificate.
+
+    Both ports know one user. The first server has the settings for clients.
+    """
 
     servers: Sequence[SecuredZooKeeper]
 

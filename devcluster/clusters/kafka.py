@@ -27,7 +27,7 @@ from devcluster.running.tokens import BROKER
 
 SMALL: Mapping[str, object] = {
     "auto.create.topics.enable": "false",
-    "auto.leader.rebalance.enable": "false",  # no elections that nobody asked for
+    "auto.leader.rebalance.enable": "false",  # elections only on request
     "group.initial.rebalance.delay.ms": 0,
     "offsets.topic.num.partitions": 8,
     "transaction.state.log.num.partitions": 4,
@@ -38,7 +38,7 @@ SMALL: Mapping[str, object] = {
     "num.io.threads": 4,
     "background.threads": 2,
 }
-"""What any broker is started with that is to take little, with ZooKeeper or without."""
+"""The defaults of every small broker, with ZooKeeper or without."""
 
 _DEFAULTS: Mapping[str, object] = {
     **SMALL,
@@ -51,10 +51,10 @@ _DEFAULTS: Mapping[str, object] = {
 
 
 class Broker(SessionHolder):
-    """One broker on fixed ports, one for each listener, whose log folder outlives `stop`, `kill` and `restart`.
+    """A broker on fixed ports, one for each listener, whose log folder outlives `stop`, `kill` and `restart`.
 
-    `stop` is SIGTERM, which is a controlled shutdown: the broker asks the controller to move its leaders
-    first. `properties` override the defaults. Entering the context starts the broker, leaving it kills it.
+    `stop` is SIGTERM, which is a controlled shutdown: the broker first asks the controller to move its leaders.
+    `properties` override the defaults. Entering the context starts the broker, leaving it kills it.
     """
 
     tokens = BROKER
@@ -90,21 +90,21 @@ class Broker(SessionHolder):
 
     @property
     def address(self) -> str:
-        """Where clients reach it."""
+        """The address for clients."""
         return f"{self.place.address}:{self.port}"
 
     def start(self) -> None:
-        """Starts and waits until registered and accepting connections; needs no controller.
+        """Start and wait until registered and accepting connections; needs no controller.
 
-        Raises StartError, or ConnectionError when ZooKeeper is out of reach.
+        Raises StartError, or ConnectionError if ZooKeeper is out of reach.
         """
         self.spawn()
         self.wait_until_ready()
 
     def spawn(self) -> None:
-        """Starts without waiting, after the session of a killed predecessor was ended if it still lasts.
+        """Start without waiting. First ends the session of a killed predecessor, if it still lasts.
 
-        A broker that finds its own id registered by another session gives up, as it would in production.
+        A broker whose id is registered by another session gives up, as in production.
         """
         if not self.process.is_running:
             self.take_tokens()
@@ -117,20 +117,20 @@ class Broker(SessionHolder):
         self.process.wait_until_ready()
 
     def restart(self, properties: Mapping[str, object] | None = None) -> None:
-        """A controlled shutdown and a start, with some properties changed."""
+        """Do a controlled shutdown and a start, with some properties changed."""
         self.stop()
         self._settings |= dict(properties or {})
         self.start()
 
     def upgrade(self, version: str, properties: Mapping[str, object] | None = None) -> None:
-        """A controlled shutdown, and a start as another version of Kafka, with some properties changed."""
+        """Do a controlled shutdown, and a start as another version of Kafka, with some properties changed."""
         self.stop()
         self._settings |= dict(properties or {})
         self.process = self._of_version(version)
         self.start()
 
     def relocate(self, place: Place) -> None:
-        """From its next start on it is there."""
+        """Move the broker to another place at its next start."""
         self.place = place
         self._settings |= self._listeners.properties(self.ports, place)
 
@@ -169,10 +169,11 @@ class Broker(SessionHolder):
 
 
 class KafkaCluster(Startable):
-    """Brokers 1..N on one ZooKeeper, started side by side. More can join later with `add_broker`.
+    """Brokers 1..N on one ZooKeeper, started in parallel. More can join later with `add_broker`.
 
-    `chroot` (such as `/one`) keeps several clusters apart on one ZooKeeper. `racks` and `places` give each broker's in
-    order. Clusters of one run folder need different names: `name`, else the chroot, begins their brokers' names.
+    `chroot` (such as `/one`) keeps several clusters apart on one ZooKeeper. `racks` and `places` are in the brokers'
+    order. Clusters of one run folder need different names: `name`, or else the chroot, is the prefix of their brokers'
+    names.
     """
 
     def __init__(
@@ -227,7 +228,7 @@ class KafkaCluster(Startable):
         version: str | None = None,
         place: Place = HERE,
     ) -> Broker:
-        """A further broker of this cluster, not yet started; it ends with the cluster."""
+        """Add a broker to this cluster without starting it; it ends with the cluster."""
         self.brokers[broker_id] = Broker(
             self._folder,
             self.zookeeper_connect,
@@ -243,7 +244,7 @@ class KafkaCluster(Startable):
         return self.brokers[broker_id]
 
     def start(self) -> None:
-        """Starts every broker that does not run and waits for all; when one fails, those are killed again."""
+        """Start every broker that does not run and wait for all; if one fails, kill those again."""
         starting = [broker for broker in self.brokers.values() if not broker.process.is_running]
         take_tokens_of(starting)
         if self._chroot:
@@ -258,19 +259,20 @@ class KafkaCluster(Startable):
             undo.pop_all()
 
     def close(self) -> None:
-        """Kills every broker and gives the ports back."""
+        """Kill every broker and give the ports back."""
         started = [broker.broker_id for broker in self.brokers.values() if broker.process.was_started]
         for broker in self.brokers.values():
             broker.kill(ends_session=False)
             broker.close()
-        # Only now, so that no broker is left to react to the end of another's session.
+        # End the sessions last, so that no broker is left to react to the end of another's session.
         end_sessions_if_reachable(self.zookeeper_connect, started)
 
 
 def lose_directory(directory: Path) -> None:
-    """Puts a file in the place of a running broker's log directory: nothing can be written there any more.
+    """Replace a running broker's log directory by a file, so that nothing can be written there.
 
-    Moved away first, because the broker may write while its files are removed."""
+    The directory is moved away first, because the broker may write while its files are removed.
+    """
     lost = directory.rename(directory.with_name(f"{directory.name}-lost"))
     directory.touch()
     shutil.rmtree(lost)

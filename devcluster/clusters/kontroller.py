@@ -1,5 +1,8 @@
-"""Our own processes on this machine: a recorder, an operator, and the controller core, whole, or made to die at a chosen
-write, to stand still before each, or to take another time for the right one."""
+"""Our own processes on this machine: a recorder, an operator, and the controller.
+
+The controller is the ordinary one, or a variant that dies at a chosen write, stops before each write, or has another
+clock.
+"""
 
 import subprocess
 import sys
@@ -25,9 +28,10 @@ DEFAULT_CONTROLLER_ID = 1000
 class ControllerProcess(SessionHolder):
     """A `kontroller controller run` on fixed ports. Entering the context starts it, leaving it kills it.
 
-    It is ready when it says that it is the controller: `/controller` may still name it for a life that was killed.
-    Leaders move only when someone asks, unless `settings` says that they go back by themselves. It listens on a port for
-    each of the brokers' listeners, or on one for all."""
+    It is ready when its metrics say that it is the controller, because `/controller` may still name it for a process
+    that was killed. Leaders move only on request, unless `settings` turns the automatic rebalance on. It listens on a
+    port for each of the brokers' listeners, or on one for all.
+    """
 
     def __init__(
         self,
@@ -75,13 +79,14 @@ class ControllerProcess(SessionHolder):
 
     @property
     def address(self) -> str:
-        """Where clients reach it."""
+        """The address for clients."""
         return f"{self.place.address}:{self.port}"
 
     def start_to_die(self, at_write: int, *, applied: bool) -> None:
-        """Starts, without waiting, a controller that kills itself at the given transaction of its life, counted from 1.
+        """Start, without waiting, a controller that kills itself at the given transaction, counted from 1.
 
-        `applied`: after ZooKeeper answered it; otherwise before it is sent."""
+        `applied`: after ZooKeeper answered it; otherwise before it is sent.
+        """
         when = "after" if applied else "before"
         self.process = self._process(
             "-m", "devcluster.stand_ins.dying_controller", when, str(at_write), str(self._settings_path)
@@ -89,26 +94,28 @@ class ControllerProcess(SessionHolder):
         self.process.spawn()
 
     def start_stepping(self, path: str) -> None:
-        """Starts a controller that stands still before each write below the path, until `resume`, and waits until it is
-        the controller."""
+        """Start a controller that stops before each write below the path, until `resume`, and wait until it has the
+        role.
+        """
         self.process = self._process("-m", "devcluster.stand_ins.stepping_controller", path, str(self._settings_path))
         self.start()
 
     def start_clocked(self) -> None:
-        """Starts a controller whose clock is set by its environment, and waits until it is the controller."""
+        """Start a controller whose clock is set by its environment, and wait until it is the controller."""
         self.process = self._process("-m", "devcluster.stand_ins.clocked_controller", str(self._settings_path))
         self.start()
 
     def restart_whole(self) -> None:
-        """Starts an ordinary controller in place of whatever ran before, and waits until it is the controller.
+        """Start an ordinary controller in place of the former process, and wait until it is the controller.
 
-        The former process is killed, and its session lasts, so that nobody else takes the role in between."""
+        The former process is killed, and its session lasts, so that nobody else takes the role in between.
+        """
         self.kill(ends_session=False)
         self.process = self._whole()
         self.start()
 
     def metric(self, name: str) -> float | None:
-        """The value of a metric without labels, as scraped; None where it is not there. Raises OSError."""
+        """Return the scraped value of a metric without labels; None if it is missing. Raises OSError."""
         return scraped(self.metrics_port, name, self.place.address)
 
     def _registered_at(self) -> tuple[str, Collection[int]]:
@@ -161,7 +168,7 @@ class RecorderProcess(Server):
         )
 
     def metric(self, name: str) -> float | None:
-        """The value of a metric without labels, as scraped; None where it is not there. Raises OSError."""
+        """Return the scraped value of a metric without labels; None if it is missing. Raises OSError."""
         return scraped(self.metrics_port, name)
 
 
@@ -177,7 +184,7 @@ class OperatorProcess(Server):
         name: str = "operator",
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        """`settings` are in the environment of the process, beside the kubeconfig."""
+        """Configure the process; `settings` go to its environment, beside the kubeconfig."""
         super().__init__()
         self.metrics_port = self._reserve_port()
         self.liveness_port = self._reserve_port()
@@ -194,6 +201,6 @@ class OperatorProcess(Server):
 
 
 def run_command(*arguments: str, timeout_s: float = 60) -> subprocess.CompletedProcess[str]:
-    """Runs the `kontroller` command to its end; the caller judges the result."""
+    """Run the `kontroller` command to its end; the caller checks the result."""
     command = [sys.executable, "-m", "kontroller", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)

@@ -1,4 +1,4 @@
-"""Unmodified Kafka without ZooKeeper: brokers, and a quorum of controllers, in processes of their own or the brokers'."""
+"""Unmodified Kafka without ZooKeeper: brokers, and a quorum of controllers, in separate or combined processes."""
 
 import shutil
 from collections.abc import Collection, Mapping, Sequence
@@ -40,10 +40,10 @@ _DEFAULTS: Mapping[str, object] = {
 
 
 class KRaftNode(Server):
-    """A broker or a controller on loopback ports of its own, whose folder outlives `stop`, `kill` and another start.
+    """A broker or a controller on its own loopback ports, whose folder outlives `stop`, `kill` and another start.
 
-    `stop` is SIGTERM, which of a broker is a controlled shutdown. A broker is ready when it takes itself for a live one.
-    Entering the context starts it, leaving it kills it.
+    `stop` is SIGTERM, which is a controlled shutdown of a broker. A broker is ready when its own metadata lists it as
+    live. Entering the context starts it, leaving it kills it.
     """
 
     tokens = BROKER
@@ -59,8 +59,11 @@ class KRaftNode(Server):
         ports: Mapping[str, int] | None = None,
         version: str = KRAFT_VERSION,
     ) -> None:
-        """`listeners`: of a broker; None for a controller. `combined`: a broker that is a controller, too.
-        `ports`: those of somebody in whose place it comes."""
+        """Configure a node. `listeners`: of a broker; None for a controller. `combined`: a broker that is also a
+        controller.
+
+        `ports`: those of the node that it replaces.
+        """
         super().__init__()
         self.node_id = node_id
         own = (CONTROLLER,) if combined or listeners is None else ()
@@ -73,7 +76,7 @@ class KRaftNode(Server):
             "log.dirs": self.data_folder,
             **_listeners(listeners, self.ports),
         }
-        """What its file says; written at each start."""
+        """The properties in its file, which is written at each start."""
         self._answers_anybody = listeners is not None and listeners.protocol(listeners.clients) == "PLAINTEXT"
         self.file = folder.data(name) / "node.properties"
         self.process = ManagedProcess(
@@ -86,26 +89,26 @@ class KRaftNode(Server):
 
     @property
     def address(self) -> str:
-        """Where clients reach it."""
+        """The address for clients."""
         return f"127.0.0.1:{self.port}"
 
     @property
     def controller_address(self) -> str:
-        """Where a controller is reached by the others, and by brokers."""
+        """The address of a controller for other controllers and brokers."""
         return f"127.0.0.1:{self.ports[CONTROLLER]}"
 
     def spawn(self) -> None:
-        """Starts without waiting for it to be ready."""
+        """Start without waiting until it is ready."""
         self.take_tokens()
         self.write_properties()
         self.process.spawn()
 
     def write_properties(self) -> None:
-        """Into its file, for a tool that reads it before the node does."""
+        """Write its file of properties, for a tool that reads it before the node does."""
         written(self.file, self.properties)
 
     def start(self) -> None:
-        """Starts and waits until it is ready. Raises `StartError`."""
+        """Start and wait until it is ready. Raises `StartError`."""
         self.spawn()
         self.process.wait_until_ready()
 
@@ -113,7 +116,7 @@ class KRaftNode(Server):
         return accepts(self.port) and (not self._answers_anybody or self.node_id in self._live_brokers())
 
     def _live_brokers(self) -> set[int]:
-        """The brokers that this one takes for live ones."""
+        """Return the brokers that are live in this broker's metadata."""
         nobody = MetadataRequest(topics=(), allow_auto_topic_creation=False, include_topic_authorized_operations=False)
         try:
             found = send_request(("127.0.0.1", self.port), nobody, timeout_s=_ANSWER_S)
@@ -123,12 +126,12 @@ class KRaftNode(Server):
 
 
 class KRaftCluster(Startable):
-    """Brokers 1..N and controllers 101..., started side by side. Clusters of one run folder need different names.
+    """Brokers 1..N and controllers 101..., started in parallel. Clusters of one run folder need different names.
 
-    `release`: whose features are finalized at first, such as `4.0`; None: those of the release that runs. `combined`: the
-    brokers are the controllers, too, and there are no others. The quorum is that of the properties (`kraft.version` 0), or
-    with `dynamic` one whose voters come and go (`kraft.version` 1): the first controller at first, and nobody else.
-    `racks` gives each broker's rack in order; `version` is that of all nodes.
+    `release`: the release of the initial features, such as `4.0`; None: that of the running version. `combined`: the
+    brokers are also the controllers. The quorum is static, in the properties (`kraft.version` 0). With `dynamic`,
+    voters come and go (`kraft.version` 1), and the first controller is the only initial one. `racks` are in the
+    brokers' order; `version` is that of all nodes.
     """
 
     def __init__(
@@ -171,7 +174,7 @@ class KRaftCluster(Startable):
 
     @property
     def nodes(self) -> tuple[KRaftNode, ...]:
-        """All of them, controllers first, each once."""
+        """All nodes, controllers first, each once."""
         return tuple({**self.controllers, **self.brokers}.values())
 
     def broker(self, broker_id: int) -> KRaftNode:
@@ -181,7 +184,7 @@ class KRaftCluster(Startable):
         return self.controllers[node_id]
 
     def start(self) -> None:
-        """Starts every node that does not run and waits for all; when one fails, those are killed again."""
+        """Start every node that does not run and wait for all; if one fails, kill those again."""
         self._format()
         starting = [node for node in self.nodes if not node.process.is_running]
         take_tokens_of(starting)
@@ -194,7 +197,7 @@ class KRaftCluster(Startable):
             undo.pop_all()
 
     def close(self) -> None:
-        """Kills every node and gives the ports back."""
+        """Kill every node and give the ports back."""
         for node in self.nodes:
             node.close()
 
@@ -213,7 +216,7 @@ class KRaftCluster(Startable):
 
 
 def _listeners(listeners: ListenerNames | None, ports: Mapping[str, int]) -> dict[str, object]:
-    """Where a node listens. That brokers reach controllers in plain text is said in the files of both."""
+    """Return the listeners of a node. Brokers reach controllers in plain text, as both files say."""
     controllers = [f"{CONTROLLER}://127.0.0.1:{ports[CONTROLLER]}"] if CONTROLLER in ports else []
     if listeners is None:
         return {"listeners": ",".join(controllers)}
@@ -226,7 +229,7 @@ def _listeners(listeners: ListenerNames | None, ports: Mapping[str, int]) -> dic
 
 
 def _factors(brokers: int) -> dict[str, object]:
-    """How many replicas the topics have of which nobody says it."""
+    """Return the default replication factors of topics."""
     factor = min(3, brokers)
     return {
         "default.replication.factor": factor,
@@ -237,7 +240,9 @@ def _factors(brokers: int) -> dict[str, object]:
 
 
 def _quorum(addresses: Collection[str], voters: Collection[int] | None) -> dict[str, object]:
-    """Who the controllers are; `voters`: their ids in the same order, None where their log says who votes."""
+    """Return the properties of the quorum; `voters`: their ids in the order of the addresses, None for a dynamic
+    quorum.
+    """
     named = {"controller.listener.names": CONTROLLER}
     if voters is None:
         return {**named, "controller.quorum.bootstrap.servers": ",".join(addresses)}

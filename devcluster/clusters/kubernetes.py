@@ -1,8 +1,8 @@
-"""A Kubernetes API server with its etcd: no nodes, no controllers, which is all that resources, RBAC,
-admission and Helm charts need.
+"""A Kubernetes API server with its etcd, without nodes and controllers: enough for resources, RBAC, admission and Helm
+charts.
 
-Nothing garbage-collects: objects of a deleted owner stay, and a deleted namespace stays `Terminating`. With
-KUBECONFIG set in the environment, `kubernetes_api` hands out that cluster instead and leaves it running.
+Nothing garbage-collects: objects of a deleted owner stay, and a deleted namespace stays `Terminating`. If KUBECONFIG is
+set in the environment, `kubernetes_api` yields that cluster instead and leaves it running.
 """
 
 import json
@@ -28,36 +28,36 @@ from devcluster.running.servers import Startable
 from devcluster.running.tokens import API_SERVER, Hold, machine_tokens
 
 KEY: Final = "service-accounts.key"
-"""Where `make_credentials` puts the key that signs service accounts' tokens, below the data folder."""
+"""The file of `make_credentials` below the data folder: the key that signs service accounts' tokens."""
 CERTIFICATE: Final = "certificates/apiserver.crt"
-"""Where the API server puts its certificate, below the data folder."""
+"""The API server's certificate, below the data folder."""
 
 
 class CommandError(Exception):
-    """kubectl or helm refused; the message is what it printed."""
+    """kubectl or helm failed; the message is its output."""
 
 
 class KubernetesCluster:
-    """A cluster that a kubeconfig file leads to, as its administrator sees it."""
+    """The cluster of a kubeconfig file, used as its administrator."""
 
     def __init__(self, folder: RunFolder, kubeconfig: Path) -> None:
         self._folder = folder
         self.kubeconfig = kubeconfig
 
     def kubectl(self, *arguments: str, stdin: str | None = None, kubeconfig: Path | None = None) -> str:
-        """Runs kubectl (as the administrator unless told) and returns what it printed; raises CommandError."""
+        """Run kubectl (by default as the administrator) and return its output. Raises CommandError."""
         return self._command(KUBECTL.path(), arguments, stdin, kubeconfig)
 
     def helm(self, *arguments: str, stdin: str | None = None) -> str:
-        """Runs helm and returns what it printed; raises CommandError."""
+        """Run helm and return its output. Raises CommandError."""
         return self._command(HELM.path(), arguments, stdin, None)
 
     def get(self, *arguments: str) -> Any:
-        """`kubectl get ARGUMENTS -o json`, parsed."""
+        """Run `kubectl get ARGUMENTS -o json` and parse the output."""
         return json.loads(self.kubectl("get", *arguments, "-o", "json"))
 
     def wait_until_established(self, *definitions: str) -> None:
-        """Waits until the API server serves these custom resource definitions, or all where none is named.
+        """Wait until the API server serves these custom resource definitions, or all if none is named.
 
         `kubectl wait` fails on a definition that has no conditions yet. Raises ConditionTimeoutError.
         """
@@ -69,7 +69,7 @@ class KubernetesCluster:
         wait_until(established, "the API server serves the definitions")
 
     def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
-        """A kubeconfig with a token of an existing service account, so with that account's rights and no others."""
+        """Write a kubeconfig with a token of an existing service account, so with exactly that account's rights."""
         token = self.kubectl("create", "token", name, "--namespace", namespace, "--duration", "24h").strip()
         shown = json.loads(self.kubectl("config", "view", "--raw", "--minify", "-o", "json"))
         path = self._folder.data("kubeconfigs") / f"{namespace}-{name}.json"
@@ -77,7 +77,7 @@ class KubernetesCluster:
         return path
 
     def write_clients(self) -> Path:
-        """A folder with `kubectl` and `helm` as programs that reach this cluster without further settings."""
+        """Write a folder with `kubectl` and `helm` as programs that reach this cluster without further settings."""
         folder = self._folder.data("bin")
         for binary in (KUBECTL.path(), HELM.path()):
             command = self._client_command([str(binary), "--kubeconfig", str(self.kubeconfig)])
@@ -87,7 +87,7 @@ class KubernetesCluster:
         return folder
 
     def _client_command(self, command: list[str]) -> list[str]:
-        """How a client's command line is run so that it reaches the API server."""
+        """Return the command line that runs a client so that it reaches the API server."""
         return command
 
     def _command(self, binary: Path, arguments: tuple[str, ...], stdin: str | None, kubeconfig: Path | None) -> str:
@@ -128,7 +128,7 @@ class KubernetesApi(KubernetesCluster, Startable):
                 *api_server_command(self._data, etcd_port=self._etcd_port),
                 "--bind-address=127.0.0.1",
                 f"--secure-port={self.port}",
-                # Nothing here makes the service accounts that this admission step would demand.
+                # Without a controller manager nobody makes the service accounts that this admission step demands.
                 "--disable-admission-plugins=ServiceAccount",
             ],
             log_path=folder.log(f"{name}-apiserver"),
@@ -140,7 +140,7 @@ class KubernetesApi(KubernetesCluster, Startable):
         return f"https://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """Starts both and waits until the default namespace is there; raises StartError."""
+        """Start both and wait until the default namespace is there. Raises StartError."""
         self._hold = self._hold or machine_tokens().take(API_SERVER)
         self.etcd.start()
         self.process.start()
@@ -148,17 +148,17 @@ class KubernetesApi(KubernetesCluster, Startable):
         write_private(self.kubeconfig, json.dumps(kubeconfig(cluster, self._token, "default")))
 
     def stop(self) -> None:
-        """Kills both; the data stays for another start."""
+        """Kill both; the data stays for another start."""
         self.process.kill()
         self.etcd.kill()
 
     def restart(self) -> None:
-        """Kills the API server and starts it again; open watches break."""
+        """Kill the API server and start it again; open watches break."""
         self.process.kill()
         self.process.start()
 
     def close(self) -> None:
-        """Kills both and gives the ports and tokens back."""
+        """Kill both and give the ports and tokens back."""
         self.stop()
         if self._hold is not None:
             self._hold.give_back()
@@ -183,7 +183,7 @@ def _is_established(definition: dict[str, Any]) -> bool:
 
 
 def make_credentials(data: Path) -> str:
-    """Makes the key that signs service accounts' tokens and an administrator's token, and returns that token."""
+    """Make the key that signs service accounts' tokens and an administrator's token, and return that token."""
     token = secrets.token_hex(16)
     write_private(data / "tokens.csv", f'{token},admin,admin,"system:masters"\n')
     run([require("openssl"), "genrsa", "-out", str(data / KEY), "2048"], what="making a service account key")
@@ -191,7 +191,7 @@ def make_credentials(data: Path) -> str:
 
 
 def etcd_command(data: Path, *, clients: int, peers: int) -> list[str]:
-    """etcd on two loopback ports, which need not survive a power cut."""
+    """Return the command line of etcd on two loopback ports. Its data need not survive a power cut."""
     client_url, peer_url = f"http://127.0.0.1:{clients}", f"http://127.0.0.1:{peers}"
     return [
         str(ETCD.path()),
@@ -207,7 +207,10 @@ def etcd_command(data: Path, *, clients: int, peers: int) -> list[str]:
 
 
 def api_server_command(data: Path, *, etcd_port: int) -> list[str]:
-    """An API server with RBAC and the credentials of `make_credentials`; where it listens is the caller's to add."""
+    """Return the command line of an API server with RBAC and the credentials of `make_credentials`.
+
+    The caller adds the options about the address and the port.
+    """
     return [
         str(KUBE_APISERVER.path()),
         f"--etcd-servers=http://127.0.0.1:{etcd_port}",
@@ -223,7 +226,9 @@ def api_server_command(data: Path, *, etcd_port: int) -> list[str]:
 
 @contextmanager
 def kubernetes_api(folder: RunFolder) -> Iterator[KubernetesCluster]:
-    """The cluster of `$KUBECONFIG` when that is set, and it is left running; else one of our own that ends here."""
+    """Yield the cluster of `$KUBECONFIG` if that is set, and leave it running; otherwise run one of our own in the
+    block.
+    """
     given = os.environ.get("KUBECONFIG")
     if given:
         progress.say(f"Using the cluster of $KUBECONFIG: {given}")
@@ -234,7 +239,7 @@ def kubernetes_api(folder: RunFolder) -> Iterator[KubernetesCluster]:
 
 
 def _read(connection: HTTPConnection, path: str, headers: dict[str, str]) -> bytes:
-    """The body of a successful answer; anything else raises OSError, which readiness takes as not yet."""
+    """Return the body of a successful answer; raise OSError otherwise, which readiness checks take for not yet."""
     with closing(connection):
         connection.request("GET", path, headers=headers)
         answer = connection.getresponse()
@@ -244,7 +249,7 @@ def _read(connection: HTTPConnection, path: str, headers: dict[str, str]) -> byt
 
 
 def kubeconfig(cluster: dict[str, Any], token: str, namespace: str) -> dict[str, Any]:
-    """A kubeconfig file's content: a cluster entry, a bearer token and the namespace to work in."""
+    """Return a kubeconfig file's content: a cluster entry, a bearer token and the default namespace."""
     return {
         "apiVersion": "v1",
         "kind": "Config",
@@ -261,6 +266,6 @@ def kubeconfig(cluster: dict[str, Any], token: str, namespace: str) -> dict[str,
 
 
 def write_private(path: Path, text: str) -> None:
-    """Writes a file that only its owner may read."""
+    """Write a file that only its owner may read."""
     path.touch(mode=0o600)
     path.write_text(text)

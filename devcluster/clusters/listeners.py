@@ -1,4 +1,4 @@
-"""The listeners of a cluster's brokers: one for all, as most tests want it, or one for each purpose."""
+"""The listeners of a cluster's brokers: one for all purposes, as in most tests, or one for each purpose."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,28 +9,28 @@ from devcluster.running.places import HERE, Place
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenerNames:
-    """Which listener is whose; PLAINTEXT, but for those of which another protocol is said."""
+    """The listener for each purpose, and the protocol of each; the default protocol is PLAINTEXT."""
 
     inter_broker: str = "PLAINTEXT"
     clients: str = "PLAINTEXT"
     control_plane: str | None = None
-    """The one over which the controller and the brokers reach each other; None: the one between brokers."""
+    """The listener between the controller and the brokers; None: the listener between brokers."""
     others: tuple[str, ...] = ()
-    """Further ones."""
+    """Further listeners."""
     protocols: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Each once, that between brokers first."""
+        """The names, each once, the listener between brokers first."""
         named = (self.inter_broker, self.clients, self.control_plane, *self.others)
         return tuple(dict.fromkeys(name for name in named if name is not None))
 
     def protocol(self, name: str) -> str:
-        """What is spoken at a listener."""
+        """Return the protocol of a listener."""
         return self.protocols.get(name, "PLAINTEXT")
 
     def properties(self, ports: Mapping[str, int], place: Place = HERE) -> dict[str, object]:
-        """What a broker with these ports has in its file."""
+        """Return the properties of a broker with these ports."""
         settings: dict[str, object] = {
             "listeners": ",".join(f"{name}://{place.address}:{ports[name]}" for name in self.names),
             "listener.security.protocol.map": ",".join(f"{name}:{self.protocol(name)}" for name in self.names),

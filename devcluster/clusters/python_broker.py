@@ -18,12 +18,13 @@ from devcluster.running.small_disk import SmallDisk
 
 
 class PythonBroker(SessionHolder):
-    """A `kontroller-broker run` on a fixed loopback port for each listener, whose log folder outlives `stop`, `kill` and
-    another start.
+    """A `kontroller-broker run` on a fixed loopback port for each listener, whose log folder outlives `stop`, `kill`
+    and another start.
 
-    `stop` is SIGTERM, which is a controlled shutdown. It is ready when it is registered and accepts connections. Unlike a
-    stock broker it waits by itself until the registration of an earlier life has expired. Entering the context starts it,
-    leaving it kills it. `settings` are those of the command."""
+    `stop` is SIGTERM, which is a controlled shutdown. The broker is ready when it is registered and accepts
+    connections. Unlike a stock broker it waits until the registration of an earlier process has expired. Entering the
+    context starts it, leaving it kills it. `settings` are those of the command.
+    """
 
     def __init__(
         self,
@@ -37,8 +38,11 @@ class PythonBroker(SessionHolder):
         listeners: ListenerNames = ONE_FOR_ALL,
         disk: SmallDisk | None = None,
     ) -> None:
-        """`may_be_controller`: in the same process, under the broker's id and 1000 more, and on a port of its own.
-        `disk`: one that it alone has."""
+        """Configure the broker. `may_be_controller`: in the same process, with the broker's id plus 1000 and its own
+        port.
+
+        `disk`: a disk for this broker only.
+        """
         super().__init__()
         self.broker_id = broker_id
         self.controller_id = 1000 + broker_id
@@ -73,38 +77,38 @@ class PythonBroker(SessionHolder):
 
     @property
     def address(self) -> str:
-        """Where clients reach it."""
+        """The address for clients."""
         return f"127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """Starts and waits until it is registered. Raises `StartError`."""
+        """Start and wait until it is registered. Raises `StartError`."""
         self.spawn()
         self.process.wait_until_ready()
 
     def restart(self) -> None:
-        """A controlled shutdown and a start."""
+        """Do a controlled shutdown and a start."""
         self.stop()
         self.start()
 
     def spawn(self, settings: Mapping[str, object] | None = None) -> None:
-        """Starts without waiting, with some settings changed for good."""
+        """Start without waiting, with some settings changed for good."""
         self._settings |= dict(settings or {})
         self._settings_path.write_text(yaml.safe_dump(self._settings))
         self.process.spawn()
 
     def metric(self, name: str) -> float | None:
-        """The value of a metric, by its name and labels as they are scraped; None where it is not there. Raises OSError."""
+        """Return the value of a metric, by its name and labels as scraped; None if it is missing. Raises OSError."""
         return scraped(self.metrics_port, name)
 
     def log(self) -> str:
-        """All that it has logged."""
+        """Return all of its log."""
         return self.process.log_path.read_text(errors="replace")
 
     def _registered_at(self) -> tuple[str, Collection[int]]:
         return self._zookeeper_connect, [self.broker_id, self.controller_id]
 
     def _is_registered(self) -> bool:
-        """Whether this life of it is: an earlier one's registration may still be there."""
+        """Return True if this process is registered; the registration of an earlier one may still be there."""
         if not accepts(self.port):
             return False
         with connected_client(self._zookeeper_connect) as client:

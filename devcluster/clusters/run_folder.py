@@ -1,8 +1,8 @@
-"""Where one run keeps its servers' data and logs: `run/<name>-...` in the cache folder.
+"""The folder of a run for its servers' data and logs: `run/<name>-...` in the cache folder.
 
-Data goes when the run ends, unless KEEP is set in the environment; logs stay when the run failed, so that a
-message which names a log file stays useful. A run that was killed cannot tidy up: the next one does it,
-recognising the dead by a file lock that only a living run holds.
+The data is removed when the run ends, unless KEEP is set in the environment. The logs stay if the run failed, so that a
+message which names a log file stays useful. A killed run cannot tidy up, so the next one does: it recognises dead runs
+by a file lock that only a living run holds.
 """
 
 import fcntl
@@ -27,13 +27,13 @@ class RunFolder:
         self.logs_kept = False
 
     def data(self, name: str) -> Path:
-        """The (created) data folder of a server."""
+        """Return the data folder of a server; create it if it is missing."""
         folder = self.path / "data" / name
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
     def log(self, name: str) -> Path:
-        """The path of a server's log file."""
+        """Return the path of a server's log file."""
         folder = self.path / "logs"
         folder.mkdir(exist_ok=True)
         return folder / f"{name}.log"
@@ -44,7 +44,7 @@ class RunFolder:
 
 @contextmanager
 def run_folder(name: str) -> Iterator[RunFolder]:
-    """A new run folder; an error keeps its logs, and KEEP=1 in the environment keeps everything."""
+    """Make a new run folder; an error keeps its logs, and KEEP=1 in the environment keeps everything."""
     parent = cache_folder() / "run"
     parent.mkdir(exist_ok=True)
     _tidy_up_after_the_dead(parent)
@@ -61,7 +61,7 @@ def run_folder(name: str) -> Iterator[RunFolder]:
 
 
 def keeping() -> bool:
-    """True when the user asked with KEEP for data to stay."""
+    """Return True if the user keeps the data with KEEP."""
     return os.environ.get("KEEP", "") not in ("", "0")
 
 

@@ -1,8 +1,8 @@
-"""Kafka brokers whose listeners want certificates and logins; and what has to be told to those who come to them.
+"""Kafka brokers whose listeners need certificates and logins, and the settings of their clients.
 
-Each cluster has an authority of its own, which has signed the certificates of brokers, of the controller and of a client.
-Users exist under all three mechanisms: for SCRAM they are in ZooKeeper before the first broker starts, as brokers log in by
-it themselves.
+Each cluster has its own authority, which has signed the certificates of brokers, the controller and a client. Users
+exist in all three mechanisms. Their SCRAM credentials are in ZooKeeper before the first broker starts, because brokers
+use them to log in at each other.
 """
 
 import hashlib
@@ -22,9 +22,9 @@ from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper
 
 ADMIN: Final = "admin"
-"""Who brokers and controllers log in as; a super user."""
+"""The user of brokers and controllers; a super user."""
 ALICE: Final = "alice"
-"""A client, who may do what ACLs say."""
+"""The user of clients, whose rights are in ACLs."""
 PASSWORDS: Final = {ADMIN: "admin secret", ALICE: "alice secret"}
 BROKER, CONTROLLER, CLIENT = "broker", "controller", "client"
 """The common names of the certificates; the first two are super users."""
@@ -35,7 +35,7 @@ _ITERATIONS: Final = 4096
 
 
 class SecuredKafka(KafkaCluster):
-    """A `KafkaCluster` with listeners of any protocol. `mechanism`: by which brokers log in at each other."""
+    """A `KafkaCluster` with listeners of any protocol. `mechanism`: with which brokers log in at each other."""
 
     def __init__(
         self,
@@ -51,8 +51,10 @@ class SecuredKafka(KafkaCluster):
         properties: Mapping[str, object] | None = None,
         version: str = KAFKA_VERSION,
     ) -> None:
-        """`client_auth`: as `ssl.client.auth`, of listeners that are SSL; `authorizes`: whether ACLs are asked, which allow
-        nobody anything at first but super users."""
+        """Configure the cluster. `client_auth`: the `ssl.client.auth` of SSL listeners.
+
+        `authorizes`: turn ACLs on; at first only super users have rights.
+        """
         self.listeners = listeners
         self.files = folder.data(f"{name}-files")
         self.authority = Authority(self.files)
@@ -78,14 +80,14 @@ class SecuredKafka(KafkaCluster):
 
     @property
     def authorizer(self) -> dict[str, str]:
-        """What nodes have that ask ACLs."""
+        """The properties of nodes that check ACLs."""
         return {
             "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
             "super.users": f"User:{ADMIN};User:CN={BROKER};User:CN={CONTROLLER}",
         }
 
     def start(self) -> None:
-        """See `KafkaCluster.start`. Users are there before the brokers."""
+        """Start like `KafkaCluster.start`, after writing the users, which the brokers need."""
         with self._zookeeper.client() as client:
             for user, password in PASSWORDS.items():
                 path = f"{self._chroot}/config/users/{user}"
@@ -96,7 +98,7 @@ class SecuredKafka(KafkaCluster):
     def broker_properties(
         self, certificate: CertificateFiles | None = None, *, user: str = ADMIN, password: str | None = None
     ) -> dict[str, str]:
-        """How brokers find each other and prove who they are; with another certificate and login, also the controller."""
+        """Return the security properties of brokers; with another certificate and login, also those of the controller."""
         return {
             "inter.broker.listener.name": self.listeners.inter_broker,
             "listener.security.protocol.map": ",".join(
@@ -110,7 +112,7 @@ class SecuredKafka(KafkaCluster):
     def client_properties(
         self, listener: str, *, user: str = ALICE, mechanism: str = "SCRAM-SHA-512", password: str | None = None
     ) -> dict[str, str]:
-        """What a client of a listener is told, by the names of Kafka's clients, but for `bootstrap.servers`."""
+        """Return the security properties of a client of a listener, in the names of Kafka's clients."""
         return {
             "security.protocol": self.listeners.protocol(listener),
             "sasl.mechanism": mechanism,
@@ -119,7 +121,7 @@ class SecuredKafka(KafkaCluster):
         }
 
     def identity(self, listener: str, *, user: str = ALICE, mechanism: str = "") -> Identity:
-        """Of a client of a listener; `mechanism`: by which the user logs in, none where nobody does."""
+        """Return the identity of a client of a listener; `mechanism`: with which the user logs in, empty for no login."""
         protocol = self.listeners.protocol(listener)
         has_tls, own = "SSL" in protocol, self.certificates[CLIENT]
         login = Login(mechanism=mechanism, username=user, password=PASSWORDS[user]) if mechanism else None
@@ -131,7 +133,7 @@ class SecuredKafka(KafkaCluster):
         )
 
     def write_properties(self, name: str = "controller.properties", **changed: str) -> Path:
-        """The file of our controller, with some properties changed: their names have `_` for `.`."""
+        """Write the file of our controller, with some properties changed: in their names `_` stands for `.`."""
         told = {**self.broker_properties(self.certificates[CONTROLLER]), "zookeeper.connect": self.zookeeper_connect}
         return written(self.files / name, {**told, **{key.replace("_", "."): value for key, value in changed.items()}})
 
@@ -144,7 +146,7 @@ class SecuredKafka(KafkaCluster):
         }
 
     def _locked(self, certificate: CertificateFiles) -> dict[str, str]:
-        """Brokers of Kafka 2.8 read no key in PEM that has no password."""
+        """Return the properties of a keystore with a password, because Kafka 2.8 reads no PEM key without one."""
         return {
             "ssl.keystore.type": "PKCS12",
             "ssl.keystore.location": str(certificate.locked_store(_OPENS_KEYS)),
@@ -153,7 +155,9 @@ class SecuredKafka(KafkaCluster):
         }
 
     def _logins(self, user: str, password: str) -> Iterator[tuple[str, str]]:
-        """Of each listener with SASL and each mechanism: who logs in by it, and for PLAIN whom it knows."""
+        """Return the JAAS settings of each SASL listener and mechanism: the user to log in with, and for PLAIN the
+        known users.
+        """
         known = " ".join(f'user_{each}="{secret}"' for each, secret in PASSWORDS.items())
         for name in self.listeners.names:
             if self.listeners.protocol(name).startswith("SASL"):
@@ -164,7 +168,7 @@ class SecuredKafka(KafkaCluster):
 
 
 def written(file: Path, properties: Mapping[str, str]) -> Path:
-    """A file of properties; what was there is replaced at once."""
+    """Write a file of properties; an old one is replaced atomically."""
     new = file.with_suffix(".new")
     new.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
     return new.replace(file)

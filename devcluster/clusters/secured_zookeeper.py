@@ -1,5 +1,4 @@
-"""A ZooKeeper that wants TLS and a certificate, and knows users, beside its open port for who looks on; and what clients of
-it have to be told: brokers, and our own processes."""
+"""A ZooKeeper with TLS, client certificates and users, an open port for observers, and the settings of its clients."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,8 +17,10 @@ _PACKAGE: Final = "org.apache.zookeeper"
 
 
 class SecuredZooKeeper(ZooKeeper):
-    """Its port takes anybody, and its secure one only who has a certificate of its own kind; either knows one user. Of an
-    ensemble all have the certificate that the first one made: the others are `like` it."""
+    """A ZooKeeper with an open port, and a secure port that needs a certificate; both know one user.
+
+    All servers of an ensemble share the certificate of the first one: the others are `like` it.
+    """
 
     def __init__(
         self,
@@ -66,14 +67,14 @@ class SecuredZooKeeper(ZooKeeper):
         return f"127.0.0.1:{self.secure_port}"
 
     def properties(self, *, user: str = USER, password: str = PASSWORD) -> dict[str, str]:
-        """What a client is told, by the names of Kafka's properties: brokers take them, but for the login."""
+        """Return the properties of a client in Kafka's names. Brokers use them too, except for the login."""
         return {
             **self.broker_properties(),
             "zookeeper.sasl.jaas.config": f'{_MODULE} required username="{user}" password="{password}";',
         }
 
     def broker_properties(self) -> dict[str, str]:
-        """What a broker is told; it finds its login in `broker_env`."""
+        """Return the properties of a broker, whose login is in `broker_env`."""
         return {
             "zookeeper.set.acl": "true",
             "zookeeper.ssl.client.enable": "true",
@@ -92,7 +93,7 @@ class SecuredZooKeeper(ZooKeeper):
         return {"JDK_JAVA_OPTIONS": f"-Djava.security.auth.login.config={logins}"}
 
     def write_properties(self, name: str = "client.properties", **changed: str) -> Path:
-        """A file of `properties`, some of them changed: their names have `_` for `.`."""
+        """Write a file of `properties`, with some of them changed: in their names `_` stands for `.`."""
         properties = {**self.properties(), **{key.replace("_", "."): value for key, value in changed.items()}}
         file = self.files / name
         file.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))

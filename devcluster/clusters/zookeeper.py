@@ -24,8 +24,8 @@ _TICK_TIME_MS = 500
 class ZooKeeper(Server):
     """A ZooKeeper on a fixed port whose data outlives `stop`, `kill` and `restart`.
 
-    Session timeouts between 2 s and 60 s are granted as asked. Unless `syncs` is set, a write is answered before the disk
-    has it: quicker, and lost only with the machine. `further` are settings beside those that every server has.
+    Session timeouts between 2 s and 60 s are granted as requested. Unless `syncs` is set, a write is answered before it
+    is on disk: quicker, and lost only if the machine crashes. `further` are additional settings.
     """
 
     def __init__(
@@ -60,17 +60,17 @@ class ZooKeeper(Server):
 
     @property
     def connect(self) -> str:
-        """The connect string, without a chroot: append `/name` for a tree of one's own."""
+        """The connect string, without a chroot: append `/name` for a separate tree."""
         return f"{self.place.address}:{self.port}"
 
     def restart(self) -> None:
-        """An orderly stop and a start; sessions survive when their clients reconnect in time."""
+        """Stop and start it; sessions survive if their clients reconnect in time."""
         self.stop()
         self.start()
 
     @contextmanager
     def client(self, chroot: str = "") -> Iterator[KazooClient]:
-        """A connected kazoo client for reading or preparing znodes."""
+        """Open a kazoo client for reading or preparing znodes."""
         with connected_client(self.connect + chroot) as client:
             yield client
 
@@ -95,14 +95,14 @@ class ZooKeeper(Server):
 
 
 class SessionHolder(Server):
-    """A server that registers itself in ZooKeeper by ephemeral znodes."""
+    """A server that registers in ZooKeeper with ephemeral znodes."""
 
     @abstractmethod
     def _registered_at(self) -> tuple[str, Collection[int]]:
         """Return the connect string, and the ids under which the server registers itself as a broker or a controller."""
 
     def kill(self, *, ends_session: bool = True) -> None:
-        """SIGKILL. Also ends the server's session, unless told otherwise: then it lasts until it expires."""
+        """Send SIGKILL. Also end the server's session, unless `ends_session` is False: then it lasts until it expires."""
         was_started = self.process.was_started
         super().kill()
         # A server that was stopped has no session, and its id may be another's by now.
@@ -110,12 +110,12 @@ class SessionHolder(Server):
             self.end_session()
 
     def end_session(self) -> None:
-        """Ends the server's session, whether the server runs or not. If ZooKeeper is out of reach, the session remains."""
+        """End the server's session, whether the server runs or not. If ZooKeeper is out of reach, the session remains."""
         end_sessions_if_reachable(*self._registered_at())
 
 
 def end_sessions_if_reachable(connect: str, ids: Collection[int]) -> None:
-    """Ends the sessions in which brokers or controllers with these ids are registered, unless ZooKeeper is out of reach."""
+    """End the sessions in which brokers or controllers with these ids are registered, unless ZooKeeper is out of reach."""
     addresses = (each.rpartition(":") for each in connect.partition("/")[0].split(","))
     # ZooKeeper may stop at any moment, because tests stop it.
     with suppress(ConnectionError):
@@ -124,9 +124,10 @@ def end_sessions_if_reachable(connect: str, ids: Collection[int]) -> None:
 
 
 def end_sessions_at(connect: str, ids: Collection[int]) -> None:
-    """Ends the sessions in which brokers or controllers with these ids are registered.
+    """End the sessions in which brokers or controllers with these ids are registered.
 
-    Raises ConnectionError when ZooKeeper is out of reach."""
+    Raises ConnectionError if ZooKeeper is out of reach.
+    """
     try:
         with connected_client(connect) as client:
             end_sessions(client, ids)
@@ -135,12 +136,12 @@ def end_sessions_at(connect: str, ids: Collection[int]) -> None:
 
 
 def is_serving(port: int, address: str = LOOPBACK) -> bool:
-    """Whether a server answers there already: it listens a while before it does. False also where nobody listens."""
+    """Return True if a server answers there. A ZooKeeper listens for a while before it answers."""
     return mode_of(port, address) is not None
 
 
 def mode_of(port: int, address: str = LOOPBACK) -> str | None:
-    """What a server that serves says that it is: `standalone`, `leader` or `follower`."""
+    """Return the mode of a serving server: `standalone`, `leader` or `follower`; None if it does not serve."""
     try:
         with socket.create_connection((address, port), timeout=1) as connection:
             connection.sendall(b"srvr")
@@ -152,9 +153,10 @@ def mode_of(port: int, address: str = LOOPBACK) -> str | None:
 
 @contextmanager
 def connected_client(connect: str, **options: Any) -> Iterator[KazooClient]:
-    """A started kazoo client, closed when the block ends; raises ConnectionError when ZooKeeper is out of reach.
+    """Open a started kazoo client, closed when the block ends. Raises ConnectionError if ZooKeeper is out of reach.
 
-    `options` are kazoo's own."""
+    `options` are kazoo's own.
+    """
     client = KazooClient(hosts=connect, timeout=10.0, **options)
     try:
         try:

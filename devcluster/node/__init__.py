@@ -1,6 +1,6 @@
-"""One node of Kubernetes on this machine, without a container engine: pods really run, and their hooks really fire.
+"""A Kubernetes node on this machine, without a container engine: pods really run, with their hooks.
 
-All of it lives in namespaces of its own (`isolation`): network, mounts, processes and cgroups. So nothing it does to
-bridges, iptables, mounts or processes is seen outside, two nodes run side by side on the same addresses, and when the
+The node lives in its own namespaces (`isolation`): network, mounts, processes and cgroups. So its bridges, iptables
+rules, mounts and processes are invisible outside, and two nodes can use the same addresses in parallel. When the
 namespaces' first process is gone, however it ended, the kernel removes all of that.
 """

@@ -1,8 +1,8 @@
-"""A cgroup of a node's own in every hierarchy, below this process's, so that its pods' cgroups are there and go with it.
+"""A node's own cgroup in every hierarchy, below this process's cgroup. It contains the cgroups of the node's pods.
 
-Cgroups are the one thing of a node that the kernel keeps when its processes have ended: `remove` takes them away, and
-`remove_left_over` those of a run that was killed. Version 1 only: in version 2 a cgroup with processes in it hands no
-controllers down.
+Cgroups are the only part of a node that the kernel keeps when its processes have ended: `remove` removes them, and
+`remove_left_over` those of a run that was killed. Only version 1 is supported: in version 2 a cgroup with processes in
+it cannot delegate controllers.
 """
 
 import os
@@ -20,7 +20,7 @@ class NodeCgroup:
         self._folders = [folder / (_PREFIX + name) for folder in _own_folders()]
 
     def make(self) -> None:
-        """Makes it where it is missing. Raises OSError."""
+        """Make the missing ones. Raises OSError."""
         for folder in self._folders:
             folder.mkdir(exist_ok=True)
             for setting in ("cpuset.cpus", "cpuset.mems"):
@@ -28,36 +28,36 @@ class NodeCgroup:
                     (folder / setting).write_text((folder.parent / setting).read_text())
 
     def join(self) -> None:
-        """Moves this process, and so all that it starts from now on, into it."""
+        """Move this process, and all its future children, into the cgroup."""
         for folder in self._folders:
             (folder / "cgroup.procs").write_text(str(os.getpid()))
 
     def remove(self) -> bool:
-        """Removes it and all below it; what still holds processes stays, and then it says False."""
+        """Remove the cgroup and all below it. Return False if some still hold processes and stay."""
         for folder in self._folders:
             _remove_tree(folder)
         return not any(folder.exists() for folder in self._folders)
 
 
 def is_version_1() -> bool:
-    """Whether this machine's controllers are in hierarchies of version 1."""
+    """Return True if this machine's controllers are in hierarchies of version 1."""
     return any(controllers for controllers, _path in hierarchies())
 
 
 def hierarchies() -> list[tuple[str, str]]:
-    """The hierarchies of version 1: the controllers (or `name=...`) of each, and this process's cgroup in it."""
+    """Return the hierarchies of version 1: the controllers (or `name=...`) of each, and this process's cgroup in it."""
     lines = (line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines())
     return [(controllers, path) for _number, controllers, path in lines if controllers]
 
 
 def remove_left_over() -> None:
-    """Removes the cgroups of nodes whose processes are gone."""
+    """Remove the cgroups of nodes whose processes are gone."""
     for folder in list(_MOUNT.glob(f"*/**/{_PREFIX}*")):
         _remove_tree(folder)
 
 
 def mount_name(controllers: str) -> str:
-    """The folder below /sys/fs/cgroup where the hierarchy is usually mounted."""
+    """Return the folder below /sys/fs/cgroup in which the hierarchy is usually mounted."""
     return controllers.removeprefix("name=")
 
 

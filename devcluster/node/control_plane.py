@@ -32,7 +32,7 @@ _DNS_ZONES = """\
 
 
 def write_configuration(data: Path) -> Path:
-    """Writes what the servers need to start, and an administrator's kubeconfig, whose path it returns."""
+    """Write the configuration of the servers and an administrator's kubeconfig; returns the path of the kubeconfig."""
     token = make_credentials(data)
     path = data / _KUBECONFIG
     cluster = {"server": f"https://{ADDRESS}:{_API_PORT}", "certificate-authority": str(data / CERTIFICATE)}
@@ -42,12 +42,12 @@ def write_configuration(data: Path) -> Path:
 
 
 def etcd(data: Path) -> list[str]:
-    """etcd's command line."""
+    """Return etcd's command line."""
     return etcd_command(data, clients=_ETCD_PORT, peers=_ETCD_PEER_PORT)
 
 
 def api_server(data: Path) -> list[str]:
-    """The API server's command line; it listens on the node's address."""
+    """Return the API server's command line; it listens on the node's address."""
     return [
         *api_server_command(data, etcd_port=_ETCD_PORT),
         f"--secure-port={_API_PORT}",
@@ -58,7 +58,7 @@ def api_server(data: Path) -> list[str]:
 
 
 def controller_manager(data: Path) -> list[str]:
-    """The command line of the controllers behind Deployments, StatefulSets, Jobs, ..."""
+    """Return the command line of the controllers of Deployments, StatefulSets, Jobs, ..."""
     return [
         str(node_binaries() / "kube-controller-manager"),
         f"--kubeconfig={data / _KUBECONFIG}",
@@ -69,10 +69,10 @@ def controller_manager(data: Path) -> list[str]:
 
 
 def scheduler(data: Path) -> list[str]:
-    """The scheduler's command line."""
+    """Return the scheduler's command line."""
     return [str(node_binaries() / "kube-scheduler"), f"--kubeconfig={data / _KUBECONFIG}", "--leader-elect=false"]
 
 
 def dns(data: Path) -> list[str]:
-    """The command line of the server that pods ask for the names of services and of StatefulSets' pods."""
+    """Return the command line of the DNS server for the names of services and of StatefulSets' pods."""
     return [str(coredns_binary()), "-conf", str(data / "Corefile")]

@@ -1,5 +1,5 @@
-"""`python -m devcluster.node.enter NAME PID COMMAND...`: becomes COMMAND, in the cgroup of the node NAME and in the
-namespaces of the process PID.
+"""`python -m devcluster.node.enter NAME PID COMMAND...`: runs COMMAND in the cgroup of the node NAME and the namespaces
+of PID.
 """
 
 import os

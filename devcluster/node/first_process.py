@@ -1,7 +1,8 @@
-"""`python -m devcluster.node.first_process NAME DATA LOGS`: the first process of a node's namespaces.
+"""`python -m devcluster.node.first_process NAME DATA LOGS`: the first process of a node's namespaces, which live as
+long.
 
-They live as long as it does. It joins the node's cgroup, makes the namespaces and becomes their process 1, prepares what
-a kubelet and a container runtime expect of a machine, prints `ready`, and from then on only reaps orphans.
+It joins the node's cgroup, makes the namespaces and becomes their process 1. It prepares the environment that a kubelet
+and a container runtime expect, prints `ready`, and from then on only reaps orphans.
 """
 
 import os
@@ -14,8 +15,10 @@ from devcluster.node.cgroups import NodeCgroup, hierarchies, mount_name
 ADDRESS = "10.88.0.1"
 BRIDGE = "cni0"
 SERVICES = "10.0.0.0/24"
-"""What the API server gives services. It asks some itself, webhooks among them, and kube-proxy only changes where a packet
-goes that has a route."""
+"""The range of services' addresses. The API server calls some services itself, such as webhooks.
+
+kube-proxy only redirects packets that have a route, so a route to this range is needed.
+"""
 READY = "ready"
 
 _NAMESPACES = ("--net", "--mount", "--pid", "--cgroup", "--uts", "--ipc")
@@ -23,7 +26,7 @@ _SETTINGS = {
     "net/ipv4/ip_forward": "1",
     "net/bridge/bridge-nf-call-iptables": "1",
 }
-# What programs keep at fixed places goes to the run's folder, so that it neither meets another node's nor stays.
+# Folders at fixed paths are bound to the run's folder, so that nodes do not share them and nothing stays.
 _STATE_FOLDERS = ("/var/lib/kubelet", "/var/lib/cni", "/var/log/containers")
 _POD_LOGS = "/var/log/pods"
 
@@ -61,7 +64,7 @@ def _prepare(data: Path, logs: Path) -> None:
 
 
 def _mount_cgroups() -> None:
-    """The hierarchies as seen from the node's cgroup, which is the root in this cgroup namespace."""
+    """Mount the hierarchies as seen from the node's cgroup, which is the root in this cgroup namespace."""
     _run("mount", "-t", "tmpfs", "tmpfs", "/sys/fs/cgroup")
     for controllers, _path in hierarchies():
         folder = Path("/sys/fs/cgroup", mount_name(controllers))

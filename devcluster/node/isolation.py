@@ -1,6 +1,6 @@
-"""The namespaces that a node lives in, and how a process is started in them.
+"""The namespaces of a node, and the command lines that run processes in them.
 
-They exist from `start` to `close`, or until this process ends in any way: their first process goes with it, and with
+They exist from `start` to `close`, or until this process ends in any way. Their first process ends with it, and with
 that one every process, mount, interface and iptables rule in them.
 """
 
@@ -17,7 +17,7 @@ from devcluster.running.servers import Startable
 
 
 class Isolation(Startable):
-    """Namespaces of one node. `name` tells nodes on this machine apart."""
+    """The namespaces of one node. `name` tells nodes on this machine apart."""
 
     def __init__(self, folder: RunFolder, name: str) -> None:
         self._cgroup = NodeCgroup(name)
@@ -34,12 +34,12 @@ class Isolation(Startable):
         self._process = ManagedProcess("namespaces", command, log_path=self._log, ready=self._is_ready)
 
     def start(self) -> None:
-        """Makes them. Raises StartError."""
+        """Make the namespaces. Raises StartError."""
         cgroups.remove_left_over()
         self._process.start()
 
     def close(self) -> None:
-        """Ends every process in them and removes what is left of them."""
+        """End every process in the namespaces and remove their cgroups."""
         self._process.kill()
         with suppress(ConditionTimeoutError):
             # The kernel ends the processes of a PID namespace after its first one, not with it.
@@ -47,16 +47,16 @@ class Isolation(Startable):
 
     @property
     def first_pid(self) -> int:
-        """The first process in them, by the id it has outside. Raises ProcessNotRunningError."""
+        """The id, outside the namespaces, of their first process. Raises ProcessNotRunningError."""
         outer = self._process.pid
         return int(Path(f"/proc/{outer}/task/{outer}/children").read_text().split()[0])
 
     def client_command(self, command: Sequence[str]) -> list[str]:
-        """The command line that runs a client with the node's network, and otherwise as it would run here."""
+        """Return the command line that runs a client in the node's network, and otherwise as outside."""
         return ["nsenter", "--target", str(self.first_pid), "--net", "--", *command]
 
     def server_command(self, command: Sequence[str]) -> list[str]:
-        """The command line that runs a server inside: it is a process of the node in every respect."""
+        """Return the command line that runs a server inside, as a process of the node in every respect."""
         return [sys.executable, "-m", "devcluster.node.enter", self._name, str(self.first_pid), *command]
 
     def _is_ready(self) -> bool:

@@ -1,4 +1,4 @@
-"""What makes a machine a node: the kubelet, its container runtime with a network for pods, and kube-proxy."""
+"""The node components: the kubelet, its container runtime with a network for pods, and kube-proxy."""
 
 import json
 from pathlib import Path
@@ -36,7 +36,7 @@ _NETWORK = {
             "bridge": BRIDGE,
             "isGateway": True,
             "ipMasq": True,
-            # A pod that reaches itself through its service comes back over the port that it left by.
+            # Without hairpin mode, a pod could not reach itself through its service.
             "hairpinMode": True,
             "ipam": {
                 "type": "host-local",
@@ -50,7 +50,7 @@ _NETWORK = {
 
 
 def write_configuration(data: Path) -> None:
-    """Writes the settings of the runtime and the kubelet."""
+    """Write the settings of the runtime and the kubelet."""
     runtime = _RUNTIME.format(data=data, socket=RUNTIME_SOCKET, pause=PAUSE_IMAGE)
     (data / "containerd.toml").write_text(runtime)
     (data / "cni").mkdir(exist_ok=True)
@@ -59,12 +59,12 @@ def write_configuration(data: Path) -> None:
 
 
 def container_runtime(data: Path) -> list[str]:
-    """containerd's command line."""
+    """Return containerd's command line."""
     return [require("containerd"), "--config", str(data / "containerd.toml")]
 
 
 def kubelet(data: Path, kubeconfig: Path) -> list[str]:
-    """The kubelet's command line."""
+    """Return the kubelet's command line."""
     return [
         str(node_binaries() / "kubelet"),
         f"--kubeconfig={kubeconfig}",
@@ -75,7 +75,7 @@ def kubelet(data: Path, kubeconfig: Path) -> list[str]:
 
 
 def proxy(kubeconfig: Path) -> list[str]:
-    """kube-proxy's command line."""
+    """Return kube-proxy's command line."""
     return [
         str(node_binaries() / "kube-proxy"),
         f"--kubeconfig={kubeconfig}",
@@ -92,13 +92,13 @@ def _kubelet_settings() -> dict[str, object]:
         "containerRuntimeEndpoint": f"unix://{RUNTIME_SOCKET}",
         "clusterDomain": "cluster.local",
         "clusterDNS": [ADDRESS],
-        # Only this node's own pods could ask it, and they are ours.
+        # Only the node's own pods, which we run, can reach the kubelet.
         "authentication": {"anonymous": {"enabled": True}, "webhook": {"enabled": False}},
         "authorization": {"mode": "AlwaysAllow"},
         "failCgroupV1": False,
         "cgroupDriver": "cgroupfs",
         "cgroupsPerQOS": False,
-        # A pod has no cgroup of its own then, and a kubelet that thinks of resizing one looks at its limits and dies.
+        # Pods have no cgroup of their own here, and a kubelet that considers resizing one reads its limits and crashes.
         "featureGates": {"InPlacePodVerticalScaling": False},
         "enforceNodeAllocatable": [],
         "oomScoreAdj": 0,

@@ -1,4 +1,4 @@
-"""A cluster of one node: what starts in which order, and how clients reach it."""
+"""A cluster of one node: the start of its servers in order, and the clients' way to it."""
 
 import subprocess
 from collections.abc import Callable, Iterable
@@ -19,7 +19,7 @@ _START_SILENCE_S = 120.0
 class Node(KubernetesCluster, Startable):
     """One-node Kubernetes. Entering the context starts it; leaving, or the end of this process, ends all of it.
 
-    Nothing outside reaches it but `kubectl` and `helm` of this object.
+    Only this object's `kubectl` and `helm` reach it from outside.
     """
 
     def __init__(self, folder: RunFolder) -> None:
@@ -29,7 +29,7 @@ class Node(KubernetesCluster, Startable):
         kubelet.write_configuration(self._data)
 
     def start(self) -> None:
-        """Starts everything and waits until the node is ready for pods. Raises StartError and ConditionTimeoutError."""
+        """Start everything and wait until the node is ready for pods. Raises StartError and ConditionTimeoutError."""
         self._isolation.start()
         data, api = self._data, self.kubeconfig
         self._server("etcd", control_plane.etcd(data))
@@ -45,11 +45,11 @@ class Node(KubernetesCluster, Startable):
         wait_until(self._is_ready, "the node is ready for pods", silence_s=_START_SILENCE_S)
 
     def close(self) -> None:
-        """Ends every process of the node, its pods' too, and with them its network and its mounts."""
+        """End every process of the node, including its pods, and with them its network and its mounts."""
         self._isolation.close()
 
     def load_images(self, archives: Iterable[Path]) -> None:
-        """Gives the node images from docker-archives."""
+        """Load images from docker-archives into the node."""
         for archive in archives:
             command = ["ctr", "--address", kubelet.RUNTIME_SOCKET, "--namespace", "k8s.io", "images", "import"]
             run(self._isolation.server_command([*command, str(archive)]), what=f"loading {archive.name}")
@@ -80,7 +80,7 @@ class Node(KubernetesCluster, Startable):
         return True
 
     def _is_ready(self) -> bool:
-        """Whether pods can start: the node says so, and so does the account that they have by default."""
+        """Return True if pods can start: the node is Ready, and the default service account exists."""
         try:
             (node,) = self.get("nodes")["items"] or [{"status": {"conditions": []}}]
             self.kubectl("get", "serviceaccount", "default")

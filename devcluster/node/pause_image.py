@@ -11,7 +11,7 @@ from devcluster.images.layers import read_layer, write_layer
 
 
 def pause_image(reference: str) -> Path:
-    """The archive of the image, which has this name once it is loaded."""
+    """Return the archive of the image, with this name once it is loaded."""
     program = pause_binary()
 
     def build(folder: Path) -> None:

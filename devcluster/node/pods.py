@@ -1,8 +1,8 @@
-"""A cluster that really runs pods, with our images on it: where it comes from depends on the machine.
+"""A cluster that really runs pods, with our images. Its kind depends on the machine.
 
-In this order: the cluster of `$KUBECONFIG`, which has to be able to pull the images from `$KONTROLLER_IMAGES` (a
-registry and a path, such as `registry.example.com/team`); a node of our own, which needs root and some Debian packages
-but no container engine; kind, where Docker or Podman runs.
+In this order: the cluster of `$KUBECONFIG`, which must be able to pull the images from `$KONTROLLER_IMAGES` (a registry
+and a path, such as `registry.example.com/team`); a node of our own, which needs root and some Debian packages but no
+container engine; kind, if Docker or Podman runs.
 """
 
 import os
@@ -30,7 +30,7 @@ _ENGINES = ("docker", "podman")
 
 
 class NoCluster(Exception):
-    """Nothing here can run pods; the message says what each way lacks."""
+    """No cluster can run pods here; the message says what each kind lacks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,18 +39,20 @@ class PodCluster:
 
     kubernetes: KubernetesCluster
     images: str = ""
-    """What stands before the images' names, with a slash at its end; nothing where they were loaded."""
+    """The prefix of the images' names, with a slash at its end; empty if they were loaded."""
     load_archive: Callable[[Path], None] | None = None
-    """Gives the nodes an image; None where they pull."""
+    """Loads an image into the nodes; None if they pull."""
 
     def load(self, build: Callable[[], ImageArchive]) -> None:
-        """Gives the nodes one image more, and builds it for that; nothing where they pull."""
+        """Build another image and load it into the nodes; does nothing if they pull."""
         if self.load_archive is not None:
             self.load_archive(build().path)
 
 
 def prepare() -> None:
-    """Builds and installs what `cluster_with_pods` needs here: minutes at first. Raises MissingToolError and BuildError."""
+    """Build and install the requirements of `cluster_with_pods`: minutes at first. Raises MissingToolError and
+    BuildError.
+    """
     if os.environ.get("KUBECONFIG"):
         fill_cache(API_SERVER)
         return
@@ -66,7 +68,7 @@ def prepare() -> None:
 
 @contextmanager
 def cluster_with_pods(folder: RunFolder) -> Iterator[PodCluster]:
-    """A cluster for pods; what was made for it ends with the block. Raises NoCluster."""
+    """Yield a cluster for pods; a cluster that was made for it ends with the block. Raises NoCluster."""
     if given := os.environ.get("KUBECONFIG"):
         yield _given(folder, Path(given))
     elif (missing := missing_for_a_node()) is None:

@@ -1,4 +1,4 @@
-"""Whether this machine can be a node: what is missing is said before anything is started."""
+"""Checks whether this machine can be a node, before anything is started."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ _PROGRAMS = ("containerd", "ctr", "runc", "iptables", "conntrack", "ip", "unshar
 
 
 def missing_for_a_node() -> str | None:
-    """Why this machine cannot be a node; None where it can, or can once `install_for_a_node` has run."""
+    """Return the reason why this machine cannot be a node, even after `install_for_a_node`; None if it can."""
     if not sys.platform.startswith("linux") or os.geteuid() != 0:
         return "it needs Linux and root"
     if not cgroups.is_version_1():
@@ -23,6 +23,6 @@ def missing_for_a_node() -> str | None:
 
 
 def install_for_a_node() -> None:
-    """Installs what is missing, on Debian. Raises MissingToolError and BuildError."""
+    """Install missing programs, on Debian. Raises MissingToolError and BuildError."""
     for name in _PROGRAMS:
         require(name)

@@ -1,4 +1,4 @@
-"""Volumes that pods of a node can claim: folders of the run, ready-made, of the node's default storage class."""
+"""Volumes for the pods of a node: ready-made folders of the run, in the node's default storage class."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ _COUNT = 16
 
 
 def manifests(data: Path) -> str:
-    """The storage class and its volumes, as one list to apply; makes the volumes' folders."""
+    """Return the storage class and its volumes, as one list to apply; makes the volumes' folders."""
     default = {"storageclass.kubernetes.io/is-default-class": "true"}
     storage_class = {
         "apiVersion": "storage.k8s.io/v1",
@@ -24,7 +24,7 @@ def manifests(data: Path) -> str:
 
 def _volume(number: int, folder: Path) -> dict[str, Any]:
     folder.mkdir(parents=True)
-    # The kubelet gives a host's folder to no group, and pods run as users of their own.
+    # The kubelet gives a host's folder to no group, and pods run as various users.
     folder.chmod(0o777)
     return {
         "apiVersion": "v1",
