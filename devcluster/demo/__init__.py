@@ -1,1 +1,1 @@
-"""The main job, shown on real parts: first on brokers with Kafka's own tools, then through custom resources."""
+"""The main tasks on real servers: first with Kafka's own tools, then with custom resources."""

@@ -1,8 +1,8 @@
-"""The demo: six unmodified brokers and our controller first; then our operator and kubectl; and producers that never stop.
-With `--kraft` (`make demo KRAFT=1`) brokers without ZooKeeper, with our operator and kubectl alone.
+"""The demo: six unmodified brokers and our controller, then our operator and kubectl, with producers that never stop.
 
-What Kafka needs is fetched at once. The Kubernetes API server, where it has to be built, is built beside the first part.
-`make demo` exits with 1 if anything was not as it should be. With KEEP=1 everything runs on until Ctrl-C.
+`--kraft` (`make demo KRAFT=1`) uses brokers without ZooKeeper, with our operator and kubectl alone. Kafka is fetched
+first. If the Kubernetes API server must be built, it is built in parallel to the first part. `make demo` exits with 1
+if anything went wrong. With KEEP=1 everything runs on until Ctrl-C.
 """
 
 import argparse
@@ -26,18 +26,20 @@ from devcluster.filling.parts import API_SERVER, Part, fill, missing
 from devcluster.running.processes import ConditionTimeoutError, StartError, ending_on_sigterm
 
 _BUILD_CORE_MINUTES = 9
-"""What the API server takes to build from nothing, on one core."""
+"""The time to build the API server from nothing, on one core."""
 
 
 def main() -> int:
-    """Runs the demo that is asked for; returns the exit code."""
-    arguments = argparse.ArgumentParser(prog="make demo", description="Show it all on this machine.")
-    arguments.add_argument("--kraft", action="store_true", help="on Kafka 4, without ZooKeeper")
+    """Run the requested demo; returns the exit code."""
+    arguments = argparse.ArgumentParser(
+        prog="make demo", description=("Run a whole cluster on this machine and operate it.")
+    )
+    arguments.add_argument("--kraft", action="store_true", help="use Kafka 4, without ZooKeeper")
     return without_zookeeper() if arguments.parse_args().kraft else with_zookeeper()
 
 
 def with_zookeeper() -> int:
-    """Our controller, and our operator."""
+    """Show our controller and our operator."""
     stage = Stage()
     with ExitStack() as stack:
         stack.enter_context(ending_on_sigterm())
@@ -66,7 +68,7 @@ def with_zookeeper() -> int:
 
 
 def without_zookeeper() -> int:
-    """Our operator, on a cluster whose controllers are Kafka's own."""
+    """Show our operator, on a cluster with Kafka's own controllers."""
     stage = Stage()
     with ExitStack() as stack:
         stack.enter_context(ending_on_sigterm())
@@ -97,13 +99,13 @@ def without_zookeeper() -> int:
 
 
 def _require_for(part: Part) -> None:
-    """Raises `MissingToolError` where a program is missing."""
+    """Raise `MissingToolError` if a program is missing."""
     for program in ("java", "mvn") if missing([part]) else ("java",):
         require(program)
 
 
 def announce(stage: Stage) -> None:
-    """What will happen, and how long it takes."""
+    """Say what the demo does, and how long it takes."""
     stage.say("[bold]First[/]  real brokers under our controller, asked by Kafka's own tools: half a minute.")
     stage.say("[bold]Then[/]   a real Kubernetes API server and our operator, asked by kubectl: a minute and a half.")
     if missing([Part.KAFKA]):
@@ -121,7 +123,7 @@ def _announce_builds(stage: Stage) -> None:
 
 
 def go_on_with_resources(stage: Stage, cluster: Cluster, starting: Starting, stack: ExitStack) -> Operated | None:
-    """The second part, when there is an API server; without one the demo has failed, and only the count is left."""
+    """Run the second part if the API server can be built; otherwise the demo has failed, and only the count follows."""
     if not starting.cluster.done():
         stage.say("The API server is not there yet: what follows waits for it, and the producer goes on.")
     try:
@@ -138,7 +140,7 @@ def go_on_with_resources(stage: Stage, cluster: Cluster, starting: Starting, sta
 
 
 def count_messages(stage: Stage, brokers: str, topic: str, producer: AckedProducer) -> list[str]:
-    """Reads a topic back; returns the lines of the summary."""
+    """Read a topic back; returns the lines of the summary."""
     stage.step(f"The count of {topic}", "Every message that was ever acknowledged is read back.")
     report = producer.stop()
     missing_values = lost(report.acknowledged, read_back(brokers, topic))

@@ -1,4 +1,4 @@
-"""What the demo begins with: ZooKeeper, six brokers and our controller, and a producer that never stops."""
+"""The demo's first servers: ZooKeeper, six brokers, our controller, and a producer that never stops."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -17,7 +17,7 @@ from devcluster.running.processes import wait_until
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """Everything of Kafka that runs, and how the demo looks at it."""
+    """The running servers of Kafka, and the demo's view of them."""
 
     stage: Stage
     folder: RunFolder
@@ -25,22 +25,22 @@ class Cluster:
     controller: ControllerProcess
     znodes: ClusterZnodes
     producers: dict[str, AckedProducer] = field(default_factory=dict)
-    """Those that were started, by topic."""
+    """The producers, by topic."""
     _running: ExitStack = field(init=False, default_factory=ExitStack)
 
     def is_served(self) -> bool:
-        """Whether every replica of every topic that is produced to is in sync."""
+        """Return True if every replica of every topic with a producer is in sync."""
         topics = {topic: list(self.znodes.partitions(topic)) for topic in self.producers}
         return all(self.znodes.is_served(topic, partitions) for topic, partitions in topics.items())
 
     def place(self, topic: str, partition: int) -> Place:
-        """As ZooKeeper has it."""
+        """Return the place of a partition according to ZooKeeper."""
         state = self.znodes.state(topic, partition)
         assigned = tuple(sorted(self.znodes.assigned(topic, partition)))
         return Place(assigned=assigned, leader=state["leader"], isr=tuple(sorted(state["isr"])))
 
     def produce(self, topic: str) -> None:
-        """Starts a producer to a topic, which goes on until the cluster ends or it is stopped."""
+        """Start a producer to a topic, which runs until it or the cluster is stopped."""
         producer = self._running.enter_context(AckedProducer(self.kafka.bootstrap_servers, topic))
         self.producers[topic] = producer
         wait_until(lambda: producer.acknowledged_count > 0, "the first acknowledgement")
@@ -50,13 +50,13 @@ class Cluster:
         return self.controller.process.log_path.read_text(errors="replace")
 
     def close(self) -> None:
-        """Stops the producers."""
+        """Stop the producers."""
         self._running.close()
 
 
 @contextmanager
 def running_cluster(stage: Stage, folder: RunFolder) -> Iterator[Cluster]:
-    """Starts the brokers and gives our controller the role; ends all of it, also after a failed start or Ctrl-C."""
+    """Start the brokers and give our controller the role; ends all of it, even after a failed start or Ctrl-C."""
     with ExitStack() as stack:
         stage.step("Start", f"ZooKeeper and six unmodified Apache Kafka {KAFKA_VERSION} brokers.")
         zookeeper = stack.enter_context(ZooKeeper(folder))
@@ -82,7 +82,7 @@ def running_cluster(stage: Stage, folder: RunFolder) -> Iterator[Cluster]:
 
 
 def stop_broker(cluster: Cluster, topic: str) -> None:
-    """A controlled shutdown of the leader of the topic's partition 0, and its return."""
+    """Stop the leader of the topic's partition 0 by a controlled shutdown, and start it again."""
     leader = cluster.znodes.leader(topic, 0)
     cluster.stage.step(
         f"Broker {leader} stops in good order",
@@ -98,5 +98,5 @@ def stop_broker(cluster: Cluster, topic: str) -> None:
 
 
 def assignment(replicas: Sequence[Sequence[int]]) -> str:
-    """Replica lists as Kafka's tools take them, such as `1:2:3,2:3:1`."""
+    """Return replica lists in the format of Kafka's tools, such as `1:2:3,2:3:1`."""
     return ",".join(":".join(map(str, brokers)) for brokers in replicas)

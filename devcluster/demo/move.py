@@ -1,4 +1,4 @@
-"""A partition on its way from brokers 1, 2, 3 to 4, 5, 6, shown step by step and judged at its end."""
+"""A move of a partition from brokers 1, 2, 3 to 4, 5, 6, shown step by step and checked at its end."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ OLD, NEW = (1, 2, 3), (4, 5, 6)
 def show_move(
     stage: Stage, look: Callable[[], Place], begin: Callable[[], None], has_ended: Callable[[], bool]
 ) -> None:
-    """Watches a partition that `begin` asks to be moved, and counts what is expected of every move."""
+    """Watch a partition that `begin` asks to be moved, and check the expectations of every move."""
     with stage.watching(look) as rows:
         begin()
         stage.show_rows(rows, has_ended, explain_move)
@@ -27,7 +27,7 @@ def show_move(
 
 
 def explain_move(place: Place, before: Place | None) -> str:
-    """Which step of the specification it shows."""
+    """Return the step of the specification that a change shows."""
     if before is None:
         return "initial state"
     if place.assigned != before.assigned:

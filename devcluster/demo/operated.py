@@ -1,4 +1,4 @@
-"""What the demo has on top of Kafka: a Kubernetes API server that is built beside what comes first, and our operator."""
+"""The demo's Kubernetes part: an API server that is built in parallel to the first part, and our operator."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -31,14 +31,14 @@ class Operated:
     stage: Stage
     kubernetes: KubernetesCluster
     address: Mapping[str, object]
-    """Where the cluster is: what the spec of its KafkaCluster has on this machine."""
+    """The address of the cluster on this machine, for the spec of its KafkaCluster."""
 
     @property
     def kubectl_path(self) -> Path:
         return KUBECTL.path()
 
     def apply(self, example: str) -> None:
-        """Applies a file of `examples/`, as the user would."""
+        """Apply a file of `examples/`, as the user would."""
         path = ROOT / "examples" / example
         output = self.kubernetes.kubectl("apply", "--server-side", "-f", "-", stdin=self._addressed(path.read_text()))
         self.stage.show(f"kubectl apply --server-side -f examples/{example}", output)
@@ -50,7 +50,7 @@ class Operated:
         self.stage.await_(lambda: self._is_ready(kind, name), f"{kind} {name} is Ready")
 
     def wait_until_completed(self, kind: str, name: str) -> None:
-        """Expects a run to end as it should; what it says in place of that is shown."""
+        """Expect a run to complete; if it does not, show the resource."""
         self.stage.await_(lambda: self.has_ended(kind, name), f"{kind} {name} has ended")
         is_completed = self.phase(kind, name) == "Completed"
         self.stage.expect(is_completed, "the resource says Completed")
@@ -65,20 +65,20 @@ class Operated:
         return str(self.status(kind, name).get("phase", ""))
 
     def status(self, kind: str, name: str) -> dict[str, Any]:
-        """The status of a resource; empty where it has none yet."""
+        """Return the status of a resource; empty if it has none yet."""
         shown = self.kubernetes.kubectl("get", kind, name, "--namespace", NAMESPACE, "--output", "json")
         return dict(json.loads(shown).get("status", {}))
 
     def under_replicated(self) -> int:
-        """How many partitions the KafkaCluster counts as under-replicated."""
+        """Return the number of under-replicated partitions in the KafkaCluster's status."""
         return int(self.status("kafkacluster", "demo").get("counts", {}).get("underReplicated", 0))
 
     def controller_kind(self) -> str:
-        """Whose controller the KafkaCluster names: Kontroller or Kafka."""
+        """Return the kind of controller that the KafkaCluster names: Kontroller or Kafka."""
         return str(self.controller().get("kind", ""))
 
     def controller(self) -> dict[str, Any]:
-        """Who it is, as the KafkaCluster has it; empty where it names nobody."""
+        """Return the controller in the KafkaCluster's status; empty if it names none."""
         return dict(self.status("kafkacluster", "demo").get("controller", {}))
 
     def _is_ready(self, kind: str, name: str) -> bool:
@@ -86,7 +86,7 @@ class Operated:
         return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
 
     def _addressed(self, manifests: str) -> str:
-        """The manifests with this machine's cluster in place of the example's."""
+        """Return the manifests with this machine's cluster in place of the example's."""
         documents = [document for document in yaml.safe_load_all(manifests) if document]
         for document in documents:
             if document["kind"] == "KafkaCluster":
@@ -96,7 +96,7 @@ class Operated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Starting:
-    """An API server that is built and started beside something else."""
+    """An API server that is built and started in the background."""
 
     parts: Filling
     cluster: Future[KubernetesCluster]
@@ -109,9 +109,9 @@ class Starting:
 
 @contextmanager
 def kubernetes_beside(stage: Stage, folder: RunFolder) -> Iterator[Starting]:
-    """Builds an API server at a low priority if there is none, and starts it, while the block does something else.
+    """Start an API server in the background while the block runs; if it is missing, build it at a low priority first.
 
-    A failed build is told on the stage at once, too. All ends with the block.
+    A failed build is also shown on the stage at once. All ends with the block.
     """
 
     def tell(line: str) -> None:
@@ -134,8 +134,11 @@ def kubernetes_beside(stage: Stage, folder: RunFolder) -> Iterator[Starting]:
 def running_operator(
     stage: Stage, folder: RunFolder, kubernetes: KubernetesCluster, address: Mapping[str, object], *, example: str
 ) -> Iterator[Operated]:
-    """Installs the definitions of the resources and an operator with the chart's role, and applies the example of a
-    KafkaCluster; the operator ends with the block."""
+    """Install the resources' definitions and an operator with the chart's role, and apply the example of a
+    KafkaCluster.
+
+    The operator ends with the block.
+    """
     stage.step(
         "Our operator",
         "The resources' definitions and a role, which are the chart's; the operator runs with exactly that role.",
@@ -155,7 +158,7 @@ def running_operator(
 
 
 def _rights() -> list[dict[str, Any]]:
-    """The operator's service account with the rules that the chart gives it."""
+    """Return the operator's service account with the chart's rules."""
     rules = yaml.safe_load((ROOT / "charts" / "kontroller" / "operator-rules.yaml").read_text())
     metadata = {"name": OPERATOR, "namespace": NAMESPACE}
     group = "rbac.authorization.k8s.io"

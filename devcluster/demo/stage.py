@@ -1,7 +1,7 @@
-"""How the demo talks: steps, tables of a moving partition, and expectations that are counted.
+"""The output of the demo: steps, tables of a moving partition, and expectations that are counted.
 
-Whatever is not as it should be is said at once, remembered, and makes the demo fail at its end; it goes on all the same,
-because what still works is worth seeing.
+A failed expectation is shown at once, remembered, and makes the demo fail at its end. The demo goes on all the same,
+because the rest is still worth seeing.
 """
 
 import shutil
@@ -22,7 +22,7 @@ from devcluster.running.processes import ConditionTimeoutError, wait_until
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a partition is; brokers in ascending order."""
+    """The brokers of a partition, in ascending order."""
 
     assigned: tuple[int, ...]
     leader: int
@@ -31,7 +31,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """Where a partition was seen, and when, in seconds since the table began."""
+    """The place of a partition, and the time of the observation, in seconds since the table began."""
 
     place: Place
     seen_s: float
@@ -39,7 +39,7 @@ class Row:
 
 @dataclass(slots=True)
 class Stage:
-    """Where the demo is shown, and what went wrong on it."""
+    """The demo's output, and its failed expectations."""
 
     console: Console = field(default_factory=lambda: Console(highlight=False, soft_wrap=True, width=_width()))
     failures: list[str] = field(default_factory=list)
@@ -51,7 +51,7 @@ class Stage:
         return time.monotonic() - self._started_s
 
     def step(self, title: str, why: str) -> None:
-        """Announces the next step and what it is for."""
+        """Announce the next step and its purpose."""
         self._step += 1
         elapsed = f"[dim]{self.elapsed_s:5.1f} s[/]"
         self.console.print(f"\n{elapsed}  [bold cyan]{self._step}. {title}[/]")
@@ -61,13 +61,13 @@ class Stage:
         self.console.print(f"         {text}")
 
     def show(self, command: str, output: str) -> None:
-        """A command as the user would type it, and what it printed."""
+        """Show a command as the user would type it, and its output."""
         self.console.print(f"         [green]$ {command}[/]")
         for line in output.rstrip().splitlines():
             self.console.print(f"         {line}", markup=False)
 
     def expect(self, is_so: bool, what: str) -> None:
-        """Counts an expectation that can be judged now."""
+        """Record an expectation that can be checked now."""
         if is_so:
             self.console.print(f"         [green]✓[/] {what}")
         else:
@@ -75,7 +75,7 @@ class Stage:
             self.console.print(f"         [bold red]✗ {what}[/]")
 
     def await_(self, condition: Callable[[], bool], what: str, *, silence_s: float = SILENCE_S) -> None:
-        """Counts an expectation that takes a while to come true."""
+        """Record an expectation that takes a while to become true."""
         began_s = time.monotonic()
         try:
             wait_until(condition, what, silence_s=silence_s)
@@ -86,7 +86,7 @@ class Stage:
 
     @contextmanager
     def watching(self, look: Callable[[], Place]) -> Iterator[list[Row]]:
-        """Notes each different state of a partition, as fast as it can look, until the block ends."""
+        """Record each different state of a partition until the block ends, polling as fast as possible."""
         rows: list[Row] = [Row(place=look(), seen_s=0)]
         began_s = time.monotonic()
         finished = threading.Event()
@@ -113,7 +113,7 @@ class Stage:
         *,
         deadline_s: float = 60,
     ) -> None:
-        """Shows the rows as they come, until it is finished."""
+        """Show the rows as they come, until `finished`."""
         began_s = time.monotonic()
         with Live(_table(rows, explain), console=self.console, auto_refresh=False) as live:
             while not finished() and time.monotonic() - began_s < deadline_s:
@@ -123,7 +123,7 @@ class Stage:
             self.console.print()
 
     def close(self, summary: Sequence[str]) -> int:
-        """The verdict; returns the exit code."""
+        """Show the verdict; returns the exit code."""
         lines = [*summary, f"It took {self.elapsed_s:.0f} s."]
         if self.failures:
             lines += ["", "[bold red]Not as it should be:[/]", *(f"  - {failure}" for failure in self.failures)]
@@ -136,7 +136,7 @@ class Stage:
 
 
 def _width() -> int:
-    """The terminal's width; where there is none, wide enough for what kubectl prints."""
+    """Return the terminal's width; without a terminal, a width for kubectl's output."""
     return shutil.get_terminal_size((130, 24)).columns
 
 

@@ -1,4 +1,4 @@
-"""What a demo has told of it by `kontroller history`: the command, shown on the stage, and the tables beside its page."""
+"""Runs `kontroller history` for a demo: the command, shown on the stage, and the tables beside its page."""
 
 import json
 import subprocess
@@ -10,13 +10,13 @@ from devcluster.demo.stage import Stage
 
 
 def kontroller_history(stage: Stage, *arguments: str, timeout_s: float) -> subprocess.CompletedProcess[str]:
-    """Runs the command and shows what it says, its errors where it fails."""
+    """Run the command and show its output, and its errors if it fails."""
     done = run_command("history", *arguments, timeout_s=timeout_s)
     stage.show(f"kontroller history {' '.join(arguments)}", done.stdout + (done.stderr if done.returncode else ""))
     return done
 
 
 def rows_of(report: Path, table: str) -> list[dict[str, Any]]:
-    """The rows of a table of a report; none where it has no such table."""
+    """Return the rows of a table of a report; empty if the report lacks the table."""
     path = report / "tables" / f"{table}.json"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []

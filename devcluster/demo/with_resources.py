@@ -1,4 +1,4 @@
-"""The demo's second part: the same and more, asked for by custom resources and read with kubectl."""
+"""The demo's second part: the same tasks and more, with custom resources and kubectl."""
 
 from devcluster.demo.cluster import Cluster
 from devcluster.demo.move import NEW, OLD, show_move

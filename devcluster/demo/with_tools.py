@@ -1,4 +1,4 @@
-"""The demo's first part: brokers and our controller, asked by Kafka's own tools. It needs no Kubernetes."""
+"""The demo's first part: brokers and our controller, with Kafka's own tools. It needs no Kubernetes."""
 
 import json
 from pathlib import Path
@@ -47,7 +47,7 @@ def move_partition(cluster: Cluster) -> None:
 
 
 def _run(cluster: Cluster, tool: str, script: str, *arguments: str | Path) -> None:
-    """A tool on the brokers, and the last line of what it printed."""
+    """Run a tool on the brokers, and show the last line of its output."""
     done = run_tool(tool, "--bootstrap-server", cluster.kafka.bootstrap_servers, *map(str, arguments))
     shown = " ".join(argument.name if isinstance(argument, Path) else argument for argument in arguments)
     printed = (done.stdout if done.returncode == 0 else done.stdout + done.stderr).strip().splitlines()

@@ -1,4 +1,4 @@
-"""The demo on Kafka 4, which has no ZooKeeper: Kafka's own controllers, our operator, and a producer that never stops."""
+"""The demo on Kafka 4 without ZooKeeper: Kafka's own controllers, our operator, and a producer that never stops."""
 
 import json
 from collections.abc import Iterator
@@ -24,12 +24,12 @@ MOVE = "orders-to-4-5-6"
 ELECTION = "orders-after-restart"
 FOLDER = "without-zookeeper"
 _RELEASE = "4.0"
-"""Whose features are finalized at first, so that there is something to be raised."""
+"""The release of the initial features, so that there is something to upgrade."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Brokers:
-    """The brokers and their controllers, as any broker tells of them."""
+    """The brokers and their controllers, seen through any broker's metadata."""
 
     stage: Stage
     kafka: KRaftCluster
@@ -43,11 +43,11 @@ class Brokers:
         )
 
     def preferred(self) -> dict[int, int]:
-        """The preferred leader of each partition."""
+        """Return the preferred leader of each partition."""
         return {number: int(found.replica_nodes[0]) for number, found in self._partitions().items()}
 
     def is_served(self) -> bool:
-        """Whether every replica is in sync."""
+        """Return True if every replica is in sync."""
         return all(len(found.isr_nodes) == len(found.replica_nodes) for found in self._partitions().values())
 
     def _partitions(self) -> dict[int, MetadataResponsePartition]:
@@ -55,7 +55,7 @@ class Brokers:
         return {int(found.partition_index): found for found in topic.partitions}
 
     def _metadata(self) -> MetadataResponse:
-        """As the first broker has it that answers."""
+        """Return the metadata of the first broker that answers."""
         for broker in self.kafka.brokers.values():
             with suppress(OSError, ConnectionClosed):
                 answer: MetadataResponse = send_request(("127.0.0.1", broker.port), EVERYTHING)
@@ -65,7 +65,7 @@ class Brokers:
 
 @contextmanager
 def running_brokers(stage: Stage, folder: RunFolder) -> Iterator[Brokers]:
-    """Starts brokers and controllers; ends all of it, also after a failed start or Ctrl-C."""
+    """Start brokers and controllers; ends all of it, even after a failed start or Ctrl-C."""
     stage.step(
         "Start", f"Six unmodified Apache Kafka {KRAFT_VERSION} brokers and three controllers: there is no ZooKeeper."
     )
@@ -75,7 +75,7 @@ def running_brokers(stage: Stage, folder: RunFolder) -> Iterator[Brokers]:
 
 
 def only_part(demo: Operated, brokers: Brokers) -> AckedProducer:
-    """All of it; returns the producer, which still runs."""
+    """Run the whole demo; returns the producer, which still runs."""
     producer = create_topic(demo, brokers)
     move_partition(demo, brokers)
     kill_broker(demo, brokers)

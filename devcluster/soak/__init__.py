@@ -1,5 +1,5 @@
-"""A soak: whatever may happen to a cluster happens to a real one, in an order that a seed decides. `make soak`.
+"""A soak test: a seed decides which faults and requests happen to a real cluster, and in which order. `make soak`.
 
-`schedule` makes up what happens and when, from the seed alone; `performer` does it to the running servers, in as far as
-their present state allows it; in the end everything is healed, and `checks` looks for whatever is not as it should be.
+`schedule` derives the operations and their times from the seed alone. `cluster` performs them on the running servers,
+as far as their present state allows. At the end everything is healed, and `checks` looks for anything that is wrong.
 """

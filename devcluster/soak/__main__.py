@@ -1,4 +1,4 @@
-"""The soak: `make soak MINUTES=30 SEED=n`. It exits with 1 if anything is not as it should be, and keeps the logs then."""
+"""The soak: `make soak MINUTES=30 SEED=n`. It exits with 1 if anything is wrong, and then keeps the logs."""
 
 import itertools
 import random
@@ -33,12 +33,12 @@ _MOST_SHOWN: Final = 40
 
 
 def main(
-    minutes: Annotated[float, typer.Option(min=0.1, help="For how long things happen.")] = 30.0,
-    seed: Annotated[int | None, typer.Option(help="What decides what happens; none: a random one.")] = None,
-    kafka: Annotated[str, typer.Option(help="The version of Kafka that brokers are of.")] = KAFKA_VERSION,
-    show: Annotated[bool, typer.Option("--show", help="Show the seed's schedule and do nothing.")] = False,
+    minutes: Annotated[float, typer.Option(min=0.1, help="Minutes during which operations happen.")] = 30.0,
+    seed: Annotated[int | None, typer.Option(help="Seed of the schedule. Default: a random one.")] = None,
+    kafka: Annotated[str, typer.Option(help="Version of Kafka that the brokers run.")] = KAFKA_VERSION,
+    show: Annotated[bool, typer.Option("--show", help="Show the seed's schedule and exit.")] = False,
 ) -> None:
-    """Let things happen to a real cluster while producers run, heal it, and check that nothing is wrong or lost."""
+    """Perform operations on a real cluster while producers run, heal it, and check that nothing is wrong or lost."""
     chosen = random.randrange(1_000_000) if seed is None else seed  # noqa: S311 - names a test run, guards no secret
     if show:
         for step in _steps(chosen, minutes):
@@ -75,7 +75,7 @@ def _happen(soak: Soak, seed: int, minutes: float) -> None:
 
 
 def _finish(soak: Soak) -> list[str]:
-    """Heals and checks; returns the lines of the summary."""
+    """Heal and check; returns the lines of the summary."""
     stage = soak.stage
     stage.step("Healing", "Every server runs again, and nothing more happens.")
     soak.heal()
@@ -124,7 +124,7 @@ def _expect_true_journals(soak: Soak) -> None:
 
 
 def _read_back(soak: Soak, topic: str, report: LoadReport) -> str:
-    """Expects every acknowledged message of a topic; returns its line of the summary."""
+    """Expect every acknowledged message of a topic; returns the topic's line of the summary."""
     try:
         values = read_back(soak.kafka.bootstrap_servers, topic, deadline_s=_READ_DEADLINE_S)
     except ReadBackError as error:
@@ -143,7 +143,7 @@ def _read_back(soak: Soak, topic: str, report: LoadReport) -> str:
 
 
 def _shortened(error: str) -> str:
-    """The code of a producer's error, without what it says about one message."""
+    """Return the code of a producer's error, without the words about one message."""
     found = re.search(r"code=(\w+)", error)
     return found.group(1) if found else error[:60]
 

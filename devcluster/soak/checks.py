@@ -1,4 +1,4 @@
-"""What must hold of a cluster at rest after all that happened to it: each check says what is wrong, and nothing else."""
+"""Checks of a cluster at rest after the soak: each yields its findings, and nothing if all is well."""
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Set
@@ -13,23 +13,25 @@ _THROTTLE: Final = re.compile(r"(leader|follower)\.replication\.throttled\.(repl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """What there should be in the end."""
+    """The expected state at the end."""
 
     topics: Mapping[str, int]
-    """Topics, and how many partitions they have."""
+    """Topics, and their numbers of partitions."""
     deleted: Collection[str]
     controllers: Collection[int]
     brokers: Collection[int]
     left_by_kafka: Callable[[], Set[str]] = frozenset
-    """The log directories that Kafka's own controllers say they did not have deleted (`kafka_faults`): all logs of the
-    brokers are read for it, so it is asked only where a directory is in question."""
+    """Returns the log directories that Kafka's own controllers failed to delete by their own account (`kafka_faults`).
+
+    It reads all logs of the brokers, so it is only called if a directory is in question.
+    """
 
 
 Check = Callable[[Snapshot, Expected], Iterator[str]]
 
 
 def problems(snapshot: Snapshot, expected: Expected) -> list[str]:
-    """All that is wrong; empty when the cluster is as it should be."""
+    """Return all findings; empty if the cluster is as expected."""
     return [problem for check in CHECKS for problem in check(snapshot, expected)]
 
 

@@ -1,4 +1,4 @@
-"""What the soak runs on, and how each operation is done to it."""
+"""The cluster of the soak, and the execution of each operation on it."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -48,7 +48,7 @@ _PROPERTIES: Final = {
 
 @dataclass(slots=True, kw_only=True)
 class Soak:
-    """Everything that runs. Operations are done beside each other, but one after another on each server."""
+    """The running servers. Operations run in parallel, but one after another on each server."""
 
     stage: Stage
     folder: RunFolder
@@ -63,7 +63,7 @@ class Soak:
     _under_way: list[Future[None]] = field(default_factory=list)
 
     def perform(self, operation: Operation) -> None:
-        """Does it, or says why it cannot be done now; returns at once."""
+        """Perform the operation, or report why it is impossible now; returns at once."""
         match operation:
             case StopServer() | KillServer() | StartServer() | PauseServer() | ResumeServer():
                 future = self.servers[operation.server].submit(partial(_operate, operation))
@@ -75,7 +75,7 @@ class Soak:
         self._under_way.append(future)
 
     def heal(self) -> None:
-        """Waits until all that was begun is done, and makes every server run."""
+        """Wait until all operations have ended, and make every server run."""
         self._wait_for(self._under_way)
         self._under_way.clear()
         healing = [server.submit(SoakServer.heal) for server in self.servers.values()]
@@ -85,7 +85,7 @@ class Soak:
                 self.stage.expect(False, f"{server.name} starts again: {error}")
 
     def deaths(self) -> list[str]:
-        """What is to be said about servers that ended by themselves."""
+        """Return the findings about servers that exited by themselves."""
         for server in self.servers.values():
             server.record_death()
         return [death for server in self.servers.values() for death in server.deaths]
@@ -106,7 +106,7 @@ class Soak:
         )
 
     def left_by_kafka(self) -> set[str]:
-        """The log directories that Kafka's own controllers say they left behind."""
+        """Return the log directories that Kafka's own controllers failed to delete by their own account."""
         left: set[str] = set()
         for broker in self.kafka.brokers.values():
             with broker.process.log_path.open(errors="replace") as log:
@@ -114,11 +114,11 @@ class Soak:
         return left
 
     def journals(self) -> list[Path]:
-        """Where the controllers keep their journals."""
+        """Return the folders of the controllers' journals."""
         return [_journal(self.folder, name) for name in _CONTROLLER_IDS]
 
     def stop_controllers(self) -> None:
-        """Ends them in good order: their journals are whole then."""
+        """Stop the controllers gracefully, which completes their journals."""
         self._wait_for([self.servers[name].submit(SoakServer.stop) for name in _CONTROLLER_IDS])
 
     def controller_logs(self) -> list[Path]:
@@ -167,8 +167,10 @@ def _journal(folder: RunFolder, controller: str) -> Path:
 
 @contextmanager
 def running_soak(stage: Stage, version: str) -> Iterator[Soak]:
-    """Starts everything with brokers of a version of Kafka, the producers last, and ends it again, also after a failed
-    start or Ctrl-C."""
+    """Start everything with brokers of a version of Kafka, the producers last, and end it again.
+
+    It ends even after a failed start or Ctrl-C.
+    """
     with ExitStack() as stack:
         folder = stack.enter_context(run_folder("soak"))
         brokers = f"six unmodified brokers of Kafka {version}"

@@ -1,4 +1,4 @@
-"""Whether the journals of the soak's controllers come to what ZooKeeper says, and their history breaks no invariant."""
+"""Compares the journals of the soak's controllers with ZooKeeper, and checks their history for violated invariants."""
 
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -9,7 +9,10 @@ from devcluster.soak.snapshot import Snapshot
 
 
 def journal_problems(directories: Collection[Path], snapshot: Snapshot) -> list[str]:
-    """What is wrong with the journals of controllers that have ended; `snapshot` was taken before, of a cluster at rest."""
+    """Return the findings about journals of controllers that have ended.
+
+    `snapshot` was taken before, of a cluster at rest.
+    """
     folded = fold(read(*directories))
     found = [f"the journal has a finding at {finding.position}: {finding.problem}" for finding in folded.findings]
     found += [f"the journal lacks {gap.count} records at {gap.position}" for gap in folded.gaps]

@@ -1,9 +1,9 @@
-"""What a controller of Kafka's own leaves undone by its own account, so that nobody else is blamed for it.
+"""A fault of Kafka's own controller, found in its logs, so that nobody else is blamed for it.
 
-Its batch of requests is not emptied when building one fails; every later transition then ends with "Controller to broker
-state change requests batch is not empty", is logged and forgotten. A reassignment goes on all the same: the new assignment
-is written, and no broker is ever asked to delete the log of a replica that left. Who is the next controller cannot know of
-it.
+If building a batch of requests fails, the controller does not empty the batch. Every later transition then fails with
+"Controller to broker state change requests batch is not empty", which is logged and forgotten. A reassignment goes on
+all the same: the new assignment is written, and no broker is ever asked to delete the log of a removed replica. The
+next controller cannot know of it.
 """
 
 import re
@@ -15,7 +15,9 @@ _ASSIGNED: Final = re.compile(r"\[Controller id=\d+\] Successfully updated assig
 
 
 def undeleted_replicas(broker_log: Iterable[str]) -> Iterator[str]:
-    """The partitions, as `topic-0`, that a broker reassigned as the controller without having a former replica deleted."""
+    """Yield the partitions, as `topic-0`, that a broker reassigned as the controller without deleting a removed
+    replica.
+    """
     has_failed = False
     for line in broker_log:
         if _DELETION_FAILED in line:

@@ -1,4 +1,4 @@
-"""What may happen to a cluster: what people ask of it, and what befalls its servers."""
+"""The operations of the soak: requests of users, and faults of servers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ Partition = tuple[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """What people ask for, by a znode or by a request to the controller."""
+    """A request of users, by a znode or by a request to the controller."""
 
     by_request: bool = False
 
@@ -22,7 +22,7 @@ class _Asked:
 class CreateTopic(_Asked):
     topic: str
     replicas: tuple[Replicas, ...]
-    """Of the partitions 0, 1, ..."""
+    """The replicas of the partitions 0, 1, ..."""
 
     def __str__(self) -> str:
         return f"create topic {self.topic} {_listed(self.replicas)}{self._how}"
@@ -38,7 +38,7 @@ class DeleteTopic(_Asked):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecreateTopic(_Asked):
-    """A topic is deleted, and created again as soon as it is gone."""
+    """Delete a topic, and create it again as soon as it is gone."""
 
     topic: str
     replicas: tuple[Replicas, ...]
@@ -51,7 +51,7 @@ class RecreateTopic(_Asked):
 class AddPartitions(_Asked):
     topic: str
     replicas: tuple[Replicas, ...]
-    """Of the partitions that come after those there are."""
+    """The replicas of the partitions after the existing ones."""
 
     def __str__(self) -> str:
         return f"add partitions to {self.topic} {_listed(self.replicas)}{self._how}"
@@ -76,7 +76,7 @@ class Reassign(_Asked):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplaceReassignment(_Asked):
-    """Other targets for partitions whose reassignment may still be running."""
+    """Set other targets for partitions whose reassignment may still be running."""
 
     targets: Mapping[Partition, Replicas] = field(hash=False)
 
@@ -86,7 +86,7 @@ class ReplaceReassignment(_Asked):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelReassignment(_Asked):
-    """Partitions whose reassignment may still be running go back to where they came from."""
+    """Move partitions whose reassignment may still be running back to their origin."""
 
     partitions: tuple[Partition, ...]
 
@@ -105,11 +105,11 @@ class ElectPreferred(_Asked):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ServerOperation:
     server: str
-    """`broker-3`, `controller-1`."""
+    """A name such as `broker-3` or `controller-1`."""
 
 
 class StopServer(_ServerOperation):
-    """SIGTERM: a broker asks to be relieved first, a controller gives the role back."""
+    """SIGTERM: a broker does a controlled shutdown, a controller resigns."""
 
     def __str__(self) -> str:
         return f"stop {self.server}"
@@ -126,7 +126,7 @@ class StartServer(_ServerOperation):
 
 
 class PauseServer(_ServerOperation):
-    """SIGSTOP: when it lasts, the server's session ends and the server does not know."""
+    """SIGSTOP: if it lasts, the server's session expires without the server noticing."""
 
     def __str__(self) -> str:
         return f"pause {self.server}"
@@ -139,7 +139,7 @@ class ResumeServer(_ServerOperation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrashZooKeeper:
-    """ZooKeeper is killed and started again after a while; its data stays."""
+    """Kill ZooKeeper and start it again after a while; its data stays."""
 
     down_s: float
 
@@ -163,7 +163,7 @@ Operation = TopicOperation | ServerOperation | CrashZooKeeper
 
 
 def partitions_of(operation: Operation) -> set[Partition]:
-    """The partitions that an operation needs to be there; partition 0 where it needs the topic."""
+    """Return the partitions that must exist for an operation; partition 0 if it needs the topic."""
     match operation:
         case DeleteTopic() | RecreateTopic() | AddPartitions() | ChangeConfig():
             return {(operation.topic, 0)}
@@ -176,7 +176,7 @@ def partitions_of(operation: Operation) -> set[Partition]:
 
 
 def kind_of(operation: Operation) -> str:
-    """What an operation is counted as, such as `kill broker`."""
+    """Return the kind under which an operation is counted, such as `kill broker`."""
     words = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in type(operation).__name__).strip()
     if isinstance(operation, _ServerOperation):
         return words.replace("server", operation.server.partition("-")[0])

@@ -1,4 +1,4 @@
-"""What people ask of the cluster in the soak, through znodes or by requests, and what they expect to find in the end."""
+"""The users of the soak: their requests through znodes or the controller, and the state that they expect at the end."""
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -34,14 +34,14 @@ _DELETION_DEADLINE_S: Final = 20.0
 
 @dataclass(slots=True)
 class People:
-    """They ask one thing after another, but for those who wait until a topic is deleted."""
+    """Users who make one request after another, except those who wait until a topic is deleted."""
 
     znodes: ClusterZnodes
     controller: ControllerClient
     expected: dict[str, int] = field(default_factory=dict)
-    """The topics that must be there in the end, and how many partitions they must have."""
+    """The topics that must be there at the end, and their numbers of partitions."""
     unexpected: set[str] = field(default_factory=set)
-    """The topics that must be gone in the end."""
+    """The topics that must be gone at the end."""
     _asking: Lock = field(default_factory=Lock)
     _one: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(max_workers=1))
     _patient: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(max_workers=4))
@@ -51,12 +51,14 @@ class People:
         return thread.submit(self.ask, operation)
 
     def close(self) -> None:
-        """Returns when nothing that was submitted is left."""
+        """Wait until nothing that was submitted is left."""
         self._one.shutdown(cancel_futures=True)
         self._patient.shutdown(cancel_futures=True)
 
     def ask(self, operation: TopicOperation) -> None:
-        """Raises `Impossible`, also where ZooKeeper does not answer: then it is not known whether it was asked for."""
+        """Make the request. Raises `Impossible`, also if ZooKeeper does not answer: the request may then be made or
+        not.
+        """
         try:
             if isinstance(operation, RecreateTopic):
                 self._recreate(operation)
@@ -142,7 +144,7 @@ class People:
         self.expected[topic] = first + len(replicas)
 
     def _reassign_elsewhere(self, targets: Mapping[Partition, Replicas]) -> None:
-        """As far as it is still under way; whatever else is asked for stays."""
+        """Change the targets of partitions that are still being reassigned; other reassignments stay."""
         asked = self.znodes.reassignments()
         changed = {partition: target for partition, target in targets.items() if partition in asked}
         self._require(bool(changed), "the reassignment is finished")
@@ -153,7 +155,7 @@ class People:
         return self.znodes.origin(topic, number)
 
     def _present(self, targets: Mapping[Partition, Replicas]) -> dict[Partition, Replicas]:
-        """The targets of partitions that are there: an operation before may not have been possible."""
+        """Return the targets of existing partitions: an earlier operation may have been impossible."""
         counts = {topic: len(self.znodes.partitions(topic)) for topic in {topic for topic, _ in targets}}
         present = {(topic, number): target for (topic, number), target in targets.items() if number < counts[topic]}
         self._require(bool(present), "none of the partitions is there")
@@ -169,7 +171,7 @@ class People:
 
     @contextmanager
     def _changing(self, topic: str) -> Iterator[None]:
-        """Until it is known that a change was made nothing is expected of the topic; a refused one leaves all as it was."""
+        """Expect nothing of the topic until the change is known to be made; after a refusal, expect the former state."""
         count, is_unexpected = self.expected.pop(topic, None), topic in self.unexpected
         self.unexpected.discard(topic)
         try:

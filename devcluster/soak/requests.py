@@ -1,4 +1,4 @@
-"""What people ask of the controller in Kafka's protocol, as `kafka-topics.sh` does, and what its answers mean."""
+"""The users' requests to the controller in Kafka's protocol, like those of `kafka-topics.sh`, and their answers."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,9 +34,9 @@ _HARMLESS: Final = {
     ErrorCode.election_not_needed,
     ErrorCode.preferred_leader_not_available,
 }
-"""Answers of which one is enough to call a request done."""
+"""One of these answers is enough to call a request done."""
 _NEVER: Final = {ErrorCode.unknown_server_error, ErrorCode.invalid_request, ErrorCode.unsupported_version}
-"""Answers that nothing that happens to a cluster excuses."""
+"""Answers that no fault of the cluster excuses."""
 
 
 class Refused(Impossible):
@@ -44,16 +44,16 @@ class Refused(Impossible):
 
 
 class BadAnswer(Exception):
-    """The controller answered what it never should."""
+    """The controller gave an answer that it never should."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerClient:
-    """Asks whoever is the controller. Each method raises `Refused`, `BadAnswer`, or `Impossible` without an answer."""
+    """A client of the current controller. Each method raises `Refused`, `BadAnswer`, or without an answer `Impossible`."""
 
     controller: Callable[[], int | None]
     addresses: Mapping[int, tuple[str, int]]
-    """Of everybody who may be the controller."""
+    """The addresses of all nodes that may be the controller."""
 
     def create_topic(self, topic: str, replicas: Sequence[Replicas]) -> None:
         assignments = tuple(
@@ -76,14 +76,14 @@ class ControllerClient:
         _judge(result.error_code for result in answer.responses)
 
     def add_partitions(self, topic: str, count: int, replicas: Sequence[Replicas]) -> None:
-        """Grows a topic to `count` partitions, the last of which have the given replicas."""
+        """Grow a topic to `count` partitions, the last of which have the given replicas."""
         assignments = tuple(CreatePartitionsAssignment(broker_ids=_brokers(brokers)) for brokers in replicas)
         growing = CreatePartitionsTopic(name=TopicName(topic), count=i32(count), assignments=assignments)
         answer = self._ask(CreatePartitionsRequest(topics=(growing,), timeout=_TIMEOUT, validate_only=False))
         _judge(result.error_code for result in answer.results)
 
     def reassign(self, targets: Mapping[Partition, Replicas | None]) -> None:
-        """Reassigns partitions; None takes a reassignment back."""
+        """Reassign partitions; None cancels a reassignment."""
         topics = tuple(
             ReassignableTopic(
                 name=TopicName(topic),
@@ -125,7 +125,7 @@ class ControllerClient:
 
 
 def _judge(codes: Iterable[ErrorCode]) -> None:
-    """Something of the request is done, or raises."""
+    """Raise an error unless some of the request is done."""
     found = set(codes)
     named = ", ".join(sorted(code.name for code in found))
     if found & _NEVER:

@@ -1,10 +1,10 @@
-"""What happens when, as a pure function of a seed: the same seed makes the same schedule, so a failure can be had again.
+"""The schedule of operations as a pure function of a seed, so that the same seed repeats a failure.
 
-Operations are dealt from a deck that has each of them in its proportion, shuffled each time anew: all occur before any
-comes again and again. A plan of the cluster, as it would be if each operation did at once what it says, keeps out what
-makes no sense: no operation on a topic that was not created or on a server that is down, never more than two brokers away,
-since with a replication factor of 3 and `min.insync.replicas` 2 nothing would be acknowledged any more, and never both
-controllers, since then Kafka's own would act and not ours.
+Operations are dealt from a deck with each of them in its proportion, shuffled for every round, so all occur before any
+occurs often. A plan of the cluster, which assumes that each operation succeeds at once, excludes senseless operations:
+none on a topic that was not created or a server that is down. At most two brokers are away, because with a replication
+factor of 3 and `min.insync.replicas` 2 nothing would be acknowledged otherwise. Never both controllers are away,
+because Kafka's own would act instead of ours.
 """
 
 import heapq
@@ -39,7 +39,7 @@ from devcluster.soak.operations import (
 BROKERS: Final = (1, 2, 3, 4, 5, 6)
 CONTROLLERS: Final = (1, 2)
 LOADED_TOPICS: Final = ("loaded-1", "loaded-2", "loaded-3")
-"""Topics that are produced to and never deleted, with three replicas always."""
+"""Topics with a producer, which are never deleted and always have three replicas."""
 LOADED_PARTITIONS: Final = 3
 SCRATCH_TOPICS: Final = tuple(f"scratch-{number}" for number in range(1, 9))
 MOST_PARTITIONS: Final = 6
@@ -71,7 +71,7 @@ _FACTORS: Final = (1, 2, 3, 3, 3)
 
 _CONFIGS: Final = {
     "retention.ms": ("86400000", "604800000", "-1"),
-    # Not below what a follower fetches at once (replica.fetch.max.bytes): it could never append that.
+    # At least as much as a follower fetches at once (replica.fetch.max.bytes): it can never append more than a segment.
     "segment.bytes": ("4194304", "16777216"),
     "max.message.bytes": ("1048588", "2097164"),
 }
@@ -79,7 +79,7 @@ _CONFIGS: Final = {
 
 @dataclass(frozen=True, slots=True, order=True)
 class Step:
-    """An operation and when it is due, in seconds from the beginning. Steps are in order; `number` counts them apart."""
+    """An operation and its time, in seconds from the beginning. Steps are ordered; `number` breaks ties."""
 
     at_s: float
     number: int
@@ -90,12 +90,12 @@ class Step:
 
 
 def schedule(seed: int) -> Iterator[Step]:
-    """The endless schedule of a seed, in order of time; the loaded topics are there from the beginning."""
+    """Yield the endless schedule of a seed, in order of time; the loaded topics exist from the beginning."""
     return _Dealer(random.Random(seed)).steps()  # noqa: S311 - makes up a test, guards no secret
 
 
 class _Dealer:
-    """Deals operations, and keeps the plan of what there would be."""
+    """Deals operations, and keeps the planned state of the cluster."""
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
@@ -106,9 +106,9 @@ class _Dealer:
         self._acts: dict[str, Callable[[], Iterator[Operation]]] = {name: getattr(self, f"_{name}") for name in _DECK}
         self._partitions: dict[str, int] = dict.fromkeys(LOADED_TOPICS, LOADED_PARTITIONS)
         self._factors: dict[str, int] = dict.fromkeys(LOADED_TOPICS, 3)
-        """How many replicas a partition has when it is created: as many as the topic's others had."""
+        """The number of replicas of a topic's new partitions: as many as its others have."""
         self._away: set[str] = set()
-        """Servers that are down or paused, and those for which that is planned."""
+        """Servers that are down or paused, or will be according to the plan."""
 
     def steps(self) -> Iterator[Step]:
         for name in self._deal():
@@ -126,7 +126,7 @@ class _Dealer:
                 self._put_off.append(name)
 
     def _deal(self) -> Iterator[str]:
-        """The names of the deck, shuffled, over and over; what was not possible comes again in the next round."""
+        """Yield the names of the deck, shuffled, over and over; impossible ones come again in the next round."""
         while True:
             names = [name for name, count in _DECK.items() for _ in range(count)] + self._put_off
             self._put_off.clear()
@@ -134,7 +134,7 @@ class _Dealer:
             yield from names
 
     def _pause_s(self) -> float:
-        """Often no more than an instant, so that one thing happens while another is being dealt with."""
+        """Return a pause, often only an instant, so that operations overlap."""
         return self._rng.uniform(0, 0.1) if self._rng.random() < 0.3 else self._rng.uniform(0.3, 4)
 
     def _follow(self, delay_s: float, operation: Operation) -> None:
@@ -200,7 +200,9 @@ class _Dealer:
         self._follow(self._rng.uniform(0.05, 1), self._cancelling(begun))
 
     def _stalled_reassignment(self) -> Iterator[Operation]:
-        """A new replica's broker hangs, so the reassignment is still running when it is replaced, cancelled or let be."""
+        """Reassign to a paused broker, so that the reassignment still runs when it is replaced, cancelled or left
+        alone.
+        """
         hanging = self._present_broker()
         if hanging is None:
             return
@@ -233,7 +235,7 @@ class _Dealer:
             self._follow(self._rng.uniform(1, 25), StartServer(server=f"broker-{broker}"))
 
     def _bounce_broker(self) -> Iterator[Operation]:
-        """Back as fast as can be."""
+        """Restart a broker as fast as possible."""
         if (broker := self._present_broker()) is not None:
             yield StopServer(server=f"broker-{broker}")
             self._follow(0, StartServer(server=f"broker-{broker}"))
@@ -303,5 +305,5 @@ class _Dealer:
         return self._rng.choice(present) if len(present) == len(CONTROLLERS) else None
 
     def _away_s(self) -> float:
-        """Shorter than a broker's session, or longer."""
+        """Return a duration that is shorter or longer than a broker's session."""
         return self._rng.choice((self._rng.uniform(0.5, 4), self._rng.uniform(BROKER_SESSION_S + 2, 20)))

@@ -1,4 +1,4 @@
-"""A server in the soak: its operations happen one after another beside everything else, and it must not die by itself."""
+"""A server in the soak: its operations run one after another beside everything else, and it must not exit by itself."""
 
 import time
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from devcluster.running.servers import Server
 
 _START_DEADLINE_S: Final = 150.0
 _SESSION_LOST: Final = "ZooKeeperClientExpiredException"
-"""What Kafka says before it ends because its session expired while it started; whatever runs it starts it again."""
+"""Kafka logs this before it exits because its session expired during its start; it is then started again."""
 
 
 class Impossible(Exception):
@@ -22,7 +22,7 @@ class Impossible(Exception):
 
 
 class Wanted(Enum):
-    """How a server should be according to what was done to it."""
+    """The state that the operations on a server lead to."""
 
     UP = auto()
     PAUSED = auto()
@@ -31,20 +31,20 @@ class Wanted(Enum):
 
 @dataclass(slots=True)
 class SoakServer:
-    """A running server. What is submitted waits for what was submitted before; the futures say how it went."""
+    """A running server. Submitted operations wait for earlier ones; the futures have their outcomes."""
 
     name: str
     server: Server
     wanted: Wanted = Wanted.UP
     deaths: list[str] = field(default_factory=list)
-    """What is to be said about it when it ended by itself."""
+    """The findings about its unexpected exits."""
     _thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(max_workers=1))
 
     def submit(self, act: Callable[["SoakServer"], None]) -> Future[None]:
         return self._thread.submit(act, self)
 
     def close(self) -> None:
-        """Returns when nothing that was submitted is left."""
+        """Wait until nothing that was submitted is left."""
         self._thread.shutdown(cancel_futures=True)
 
     def start(self) -> None:
@@ -59,7 +59,7 @@ class SoakServer:
     def kill(self) -> None:
         self._require(Wanted.UP)
         self.wanted = Wanted.DOWN
-        self.server.process.kill()  # and its session lasts until it expires, as after a crash
+        self.server.process.kill()  # its session lasts until it expires, as after a crash
 
     def pause(self) -> None:
         self._require(Wanted.UP)
@@ -72,14 +72,14 @@ class SoakServer:
         self.server.resume()
 
     def heal(self) -> None:
-        """Makes it run, whatever happened to it."""
+        """Make the server run, whatever happened to it."""
         if self.wanted is Wanted.PAUSED:
             self.resume()
         self.record_death()
         self._start()
 
     def record_death(self) -> None:
-        """Remembers when it should run and does not."""
+        """Record a death if the server should run and does not."""
         if self.wanted is not Wanted.DOWN and not self.server.process.is_running:
             self.deaths.append(f"{self.name} ended by itself, see {self.server.process.log_path}")
             self.wanted = Wanted.DOWN
@@ -90,7 +90,7 @@ class SoakServer:
             raise Impossible(f"{self.name} is {self.wanted.name.lower()}")
 
     def _start(self) -> None:
-        """While ZooKeeper is away nothing starts; it will be back."""
+        """Start the server; retry while ZooKeeper is away, which will be back."""
         deadline = time.monotonic() + _START_DEADLINE_S
         while True:
             log_begins_at = self._log_size()
@@ -109,14 +109,14 @@ class SoakServer:
         return log.stat().st_size if log.exists() else 0
 
     def _lost_its_session(self, log_begins_at: int) -> bool:
-        """Whether its log says so, from there on; a `StartError` has only the last lines of it."""
+        """Return True if the log from this offset says so; a `StartError` only has its last lines."""
         with self.server.process.log_path.open(errors="replace") as log:
             log.seek(log_begins_at)
             return any(_SESSION_LOST in line for line in log)
 
 
 class StandbyController(ControllerProcess):
-    """A controller that is started when it listens: which of several has the role is another question."""
+    """A controller that counts as started when it listens, because another one may have the role."""
 
     def start(self) -> None:
         self.process.spawn()

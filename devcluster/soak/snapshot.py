@@ -1,4 +1,4 @@
-"""The whole cluster at one moment: its znodes, what each broker believes, and what lies on the brokers' disks."""
+"""A snapshot of the whole cluster: its znodes, each broker's metadata, and the brokers' disks."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -16,12 +16,12 @@ from devcluster.soak.operations import Partition, Replicas
 _ALL_METADATA: Final = MetadataRequest(
     topics=None, include_cluster_authorized_operations=False, include_topic_authorized_operations=False
 )
-"""In the newest version that brokers of 2.8 know."""
+"""The request in the newest version that brokers of 2.8 support."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """A partition as a state znode or a broker's metadata has it; replicas in ascending order."""
+    """The state of a partition in its znode or a broker's metadata; replicas in ascending order."""
 
     leader: int
     leader_epoch: int
@@ -30,42 +30,42 @@ class State:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerView:
-    """What a broker tells clients, and what it has on disk."""
+    """A broker's metadata for clients, and its log directories."""
 
     controller: int
     assigned: Mapping[Partition, Replicas]
     states: Mapping[Partition, State]
     brokers: frozenset[int]
     logs: frozenset[str]
-    """The names of its log directories, `topic-0` for a replica and more for one that is being deleted."""
+    """The names of its log directories: `topic-0` for a replica, a longer one for a replica that is being deleted."""
     abandoned: frozenset[str] = frozenset()
     """Directories that never became a replica's log, see `is_abandoned`; they are not among the logs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """What there is to check."""
+    """The state to check."""
 
     controller: int | None
     controller_epoch: int
     topics: Mapping[str, int]
-    """The topics, and how many partitions they have."""
+    """The topics, and their numbers of partitions."""
     assigned: Mapping[Partition, Replicas]
     reassigning: frozenset[Partition]
     states: Mapping[Partition, State]
     state_epochs: Mapping[Partition, int]
-    """The controller epoch that each state was written under."""
+    """The controller epoch in each state."""
     requests: tuple[str, ...]
-    """The requests that are still in `/admin`."""
+    """The remaining requests in `/admin`."""
     configs: Mapping[str, Mapping[str, str]]
-    """By the path below `/config`."""
+    """The configurations, by the path below `/config`."""
     registered: frozenset[int]
     brokers: Mapping[int, BrokerView | None]
-    """Each broker's view; None where it does not answer."""
+    """Each broker's view; None if it does not answer."""
 
 
 def take_snapshot(client: KazooClient, brokers: Mapping[int, tuple[tuple[str, int], Path]]) -> Snapshot:
-    """Looks at everything. `brokers`: each one's address and log folder. Raises `KazooException`."""
+    """Read everything. `brokers`: each one's address and log folder. Raises `KazooException`."""
     controller = _read(client, "/controller")
     topics = {topic: _read(client, f"/brokers/topics/{topic}") for topic in _children(client, "/brokers/topics")}
     topics = {topic: content for topic, content in topics.items() if content}
@@ -125,11 +125,11 @@ def _view(address: tuple[str, int], folder: Path) -> BrokerView | None:
 
 
 def is_abandoned(directory: Path) -> bool:
-    """Whether it is what a broker leaves when its session ends between the making of a directory and of the log in it.
+    """Return True if a broker abandoned the directory because its session ended before the log in it was made.
 
-    Kafka reads the topic's configuration in between, gives up without removing the directory, and knows nothing of it
-    until it starts again, so no controller can make it delete that. Every log that was ever served has its topic's id in
-    `partition.metadata`.
+    Kafka reads the topic's configuration between making the directory and the log. On a failure it leaves the
+    directory, and does not know of it until its next start, so no controller can make it delete the directory. Every
+    log that was ever served has its topic's id in `partition.metadata`.
     """
     try:
         return not (directory / "partition.metadata").exists() and all(

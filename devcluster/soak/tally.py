@@ -1,4 +1,4 @@
-"""What was done in the soak, what could not be, and what the controllers' logs say about it."""
+"""Statistics of the soak: performed and skipped operations, and records in the controllers' logs."""
 
 import json
 import threading
@@ -41,17 +41,17 @@ class Tally:
 
 @dataclass(slots=True, kw_only=True)
 class ControllerRecord:
-    """What the logs of our controllers tell about the soak."""
+    """The records in the logs of our controllers."""
 
     terms: int = 0
     elections: int = 0
     """Changes of a partition's leader to another one."""
     unexpected: list[str] = field(default_factory=list)
-    """Lines about what a controller did not understand, each with its log."""
+    """Lines about unexpected errors of a controller, each with its log."""
 
 
 def read_controller_logs(paths: Iterable[Path]) -> ControllerRecord:
-    """Reads all that our controllers logged."""
+    """Read all logs of our controllers."""
     record = ControllerRecord()
     for path in paths:
         for line in path.read_text(errors="replace").splitlines():
