@@ -1,1 +1,1 @@
-"""Kontroller's controller and Kafka's own, measured side by side; nothing that ships imports it."""
+"""Benchmarks of Kontroller's controller and Kafka's own, side by side; no shipped module imports it."""

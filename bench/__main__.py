@@ -1,7 +1,7 @@
 """`make bench`: our controller and Kafka's own, one after the other, on the same data and against the same fleet.
 
-A run is one life of each controller: a fresh ZooKeeper with the data, six stub brokers, and all scenarios in their order.
-What was measured is kept after every life, so that nothing is lost when the rest is interrupted.
+A run is one life of each controller: a fresh ZooKeeper with the data, six stub brokers, and all scenarios in order.
+Results are saved after every scenario, so that an interrupted run loses nothing.
 """
 
 import os
@@ -31,7 +31,7 @@ _SCALES: Final = (10_000, 30_000, 100_000, 300_000)
 _SCALED: Final = ("cold", "broker_death", "hot")
 _MILLION: Final = 1_000_000
 _WRITTEN: Final = 10_000
-"""How many states the ways to write are tried on."""
+"""The number of states that each way to write is measured with."""
 _TAKEOVER: Final = ("cold", "hot")
 
 _FAILURES: Final = (OutcomeError, FleetError, StartError, ConditionTimeoutError, OSError)
@@ -41,7 +41,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 def settings_for(partitions: int) -> Settings:
-    """What fits a number of partitions: the larger it is the more memory those beside the controller get."""
+    """Return the settings for a number of partitions: more partitions need more memory for ZooKeeper and the fleet."""
     return Settings(
         partitions=partitions,
         changed=10_000 if partitions >= 50_000 else max(50, partitions // 500 * 50),
@@ -52,13 +52,13 @@ def settings_for(partitions: int) -> Settings:
 
 
 class Results(ResultsFile):
-    """What was measured so far, and the file that it is kept in."""
+    """The results so far, and their file."""
 
     def __init__(self, file: Path, settings: dict[str, Any]) -> None:
         super().__init__(file, settings, "runs", "latency", "failures")
 
     def take(self, stage: Stage, **more: object) -> None:
-        """Takes over what a scenario has measured, prints it, and writes the file."""
+        """Take the results of a scenario from the stage, print them, and write the file."""
         for record in stage.records:
             console.print(f" {record['seconds']:.2f} s ({record['cpu_s']:.2f} CPU)", end="", soft_wrap=True)
         console.print()
@@ -68,7 +68,7 @@ class Results(ResultsFile):
         self.keep()
 
     def failed(self, **failure: object) -> None:
-        """Notes a run that did not come to its end, and writes the file."""
+        """Record a run that did not finish, and write the file."""
         self.add("failures", failure)
 
 
@@ -89,7 +89,7 @@ def _facts(partitions: int, runs: int, scenarios: Iterable[str]) -> dict[str, An
 
 
 def play(results: Results, kind: str, partitions: int, scenarios: Iterable[str], run: int) -> None:
-    """One life of one controller; a scenario that fails ends it, and is recorded."""
+    """Run one life of one controller; a failed scenario ends it, and is recorded."""
     load = round(os.getloadavg()[0], 2)
     under_way = "start"
     try:
@@ -104,7 +104,7 @@ def play(results: Results, kind: str, partitions: int, scenarios: Iterable[str],
 
 
 def print_summary(results: Results) -> None:
-    """The shortest and the median time of each scenario, and how many times faster we are."""
+    """Print the shortest and the median time of each scenario, and the speedup over Kafka."""
     found: dict[tuple[str, str, int], dict[str, list[float]]] = {}
     for record in results.content["runs"]:
         key = record["scenario"], record["variant"], record["partitions"]
@@ -119,17 +119,21 @@ def print_summary(results: Results) -> None:
 
 @app.command()
 def main(
-    partitions: Annotated[int, typer.Option(help="How many, in topics of 50.")] = 100_000,
-    runs: Annotated[int, typer.Option(help="How often each is measured.")] = 3,
-    scenario: Annotated[list[str] | None, typer.Option(help="Only these; the first failover is always played.")] = None,
-    controller: Annotated[list[str] | None, typer.Option(help="Only these: kafka, kontroller.")] = None,
-    scaling: Annotated[bool, typer.Option(help="Takeover and a broker's death at other sizes as well.")] = False,
-    million: Annotated[bool, typer.Option(help="Takeover of a million partitions by ours as well.")] = False,
-    writes: Annotated[bool, typer.Option(help="What ways to write cost as well.")] = True,
-    output: Annotated[Path, typer.Option(help="The file that results are kept in.")] = RESULTS / "performance.json",
-    docs: Annotated[bool, typer.Option(help="Make it the run that docs/performance.md shows.")] = False,
+    partitions: Annotated[int, typer.Option(help="Number of partitions, in topics of 50.")] = 100_000,
+    runs: Annotated[int, typer.Option(help="Number of runs of each controller.")] = 3,
+    scenario: Annotated[
+        list[str] | None, typer.Option(help="Run only these scenarios; the first failover always runs.")
+    ] = None,
+    controller: Annotated[
+        list[str] | None, typer.Option(help="Measure only these controllers: kafka, kontroller.")
+    ] = None,
+    scaling: Annotated[bool, typer.Option(help="Also measure takeovers and a broker's death at other sizes.")] = False,
+    million: Annotated[bool, typer.Option(help="Also measure our takeover of a million partitions.")] = False,
+    writes: Annotated[bool, typer.Option(help="Also measure the cost of ways to write to ZooKeeper.")] = True,
+    output: Annotated[Path, typer.Option(help="File for the results.")] = RESULTS / "performance.json",
+    docs: Annotated[bool, typer.Option(help="Show this run in docs/performance.md.")] = False,
 ) -> None:
-    """Measures controllers, and keeps what it finds in a file after each life of one."""
+    """Measure the controllers, and save the results after each scenario."""
     chosen = [name for name in SCENARIOS if scenario is None or name in (*scenario, "cold")]
     kinds = [kind for kind in CONTROLLERS if controller is None or kind in controller]
     results = Results(output, _facts(partitions, runs, chosen))

@@ -1,4 +1,4 @@
-"""The two controllers that are measured: a real Kafka broker beside the fleet, and our own process."""
+"""The measured controllers: a real Kafka broker beside the fleet, and our own process."""
 
 import os
 import re
@@ -21,42 +21,42 @@ _MB: Final = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """Resident memory of a process, in MiB: now, and the most that it ever was."""
+    """Resident memory of a process, in MiB: now, and its maximum so far."""
 
     now_mb: float
     most_mb: float
 
 
 class MeasuredController(ABC):
-    """A controller process. `spawn` does not wait; closing it kills it."""
+    """A controller process. `spawn` does not wait; `close` kills it."""
 
     name: str
     server: Server
 
     @abstractmethod
     def spawn(self) -> None:
-        """Starts the process."""
+        """Start the process."""
 
     @abstractmethod
     def is_standing_by(self) -> bool:
-        """Whether a process that is not the controller would take the role as soon as it is free."""
+        """Return True if a process without the role would take it as soon as it is free."""
 
     @abstractmethod
     def event_times(self) -> dict[str, Distribution]:
-        """How long events took so far, by their kind; empty where the controller does not say."""
+        """Return the distribution of event times so far, by kind; empty if the controller does not report them."""
 
     @property
     def pid(self) -> int:
-        """The process."""
+        """The id of the process."""
         return self.server.process.pid
 
     def cpu_s(self) -> float:
-        """Processor seconds of all its threads since its start."""
+        """Return the processor seconds of all its threads since its start."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def memory(self) -> Memory:
-        """Its resident memory."""
+        """Return its resident memory."""
         status = Path(f"/proc/{self.pid}/status").read_text()
         now, most = (re.search(rf"{name}:\s+(\d+) kB", status) for name in ("VmRSS", "VmHWM"))
         assert now is not None
@@ -64,12 +64,12 @@ class MeasuredController(ABC):
         return Memory(now_mb=int(now[1]) / _MB, most_mb=int(most[1]) / _MB)
 
     def close(self) -> None:
-        """Kills it."""
+        """Kill the process."""
         self.server.close()
 
 
 class KafkaController(MeasuredController):
-    """A broker of Kafka 3.9.1 without a partition, that stands for the role as every broker does."""
+    """A broker of Kafka 3.9.1 without partitions, which competes for the role as every broker does."""
 
     name = "kafka"
 
@@ -81,7 +81,7 @@ class KafkaController(MeasuredController):
         self.broker.spawn()
 
     def is_standing_by(self) -> bool:
-        # Last of its start, after it looked at /controller.
+        # The broker logs this last, after it has looked at /controller.
         return "started (kafka.server.KafkaServer)" in self.broker.process.log_path.read_text(errors="replace")
 
     def event_times(self) -> dict[str, Distribution]:

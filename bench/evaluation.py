@@ -1,4 +1,4 @@
-"""From what a fleet received to what is reported: pure functions, without a clock or a process."""
+"""Computes figures from the fleet's records: pure functions, without a clock or a process."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,14 +10,15 @@ _US: int = 1_000_000
 
 
 def last_news_us(requests: Iterable[Request]) -> int | None:
-    """When the last request came that had something new of a partition for a broker; None where none did.
+    """Return the time of the last request with news of a partition for a broker; None if there was none.
 
-    What is sent again does not count: a controller that repeats itself is not slower for it."""
+    Repeated requests do not count: a controller is not slower because it repeats itself.
+    """
     return max((request.at_us for request in requests if request.news), default=None)
 
 
 def seconds(began_us: int, requests: Iterable[Request], also_us: int = 0) -> float:
-    """From the beginning to the last news, or to what must have happened as well. Raises `ValueError` where nothing did."""
+    """Return the seconds until the last news, or until another required event. Raises `ValueError` if nothing happened."""
     end_us = max(last_news_us(requests) or 0, also_us)
     if not end_us:
         raise ValueError("nothing happened that a time could end with")
@@ -25,7 +26,9 @@ def seconds(began_us: int, requests: Iterable[Request], also_us: int = 0) -> flo
 
 
 def milestones(began_us: int, requests: Sequence[Request]) -> dict[str, float]:
-    """Seconds until the first news of partitions, which is for reading and deciding, and until the last of each API."""
+    """Return the seconds until the first news of partitions, which is time to read and decide, and until each API's
+    last.
+    """
     found = {"FIRST": min((request.at_us for request in requests if request.news), default=began_us)}
     for api in sorted({request.api for request in requests if request.news}):
         found[api] = max(request.at_us for request in requests if request.news and request.api == api)
@@ -34,7 +37,7 @@ def milestones(began_us: int, requests: Sequence[Request]) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """What a controller sent: requests, bytes, and entries of partitions, by API."""
+    """A controller's requests: their number and their entries of partitions, by API, and their bytes."""
 
     requests: Mapping[str, int]
     partitions: Mapping[str, int]
@@ -42,7 +45,7 @@ class Traffic:
 
 
 def traffic(requests: Iterable[Request]) -> Traffic:
-    """Adds requests up."""
+    """Sum the requests up."""
     counted: dict[str, int] = {}
     partitions: dict[str, int] = {}
     total = 0
@@ -54,14 +57,14 @@ def traffic(requests: Iterable[Request]) -> Traffic:
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The smallest value that so many percent of the values do not exceed. Raises `ValueError` without values."""
+    """Return the smallest value that this percentage of the values does not exceed. Raises `ValueError` without values."""
     if not values:
         raise ValueError("no values: nothing was measured")
     return sorted(values)[max(0, math.ceil(len(values) * percent / 100) - 1)]
 
 
 def latency(sample: Latencies) -> dict[str, float | int | dict[str, int]]:
-    """The figures of one kind of probed request, in milliseconds."""
+    """Return the figures of one kind of probed request, in milliseconds."""
     milliseconds = [value / 1000 for value in sample.latencies_us]
     return {
         "count": len(milliseconds),
@@ -73,7 +76,7 @@ def latency(sample: Latencies) -> dict[str, float | int | dict[str, int]]:
 
 
 def full_state_is_sent(look: Look, brokers: Iterable[int], partitions: int, hosted: Mapping[int, int]) -> bool:
-    """Every broker was sent every partition, and each of its replicas."""
+    """Return True if every broker was sent every partition, and each of its replicas."""
     return all(
         broker in look.brokers
         and look.brokers[broker].known.partitions == partitions
@@ -83,7 +86,7 @@ def full_state_is_sent(look: Look, brokers: Iterable[int], partitions: int, host
 
 
 def nobody_counts_on(look: Look, broker: int, live: Iterable[int]) -> bool:
-    """Every live broker knows that a broker leads nothing and is in no ISR."""
+    """Return True if every live broker knows that a broker leads nothing and is in no ISR."""
     return all(
         one in look.brokers
         and not look.brokers[one].known.leaders.get(broker)
@@ -94,13 +97,13 @@ def nobody_counts_on(look: Look, broker: int, live: Iterable[int]) -> bool:
 
 
 def everybody_knows(look: Look, brokers: Iterable[int], in_sync: Mapping[int, int]) -> bool:
-    """Every broker knows ISRs that name each broker so many times."""
+    """Return True if every broker knows ISRs in which each broker occurs this number of times."""
     return all(one in look.brokers and look.brokers[one].known.in_sync == in_sync for one in brokers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distribution:
-    """A Prometheus histogram without its time: observations, their sum, and how many were at most so large."""
+    """A Prometheus histogram: the number of observations, their sum, and cumulated counts by upper bound."""
 
     count: float = 0
     total: float = 0
@@ -109,7 +112,7 @@ class Distribution:
 
 
 def worst(before: Distribution, after: Distribution) -> float:
-    """The largest value observed in between, as well as a histogram shows: of one value exactly, of many an upper bound."""
+    """Return the largest value observed in between: exact if there was one, otherwise an upper bound."""
     count, total = after.count - before.count, after.total - before.total
     if count <= 0:
         return 0.0

@@ -1,9 +1,9 @@
-"""What the journal costs a controller: takeovers and a broker's death, with and without it, in turns, in one process.
+"""The journal's cost for a controller: takeovers and a broker's death, with and without it, in turns, in one process.
 
     python -m bench.journal_cost [PARTITIONS] [ROUNDS]
 
-The production controller over ZooKeeper and brokers in memory: no network hides the journal's share, though all that is
-simulated takes its time in the same interpreter. The journal writes to a real directory, in its thread.
+The production controller runs over ZooKeeper and brokers in memory. No network hides the journal's share, but the
+simulation takes its time in the same interpreter. The journal's thread writes to a real directory.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ PARTITIONS_OF_A_TOPIC = 100
 
 
 async def populated(partitions: int) -> Cluster:
-    """A cluster at rest, that a controller has made and left."""
+    """Return a cluster at rest, after a controller created its topics and stopped."""
     cluster = Cluster()
     cluster.start_brokers(*range(1, BROKERS + 1))
     first = await cluster.serve()
@@ -44,7 +44,7 @@ async def populated(partitions: int) -> Cluster:
 
 
 async def measured(partitions: int, directory: Path | None) -> dict[str, float]:
-    """What a takeover, a broker's death, and one more snapshot take, in seconds of the processor, of all threads."""
+    """Return the processor seconds, of all threads, of a takeover, a broker's death and one more snapshot."""
     cluster = await populated(partitions)
     writer = JournalWriter(SegmentFiles(directory, segment_bytes=64 << 20)) if directory else None
     cluster.journal = writer
@@ -69,7 +69,9 @@ async def measured(partitions: int, directory: Path | None) -> dict[str, float]:
 
 
 async def cost_of_a_snapshot(writer: JournalWriter, term: Term) -> dict[str, float]:
-    """Of the event loop it takes the copy; while the thread writes, the loop has the interpreter every now and then."""
+    """Return the costs of a snapshot: the copy runs in the event loop, the write in a thread that shares the
+    interpreter.
+    """
     context = Context(
         cluster_id=None,
         controller_id=term.identity.id,
@@ -91,7 +93,7 @@ async def cost_of_a_snapshot(writer: JournalWriter, term: Term) -> dict[str, flo
 
 
 def proven(writer: JournalWriter, directory: Path) -> dict[str, float]:
-    """How much was written; all of it is there and comes to what it should."""
+    """Check that the journal is complete and consistent, and return its size."""
     folded = fold(read(directory))
     assert writer.counts.dropped == 0
     assert folded.findings == []
@@ -99,7 +101,7 @@ def proven(writer: JournalWriter, directory: Path) -> dict[str, float]:
 
 
 async def worst_wait(writer: JournalWriter | None) -> float:
-    """Waits until all that was handed over is written; the longest turn of the event loop, whose own share is 1 ms."""
+    """Wait until everything is written, and return the longest turn of the event loop, whose own share is 1 ms."""
     worst = 0.0
     while writer and not writer.is_idle:
         began = time.perf_counter()

@@ -1,18 +1,13 @@
-"""How fast Spark folds a history on this machine: from events, and from JSON lines, to seconds without a leader.
-
-The history is made up, and looks like a month of a busy cluster: 20,000 partitions with three replicas in 1,000 topics, and
-a term, with a snapshot of everything, each million records. Of the changes between, 70 % are of the ISR, 24 % elect another
-leader, 1 % leave none, and 5 % change the assignment. All follows from a record's number, so it is the same each time.
-
-The fold is run with a term's records before it is measured, since Spark compiles what it runs; then it is measured three
-times. Lines are taken in as they come, as users do it once, until all tables are written; then into a second history, when
-Spark's work is compiled; and once more into the first, where nothing in them is new. Where they are skewed, 90 % of the
-changes are of one topic, and half of these of one partition of it. As all is made up by chance, the audit finds something
-wrong with most of it, and writes that.
+"""The speed of Spark's fold of a history on this machine: from events, and from JSON lines, to seconds without a
+leader.
 
     python -m bench.pipeline --events 10000000 --cores 1 --cores 2 --lines 1000000 --skewed-lines 1000000
 
-Each number of cores is a process of its own. What was measured is printed, and kept in bench/results/pipeline.json.
+The generated history resembles a month of a busy cluster (`history`). Spark compiles its code in a warm-up, then the
+fold is measured three times. Lines are ingested cold into one history, warm into a second one, and again into the
+first, which has no news then. In skewed lines, 90 % of the changes are in one topic, half of these in one partition.
+The changes are random, so the audit finds violations in most of them. Each number of cores gets its own process. The
+result is printed, and saved in bench/results/pipeline.json.
 """
 
 import json
@@ -53,16 +48,21 @@ Measure = Callable[[int, int, Path], dict[str, Any]]
 PARTITIONS: Final = 20_000
 IN_TOPIC: Final = 20
 TERM: Final = 1_000_000
-"""Records of a controller epoch, of which the first 41,003 begin it: all topics, assignments and leaderships."""
+"""The records of a controller epoch. The first 41,003 begin it: all topics, assignments and leaderships."""
 FOLDS: Final = 3
-"""How often the fold is measured; its speed is that of the median."""
+"""The number of measurements of the fold; the median determines its speed."""
 RESULTS: Final = Path(__file__).parent / "results" / "pipeline.json"
 
 console = Console(highlight=False)
 
 
 def history(spark: SparkSession, events: int, *, is_skewed: bool = False) -> DataFrame:
-    """So many events, in the columns of `schemas.EVENTS`."""
+    """Return this number of events, in the columns of `schemas.EVENTS`, computed from the records' numbers alone.
+
+    There are 20,000 partitions with three replicas in 1,000 topics. Every million records a new term begins with a
+    snapshot. Of the changes between, 70 % are of the ISR, 24 % elect another leader, 1 % leave none, and 5 % change the
+    assignment.
+    """
     topics, changed = PARTITIONS // IN_TOPIC, _SKEWED if is_skewed else "hash(id)"
     ended = 2 + topics + 2 * PARTITIONS
     place = {
@@ -117,11 +117,11 @@ def history(spark: SparkSession, events: int, *, is_skewed: bool = False) -> Dat
 
 _SKEWED: Final = f"""case when pmod(xxhash64(id, 1), 20) < 9 then 0
     when pmod(xxhash64(id, 1), 20) < 18 then pmod(hash(id), {IN_TOPIC}) else hash(id) end"""
-"""The number of a record's partition, where most are of one topic."""
+"""The number of a record's partition, if most records are in one topic."""
 
 
 def as_json(events: DataFrame) -> DataFrame:
-    """The lines that a journal of these events would have."""
+    """Return the lines of a journal with these events."""
     names = EVENTS.schema.fieldNames()
     deltas = names[names.index("leader") : names.index("reason")]
     envelope = [
@@ -134,7 +134,7 @@ def as_json(events: DataFrame) -> DataFrame:
 
 
 def measure(events: int, cores: int, data: Path) -> dict[str, Any]:
-    """Seconds of each step from events on, of the clock and of the processors, by one process."""
+    """Measure the seconds of each step from events on, by the clock and of the processors, in this process."""
     spark = local_session("bench", cores=cores, memory="4g")
     took: dict[str, Any] = {"events": events, "cores": cores, "load": os.getloadavg()[0]}
     with tempfile.TemporaryDirectory(dir=data) as folder:
@@ -157,7 +157,7 @@ def measure(events: int, cores: int, data: Path) -> dict[str, Any]:
 
 
 def measure_lines(events: int, cores: int, data: Path, *, is_skewed: bool = False) -> dict[str, Any]:
-    """Seconds from JSON lines on, as `kontroller history ingest` takes them in, by one process."""
+    """Measure the seconds from JSON lines on, as in `kontroller history ingest`, in this process."""
     spark = local_session("bench", cores=cores, memory="4g")
     took: dict[str, Any] = {"lines": events, "cores": cores, "load": os.getloadavg()[0]}
     lines = data / f"{'skewed-' if is_skewed else ''}lines-{events}"
@@ -192,7 +192,7 @@ def measure_lines(events: int, cores: int, data: Path, *, is_skewed: bool = Fals
 
 
 def _shares(kept: KeptHistory) -> dict[str, float]:
-    """Of the changes that were taken in: how many are of the topic, and of the partition, that has most."""
+    """Return the shares of the ingested changes in the largest topic and in the largest partition."""
     changes = kept.raw.read(RAW_EVENTS).where("not snapshot and partition is not null")
     by_topic = changes.groupBy("topic", "partition").count().groupBy("topic")
     sums = by_topic.agg(f.sum("count").alias("all"), f.max("count").alias("most"))
@@ -201,7 +201,7 @@ def _shares(kept: KeptHistory) -> dict[str, float]:
 
 
 def _kept(spark: SparkSession, events: int, data: Path) -> DataFrame:
-    """The made-up history, from Parquet."""
+    """Return the generated history, read from Parquet."""
     table = str(data / f"events-{events}")
     if not Path(table).exists():
         history(spark, events).write.parquet(table)
@@ -209,7 +209,7 @@ def _kept(spark: SparkSession, events: int, data: Path) -> DataFrame:
 
 
 def _warm_up(spark: SparkSession, folder: str) -> None:
-    """What is measured, with so much that the compiler has done its work."""
+    """Run the measured steps on a small history until the compiler has done its work."""
     history(spark, TERM).write.parquet(f"{folder}/few")
     few = spark.read.schema(EVENTS.schema).parquet(f"{folder}/few")
     for _ in range(5):
@@ -218,7 +218,7 @@ def _warm_up(spark: SparkSession, folder: str) -> None:
 
 
 def _cpu_s(spark: SparkSession) -> float:
-    """What Spark and its Python workers have used of the processors so far: the only fair figure where others use them."""
+    """Return the processor seconds of Spark and its Python workers so far: the only fair figure on a shared machine."""
     gateway = spark.sparkContext._gateway
     assert gateway is not None
     ticks: dict[int, int] = {}
@@ -226,7 +226,7 @@ def _cpu_s(spark: SparkSession) -> float:
     for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(FileNotFoundError, ProcessLookupError):  # it has ended
             fields = path.read_text().rpartition(")")[2].split()
-            ticks[int(path.parent.name)] = sum(map(int, fields[11:15]))  # those of its own, and of children that ended
+            ticks[int(path.parent.name)] = sum(map(int, fields[11:15]))  # its own, and those of children that ended
             parents[int(path.parent.name)] = int(fields[1])
     processes = {gateway.proc.pid}
     while more := {child for child, parent in parents.items() if parent in processes} - processes:
@@ -239,7 +239,7 @@ def _leaderless(events: DataFrame, spans: DataFrame, configs: DataFrame) -> floa
 
 
 def _seconds(intervals: DataFrame) -> float:
-    """How long partitions had no leader."""
+    """Return the total time in which partitions had no leader."""
     lasting = intervals.where("leader = -1").selectExpr("unix_micros(ended) - unix_micros(began) as us")
     (total,) = lasting.agg(f.sum("us")).collect()[0]
     return float(total / 1e6)
@@ -260,16 +260,18 @@ def _column(rows: DataFrame, name: str, kind: DataType) -> Column:
 
 
 def main(
-    events: Annotated[list[int], typer.Option(help="How many events; several times for sizes; 0: none")] = [10_000_000],  # noqa: B006  # typer copies it
-    cores: Annotated[list[int], typer.Option(help="On how many cores; several times for several numbers")] = [1, 2],  # noqa: B006  # typer copies it
-    lines: Annotated[int, typer.Option(help="How many JSON lines are taken in; 0: none")] = TERM,
-    skewed_lines: Annotated[int, typer.Option(help="How many, most of one topic, are taken in; 0: none")] = TERM,
+    events: Annotated[list[int], typer.Option(help="Number of events; repeatable; 0: none")] = [10_000_000],  # noqa: B006  # typer copies it
+    cores: Annotated[list[int], typer.Option(help="Number of cores; repeatable")] = [1, 2],  # noqa: B006  # typer copies it
+    lines: Annotated[int, typer.Option(help="Number of ingested JSON lines; 0: none")] = TERM,
+    skewed_lines: Annotated[
+        int, typer.Option(help="Number of ingested lines, most of them in one topic; 0: none")
+    ] = TERM,
     data: Annotated[
-        Path | None, typer.Option(help="Where the history is kept for another time; none: it is not")
+        Path | None, typer.Option(help="Folder that keeps the history for another run; default: a temporary one")
     ] = None,
     only: Annotated[str, typer.Option(hidden=True)] = "",
 ) -> None:
-    """Measure the fold, and print and keep what was measured."""
+    """Measure the fold, and print and save the results."""
     if only:
         assert data is not None
         skewed = partial(measure_lines, is_skewed=True)

@@ -1,16 +1,12 @@
-"""What the largest requests do to our controller: how long its event loop stands still, and how much memory it takes.
-
-A controller process leads the benchmark's cluster. Each API that it serves is asked what costs most within its
-limits, and is sent 8 MiB of the smallest items. Meanwhile another connection asks every few milliseconds for an
-ApiVersions that does not exist, which the event loop answers by itself, and at once: the slowest of these answers is
-the stall, with whatever the machine's other processes take away. So the processor time that the controller's process took
-between a question and its answer, in all of its threads, is recorded as well: on a machine with nothing else to do a stall
-is hardly longer. Memory is the most that was resident since the request was sent.
+"""The effect of the largest requests on our controller: the longest stall of its event loop, and its memory.
 
     python -m bench.requests --partitions 10000
 
-What was measured is printed as a table, and kept in bench/results/requests.json. It fails where a stall, by
-the clock on the wall, or the memory is above its bound.
+A controller leads the benchmark's cluster. Each API gets its costliest requests within the limits, and 8 MiB of the
+smallest items. Meanwhile a probe sends an ApiVersions of an unknown version every few milliseconds, which the event
+loop answers at once: the slowest answer is the stall. Other processes of the machine lengthen it, so the controller's
+processor time between question and answer is also recorded. Memory is the maximum since the request. The result is
+printed, and saved in bench/results/requests.json. It fails if a stall or the memory exceeds its bound.
 """
 
 import json
@@ -45,14 +41,14 @@ _ANSWER_TIMEOUT_S: Final = 300
 _TAGS: Final = b"\0"
 _UNKNOWN_VERSION: Final = 99
 _CPUCLOCK_SCHED: Final = 2
-"""Of Linux's clocks of other processes, the one of all processor time (clock_getcpuclockid)."""
+"""Linux's clock of all processor time of another process (clock_getcpuclockid)."""
 
 console = Console(highlight=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A request: what it is, and the frame."""
+    """A request: its API, a description, and the frame."""
 
     api: str
     what: str
@@ -61,14 +57,15 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """What a request did."""
+    """The effect of a request."""
 
     seconds: float
-    """Until its answer was there, or the connection was closed."""
+    """The seconds until the answer, or until the connection was closed."""
     is_answered: bool
     stall_ms: float
     processor_ms: float
-    """The most processor time of the whole process between a question and its answer; not always that of the stall."""
+    """The most processor time of the whole process between a probe's question and answer; not always that of the stall.
+    """
     memory_mb: float
 
 
@@ -109,7 +106,7 @@ def _existing(partitions: int) -> Iterator[tuple[str, list[int]]]:
 
 
 def cases(partitions: int, own_id: int) -> Iterator[Case]:
-    """Every API that is served, at its limits and beyond them."""
+    """Yield requests of every API of the controller, at its limits and beyond them."""
     yield from _topics()
     yield from _partitions(partitions)
     yield from _configurations(str(own_id))
@@ -273,11 +270,11 @@ def _local() -> Iterator[Case]:
         yield Case(api=api, what="8 MiB", frame=_frame(key, version, bytes(8 * _MB - 100)))
 
 
-# What they do
+# The effects of requests
 
 
 class Probe:
-    """Asks a process on a connection of its own, over and over, and keeps the slowest answer and the dearest."""
+    """Sends requests to a process on its own connection, and keeps the slowest answer and the most processor time."""
 
     _REQUEST: Final = struct.pack(">ihhih", 10, 18, _UNKNOWN_VERSION, 9, -1)
 
@@ -309,7 +306,7 @@ class Probe:
 
 
 def _read_frame(connection: socket.socket) -> bytes | None:
-    """A frame's content; None where the other end has closed the connection."""
+    """Return a frame's content; None if the other end has closed the connection."""
     try:
         head = connection.recv(4, socket.MSG_WAITALL)
         if len(head) < 4:
@@ -320,7 +317,7 @@ def _read_frame(connection: socket.socket) -> bytes | None:
 
 
 def measure(case: Case, port: int, pid: int) -> Effect:
-    """Sends a request, and waits for what becomes of it."""
+    """Send a request, wait for its end, and return its effect."""
     Path(f"/proc/{pid}/clear_refs").write_text("5")
     connection = socket.create_connection(("127.0.0.1", port), timeout=_ANSWER_TIMEOUT_S)
     with connection, Probe(port, pid) as probe:
@@ -356,11 +353,11 @@ def _row(case: Case, effect: Effect) -> str:
 
 
 def main(
-    partitions: Annotated[int, typer.Option(help="How many the cluster has, in topics of 50.")] = 10_000,
-    only: Annotated[str | None, typer.Option(help="Only APIs whose names contain this.")] = None,
-    output: Annotated[Path, typer.Option(help="The file that results are kept in.")] = RESULTS,
+    partitions: Annotated[int, typer.Option(help="Number of partitions of the cluster, in topics of 50.")] = 10_000,
+    only: Annotated[str | None, typer.Option(help="Measure only APIs whose names contain this.")] = None,
+    output: Annotated[Path, typer.Option(help="File for the results.")] = RESULTS,
 ) -> None:
-    """Measures what the largest requests do to a controller."""
+    """Measure the effects of the largest requests on a controller."""
     found: list[dict[str, Any]] = []
     console.print("| API | request | MiB | is | seconds | longest stall (ms) | processor (ms) | most memory (MB) |")
     console.print("| --- | --- | ---: | --- | ---: | ---: | ---: | ---: |")

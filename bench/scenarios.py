@@ -1,6 +1,6 @@
-"""What happens to a cluster while its controller is measured: one function each, in the order in which they are played.
+"""The scenarios of the benchmark: one function each, in the order in which they run.
 
-Each ends by a look at what came of it, in ZooKeeper and at every broker, so that a controller that does nothing cannot win.
+Each ends with a check of ZooKeeper and of every broker's state, so that a controller that does nothing cannot win.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,11 +19,11 @@ from devcluster.running.processes import wait_until
 KILLED: Final = 1
 """The broker that dies: it leads a third of all partitions."""
 SHUT_DOWN: Final = 2
-"""The broker that is shut down: after the death of the other it leads a third of all."""
+"""The broker that is shut down: after the other's death it leads a third of all partitions."""
 
 
 def failover_cold(stage: Stage) -> None:
-    """A process that was just started takes over."""
+    """Measure the takeover by a process that just started."""
     hosted = stage.fleet.compare().replicas
     stage.fleet.forget()
     began_us = now_us()
@@ -35,11 +35,11 @@ def failover_cold(stage: Stage) -> None:
 
 
 def failover_hot(stage: Stage) -> None:
-    """A process that stood by takes over when the controller was killed."""
+    """Measure the takeover by a hot standby after the controller is killed."""
     standby = stage.another_controller()
     standby.spawn()
     wait_until(standby.is_standing_by, "the second controller stands by")
-    wait_until_idle(standby)  # it may have read the state that it would take over
+    wait_until_idle(standby)  # it may still read the state that it would take over
     hosted = stage.fleet.compare().replicas
     stage.fleet.forget()
     before, stage.controller = stage.controller, standby
@@ -52,7 +52,7 @@ def failover_hot(stage: Stage) -> None:
 
 
 def failover_again(stage: Stage) -> None:
-    """The role is taken from a process, and it takes over once more: what it runs is warm."""
+    """Take the role from a process, and measure its next takeover with warm code."""
     hosted = stage.fleet.compare().replicas
     stage.fleet.forget()
     began_us = now_us()
@@ -65,7 +65,7 @@ def failover_again(stage: Stage) -> None:
 
 
 def broker_death(stage: Stage) -> None:
-    """A broker that leads a third of all partitions dies, and comes back."""
+    """Measure the death of a broker that leads a third of all partitions, and its return."""
     with probing(stage, "broker_death"), costing(stage.controller) as cost:
         began_us = stage.fleet.kill(KILLED)
         stage.live.discard(KILLED)
@@ -78,7 +78,7 @@ def broker_death(stage: Stage) -> None:
 
 
 def controlled_shutdown(stage: Stage) -> None:
-    """A broker that leads a third of all partitions asks to be relieved, ends, and comes back."""
+    """Measure the controlled shutdown of a broker that leads a third of all partitions, and its return."""
     others = stage.live - {SHUT_DOWN}
     with probing(stage, "controlled_shutdown"), costing(stage.controller) as cost:
         asked = stage.fleet.shut_down(SHUT_DOWN)
@@ -96,7 +96,7 @@ def controlled_shutdown(stage: Stage) -> None:
 
 
 def creation(stage: Stage) -> None:
-    """Topics are created, all by one transaction."""
+    """Measure the creation of topics by a single transaction."""
     first = dataset.topics_of(stage.settings.partitions)
     topics = [dataset.topic_name(first + number) for number in range(dataset.topics_of(stage.settings.changed))]
     znodes = [next(dataset.topic_znodes(topic, dataset.assignment(topic))) for topic in topics]
@@ -111,7 +111,7 @@ def creation(stage: Stage) -> None:
 
 
 def reassignment(stage: Stage) -> None:
-    """Partitions move to the three other brokers. There is no data to move: new replicas catch up at once."""
+    """Measure a move of partitions to the three other brokers. There is no data, so new replicas catch up at once."""
     before = stage.fleet.compare()
     targets = [
         (
@@ -138,7 +138,7 @@ def reassignment(stage: Stage) -> None:
 
 
 def deletion(stage: Stage) -> None:
-    """The topics that were created are deleted, all asked for by one transaction."""
+    """Measure the deletion of the created topics, requested by a single transaction."""
     first = dataset.topics_of(stage.settings.partitions)
     topics = dataset.topics_of(stage.settings.changed)
     znodes = [(f"/admin/delete_topics/{dataset.topic_name(first + number)}", None) for number in range(topics)]
@@ -165,8 +165,10 @@ SCENARIOS: Final[dict[str, Callable[[Stage], None]]] = {
     "again": failover_again,
     "reassign": reassignment,
 }
-"""In the order in which they are played. The first is always played: without it nobody is in charge. What takes Kafka
-minutes comes last."""
+"""The scenarios in the order in which they run. The first one always runs: without it there is no controller.
+
+Scenarios that take Kafka minutes come last.
+"""
 
 
 def _settle_full_state(stage: Stage, hosted: Mapping[int, int]) -> Settled:
@@ -177,7 +179,7 @@ def _settle_full_state(stage: Stage, hosted: Mapping[int, int]) -> Settled:
 
 
 def _come_back(stage: Stage, broker: int, variant: str) -> None:
-    """A broker registers again, its replicas catch up, and it is in all its ISRs."""
+    """Measure a broker's return: it registers again, its replicas catch up, and it joins all its ISRs."""
     before = stage.fleet.compare()
     stage.fleet.catch_up(on=True)
     with costing(stage.controller) as cost:
@@ -192,7 +194,7 @@ def _come_back(stage: Stage, broker: int, variant: str) -> None:
 
 
 def _is_whole(found: Comparison, partitions: int) -> bool:
-    """Every partition has a leader and all its replicas in sync, and nothing is under way."""
+    """Return True if every partition has a leader and all its replicas in sync, and nothing is in progress."""
     return (
         found.partitions == partitions
         and found.stateless == found.under_replicated == found.reassigning == 0
@@ -201,7 +203,7 @@ def _is_whole(found: Comparison, partitions: int) -> bool:
 
 
 def _is_led_without(found: Comparison, broker: int, partitions: int) -> bool:
-    """Every partition has a leader, and that broker is neither a leader nor in an ISR."""
+    """Return True if every partition has a leader, and that broker is neither a leader nor in an ISR."""
     return (
         found.partitions == partitions
         and found.stateless == 0

@@ -1,7 +1,8 @@
-"""One life of one controller: a fresh ZooKeeper with the data, a fleet, the controller, and how a measurement is taken.
+"""One life of one controller: a fresh ZooKeeper with the data, a fleet, the controller, and its measurements.
 
-A measurement ends when the brokers know what they must, nothing new has come for a while, and ZooKeeper's content agrees
-with what every broker was sent. Then the time of the last news is read: waiting is not measured.
+A measurement ends when the brokers have the expected state, nothing new has come for a while, and ZooKeeper's content
+agrees with the requests that every broker received. The measured time ends with the last news, so the wait does not
+count.
 """
 
 import time
@@ -21,23 +22,23 @@ from devcluster.running.processes import wait_until
 Record = dict[str, Any]
 
 QUIET_US: Final = 1_000_000
-"""How long no news must have come."""
+"""The time without news after which a measurement ends."""
 _LOOK_INTERVAL_S: Final = 3.0
-"""How often it is looked whether what must be known is known, while requests keep coming: a look costs processor time."""
+"""The interval of looks at the brokers' state while requests keep coming, because a look costs processor time."""
 _POLL_S: Final = 0.05
 _PROBE_INTERVAL_MS: Final = 50
 _IDLE_POLLS: Final = 40
-"""Of `wait_until`, which are 50 ms apart."""
+"""Polls of `wait_until`, which are 50 ms apart."""
 _IDLE_CPU_S: Final = 0.1
 
 
 class OutcomeError(Exception):
-    """A controller did not bring about what it should, in time; the message says what is wrong."""
+    """A controller did not reach the expected state in time; the message says what is wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What is measured. `changed`: how many partitions are created, reassigned and deleted at once."""
+    """The sizes of a measurement. `changed`: the number of partitions that are created, reassigned and deleted at once."""
 
     partitions: int
     changed: int
@@ -48,7 +49,7 @@ class Settings:
 
 @dataclass(slots=True, kw_only=True)
 class Settled:
-    """How a measurement ended."""
+    """The end of a measurement."""
 
     requests: list[Request]
     comparison: Comparison
@@ -56,7 +57,7 @@ class Settled:
 
 @dataclass(slots=True, kw_only=True)
 class Stage:
-    """What a scenario plays on. `controller` is the one in charge."""
+    """The servers that a scenario uses. `controller` is the active one."""
 
     folder: RunFolder
     kind: str
@@ -71,7 +72,7 @@ class Stage:
     latencies: list[Record] = field(default_factory=list)
 
     def another_controller(self) -> MeasuredController:
-        """A further process of the same kind, not yet started; it ends with the stage."""
+        """Add a process of the same kind without starting it; it ends with the stage."""
         one = CONTROLLERS[self.kind](self.folder, self.zookeeper.connect, number=len(self.started))
         self.started.append(one)
         return one
@@ -84,9 +85,10 @@ class Stage:
         since_us: int | None = None,
         leaving: int | None = None,
     ) -> Settled:
-        """Waits for the end of a measurement that began now, or then. `leaving`: a broker that is shut down.
+        """Wait for the end of a measurement that began now, or at `since_us`. `leaving`: a broker that is shut down.
 
-        Raises `OutcomeError` when the deadline passes."""
+        Raises `OutcomeError` after the deadline.
+        """
         requests: list[Request] = []
         looked_us = since_us or now_us()
         deadline = time.monotonic() + self.settings.deadline_s
@@ -107,7 +109,7 @@ class Stage:
         )
 
     def controller_since_us(self) -> int | None:
-        """When the present `/controller` was made, None while there is none."""
+        """Return the creation time of the present `/controller`; None if there is none."""
         with self.zookeeper.client() as client:
             stat = client.exists("/controller")
             return None if stat is None else int(stat.ctime) * 1000
@@ -115,7 +117,7 @@ class Stage:
     def add(
         self, scenario: str, variant: str, *, began_us: int, settled: Settled, cost: "Cost", also_us: int = 0
     ) -> None:
-        """Notes one measurement. `also_us`: what must have happened as well."""
+        """Record one measurement. `also_us`: the time of another event that must have happened."""
         sent = evaluation.traffic(settled.requests)
         self.records.append(
             {
@@ -133,7 +135,7 @@ class Stage:
         )
 
     def _wait_for_quiet(self, looked_us: int) -> None:
-        """Until something came since the last look and nothing follows, or it is time for a look anyway."""
+        """Wait until something came since the last look and nothing follows, or until the next look is due anyway."""
         began = time.monotonic()
         while time.monotonic() - began < _LOOK_INTERVAL_S:
             time.sleep(_POLL_S)
@@ -143,14 +145,14 @@ class Stage:
 
 @dataclass(slots=True, kw_only=True)
 class Cost:
-    """What a controller spent on a measurement; filled when the block of `costing` ends."""
+    """A controller's costs of a measurement, filled when the block of `measure_cost` ends."""
 
     record: Record = field(default_factory=dict)
 
 
 @contextmanager
 def costing(controller: MeasuredController, *, from_its_start: bool = False) -> Iterator[Cost]:
-    """Processor seconds and the longest event of the block, and memory at its end."""
+    """Measure the processor seconds and the longest event of the block, and the memory at its end."""
     cost = Cost()
     cpu_s = 0.0 if from_its_start else controller.cpu_s()
     before = {} if from_its_start else controller.event_times()
@@ -174,7 +176,7 @@ def _worst_stall_ms(
 
 @contextmanager
 def probing(stage: Stage, scenario: str) -> Iterator[None]:
-    """Asks the controller for an ISR change and for metadata at a fixed rate while the block runs."""
+    """Request an ISR change and metadata from the controller at a fixed rate while the block runs."""
     stage.fleet.start_probe(interval_ms=_PROBE_INTERVAL_MS)
     try:
         yield
@@ -194,7 +196,7 @@ def probing(stage: Stage, scenario: str) -> Iterator[None]:
 
 @contextmanager
 def on_stage(folder: RunFolder, kind: str, settings: Settings) -> Iterator[Stage]:
-    """Starts ZooKeeper, writes the data, starts the fleet; all of it ends with the block, and so do controllers."""
+    """Start ZooKeeper, write the data, start the fleet; all of it, and all controllers, end with the block."""
     with (
         BenchZooKeeper(folder, heap_mb=settings.zookeeper_heap_mb) as zookeeper,
         Fleet(folder, zookeeper.connect, heap_mb=settings.fleet_heap_mb) as fleet,
@@ -220,7 +222,7 @@ def on_stage(folder: RunFolder, kind: str, settings: Settings) -> Iterator[Stage
 
 
 def wait_for_controller(stage: Stage, *, after_us: int) -> int:
-    """Waits until somebody takes the role, later than that; when. Raises `ConditionTimeoutError`."""
+    """Wait until a controller takes the role, at this time or later; return when. Raises `ConditionTimeoutError`."""
     since: list[int | None] = [None]
 
     def is_taken() -> bool:
@@ -233,7 +235,7 @@ def wait_for_controller(stage: Stage, *, after_us: int) -> int:
 
 
 def wait_until_idle(controller: MeasuredController) -> None:
-    """Waits until a process does next to nothing any more. Raises `ConditionTimeoutError`."""
+    """Wait until a process uses almost no processor time. Raises `ConditionTimeoutError`."""
     spent: list[float] = []
 
     def is_idle() -> bool:
@@ -244,5 +246,5 @@ def wait_until_idle(controller: MeasuredController) -> None:
 
 
 def now_us() -> int:
-    """The time of day by the fleet's clock."""
+    """Return the time of day by the fleet's clock."""
     return time.time_ns() // 1000

@@ -1,16 +1,13 @@
-"""What it costs to write the states of 10,000 partitions to ZooKeeper, in each of the ways that have been argued about.
-
-Kafka's first design of the controller (seed 004) feared 40 s for the writes of one broker's death: 10,000 partitions, 4 ms
-a write. It proposed ZooKeeper's multi(), which was new then; a reader proposed parallel sessions. All of these are measured
-here, against a real ZooKeeper, with the session that the controller uses, and one after the other with kazoo as it is, too.
-Each write is what the controller writes: a state, conditional on its version, in one transaction with the check of
-`/controller_epoch`. After each run all states are read back.
+"""The cost of writing the states of 10,000 partitions to ZooKeeper, in each of the proposed ways.
 
     python -m bench.zookeeper_writes [--quick] [--output FILE]
 
-A run's `batch` is how many states stand in one transaction or in one read, and its `window` how many of these a session has
-under way at once: 1 is each awaited, None is all of them at once, as the controller sends them. ZooKeeper is measured as it
-comes, answering once the disk has the write (`forceSync=yes`), and once more not waiting for it.
+Kafka's first design of the controller (seed 004) feared 40 s for one broker's death: 10,000 writes of 4 ms. It proposed
+ZooKeeper's multi(); a reader proposed parallel sessions. All are measured with a real ZooKeeper and the controller's
+session, and sequentially with plain kazoo. Each write is a controller's: a state, conditional on its version, in a
+transaction that checks `/controller_epoch`. All states are read back afterwards. `batch` is the number of states in a
+transaction or read; `window` the number of these in flight per session (1: sequential, None: all at once, as in the
+controller). ZooKeeper runs with and without `forceSync`.
 """
 
 import asyncio
@@ -74,7 +71,7 @@ WAYS: Final = (
 
 
 class States:
-    """The state znodes, all of which have the same version, since each run writes all of them."""
+    """The state znodes. All have the same version, because each run writes all of them."""
 
     def __init__(self, partitions: int) -> None:
         self.partitions = [
@@ -86,19 +83,19 @@ class States:
 
     @property
     def data(self) -> bytes:
-        """What all of them hold at the present version."""
+        """The content of each znode at the present version."""
         isr = (BrokerId(1), BrokerId(2), BrokerId(3))
         state = LeaderAndIsr(leader=isr[self.version % 3], isr=isr, leader_epoch=LeaderEpoch(self.version))
         return codecs.encode_partition_state(state, ControllerEpoch(1))
 
     def next_writes(self) -> list[SetData]:
-        """The writes that bring all of them to the next version, which is the present one from now on."""
+        """Return the writes that bring all znodes to the next version, which becomes the present one."""
         expected, self.version = self.version, ZkVersion(self.version + 1)
         data = self.data
         return [SetData(path=path, data=data, version=expected) for path in self.paths]
 
     async def create(self, session: ZkSession) -> None:
-        """All znodes, and their parents."""
+        """Create all znodes, and their parents."""
         parents = (paths.CONTROLLER_EPOCH, paths.BROKERS, paths.TOPICS)
         await session.transact([Create(path=path) for path in parents])
         writer = FencedWriter(session, EPOCH_VERSION, reconnect_timeout_ms=TIMEOUT_MS)
@@ -115,7 +112,7 @@ class States:
         assert not made.failed
 
     async def prove(self, session: ZkSession) -> None:
-        """Reads back that all of them are as the last write made them."""
+        """Read all znodes back, and check that they are as the last write made them."""
         expected = (self.data, self.version)
         nodes = await session.read_many(self.paths)
         found = [(node.data, node.version) if node else None for node in nodes]
@@ -125,7 +122,7 @@ class States:
 
 
 class Clients:
-    """Sessions with one ZooKeeper: so many of the controller's, and as many of kazoo's own."""
+    """Sessions with one ZooKeeper: some of the controller's, and as many of plain kazoo."""
 
     def __init__(self, own: Sequence[ZkSession], plain: Sequence[KazooClient]) -> None:
         self.own = own
@@ -151,7 +148,7 @@ class Clients:
 
 
 async def write(clients: Clients, way: Way, sessions: int, writes: Sequence[SetData]) -> None:
-    """Applies all writes, each session a share of them; every one of them must succeed."""
+    """Apply all writes, each session a share of them; every one of them must succeed."""
     shares = [writes[number::sessions] for number in range(sessions)]
     if way.client == "kazoo":
         work = [asyncio.to_thread(_write_with_kazoo, *pair) for pair in zip(clients.plain, shares, strict=False)]
@@ -170,7 +167,7 @@ async def write(clients: Clients, way: Way, sessions: int, writes: Sequence[SetD
 
 
 async def read(clients: Clients, way: Way, sessions: int, wanted: Sequence[str]) -> None:
-    """Reads all znodes, each session a share of them."""
+    """Read all znodes, each session a share of them."""
     shares = [wanted[number::sessions] for number in range(sessions)]
     if way.client == "kazoo":
         work = [asyncio.to_thread(_read_with_kazoo, *pair) for pair in zip(clients.plain, shares, strict=False)]
@@ -185,7 +182,7 @@ async def read(clients: Clients, way: Way, sessions: int, wanted: Sequence[str])
 async def _windowed(
     batches: Sequence[Sequence[Any]], request: Callable[[Sequence[Any]], Awaitable[object]], window: int | None
 ) -> None:
-    """One request for each batch, in order, at most `window` of them under way."""
+    """Send one request for each batch, in order, at most `window` of them in flight."""
     remaining = iter(batches)
 
     async def one_after_the_other() -> None:
@@ -219,7 +216,7 @@ def _batches(items: Sequence[Any], size: int) -> list[Sequence[Any]]:
 
 
 async def measured(server: BenchZooKeeper, way: Way, sessions: int, clients: Clients, states: States) -> dict[str, Any]:
-    """One run: seconds, and what it took of the processors in this process and in ZooKeeper."""
+    """Measure one run: seconds, and the processor time of this process and of ZooKeeper."""
     writes = states.next_writes() if way.op == "write" else []
     began, cpu, server_cpu = time.perf_counter(), time.process_time(), cpu_s(server.process.pid)
     if way.op == "write":
@@ -243,9 +240,10 @@ async def measured(server: BenchZooKeeper, way: Way, sessions: int, clients: Cli
 async def measure_server(
     folder: RunFolder, *, syncs: bool, partitions: int, runs: int, sessions: Sequence[int], ways: Sequence[Way]
 ) -> list[dict[str, Any]]:
-    """All ways in turn, round after round, after some runs that do not count: ZooKeeper is compiled meanwhile.
+    """Measure all ways in turn, round after round, after a warm-up in which ZooKeeper's code is compiled.
 
-    Reads are shown with the least and the most sessions."""
+    Reads are measured with the fewest and the most sessions.
+    """
     found = []
     states = States(partitions)
     name = "zookeeper-syncing" if syncs else "zookeeper"
@@ -263,10 +261,11 @@ async def measure_server(
 
 
 def measure(*, partitions: int, runs: int = 3, quick: bool = False) -> dict[str, Any]:
-    """All of it, on ZooKeepers of its own: `writes` has a row for each run, `zookeeper_writes` what they were made on.
+    """Measure all ways on new ZooKeepers: `writes` has a row for each run, `zookeeper_writes` the settings.
 
-    Where ZooKeeper does not wait for the disk one session shows all, and reads are the same. Quick leaves that out, and the
-    numbers of sessions between the least and the most."""
+    If ZooKeeper does not wait for the disk, one session is enough, and reads are the same. `quick` skips that, and the
+    middle numbers of sessions.
+    """
     many = (SESSIONS[0], SESSIONS[-1]) if quick else SESSIONS
     writes = [way for way in WAYS if way.op == "write"]
     servers = [(True, many, WAYS)] if quick else [(True, many, WAYS), (False, SESSIONS[:1], writes)]
@@ -282,11 +281,11 @@ def measure(*, partitions: int, runs: int = 3, quick: bool = False) -> dict[str,
 
 
 def main(
-    quick: Annotated[bool, typer.Option(help="1,000 partitions instead of 10,000, and fewer ways")] = False,
-    runs: Annotated[int, typer.Option(min=1, help="How often each way is measured")] = 3,
-    output: Annotated[Path | None, typer.Option(help="A file for the result, as JSON")] = None,
+    quick: Annotated[bool, typer.Option(help="Use 1,000 partitions instead of 10,000, and fewer ways")] = False,
+    runs: Annotated[int, typer.Option(min=1, help="Number of measurements of each way")] = 3,
+    output: Annotated[Path | None, typer.Option(help="File for the result, as JSON")] = None,
 ) -> None:
-    """Measure, print the medians, and keep all runs."""
+    """Measure, print the medians, and save all runs."""
     result = measure(partitions=1_000 if quick else 10_000, runs=runs, quick=quick)
     console.print(result["zookeeper_writes"])
     kinds: dict[tuple[Any, ...], list[float]] = {}

@@ -1,6 +1,6 @@
 """`make bench-designs`: v2 (seed 003) and v3 (seed 004) with the same Python brokers, counted at the servers.
 
-What was measured is kept after every scenario, so that nothing is lost when the rest is interrupted.
+Results are saved after every scenario, so that an interrupted run loses nothing.
 """
 
 import os
@@ -27,14 +27,14 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 def compare_throughput(results: ResultsFile, records: int, rounds: int) -> None:
-    """The Python broker beside a stock one."""
+    """Compare the Python broker with a stock one."""
     with run_folder("bench-throughput") as folder:
         for row in throughput(folder, records, rounds):
             results.add("throughput", row)
 
 
 def play(results: ResultsFile, design: Design, sizes: Sizes) -> None:
-    """One life of a cluster; a scenario that is not over in time ends it, and is recorded."""
+    """Run one life of a cluster; a scenario that misses its deadline ends it, and is recorded."""
     began, load = time.monotonic(), round(os.getloadavg()[0], 1)
     try:
         with run_folder("bench-designs") as folder:
@@ -49,19 +49,21 @@ def play(results: ResultsFile, design: Design, sizes: Sizes) -> None:
 @app.command()
 def main(
     partitions: Annotated[
-        list[int] | None, typer.Option(help="How many; may be repeated; 0: only the brokers are compared.")
+        list[int] | None, typer.Option(help="Number of partitions; may be repeated; 0: only compare the brokers.")
     ] = None,
     in_topic: Annotated[int, typer.Option(help="Partitions of a topic.")] = 50,
     replication_factor: Annotated[int, typer.Option(help="Replicas of a partition.")] = 3,
-    design: Annotated[list[str] | None, typer.Option(help="Only these: v2, v3.")] = None,
-    deadline: Annotated[float, typer.Option(help="Seconds that each scenario may take.")] = 3600.0,
-    records: Annotated[int, typer.Option(help="Written to the Python broker and a stock one; 0: neither.")] = 200_000,
-    rounds: Annotated[int, typer.Option(help="How often these are written.")] = 3,
-    alone: Annotated[bool, typer.Option(help="Nothing else runs on this machine: times are shown, too.")] = False,
-    output: Annotated[Path, typer.Option(help="The file that results are kept in.")] = RESULTS,
-    docs: Annotated[bool, typer.Option(help="Make it the run that docs/performance.md shows.")] = False,
+    design: Annotated[list[str] | None, typer.Option(help="Measure only these designs: v2, v3.")] = None,
+    deadline: Annotated[float, typer.Option(help="Deadline of each scenario, in seconds.")] = 3600.0,
+    records: Annotated[
+        int, typer.Option(help="Records written to the Python broker and a stock one; 0: none.")
+    ] = 200_000,
+    rounds: Annotated[int, typer.Option(help="Number of rounds of these writes.")] = 3,
+    alone: Annotated[bool, typer.Option(help="Nothing else runs on this machine, so also show times.")] = False,
+    output: Annotated[Path, typer.Option(help="File for the results.")] = RESULTS,
+    docs: Annotated[bool, typer.Option(help="Show this run in docs/performance.md.")] = False,
 ) -> None:
-    """Measures both designs, and keeps what it finds in a file."""
+    """Measure both designs, and save the results."""
     sizes = [
         Sizes(partitions=each, in_topic=in_topic, replication_factor=replication_factor, deadline_s=deadline)
         for each in partitions or (1_000, 10_000)

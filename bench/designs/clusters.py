@@ -1,4 +1,4 @@
-"""The two clusters: the same three Python brokers, racing for leaders (v2), or commanded by our controller (v3)."""
+"""The two clusters: the same three Python brokers, which race for leaders (v2) or have our controller (v3)."""
 
 import asyncio
 import sys
@@ -29,9 +29,9 @@ SETTINGS: Final[Mapping[str, object]] = {
     "max_time_lag_ms": 300_000,
     "fetch_wait_max_ms": 2_000,
 }
-"""Longer than the defaults, so that nobody leaves an ISR only because all servers share two processors."""
+"""Longer than the defaults, because all servers share two processors, and nobody should leave an ISR for that."""
 _TIMEOUT_MS: Final = 120_000
-_LIBRDKAFKA: Final[Any] = confluent_kafka.admin  # it exports what it does not say that it does
+_LIBRDKAFKA: Final[Any] = confluent_kafka.admin  # the module does not declare its exports
 _QUEUE_BOUND: Final = 1_000
 
 Topics = Mapping[str, Sequence[tuple[int, ...]]]
@@ -39,7 +39,7 @@ Topics = Mapping[str, Sequence[tuple[int, ...]]]
 
 
 def topics_of(partitions: int, *, in_topic: int, replication_factor: int) -> dict[str, list[tuple[int, ...]]]:
-    """So many partitions, each topic's leaders and replicas spread evenly over the brokers."""
+    """Return topics with this number of partitions, their leaders and replicas spread evenly over the brokers."""
 
     def replicas(number: int) -> tuple[int, ...]:
         return tuple(BROKERS[(number + nth) % len(BROKERS)] for nth in range(replication_factor))
@@ -51,7 +51,7 @@ def topics_of(partitions: int, *, in_topic: int, replication_factor: int) -> dic
 
 
 class DesignCluster:
-    """Entering the context starts the servers, the controller first; leaving it kills them."""
+    """A cluster of one design. Entering the context starts the servers, the controller first; leaving it kills them."""
 
     def __init__(self, folder: RunFolder, zookeeper: ZooKeeper, design: Design) -> None:
         self.design: Final = design
@@ -82,16 +82,16 @@ class DesignCluster:
 
     @property
     def pids(self) -> list[int]:
-        """The processes that run."""
+        """The running processes."""
         servers = [*([self.controller] if self.controller else []), *self.brokers.values()]
         return [server.process.pid for server in servers if server.process.is_running]
 
     def received(self) -> Counter[str]:
-        """The requests that all servers have received so far, by API."""
+        """Return the requests that all servers have received so far, by API."""
         return sum(map(received, self._counts), Counter())
 
     def leaders_as_told(self) -> Iterator[dict[str, int]]:
-        """Whom each live broker tells clients to be the leader of each partition."""
+        """Yield the leader of each partition in each live broker's metadata."""
         everything = MetadataRequest(
             topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=False
         )
@@ -105,7 +105,7 @@ class DesignCluster:
                 }
 
     def create(self, topics: Topics) -> None:
-        """Creates topics one after the other, by the command of v2, or as a client asks a controller."""
+        """Create topics sequentially, by the command of v2, or by requests to the controller."""
         if self.controller is None:
             asyncio.run(_create_by_znodes(self.connect, topics))
             return
@@ -120,7 +120,7 @@ class DesignCluster:
             created[topic].result(_TIMEOUT_MS / 1000)
 
     def _count(self, folder: RunFolder, server: ControllerProcess | PythonBroker, role: str) -> None:
-        """Has the server count what it receives."""
+        """Make the server count its requests."""
         data = folder.data(server.process.name)
         counts = data / "received"
         self._counts.append(counts)

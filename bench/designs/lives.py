@@ -16,7 +16,7 @@ _KILLED: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """How much there is, and how long each scenario may take."""
+    """The sizes of a cluster, and the deadline of each scenario."""
 
     partitions: int
     in_topic: int
@@ -25,7 +25,7 @@ class Sizes:
 
 
 def measure(folder: RunFolder, design: Design, sizes: Sizes) -> Iterator[dict[str, Any]]:
-    """What was counted, scenario by scenario. Raises `ConditionTimeoutError` and `StartError`."""
+    """Yield the counts of each scenario. Raises `ConditionTimeoutError` and `StartError`."""
     topics = topics_of(sizes.partitions, in_topic=sizes.in_topic, replication_factor=sizes.replication_factor)
     with (
         BenchZooKeeper(folder, heap_mb=ZOOKEEPER_HEAP_MB) as zookeeper,
@@ -47,5 +47,5 @@ def measure(folder: RunFolder, design: Design, sizes: Sizes) -> Iterator[dict[st
 
 
 def _are_replaced(led: Collection[Leadership]) -> bool:
-    """Whether what the killed broker led has a leader that has written its ISR."""
+    """Return True if each partition of the killed broker has another leader, which has written its ISR."""
     return all(each.leader not in (_KILLED, NOBODY) and _KILLED not in each.in_sync for each in led)

@@ -1,8 +1,8 @@
-"""One scenario of one cluster: what ZooKeeper and the servers were asked until it was over, and how long it took.
+"""One scenario of one cluster: the requests to ZooKeeper and the servers until it is over, and its duration.
 
-Times are ZooKeeper's: from the first transaction of the scenario, which of a broker's death is the end of its session. A
-scenario is over when ZooKeeper has what it is to have, each live broker answers clients accordingly, and nothing has been
-written for a while.
+Times are ZooKeeper's, from the first transaction of the scenario; after a broker's death that is the end of its
+session. A scenario is over when ZooKeeper has the expected state, each live broker answers clients accordingly, and
+nothing has been written for a while.
 """
 
 import time
@@ -20,13 +20,13 @@ from devcluster.running.processes import ConditionTimeoutError
 
 _LOOK_S: Final = 0.25
 _QUIET_S: Final = 4.0
-"""Longer than an election is left to the preferred replica."""
+"""Longer than an election waits for the preferred replica."""
 _NOT_OF_SERVERS: Final = ("Metadata", "ApiVersions")
-"""What this asks, and what clients do."""
+"""Requests of clients and of this measurement."""
 
 
 class Measuring:
-    """Measures scenarios of a cluster, one after the other."""
+    """Measures scenarios of a cluster sequentially."""
 
     def __init__(self, zookeeper: ZooKeeper, cluster: DesignCluster, *, deadline_s: float) -> None:
         self.leaderships: Final = Leaderships()
@@ -36,7 +36,7 @@ class Measuring:
         self._deadline_s = deadline_s
 
     def scenario(self, name: str, begin: Callable[[], object], is_over: Callable[[], bool]) -> dict[str, Any]:
-        """Begins it, waits until it is over, and returns what was counted. Raises `ConditionTimeoutError`."""
+        """Start the scenario, wait until it is over, and return the counts. Raises `ConditionTimeoutError`."""
         self._follow()
         asked, received = self._asked(), self._cluster.received()
         spent_s = _processor_s(self._pids())
@@ -69,7 +69,7 @@ class Measuring:
         }
 
     def _is_known(self) -> bool:
-        """Whether live brokers say of every partition what ZooKeeper does."""
+        """Return True if the live brokers' metadata agrees with ZooKeeper about every partition."""
         leaders = {name: partition.leader for name, partition in self.leaderships.partitions.items()}
         return all(said == leaders for said in self._cluster.leaders_as_told())
 

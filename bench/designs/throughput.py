@@ -1,9 +1,9 @@
-"""How many messages a second the Python broker takes and gives, beside a stock one: one client, topics of several shapes.
+"""The throughput of the Python broker and a stock one: one client, topics of several shapes.
 
-All are members of one cluster with our controller. A topic is led, and followed if it has two replicas, by brokers of one
-kind. librdkafka writes records of 1,000 bytes to the one kind and the other in turn, with acks=all, and reads those of a
-single partition back. What is compared is what that client sees, on a machine where all of them share the processors: a
-ratio of the same minute, and no broker's limit.
+All brokers are in one cluster with our controller. The replicas of a topic are on brokers of one kind. librdkafka
+writes records of 1,000 bytes to both kinds in turn, with acks=all, and reads those of single partitions back. The
+compared figures are that client's, on a machine whose processors all of them share: a ratio of the same minute, and no
+broker's limit.
 """
 
 import time
@@ -25,15 +25,15 @@ from devcluster.waiting.vocabulary import serve_topic
 RECORD_BYTES: Final = 1_000
 _READ_AT_ONCE: Final = 10_000
 _AWAITED_OF: Final = 100
-"""One in so many is written once more with nothing else under way, which takes so much longer."""
+"""One of this number of records is written once more with nothing else in flight, because that takes much longer."""
 _POLL_S: Final = 60
 _STOCK, _OURS = (1, 3), (2, 4)
 SHAPES: Final = ((1, 1), (6, 2), (100, 2))
-"""Partitions and replicas of each."""
+"""The partitions and replicas of each topic."""
 
 
 def throughput(folder: RunFolder, records: int, rounds: int) -> Iterator[dict[str, Any]]:
-    """Records a second, written and read, of each broker in each round."""
+    """Yield the records a second, written and read, of each broker in each round."""
     with ExitStack() as stack:
         zookeeper = stack.enter_context(ZooKeeper(folder, name="throughput-zookeeper"))
         connect = f"{zookeeper.connect}/throughput"
@@ -56,7 +56,7 @@ def throughput(folder: RunFolder, records: int, rounds: int) -> Iterator[dict[st
 
 
 def _measure(bootstrap: str, topic: str, partitions: int, records: int) -> dict[str, Any]:
-    """Records a second: written, and of a single partition read and written one by one, too."""
+    """Return the records a second: written, and for a single partition also read, and written one by one."""
     measured: dict[str, Any] = {
         "partitions": partitions,
         "written_per_s": round(records / _write(bootstrap, topic, partitions, records)),
@@ -70,7 +70,7 @@ def _measure(bootstrap: str, topic: str, partitions: int, records: int) -> dict[
 
 
 def _write(bootstrap: str, topic: str, partitions: int, records: int, *, is_each_awaited: bool = False) -> float:
-    """Seconds from the first record until the last acknowledgement. Raises `ValueError` where one fails."""
+    """Return the seconds from the first record until the last acknowledgement. Raises `ValueError` if one fails."""
     failed: list[object] = []
 
     def heard(error: object, _: object) -> None:
@@ -98,8 +98,8 @@ def _write(bootstrap: str, topic: str, partitions: int, records: int, *, is_each
 
 
 def _read(bootstrap: str, topic: str, records: int) -> float:
-    """Seconds from the first answer until the last record. Raises `ValueError` where they do not come."""
-    # A client whose queue is full pauses for a second, which would be held against the faster broker.
+    """Return the seconds from the first answer until the last record. Raises `ValueError` if records are missing."""
+    # A client with a full queue pauses for a second, which would count against the faster broker.
     settings = {"enable.auto.commit": False, "queued.max.messages.kbytes": 2 * records * RECORD_BYTES // 1_000}
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench", **settings})
     consumer.assign([TopicPartition(topic, 0, 0)])

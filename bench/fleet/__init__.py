@@ -1,7 +1,7 @@
-"""The fleet of stub brokers as Python sees it: commands to `Fleet.java`, and what it answers, as values.
+"""The Python interface of the fleet of stub brokers: commands to `Fleet.java`, and its answers as values.
 
-The brokers acknowledge every request at once. What the requests say is examined only when `look` asks for it, so that it
-costs nothing while a controller is measured.
+The brokers acknowledge every request at once. Their content is examined only when `look` asks for it, so that it costs
+nothing during a measurement.
 """
 
 import json
@@ -25,7 +25,7 @@ _ZNODES_OF_A_MULTI: Final = 500
 
 
 class FleetError(Exception):
-    """The fleet could not do what was asked, or ended; the message says which, and where its log is."""
+    """The fleet could not perform a command, or ended; the message says which, and names its log."""
 
 
 class _Answer(BaseModel):
@@ -33,10 +33,10 @@ class _Answer(BaseModel):
 
 
 class Request(_Answer):
-    """One request of a controller. `news`: how many of its partitions were new to the broker."""
+    """One request of a controller. `news`: the number of its partitions with a new state for the broker."""
 
     at_us: int
-    """When its last byte was read, in microseconds since 1970."""
+    """The time when its last byte was read, in microseconds since 1970."""
     broker: int
     api: str
     bytes: int
@@ -45,11 +45,13 @@ class Request(_Answer):
     partitions: int
     news: int
     is_about_brokers: bool = False
-    """Whether the live brokers that it lists are not those that the broker knew."""
+    """True if its live brokers differ from those that the broker knew."""
 
 
 class Sent(_Answer):
-    """What one broker was sent since the last `forget`, counted: partitions, their leaders, members of their ISRs."""
+    """The state that one broker was sent since the last `forget`: numbers of partitions, of leaders, and of ISR
+    members.
+    """
 
     partitions: int
     leaders: dict[int, int]
@@ -57,14 +59,16 @@ class Sent(_Answer):
 
 
 class BrokerView(_Answer):
-    """`known`: from UpdateMetadata. `hosted`: from LeaderAndIsr, without what StopReplica deleted."""
+    """A broker's state. `known`: from UpdateMetadata. `hosted`: from LeaderAndIsr, without replicas that StopReplica
+    deleted.
+    """
 
     known: Sent
     hosted: Sent
 
 
 class AlterPartitions(_Answer):
-    """What the leaders reported. `errors`: answers by their code, -1 where there was none."""
+    """The leaders' reports. `errors`: answers by their code, -1 if there was none."""
 
     accepted: int
     errors: dict[int, int]
@@ -72,7 +76,7 @@ class AlterPartitions(_Answer):
 
 
 class Look(_Answer):
-    """The requests since the last look, in the order of their arrival at each broker, and what they came to."""
+    """The requests since the last look, in the order of their arrival at each broker, and the resulting states."""
 
     requests: tuple[Request, ...]
     brokers: dict[int, BrokerView]
@@ -81,7 +85,7 @@ class Look(_Answer):
 
 
 class Comparison(_Answer):
-    """ZooKeeper's content, counted, and how many times a live broker was sent something else."""
+    """ZooKeeper's content in numbers, and the number of differences from the live brokers' states."""
 
     topics: int
     partitions: int
@@ -97,7 +101,7 @@ class Comparison(_Answer):
 
 
 class ShutDown(_Answer):
-    """A broker that asked for a controlled shutdown, until it led nothing."""
+    """A broker's controlled shutdown, until it led nothing."""
 
     at_us: int
     answered_us: int
@@ -105,22 +109,22 @@ class ShutDown(_Answer):
 
 
 class Latencies(_Answer):
-    """One kind of request, sent at a fixed rate. A latency runs from when the request was due until it was accepted."""
+    """One kind of request, sent at a fixed rate. A latency runs from the due time until the request was accepted."""
 
     latencies_us: tuple[int, ...]
     refusals: dict[str, int]
-    """How many times it was sent again, by reason; all of it is in the latencies."""
+    """The number of retries, by reason; their time is in the latencies."""
 
 
 class Probed(_Answer):
-    """What a probe measured."""
+    """The measurements of a probe."""
 
     alter_partition: Latencies
     metadata: Latencies
 
 
 class Fleet:
-    """Six stub brokers on loopback ports of their own. Entering the context starts the process, not yet the brokers."""
+    """Six stub brokers on their own loopback ports. Entering the context starts the process, but not yet the brokers."""
 
     def __init__(self, folder: RunFolder, zookeeper_connect: str, *, heap_mb: int = 2048) -> None:
         self._ports = {broker: reserve_port() for broker in dataset.BROKERS}
@@ -151,70 +155,73 @@ class Fleet:
 
     @property
     def pid(self) -> int:
-        """Its process id, of a fleet that was started."""
+        """The process id of a started fleet."""
         assert self._process is not None
         return self._process.pid
 
     def write(self, znodes: Iterable[dataset.Znode], *, at_once: int = _ZNODES_OF_A_MULTI) -> int:
-        """Creates znodes, so many in one multi; when the last multi was sent, in microseconds."""
+        """Create znodes, `at_once` in one multi; return the time of the last multi, in microseconds."""
         dataset.write_lines(znodes, self._scratch)
         return int(self._do("write", file=str(self._scratch), at_once=at_once)["at_us"])
 
     def watch_gone(self, path: str) -> "Future[dict[str, Any]]":
-        """When a znode has no children any more: `at_us` of the answer."""
+        """Return a future that completes when a znode has no children left: `at_us` of the answer."""
         return self._ask("watch_gone", path=path)
 
     def start_brokers(self) -> None:
-        """All brokers listen, and register."""
+        """Make all brokers listen and register."""
         self._do("start")
 
     def kill(self, broker: int) -> int:
-        """Ends a broker's session, so that its registration goes at once; the time just before."""
+        """End a broker's session, so that its registration goes at once; return the time just before."""
         return int(self._do("kill", broker=broker)["at_us"])
 
     def come_back(self, broker: int) -> int:
-        """Has a killed broker register again; the time just before."""
+        """Make a killed broker register again; return the time just before."""
         return int(self._do("come_back", broker=broker)["at_us"])
 
     def shut_down(self, broker: int) -> ShutDown:
-        """Has a broker ask for a controlled shutdown until it leads nothing. It stays registered: `kill` ends it."""
+        """Make a broker request a controlled shutdown until it leads nothing. It stays registered: `kill` ends it."""
         return ShutDown.model_validate(self._do("shut_down", broker=broker))
 
     def reassign(self, partitions: Sequence[tuple[str, int, tuple[int, ...]]]) -> int:
-        """Asks the controller for a reassignment; when the request was sent. Raises `FleetError` where it refuses one."""
+        """Request a reassignment; return the time of the request. Raises `FleetError` if the controller refuses it."""
         answer = self._do("reassign", partitions=partitions)
         if answer["error_code"] or answer["refused"]:
             raise FleetError(f"the controller refused the reassignment: {answer}")
         return int(answer["at_us"])
 
     def catch_up(self, *, on: bool) -> None:
-        """Whether followers catch up at once, and leaders report it. Turn it on before what it is meant for."""
+        """Set whether followers catch up at once, with reports of the leaders. Turn it on before the change that needs
+        it.
+        """
         self._do("catch_up", on=on)
 
     def forget(self) -> None:
-        """From now on everything that brokers are sent is news."""
+        """Forget the brokers' states, so that every later request is news."""
         self._do("forget")
 
     def last_request_us(self) -> int:
-        """When the last request of a controller came in; 0 before the first."""
+        """Return the time of the last request of a controller; 0 before the first."""
         return int(self._do("pulse")["last_us"])
 
     def look(self) -> Look:
-        """Examines what came in, which costs processor time."""
+        """Examine the received requests, which costs processor time."""
         return Look.model_validate(self._do("look"))
 
     def compare(self, *, leaving: int | None = None) -> Comparison:
-        """Holds what the live brokers were sent against ZooKeeper's content, which costs both processor time.
+        """Compare the live brokers' states with ZooKeeper's content, which costs both processor time.
 
-        `leaving`: a broker that is shut down, whose replicas are stopped."""
+        `leaving`: a broker that is shut down, whose replicas are stopped.
+        """
         return Comparison.model_validate(self._do("compare", leaving=leaving))
 
     def start_probe(self, *, interval_ms: int) -> None:
-        """Begins to ask the controller for an ISR change, and for metadata, once in the interval."""
+        """Begin to request an ISR change and metadata from the controller, once in the interval."""
         self._do("probe", leader=dataset.PROBED_REPLICAS[0], interval_ms=interval_ms)
 
     def stop_probe(self) -> Probed:
-        """Ends the probe."""
+        """End the probe, and return its measurements."""
         return Probed.model_validate(self._do("probe_stop"))
 
     def _do(self, what: str, **details: object) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""What the history of a fleet costs: journals of very many clusters, made up, and the shipped command over them."""
+"""The cost of a fleet's history: generated journals of hundreds of clusters, and the shipped command on them."""

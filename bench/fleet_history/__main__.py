@@ -1,11 +1,11 @@
-"""What the history of a fleet costs on this machine: 500 clusters over some days, one history, one page with all of them.
+"""The cost of a fleet's history on this machine: 500 clusters over some days, one history, one page with all of them.
 
     python -m bench.fleet_history --clusters 500 --days 2
 
-The journals are made up (`cluster.py`); in some a clock is wrong, or nobody writes for hours, or for good. Then the shipped
-command takes them in, writes the page of all and of one, and takes them in again, which is what an hour without news costs.
-It exits with 1 where the page misses a cluster, or calls one well that fell silent. What was measured is printed, and kept
-in bench/results/fleet_history.json.
+The journals are generated (`cluster.py`); in some the clock is wrong, or the controller is silent for hours, or for
+good. The shipped command ingests them, writes the page of all and of one, and ingests them again, which is the cost of
+an hour without news. It exits with 1 if the page misses a cluster, or calls a silent one healthy. The result is
+printed, and saved in bench/results/fleet_history.json.
 """
 
 import json
@@ -30,16 +30,18 @@ console = Console(highlight=False)
 
 
 def main(
-    clusters: Annotated[int, typer.Option(help="How many clusters.", min=2)] = 500,
-    days: Annotated[int, typer.Option(help="How long each of them lives.", min=1)] = 2,
-    topics: Annotated[int, typer.Option(help="Of each cluster.", min=1)] = 10,
-    partitions: Annotated[int, typer.Option(help="Of each topic.", min=1)] = 4,
-    alive_s: Annotated[int, typer.Option(help="A record after so long without one (controllers: 10).", min=1)] = 120,
-    snapshot_s: Annotated[int, typer.Option(help="A snapshot so often (controllers: 3600).", min=60)] = 6 * 3600,
-    cores: Annotated[int, typer.Option(help="For Spark.", min=1)] = 2,
-    memory: Annotated[str, typer.Option(help="For Spark.")] = "3g",
+    clusters: Annotated[int, typer.Option(help="Number of clusters.", min=2)] = 500,
+    days: Annotated[int, typer.Option(help="Lifetime of each cluster, in days.", min=1)] = 2,
+    topics: Annotated[int, typer.Option(help="Topics of each cluster.", min=1)] = 10,
+    partitions: Annotated[int, typer.Option(help="Partitions of each topic.", min=1)] = 4,
+    alive_s: Annotated[
+        int, typer.Option(help="Seconds of silence after which an alive record is written (controllers: 10).", min=1)
+    ] = 120,
+    snapshot_s: Annotated[int, typer.Option(help="Seconds between snapshots (controllers: 3600).", min=60)] = 6 * 3600,
+    cores: Annotated[int, typer.Option(help="Cores for Spark.", min=1)] = 2,
+    memory: Annotated[str, typer.Option(help="Memory for Spark.")] = "3g",
 ) -> None:
-    """Measure, print and keep what a fleet costs."""
+    """Measure, print and save the cost of a fleet."""
     shape = Shape(days=days, topics=topics, partitions=partitions, alive_s=alive_s, snapshot_s=snapshot_s)
     spark = ("--cores", str(cores), "--memory", memory)
     with tempfile.TemporaryDirectory() as temporary:
@@ -91,7 +93,7 @@ def _size(folder: Path) -> int:
 
 
 def missing_of(page: Path, clusters: int, shape: Shape) -> str:
-    """What the page does not say of the fleet; "" where it says all."""
+    """Return what the page lacks of the fleet; empty if it is complete."""
     text = page.read_text(encoding="utf-8")
     if f"of {clusters:,} clusters need" not in text:
         return f"it does not speak of {clusters} clusters"

@@ -1,7 +1,8 @@
-"""A cluster of a fleet over some days, on paper: brokers restart, replicas flap, controllers die, and a journal is kept.
+"""A generated cluster of a fleet over some days: brokers restart, replicas flap, controllers die, and a journal is
+kept.
 
-The state is the controller's own class and the lines are the production encoder's; only what happens, and when, is made up,
-from the number of the cluster alone. Nothing here knows of Kafka: a leader is the first replica in sync that lives.
+The state is the controller's own class and the lines are the production encoder's. Only the events and their times are
+generated, from the number of the cluster alone. The model is simple: a leader is the first live replica in sync.
 """
 
 import random
@@ -47,29 +48,32 @@ RESTARTS_A_DAY, FLAPS_A_DAY, TERMS_A_DAY = 2, 6, 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """Of each cluster: how long it lives, how large it is, and how often its journal says that nothing happens."""
+    """The shape of each cluster: its lifetime, its size, and the intervals of its journal."""
 
     days: int
     topics: int
     partitions: int
-    """Of each topic, with three replicas."""
+    """The partitions of each topic, with three replicas."""
     alive_s: int
     snapshot_s: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flaws:
-    """What is wrong with its journal: pieces [from, to) of its life, in microseconds since it began."""
+    """The flaws of a journal: periods [from, to) of its life, in microseconds since its beginning."""
 
     silences_us: tuple[tuple[int, int], ...] = ()
-    """The controller is frozen."""
+    """Periods in which the controller is frozen."""
     clock_us: tuple[int, int, int] = (0, 0, 0)
-    """From, to, and by how much the clock is ahead then; negative: behind."""
+    """From, to, and how far the clock is ahead in between; negative: behind."""
 
 
 def flaws_of(number: int, shape: Shape) -> Flaws:
-    """Of ten clusters one is silent for three hours and one has a clock ten hours ahead; of fifty one falls silent for
-    good, and one boots in 1970."""
+    """Return the flaws of a cluster.
+
+    Of ten clusters one is silent for three hours and one has a clock ten hours ahead; of fifty one falls silent for
+    good, and one boots in 1970.
+    """
     half_us = shape.days * DAY_US // 2
     match number % 10, number % 50:
         case _, 7:
@@ -85,7 +89,7 @@ def flaws_of(number: int, shape: Shape) -> Flaws:
 
 
 class PaperCluster:
-    """Lives once: `segments` gives what its journal comes to."""
+    """A generated cluster with a single life: `segments` yields its journal."""
 
     def __init__(self, number: int, shape: Shape, flaws: Flaws) -> None:
         self.cluster_id = f"fleet-{number:04}"
@@ -99,7 +103,7 @@ class PaperCluster:
         self._last_snapshot_us = self._last_record_us = 0
 
     def segments(self) -> Iterator[tuple[str, bytes]]:
-        """Name and content of a segment for each term."""
+        """Yield the name and the content of a segment for each term."""
         for broker in BROKERS:
             self._register(broker)
         for number in range(self._shape.topics):
@@ -121,7 +125,7 @@ class PaperCluster:
         return f"{self._epoch:010}-{0:020}.jsonl", b"".join(lines)
 
     def _life(self) -> Iterator[tuple[int, Callable[[], None], str]]:
-        """What happens when, and what made the controller act."""
+        """Yield the events with their times and causes."""
         length_us = self._shape.days * DAY_US
         for at_us in range(self._shape.alive_s * SECOND_US, length_us, self._shape.alive_s * SECOND_US):
             yield at_us, self._say_something, "journal_due"
@@ -139,14 +143,14 @@ class PaperCluster:
             yield at_us, self._begin_term, "controller_failover"
 
     def _thawed(self, at_us: int) -> int:
-        """A frozen controller does what it missed when it goes on."""
+        """Return the time of an event, postponed to the end of a freeze."""
         return next((ended for began, ended in self._flaws.silences_us if began <= at_us < ended), at_us)
 
     def _moments(self, a_day: float) -> list[int]:
         count = self._rng.randrange(int(2 * a_day * self._shape.days) + 1)
         return [self._rng.randrange(HOUR_US, self._shape.days * DAY_US) for _ in range(count)]
 
-    # What happens
+    # Events
 
     def _begin_term(self) -> None:
         self._epoch += 1
@@ -196,7 +200,7 @@ class PaperCluster:
                 self._put(partition, decided.leader, tuple(one for one in decided.isr if one != broker))
 
     def _catch_up(self) -> None:
-        """Live replicas are in sync again where there is a leader."""
+        """Bring live replicas back in sync if the partition has a leader."""
         for partition, state in list(self._state.states.items()):
             decided = state.leader_and_isr
             live = tuple(b for b in self._state.assignment(partition).replicas if b in self._state.brokers)
@@ -204,7 +208,7 @@ class PaperCluster:
                 self._put(partition, decided.leader, live)
 
     def _react(self) -> None:
-        """Leaders are elected among those in sync; where none of them lives, there is none."""
+        """Elect leaders among the live replicas in sync; if there is none, the partition has no leader."""
         for partition in self._state.all_partitions():
             state = self._state.states.get(partition)
             replicas = self._state.assignment(partition).replicas
@@ -239,7 +243,7 @@ class PaperCluster:
         self._zxid += 1
         return self._zxid
 
-    # How it is written down
+    # The journal
 
     def _commit(self, cause: str) -> None:
         if changes := self._state.changes.take():

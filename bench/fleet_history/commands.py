@@ -1,7 +1,7 @@
-"""Runs the shipped command, and says what each of its steps took of the processors, its Spark's among them.
+"""Runs the shipped command, and measures the processor time of each of its steps, including its Spark.
 
-The command says on standard error when a step begins and ends. All that it starts is in its session of processes, and what
-the kernel counts for them is read at each of these lines; a process that ends between two counts as it was last seen.
+The command reports the begin and end of each step on standard error. All its processes are in its session, and their
+processor time is read at each of these lines. Processes that end between two readings count with their last one.
 """
 
 import os
@@ -17,12 +17,12 @@ from devcluster.building.progress import every
 
 _TICKS_A_SECOND: Final = os.sysconf("SC_CLK_TCK")
 _LOOK_INTERVAL_S: Final = 0.5
-"""So that little is missed of what ends."""
+"""Short, so that little is missed of processes that end."""
 _STEP_ENDED: Final = re.compile(r"(?P<step>.+): (done|failed) \(\d+ s\)")
 
 
 class CommandFailed(Exception):
-    """The command ended with another code than 0; the message has what it said."""
+    """The command failed; the message has its output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class Took:
 
 @dataclass(slots=True)
 class _Processors:
-    """What a session of processes has used so far; those that ended as they were last seen."""
+    """The processor time of a session of processes; ended processes count with their last reading."""
 
     session: int
     _seen: dict[int, int] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class _Processors:
 
 
 def kontroller_history(*arguments: str) -> Took:
-    """Raises CommandFailed."""
+    """Run the command and measure it. Raises CommandFailed."""
     command = [sys.executable, "-m", "kontroller", "history", *arguments]
     began, steps, said = time.monotonic(), {}, []
     process = subprocess.Popen(  # noqa: S603  # this project's own command

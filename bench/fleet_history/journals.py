@@ -12,14 +12,14 @@ from bench.fleet_history.cluster import PaperCluster, Shape, flaws_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """What the journals come to."""
+    """The size of the journals."""
 
     records: int
     journal_bytes: int
 
 
 def write_fleet(folder: Path, clusters: int, shape: Shape) -> Written:
-    """Raises OSError where the folder cannot be written."""
+    """Write the journals of a fleet. Raises OSError."""
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         written = list(pool.map(partial(_write, folder, shape), range(clusters), chunksize=5))
     return _sum(written)

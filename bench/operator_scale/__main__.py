@@ -1,14 +1,12 @@
-"""What the operator makes of thousands of topics on this machine.
+"""The operator with thousands of topics on this machine.
 
     python -m bench.operator_scale --topics 1000 --partitions 3
 
-The shipped operator works with the rights of its chart on a real API server and a real ZooKeeper; brokers are on paper, and
-what plays their controller gives each new topic its leaders at once. Measured are: from nothing until all topics are Ready,
-while a user changes one after the other; a restart over all of them; a resync in which nothing is to be done, and one
-with a user's changes; an outage of ZooKeeper, which stands still. It exits with 1 where a restart or a resync in which
-nothing is to be done writes anything. Each goal that was missed is said; with --hold-to-goals it exits with 1 for those,
-too: they are for a machine of two cores that has nothing else to do. What was measured is printed, and kept in
-bench/results/operator_scale.json.
+The shipped operator runs with its chart's rights on a real API server and a real ZooKeeper. A simulated controller
+gives each new topic its leaders at once. The phases are: from nothing until all topics are Ready, while a user changes
+one after the other; a restart; a resync without and one with changes; an outage of ZooKeeper. It exits with 1 if a
+restart or an idle resync writes anything. Missed goals are printed; with --hold-to-goals they also exit with 1, because
+they are for an idle machine of two cores. The result is printed, and saved in bench/results/operator_scale.json.
 """
 
 import asyncio
@@ -37,22 +35,20 @@ from devcluster.running.processes import ending_on_sigterm
 
 RESULTS: Final = Path(__file__).parents[1] / "results" / "operator_scale.json"
 _SESSION_TRANSACTIONS: Final = {RESTART: 1, RESYNC: 0}
-"""What a phase in which nothing is to be done may write to ZooKeeper: the operator's session opens."""
+"""The transactions that an idle phase may write to ZooKeeper: the operator's session opens."""
 console = Console(highlight=False)
 
 
 def main(
-    topics: Annotated[int, typer.Option(help="How many KafkaTopics.", min=1)] = 1_000,
-    partitions: Annotated[int, typer.Option(help="Of each topic.", min=1)] = 3,
-    outage: Annotated[float, typer.Option(help="Seconds that ZooKeeper stands still; 0: not at all.", min=0)] = 30,
-    deadline: Annotated[float, typer.Option(help="Seconds that a phase may take.", min=1)] = 900,
-    zookeeper_heap_mb: Annotated[int, typer.Option(help="Of ZooKeeper.", min=64)] = 1_024,
-    hold_to_goals: Annotated[
-        bool, typer.Option("--hold-to-goals", help="Exit with 1 where a goal was missed.")
-    ] = False,
-    output: Annotated[Path, typer.Option(help="The file that results are kept in.")] = RESULTS,
+    topics: Annotated[int, typer.Option(help="Number of KafkaTopics.", min=1)] = 1_000,
+    partitions: Annotated[int, typer.Option(help="Partitions of each topic.", min=1)] = 3,
+    outage: Annotated[float, typer.Option(help="Seconds that ZooKeeper is stopped; 0: no outage.", min=0)] = 30,
+    deadline: Annotated[float, typer.Option(help="Deadline of a phase, in seconds.", min=1)] = 900,
+    zookeeper_heap_mb: Annotated[int, typer.Option(help="Heap of ZooKeeper, in MiB.", min=64)] = 1_024,
+    hold_to_goals: Annotated[bool, typer.Option("--hold-to-goals", help="Exit with 1 if a goal was missed.")] = False,
+    output: Annotated[Path, typer.Option(help="File for the results.")] = RESULTS,
 ) -> None:
-    """Measure, print and keep what so many topics cost the operator."""
+    """Measure, print and save the operator's cost of the topics."""
     sizes = Sizes(topics=topics, partitions=partitions, outage_s=outage, deadline_s=deadline)
     load = os.getloadavg()[0]
     fill_cache({Part.KAFKA, *API_SERVER})
@@ -106,7 +102,7 @@ async def _measure(around: Surroundings, sizes: Sizes) -> list[Phase]:
 
 
 def needless_writes(found: list[Phase]) -> str:
-    """What was written where nothing was to be done; "" where nothing was."""
+    """Return the writes of phases in which nothing had to be done; empty if there were none."""
     return "; ".join(
         f"{phase.name}: {phase.kubernetes_writes}, {phase.zookeeper_writes} to ZooKeeper"
         for phase in found

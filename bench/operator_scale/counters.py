@@ -1,4 +1,4 @@
-"""What was written, asked of those who know: the API server's counters, and ZooKeeper's number of the last transaction."""
+"""The numbers of writes: from the API server's counters, and from ZooKeeper's last transaction id."""
 
 import re
 import socket
@@ -22,25 +22,25 @@ _COUNTER_BITS: Final = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """Writes since some beginning, or of a while."""
+    """Writes since some beginning, or of a period."""
 
     kubernetes: Counter[str] = field(default_factory=Counter)
     """Requests that write our kinds and events, by verb and resource."""
     zookeeper: int = 0
-    """Transactions, the opening and closing of sessions among them."""
+    """Transactions, including the opening and closing of sessions."""
 
     def since(self, before: "Written") -> "Written":
         return Written(kubernetes=self.kubernetes - before.kubernetes, zookeeper=self.zookeeper - before.zookeeper)
 
 
 def written(around: Surroundings) -> Written:
-    """What was written to both servers so far."""
+    """Return the writes to both servers so far."""
     metrics = around.kubernetes.kubectl("get", "--raw", "/metrics")
     return Written(kubernetes=requests_of(metrics), zookeeper=transactions_of(_asked(around.zookeeper.port, b"srvr")))
 
 
 def requests_of(metrics: str) -> Counter[str]:
-    """The writing requests of an API server's metrics, as `PATCH kafkatopics/status`."""
+    """Return the writing requests in an API server's metrics, as `PATCH kafkatopics/status`."""
     found: Counter[str] = Counter()
     for labels, value in _REQUESTS.findall(metrics):
         named = dict(re.findall(r'(\w+)="([^"]*)"', labels))
@@ -51,7 +51,7 @@ def requests_of(metrics: str) -> Counter[str]:
 
 
 def transactions_of(answer: bytes) -> int:
-    """The transactions of a ZooKeeper's present term, from its answer to `srvr`."""
+    """Return the number of transactions of a ZooKeeper's present term, from its answer to `srvr`."""
     match = _ZXID.search(answer)
     if match is None:
         raise ValueError(f"ZooKeeper does not say what it wrote last: {answer!r}")
@@ -59,7 +59,7 @@ def transactions_of(answer: bytes) -> int:
 
 
 def looks(metrics_port: int) -> int:
-    """How often an operator has looked at a KafkaTopic. Raises OSError."""
+    """Return the number of an operator's reconciliations of KafkaTopics. Raises OSError."""
     with urllib.request.urlopen(f"http://127.0.0.1:{metrics_port}/metrics", timeout=60) as answer:
         families = text_string_to_metric_families(answer.read().decode())
     samples = (sample for family in families for sample in family.samples)
@@ -73,7 +73,7 @@ def looks(metrics_port: int) -> int:
 
 
 def memory_mb(pid: int) -> tuple[float, float]:
-    """Resident memory of a process: now, and the most that it ever was."""
+    """Return the resident memory of a process: now, and its maximum so far."""
     status = Path(f"/proc/{pid}/status").read_text()
     now, most = (re.search(rf"{name}:\s+(\d+) kB", status) for name in ("VmRSS", "VmHWM"))
     assert now is not None

@@ -1,4 +1,4 @@
-"""What the operator is to reach on a machine of two cores that has nothing else to do, and which of it a run did not."""
+"""The operator's goals on an idle machine of two cores, and the goals that a run missed."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -7,7 +7,7 @@ from bench.operator_scale.phases import FROM_NOTHING, OUTAGE, RESYNC, Phase
 
 _TOPICS_PER_S: Final = 33.0
 _LEAST_S: Final = 10.0
-"""A start takes a while however few topics there are."""
+"""A start takes this time even with few topics."""
 _RESYNC_S: Final = 60.0
 _CHANGE_S: Final = 1.0
 _OLDEST_STATUS_S: Final = 5.0
@@ -16,7 +16,7 @@ _TOPIC_STATUSES: Final = "PATCH kafkatopics/status"
 
 
 def missed(phases: Iterable[Phase], topics: int) -> list[str]:
-    """Each goal that was missed, in words with both numbers."""
+    """Return each missed goal as a sentence with both numbers."""
     return [words for phase in phases for words in _missed_in(phase, topics)]
 
 

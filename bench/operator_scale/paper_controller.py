@@ -1,6 +1,6 @@
-"""Plays the controller of a cluster whose brokers are on paper: every new topic gets leaders.
+"""A simulated controller of a cluster without brokers: every new topic gets leaders.
 
-The operator only ever sees znodes, so these are all that it needs. A real controller on the same machine would take
+The operator only sees znodes, so these are all that it needs. A real controller on the same machine would take
 processor time that is not the operator's, and many brokers even more.
 """
 
@@ -31,11 +31,11 @@ _PARENTS: Final = (
 )
 _PAUSE_S: Final = 0.1
 _AT_ONCE: Final = 200
-"""Topics whose transactions are under way together."""
+"""The number of topics whose transactions are in flight together."""
 
 
 def cluster_znodes() -> Iterator[tuple[str, bytes]]:
-    """A cluster without topics, parents first: its brokers are registered for good."""
+    """Yield the znodes of a cluster without topics, parents first: its brokers are registered for good."""
     yield from ((path, b"") for path in _PARENTS)
     yield paths.CLUSTER_ID, b'{"version":"1","id":"%s"}' % CLUSTER_ID.encode()
     yield paths.CONTROLLER_EPOCH, codecs.encode_controller_epoch(_EPOCH)
@@ -49,7 +49,7 @@ def cluster_znodes() -> Iterator[tuple[str, bytes]]:
 
 
 def znodes_of(topic: TopicName, assignment: TopicAssignment) -> Iterator[tuple[str, bytes]]:
-    """What a controller creates for a new topic, parents first: each partition is led by its preferred replica."""
+    """Yield the znodes that a controller creates for a new topic, parents first; preferred replicas lead."""
     yield paths.partitions(topic), b""
     for number, partition in assignment.partitions.items():
         at = TopicPartition(topic, number)
@@ -59,7 +59,7 @@ def znodes_of(topic: TopicName, assignment: TopicAssignment) -> Iterator[tuple[s
 
 
 class PaperController:
-    """The controller, on a thread of its own while the context is entered; it asks for the topics again and again."""
+    """The controller, in its own thread while the context is entered; it polls for new topics."""
 
     def __init__(self, connect: str) -> None:
         self._client = KazooClient(hosts=connect, timeout=60.0, connection_retry=-1)
@@ -84,7 +84,7 @@ class PaperController:
 
     @property
     def topics(self) -> int:
-        """How many topics have leaders."""
+        """The number of topics with leaders."""
         return len(self._known)
 
     def _run(self) -> None:
@@ -94,7 +94,7 @@ class PaperController:
                 for first in range(0, len(names), _AT_ONCE):
                     self._lead([TopicName(name) for name in names[first : first + _AT_ONCE]])
             except KazooException:
-                # ZooKeeper stands still, or this is the end: what was not written is new the next time.
+                # ZooKeeper is stopped, or this is the end: unwritten topics are still new in the next round.
                 continue
 
     def _lead(self, topics: list[TopicName]) -> None:

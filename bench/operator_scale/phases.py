@@ -1,7 +1,8 @@
-"""What is measured, one after the other on one cluster: from nothing, from a restart, a resync, an outage.
+"""The phases of the measurement, sequentially on one cluster: from nothing, a restart, resyncs, an outage.
 
-Each phase knows from the outside when it is over: the objects say that they are Ready, the operator's metrics that it has
-looked at all of them, the servers' counters what that wrote. While two of them run a user changes one topic after another.
+Each phase knows from the outside when it is over: the objects are Ready, the operator's metrics count a reconciliation
+of all of them, and the servers' counters have the writes. During two of the phases a user changes one topic after
+another.
 """
 
 import asyncio
@@ -35,14 +36,14 @@ _QUIET_S: Final = 5.0
 _IDLE_S: Final = 1.0
 _SHORTEST_RESYNC_S: Final = 5.0
 _TOPICS_FOR_A_SECOND: Final = 200
-"""Of the interval between two resyncs."""
+"""Topics for each second of the resync interval."""
 
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """What is measured. An outage of 0 s is left out."""
+    """The sizes of a measurement. An outage of 0 s is skipped."""
 
     topics: int
     partitions: int
@@ -56,7 +57,7 @@ class Sizes:
 
 @dataclass(slots=True, kw_only=True)
 class Phase:
-    """One measurement. `memory_mb` is the operator's at its end, `most_memory_mb` the most of its life."""
+    """One measurement. `memory_mb` is the operator's at its end, `most_memory_mb` its maximum."""
 
     name: str
     began_s: float = field(default_factory=monotonic)
@@ -67,7 +68,7 @@ class Phase:
     kubernetes_writes: dict[str, int] = field(default_factory=dict)
     zookeeper_writes: int = 0
     changes_s: list[float] = field(default_factory=list)
-    """How long each change of a user took to be Ready."""
+    """The seconds until each change of a user was Ready."""
     oldest_status_s: float | None = None
 
     def record(self) -> dict[str, Any]:
@@ -86,7 +87,7 @@ class Phase:
 
 
 class Phases:
-    """Measures one operator after the other, in these surroundings."""
+    """Measures one operator after the other in these surroundings."""
 
     def __init__(
         self, around: Surroundings, api: KubernetesObjects, watching: Watching, sizes: Sizes, say: Say
@@ -100,7 +101,7 @@ class Phases:
         self._names: list[str] = []
 
     async def all(self) -> list[Phase]:
-        """Every phase. Raises TimeoutError where one does not come to an end in time."""
+        """Run every phase. Raises TimeoutError if one misses its deadline."""
         await self._create_objects()
         first = self._around.operator(name="operator", resync_interval_s=24 * 3600)
         try:
@@ -108,7 +109,7 @@ class Phases:
             await self._quiet()
             await asyncio.to_thread(
                 first.process.stop
-            )  # an orderly end, so that its session ends before the next phase
+            )  # a graceful end, so that its session ends before the next phase
         finally:
             await asyncio.to_thread(first.close)
         second = self._around.operator(name="operator-again", resync_interval_s=self._sizes.resync_s)
@@ -134,7 +135,7 @@ class Phases:
         self._say(f"{self._sizes.topics} KafkaTopics created in {monotonic() - began:.0f} s, without an operator")
 
     async def _from_nothing(self, operator: OperatorProcess) -> Phase:
-        """No topic exists; all are Ready at the end, and the KafkaCluster says that they are there."""
+        """Measure from no topic until all are Ready and counted by the KafkaCluster."""
         watching, wanted = self._watching, self._sizes.topics
         async with self._measured(FROM_NOTHING, operator, starts=True) as phase:
             changes = asyncio.create_task(self._change_one_after_the_other(phase, lambda: len(watching.ready) < wanted))
@@ -151,7 +152,7 @@ class Phases:
         return phase
 
     async def _resync(self, operator: OperatorProcess, name: str, *, changes: bool) -> Phase:
-        """All are looked at once more, beginning with the first look after those that came before."""
+        """Measure another reconciliation of all topics, from its first one on."""
         async with self._measured(name, operator) as phase:
             before = await self._looks_of_one_at_rest(operator)
             await self._looked_at(operator, before + 1)
@@ -163,7 +164,7 @@ class Phases:
         return phase
 
     async def _outage(self, operator: OperatorProcess) -> Phase:
-        """ZooKeeper stands still for a while; over when the KafkaCluster has been quiet for a while afterwards."""
+        """Measure an outage of ZooKeeper, until nothing has been written for a while after it."""
         async with self._measured(OUTAGE, operator) as phase:
             self._around.zookeeper.process.send_signal(signal.SIGSTOP)
             try:
@@ -174,7 +175,7 @@ class Phases:
         return phase
 
     async def _quiet(self) -> None:
-        """Until nothing was written to Kubernetes for a while."""
+        """Wait until nothing was written to Kubernetes for a while."""
         last, since = await self._written(), monotonic()
         while monotonic() - since < _QUIET_S:
             await asyncio.sleep(_BETWEEN_LOOKS_S)
@@ -183,7 +184,7 @@ class Phases:
                 last, since = now, monotonic()
 
     async def _looks_of_one_at_rest(self, operator: OperatorProcess) -> int:
-        """How often it has looked at topics, when it has not for a while."""
+        """Return the number of the operator's reconciliations once it stops growing."""
         last = -1
         while (now := await asyncio.to_thread(looks, operator.metrics_port)) != last:
             last = now
@@ -196,7 +197,7 @@ class Phases:
                 await asyncio.sleep(_BETWEEN_LOOKS_S)
 
     async def _change_one_after_the_other(self, phase: Phase, goes_on: Callable[[], bool]) -> None:
-        """A user changes a topic that is Ready, and waits until it is Ready again; then another one."""
+        """Change a Ready topic as a user, wait until it is Ready again, and go on with another one."""
         await self._watching.until(lambda: bool(self._watching.ready), self._sizes.deadline_s)
         for number in count():
             if not goes_on():

@@ -1,4 +1,4 @@
-"""What is around the operator: an API server with our definitions and roles, a ZooKeeper with a cluster on paper."""
+"""The servers around the operator: an API server with our definitions and roles, a ZooKeeper with a simulated cluster."""
 
 import json
 import sys
@@ -23,7 +23,7 @@ _RELEASE: Final = "kontroller"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """Servers that run. Operators are started by who measures them."""
+    """Running servers. The measurement starts the operators."""
 
     folder: RunFolder
     kubernetes: KubernetesApi
@@ -31,7 +31,7 @@ class Surroundings:
     controller: PaperController
 
     def operator(self, *, name: str, resync_interval_s: float) -> OperatorProcess:
-        """An operator, not yet started, with exactly the rights that the chart gives it."""
+        """Return an operator, not started, with exactly the rights that the chart gives it."""
         kubeconfig = self.kubernetes.service_account_kubeconfig(NAMESPACE, f"{_RELEASE}-operator")
         settings = {"KONTROLLER_RESYNC_INTERVAL_S": str(resync_interval_s)}
         return OperatorProcess(self.folder, kubeconfig, namespaces=[NAMESPACE], name=name, settings=settings)
@@ -39,7 +39,7 @@ class Surroundings:
 
 @contextmanager
 def surroundings(folder: RunFolder, *, zookeeper_heap_mb: int) -> Iterator[Surroundings]:
-    """Starts everything, with the namespace and a KafkaCluster in it; all of it ends with the block."""
+    """Start everything, with the namespace and a KafkaCluster in it; all of it ends with the block."""
     with (
         KubernetesApi(folder) as kubernetes,
         ZooKeeper(folder, heap_mb=zookeeper_heap_mb) as zookeeper,
@@ -56,7 +56,7 @@ def surroundings(folder: RunFolder, *, zookeeper_heap_mb: int) -> Iterator[Surro
 
 
 def topic(number: int, partitions: int) -> dict[str, Any]:
-    """The n-th KafkaTopic, as a user would write it."""
+    """Return the n-th KafkaTopic, as a user would write it."""
     return _object(
         "KafkaTopic",
         f"topic-{number:05}",
@@ -70,7 +70,9 @@ def topic(number: int, partitions: int) -> dict[str, Any]:
 
 
 def _is_taken(kubernetes: KubernetesApi, connect: str) -> bool:
-    """A definition is established a moment before its objects are served."""
+    """Return True once the KafkaCluster is accepted: a definition is established a moment before its objects are
+    served.
+    """
     cluster = _object("KafkaCluster", CLUSTER, {"zookeeper": {"connect": connect}})
     try:
         kubernetes.kubectl("apply", "-f", "-", stdin=json.dumps(cluster))

@@ -1,5 +1,4 @@
-"""The objects as a user with a watch sees them: which are Ready for what their specs say, and how old what is said of the
-cluster is."""
+"""The objects as a user with a watch sees them: which are Ready for their specs, and how old the cluster's status is."""
 
 import asyncio
 import sys
@@ -20,7 +19,7 @@ _GONE: Final = 410
 
 
 class Watching:
-    """Follows KafkaTopics and the KafkaCluster; `run` it for each kind in a task."""
+    """Follows KafkaTopics and the KafkaCluster; run `run` for each kind in a task."""
 
     def __init__(self, api: ObjectApi, client: ApiClient) -> None:
         self._api = api
@@ -29,10 +28,10 @@ class Watching:
         self.ready: dict[str, int] = {}
         """The generation for which a topic was Ready last, by name."""
         self.said_topics = 0
-        """How many topics the KafkaCluster says that there are."""
+        """The number of topics in the KafkaCluster's status."""
 
     async def run(self, kind: str) -> None:
-        """Follows the objects of a kind, for ever."""
+        """Follow the objects of a kind forever."""
         while True:
             version = ""
             async for page in self._api.pages(kind, NAMESPACE):
@@ -42,9 +41,12 @@ class Watching:
             await self._follow(kind, version)
 
     async def _follow(self, kind: str, version: str) -> None:
-        """The API server ends watches, at the latest after some minutes: the next one goes on. Thousands of objects that
-        are listed again would be seconds in which no change is seen, and would count as the operator's. Returns if the
-        version is too old."""
+        """Follow changes from a version on, and resume when the API server ends the watch, at the latest after some
+        minutes.
+
+        A new list of thousands of objects would take seconds in which changes are missed, and would count as the
+        operator's. Returns if the version is too old.
+        """
         while True:
             try:
                 async for change in self._changes(kind, version):
@@ -69,7 +71,7 @@ class Watching:
                 yield orjson.loads(line)
 
     async def until(self, condition: Callable[[], bool], deadline_s: float = _WAIT_S) -> None:
-        """Waits for something of what is seen. Raises TimeoutError."""
+        """Wait until the condition is true of the seen objects. Raises TimeoutError."""
         async with asyncio.timeout(deadline_s), self._changed:
             await self._changed.wait_for(condition)
 
@@ -85,7 +87,7 @@ class Watching:
 
 
 def ready_generation(raw: dict[str, Any]) -> int | None:
-    """The generation of the spec for which an object is Ready; None where it is not."""
+    """Return the generation of the spec for which an object is Ready; None if it is not."""
     for condition in raw.get("status", {}).get("conditions", ()):
         if condition["type"] == "Ready" and condition["status"] == "True":
             return int(condition["observedGeneration"])
@@ -93,14 +95,14 @@ def ready_generation(raw: dict[str, Any]) -> int | None:
 
 
 class Staleness:
-    """How old what is said of a number is that only grows: the time since it was last no larger than what is said."""
+    """The age of a reported number that only grows: the time since the real number was at most the reported one."""
 
     def __init__(self) -> None:
         self._seen: list[tuple[float, int]] = []
         self.worst_s = 0.0
 
     def look(self, now_s: float, real: int, said: int) -> None:
-        """One look at both. Looks are to follow each other quickly: none is more exact than the time between two."""
+        """Compare both numbers. Call it often: the result is only as exact as the time between two calls."""
         self._seen.append((now_s, real))
         while len(self._seen) > 1 and self._seen[1][1] <= said:
             self._seen.pop(0)

@@ -1,4 +1,4 @@
-"""What it costs to look at a cluster without ZooKeeper again and again, and how soon a change made elsewhere is seen.
+"""The cost of polling a cluster without ZooKeeper, and the delay until a change made elsewhere is seen.
 
-`watched` is the cluster with the operator's poller at work, `changes` what somebody else does to it, `__main__` measures.
+`watched` is the cluster with the operator's poller, `changes` are another client's changes, `__main__` measures.
 """

@@ -1,13 +1,12 @@
-"""What it costs to look at many topics without ZooKeeper, and how soon changes that are made elsewhere are seen.
+"""The cost of polling many topics without ZooKeeper, and the delay until changes made elsewhere are seen.
 
     python -m bench.polling --topics 1000 --partitions 3
 
-Three brokers and three controllers of Kafka, all on this machine, are warmed up first. Then is measured what brokers use
-without the operator's poller, before and after, and with it, while nothing changes; and changes of each kind are made by
-another client, one after the other, each timed from its answer to the view that shows it. What the poller costs is less
-than what brokers use for themselves varies. So at last they are asked without a pause: what they use then for a second in
-which they are waited for, they use with the poller for each second of that. The goals are those of a machine that does
-nothing else. What was measured is printed as docs/performance.md shows it, and kept in bench/results/polling.json.
+Three brokers and three controllers of Kafka on this machine are warmed up. Their use is measured without the operator's
+poller, before and after, and with it, while nothing changes. Another client makes changes of each kind, each timed from
+its answer to the view that shows it. The poller's cost is below the variation of the brokers' own use. So finally they
+are polled without a pause, and the use per second of waiting is scaled to the poller's waiting. The goals are for an
+idle machine. The result is printed in the format of docs/performance.md, and saved in bench/results/polling.json.
 """
 
 import asyncio
@@ -38,14 +37,14 @@ console = Console(highlight=False)
 
 
 def main(
-    topics: Annotated[int, typer.Option(help="How many topics.", min=100)] = 1_000,
-    partitions: Annotated[int, typer.Option(help="Of each topic.", min=1)] = 3,
-    seconds: Annotated[float, typer.Option(help="For how long each use is measured.", min=1)] = 40,
-    warm: Annotated[float, typer.Option(help="For how long brokers are warmed up.", min=0)] = 30,
-    times: Annotated[int, typer.Option(help="How often each kind of change is made.", min=1)] = 6,
-    output: Annotated[Path, typer.Option(help="The file that results are kept in.")] = RESULTS,
+    topics: Annotated[int, typer.Option(help="Number of topics.", min=100)] = 1_000,
+    partitions: Annotated[int, typer.Option(help="Partitions of each topic.", min=1)] = 3,
+    seconds: Annotated[float, typer.Option(help="Duration of each measurement of use, in seconds.", min=1)] = 40,
+    warm: Annotated[float, typer.Option(help="Duration of the brokers' warm-up, in seconds.", min=0)] = 30,
+    times: Annotated[int, typer.Option(help="Number of changes of each kind.", min=1)] = 6,
+    output: Annotated[Path, typer.Option(help="File for the results.")] = RESULTS,
 ) -> None:
-    """Measure, print and keep what so many topics cost the brokers and the operator."""
+    """Measure, print and save the cost of the topics for the brokers and the operator."""
     settings = {"topics": topics, "partitions": partitions, "seconds": seconds, "load_before": os.getloadavg()[0]}
     fill_cache({Part.KRAFT})
     os.environ.update(IN_EARNEST)
@@ -73,7 +72,7 @@ async def _measure(
 
 
 async def _alone(cluster: KRaftCluster, seconds: float) -> dict[str, Any]:
-    """What the brokers use without the poller."""
+    """Measure the brokers' use without the poller."""
     before = used_by(cluster)
     await asyncio.sleep(seconds)
     spent = [(after - was) / seconds for was, after in zip(before, used_by(cluster), strict=True)]
@@ -81,7 +80,7 @@ async def _alone(cluster: KRaftCluster, seconds: float) -> dict[str, Any]:
 
 
 def table(content: dict[str, Any]) -> Iterator[str]:
-    """The rows of docs/performance.md."""
+    """Yield the rows of docs/performance.md."""
     before, polled, after, asked = (Used(**each) for each in content["used"])
     cost = polled.waited * (sum(asked.brokers) - sum(after.brokers)) / asked.waited
     load = f"{content['settings']['load_before']:.1f} to {content['load_after']:.1f}"

@@ -1,4 +1,4 @@
-"""Changes that somebody else makes, each at a topic of its own, and what shows in a view that it was seen."""
+"""Changes by another client, each at its own topic, and the check that a view shows each."""
 
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -18,14 +18,14 @@ _FIRST: Final = PartitionId(0)
 
 
 class Seen(NamedTuple):
-    """How long changes of a kind took to be seen."""
+    """The delays until changes of a kind were seen."""
 
     what: str
     seconds: Sequence[float]
 
 
 class Change(NamedTuple):
-    """One of a kind: what is done to a topic, and whether a view shows it."""
+    """One change: the action on a topic, and the check that a view shows it."""
 
     do: Callable[[], Awaitable[object]]
     is_seen: Callable[[ClusterView], bool]
@@ -35,7 +35,7 @@ Kind = Callable[[RequestClient, ClusterView, int], Change]
 
 
 async def play(cluster: KRaftCluster, watched: Watched, times: int) -> AsyncIterator[Seen]:
-    """Each kind so many times, one after the other."""
+    """Make changes of each kind, sequentially."""
     client = client_of(cluster)
     for what, kind, group in _KINDS:
         seconds = []
@@ -55,14 +55,14 @@ def _created(client: RequestClient, view: ClusterView, number: int) -> Change:
 
 
 def _configured(client: RequestClient, view: ClusterView, number: int) -> Change:
-    """At topics that are far from each other, so that they are not asked about together."""
+    """Change topics that are far apart, so that they are not described together."""
     name = topic_name(number * 97 % len(view.topics))
     step = AlterTopicConfig(topic=name, config={}, version=None, changes={"retention.ms": "86400000"})
     return Change(lambda: ask_for_topic(step, client), lambda seen: "retention.ms" in seen.topics[name].config)
 
 
 def _reordered(client: RequestClient, view: ClusterView, number: int) -> Change:
-    """The same replicas in another order: a reassignment that ends at once."""
+    """Reorder the same replicas: a reassignment that ends at once."""
     partition, wanted = _reversed(view, number)
     step = SubmitReassignment(partitions={partition: wanted})
 
@@ -74,7 +74,7 @@ def _reordered(client: RequestClient, view: ClusterView, number: int) -> Change:
 
 
 def _elected(client: RequestClient, view: ClusterView, number: int) -> Change:
-    """Of those that were reordered before, whose leaders are not the preferred ones by now."""
+    """Elect the preferred leader of a partition that was reordered before, so that another replica leads it."""
     partition = TopicPartition(topic_name(number), _FIRST)
     assignment = view.assignment_of(partition)
     assert assignment is not None
@@ -89,7 +89,7 @@ def _elected(client: RequestClient, view: ClusterView, number: int) -> Change:
 
 
 def _moved(client: RequestClient, view: ClusterView, number: int) -> Change:
-    """To another broker; it is seen when it has begun."""
+    """Move a replica to another broker; the change is seen when it has begun."""
     partition = TopicPartition(topic_name(number), _FIRST)
     before = view.assignment_of(partition)
     assert before is not None
@@ -112,4 +112,4 @@ _KINDS: Final[Sequence[tuple[str, Kind, int]]] = (
     ("another leader is elected", _elected, 2),
     ("a reassignment begins", _moved, 3),
 )
-"""Each kind, and which group of topics it is done to."""
+"""Each kind, and the group of topics that it uses."""

@@ -1,4 +1,4 @@
-"""A Kafka cluster without ZooKeeper with many topics, and what the operator sees of it."""
+"""A Kafka cluster without ZooKeeper with many topics, and the operator's view of it."""
 
 import asyncio
 import time
@@ -23,20 +23,20 @@ from devcluster.clusters.kraft import KRaftCluster
 _SEEN_WITHIN_S: Final = 120.0
 _CREATED_AT_ONCE: Final = 20
 WITHOUT_A_PAUSE: Final = Pace(while_moving_s=0.0, usual_s=0.0, longest_quiet_s=0.0, share=1.0)
-"""For warming up, as a new JVM takes many times as long for the same answer, and for what answers cost."""
+"""For warming up, because a new JVM takes many times as long for an answer, and for measuring the cost of answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Used:
-    """Processor time that was used while nothing changed, in seconds of a second."""
+    """Processor time that was used while nothing changed, in seconds per second."""
 
     brokers: Sequence[float]
-    """Each broker, the busiest first."""
+    """The use of each broker, the busiest first."""
     poller: float
     answers: float
-    """How many came in a second."""
+    """The number of answers per second."""
     waited: float
-    """For how much of a second they were waited for."""
+    """The time spent waiting for answers, in seconds per second."""
 
 
 class Watched:
@@ -56,14 +56,14 @@ class Watched:
         return view
 
     async def until(self, is_seen: Callable[[ClusterView], bool]) -> None:
-        """Waits for a view as wanted."""
+        """Wait until a view satisfies the condition."""
         async with asyncio.timeout(_SEEN_WITHIN_S):
             while self._poller.observation.view is None or not is_seen(self.view):
                 self._told.clear()
                 await self._told.wait()
 
     async def use(self, seconds: float) -> Used:
-        """What is used in so long, while nobody changes anything."""
+        """Measure the use in this time, while nobody changes anything."""
         before, own, answers, waited_s = used_by(self._cluster), time.process_time(), *self._asked()
         await asyncio.sleep(seconds)
         spent = [(after - was) / seconds for was, after in zip(before, used_by(self._cluster), strict=True)]
@@ -83,17 +83,17 @@ class Watched:
 
 
 def used_by(cluster: KRaftCluster) -> list[float]:
-    """Processor seconds of each broker so far."""
+    """Return the processor seconds of each broker so far."""
     return [cpu_s(each.process.pid) for each in cluster.brokers.values()]
 
 
 def client_of(cluster: KRaftCluster) -> RequestClient:
-    """Somebody else's."""
+    """Return another client."""
     return RequestClient(parse_addresses(cluster.bootstrap_servers))
 
 
 async def create_topics(cluster: KRaftCluster, topics: int, partitions: int) -> None:
-    """Topics `topic-0000` and so on, each partition with two replicas, spread over all brokers."""
+    """Create topics `topic-00000` and so on, each partition with two replicas, spread over all brokers."""
     client, brokers, gate = client_of(cluster), [*map(BrokerId, cluster.brokers)], asyncio.Semaphore(_CREATED_AT_ONCE)
 
     async def create(number: int) -> None:
@@ -108,7 +108,7 @@ def topic_name(number: int) -> TopicName:
 
 
 def creation(name: TopicName, partitions: int, brokers: Sequence[BrokerId]) -> CreateTopic:
-    """Of a topic whose partitions begin at the first broker, and have two replicas each."""
+    """Return a creation of a topic whose partitions have two replicas, on the first two brokers."""
     replicas = ReplicaAssignment(replicas=(brokers[0], brokers[1]))
     assignment = TopicAssignment(topic_id=None, partitions=dict.fromkeys(_numbers(partitions), replicas))
     return CreateTopic(topic=name, assignment=assignment, config={})
@@ -120,7 +120,7 @@ def _numbers(partitions: int) -> Iterator[PartitionId]:
 
 @asynccontextmanager
 async def watched(cluster: KRaftCluster, pace: Pace | None = None) -> AsyncIterator[Watched]:
-    """The poller at work, as the operator has it, unless `pace` says otherwise."""
+    """Run the poller, at the operator's pace unless `pace` sets another."""
     clients: list[KeptClient] = []
 
     def opened() -> tuple[KeptClient, str]:
@@ -138,6 +138,6 @@ async def watched(cluster: KRaftCluster, pace: Pace | None = None) -> AsyncItera
 
 
 async def warm_up(cluster: KRaftCluster, seconds: float) -> None:
-    """Has the brokers answer until their code is compiled."""
+    """Poll the brokers until their code is compiled."""
     async with watched(cluster, WITHOUT_A_PAUSE):
         await asyncio.sleep(seconds)

@@ -1,1 +1,1 @@
-"""From a result file to the tables and plots of docs/performance.md."""
+"""Makes the tables and plots of docs/performance.md from a result file."""

@@ -1,7 +1,7 @@
 """Tables in a document, between `<!-- begin: NAME -->` and `<!-- end: NAME -->`, each on a line of its own.
 
-What is between them is replaced, all else is left alone. A benchmark whose tables share a document with those of another
-has a word before their names: `designs/counted`.
+The text between the markers is replaced, everything else is left alone. If the tables of several benchmarks share a
+document, their names have a prefix: `designs/counted`.
 """
 
 import re
@@ -13,11 +13,11 @@ _BEGIN: Final = re.compile(r"^<!-- begin: (?:(\w+)/)?(\S+) -->$", re.MULTILINE)
 
 
 class MissingTable(ValueError):
-    """A document has a marker that no table is made for, or lacks one."""
+    """A document has a marker without a table, or lacks a table's marker."""
 
 
 def filled_with(document: str, tables: Mapping[str, str], *, of: str = "") -> str:
-    """The document with these tables, all that a benchmark has there. Raises `MissingTable`."""
+    """Return the document with these tables, which must be all of a benchmark. Raises `MissingTable`."""
     names = [name for benchmark, name in _BEGIN.findall(document) if benchmark == of]
     if set(names) != set(tables) or len(names) != len(tables):
         raise MissingTable(f"the document has markers for {names}; it must have each of {list(tables)} once")
@@ -33,7 +33,7 @@ def filled_with(document: str, tables: Mapping[str, str], *, of: str = "") -> st
 
 
 def table_of(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Numbers stand to the right."""
+    """Return a Markdown table; numbers are aligned to the right."""
     body = [list(row) for row in rows]
     if not body:
         return NOT_MEASURED

@@ -1,10 +1,10 @@
-"""Writes what was measured as a page with tables and plots: `bench/results/report.md`, or docs/performance.md.
+"""Writes results as a page with tables and plots: `bench/results/report.md`, or docs/performance.md.
 
     python -m bench.report.page RESULT.json... [--docs]
 
-Several result files become one: their rows stand one after the other. An ordinary run leaves the documents alone. With
---docs what was measured becomes what docs/performance.md shows: it is kept beside it, the tables between its markers are
-replaced, and so are the plots in docs/images.
+Several result files become one, with all their rows. Without --docs the documents stay as they are. With --docs the
+result becomes that of docs/performance.md: it is saved beside the page, and the tables between its markers and the
+plots in docs/images are replaced.
 """
 
 import json
@@ -28,9 +28,10 @@ console = Console(highlight=False, soft_wrap=True)
 
 
 def merged(sources: Iterable[Path]) -> dict[str, Any]:
-    """The contents of result files as one: rows one after the other, and of all else what the first file says.
+    """Return the contents of result files as one: all rows, and otherwise the values of the first file.
 
-    Raises `ValueError` for a file that is no result."""
+    Raises `ValueError` for a file that is no result.
+    """
     content: dict[str, Any] = {}
     for source in sources:
         try:
@@ -47,7 +48,7 @@ def merged(sources: Iterable[Path]) -> dict[str, Any]:
 
 
 def write_docs(sources: Sequence[Path], docs: Path = DOCS) -> list[Path]:
-    """Makes these results the documented ones. Raises `ValueError` for a file that is no result."""
+    """Make these results the documented ones. Raises `ValueError` for a file that is no result."""
     content = merged(sources)
     result = Result.model_validate(content)
     kept, document, images = docs / "performance.json", docs / "performance.md", docs / "images"
@@ -60,7 +61,9 @@ def write_docs(sources: Sequence[Path], docs: Path = DOCS) -> list[Path]:
 
 
 def write_report(sources: Sequence[Path], folder: Path = RESULTS) -> list[Path]:
-    """All tables and plots on one page in a folder of their own. Raises `ValueError` for a file that is no result."""
+    """Write all tables and plots on one page in a folder of their own. Raises `ValueError` for a file that is no
+    result.
+    """
     result = Result.model_validate(merged(sources))
     plots = draw(result, folder)
     page = folder / "report.md"
@@ -70,7 +73,7 @@ def write_report(sources: Sequence[Path], folder: Path = RESULTS) -> list[Path]:
 
 
 def one_row_a_line(content: dict[str, Any]) -> str:
-    """JSON that shows by its lines which rows changed."""
+    """Return JSON with a line for each row, so that diffs show the changed rows."""
     parts = []
     for name, value in content.items():
         rows = ",\n  ".join(json.dumps(row) for row in value) if isinstance(value, list) else ""
@@ -79,7 +82,7 @@ def one_row_a_line(content: dict[str, Any]) -> str:
 
 
 def main(
-    sources: Annotated[list[Path], typer.Argument(exists=True, dir_okay=False, help="What was measured, as JSON")],
+    sources: Annotated[list[Path], typer.Argument(exists=True, dir_okay=False, help="Result files, as JSON")],
     docs: Annotated[bool, typer.Option("--docs", help="Write docs/performance.md and its plots instead")] = False,
 ) -> None:
     """Write the tables and plots of result files."""

@@ -1,6 +1,6 @@
-"""The plots of docs/performance.md, as PNG and SVG, made of a result file.
+"""The plots of docs/performance.md, as PNG and SVG, from a result file.
 
-They have no background and lines of middle brightness, so that they can be read on a light page and on a dark one. The same
+They have no background and lines of middle brightness, so that they are readable on light and dark pages. The same
 result makes the same bytes.
 """
 
@@ -46,7 +46,7 @@ STYLE: Final[dict[Any, Any]] = {
 
 
 def ratios(result: Result) -> Figure | None:
-    """Seconds of each scenario, Kafka's and ours, each run a dot; how many times faster stands between."""
+    """Plot the seconds of each scenario, Kafka's and ours, each run a dot, with the speedup between."""
     size = compared_size(result.runs) or 0
     pairs = [
         (scenario, {name: times(result.of(name, scenario)).get(size, []) for name in TITLES})
@@ -77,7 +77,7 @@ def ratios(result: Result) -> Figure | None:
 
 
 def scaling(result: Result) -> Figure | None:
-    """Seconds over partitions, a panel for each scenario."""
+    """Plot seconds over partitions, a panel for each scenario."""
     panels = scaled(result)
     if not panels:
         return None
@@ -105,7 +105,7 @@ def scaling(result: Result) -> Figure | None:
 
 
 def memory(result: Result) -> Figure | None:
-    """Resident memory over partitions."""
+    """Plot resident memory over partitions."""
     figure, (axes,) = _figure(7, 3.6)
     for name in TITLES:
         runs = [run for run in result.runs if run.controller == name]
@@ -122,7 +122,7 @@ def memory(result: Result) -> Figure | None:
 
 
 def latencies(result: Result) -> Figure | None:
-    """From the 50th percentile over the 99th to the longest wait, a line for each controller."""
+    """Plot the 50th percentile, the 99th and the longest wait, a line for each controller."""
     rows = waits(result)
     if not rows:
         return None
@@ -155,7 +155,7 @@ def _asked(row: Latency) -> str:
 
 
 def writes(result: Result) -> Figure | None:
-    """Seconds over sessions, a line for each way, beside what seed 004 feared and hoped."""
+    """Plot seconds over sessions, a line for each way, beside the estimate of seed 004."""
     found = [row for row in result.writes if row.op == "write" and row.syncs]
     if not found:
         return None
@@ -189,7 +189,7 @@ PLOTS: Final[dict[str, Callable[[Result], Figure | None]]] = {
 
 
 def draw(result: Result, folder: Path, prefix: str = "performance-") -> list[Path]:
-    """Writes each plot that the result has something for, as PNG and SVG; the files, in their order."""
+    """Write each plot for which the result has data, as PNG and SVG; return the files in order."""
     folder.mkdir(parents=True, exist_ok=True)
     made = []
     with mpl.rc_context(STYLE):
@@ -208,7 +208,7 @@ _LINES: Final = (
     ("#a0522d", "x"), ("#d07a1f", "s"), ("#b8960c", "D"), ("#7a9a2b", "d"),
     ("#9b6fd0", "^"), ("#c04f8d", "v"), ("#d0485a", "<"), ("#2aa198", "P"), ("#2f81c9", "o"), ("#5468d4", "h"),
 )  # fmt: skip
-"""A color and a marker for each way, in their order; middle brightness all of them."""
+"""A color and a marker for each way, in order; all of middle brightness."""
 
 
 def _lines(found: Iterable[Transfer]) -> dict[str, list[Transfer]]:
@@ -221,7 +221,7 @@ def _lines(found: Iterable[Transfer]) -> dict[str, list[Transfer]]:
 
 
 def _with_range(axes: Axes, found: dict[int, list[float]], name: Controller) -> None:
-    """A line of medians, with a bar from the least to the most."""
+    """Plot a line of medians, with a bar from the least to the most."""
     if found:
         middle = [median(values) for values in found.values()]
         down = [value - min(values) for value, values in zip(middle, found.values(), strict=True)]

@@ -1,7 +1,7 @@
-"""What a benchmark has measured: the shape of its result file, and the questions that tables and plots ask of it.
+"""The result file of the benchmark, and the queries of tables and plots.
 
-The file is JSON with a row for each run, so that a median never stands without the times that it is of. What a table or
-plot does not need may stand in it, too.
+The file is JSON with a row for each run, so that the times behind each median are kept. It may have further fields that
+no table or plot needs.
 """
 
 import statistics
@@ -18,7 +18,7 @@ REQUESTS: Final = {"alter_partition": "AlterPartition", "metadata": "Metadata"}
 MEMORY_GOAL_MB: Final = 300
 LATENCY_GOAL_MS: Final = 100
 SEEDS_WRITE_MS: Final = 4
-"""What seed 004 takes a write to ZooKeeper to last."""
+"""Seed 004's estimate of a write to ZooKeeper, in milliseconds."""
 Fact = str | int | float | bool | None
 Facts = dict[str, Fact | list[Fact] | dict[str, Fact]]
 
@@ -30,7 +30,8 @@ class _Row(BaseModel):
 class Run(_Row):
     """One run of a scenario. Processor time and memory are of the controller's process alone.
 
-    The longest event is how long the queue stood still at most, `load_before` how many others wanted the processors."""
+    The worst stall is the longest event of the queue; `load_before` is the machine's load at the start.
+    """
 
     controller: Controller
     scenario: str
@@ -45,7 +46,7 @@ class Run(_Row):
 
 
 class Latency(_Row):
-    """How long requests waited that arrived while a scenario ran, in one run."""
+    """The waiting times of requests that arrived during a scenario, in one run."""
 
     controller: Controller
     scenario: str
@@ -59,7 +60,7 @@ class Latency(_Row):
 
 
 class Failure(_Row):
-    """A run that did not bring about what it should."""
+    """A run that did not reach the expected state."""
 
     controller: Controller
     scenario: str
@@ -68,7 +69,7 @@ class Failure(_Row):
 
 
 class Transfer(_Row):
-    """One run over the states of many partitions: `bench.zookeeper_writes` says what a batch and a window are."""
+    """One run over the states of many partitions: `bench.zookeeper_writes` explains batches and windows."""
 
     op: Literal["write", "read"] = "write"
     client: str = "kontroller"
@@ -84,7 +85,7 @@ class Transfer(_Row):
 
 
 class Result(_Row):
-    """All of a result file. Facts about machine and settings are shown as they are written."""
+    """A whole result file. Facts about machine and settings are shown unchanged."""
 
     began: str | None = None
     machine: Facts = {}
@@ -97,17 +98,19 @@ class Result(_Row):
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Raises `pydantic.ValidationError`, a `ValueError` that says which row is none."""
+        """Load a file. Raises `pydantic.ValidationError`, a `ValueError` that names the wrong rows."""
         return cls.model_validate_json(path.read_text())
 
     def of(self, controller: Controller, scenario: "Scenario") -> list[Run]:
-        """The runs of a scenario. Kafka has one way to fail over, which stands against each of ours."""
+        """Return the runs of a scenario. Kafka has only one kind of failover, which is compared with each of ours."""
         runs = [run for run in self.runs if run.controller == controller and run.scenario == scenario.name]
         same = [run for run in runs if run.variant == scenario.variant]
         return same if same or controller == "kontroller" else runs
 
     def scenarios(self) -> list["Scenario"]:
-        """What we were measured in: in the order of the goals, then what has none in the order of the file."""
+        """Return the scenarios with runs of ours: those with goals in their order, then the others in the order of the
+        file.
+        """
         found = dict.fromkeys((run.scenario, run.variant) for run in self.runs if run.controller == "kontroller")
         known = [(scenario.name, scenario.variant) for scenario in SCENARIOS]
         return [scenario_of(*key) for key in dict.fromkeys([*known, *found]) if key in found]
@@ -115,7 +118,7 @@ class Result(_Row):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """What is measured, and what was to be reached: so many times faster than Kafka, or so many seconds."""
+    """A scenario and its goal: a speedup over Kafka, or a number of seconds."""
 
     name: str
     variant: str = ""
@@ -145,7 +148,7 @@ SCENARIOS: Final = (
 
 
 def scenario_of(name: str, variant: str = "") -> Scenario:
-    """The scenario with its goals; one that has none is called by its name."""
+    """Return the scenario with its goals; a scenario without goals gets its name as the title."""
     known = {(scenario.name, scenario.variant): scenario for scenario in SCENARIOS}
     title = name.replace("_", " ") + (f", {variant}" if variant else "")
     return known.get((name, variant)) or Scenario(name=name, variant=variant, title=title)
@@ -156,7 +159,7 @@ def median(values: Iterable[float]) -> float:
 
 
 def by_partitions(runs: Iterable[Run], value: Callable[[Run], float | None]) -> dict[int, list[float]]:
-    """What was measured at each size, smallest first; sizes without a value are left out."""
+    """Return the measured values by size, smallest first; sizes without a value are left out."""
     found: dict[int, list[float]] = {}
     for run in sorted(runs, key=lambda run: run.partitions):
         measured = value(run)
@@ -170,14 +173,15 @@ def times(runs: Iterable[Run]) -> dict[int, list[float]]:
 
 
 def scaled(result: Result) -> list[Scenario]:
-    """What we were measured in at several sizes."""
+    """Return the scenarios that we were measured with at several sizes."""
     return [scenario for scenario in result.scenarios() if len(times(result.of("kontroller", scenario))) > 1]
 
 
 def waits(result: Result) -> list[Latency]:
-    """One row for each kind of request and scenario, of all runs at the largest size that both were measured with, if any.
+    """Return one row for each kind of request and scenario, of all runs at the largest common size, if any.
 
-    Its p50 is the middle one, its p99 and maximum are the worst."""
+    Its p50 is the median; its p99 and maximum are the worst.
+    """
     found: dict[tuple[str, ...], list[Latency]] = {}
     largest = compared_size(result.latency) or max((row.partitions for row in result.latency), default=0)
     for row in result.latency:
@@ -197,13 +201,13 @@ def waits(result: Result) -> list[Latency]:
 
 
 def _place(scenario: str, variant: str, request: str, controller: str) -> tuple[object, ...]:
-    """Sorts by scenario, and shows the controllers one below the other."""
+    """Return a sort key: by scenario, with the controllers one below the other."""
     known = [(one.name, one.variant) for one in SCENARIOS]
     place = known.index((scenario, variant)) if (scenario, variant) in known else len(known)
     return place, scenario, variant, request, controller
 
 
 def compared_size(rows: Sequence[Run] | Sequence[Latency]) -> int | None:
-    """The largest number of partitions that both controllers were measured with."""
+    """Return the largest number of partitions with measurements of both controllers."""
     sizes = [{row.partitions for row in rows if row.controller == name} for name in ("kafka", "kontroller")]
     return max(sizes[0] & sizes[1], default=None)

@@ -1,4 +1,4 @@
-"""The tables of docs/performance.md, made of a result file: figures are never written by hand."""
+"""The tables of docs/performance.md, made from a result file: figures are never written by hand."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
@@ -33,7 +33,7 @@ def machine(result: Result) -> str:
 
 
 def ratios(result: Result) -> str:
-    """Each scenario at the largest size that both were measured with, with the times of every run."""
+    """Return each scenario at the largest common size, with the times of every run."""
     rows = []
     size = compared_size(result.runs)
     for scenario in result.scenarios():
@@ -45,7 +45,7 @@ def ratios(result: Result) -> str:
 
 
 def failures(result: Result) -> str:
-    """Runs that did not come to their end, which no other table has."""
+    """Return the runs that did not finish, which no other table has."""
     rows = [
         [TITLES[row.controller], scenario_of(row.scenario).title, f"{row.partitions:,}", _in_a_cell(row.error)]
         for row in result.failures
@@ -54,7 +54,7 @@ def failures(result: Result) -> str:
 
 
 def scaling(result: Result) -> str:
-    """Medians over the number of partitions, of what was measured at several."""
+    """Return medians over the number of partitions, for scenarios with several sizes."""
     rows = []
     sizes = sorted({run.partitions for run in result.runs})
     for scenario in scaled(result):
@@ -67,7 +67,7 @@ def scaling(result: Result) -> str:
 
 
 def processor(result: Result) -> str:
-    """Processor time, and how long our queue stood still at most, at the largest size of both."""
+    """Return processor times, and the longest stall of our queue, at the largest common size."""
     rows = []
     size = compared_size(result.runs)
     for scenario in result.scenarios():
@@ -84,7 +84,7 @@ def processor(result: Result) -> str:
 
 
 def memory(result: Result) -> str:
-    """Resident memory at the end of a scenario, and the most that a process ever had, at the worst of all runs."""
+    """Return the resident memory at the end of a scenario, and the peak of the process, in the worst run."""
     columns: dict[str, dict[int, list[float]]] = {}
     for name, title in TITLES.items():
         runs = [run for run in result.runs if run.controller == name]
@@ -99,7 +99,7 @@ def memory(result: Result) -> str:
 
 
 def latencies(result: Result) -> str:
-    """How long requests waited; of several runs the middle p50, and the worst p99 and maximum."""
+    """Return waiting times of requests; over several runs the median p50, and the worst p99 and maximum."""
     rows = [
         [
             TITLES[row.controller],
@@ -114,7 +114,7 @@ def latencies(result: Result) -> str:
 
 
 def writes(result: Result) -> str:
-    """Ways by sessions, with the seeds' estimate in the first row."""
+    """Return the ways by sessions, with the seeds' estimate in the first row."""
     found = [row for row in result.writes if row.op == "write" and row.syncs]
     if not found:
         return NOT_MEASURED
@@ -126,7 +126,7 @@ def writes(result: Result) -> str:
 
 
 def costs(result: Result) -> str:
-    """Of one session: what the disk's share is, and what a run takes of the processors."""
+    """Return the disk's share and the processor time of each way, with one session."""
     found = [row for row in result.writes if row.op == "write" and row.sessions == 1]
     rows = []
     for key in dict.fromkeys(_way(row) for row in found):
@@ -168,11 +168,11 @@ CAPTIONS: Final = {
     "latencies": "How long requests waited while a scenario ran",
     "writes": "Seconds over the number of sessions, for each way to write",
 }
-"""Of the tables that have a plot: `bench.report.plots` draws it whenever there is something in the table."""
+"""The captions of tables with a plot: `bench.report.plots` draws it if the table has data."""
 
 
 def with_plot(name: str, result: Result, images: str) -> str:
-    """A table, and its plot above it; `images` is how the paths of plots begin."""
+    """Return a table, with its plot above it; `images` is the prefix of the plots' paths."""
     table = TABLES[name](result)
     if name not in CAPTIONS or table == NOT_MEASURED:
         return table
@@ -180,7 +180,7 @@ def with_plot(name: str, result: Result, images: str) -> str:
 
 
 def filled(document: str, result: Result, images: str = "images/performance-") -> str:
-    """The document with every table as the result makes it. Raises `MissingTable`."""
+    """Return the document with all tables of the result. Raises `MissingTable`."""
     return filled_with(document, {name: with_plot(name, result, images) for name in TABLES})
 
 
@@ -215,7 +215,7 @@ def _sessions(count: int) -> str:
 
 
 def facts_of(facts: Facts | dict[str, Fact]) -> dict[str, str]:
-    """Facts as they are shown, with their units; those of a fact one by one."""
+    """Return facts as texts with their units; nested facts one by one."""
     flat: dict[str, str] = {}
     for name, fact in facts.items():
         match fact:
@@ -249,12 +249,12 @@ def _ratio(kafka: Sequence[float], ours: Sequence[float]) -> str:
 
 
 def _in_a_cell(text: str, limit: int = 200) -> str:
-    """Of what may be many lines the beginning."""
+    """Return the beginning of a long text, as a single line."""
     line = " ".join(text.split()).replace("|", "\\|")
     return line if len(line) <= limit else f"{line[:limit]} ..."
 
 
 def _seconds(value: float) -> str:
-    """Three digits that mean something."""
+    """Format seconds with three significant digits."""
     decimals = 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 1 else 3
     return f"{value:,.{decimals}f}"

@@ -1,1 +1,1 @@
-"""What is measured on: the data, the servers of Java, the machine and its disk."""
+"""The setup of measurements: the data, the Java servers, the machine and its disk."""

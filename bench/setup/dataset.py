@@ -1,9 +1,9 @@
-"""The cluster that every measurement begins from, as the znodes that a previous controller left.
+"""The initial cluster of every measurement, as the znodes that a previous controller left.
 
-Topics of 50 partitions, three replicas each, round robin over six brokers. Broker 6 was restarted some time ago and its
-leaders did not go back: broker 1 leads them besides its own, a third of all. All replicas are in sync.
+Topics have 50 partitions with three replicas each, round robin over six brokers. Broker 6 was restarted some time ago
+and its leaders did not go back: broker 1 also leads them, a third of all. All replicas are in sync.
 
-One more topic, `probed`, is no part of what is measured: a probe changes its ISR to and fro meanwhile.
+One more topic, `probed`, is not measured: a probe changes its ISR back and forth.
 """
 
 import uuid
@@ -47,23 +47,22 @@ _PARENTS: Final = (
 
 
 def topic_name(number: int) -> TopicName:
-    """The name of the n-th topic, counted from 0."""
+    """Return the name of the n-th topic, counted from 0."""
     return TopicName(f"topic-{number:05}")
 
 
 def topic_path(topic: TopicName) -> str:
-    """The znode of a topic's assignment."""
+    """Return the path of a topic's znode."""
     return f"/brokers/topics/{topic}"
 
 
 def replicas_of(partition: int) -> tuple[BrokerId, ...]:
-    """Where a partition's replicas are: those of neighbours are one broker further."""
+    """Return a partition's replicas: the next partition's are one broker further."""
     return tuple(BROKERS[(partition + step) % len(BROKERS)] for step in range(_REPLICAS))
 
 
 def assignment(topic: TopicName) -> TopicAssignment:
-    """A topic's partitions. The numbers of a topic's partitions go on where a multiple of six was, so that brokers come
-    out even over 50 partitions as well as over thousands."""
+    """Return a topic's assignment. The numbering continues over topics, so that brokers get equal shares of any size."""
     offset = int(topic.rpartition("-")[2]) * PARTITIONS_OF_A_TOPIC
     return TopicAssignment(
         topic_id=TopicId(uuid.uuid5(_NAMESPACE, topic)),
@@ -75,7 +74,7 @@ def assignment(topic: TopicName) -> TopicAssignment:
 
 
 def leader_and_isr(replicas: tuple[BrokerId, ...]) -> LeaderAndIsr:
-    """A partition at rest. The leaders of the broker that was restarted are with the next replica."""
+    """Return the state of a partition at rest. The restarted broker's leaders are with the next replica."""
     moved = replicas[0] == _RESTARTED
     return LeaderAndIsr(
         leader=replicas[1] if moved else replicas[0], isr=replicas, leader_epoch=LeaderEpoch(int(moved))
@@ -83,7 +82,7 @@ def leader_and_isr(replicas: tuple[BrokerId, ...]) -> LeaderAndIsr:
 
 
 def dataset(partitions: int) -> Iterator[Znode]:
-    """All znodes, parents first. Raises `ValueError` where that is no whole number of topics."""
+    """Yield all znodes, parents first. Raises `ValueError` if that is no whole number of topics."""
     yield from ((path, None) for path in _PARENTS)
     yield "/cluster/id", orjson.dumps({"version": "1", "id": CLUSTER_ID}).decode()
     yield "/controller_epoch", str(PREVIOUS_CONTROLLER_EPOCH)
@@ -97,14 +96,14 @@ def dataset(partitions: int) -> Iterator[Znode]:
 
 
 def topics_of(partitions: int) -> int:
-    """How many topics that many partitions are. Raises `ValueError` where that is no whole number."""
+    """Return the number of topics for this number of partitions. Raises `ValueError` if that is no whole number."""
     if partitions < PARTITIONS_OF_A_TOPIC or partitions % PARTITIONS_OF_A_TOPIC:
         raise ValueError(f"{partitions} partitions: a multiple of {PARTITIONS_OF_A_TOPIC} is needed")
     return partitions // PARTITIONS_OF_A_TOPIC
 
 
 def topic_znodes(topic: TopicName, assigned: TopicAssignment) -> Iterator[Znode]:
-    """A topic and the states of its partitions."""
+    """Yield the znodes of a topic and of its partitions' states."""
     path = topic_path(topic)
     yield path, encode_topic(assigned).decode()
     yield f"{path}/partitions", None
@@ -115,7 +114,7 @@ def topic_znodes(topic: TopicName, assigned: TopicAssignment) -> Iterator[Znode]
 
 
 def write_lines(znodes: Iterable[Znode], file: Path) -> None:
-    """As the fleet reads them: `["path", "content"]`, one znode a line."""
+    """Write znodes in the fleet's format: `["path", "content"]`, one znode a line."""
     with file.open("wb") as lines:
         for znode in znodes:
             lines.write(orjson.dumps(znode) + b"\n")

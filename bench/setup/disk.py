@@ -1,4 +1,4 @@
-"""How long this machine's disk takes to keep a small write: the floor of what ZooKeeper's `forceSync` costs."""
+"""The latency of a small synced write on this machine's disk: the least cost of ZooKeeper's `forceSync`."""
 
 import os
 import statistics
@@ -10,11 +10,11 @@ from typing import Final
 _LOG_BYTES: Final = 64 << 20
 """ZooKeeper's `preAllocSize`: a write to its log does not make the file longer."""
 _WRITE: Final = b"x" * 300
-"""About what a transaction of one partition's state takes."""
+"""About the size of a transaction of one partition's state."""
 
 
 def sync_latency(folder: Path, *, writes: int = 300) -> dict[str, float]:
-    """Milliseconds that an append takes until `fdatasync` returns, which is what ZooKeeper waits for."""
+    """Return the milliseconds of an append with `fdatasync`, which ZooKeeper waits for."""
     latencies = []
     with tempfile.NamedTemporaryFile(dir=folder) as file:
         descriptor = file.fileno()

@@ -1,7 +1,7 @@
-"""The Java processes of a measurement: with Kafka's own jars, and with the JVM as it is run in earnest.
+"""The Java processes of a measurement: with Kafka's own jars, and with the JVM settings of production.
 
-`devcluster` starts its servers for a short life on few cores. Here a controller is measured, so its JVM gets what Kafka's
-scripts give it, and ZooKeeper a compiler and a collector that are worthy of it.
+`devcluster` tunes its servers for a short life on few cores. Here a controller is measured, so its JVM gets the options
+of Kafka's scripts, and ZooKeeper a full compiler and a concurrent collector.
 """
 
 from pathlib import Path
@@ -17,7 +17,7 @@ from devcluster.running.processes import ManagedProcess
 
 _QUIET: Final = "tool.properties"
 _AS_KAFKA_LOGS: Final = "server.properties"
-"""At INFO, as in the configuration that Kafka comes with: every change of a partition's state is logged."""
+"""Kafka's default configuration, which logs every change of a partition's state at INFO."""
 
 _FLEET_SOURCES: Final = Path(__file__).parents[1] / "fleet"
 
@@ -33,20 +33,20 @@ _KAFKA_OPTIONS: Final = (
     "-XX:+ExplicitGCInvokesConcurrent",
     "-XX:MaxInlineLevel=15",
 )
-"""What `kafka-run-class.sh` and `kafka-server-start.sh` of 3.9.1 give a broker."""
+"""The options of a broker in `kafka-run-class.sh` and `kafka-server-start.sh` of 3.9.1."""
 
-# Snapshots while a measurement runs would hit one controller and not the other.
+# Snapshots during a measurement would hit one controller and not the other.
 _ZOOKEEPER_OPTIONS: Final = ("-XX:+UseG1GC", "-Dzookeeper.snapCount=100000000")
 
 
 IN_EARNEST: Final = {"_JAVA_OPTIONS": "-XX:TieredStopAtLevel=4 -XX:-UseSerialGC -XX:+UseG1GC"}
-"""The environment in which Java overrides what `devcluster` gives servers for a short life."""
+"""The environment in which Java overrides the options that `devcluster` gives servers for a short life."""
 
 
 def java_command(
     main_class: str, *arguments: str, options: tuple[str, ...], classes: Path | None = None, logging: str = _QUIET
 ) -> list[str]:
-    """The command line of a Java process with the jars of Kafka."""
+    """Return the command line of a Java process with the jars of Kafka."""
     home = kafka_home()
     path = f"{home / 'libs'}/*" if classes is None else f"{classes}:{home / 'libs'}/*"
     logging_option = f"-Dlog4j.configuration=file:{home / logging}"
@@ -54,7 +54,7 @@ def java_command(
 
 
 def fleet_classes() -> Path:
-    """The folder with the compiled fleet; raises `MissingToolError` or `BuildError` where it cannot be made."""
+    """Return the folder with the compiled fleet. Raises `MissingToolError` or `BuildError`."""
     sources = sorted(_FLEET_SOURCES.glob("*.java"))
 
     def build(folder: Path) -> None:
@@ -65,7 +65,7 @@ def fleet_classes() -> Path:
 
 
 class BenchZooKeeper(ZooKeeper):
-    """A ZooKeeper with its whole compiler, G1 and a heap of its own size, and no snapshots while it runs."""
+    """A ZooKeeper with the full compiler, G1, a heap of its own size, and no snapshots."""
 
     def __init__(self, folder: RunFolder, *, heap_mb: int, name: str = "zookeeper", syncs: bool = False) -> None:
         super().__init__(folder, name=name, syncs=syncs)

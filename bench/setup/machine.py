@@ -1,4 +1,4 @@
-"""What a measurement was made on: figures depend on it."""
+"""The machine and the versions of a measurement, because figures depend on them."""
 
 import os
 import platform
@@ -11,7 +11,7 @@ from devcluster.building.toolchain import require, run
 
 
 def machine() -> dict[str, Any]:
-    """Processor, memory, and the versions of what ran."""
+    """Return the processor, the memory, and the versions of the software."""
     processors = re.findall(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
     memory = re.search(r"MemTotal:\s+(\d+) kB", Path("/proc/meminfo").read_text())
     java = run([require("java"), "--version"], what="asking Java for its version").splitlines()[0]

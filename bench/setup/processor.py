@@ -5,6 +5,6 @@ from pathlib import Path
 
 
 def cpu_s(pid: int) -> float:
-    """What a process has used so far, in seconds; to some hundredths."""
+    """Return the processor seconds of a process so far, to some hundredths."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

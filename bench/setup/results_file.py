@@ -1,4 +1,4 @@
-"""What a measurement has found so far, in a file that is written anew with each finding: a run that ends early keeps it."""
+"""A file of results, written again with each new one, so that an interrupted run keeps its results."""
 
 import json
 from datetime import UTC, datetime
@@ -9,7 +9,7 @@ from bench.setup.machine import machine
 
 
 class ResultsFile:
-    """Findings of several kinds, each a list, beside when it began, on which machine and with which settings."""
+    """Results of several kinds, each a list, with the start time, the machine and the settings."""
 
     def __init__(self, file: Path, settings: dict[str, Any], *kinds: str) -> None:
         self.file = file
@@ -21,11 +21,11 @@ class ResultsFile:
         }
 
     def add(self, kind: str, *rows: Any) -> None:
-        """Takes findings of one kind, and writes the file."""
+        """Add results of one kind, and write the file."""
         self.content[kind] += rows
         self.keep()
 
     def keep(self) -> None:
-        """Writes the file."""
+        """Write the file."""
         self.file.parent.mkdir(parents=True, exist_ok=True)
         self.file.write_text(json.dumps(self.content, indent=1) + "\n")

@@ -1,1 +1,1 @@
-"""What is counted, and where: ZooKeeper's log and counters, and the requests that servers of ours receive."""
+"""The counters: ZooKeeper's log and statistics, and the requests that our servers receive."""

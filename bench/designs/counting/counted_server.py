@@ -1,9 +1,9 @@
-"""A server of ours that counts the requests it receives.
+"""A server of ours that counts its requests.
 
     python -m bench.designs.counting.counted_server COUNTS ARGUMENTS...
 
-is `kontroller ARGUMENTS...`, a broker or a controller, whose listeners count each request by its API (`message_counts`)
-when it is there as a whole, and then do with it what they always do.
+This is `kontroller ARGUMENTS...`, a broker or a controller, whose listeners count each complete request by its API
+(`message_counts`), and then handle it as usual.
 """
 
 import sys
@@ -53,7 +53,7 @@ class CountedApi:
 
 
 def main() -> None:
-    """See the module."""
+    """Run a counted server, as the module describes."""
     counts = MessageCounts(Path(sys.argv[1]))
     begin = Listener.__init__
 

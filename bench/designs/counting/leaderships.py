@@ -1,7 +1,7 @@
-"""Who leads each partition, and who is in sync with it, as the transactions of a cluster say: of either design.
+"""The leader and the ISR of each partition, from the transactions of a cluster of either design.
 
-v2 has a znode for the leader and one for the ISR, v3 one for both. A leader's znode goes with its session in v2; in v3 it
-stays, and names a broker that may be dead, until the controller writes it.
+v2 has a znode for the leader and one for the ISR, v3 one for both. In v2 a leader's znode goes with its session; in v3
+it stays, and may name a dead broker until the controller writes it.
 """
 
 import json
@@ -22,7 +22,7 @@ NOBODY: Final = -1
 
 @dataclass(slots=True, kw_only=True)
 class Leadership:
-    """Of one partition."""
+    """The leadership of one partition."""
 
     leader: int = NOBODY
     in_sync: frozenset[int] = frozenset()
@@ -30,15 +30,15 @@ class Leadership:
 
 @dataclass(slots=True, kw_only=True)
 class Leaderships:
-    """Folds transactions."""
+    """The state of all partitions, folded from transactions."""
 
     partitions: dict[str, Leadership] = field(default_factory=dict)
     elections: int = 0
-    """How often a partition got another leader than before."""
+    """The number of changes of a partition's leader to another one."""
     led_ms: int = 0
-    """When the last leader was written."""
+    """The time when the last leader was written."""
     changed_ms: int = 0
-    """When the last leader or ISR was written."""
+    """The time when the last leader or ISR was written."""
 
     def take(self, transactions: Iterable[Transaction]) -> None:
         for transaction in transactions:

@@ -1,6 +1,6 @@
-"""How many requests of each API a server has received: counters in a file that it maps into its memory.
+"""The number of requests of each API that a server has received: counters in a memory-mapped file.
 
-So whoever measures reads the file and asks the server nothing, and the counts of a server that is killed stay.
+The measurement reads the file without a request to the server, and the counts of a killed server stay.
 """
 
 import mmap
@@ -28,7 +28,7 @@ API_NAMES: Final = {
 
 
 class MessageCounts:
-    """The counters of one server, which alone writes them; another life of it goes on counting."""
+    """The counters of one server, the only writer; a restarted server goes on counting."""
 
     def __init__(self, file: Path) -> None:
         size = _APIS * _NUMBER.size
@@ -52,7 +52,7 @@ class MessageCounts:
 
 
 def received(file: Path) -> Counter[str]:
-    """The requests that a server has received so far, by API; none where it was never started."""
+    """Return the requests that a server has received so far, by API; empty if it was never started."""
     content = file.read_bytes() if file.exists() else b""
     counts = enumerate(number for (number,) in _NUMBER.iter_unpack(content))
     return Counter({API_NAMES.get(key, f"API {key}"): count for key, count in counts if count})

@@ -1,8 +1,7 @@
-"""ZooKeeper's transaction log, read beside the server that writes it: each write, by whom, when, and what it changed.
+"""ZooKeeper's transaction log, read while the server writes it: each write with its session, time and changes.
 
-It is the server's own record, so it is exact, and looking at it costs the server nothing. Entries are in the format of
-`org.apache.zookeeper.server.persistence.FileTxnLog`; what follows the last one is zeros, as the file is made larger ahead
-of what is written.
+It is the server's own record, so it is exact, and reading it costs the server nothing. Entries are in the format of
+`org.apache.zookeeper.server.persistence.FileTxnLog`. Zeros follow the last one, because the file is preallocated.
 """
 
 import struct
@@ -26,7 +25,7 @@ _CHANGES: Final[dict[int, Change]] = {1: "create", 2: "delete", 5: "set data", 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One znode in a transaction."""
+    """The change of one znode in a transaction."""
 
     change: Change
     path: str
@@ -35,15 +34,15 @@ class Operation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transaction:
-    """What was written at once. A session that opens or closes is one, too."""
+    """An atomic write. The opening or closing of a session also counts."""
 
     session: int
     time_ms: int
-    """ZooKeeper's clock."""
+    """The time by ZooKeeper's clock."""
     operations: tuple[Operation, ...] = ()
-    """Of a session that ends: its ephemeral znodes, deleted."""
+    """The operations. The end of a session deletes its ephemeral znodes."""
     is_refused: bool = False
-    """Somebody else was faster, or what it is about is not there: nothing was changed."""
+    """True if another session was faster, or the znode does not exist: nothing was changed."""
     is_of_sessions: bool = False
 
 
@@ -55,7 +54,7 @@ class TransactionLog:
         self._position = _FILE_HEADER_BYTES
 
     def read(self) -> Iterator[Transaction]:
-        """What was written since the last time. Raises `ValueError` where there are several files."""
+        """Yield the transactions since the last call. Raises `ValueError` if there are several files."""
         files = sorted(self._folder.glob("log.*"))
         if len(files) > 1:
             raise ValueError(f"{self._folder} has {len(files)} logs: let the server make no snapshots")
@@ -75,7 +74,7 @@ class TransactionLog:
 
 
 def decoded(entry: bytes) -> Transaction:
-    """The transaction of an entry; operations of other kinds than those of `Change` are left out."""
+    """Return the transaction of an entry, without operations of kinds that `Change` lacks."""
     session, _, _, time_ms, kind = _HEADER.unpack_from(entry)
     record = _Record(entry, _HEADER.size)
     if kind in (_OPEN_SESSION, _CLOSE_SESSION):
@@ -94,7 +93,7 @@ def decoded(entry: bytes) -> Transaction:
 
 
 class _Record:
-    """Fields one after the other, as ZooKeeper's jute writes them."""
+    """Consecutive fields in the format of ZooKeeper's jute."""
 
     def __init__(self, content: bytes, position: int = 0) -> None:
         self._content = content

@@ -1,4 +1,4 @@
-"""What the transactions of a while wrote, by what the znodes are."""
+"""The writes of a period, by the kinds of znodes."""
 
 import re
 from collections import Counter
@@ -13,14 +13,14 @@ _NUMBER: Final = re.compile(r"-?\d+$")
 
 @dataclass(slots=True, kw_only=True)
 class Writes:
-    """Sums transactions up."""
+    """Sums of transactions."""
 
     first_ms: int = 0
-    """When the first one was made, those of sessions included; 0 where there is none."""
+    """The time of the first transaction, including those of sessions; 0 if there is none."""
     transactions: int = 0
     """Without those of sessions."""
     refused: int = 0
-    """Of these: what somebody else had made impossible before."""
+    """Of these, the ones that another session's write made impossible."""
     znodes: Counter[str] = field(default_factory=Counter)
     """Znodes that were created, changed or deleted, as `set data ISR`."""
 
@@ -35,7 +35,7 @@ class Writes:
 
 
 def kind_of(path: str) -> str:
-    """What a znode is: the last name in its path that is not one of many."""
+    """Return the kind of a znode: the last name in its path that is not one of many."""
     names = path.split("/")[2:]
     if "partitions_reassigned" in names:
         return "partitions_reassigned"

@@ -1,7 +1,7 @@
-"""What ZooKeeper counts of itself, by its answer to `mntr`: requests, what it sent, znodes that were read, watches.
+"""ZooKeeper's statistics in its answer to `mntr`: requests, notifications, znodes read, watches.
 
-Reads and writes are counted for each name at the root of the tree, also those of one request for many znodes; so each
-cluster has a chroot of its own, and is counted alone.
+Reads and writes are counted for each name at the root of the tree, including those of one request for many znodes. Each
+cluster therefore has its own chroot, and is counted alone.
 """
 
 import socket
@@ -12,14 +12,14 @@ _WATCHES_FIRED = ("created", "deleted", "changed", "children")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZooKeeperCounters:
-    """Since the server's start, or of a while; `watches` are those of the moment."""
+    """Counts since the server's start, or of a period; `watches` are the present ones."""
 
     requests: int
-    """Whatever clients sent, with the pings of their sessions."""
+    """All requests of clients, including the pings of their sessions."""
     znodes_read: int
-    """Data, children or existence of a znode that is there."""
+    """Reads of the data, children or existence of a znode that exists."""
     notifications: int
-    """Watches that fired, one for each client that was told."""
+    """Watches that fired, one for each notified client."""
     watches: int
 
     def since(self, before: "ZooKeeperCounters") -> "ZooKeeperCounters":
@@ -32,14 +32,14 @@ class ZooKeeperCounters:
 
 
 def counters(port: int, chroot: str) -> ZooKeeperCounters:
-    """Asks a server. Raises OSError."""
+    """Read the counters of a server. Raises OSError."""
     with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
         connection.sendall(b"mntr")
         return counters_of(b"".join(iter(lambda: connection.recv(65_536), b"")).decode(), chroot)
 
 
 def counters_of(answer: str, chroot: str) -> ZooKeeperCounters:
-    """Those of an answer to `mntr`."""
+    """Return the counters in an answer to `mntr`."""
     said = dict(line.split("\t", 1) for line in answer.splitlines() if "\t" in line)
     return ZooKeeperCounters(
         requests=int(said["zk_packets_received"]),

@@ -1,1 +1,1 @@
-"""From a result file to the tables of both designs in docs/performance.md."""
+"""Makes the tables of both designs in docs/performance.md from a result file."""

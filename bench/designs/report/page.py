@@ -1,4 +1,4 @@
-"""Writes what was measured into docs/performance.md, between its markers `designs/...`, and keeps it beside it.
+"""Writes results into docs/performance.md, between its markers `designs/...`, and saves them beside it.
 
     python -m bench.designs.report.page RESULT.json...
 
@@ -20,12 +20,12 @@ OF: Final = "designs"
 
 
 def filled(document: str, result: Result) -> str:
-    """The document with the tables of a result. Raises `MissingTable`."""
+    """Return the document with the tables of a result. Raises `MissingTable`."""
     return filled_with(document, {name: table(result) for name, table in TABLES.items()}, of=OF)
 
 
 def write_docs(sources: Iterable[Path], docs: Path = DOCS) -> list[Path]:
-    """Makes these results the documented ones. Raises `ValueError` for a file that is no result."""
+    """Make these results the documented ones. Raises `ValueError` for a file that is no result."""
     content = merged(sources)
     result = Result.model_validate(content)
     kept, document = docs / "performance-designs.json", docs / "performance.md"
@@ -35,7 +35,7 @@ def write_docs(sources: Iterable[Path], docs: Path = DOCS) -> list[Path]:
 
 
 def main(
-    sources: Annotated[list[Path], typer.Argument(exists=True, dir_okay=False, help="What was measured, as JSON")],
+    sources: Annotated[list[Path], typer.Argument(exists=True, dir_okay=False, help="Result files, as JSON")],
 ) -> None:
     """Write the tables of result files."""
     for path in write_docs(sources):

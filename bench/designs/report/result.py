@@ -1,4 +1,4 @@
-"""The shape of the result file of `make bench-designs`: a row for each scenario of each life, with the servers' counts."""
+"""The result file of `make bench-designs`: a row for each scenario of each life, with the servers' counts."""
 
 from typing import Final, Literal
 
@@ -10,7 +10,7 @@ from bench.report.result import Facts
 Scenario = Literal["creation", "death", "return"]
 TITLES: Final[dict[Scenario, str]] = {"creation": "creation", "death": "a broker's death", "return": "its return"}
 _WITHOUT_CAUSE: Final = "Fetch"
-"""Followers ask all the time: how often depends on how long a scenario takes."""
+"""Followers send fetches all the time, so their number depends on the duration of a scenario."""
 
 
 class _Row(BaseModel):
@@ -18,7 +18,7 @@ class _Row(BaseModel):
 
 
 class Counted(_Row):
-    """What one scenario came to, in one design; `bench.designs.measuring` says what each is."""
+    """The counts of one scenario in one design; `bench.designs.measuring` explains each."""
 
     design: Design
     scenario: Scenario
@@ -41,11 +41,11 @@ class Counted(_Row):
 
     @property
     def messages_sent(self) -> int:
-        """Requests between servers."""
+        """The number of requests between servers."""
         return sum(count for api, count in self.messages.items() if api != _WITHOUT_CAUSE)
 
     def wrote(self, *kinds: str) -> int:
-        """Znodes of these kinds that were created, changed or deleted."""
+        """Return the number of znodes of these kinds that were created, changed or deleted."""
         return sum(count for what, count in self.written.items() if what.rpartition(" ")[2] in kinds)
 
 
@@ -60,11 +60,11 @@ class Throughput(_Row):
     written_per_s: float
     read_per_s: float | None = None
     awaited_per_s: float | None = None
-    """The last two are of a single partition alone."""
+    """Only measured with a single partition, like `read_per_s`."""
 
 
 class Failure(_Row):
-    """A life that did not come to its end."""
+    """A life that did not finish."""
 
     design: Design
     partitions: int
@@ -72,7 +72,7 @@ class Failure(_Row):
 
 
 class Result(_Row):
-    """All of a result file."""
+    """A whole result file."""
 
     began: str | None = None
     machine: Facts = {}
@@ -83,20 +83,20 @@ class Result(_Row):
 
     @property
     def is_alone(self) -> bool:
-        """Whether nothing else ran on the machine, as whoever measured says."""
+        """True if nothing else ran on the machine, according to the user."""
         return self.settings.get("alone") is True
 
     @property
     def sizes(self) -> list[int]:
-        """The numbers of partitions that were measured, ascending."""
+        """The measured numbers of partitions, ascending."""
         return sorted({row.partitions for row in self.scenarios})
 
     def of(self, scenario: Scenario, partitions: int) -> dict[Design, Counted]:
-        """What the designs came to, those that did."""
+        """Return the counts of each design that has them."""
         return {row.design: row for row in self.scenarios if (row.scenario, row.partitions) == (scenario, partitions)}
 
     def largest_of_both(self, scenario: Scenario) -> tuple[Counted, Counted] | None:
-        """v2 and v3 at the largest size that both came to the end with."""
+        """Return the counts of v2 and v3 at the largest size that both finished."""
         for size in reversed(self.sizes):
             found = self.of(scenario, size)
             if len(found) == 2:

@@ -1,6 +1,6 @@
-"""The tables of `make bench-designs`: counts as they are, times and throughputs as ratios of one run.
+"""The tables of `make bench-designs`: counts unchanged, times and throughputs as ratios of one run.
 
-How long a scenario takes is shown only of a run that had the machine to itself.
+The duration of a scenario is only shown for a run that had the machine to itself.
 """
 
 import statistics
@@ -32,7 +32,7 @@ _TIMES: Final[dict[str, Callable[[Counted], float]]] = {
 
 
 def counted(result: Result) -> str:
-    """What was counted in each scenario, at the largest size that both designs came to the end with."""
+    """Return the counts of each scenario, at the largest size that both designs finished."""
     rows = []
     for scenario, title in TITLES.items():
         if (both := result.largest_of_both(scenario)) is None:
@@ -47,7 +47,7 @@ def counted(result: Result) -> str:
 
 
 def seeds(result: Result) -> str:
-    """What the seeds say that a new leader costs, and what was counted when a broker had died."""
+    """Return the seeds' claims about the cost of a new leader, and the counts after a broker's death."""
     both = result.largest_of_both("death")
     if both is None or not all(row.leaders for row in both):
         return NOT_MEASURED
@@ -89,7 +89,7 @@ def seeds(result: Result) -> str:
 
 
 def growth(result: Result) -> str:
-    """What each partition takes, over the number of partitions."""
+    """Return the counts for each partition, over the number of partitions."""
     rows = []
     for scenario, title in TITLES.items():
         for what in ("requests to ZooKeeper", "znodes read", "znodes written"):
@@ -102,7 +102,7 @@ def growth(result: Result) -> str:
 
 
 def throughput(result: Result) -> str:
-    """How many times as many records the stock broker takes and gives."""
+    """Return the stock broker's throughput divided by the Python broker's."""
     shapes = sorted({(row.partitions, row.replicas) for row in result.throughput})
     measures = [
         (shape, what, name)
@@ -130,13 +130,13 @@ def _ratios(rows: Sequence[Throughput], name: str) -> list[float]:
 
 
 def failures(result: Result) -> str:
-    """Lives that did not come to their end."""
+    """Return the lives that did not finish."""
     rows = [[row.design, f"{row.partitions:,}", row.error] for row in result.failures]
     return table_of(["", "partitions", "what was wrong"], rows) if rows else "No life failed."
 
 
 def machine(result: Result) -> str:
-    """What it was measured on."""
+    """Return the machine and the settings of the measurement."""
     facts = {"began": result.began} if result.began else {}
     facts |= {**facts_of(result.machine), **facts_of(result.settings)}
     loads = [row.load_before for row in result.scenarios if row.load_before is not None]
