@@ -1,7 +1,7 @@
-"""Both implementations of `ZkSession` behind one fixture, the real one also over a connection that is secured.
+"""Both implementations of `ZkSession` behind one fixture, the real one also over a secured connection.
 
-What the tests of this folder say holds for a real ZooKeeper and for the simulated one; whoever changes the simulation
-so that it flatters the controller finds out here.
+The tests of this folder hold for a real ZooKeeper and for the simulated one. A change of the simulation that flatters
+the controller fails here.
 """
 
 import itertools
@@ -22,7 +22,7 @@ _chroots = itertools.count(1)
 
 @pytest.fixture(params=_KINDS)
 async def ensemble(request: pytest.FixtureRequest) -> AsyncIterator[Ensemble]:
-    """Either kind; a real one is shared with other tests, and has a tree of this test's own."""
+    """An ensemble of either kind; a real one is shared with other tests, and this test has its own tree."""
     if request.param == "simulated":
         yield SimulatedEnsemble()
         return
@@ -41,14 +41,14 @@ def own_zookeeper(servers_folder: RunFolder) -> Iterator[ZooKeeper]:
 
 @pytest.fixture(scope="package")
 def secured_zookeeper(servers_folder: RunFolder) -> Iterator[SecuredZooKeeper]:
-    """A server that wants certificates and logins, for the tests of this folder; they may stop it."""
+    """A server that needs certificates and logins, for the tests of this folder; they may stop it."""
     with SecuredZooKeeper(servers_folder, name="zookeeper-secured-contract") as server:
         yield server
 
 
 @pytest.fixture(params=_KINDS)
 async def stoppable(request: pytest.FixtureRequest) -> AsyncIterator[Ensemble]:
-    """As `ensemble`, but nobody else uses the server: it may be taken away."""
+    """Like `ensemble`, but nobody else uses the server, so a test may take it away."""
     if request.param == "simulated":
         yield SimulatedEnsemble()
         return

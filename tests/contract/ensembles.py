@@ -1,4 +1,4 @@
-"""A ZooKeeper of either kind, with the faults that both kinds can suffer, and recorders of what a session reports."""
+"""A ZooKeeper of either kind, with the faults that both kinds can suffer, and recorders of a session's reports."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -26,19 +26,19 @@ class Ensemble(Protocol):
     """A ZooKeeper of either kind, and the faults that both kinds can suffer."""
 
     async def session(self, jute_maxbuffer_bytes: int = DEFAULT_JUTE_MAXBUFFER_BYTES) -> ZkSession:
-        """A new connected session, which believes that the server has this limit; it is closed after the test."""
+        """Return a new connected session, which assumes that the server has this limit; it is closed after the test."""
         ...
 
     async def expire(self, session: ZkSession) -> None:
-        """Ends the session on the server, as if its client had been silent for too long."""
+        """Expire the session on the server, as if its client had been silent for too long."""
         ...
 
     async def take_away(self) -> None:
-        """No session has a connection any more."""
+        """Disconnect all sessions."""
         ...
 
     async def give_back(self) -> None:
-        """Connections are possible again; the sessions have lived on."""
+        """Allow connections again; the sessions have lived on."""
         ...
 
 
@@ -66,7 +66,7 @@ class SimulatedEnsemble:
 
 
 class RealEnsemble:
-    """One server. Of a `SecuredZooKeeper`, sessions use all that it can be secured by."""
+    """One server. With a `SecuredZooKeeper`, sessions use all of its security features."""
 
     def __init__(self, server: ZooKeeper, chroot: str, cleanup: AsyncExitStack) -> None:
         self._server = server
@@ -89,9 +89,9 @@ class RealEnsemble:
         return session
 
     async def expire(self, session: ZkSession) -> None:
-        """A second client takes the session over with its password, and closes it; the first cannot take it back."""
+        """Let a second client take the session over with its password and close it; the first cannot take it back."""
         assert isinstance(session, KazooSession)
-        client = session._client  # only a test may hold a session's password
+        client = session._client  # only a test may read a session's password
         connect, client._connection._connect = client._connection._connect, _held_back
         await asyncio.to_thread(_close_from_elsewhere, self._server.connect, client.client_id)
         client._connection._connect = connect
@@ -115,7 +115,7 @@ def _close_from_elsewhere(connect: str, client_id: tuple[int, bytes]) -> None:
 
 
 class Gateway:
-    """Between sessions and a server: connections can be cut, and handshakes be left without an answer."""
+    """A proxy between sessions and a server: it can cut connections, and leave handshakes unanswered."""
 
     def __init__(self, connect: str) -> None:
         self._host, port = connect.split(":")
@@ -144,7 +144,7 @@ class Gateway:
             writer.close()
 
     def cut(self) -> None:
-        """Ends all connections; new ones can be made."""
+        """End all connections; new ones can be made."""
         for writer in self._open:
             writer.close()
         self._open.clear()
@@ -152,7 +152,7 @@ class Gateway:
 
 @asynccontextmanager
 async def gateway_to(connect: str, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[Gateway]:
-    """A way to a server, at an address of its own: `host` and `port`, or any port if that is 0."""
+    """Open a gateway to a server at its own address: `host` and `port`, or any port if that is 0."""
     gateway = Gateway(connect)
     async with await asyncio.start_server(gateway.relay, host, port) as listening:
         gateway.address = f"{host}:{listening.sockets[0].getsockname()[1]}"
@@ -173,7 +173,7 @@ class Events:
 
 
 class States:
-    """Records what a session reports to its listeners."""
+    """Records the states that a session reports to its listeners."""
 
     def __init__(self, session: ZkSession) -> None:
         self.seen: list[SessionState] = []
@@ -181,7 +181,7 @@ class States:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Waits for the condition; raises `TimeoutError` where it does not come to hold."""
+    """Wait for the condition; raises `TimeoutError` if it does not become true."""
     async with asyncio.timeout(_DEADLINE_S):
         while not condition():  # noqa: ASYNC110 - the conditions are those of many tests, over what each has recorded
             await asyncio.sleep(_POLL_INTERVAL_S)

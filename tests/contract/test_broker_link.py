@@ -1,4 +1,4 @@
-"""What the controller relies on when it sends to a broker, held by the simulated brokers and by a real one alike."""
+"""The guarantees of the controller's link to a broker, for simulated brokers and a real one alike."""
 
 import asyncio
 import itertools
@@ -75,7 +75,7 @@ _topics = itertools.count(1)
 
 
 class Subject(Protocol):
-    """A broker, the way to reach it, and what can be seen of its state from outside."""
+    """A broker, the way to reach it, and its state as seen from outside."""
 
     broker: Broker
     unreachable: Broker
@@ -84,15 +84,15 @@ class Subject(Protocol):
     def has_log(self, topic_partition: TopicPartition) -> bool: ...
 
     async def log_dirs(self, topic_partition: TopicPartition) -> DescribeLogDirsResponse:
-        """What the broker says of its log directories, and of this partition's log in them."""
+        """Return the broker's description of its log directories, with this partition's log in them."""
         ...
 
     async def known_leader(self, topic_partition: TopicPartition) -> int | None:
-        """The partition's leader in the broker's metadata; None where it does not know the partition."""
+        """Return the partition's leader in the broker's metadata; None if the broker does not know the partition."""
         ...
 
     async def known_topic_id(self, name: TopicName) -> TopicId | None:
-        """The id that the broker answers clients with of a topic that it knows."""
+        """Return the id of a topic in the broker's metadata."""
         ...
 
 
@@ -168,7 +168,7 @@ def sizes_request(topic_partition: TopicPartition) -> DescribeLogDirsRequest:
 
 @pytest.fixture(scope="module")
 def real_subject(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[RealSubject]:
-    """A broker under a controller that is only a znode: it takes commands from whoever has the larger epoch."""
+    """A broker under a controller that is only a znode: it accepts commands from the sender with the larger epoch."""
     chroot = "/broker-link"
     with zookeeper.client() as client:
         client.create(f"{chroot}/controller", b'{"version":2,"brokerid":1000,"timestamp":"0"}', makepath=True)
@@ -208,7 +208,9 @@ async def link(subject: Subject) -> AsyncIterator[BrokerLink]:
 
 
 class Controller:
-    """Makes one controller's requests about one topic of its own. Each has a larger epoch than those before it."""
+    """Makes one controller's requests about a topic of its own. Each controller has a larger epoch than those before
+    it.
+    """
 
     def __init__(self, broker: Broker) -> None:
         self.epoch = ControllerEpoch(next(_controller_epochs))
@@ -220,7 +222,7 @@ class Controller:
     def leadership(
         self, leader_epoch: int, *, replicas: tuple[BrokerId, ...] = (ID,), partition_epoch: int | None = None
     ) -> LeaderAndIsrRequest:
-        """`partition_epoch`: as large as the leader epoch if it is not given."""
+        """Return a LeaderAndIsr request. `partition_epoch`: by default the leader epoch."""
         state = LeaderAndIsrPartitionState(
             partition_index=PartitionId(0),
             controller_epoch=self.epoch,
@@ -245,7 +247,7 @@ class Controller:
         return self.metadata_of((0, leader))
 
     def metadata_of(self, *leaders: tuple[int, BrokerId]) -> UpdateMetadataRequest:
-        """For partitions in this order, each with its leader."""
+        """Return an UpdateMetadata request for partitions in this order, each with its leader."""
         states = tuple(
             UpdateMetadataPartitionState(
                 partition_index=PartitionId(number),
@@ -287,7 +289,7 @@ def controller(subject: Subject) -> Controller:
 
 
 async def lead(link: BrokerLink, request: LeaderAndIsrRequest) -> ErrorCode:
-    """The error code of the one partition of a request that is not refused as a whole."""
+    """Send a request that is accepted as a whole, and return the error code of its only partition."""
     response = await link.send(request)
     assert isinstance(response, LeaderAndIsrResponse)
     assert response.error_code == ErrorCode.none
@@ -297,7 +299,7 @@ async def lead(link: BrokerLink, request: LeaderAndIsrRequest) -> ErrorCode:
 
 
 async def stop(link: BrokerLink, request: StopReplicaRequest) -> ErrorCode:
-    """The error code of the one partition of a request that is not refused as a whole."""
+    """Send a request that is accepted as a whole, and return the error code of its only partition."""
     response = await link.send(request)
     assert isinstance(response, StopReplicaResponse)
     assert response.error_code == ErrorCode.none
@@ -455,7 +457,7 @@ async def test_a_replica_that_is_only_stopped_keeps_its_log(
 
 @pytest.fixture
 async def former(subject: Subject) -> AsyncIterator[BrokerLink]:
-    """Another connection: a request that is read from it late is as one that a dead connection left."""
+    """Another connection, which delivers a request as late as a dead connection might."""
     link = subject.connect(subject.broker)
     yield link
     await link.close()
@@ -573,7 +575,7 @@ async def test_a_cancelled_request_does_not_confuse_the_next_ones_answer(
 
 
 async def test_a_broker_says_what_its_own_file_configures(subject: Subject, link: BrokerLink) -> None:
-    """Without what ZooKeeper has of it, and what nobody asked for."""
+    """The answer lacks ZooKeeper's settings of the broker, and settings that were not requested."""
     assert await link.static_config(ID, {"min.insync.replicas"}) == {"min.insync.replicas": "1"}
 
 

@@ -1,6 +1,6 @@
-"""What may be relied on when a cluster's controller is asked, held by the simulation and by the client over TCP alike.
+"""The guarantees of a client of a cluster's controller, for the simulation and the client over TCP alike.
 
-The controllers here only say who they are; that Kafka's own and ours are found is shown in `tests/real`.
+The controllers here only say that they are it; `tests/real` shows that Kafka's own and ours are found.
 """
 
 import asyncio
@@ -50,14 +50,14 @@ class Subject(Protocol):
 
     requests: ControllerClient
     asked: list[str]
-    """What the members were asked, without what is only asked to find the controller."""
+    """The requests that the members received, except those that only find the controller."""
 
     async def set_controller(self, member: int | None, answer: Answer | None = None) -> None:
-        """Who is the controller, and what it answers; a member without an answer cannot be reached."""
+        """Set the controller and its answer; a member without an answer is unreachable."""
         ...
 
     def lose_answer(self) -> None:
-        """The next answer of the controller gets lost."""
+        """Lose the next answer of the controller."""
         ...
 
 
@@ -81,7 +81,7 @@ class SimulatedSubject:
 
 
 class TcpSubject:
-    """Two servers that know each other, and a client that knows one which is down and both of these."""
+    """Two servers that know each other, and a client that knows both of them and one that is down."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []

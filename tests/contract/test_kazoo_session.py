@@ -1,4 +1,4 @@
-"""What only a session with a real ZooKeeper can show: addresses, chroots, old servers, silent servers."""
+"""Behaviour that needs a session with a real ZooKeeper: addresses, chroots, old servers, silent servers."""
 
 import asyncio
 import signal
@@ -101,7 +101,7 @@ async def test_an_error_that_kazoo_does_not_expect_costs_the_session_and_no_more
 
 
 class ReadsJustBeforeAWrite(KazooSession):
-    """Another session writes when this one has read and not yet armed its watches."""
+    """A session that has read and not yet armed its watches when another session writes."""
 
     writer: KazooSession | None = None
 
@@ -138,7 +138,7 @@ async def test_a_write_between_a_read_and_the_arming_of_its_watches_fires_them(z
 async def test_a_server_without_multi_read_is_read_znode_by_znode(
     zookeeper_connect: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The server is asked with an opcode that it really does not know."""
+    """The server gets an opcode that it really does not know."""
     writer = await connect(zookeeper_connect)
     await writer.transact([Create(path=f"/n{number}", data=b"%d" % number) for number in range(100)])
     await writer.close()
@@ -148,7 +148,7 @@ async def test_a_server_without_multi_read_is_read_znode_by_znode(
     while not nodes:
         try:
             nodes = await session.read_many([f"/n{number}" for number in range(101)])
-        except ConnectionLost:  # which the first multi-read costs, a moment after its answer
+        except ConnectionLost:  # the first multi-read costs the connection, a moment after its answer
             assert await session.wait_connected(20_000)
     assert [node.data for node in nodes[:100] if node] == [b"%d" % number for number in range(100)]
     assert nodes[100] is None
@@ -168,7 +168,7 @@ async def test_an_acl_that_refuses_is_reported_as_such(zookeeper: ZooKeeper, zoo
 
 
 async def keep_reading(session: KazooSession) -> None:
-    """A stopped process may still give an answer or two."""
+    """Read repeatedly: a stopped process may still give an answer or two."""
     while True:
         await session.read_many(["/"])
 
@@ -214,7 +214,7 @@ async def test_servers_whose_names_hang_or_are_unknown_do_not_keep_it_from_anoth
 
 
 async def test_a_server_that_moved_is_not_looked_for_where_it_was(zookeeper: ZooKeeper) -> None:
-    """As a pod that was deleted: its name has another address soon, and nobody answers at the former one."""
+    """This is like a deleted pod: its name soon has another address, and nobody answers at the former one."""
     now_at = ["127.0.0.1"]
     async with gateway_to(zookeeper.connect, "127.0.0.1") as former:
         port = int(former.address.rpartition(":")[2])

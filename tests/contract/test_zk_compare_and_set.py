@@ -1,4 +1,4 @@
-"""Read, decide, write over both kinds of ZooKeeper: what counts as another's write in between is the same of both."""
+"""Read, decide, write over both kinds of ZooKeeper: both detect another session's write in between alike."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""`FencedWriter` over both kinds of ZooKeeper: fencing, isolation, size, and a connection that goes while it writes."""
+"""`FencedWriter` over both kinds of ZooKeeper: fencing, isolation, size, and a connection that is lost during writes."""
 
 import asyncio
 
@@ -24,7 +24,7 @@ EPOCH_VERSION = ZkVersion(1)
 
 
 async def elect(session: ZkSession) -> FencedWriter:
-    """Makes the znodes that an elected controller finds, and its writer."""
+    """Make the znodes that an elected controller finds, and return its writer."""
     await session.transact([Create(path=paths.CONTROLLER_EPOCH, data=b"0"), Create(path="/n")])
     await session.transact([SetData(path=paths.CONTROLLER_EPOCH, data=b"1", version=V0)])
     return FencedWriter(session, EPOCH_VERSION, reconnect_timeout_ms=20_000)

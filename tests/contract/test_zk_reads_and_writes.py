@@ -1,4 +1,6 @@
-"""What `ZkSession` promises about znodes: reads in order, atomic transactions, errors that say which operation failed."""
+"""The guarantees of `ZkSession` about znodes: reads in order, atomic transactions, errors that name the failed
+operation.
+"""
 
 import asyncio
 import time

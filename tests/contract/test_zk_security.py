@@ -1,4 +1,4 @@
-"""Who is let in by a ZooKeeper that wants certificates and logins, what is said to who is not, and what ACLs znodes get."""
+"""Security of ZooKeeper sessions: certificates and logins, the errors of refused clients, and the ACLs of znodes."""
 
 import asyncio
 import shutil
@@ -42,7 +42,7 @@ async def session(
 
 
 async def why_not(connect: str, properties: Path | None, error: type[Exception]) -> str:
-    """What is said to who is not let in."""
+    """Return the error that a refused client gets."""
     with pytest.raises(error) as caught:
         async with session(connect, properties, connect_timeout_ms=3_000):
             pass
@@ -135,7 +135,7 @@ async def test_a_stranger_may_not_write_what_was_made_here(secured_zookeeper: Se
 
 
 async def test_a_password_that_changes_is_taken_at_the_next_connection(secured_zookeeper: SecuredZooKeeper) -> None:
-    """And a server that refuses a login for a while costs the connection, not the session."""
+    """A server that refuses the login for a while costs the connection, not the session."""
     server = secured_zookeeper
     properties = server.write_properties("rotated.properties")
     async with gateway_to(server.secure_connect) as gateway, session(f"{gateway.address}/rotated", properties) as made:

@@ -1,4 +1,4 @@
-"""What `ZkSession` promises when the connection or the session goes away."""
+"""The guarantees of `ZkSession` when the connection or the session is lost."""
 
 import asyncio
 

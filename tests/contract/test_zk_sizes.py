@@ -1,4 +1,4 @@
-"""How large a transaction may be, to the byte, and that answers may be larger. Servers have ZooKeeper's default limit."""
+"""The limit of a transaction's size, to the byte. Answers may be larger. Servers have ZooKeeper's default limit."""
 
 import pytest
 
@@ -19,7 +19,7 @@ V0 = ZkVersion(0)
 
 
 def around(data: bytes) -> list[WriteOp]:
-    """A transaction with an operation of every kind, one of them with the data."""
+    """Return a transaction with an operation of every kind, one of them with the data."""
     return [
         Check(path="/kept", version=V0),
         SetData(path="/kept", data=b"now", version=V0),

@@ -1,4 +1,4 @@
-"""What `ZkSession` promises about watches of whole trees: every change, in time, until the connection is lost."""
+"""The guarantees of `ZkSession` about watches of whole trees: every change, in time, until the connection is lost."""
 
 import pytest
 
@@ -89,7 +89,7 @@ async def test_watches_of_single_znodes_below_fire_once_as_ever(session: ZkSessi
 
 
 async def lose_connection(stoppable: Ensemble, session: ZkSession, seen: list[str | None]) -> None:
-    """The connection is lost, which the watch reports, and is back."""
+    """Lose the connection, which the watch reports, and restore it."""
     await stoppable.take_away()
     await until(lambda: seen == [None])
     await stoppable.give_back()

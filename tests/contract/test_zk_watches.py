@@ -1,4 +1,4 @@
-"""What `ZkSession` promises about watches: one event each, nothing missed, and none from a plain read."""
+"""The guarantees of `ZkSession` about watches: one event each, nothing missed, and none from a plain read."""
 
 import asyncio
 
@@ -24,7 +24,7 @@ async def other(ensemble: Ensemble) -> ZkSession:
 
 
 async def settle(session: ZkSession, events: Events) -> None:
-    """Every event on its way to the session arrives: a watch fires before a later answer."""
+    """Wait for every event on its way to the session: a watch fires before a later answer."""
     await session.transact([Create(path="/settled")])
     await session.transact([Delete(path="/settled")])
     await session.read_watched(["/settled"], events.watch)
@@ -151,7 +151,7 @@ async def test_thousands_of_watches_are_armed_by_one_read(session: ZkSession, ot
 
 
 async def test_no_change_is_missed_while_another_session_keeps_writing(session: ZkSession, other: ZkSession) -> None:
-    """Whoever reads again whenever the watch fires ends with the last state, without polling."""
+    """A reader that reads again whenever the watch fires ends with the last state, without polling."""
     last = b"499"
     seen: list[bytes] = []
     fired = Events()

@@ -1,4 +1,4 @@
-"""kopf and the watcher that stands in for it in memory: both have a store hold what there is, whatever they miss."""
+"""kopf and the watcher that simulates it in memory: both keep a store complete, even after missed events."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -47,7 +47,7 @@ class Fed:
         self.gone += [each.key.name for each in gone]
 
     async def in_step(self) -> None:
-        """Waits until the store holds the topics that there are, and no others."""
+        """Wait until the store holds exactly the existing topics."""
         async with asyncio.timeout(60):
             while not self.api.is_held_by(self.store, "KafkaTopic"):  # noqa: ASYNC110 - threads are waited for
                 await asyncio.sleep(0.01)
@@ -62,7 +62,7 @@ async def fed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
             return http.configuration
 
         async def restart() -> None:
-            """Ends the watches, of which none can go on from where it was."""
+            """End the watches; none of them can be resumed."""
             await http.api.restart()
 
         monkeypatch.setattr("controller_operator.watching.session.load_configuration", load)

@@ -1,4 +1,4 @@
-"""What a disk does, the one of this machine and the simulated one alike."""
+"""The behaviour of disks, of this machine's and the simulated one alike."""
 
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -12,7 +12,7 @@ from simulation.replicas.disk import SimulatedDisk
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A disk, and a folder on it that is this test's own."""
+    """A disk, and this test's own folder on it."""
 
     disk: Disk
     folder: PurePath

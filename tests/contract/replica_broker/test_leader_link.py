@@ -1,7 +1,7 @@
-"""What a follower relies on when it asks its leader, held by the simulated link and by the one over TCP alike.
+"""The guarantees of a follower's link to its leader, for the simulated link and the one over TCP alike.
 
-The one over TCP asks a broker's own answers to Fetch, OffsetForLeaderEpoch and ListOffsets, so both ends are held to the
-same messages. Beside stock brokers they are in tests/real/replica_broker.
+The TCP link gets a broker's own answers to Fetch, OffsetForLeaderEpoch and ListOffsets, so both ends use the same
+messages. tests/real/replica_broker tests them beside stock brokers.
 """
 
 import asyncio
@@ -69,7 +69,7 @@ async def leader(request: pytest.FixtureRequest) -> AsyncIterator[Leader]:
 
 
 async def serving(cluster: Cluster, cleanup: AsyncExitStack) -> int:
-    """Has a listener answer for A; the port."""
+    """Start a listener that answers for A; return its port."""
     node = Node(id=A, cluster_id="cluster")
     node.metadata.update(told())
 

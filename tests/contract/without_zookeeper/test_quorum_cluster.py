@@ -1,6 +1,6 @@
-"""What a cluster without ZooKeeper makes of requests for changes, and what it then shows: the simulation and Kafka's own.
+"""Requests for changes to a cluster without ZooKeeper, and the resulting metadata: the simulation and Kafka's own.
 
-Requests are those that the operator sends; what is compared is whether each is done, and where partitions are afterwards.
+The requests are those of the operator. The tests compare the outcome of each, and the partitions' replicas afterwards.
 """
 
 from asyncio import sleep
@@ -51,7 +51,7 @@ def kraft(servers_folder: RunFolder) -> Iterator[KRaftCluster]:
 
 @pytest.fixture(params=["simulated", pytest.param("real", marks=pytest.mark.real(Part.KRAFT))])
 async def client(request: pytest.FixtureRequest) -> AsyncIterator[ControllerClient]:
-    """The way to the controllers. Topics are gone afterwards."""
+    """A client of the controllers. It deletes the topics at the end."""
     if request.param == "simulated":
         cluster = QuorumCluster(1, 2, 3)
 
@@ -90,7 +90,7 @@ async def add(client: ControllerClient, *replicas: Sequence[int], present: int, 
 
 
 async def partitions(client: ControllerClient) -> Mapping[TopicPartition, tuple[int, ...]]:
-    """The replicas of each partition."""
+    """Return the replicas of each partition."""
     return {
         tp(topic.name or "", each.partition_index): tuple(map(int, each.replica_nodes))
         for topic in (await client.ask(EVERYTHING, MetadataResponse)).topics
@@ -99,7 +99,7 @@ async def partitions(client: ControllerClient) -> Mapping[TopicPartition, tuple[
 
 
 async def wait_until_shown(client: ControllerClient, expected: Mapping[TopicPartition, tuple[int, ...]]) -> None:
-    """The controllers do not wait for brokers, which say what they have heard of so far."""
+    """Wait until the brokers show these partitions: the controllers answer before the brokers know of a change."""
     for _ in range(SHOWN_WITHIN_S * 10):
         if (shown := await partitions(client)) == expected:
             return
