@@ -1,4 +1,4 @@
-"""A cluster that runs pods, and on it the chart with everything that it can bring, as examples/helm/values.yaml says."""
+"""A cluster that runs pods, with the chart and all its options, as in examples/helm/values.yaml."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from tests.e2e.toolbox import Toolbox
 
 @pytest.fixture(scope="session")
 def pods(servers_folder: RunFolder) -> Iterator[PodCluster]:
-    """The cluster; where there is none the tests are skipped, and say what is missing."""
+    """The cluster; if there is none, the tests are skipped with the reason."""
     try:
         with cluster_with_pods(servers_folder) as cluster:
             yield cluster
@@ -22,7 +22,7 @@ def pods(servers_folder: RunFolder) -> Iterator[PodCluster]:
 
 @pytest.fixture(scope="session")
 def release(pods: PodCluster) -> Iterator[Release]:
-    """The installed chart; uninstalled at the end if a test has not done so."""
+    """The installed chart; uninstalled at the end if no test has done so."""
     with Release(pods) as installed:
         yield installed
 

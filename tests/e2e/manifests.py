@@ -6,7 +6,7 @@ from tests.e2e.release import NAME, Release
 
 
 def cluster(name: str) -> dict[str, Any]:
-    """A KafkaCluster: that of the chart."""
+    """Return a KafkaCluster: that of the chart."""
     return {
         "apiVersion": "kontroller.dev/v1alpha1",
         "kind": "KafkaCluster",
@@ -16,7 +16,7 @@ def cluster(name: str) -> dict[str, Any]:
 
 
 def topic(name: str, assignment: list[list[int]], **config: str) -> dict[str, Any]:
-    """A KafkaTopic that others may move."""
+    """Return a KafkaTopic that others may move."""
     return {
         "apiVersion": "kontroller.dev/v1alpha1",
         "kind": "KafkaTopic",
@@ -31,7 +31,7 @@ def topic(name: str, assignment: list[list[int]], **config: str) -> dict[str, An
 
 
 def reassignment(name: str, topic_name: str, targets: list[list[int]]) -> dict[str, Any]:
-    """A PartitionReassignment of all partitions of a topic."""
+    """Return a PartitionReassignment of all partitions of a topic."""
     moves = [{"topic": topic_name, "partition": number, "replicas": to} for number, to in enumerate(targets)]
     return {
         "apiVersion": "kontroller.dev/v1alpha1",
@@ -42,7 +42,7 @@ def reassignment(name: str, topic_name: str, targets: list[list[int]]) -> dict[s
 
 
 def emptying(name: str, broker: int) -> dict[str, Any]:
-    """A PartitionReassignment that moves everything away from a broker."""
+    """Return a PartitionReassignment that moves everything away from a broker."""
     return {
         "apiVersion": "kontroller.dev/v1alpha1",
         "kind": "PartitionReassignment",
@@ -52,7 +52,7 @@ def emptying(name: str, broker: int) -> dict[str, Any]:
 
 
 def ready_condition(release: Release, kind: str, name: str) -> dict[str, str]:
-    """The Ready condition of a resource; empty texts where it has none yet."""
+    """Return the Ready condition of a resource; with empty texts if it has none yet."""
     conditions = release.status(kind, name).get("conditions", [])
     none = {"status": "", "reason": "", "message": ""}
     return next((each for each in conditions if each["type"] == "Ready"), none)

@@ -1,9 +1,9 @@
-"""Runs inside the toolbox: which partitions had no live leader at the worst moment.
+"""Runs inside the toolbox: finds the partitions without a live leader at the worst moment.
 
-A leader lives when it is registered in ZooKeeper and accepts connections at the address that its name had when it
-registered: the name of a pod that is gone may take the resolver many seconds. Arguments: ZooKeeper's connect string, a
-file that is there for as long as it shall go on, with a tenth of a second between two looks, and one that it makes when it
-has looked once. Prints the partitions and for how many seconds it looked away at most, as JSON.
+A leader lives if it is registered in ZooKeeper and accepts connections at the address that its name had when it
+registered: the resolver may need many seconds for the name of a deleted pod. Arguments: ZooKeeper's connect string; a
+file that keeps it running while it exists, with a look every tenth of a second; and a file that it makes after the
+first look. Prints the partitions and the longest time between two looks, as JSON.
 """
 
 import json
@@ -17,7 +17,7 @@ from kazoo.exceptions import NoNodeError
 
 
 class Brokers:
-    """The registered brokers; the address of each is looked up once for each registration."""
+    """The registered brokers; the address of each is resolved once for each registration."""
 
     def __init__(self, client: KazooClient) -> None:
         self._client = client

@@ -1,4 +1,4 @@
-"""The chart as a user installs it, and what users look at to see how it does."""
+"""The chart as a user installs it, and the user's view of its state."""
 
 import json
 from collections.abc import Sequence
@@ -24,8 +24,10 @@ _ROLLOUT_DEADLINE_S = 600
 
 
 class Release:
-    """The release `kontroller` in a namespace. Entering installs it, leaving uninstalls it. `values`: a file of them;
-    `options`: more options of helm."""
+    """The release `kontroller` in a namespace. Entering installs it, leaving uninstalls it.
+
+    `values`: a file of values; `options`: further options of helm.
+    """
 
     def __init__(
         self, pods: PodCluster, *, namespace: str = NAMESPACE, values: str = VALUES, options: Sequence[str] = ()
@@ -49,60 +51,60 @@ class Release:
         self.uninstall()
 
     def install(self) -> None:
-        """`helm install`, and waits until everything runs."""
+        """Run `helm install`, and wait until everything runs."""
         self.notes = self._apply("install", "--create-namespace")
 
     def upgrade(self, *values: str) -> str:
-        """`helm upgrade` with values beside those of the installation; waits for what it changed."""
+        """Run `helm upgrade` with values beside those of the installation; wait for the changed parts."""
         return self._apply("upgrade", *values)
 
     def uninstall(self) -> None:
-        """`helm uninstall`, once."""
+        """Run `helm uninstall`, once."""
         if NAME in self.kubernetes.helm("list", "--short", "--namespace", self.namespace).split():
             where = ("--namespace", self.namespace)
             self.kubernetes.helm("uninstall", NAME, *where, "--wait", "--timeout", _INSTALL_DEADLINE)
 
     def run_tests(self) -> str:
-        """`helm test`: what it said. Raises CommandError where a test fails."""
+        """Run `helm test` and return its output. Raises CommandError if a test fails."""
         return self.kubernetes.helm("test", NAME, "--namespace", self.namespace, "--timeout", "3m")
 
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
-        """kubectl in the release's namespace."""
+        """Run kubectl in the release's namespace."""
         return self.kubernetes.kubectl("--namespace", self.namespace, *arguments, stdin=stdin)
 
     def journal(self) -> list[dict[str, Any]]:
-        """The records of all controllers' journals, of each as it wrote them."""
+        """Return the records of all controllers' journals, each in the order of its journal."""
         command = "cat /var/lib/kontroller/journal/*.jsonl 2>/dev/null || true"
         pods = self.kubectl("get", "pods", "--selector", "app.kubernetes.io/component=controller", "--output", "name")
         texts = [self.kubectl("exec", pod, "--", "sh", "-c", command) for pod in pods.split()]
-        # The last line of a journal that is being written may be half there.
+        # The last line of a journal may be incomplete while it is written.
         return [json.loads(line) for text in texts for line in text.splitlines() if line.endswith("}")]
 
     def get(self, *arguments: str) -> Any:
-        """`kubectl get` in the release's namespace, parsed."""
+        """Run `kubectl get` in the release's namespace, and parse the output."""
         return self.kubernetes.get("--namespace", self.namespace, *arguments)
 
     def apply(self, *objects: dict[str, Any]) -> None:
-        """Applies resources, in the namespace that they name or else in the release's."""
+        """Apply resources, in the namespace that they name or else in the release's."""
         listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)})
         self.kubectl("apply", "--server-side", "-f", "-", stdin=listed)
 
     def status(self, kind: str, name: str) -> dict[str, Any]:
-        """The status of a resource; empty where it has none."""
+        """Return the status of a resource; empty if it has none."""
         return dict(self.get(kind, name).get("status", {}))
 
     def wait_ready(self, kind: str, name: str, *, silence_s: float = _SILENCE_S) -> dict[str, Any]:
-        """Waits until the resource is Ready as it is specified now, and returns its status."""
+        """Wait until the resource is Ready in its present generation, and return its status."""
         self.wait_for(lambda: self._is_ready(kind, name), f"{kind} {name} is Ready", silence_s=silence_s)
         return self.status(kind, name)
 
     def wait_healthy(self) -> None:
-        """Waits until all three brokers run, are ready, and every partition has all its replicas in sync."""
+        """Wait until all three brokers run, are ready, and every partition has all its replicas in sync."""
         self.kubectl("rollout", "status", KAFKA, "--timeout", f"{_ROLLOUT_DEADLINE_S}s")
         self.wait_for(self._is_healthy, "every partition has all its replicas in sync")
 
     def wait_for(self, condition: Any, what: str, *, silence_s: float = _SILENCE_S) -> None:
-        """Waits; what cannot be asked for just now, as the API server or a pod is away, does not hold yet."""
+        """Wait for the condition. It counts as false while the API server or a pod is away."""
 
         def holds() -> bool:
             try:
@@ -113,7 +115,7 @@ class Release:
         wait_until(holds, what, silence_s=silence_s)
 
     def controller_epoch(self) -> int:
-        """The epoch of the controller, which rises with every new one; 0 while there is none, between two of them."""
+        """Return the epoch of the controller, which rises with every new one; 0 while there is none."""
         return int(self.status("kafkacluster", "demo").get("controller", {}).get("epoch", 0))
 
     def _is_ready(self, kind: str, name: str) -> bool:

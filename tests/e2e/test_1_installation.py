@@ -1,4 +1,4 @@
-"""Installed with Helm: what a new user does first works, from the inside of the cluster."""
+"""Installed with Helm: the first steps of a new user work from inside the cluster."""
 
 import pytest
 

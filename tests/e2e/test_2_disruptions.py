@@ -1,4 +1,4 @@
-"""What happens to pods in a cluster's life, under load: nothing acknowledged is lost, and what can stay online does."""
+"""Disruptions of pods under load: no acknowledged message is lost, and partitions stay online if they can."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +25,7 @@ SCALE_DOWN_CHECK = f"job/{NAME}-drain-brokers-first"
 
 @pytest.fixture
 def load(release: Release, toolbox: Toolbox, request: pytest.FixtureRequest) -> Iterator[Load]:
-    """A producer with acks=all on a topic of the test's own that needs two replicas in sync."""
+    """A producer with acks=all on the test's own topic, which needs two replicas in sync."""
     name = request.node.name.removeprefix("test_").replace("_", "-")[:60].strip("-")
     release.apply(topic(name, ALL_REPLICAS, **{"min.insync.replicas": "2"}))
     release.wait_ready("kafkatopic", name)
@@ -35,20 +35,22 @@ def load(release: Release, toolbox: Toolbox, request: pytest.FixtureRequest) -> 
 
 
 def uids(release: Release, selector: str) -> dict[str, str]:
-    """The pods that a selector finds, each with its uid, which another pod of the same name does not have."""
+    """Return the pods that a selector finds, each with its uid, which another pod of the same name does not have."""
     pods = release.get("pods", "--selector", selector)["items"]
     return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in pods}
 
 
 def restarts(release: Release, pod: str) -> int:
-    """How often the container of a broker's pod has ended."""
+    """Return the number of restarts of the container in a broker's pod."""
     (container,) = release.get("pod", pod)["status"]["containerStatuses"]
     return int(container["restartCount"])
 
 
 def deleted_and_back(release: Release, pod: str) -> None:
-    """Deletes a broker's pod, and waits until another one of its name is well: what is said of the brokers together is, for
-    a moment, still that of before."""
+    """Delete a broker's pod, and wait until another one with its name is healthy.
+
+    For a moment, the status of all brokers together is still the old one.
+    """
     before = uids(release, BROKERS)[pod]
     release.kubectl("delete", "pod", pod)
     release.wait_for(lambda: uids(release, BROKERS).get(pod, before) != before, f"there is another pod {pod}")
@@ -66,7 +68,7 @@ def test_a_rolling_restart_never_has_an_offline_partition(release: Release, tool
     assert not set(before.values()) & set(after.values())
     assert watch.partitions() == []
     assert load.lost() == set()
-    # Every pod drained itself: the kubelet reports a hook that did not end well.
+    # Every pod drained itself: the kubelet reports a failed hook.
     assert "FailedPreStopHook" not in release.kubectl("get", "events")
 
 
@@ -84,8 +86,8 @@ def test_a_broker_killed_at_once_costs_nothing_that_was_acknowledged(
     pod = f"{NAME}-kafka-0"
     before = restarts(release, pod)
     with toolbox.watching_for_offline() as watch:
-        # A pod that is deleted by force is still given a moment, in which it may well drain itself. A signal that the
-        # virtual machine takes for a fault of its own ends it where it stands.
+        # A pod that is deleted by force still gets a moment, in which it may drain itself. A signal that means a fault
+        # of the virtual machine itself ends it at once.
         release.kubectl("exec", pod, "--", "sh", "-c", "kill -s SEGV 1")
         release.wait_for(lambda: restarts(release, pod) > before, "the broker has crashed")
         release.kubectl("wait", "--for=condition=Ready", f"pod/{pod}", "--timeout=300s")
@@ -150,7 +152,7 @@ def test_an_upgrade_while_a_reassignment_runs_lets_both_end_well(
     release.apply(topic("heavy", [[1, 2]]))
     release.wait_ready("kafkatopic", "heavy")
     toolbox.fill("heavy", megabytes=40)
-    toolbox.throttle("heavy", bytes_per_second=100_000)  # however long the upgrade takes
+    toolbox.throttle("heavy", bytes_per_second=100_000)  # so that the move outlasts the upgrade
     release.apply(reassignment("move-heavy", "heavy", [[3, 2]]))
     release.wait_for(lambda: phase(release, "move-heavy") == "Running", "the reassignment runs")
     release.upgrade("--set", "operator.podAnnotations.changed=yes,controller.podAnnotations.changed=yes")
@@ -197,5 +199,5 @@ def has_our_controller(release: Release) -> bool:
 
 
 def brokers(release: Release) -> list[int]:
-    """The ids of the brokers that are registered."""
+    """Return the ids of the registered brokers."""
     return [broker["id"] for broker in release.status("kafkacluster", "demo")["brokers"]]

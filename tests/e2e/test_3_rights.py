@@ -1,4 +1,4 @@
-"""What the roles of the chart may not do is refused, by the cluster as it runs."""
+"""The running cluster refuses everything beyond the rights of the chart's roles."""
 
 import json
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ EDITOR, VIEWER = "ed", "vi"
 
 @pytest.fixture(scope="module", autouse=True)
 def people(release: Release) -> Iterator[None]:
-    """Somebody who may edit what is in the namespace, and somebody who may look at it."""
+    """A user who may edit the namespace's objects, and one who may view them."""
     for person, role in ((EDITOR, "edit"), (VIEWER, "view")):
         release.kubectl("create", "rolebinding", person, f"--clusterrole={role}", f"--user={person}")
     yield
@@ -29,7 +29,7 @@ def apply_as(release: Release, who: str, resource: dict[str, object]) -> str:
 
 
 def refused(release: Release, *arguments: str) -> bool:
-    """Whether the API server forbids what kubectl is asked to do; any other failure is one of the test."""
+    """Return True if the API server forbids a kubectl command; any other failure fails the test."""
     try:
         release.kubectl(*arguments)
     except CommandError as error:

@@ -1,4 +1,4 @@
-"""The webhook as a user turns it on: the API server asks the operator's pods before it keeps an object."""
+"""The webhook as a user turns it on: the API server asks the operator's pods before it stores an object."""
 
 import json
 from base64 import b64encode
@@ -19,7 +19,7 @@ SECRET = "webhook-certificate"
 
 @pytest.fixture(scope="module", autouse=True)
 def webhook(release: Release, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Turned on with a certificate from a Secret, and off again."""
+    """Turn it on with a certificate from a Secret, and off again."""
     service = f"{NAME}-operator-webhook.{NAMESPACE}.svc"
     files = make_certificate(tmp_path_factory.mktemp("webhook"), service)
     release.kubectl("create", "secret", "tls", SECRET, f"--cert={files.certificate}", f"--key={files.key}")

@@ -1,4 +1,4 @@
-"""A folder that Argo CD or Flux points at, on the installed cluster: they judge rightly, and find nothing to change."""
+"""A GitOps folder on the installed cluster: Argo CD and Flux report the right health, and find nothing to change."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def test_both_tools_judge_what_was_installed_and_moved(release: Release) -> None
     judged = {f"{each['kind']} {each['metadata']['name']}": health_of(each) for each in seen}
     dry_run = judged.pop("FeatureSet features")
     assert (dry_run.argo, dry_run.flux) == ("Suspended", "Current")
-    # The topics that a reassignment moved are elsewhere than they say, and only report that.
+    # The moved topics differ from their specs, and only report that.
     assert "changed elsewhere" in judged["KafkaTopic moving"].argo_message
     for name, health in judged.items():
         assert (health.argo, health.kstatus, health.flux) == ("Healthy", "Current", "Current"), name
@@ -42,7 +42,7 @@ def test_the_folder_applied_twice_changes_nothing(release: Release, toolbox: Too
 
 
 def start_from_nothing(release: Release, toolbox: Toolbox) -> None:
-    """Removes the objects, and the topics that they leave."""
+    """Remove the objects, and the topics that they leave."""
     release.kubectl("delete", KINDS, "--all", "--timeout=60s")
     for topic in toolbox.run("kafka-topics.sh", "--bootstrap-server", BOOTSTRAP, "--list").split():
         if not topic.startswith("__"):

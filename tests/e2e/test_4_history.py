@@ -1,4 +1,4 @@
-"""What happened in the cluster, reported by the chart's job and by Spark on Kubernetes."""
+"""The history of the cluster, reported by the chart's job and by Spark on Kubernetes."""
 
 import json
 import os
@@ -20,13 +20,13 @@ pytestmark = [
 
 EXAMPLES: Final = PROJECT / "examples" / "history"
 SPARK_SILENCE_S: Final = 1800
-"""Beside the tests of the pipeline, which compute all the time, only what hangs takes so long."""
-# Less than the default, as all of it shares this machine.
+"""Only a hung job takes so long, even beside the pipeline's tests, which compute all the time."""
+# Less than the default, because all of it shares this machine.
 ON: Final = (
     "history.enabled=true,history.suspend=true,history.driverMemory=1g,"
     "history.resources.requests.memory=1Gi,history.resources.limits.memory=2Gi"
 )
-# As examples/history/spark-application.yaml says it, for a smaller cluster.
+# As in examples/history/spark-application.yaml, for a smaller cluster.
 SUBMIT: Final = """
 exec spark-submit --master k8s://https://$KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT --deploy-mode cluster \
     --name history-audit $CONFIGURATION local:///opt/spark/history.py audit --history=/history/tables
@@ -35,7 +35,7 @@ exec spark-submit --master k8s://https://$KUBERNETES_SERVICE_HOST:$KUBERNETES_SE
 
 @pytest.fixture(scope="module")
 def history(pods: PodCluster, release: Release) -> Iterator[Release]:
-    """The release with the history's job, on its volume; without both at the end."""
+    """The release with the history's job, on its volume; both are removed at the end."""
     pods.load(history_image_archive)
     release.kubectl("apply", "--filename", str(EXAMPLES / "volume.yaml"))
     release.upgrade("--set", ON)
@@ -45,7 +45,7 @@ def history(pods: PodCluster, release: Release) -> Iterator[Release]:
 
 
 def ended(release: Release, job: str) -> str:
-    """How a job ended; empty while it runs."""
+    """Return the final condition of a job; empty while it runs."""
     conditions = release.get("job", job)["status"].get("conditions", [])
     return next((each["type"] for each in conditions if each["type"] in ("Complete", "Failed")), "")
 
@@ -57,12 +57,12 @@ def run_to_its_end(release: Release, job: str) -> None:
 
 
 def rows(report: Path, table: str) -> list[dict[str, Any]]:
-    """The rows of a table of the report."""
+    """Return the rows of a table of the report."""
     return [json.loads(line) for line in (report / "tables" / f"{table}.json").read_text().splitlines()]
 
 
 def has_time_after(release: Release, topic_name: str) -> bool:
-    """Whether a journal knows of a later moment: what ends with the creation has lasted for nothing."""
+    """Return True if a journal has a later moment; otherwise intervals from the topic's creation have no duration."""
     records = release.journal()
     created = [each["event_time_us"] for each in records if each.get("topic") == topic_name]
     return bool(created) and any(each["event_time_us"] > max(created) + 1_000_000 for each in records)
@@ -114,7 +114,7 @@ def test_the_audit_runs_as_driver_and_executor_on_kubernetes(history: Release, p
 
 
 def submission(image: str) -> dict[str, Any]:
-    """A job that submits the audit to the cluster that it runs in, and ends as the driver ends."""
+    """Return a job that submits the audit to its own cluster, and ends like the driver."""
     configuration = {
         "spark.kubernetes.namespace": NAMESPACE,
         "spark.kubernetes.container.image": image,

@@ -1,4 +1,4 @@
-"""What `helm uninstall` leaves: the data, the resources, and nothing that hangs."""
+"""The remains of `helm uninstall`: the data and the resources, and no hanging finalizer."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def test_an_uninstall_leaves_the_data_and_no_finalizer_hanging(release: Release)
 
 
 def unfinished_pods(release: Release) -> list[str]:
-    """The release's pods that have not run to their end, as those of `helm test` have."""
+    """Return the release's pods that have not completed, unlike those of `helm test`."""
     pods = release.get("pods", "--selector", f"app.kubernetes.io/instance={NAME}")["items"]
     return [pod["metadata"]["name"] for pod in pods if pod["status"]["phase"] != "Succeeded"]
 

@@ -1,4 +1,4 @@
-"""The node of our own leaves nothing on the machine, however it ends, and does not mind another one beside it."""
+"""Our own node leaves nothing on the machine, however it ends, and another one beside it is not disturbed."""
 
 import os
 import signal
@@ -33,7 +33,7 @@ with run_folder("node") as folder, Node(folder):
 
 
 def traces(run: str) -> list[str]:
-    """Processes, mounts, interfaces and firewall rules of the machine that a node has left."""
+    """Return processes, mounts, interfaces and firewall rules that a node has left on the machine."""
     processes = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:

@@ -1,4 +1,4 @@
-"""A pod with Kafka's own tools beside the brokers, and a producer in it whose every acknowledgement is written down."""
+"""A pod with Kafka's own tools beside the brokers, and a producer in it that records every acknowledgement."""
 
 import json
 import shlex
@@ -15,14 +15,16 @@ from tests.e2e.release import NAME, Release
 BOOTSTRAP = f"{NAME}-kafka:9092"
 ZOOKEEPER = f"{NAME}-zookeeper:2181/kafka"
 
-_SESSION_TIMEOUT_S = 18  # zookeeper.session.timeout.ms of the brokers: a dead leader leads for at least as long
+_SESSION_TIMEOUT_S = (
+    18  # zookeeper.session.timeout.ms of the brokers: a dead leader keeps its role for at least as long
+)
 
 _POD = "toolbox"
 _WORK = "/work"
 
 
 class Toolbox:
-    """The pod. Entering starts it, leaving removes it. `bootstrap`: the brokers that its tools ask."""
+    """The pod. Entering starts it, leaving removes it. `bootstrap`: the brokers of its tools."""
 
     def __init__(self, pods: PodCluster, release: Release, bootstrap: str = BOOTSTRAP) -> None:
         self._release = release
@@ -38,48 +40,48 @@ class Toolbox:
         self._release.kubectl("delete", "pod", _POD, "--ignore-not-found", "--grace-period=0", "--force")
 
     def run(self, *command: str) -> str:
-        """Runs a command in the pod and returns what it printed. Raises CommandError."""
+        """Run a command in the pod and return its output. Raises CommandError."""
         return self._release.kubectl("exec", _POD, "--", *command)
 
     def shell(self, script: str) -> str:
-        """Runs a shell script in the pod and returns what it printed. Raises CommandError."""
+        """Run a shell script in the pod and return its output. Raises CommandError."""
         return self.run("sh", "-ec", script)
 
     def start_load(self, topic: str) -> "Load":
-        """Starts to produce with acks=all to a topic that exists, and waits for the first acknowledgements."""
+        """Start to produce with acks=all to an existing topic, and wait for the first acknowledgements."""
         load = Load(toolbox=self, topic=topic, folder=f"{_WORK}/{uuid.uuid4()}")
         load.start()
         self._release.wait_for(lambda: load.acknowledged_count() > 0, f"the first message to {topic} is acknowledged")
         return load
 
     def wait_for_progress(self, load: "Load") -> None:
-        """Waits until more is acknowledged than now."""
+        """Wait until more messages are acknowledged than now."""
         before = load.acknowledged_count()
         self._release.wait_for(lambda: load.acknowledged_count() > before, f"{load.topic} takes messages again")
 
     @contextmanager
     def watching_for_offline(self) -> Iterator["OfflineWatch"]:
-        """Looks for partitions without a live leader while the block runs."""
+        """Look for partitions without a live leader while the block runs."""
         watch = OfflineWatch(toolbox=self, folder=f"{_WORK}/{uuid.uuid4()}")
         watch.start()
         yield watch
         watch.stop()
 
     def fill(self, topic: str, *, megabytes: int) -> None:
-        """Writes data to a topic."""
+        """Write data to a topic."""
         records = f"--num-records {megabytes * 100} --record-size 10000 --throughput -1"
         properties = f"--producer-props bootstrap.servers={self.bootstrap} acks=all"
         self.shell(f"kafka-producer-perf-test.sh --topic {topic} {records} {properties}")
 
     def throttle(self, topic: str, *, bytes_per_second: int) -> None:
-        """Limits what moves between brokers for a topic."""
+        """Throttle the replication of a topic between brokers."""
         rate = ",".join(f"{side}.replication.throttled.rate={bytes_per_second}" for side in ("leader", "follower"))
         replicas = "leader.replication.throttled.replicas=*,follower.replication.throttled.replicas=*"
         self._configure("--entity-type brokers --entity-default", f"--add-config {rate}")
         self._configure(f"--entity-type topics --entity-name {topic}", f"--add-config {replicas}")
 
     def unthrottle(self, topic: str) -> None:
-        """Takes the limits back."""
+        """Remove the throttles."""
         for what in ("brokers --entity-default", f"topics --entity-name {topic}"):
             suffix = "rate" if what.startswith("brokers") else "replicas"
             keys = ",".join(f"{side}.replication.throttled.{suffix}" for side in ("leader", "follower"))
@@ -108,7 +110,7 @@ class Toolbox:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfflineWatch:
-    """Looks at ZooKeeper and the brokers again and again, from beside them."""
+    """Looks at ZooKeeper and the brokers repeatedly, from a pod beside them."""
 
     toolbox: Toolbox
     folder: str
@@ -125,7 +127,10 @@ class OfflineWatch:
         self.toolbox.shell(f"rm {self.folder}/go-on; while [ ! -s {self.folder}/seen ]; do sleep 0.1; done")
 
     def partitions(self) -> list[str]:
-        """The partitions without a live leader at the worst moment; none only if it never looked away for a session."""
+        """Return the partitions without a live leader at the worst moment.
+
+        If there is none, assert that no gap between two looks was as long as a session.
+        """
         seen = json.loads(self.toolbox.run("cat", f"{self.folder}/seen"))
         found: list[str] = seen["partitions"]
         assert found or seen["away_s"] < _SESSION_TIMEOUT_S
@@ -134,7 +139,7 @@ class OfflineWatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """Kafka's verifiable producer at work: it writes numbers, and down which of them were acknowledged."""
+    """Kafka's verifiable producer: it writes numbers, and records the acknowledged ones."""
 
     toolbox: Toolbox
     topic: str
@@ -146,11 +151,11 @@ class Load:
         self.toolbox.shell(f"mkdir {self.folder}; cd {self.folder}; {produce} & echo $! > {self.folder}/pid")
 
     def acknowledged_count(self) -> int:
-        """How many messages were acknowledged until now."""
+        """Return the number of acknowledged messages so far."""
         return int(self.toolbox.shell(f"grep -c producer_send_success {self.folder}/said || true"))
 
     def stop(self) -> set[int]:
-        """Ends it, waits for what is under way, and returns what was acknowledged."""
+        """End it, wait for messages in flight, and return the acknowledged ones."""
         self.toolbox.shell(
             f"kill $(cat {self.folder}/pid); until grep -q shutdown_complete {self.folder}/said; do sleep 0.2; done"
         )
@@ -158,8 +163,10 @@ class Load:
         return {int(event["value"]) for event in events if event["name"] == "producer_send_success"}
 
     def read_back(self) -> set[int]:
-        """Every message that the topic has, however long it takes until the first one comes: who reads waits for the
-        coordinator of its group, and that one may have to read its own log first, after a restart."""
+        """Return every message of the topic, however long the first one takes.
+
+        A consumer waits for the coordinator of its group, which may have to read its own log first, after a restart.
+        """
         where = f"--bootstrap-server {self.toolbox.bootstrap} --topic {self.topic}"
         ends = self.toolbox.shell(f"kafka-get-offsets.sh {where}").split()
         count = sum(int(end.rsplit(":", 1)[1]) for end in ends)
@@ -169,7 +176,7 @@ class Load:
         return {int(value) for value in read}
 
     def lost(self) -> set[int]:
-        """Stops it, and returns what was acknowledged and is not there to read: empty when the cluster kept its word."""
+        """Stop it, and return the acknowledged messages that cannot be read: empty if the cluster lost nothing."""
         acknowledged = self.stop()
         assert acknowledged
         return acknowledged - self.read_back()

@@ -1,6 +1,6 @@
-"""The examples of secured clusters, as a user would fill them in: with passwords and certificates of his own.
+"""The examples of secured clusters, filled in like by a user: with his own passwords and certificates.
 
-Nobody else has these passwords and keys, so they can be looked for everywhere.
+Nobody else has these passwords and keys, so the tests can search for them everywhere.
 """
 
 import secrets
@@ -18,29 +18,31 @@ from tests.e2e.release import NAME, PROJECT, Release
 NAMESPACE: Final = "secured"
 EXAMPLES: Final = PROJECT / "examples" / "helm"
 ADMIN, APP = "/etc/kafka-admin", "/etc/kafka-app"
-"""Folders of the toolbox: what the cluster itself shows, and what a client shows that ACLs know."""
+"""Folders of the toolbox: the credentials of the cluster itself, and those of a client with ACLs."""
 _DOMAINS: Final = {each: f"{NAME}-{each}.{NAMESPACE}.svc" for each in ("kafka", "controller", "zookeeper")}
 _HOSTS: Final[Mapping[str, tuple[str, ...]]] = {
     "kafka": tuple(name for each in ("kafka", "controller") for name in (_DOMAINS[each], f"*.{_DOMAINS[each]}")),
     "zookeeper": (f"*.{_DOMAINS['zookeeper']}", f"*.{_DOMAINS['zookeeper']}.cluster.local"),
     "app": (),
 }
-"""By common name the hosts of each certificate, as secured-certificates.yaml has them."""
+"""The hosts of each certificate by common name, as in secured-certificates.yaml."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """Files of examples/helm. `client`: whom ACLs are about; `folders`: of the toolbox, the Secrets in each."""
+    """Files of examples/helm. `client`: the subject of ACLs; `folders`: folders of the toolbox, with the Secrets in
+    each.
+    """
 
     values: str
     connection: str
     client: str
     folders: Mapping[str, tuple[str, ...]]
     passwords: Mapping[str, str] = field(default_factory=dict)
-    """In the place of those that the file has."""
+    """The passwords that replace those of the file."""
 
     def objects(self) -> list[dict[str, Any]]:
-        """The file of connections for this namespace."""
+        """Return the objects in the file of connections, for this namespace."""
         text = (EXAMPLES / self.connection).read_text().replace(".kafka.svc", f".{NAMESPACE}.svc")
         for given, own in self.passwords.items():
             assert given in text
@@ -70,11 +72,11 @@ LOGINS: Final = Example(
 
 
 class Filled:
-    """What an example expects to be there, in a release's namespace."""
+    """The Secrets that an example needs, in a release's namespace."""
 
     def __init__(self, example: Example, release: Release, folder: Path) -> None:
         self.keys: list[str] = []
-        """Of each private key that was given away, a part."""
+        """A part of each issued private key."""
         self._release = release
         self._example = example
         self._authority = Authority(folder)
@@ -83,12 +85,12 @@ class Filled:
         self._release.apply(*example.objects(), *self._as_client())
 
     def secrets(self) -> list[str]:
-        """What nobody may be told."""
+        """Return the secrets that nobody else may see."""
         token = self._release.get("secret", f"{NAME}-controller-journal-token")["data"]["token"]
         return [*self._example.passwords.values(), *self.keys, token, b64decode(token).decode()]
 
     def renew(self, common_name: str) -> str:
-        """Puts a new certificate into its Secret, as cert-manager would, and returns it."""
+        """Put a new certificate into its Secret, as cert-manager would, and return it."""
         issued = self._authority.issue(common_name, *_HOSTS[common_name])
         self.keys.append(issued.key.read_text().splitlines()[5])
         files = {"tls-combined.pem": issued.store().read_text(), "ca.crt": self._authority.certificate.read_text()}
@@ -96,7 +98,7 @@ class Filled:
         return issued.certificate.read_text()
 
     def _as_client(self) -> list[dict[str, Any]]:
-        """For Kafka's tools: the login of the cluster itself, which the example has for brokers alone."""
+        """Return a Secret for Kafka's tools with the cluster's own login, which the example has for brokers alone."""
         return [
             _secret("kafka-as-client", {"client.properties": _of_kafka(each["stringData"]["client.properties"])})
             for each in self._example.objects()

@@ -1,4 +1,4 @@
-"""Another release than that of the tests beside this folder, in its place and in a namespace of its own."""
+"""Another release than the one of the tests beside this folder, in its place and in its own namespace."""
 
 import json
 
@@ -7,8 +7,10 @@ from tests.e2e.release import Release
 
 
 def instead(pods: PodCluster, namespace: str, values: str, *options: str) -> Release:
-    """Uninstalls the one, makes the namespace, and returns the other, which is not installed yet. Definitions that are
-    there stay whose they are."""
+    """Uninstall the first release, make the namespace, and return the other release, which is not installed yet.
+
+    Existing definitions keep their owner.
+    """
     Release(pods).uninstall()
     are_there = "kafkatopics.kontroller.dev" in pods.kubernetes.kubectl("get", "crds", "--output", "name")
     pods.kubernetes.kubectl("create", "namespace", namespace)

@@ -1,4 +1,6 @@
-"""SIGKILL for what runs in a pod: from within nobody can kill its first process, and a deleted pod ends in order."""
+"""SIGKILL for the processes of a pod: its first process cannot be killed from within, and a deleted pod ends
+gracefully.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +22,7 @@ for process in pathlib.Path("/proc").glob("[0-9]*"):
 
 @contextmanager
 def killed(pods: PodCluster, release: Release, pod: str) -> Iterator[None]:
-    """Kills what runs in a pod that knows its name by the variable POD_NAME."""
+    """Kill the processes of a pod that has its name in the variable POD_NAME."""
     release.apply(_killer(f"{pods.images}kontroller:0.1.0", pod))
     try:
         yield

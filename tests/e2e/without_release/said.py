@@ -1,4 +1,4 @@
-"""All that a release tells those who do not read its Secrets: logs, command lines, objects, metrics, journals."""
+"""Everything that a release shows without access to its Secrets: logs, command lines, objects, metrics, journals."""
 
 import json
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ _KINDS: Final = "pods,services,endpoints,configmaps,statefulsets,deployments,job
 
 
 def everything_said(release: Release) -> dict[str, str]:
-    """By where it was said."""
+    """Return all texts, by their source."""
     return dict(_everything(release))
 
 

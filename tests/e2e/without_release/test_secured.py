@@ -1,8 +1,8 @@
-"""The examples of secured clusters, installed: certificates or logins are all that anybody has, and nothing else is needed.
+"""The examples of secured clusters, installed: certificates or logins are the only credentials, and nothing else is
+needed.
 
-They are in a namespace of their own, after the other release is gone, as the tests of this folder run after those beside
-it: two operators of all namespaces would do everything twice. Of these two and what there is without ZooKeeper the
-commit's hash chooses one.
+They run in their own namespace, after the tests beside this folder and their release: two operators of all namespaces
+would do everything twice. The commit's hash chooses one of these two examples and the one without ZooKeeper.
 """
 
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ FEW: Final = ",".join(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Secured:
-    """An example that is installed."""
+    """An installed example."""
 
     release: Release
     example: Example
@@ -56,7 +56,7 @@ class Secured:
     params=[pytest.param(example, id=name) for name, example in (("logins", LOGINS), ("certificates", CERTIFICATES))],
 )
 def secured(request: pytest.FixtureRequest, pods: PodCluster, servers_folder: RunFolder) -> Iterator[Secured]:
-    """An example, with passwords and with certificates of an authority of this test's own."""
+    """An example, with passwords and with certificates of this test's own authority."""
     example: Example = request.param
     release = instead(pods, NAMESPACE, str(EXAMPLES / example.values), "--set", FEW)
     filled = Filled(example, release, servers_folder.data(f"secured-{example.values}"))
@@ -68,7 +68,7 @@ def secured(request: pytest.FixtureRequest, pods: PodCluster, servers_folder: Ru
 
 
 def toolbox(image: str, example: Example) -> dict[str, Any]:
-    """A pod with Kafka's tools, and with what the cluster itself and a client show."""
+    """Return a pod with Kafka's tools, and with the credentials of the cluster itself and of a client."""
     volumes: list[dict[str, Any]] = [{"name": "tmp", "emptyDir": {}}]
     mounts = [{"name": "tmp", "mountPath": "/tmp"}]
     for folder, secrets in example.folders.items():
@@ -82,12 +82,12 @@ def toolbox(image: str, example: Example) -> dict[str, Any]:
 
 
 def run(release: Release, folder: str, script: str) -> str:
-    """Runs a script in the toolbox, beside the files of who asks. Raises CommandError."""
+    """Run a script in the toolbox, in a folder of credentials. Raises CommandError."""
     return release.kubectl("exec", "toolbox", "--", "sh", "-ec", f"cd {folder}; {script}")
 
 
 def produce(release: Release, *messages: str) -> None:
-    """As the client. Raises CommandError, which has what the tool said."""
+    """Produce as the client. Raises CommandError with the tool's output."""
     where = f"--bootstrap-server {BOOTSTRAP} --topic orders --producer.config client.properties --producer-property"
     lines = "\\n".join(messages)
     script = f"printf '{lines}\\n' | kafka-console-producer.sh {where} delivery.timeout.ms=60000 2>&1"
@@ -97,7 +97,7 @@ def produce(release: Release, *messages: str) -> None:
 
 
 def consumed(release: Release, count: int) -> list[str]:
-    """So many messages from the beginning, read as the client."""
+    """Return this number of messages from the beginning, read as the client."""
     what = f"--topic orders --partition 0 --offset earliest --max-messages {count} --timeout-ms 60000"
     where = f"--bootstrap-server {BOOTSTRAP} --consumer.config client.properties"
     return run(release, APP, f"kafka-console-consumer.sh {where} {what}").split()
@@ -128,7 +128,7 @@ def test_the_chart_s_own_tests_pass(secured: Secured) -> None:
 def test_a_certificate_that_is_renewed_is_shown_by_a_controller_that_goes_on(secured: Secured) -> None:
     renewed = secured.filled.renew("kafka")
     for number in range(2):
-        # The kubelet looks after a pod's files at once where the pod has changed, and else within some minutes.
+        # The kubelet refreshes a pod's files at once if the pod has changed, and otherwise within some minutes.
         secured.release.kubectl("annotate", "pod", f"{NAME}-controller-{number}", "tests/renewed=true")
     ask = f"import ssl; print(ssl.get_server_certificate(('{CONTROLLER}', 9093)))"
 
@@ -173,6 +173,6 @@ def test_no_secret_is_in_a_log_a_command_line_an_object_a_metric_or_a_journal(se
 
 
 def restarts(release: Release, component: str) -> list[int]:
-    """Of each pod's container."""
+    """Return the number of restarts of each pod's container."""
     pods = release.get("pods", "--selector", f"app.kubernetes.io/component={component}")["items"]
     return [status["restartCount"] for pod in pods for status in pod["status"]["containerStatuses"]]

@@ -1,6 +1,7 @@
-"""Kafka 4 in pods, and the operator for it: the examples as a user applies them, and what happens to pods under load.
+"""Kafka 4 in pods with its operator: the examples as a user applies them, and disruptions of pods under load.
 
-In a namespace of their own after the other release is gone, as the secured examples; the commit's hash chooses one of all.
+Like the secured examples, it runs in its own namespace after the other release is gone; the commit's hash chooses one
+of all.
 """
 
 from collections.abc import Iterator
@@ -43,7 +44,7 @@ def release(pods: PodCluster) -> Iterator[Release]:
             release.kubectl("rollout", "status", "statefulset/kafka", "--timeout=5m")
             yield release
     finally:
-        # Brokers that are to end in good order wait for others.
+        # Brokers that shut down gracefully wait for others.
         release.kubectl("delete", "statefulsets", "--all", "--cascade=orphan")
         release.kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
         pods.kubernetes.kubectl("delete", "namespace", NAMESPACE, "--timeout=180s")
@@ -51,27 +52,27 @@ def release(pods: PodCluster) -> Iterator[Release]:
 
 @pytest.fixture(scope="module")
 def toolbox(pods: PodCluster, release: Release) -> Iterator[Toolbox]:
-    """Kafka's own tools, of the release before: this one's speak to both."""
+    """Kafka's own tools, of the release before: they can talk to both."""
     with Toolbox(pods, release, BOOTSTRAP) as box:
         yield box
 
 
 @pytest.fixture(scope="module")
 def load(release: Release, toolbox: Toolbox) -> Load:
-    """A producer with acks=all that goes on over all that happens to pods. Its topic is in no other test's way."""
+    """A producer with acks=all that runs over all disruptions. No other test uses its topic."""
     release.apply(topic("numbers", [[1, 2, 3], [2, 3, 1], [3, 1, 2]], **{"min.insync.replicas": "2"}))
     release.wait_ready("kafkatopic", "numbers")
     return toolbox.start_load("numbers")
 
 
 def example(file: Path, *, images: str = "") -> list[dict[str, Any]]:
-    """The objects of an example, for this namespace, with images where the nodes have them."""
+    """Return the objects of an example, for this namespace, with the images of this cluster."""
     text = file.read_text().replace("namespace: kafka\n", f"namespace: {NAMESPACE}\n")
     return list(yaml.safe_load_all(text.replace("image: kontroller", f"image: {images}kontroller")))
 
 
 def login() -> dict[str, Any]:
-    """The Secret that the values name, for brokers that want no login."""
+    """Return the Secret that the values name, for brokers without login."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -81,7 +82,7 @@ def login() -> dict[str, Any]:
 
 
 def pod_uid(release: Release, pod: str) -> str:
-    """Another one where another pod has the name; empty while none has it."""
+    """Return the uid of the pod with this name, which a new pod does not share; empty if there is none."""
     found = release.get("pods", f"--field-selector=metadata.name={pod}")["items"]
     return str(found[0]["metadata"]["uid"]) if found else ""
 
@@ -97,7 +98,7 @@ def restarts(release: Release, pod: str) -> int:
 
 
 def topics(toolbox: Toolbox) -> dict[str, str]:
-    """The replicas of each partition, as Kafka's own tool says them."""
+    """Return the replicas of each partition according to Kafka's own tool."""
     said = toolbox.run("kafka-topics.sh", "--bootstrap-server", BOOTSTRAP, "--describe", "--exclude-internal")
     lines = (line.split("\t") for line in said.splitlines() if "\tPartition: " in line)
     return {f"{fields[1]} {fields[2]}": fields[4] for fields in lines}
@@ -116,7 +117,7 @@ def test_the_examples_are_ready(release: Release) -> None:
     release.apply(*example(FOLDER / "features.yaml"), move)
     moved = release.wait_ready("partitionreassignment", move["metadata"]["name"])
     assert [each["replicas"] for each in moved["partitions"]] == [[3, 2, 1], [1, 3, 2], [2, 1, 3]]
-    # Nothing is raised: a controller of Kafka's may begin without being registered, which lasts until it is restarted.
+    # Nothing is upgraded: one of Kafka's controllers may start unregistered, and stays so until it is restarted.
     release.wait_for(lambda: ready_condition(release, "featureset", "features")["reason"] == "DryRun", "it was asked")
 
 
