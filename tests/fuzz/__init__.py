@@ -1,6 +1,6 @@
-"""Coverage-guided fuzzing (atheris, libFuzzer) of everything that reads bytes which somebody else wrote.
+"""Coverage-guided fuzzing (atheris, libFuzzer) of every reader of foreign bytes.
 
-`targets` says what is read, and what may be said of it; `bounds` how much memory that may take; `one_target` is the process
-that looks for new inputs; `__main__` runs it for all targets (`make fuzz`). What was found worth keeping is in `corpus`,
-and read again by the unit tests (`tests/unit/fuzz`), without atheris.
+`targets` has the readers and their allowed errors; `bounds` the memory that they may use; `one_target` is the process
+that searches for new inputs; `__main__` runs it for all targets (`make fuzz`). `corpus` keeps the interesting inputs,
+which the unit tests also read (`tests/unit/fuzz`), without atheris.
 """

@@ -1,8 +1,8 @@
-"""`make fuzz`: looks for inputs that are read wrongly, target by target, two at a time.
+"""`make fuzz`: searches for inputs that are read wrongly, target by target, two at a time.
 
-What libFuzzer finds interesting is kept in the cache, so that the next run goes on from there; `--keep` takes into the
-repository what reaches code that nothing in its corpus reaches. What is read wrongly is written to a file, whose name is in
-what the run says.
+The cache keeps libFuzzer's interesting inputs, so that the next run continues from there. `--keep` adds inputs to the
+repository that reach code which nothing in its corpus reaches. A wrongly read input is written to a file, whose name is
+in the output.
 """
 
 import importlib.util
@@ -23,14 +23,14 @@ from tests.fuzz.targets import NAMES, target
 
 ROOT: Final = Path(__file__).parents[2]
 HANGS_AFTER_S: Final = 20
-"""One input may take so long at the most, on a busy machine: they take a millisecond."""
+"""The time limit of one input on a busy machine: it usually takes a millisecond."""
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How looking for inputs of a target ended."""
+    """The result of the search for inputs of a target."""
 
     name: str
     said: str
@@ -38,7 +38,7 @@ class Outcome:
 
 
 def look(name: str, seconds: int, *, keep: bool) -> Outcome:
-    """Looks for inputs of one target, so long."""
+    """Search for inputs of one target for some seconds."""
     of = target(name)
     found = cache_folder() / "fuzz" / name
     findings = cache_folder() / "fuzz-findings"
@@ -65,12 +65,12 @@ def _run(of: Target, scratch: Path, *options: str) -> Outcome:
 
 @app.command()
 def main(
-    seconds: Annotated[int, typer.Option(help="How long each target is looked at.")] = 60,
+    seconds: Annotated[int, typer.Option(help="Seconds of searching for each target.")] = 60,
     only: Annotated[list[str] | None, typer.Option(help=f"Of {', '.join(NAMES)}; may be repeated.")] = None,
-    at_once: Annotated[int, typer.Option(help="How many targets at a time.")] = os.cpu_count() or 1,
-    keep: Annotated[bool, typer.Option(help="Take what reaches new code into the repository.")] = False,
+    at_once: Annotated[int, typer.Option(help="Number of targets in parallel.")] = os.cpu_count() or 1,
+    keep: Annotated[bool, typer.Option(help="Keep inputs that reach new code in the repository.")] = False,
 ) -> None:
-    """Looks for bytes that are read wrongly: an error of the wrong type, too much memory, no end."""
+    """Search for bytes that are read wrongly: an error of the wrong type, too much memory, no end."""
     unknown = sorted({*(only or ())} - {*NAMES})
     if unknown:
         raise typer.BadParameter(f"there is no {', '.join(unknown)}: choose of {', '.join(NAMES)}")

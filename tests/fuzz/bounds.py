@@ -1,7 +1,7 @@
-"""How much memory bytes from outside may take while they are read: a fixed sum, and so much for each byte of them.
+"""The memory that readers of foreign bytes may use: a fixed sum, and a sum for each byte.
 
-An array of a message may have items of one byte each, which take some hundred in memory; that is what the sum for each byte
-allows. A length that is believed before the bytes are there takes far more than both.
+An array in a message may have items of one byte each, which take some hundred bytes in memory; the sum for each byte
+allows that. A length that is trusted before the bytes are there takes far more than both.
 """
 
 import tracemalloc
@@ -13,7 +13,7 @@ BYTES_FOR_EACH: Final = 512
 
 
 def read_within_bounds(read: Callable[[bytes], None], data: bytes) -> None:
-    """Reads, and raises `AssertionError` where that took more memory at any moment than `data` may take."""
+    """Read, and raise `AssertionError` if that took more memory at any moment than `data` may take."""
     tracemalloc.start()
     try:
         read(data)

@@ -1,4 +1,4 @@
-"""Some messages of a type, the same at each run: what a fuzzer begins from."""
+"""Example messages of a type, the same in each run: the initial inputs of a fuzzer."""
 
 import warnings
 from typing import Any, Final
@@ -12,7 +12,7 @@ _OF_EACH: Final = 2
 
 
 def some_messages(message_type: type[Any]) -> list[Any]:
-    """A few of them, the first of which says as little as can be."""
+    """Return a few messages; the first one is minimal."""
     found: list[Any] = []
 
     @settings(

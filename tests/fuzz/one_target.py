@@ -1,6 +1,7 @@
-"""The process that looks for inputs of one target: `python -m tests.fuzz.one_target NAME [libFuzzer's options] FOLDER...`
+"""The process that searches for inputs of one target: `python -m tests.fuzz.one_target NAME [libFuzzer's options]
+FOLDER...`
 
-Modules are instrumented as they are imported, so the targets are imported last.
+Modules are instrumented when they are imported, so the targets are imported last.
 """
 
 import itertools
@@ -16,9 +17,9 @@ from tests.fuzz.target import Target
 
 LOOKED_INTO: Final = ["controller_core", "kontroller", "controller_operator", "replica_broker"]
 ADDRESS_SPACE_BYTES: Final = 3 << 30
-"""What is above it is a `MemoryError`, and so a finding."""
+"""More raises a `MemoryError`, and so is a finding."""
 _MEASURED: Final = 64
-"""Of so many inputs the memory of one is measured: measuring takes a multiple of the time."""
+"""The memory of one of this number of inputs is measured, because measuring takes many times as long."""
 
 
 def main() -> None:
@@ -34,7 +35,7 @@ def main() -> None:
         else:
             read_within_bounds(target.read, data)
 
-    again = f"{sys.executable} -m {__spec__.name} {name}"  # what libFuzzer calls to merge
+    again = f"{sys.executable} -m {__spec__.name} {name}"  # the command that libFuzzer runs to merge
     atheris.Setup([again, f"-max_len={target.most_bytes}", *options], read)
     atheris.Fuzz()
 

@@ -1,4 +1,4 @@
-"""What is fuzzed: something that reads bytes, with examples to begin from."""
+"""A fuzz target: a reader of bytes, with initial examples."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -14,17 +14,17 @@ class Target:
 
     name: str
     examples: Callable[[], Iterable[bytes]]
-    """Inputs as they should be."""
+    """Valid inputs."""
     read: Callable[[bytes], None]
-    """Reads any bytes. What it raises is a finding: errors that say of bytes what is wrong with them are caught in it."""
+    """Reads any bytes. An exception is a finding: the reader catches the errors that describe malformed bytes."""
     most_bytes: int = 4096
-    """How large inputs become."""
+    """The maximum size of inputs."""
 
     @property
     def corpus(self) -> Path:
-        """The folder of the inputs that are kept, a file each."""
+        """The folder of the kept inputs, one file each."""
         return CORPUS / self.name
 
     def kept(self) -> list[bytes]:
-        """The inputs that are kept, and the examples."""
+        """Return the kept inputs, and the examples."""
         return [*(path.read_bytes() for path in sorted(self.corpus.glob("*"))), *self.examples()]

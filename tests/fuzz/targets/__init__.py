@@ -1,4 +1,4 @@
-"""All that is fuzzed, a module each with its `TARGET`."""
+"""All fuzz targets, each a module with its `TARGET`."""
 
 from importlib import import_module
 from pkgutil import iter_modules
@@ -10,6 +10,6 @@ NAMES: Final = tuple(sorted(module.name for module in iter_modules(__path__)))
 
 
 def target(name: str) -> Target:
-    """One of `NAMES`."""
+    """Return one of `NAMES`."""
     found: Target = import_module(f"{__name__}.{name}").TARGET
     return found

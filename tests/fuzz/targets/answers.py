@@ -1,4 +1,4 @@
-"""Answers of brokers, to control requests and to what we ask as their client. The first byte says which one is awaited."""
+"""Answers of brokers, to control requests and to our requests as a client. The first byte chooses the expected answer."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -37,7 +37,7 @@ def _reader_of(response_type: type[ResponsePayload]) -> Callable[[bytes], object
 
 
 def _read_codes(content: bytes) -> object:
-    """All codes are looked at, though nothing may be wrong with any of them."""
+    """Read all codes, although none of them can be malformed."""
     return [*decode_leader_and_isr_response(content).topics]
 
 

@@ -1,4 +1,4 @@
-"""Record batches of producers and segments: as they are, and again with the CRC that they should say."""
+"""Record batches of producers and segments: unchanged, and again with a correct CRC."""
 
 import struct
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ def _read(data: bytes) -> None:
 
 
 def _with_crc(data: bytes) -> bytes:
-    """The same, with the CRC of its first batch mended: a fuzzer would hardly find it."""
+    """Return the data with a correct CRC of its first batch, which a fuzzer would hardly find."""
     try:
         end = read_header(data).end
     except LogError:

@@ -1,4 +1,4 @@
-"""The small files beside a broker's logs. The first byte says which one is read."""
+"""The small files beside a broker's logs. The first byte chooses the kind of file."""
 
 import struct
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Frames as they come on a connection, of requests and of answers: first their length, then what there is of them."""
+"""Frames on a connection, of requests and of answers: first their length, then the available bytes."""
 
 import asyncio
 from collections.abc import Iterator

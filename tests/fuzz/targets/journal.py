@@ -1,4 +1,4 @@
-"""Segments of a journal: read line by line, checked, and folded to a state whose checksum is held against what they say."""
+"""Segments of a journal: read line by line, checked, and folded to a state that is compared with their checksums."""
 
 import tempfile
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ _SEGMENT: Final = Path(_FOLDER.name) / f"0000000001-0000000000{SUFFIX}"
 
 
 def _records() -> list[bytes]:
-    """The lines of a short term."""
+    """Return the lines of a short term."""
     context = Context(
         cluster_id="a-cluster", controller_id=BrokerId(1), controller_epoch=ControllerEpoch(3),
         event_time_us=1_700_000_000_000_000, cause="controller_failover", correlation_id="3-1",

@@ -1,6 +1,6 @@
 """Requests of all APIs and versions that the controller answers.
 
-What is read can be written, and is then read as the same.
+Each request that can be read can be written, and is then read as the same request.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,7 +27,7 @@ async def _no_answer(*_: object) -> ResponsePayload:
 
 
 def _served() -> Mapping[int, Versions[Any]]:
-    """The versions of all APIs. Nothing of the assembly but its table is used."""
+    """Return the versions of all APIs. Only the assembly's table is used."""
     assembly = ListenerAssembly(cast(ZkSession, None), SERVED_APIS, lambda: None, _no_answer)
     apis = [api for api in assembly.make_apis("PLAINTEXT") if isinstance(api, OwnedApi | LocalApi)]
     return {api.key: api.versions for api in apis}
@@ -38,7 +38,7 @@ ISRS: Final[Mapping[int, type[RequestPayload]]] = {2: AlterPartitionRequest2, 3:
 
 
 def _type_of(versions: Versions[Any], version: int) -> type[RequestPayload] | None:
-    """What kio has for a request, if anything. Those that say how ISRs change we read without it."""
+    """Return kio's type of a request, or None. We read the requests that change ISRs without kio."""
     if versions.key == AlterPartitionRequest.__api_key__:
         return ISRS.get(version)
     return versions.request_type(version)

@@ -1,7 +1,7 @@
-"""Lines of Kafka's text logs, by the regular expressions that Spark reads them with: none may take long for a long line.
+"""Lines of Kafka's text logs, with Spark's regular expressions: none may take long for a long line.
 
-An input says of which words of real logs a line is made, and how often each is repeated: a byte for the word, two for the
-number. Spark's expressions are Java's. Both search in the same way here: what takes Python's very long, takes Java's, too.
+An input chooses words of real logs and the repetitions of each: a byte for the word, two for the number. Spark's
+expressions are Java's. Both engines search in the same way here, so an input that is slow in Python is slow in Java.
 """
 
 import re
@@ -23,7 +23,7 @@ _TIME: Final = re.compile(log_lines.TIME)
 
 
 def _sample() -> list[str]:
-    """A line of each kind that real logs have."""
+    """Return a line of each kind in real logs."""
     files = (path for path in sorted(_LOGS.rglob("*.log*")) if path.suffix != ".gz")
     lines = [line for path in files for line in path.read_text().splitlines()]
     kinds = [_SPEAKER, *(pattern for _, pattern in _LINES)]

@@ -1,6 +1,6 @@
-"""What stands in znodes, of all kinds. The first byte says which one is read.
+"""The contents of znodes of all kinds. The first byte chooses the kind.
 
-What is read can be written, and is then read as the same.
+Each value that can be read can be written, and is then read as the same value.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -33,7 +33,7 @@ def _node(data: bytes) -> ZkNode:
 
 
 def _again(decode: Callable[[bytes], Any], encode: Callable[[Any], bytes]) -> Reader:
-    """Reads, and holds what is written of it to what was read."""
+    """Return a reader that writes the value and compares it with the one that is then read."""
 
     def read(data: bytes) -> object:
         value = decode(data)
@@ -44,7 +44,7 @@ def _again(decode: Callable[[bytes], Any], encode: Callable[[Any], bytes]) -> Re
 
 
 def _latest_features(data: bytes) -> codecs.FeatureZnode:
-    """In the version that is written, whichever was read."""
+    """Read features, and convert them to the version that is written."""
     return replace(codecs.decode_features(data), version=codecs.FeatureZnode().version)
 
 
@@ -102,7 +102,7 @@ _OF_KINDS: Final[Mapping[str, object]] = {
 
 
 def examples() -> Iterator[bytes]:
-    """Each kind as it should be, and what belongs to any of them as each."""
+    """Yield a valid example of each kind, and valid contents of all kinds as each kind."""
     contents = [orjson.dumps(each) for each in well_formed.WELL_FORMED.values()]
     for number, kind in enumerate(READERS):
         if kind in _OF_KINDS:
