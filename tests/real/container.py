@@ -1,5 +1,7 @@
-"""A container without an engine, as strict as Kubernetes may be: an image's archive is unpacked as an engine would
-do it, and commands run in it as its user, with its environment and a read-only root file system but for /tmp.
+"""A container without an engine, as strict as Kubernetes may be.
+
+An image's archive is unpacked like by an engine. Commands run in it as its user, with its environment and a root file
+system that is read-only except for /tmp.
 """
 
 import gzip
@@ -45,28 +47,28 @@ class Image:
         layers = [folder / name for name in self.manifest["Layers"]]
         unpack([Layer(path=path, diff_id="") for path in layers], self.root)
         self.layer_digests = [_digest(path) for path in layers]
-        # As an engine makes it for each container; the network is this machine's.
+        # An engine writes this file for each container; the network is this machine's.
         (self.root / "etc" / "hosts").write_text(f"127.0.0.1 localhost {socket.gethostname()}\n")
 
     def command(self, *words: str) -> list[str]:
-        """The command line that runs `words` in a container; it is the container's first process."""
+        """Return the command line that runs `words` in a container as its first process."""
         namespaces = ["--mount", "--propagation=private", "--pid", "--fork", "--kill-child"]
         settings = self.config["config"]
         enter = ["sh", "-c", _ENTER, "sh", os.fspath(self.root), settings["User"], *settings["Env"]]
         return ["unshare", *namespaces, *enter, *words]
 
     def run(self, *words: str, timeout_s: float = 120) -> subprocess.CompletedProcess[str]:
-        """Runs a command to its end; the caller judges how it ended."""
+        """Run a command to its end; the caller checks the result."""
         return subprocess.run(self.command(*words), capture_output=True, text=True, check=False, timeout=timeout_s)
 
     def start(self, *words: str, log: Path) -> "Container":
-        """A command that runs on while the caller's block does, which is its container."""
+        """Start a command that runs until the caller's block ends; it is the container."""
         with log.open("wb") as output:
             return Container(spawn(self.command(*words), stdin=subprocess.DEVNULL, stdout=output, stderr=output))
 
 
 class Container:
-    """A running container; it is killed at the end of a `with` block, if it still runs."""
+    """A running container; if it still runs, it is killed at the end of a `with` block."""
 
     def __init__(self, process: subprocess.Popen[Any]) -> None:
         self._process = process
@@ -77,7 +79,7 @@ class Container:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # A process that changed its user does not end with its parent, which waits for it and ends then.
+        # A process that changed its user does not end with its parent. The parent waits for it, and ends then.
         if not self._signal(signal.SIGKILL):
             self._process.kill()
         self._process.wait()
@@ -87,20 +89,20 @@ class Container:
         return self._process.poll() is None
 
     def terminate(self) -> int:
-        """SIGTERM to its first process, as Kubernetes stops a container; the exit status that it ends with."""
+        """Send SIGTERM to its first process, as Kubernetes does, and return the exit status."""
         self._signal(signal.SIGTERM)
         return self._process.wait(60)
 
     @property
     def first_process(self) -> int | None:
-        """The id of the container's first process, seen from outside; None where it has ended."""
+        """The id of the container's first process, seen from outside; None if it has ended."""
         if not self.is_running:
             return None
         children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()
         return int(children[0]) if children else None
 
     def _signal(self, number: signal.Signals) -> bool:
-        """Signals the first process; False where there is none."""
+        """Send a signal to the first process; return False if there is none."""
         first = self.first_process
         if first is None:
             return False

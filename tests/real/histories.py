@@ -1,11 +1,11 @@
-"""Whether a journal comes to what ZooKeeper says, read anew and without the production code."""
+"""Compares a journal with ZooKeeper, read without the production code."""
 
 from controller_core.journal.fold import Folded
 from devcluster.clients.znodes import ClusterZnodes
 
 
 def assert_comes_to(folded: Folded, znodes: ClusterZnodes, topics: list[str]) -> None:
-    """All that ZooKeeper says of brokers, topics and partitions."""
+    """Assert that the journal agrees with ZooKeeper about brokers, topics and partitions."""
     image = folded.image
     assert image is not None
     client = znodes.client

@@ -1,5 +1,7 @@
-"""The benchmarks, so small that they say nothing: both controllers play all scenarios, and each is checked; the operator
-comes through all phases, and writes nothing where nothing is to be done."""
+"""The benchmarks, with tiny sizes: both controllers run all scenarios, with their checks.
+
+The operator runs all phases, and writes nothing in idle ones.
+"""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The development cluster itself: its servers keep their data, say why they failed, and outlive nobody."""
+"""The development cluster itself: its servers keep their data, report failures, and never outlive their starter."""
 
 import signal
 import subprocess
@@ -208,7 +208,7 @@ def _words(path: Path) -> list[str]:
 
 
 def _is_alive(pid: int) -> bool:
-    """A zombie that nobody has waited for counts as gone."""
+    """Return True if a process is alive; a zombie that nobody has waited for counts as dead."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):

@@ -1,6 +1,6 @@
-"""`kontroller drain` and `kontroller ready` beside unmodified brokers, under Kafka's own controller and under ours.
+"""`kontroller drain` and `kontroller ready` with unmodified brokers, under Kafka's own controller and under ours.
 
-What they are for: a broker that is stopped after its drain costs no producer an error, and the next one is not stopped
+Their purpose: a broker that is stopped after its drain costs no producer an error, and the next one is not stopped
 before this one is back.
 """
 
@@ -71,7 +71,7 @@ def drain(
 
 @contextmanager
 def draining(cluster: ConformanceCluster, broker: int) -> Iterator[subprocess.Popen[str]]:
-    """A drain that runs, and is ended with the test."""
+    """Run a drain, which ends with the test."""
     command = [sys.executable, "-m", "kontroller", *drain_command(cluster, broker)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         try:
@@ -81,7 +81,7 @@ def draining(cluster: ConformanceCluster, broker: int) -> Iterator[subprocess.Po
 
 
 def said(process: subprocess.Popen[str], what: str) -> str:
-    """The first line with these words; the test's own timeout is its deadline."""
+    """Return the first line with these words; the test's own timeout is its deadline."""
     assert process.stdout is not None
     for line in process.stdout:
         if what in line:

@@ -1,4 +1,4 @@
-"""The client half of features where updates succeed: registrations with ranges, a real ZooKeeper, our controller."""
+"""The client's part of features when updates succeed: registrations with ranges, a real ZooKeeper, our controller."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ def to(feature: str, level: int, type_: UpdateType = ADD) -> FeatureUpdate:
 
 @pytest.fixture
 def admin(feature_cluster: FeatureCluster) -> AdminClient:
-    feature_cluster.finalize("f", 1)  # it is in charge
+    feature_cluster.finalize("f", 1)  # the controller has its role now
     return AdminClient({"bootstrap.servers": feature_cluster.controller.address})
 
 

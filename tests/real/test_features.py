@@ -1,7 +1,7 @@
-"""Finalized features on a real ZooKeeper, by our controller's own process, and what a real broker makes of them.
+"""Finalized features on a real ZooKeeper, by our controller's own process, and their effect on a real broker.
 
-Kafka 3.9 brokers in ZooKeeper mode advertise no features. So the updates are shown with registrations that the test makes,
-of brokers that say no more than that they are there, and the refusals and the end of an incompatible broker with real ones.
+Kafka 3.9 brokers in ZooKeeper mode advertise no features. So updates are tested with fake brokers that only exist as
+registrations, and refusals and the exit of an incompatible broker with real ones.
 """
 
 import json
@@ -45,7 +45,7 @@ class FeatureCluster:
     znodes: ClusterZnodes
     controller: ControllerProcess
     port: int
-    """Whoever listens there says that it is there, and nothing else: other requests to these brokers are tried for ever."""
+    """The port of a server that only answers ApiVersions: other requests to these brokers are retried forever."""
 
     def register(self, broker: int, features: Mapping[str, tuple[int, int]]) -> None:
         register(self.client, broker, self.port, features)
@@ -54,7 +54,7 @@ class FeatureCluster:
         unregister(self.client, broker)
 
     def finalized(self) -> tuple[dict[str, int], int]:
-        """The levels in `/feature`, and the znode's version."""
+        """Return the levels in `/feature`, and the znode's version."""
         data, stat = self.client.get("/feature")
         content = json.loads(data)
         assert (content["version"], content["status"]) == (2, 1)
@@ -68,7 +68,7 @@ class FeatureCluster:
         return response
 
     def update(self, *updates: Update, validate_only: bool = False) -> dict[str, tuple[ErrorCode, str | None]]:
-        """The outcome for each feature, once the process is the controller: it listens before that."""
+        """Return the outcome for each feature, once the process is the controller: it listens before that."""
         responses: list[UpdateFeaturesResponse] = []
 
         def is_answered() -> bool:
@@ -83,7 +83,7 @@ class FeatureCluster:
         assert self.update((feature, level, upgrade_type)) == {feature: (ErrorCode.none, None)}
 
     def replicas_in_charge(self, topic: str, replicas: list[int]) -> tuple[int, list[int]]:
-        """Leader and ISR of a new topic's only partition, once it has them: brokers that count as alive."""
+        """Return leader and ISR of a new topic's only partition, once it has them: the brokers that count as alive."""
         self.znodes.create_topic(topic, [replicas])
         wait_until_led(self.znodes, topic, *replicas)
         return self.znodes.leader(topic, 0), self.znodes.isr(topic, 0)
@@ -147,8 +147,10 @@ def test_a_broker_that_does_not_support_what_is_finalized_gets_no_replicas(featu
 
 
 def test_a_broker_that_registers_during_an_update_stops_it_or_stays_outside(feature_cluster: FeatureCluster) -> None:
-    """Both at the same moment, many times, and clearly one before the other, so that both ends come about: never is a level
-    finalized with a broker in charge that does not support it."""
+    """Both happen at the same moment, many times, and clearly one before the other, so that both outcomes occur.
+
+    A level is never finalized while an active broker does not support it.
+    """
     ends = set()
     with ThreadPoolExecutor(max_workers=1) as other:
         for number in range(12):
@@ -178,7 +180,7 @@ def test_a_broker_that_registers_during_an_update_stops_it_or_stays_outside(feat
 
 
 def test_kafkas_feature_tool_raises_lowers_and_deletes(feature_cluster: FeatureCluster) -> None:
-    """With the controller as bootstrap server: there is no broker but those that are only registered."""
+    """The controller is the bootstrap server, because the brokers are only registrations."""
 
     def change(*command: str) -> str:
         done = run_tool(FEATURES, "--bootstrap-server", feature_cluster.controller.address, *command)
@@ -209,7 +211,7 @@ def test_what_nobody_understands_stays_and_fails_updates_only(feature_cluster: F
 def test_a_controller_killed_at_any_write_leaves_the_old_features_or_the_new_ones(
     feature_cluster: FeatureCluster,
 ) -> None:
-    """Before and after each ZooKeeper write: SIGKILL, restart, and the next controller finishes what was asked."""
+    """Before and after each ZooKeeper write: SIGKILL, restart, and the next controller completes the request."""
     controller = feature_cluster.controller
     feature_cluster.finalize("f", 2)
     before: tuple[dict[str, int], ...] = ({"f": 2},)
@@ -237,7 +239,7 @@ def test_a_controller_killed_at_any_write_leaves_the_old_features_or_the_new_one
 
 
 def _asked_until_dead_or_answered(cluster: FeatureCluster) -> bool:
-    """Asks for the update until the controller answers it as done, which it does not when it dies over it."""
+    """Request the update until the controller answers that it is done, or dies; return True if it answered."""
     answers: set[ErrorCode] = set()
 
     def is_over() -> bool:

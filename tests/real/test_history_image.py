@@ -50,14 +50,14 @@ OF_AN_EXECUTOR = {
 
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
-    """The image, and room on this machine for the Spark of its containers."""
+    """The image, and tokens of this machine for the Spark of its containers."""
     built = Image(history_image_archive(), tmp_path_factory.mktemp("kontroller-history"))
     with machine_tokens().holding(SPARK):
         yield built
 
 
 def run_script(image: Image, script: str, *arguments: str) -> str:
-    """What a shell script printed in a container; fails with what it complained of."""
+    """Return the output of a shell script in a container; fail with its standard error."""
     done = image.run("sh", "-ec", script, "sh", *arguments, timeout_s=300)
     assert done.returncode == 0, done.stderr
     return done.stdout

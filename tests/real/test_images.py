@@ -1,4 +1,4 @@
-"""The images run as their user in a read-only root file system, with all that the chart's pods call."""
+"""The images run as their user in a read-only root file system, with all commands that the chart's pods use."""
 
 import hashlib
 import json
@@ -182,7 +182,7 @@ def test_a_container_ends_with_the_block_that_it_was_started_for(kafka: Image, t
 
 
 def _command(process: int | None) -> str | None:
-    """The name of what a process runs; None where there is none."""
+    """Return the name of a process's program; None if there is no such process."""
     try:
         return Path(f"/proc/{process}/comm").read_text().strip()
     except FileNotFoundError:

@@ -64,7 +64,7 @@ NO_DELAY = i32Timedelta.parse(timedelta())
 
 
 class StubController:
-    """A controller that says yes to everything and keeps what it was asked."""
+    """A controller that accepts everything and keeps the requests."""
 
     def __init__(self, broker: Broker, broker_epoch: BrokerEpoch) -> None:
         self.broker = broker
@@ -113,7 +113,7 @@ class StubController:
             return await self.asked.get()
 
     async def send_to_broker(self, isr: tuple[BrokerId, ...] = (BROKER,)) -> None:
-        """The broker leads the topic's one partition, and knows where its controller listens."""
+        """Make the broker the leader of the topic's only partition, and tell it the controller's address."""
         link = TcpBrokerLink("127.0.0.1", self.broker.port, client_id=str(CONTROLLER))
         for request in (self._metadata(isr), self._leadership(isr)):
             assert (await link.send(request)).error_code == ErrorCode.none
@@ -169,7 +169,7 @@ def _live_broker(broker: BrokerId, port: int) -> UpdateMetadataBroker:
 async def controller(
     start_kafka: StartKafka, zookeeper: ZooKeeper, zookeeper_chroot: str
 ) -> AsyncIterator[StubController]:
-    """One broker, and the controller that it shall report to."""
+    """A controller with one broker, which reports to it."""
     with zookeeper.client(zookeeper_chroot) as client:
         client.create("/controller", b'{"version":2,"brokerid":1000,"timestamp":"0"}')
         client.create("/controller_epoch", str(EPOCH).encode())
@@ -233,7 +233,7 @@ async def test_clients_that_know_only_the_controllers_port_are_served(controller
 
 
 def _use_kafka(bootstrap: str) -> tuple[set[int], bytes | None]:
-    """The brokers that a client sees, and a record that it wrote and read."""
+    """Return the brokers that a client sees, and a record that it wrote and read."""
     metadata = AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=30)
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     producer.produce(TOPIC, b"value", partition=0)

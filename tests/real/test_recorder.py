@@ -1,4 +1,4 @@
-"""A recorder beside unmodified Kafka, whose own controller leads; and what it leaves alone."""
+"""A recorder beside unmodified Kafka with its own controller; and everything that it leaves unchanged."""
 
 import json
 from pathlib import Path
@@ -25,7 +25,7 @@ PARTITIONS = [0, 1, 2]
 
 
 def changes(journal: Path) -> list[Line]:
-    """The records of changes so far."""
+    """Return the records of changes so far."""
     found = [entry.line for entry in read(journal) if isinstance(entry, Record)]
     return [line for line in found if not line.snapshot]
 
@@ -100,7 +100,7 @@ def test_the_history_of_a_cluster_with_kafkas_own_controller_comes_to_what_zooke
 
 
 def fill(zookeeper: ZooKeeper) -> None:
-    """The znodes of a small cluster, in a ZooKeeper that nobody else writes to."""
+    """Write the znodes of a small cluster, in a ZooKeeper that nobody else writes to."""
     with zookeeper.client() as client:
         znodes = {
             "/cluster/id": {"version": "1", "id": "quiet"},

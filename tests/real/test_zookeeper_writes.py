@@ -1,4 +1,4 @@
-"""The measurement of writes, on so few states that it says nothing: every way is played on a real ZooKeeper, and proven."""
+"""The benchmark of writes, with few states: every way runs on a real ZooKeeper, and its result is checked."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the chart's tests do with a real API server."""
+"""Helpers of the chart's tests for a real API server."""
 
 import json
 import time
@@ -12,33 +12,34 @@ from devcluster.running.processes import wait_until
 from tests.unit.chart.rendering import CHART, RELEASE_NAMESPACE, Object
 
 CRDS: Final = {kind.definition.crd_name for kind in KINDS}
-# Nothing runs the jobs here that Helm would wait for.
+# Nothing here runs the jobs that Helm would wait for.
 NO_JOBS: Final = ("--set", "apiCheck.enabled=false,releaseFinalizers.enabled=false")
 
 
 @contextmanager
 def installed(api: KubernetesApi, *values: str) -> Iterator[str]:
-    """The chart installed with `values`; gives what helm said, and removes everything at the end."""
+    """Install the chart with `values` and yield helm's output; remove everything at the end."""
     yield api.helm("install", "kontroller", CHART, "--namespace", RELEASE_NAMESPACE, *NO_JOBS, *values)
     api.helm("uninstall", "kontroller", "--namespace", RELEASE_NAMESPACE, "--no-hooks")
     remove_definitions(api)
 
 
 def remove_definitions(api: KubernetesApi) -> None:
-    """Deletes the definitions and waits until they are gone."""
+    """Delete the definitions and wait until they are gone."""
     api.kubectl("delete", "crd", "--ignore-not-found", "--wait=false", *CRDS)
     wait_until_no_definitions(api)
 
 
 def wait_until_no_definitions(api: KubernetesApi) -> None:
-    """Waits for definitions that are being deleted.
+    """Wait for definitions that are being deleted.
 
-    When the API server meets one while it sets up its storage, it gives up and looks again only when the definition has
-    changed: so they are changed."""
+    If the API server meets one while it sets up its storage, it gives up until the definition changes. So this changes
+    them.
+    """
 
     def are_gone() -> bool:
         left = [each["metadata"]["name"] for each in api.get("crds")["items"]]
-        with suppress(CommandError):  # gone meanwhile
+        with suppress(CommandError):  # gone in between
             if left:
                 api.kubectl("annotate", "crd", *left, "--overwrite", f"tests/looked-at={time.monotonic()}")
         return not left
@@ -47,7 +48,7 @@ def wait_until_no_definitions(api: KubernetesApi) -> None:
 
 
 def dry_run(api: KubernetesApi, objects: list[Object], *arguments: str) -> list[str]:
-    """What the API server says to each of the objects, in their order; raises CommandError where it refuses one."""
+    """Return the API server's answer for each of the objects, in order. Raises CommandError if it refuses one."""
     stdin = "\n---\n".join(json.dumps(each) for each in objects)
     return api.kubectl(
         "create", "--dry-run=server", "--validate=strict", *arguments, "-f", "-", stdin=stdin
@@ -55,7 +56,7 @@ def dry_run(api: KubernetesApi, objects: list[Object], *arguments: str) -> list[
 
 
 def may(api: KubernetesApi, who: str, verb: str, resource: str, namespace: str, called: str = "") -> bool:
-    """Whether `who` may; the resource is written as `name[.group][/subresource]`. `called`: with one of that name."""
+    """Return True if `who` has a right; the resource is `name[.group][/subresource]`. `called`: the name of one object."""
     whole, _, subresource = resource.partition("/")
     name, _, group = whole.partition(".")
     attributes = {"verb": verb, "group": group, "resource": name, "subresource": subresource, "namespace": namespace}

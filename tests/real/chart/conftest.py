@@ -1,4 +1,4 @@
-"""An API server of the chart's own tests, as a chart installs what a cluster has only once."""
+"""An API server of the chart's own tests, because a chart installs objects that a cluster has only once."""
 
 from collections.abc import Iterator
 
@@ -21,6 +21,6 @@ def api(servers_folder: RunFolder) -> Iterator[KubernetesApi]:
 
 @pytest.fixture(scope="module")
 def release(api: KubernetesApi) -> Iterator[str]:
-    """The chart with all components; gives the notes."""
+    """The chart with all components; yields the notes."""
     with installed(api, *SELF_CONTAINED) as notes:
         yield notes

@@ -1,4 +1,4 @@
-"""Stands in for what runs jobs: runs the command of each on this machine, with the rights of its own service account."""
+"""Simulates the job controller: runs the command of each job on this machine, with its service account's rights."""
 
 import json
 import os
@@ -17,7 +17,7 @@ _POLL_S: Final = 0.2
 
 
 class RunJobs:
-    """The jobs that were run, and what each printed."""
+    """The jobs that were run, and the output of each."""
 
     def __init__(self, api: KubernetesApi) -> None:
         self.printed: dict[str, str] = {}
@@ -32,7 +32,7 @@ class RunJobs:
                 for job in self._api.get("jobs", "--all-namespaces")["items"]:
                     self._run_once(job)
             except CommandError as error:
-                # While definitions come and go, the API server may not know for a moment what it serves.
+                # While definitions come and go, the API server may briefly not know which kinds it serves.
                 self.troubles.append(str(error))
 
     def end(self) -> None:
@@ -63,7 +63,7 @@ class RunJobs:
 
 @contextmanager
 def running_jobs(api: KubernetesApi) -> Iterator[RunJobs]:
-    """Jobs are run as long as the block lasts."""
+    """Run jobs while the block runs."""
     jobs = RunJobs(api)
     thread = threading.Thread(target=jobs.run_until_over)
     thread.start()

@@ -1,4 +1,6 @@
-"""The API server takes what the chart makes of its values, and the examples. Dry runs, checked against the definitions."""
+"""The API server accepts the chart's objects with many values, and the examples. Dry runs, checked against the
+definitions.
+"""
 
 import json
 from typing import Final

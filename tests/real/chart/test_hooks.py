@@ -1,4 +1,4 @@
-"""What Helm runs itself: a check after an install, the checks of `helm test`, and what each of them may do."""
+"""The chart's hooks: a check after an install, the checks of `helm test`, and the rights of each."""
 
 import json
 

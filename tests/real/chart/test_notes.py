@@ -34,7 +34,7 @@ def test_the_notes_name_the_cluster_that_is_there_as_far_as_they_know_it(
 
 
 def test_the_notes_say_whether_the_volume_is_there(api: KubernetesApi) -> None:
-    # Of another name, because the release of this file's other tests may still be there.
+    # With another name, because the release of this file's other tests may still be there.
     here = ("--namespace", RELEASE_NAMESPACE, "--set", "crds.install=false", "--dry-run=server")
     notes = api.helm("install", "other", CHART, *here, *SELF_CONTAINED, "--set", "history.enabled=true")
     assert "create that claim (it is not there yet)" in notes

@@ -1,4 +1,4 @@
-"""Values and names as they come in large clusters: long, several alike, nothing where something was."""
+"""Values and names as in large clusters: long ones, similar ones, and empty ones."""
 
 import json
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ PODS: Final = 11
 
 
 def without(given: dict[str, Any]) -> dict[str, Any]:
-    """Nothing for each value that may be nothing: those whose default is nothing, too."""
+    """Return nothing for each value that may be null, including those whose default is null."""
     nothing: dict[str, Any] = {}
     for name, value in given.items():
         if name in MAY_BE_NOTHING or value in ("", [], {}):
@@ -27,7 +27,7 @@ def without(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def pods(objects: list[Object]) -> Iterator[Object]:
-    """The specs of all pods, those of hooks and jobs among them."""
+    """Yield the specs of all pods, including those of hooks and jobs."""
     for each in objects:
         spec = each.get("spec", {})
         if each["kind"] == "Pod":
@@ -61,10 +61,10 @@ def test_the_roles_of_another_release_of_this_name_are_left_to_it(api: Kubernete
 
 
 def probes(*values: str) -> list[Object]:
-    """Pods of a namespace with the restricted standard, each as one of the chart's."""
+    """Return pods in a namespace with the restricted standard, each like one of the chart's."""
     found = []
     for number, spec in enumerate(pods(render(*EVERYTHING, *values))):
-        spec.pop("serviceAccountName", None)  # which this namespace does not have
+        spec.pop("serviceAccountName", None)  # the namespace does not have it
         metadata = {"name": f"probe-{number}", "namespace": "audit"}
         kept = [each for each in spec["volumes"] if each["name"] != "data"]
         spec["volumes"] = [*kept, {"name": "data", "emptyDir": {}}]

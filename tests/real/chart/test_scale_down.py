@@ -1,4 +1,4 @@
-"""An upgrade to fewer brokers than the API server has asks them first what they hold."""
+"""An upgrade to fewer brokers than in the API server first checks the replicas of the removed brokers."""
 
 import json
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ def five_brokers(api: KubernetesApi) -> Iterator[KubernetesApi]:
 
 
 def jobs(api: KubernetesApi, *values: str) -> list[Object]:
-    """The jobs of an upgrade, rendered over what the API server has."""
+    """Return the jobs of an upgrade, rendered over the objects of the API server."""
     where = ("--namespace", RELEASE_NAMESPACE, "--dry-run=server", *KUBERNETES)
     text = api.helm("template", "kontroller", CHART, *where, *SELF_CONTAINED, *FIVE, *values)
     return [each for each in yaml.safe_load_all(text) if each and each["metadata"]["name"] == NAME]

@@ -1,4 +1,4 @@
-"""After an uninstall nothing is left that cannot be deleted, and nothing is deleted that was not asked for."""
+"""After an uninstall nothing is left that cannot be deleted, and nothing is deleted without a request."""
 
 import json
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ OTHER_FINALIZER = "example.com/mine"
 
 @pytest.fixture(autouse=True)
 def nothing_stays(api: KubernetesApi) -> Iterator[None]:
-    """Whatever a test leaves goes."""
+    """Remove everything that a test leaves."""
     yield
     api.helm("uninstall", "kontroller", *WHERE, "--no-hooks", "--ignore-not-found")
     for key in [(each["metadata"]["namespace"], each["metadata"]["name"]) for each in topics(api)]:
@@ -61,7 +61,7 @@ def topics(api: KubernetesApi) -> list[Raw]:
 
 
 def finalizers(api: KubernetesApi, namespace: str) -> dict[str, list[str]]:
-    """The finalizers of each topic in a namespace."""
+    """Return the finalizers of each topic in a namespace."""
     every = [each["metadata"] for each in topics(api)]
     return {each["name"]: each.get("finalizers", []) for each in every if each["namespace"] == namespace}
 
@@ -133,7 +133,7 @@ def test_definitions_that_are_not_kept_go_with_all_their_resources(api: Kubernet
 
 
 class StaleListing(KubernetesObjects):
-    """Lists what was there when it was asked first."""
+    """Lists the objects of the first request again, although they may have changed."""
 
     def __init__(self, configuration: Configuration) -> None:
         super().__init__(configuration)

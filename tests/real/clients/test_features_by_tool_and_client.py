@@ -18,14 +18,14 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(240)]
 
 
 async def tool(cluster: FeatureCluster, *command: str) -> tuple[int, str]:
-    """Kafka's FeatureCommand: its exit code, and what it says."""
+    """Run Kafka's FeatureCommand; return its exit code and its output."""
     arguments = ("--bootstrap-server", cluster.controller.address, *command)
     done = await asyncio.to_thread(run_tool, FEATURES, *arguments)
     return done.returncode, done.stdout + done.stderr
 
 
 def refusal(cluster: FeatureCluster) -> str:
-    """Why f cannot be finalized at 3."""
+    """Return the reason why f cannot be finalized at 3."""
     return str(cluster.update(("f", 3, UpgradeType.UPGRADE), validate_only=True)["f"][1])
 
 
@@ -46,11 +46,11 @@ async def test_the_client_and_kafka_s_tool_read_what_the_other_has_finalized(fea
 
 
 async def test_both_are_told_which_brokers_stand_in_the_way(feature_cluster: FeatureCluster) -> None:
-    """One that is old, and one that advertises nothing, as stock brokers do."""
+    """One broker is old, and one advertises nothing, like stock brokers."""
     feature_cluster.finalize("f", 1)
     feature_cluster.finalize(
         "f", 0, UpgradeType.SAFE_DOWNGRADE
-    )  # who does not support what is finalized does not count
+    )  # brokers that do not support the finalized level are left out
     feature_cluster.register(3, IS_OLD)
     feature_cluster.register(4, {})
     admin = AdminClient({"bootstrap.servers": feature_cluster.controller.address})

@@ -165,7 +165,7 @@ def _create_by_asking(cluster: ServedCluster, version: int) -> None:
         asked = cluster.broker_address(1)
 
     def is_served() -> bool:
-        # Clients repeat the request, too: a broker that does not know enough others yet cannot create the topic.
+        # Clients repeat the request too: a broker that knows too few others cannot create the topic yet.
         cluster.ask(asked, wanted)
         return cluster.znodes.is_served(name, range(2))
 
@@ -200,7 +200,7 @@ def _compare_api_versions(cluster: ServedCluster, version: int) -> None:
     of_broker = {entry.api_key: (entry.min_version, entry.max_version) for entry in brokers.api_keys}
     assert not REFUSED_API_KEYS & offered.keys()
     wanted = {key: served for key, served in of_broker.items() if key not in REFUSED_API_KEYS} | own
-    if not cluster.passes_on:  # then it asks no broker for its versions, and offers those of its own release
+    if not cluster.passes_on:  # it then asks no broker for its versions, and offers those of its own release
         offered = {key: versions if key in own else wanted.get(key, (-1, -1)) for key, versions in offered.items()}
         if cluster.release != KAFKA_VERSION:
             offered = {key: versions for key, versions in offered.items() if key in wanted}

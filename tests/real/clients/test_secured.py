@@ -1,4 +1,4 @@
-"""The admin client at a broker that wants TLS and a login: with either it works, and what is wrong with them is said."""
+"""The admin client at a broker with TLS and a login: it works with either, and wrong credentials are reported."""
 
 import asyncio
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ SCRAM_LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule required"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Secured:
-    """A broker with a listener for everybody, and one with TLS and SASL."""
+    """A broker with an open listener, and one with TLS and SASL."""
 
     plaintext: str
     secure: str
@@ -35,7 +35,7 @@ class Secured:
     """A certificate that the broker does not have."""
 
     def client(self, **changed: str) -> AdminClient:
-        """One that is admitted, but for what is changed."""
+        """Return a client that is admitted, except for the changed properties."""
         properties = {
             "bootstrap.servers": self.secure,
             "security.protocol": "SASL_SSL",
@@ -111,7 +111,7 @@ async def test_a_user_whom_the_client_made_is_admitted(secured: Secured) -> None
     await made.set_scram_user("carol", "pass word", mechanism="SCRAM-SHA-512")
     login = f'{SCRAM_LOGIN} username="carol" password="pass word";'
     admitted = secured.client(sasl_mechanism="SCRAM-SHA-512", sasl_jaas_config=login)
-    # Brokers hear of users by a watch.
+    # Brokers learn of users by a watch.
     deadline_s = asyncio.get_running_loop().time() + 30
     while not await is_admitted(admitted):
         assert asyncio.get_running_loop().time() < deadline_s
@@ -199,7 +199,7 @@ def test_a_drain_that_is_not_admitted_says_so_at_once(secured: Secured, tmp_path
 
 
 def written(folder: Path, secured: Secured, *, password: str) -> Path:
-    """A file of properties for alice, with the right password or another."""
+    """Write a file of properties for alice, with the right password or another one."""
     file = folder / f"{password}.properties"
     file.write_text(
         "security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\n"

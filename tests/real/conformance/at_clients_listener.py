@@ -1,4 +1,4 @@
-"""What clients do that know nothing but the brokers' listener for clients."""
+"""Clients that know only the brokers' listener for clients."""
 
 import json
 from collections.abc import Mapping
@@ -11,14 +11,14 @@ from tests.real.conformance.clusters import ConformanceCluster
 
 
 def run_at_brokers(cluster: ConformanceCluster, tool: str, *arguments: str) -> str:
-    """What a tool says when it succeeds, that bootstraps at the brokers and finds the controller by itself."""
+    """Return the output of a tool that bootstraps at the brokers and finds the controller itself; it must succeed."""
     done = cluster.run_tool(tool, *arguments, bootstrap=cluster.kafka.bootstrap_servers)
     assert done.returncode == 0, f"{tool} {arguments}: {done.stdout}{done.stderr}"
     return done.stdout
 
 
 def a_topic_lives(cluster: ConformanceCluster, folder: Path) -> None:
-    """kafka-topics and kafka-reassign-partitions create, describe, move and delete a topic."""
+    """Create, describe, move and delete a topic with kafka-topics and kafka-reassign-partitions."""
     first, second = sorted(cluster.kafka.brokers)[:2]
     name = ("--topic", "lived")
     assert "Created topic lived" in run_at_brokers(
@@ -37,7 +37,7 @@ def a_topic_lives(cluster: ConformanceCluster, folder: Path) -> None:
 def write(
     cluster: ConformanceCluster, topic: str, *, broker: int, settings: Mapping[str, str | int | bool] | None = None
 ) -> None:
-    """A record in partition 0, acknowledged by its leader; the producer bootstraps at that broker alone."""
+    """Write a record to partition 0, acknowledged by its leader; the producer bootstraps at this broker alone."""
     failures: list[object] = []
     producer = Producer({**cluster.librdkafka(cluster.kafka.broker(broker).address), "acks": 1, **(settings or {})})
     producer.produce(topic, b"value", partition=0, on_delivery=lambda error, _: failures.append(error))
@@ -46,7 +46,7 @@ def write(
 
 
 def an_idempotent_producer_is_served(cluster: ConformanceCluster) -> None:
-    """Its id is of a block that a broker asks the controller for (AllocateProducerIds)."""
+    """Check producers whose ids are from a block that a broker requests from the controller (AllocateProducerIds)."""
     first, second = sorted(cluster.kafka.brokers)[:2]
     cluster.serve_topic("idempotent", [[first, second]])
     for broker in (first, second):

@@ -1,4 +1,4 @@
-"""A cluster as its controller's clients, tools and brokers see it, whoever the controller is."""
+"""A cluster as its controller's clients, tools and brokers see it, under any controller."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -48,7 +48,7 @@ from devcluster.waiting.health_gate import HealthGate
 from devcluster.waiting.vocabulary import wait_until_gone, wait_until_led, wait_until_moved, wait_until_served
 
 LOG_DIRECTORIES = ("log", "log-2")
-"""The names of the log directories that every broker has."""
+"""The names of every broker's log directories."""
 PREFERRED, UNCLEAN = 0, 1
 
 Partition = tuple[str, int]
@@ -56,7 +56,7 @@ Partition = tuple[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What ZooKeeper has of one partition."""
+    """The state of one partition in ZooKeeper."""
 
     leader: int
     isr: tuple[int, ...]
@@ -72,26 +72,26 @@ class Seen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConformanceCluster:
-    """Three unmodified brokers and whoever is their controller."""
+    """Three unmodified brokers and their controller."""
 
     kafka: KafkaCluster
     znodes: ClusterZnodes
     own_controller: ControllerProcess | None
-    """Our controller; None where Kafka's own leads."""
+    """Our controller; None if Kafka's own is the controller."""
     identity: Identity = NOBODY
-    """Whom clients are, at every node."""
+    """The identity of clients, at every node."""
     user: str = "ANONYMOUS"
-    """What the nodes call them."""
+    """The user name of the clients at the nodes."""
     identity_file: Path | None = None
-    """What the identity is, for tools; None where nobody is asked for one."""
+    """The credentials of the clients, for tools; None without authentication."""
     release: str = KAFKA_VERSION
-    """Of the brokers."""
+    """The release of the brokers."""
 
     @property
     def health_gate(self) -> HealthGate:
         return HealthGate(kafka=self.kafka, znodes=self.znodes, controller=self.own_controller, identity=self.identity)
 
-    # Who is who
+    # Addresses and ids
 
     @property
     def is_kafkas_own(self) -> bool:
@@ -99,7 +99,7 @@ class ConformanceCluster:
 
     @property
     def controller_address(self) -> tuple[str, int]:
-        """Where requests to the controller go: the broker that is it, or our process."""
+        """The address for requests to the controller: that of the broker that is it, or of our process."""
         if self.own_controller is not None:
             return "127.0.0.1", self.own_controller.port
         controller = self.znodes.controller()
@@ -114,12 +114,12 @@ class ConformanceCluster:
 
     @property
     def controller_ids(self) -> set[int]:
-        """Who may be the controller when all is well."""
+        """The ids that the controller has in a healthy cluster."""
         return {self.own_controller.controller_id} if self.own_controller else set(self.kafka.brokers)
 
     @property
     def order(self) -> tuple[int, int, int]:
-        """The three brokers. The first one is never stopped: where Kafka's own controller leads, it is that one."""
+        """The three brokers. The first one is never stopped: if Kafka's own controller is active, it is on that one."""
         controller = self.znodes.controller()
         first, second, third = sorted(self.kafka.brokers, key=lambda broker: (broker != controller, broker))
         return first, second, third
@@ -128,7 +128,7 @@ class ConformanceCluster:
         return "127.0.0.1", self.kafka.broker(broker).port
 
     def broker_epoch(self, broker: int) -> int:
-        """The czxid of the broker's registration."""
+        """Return the czxid of the broker's registration."""
         return int(self.znodes.client.get(f"/brokers/ids/{broker}")[1].czxid)
 
     def controller_epoch(self) -> int:
@@ -149,14 +149,15 @@ class ConformanceCluster:
         wait_until_moved(self.znodes, topic, target, partition, wait=self.wait)
 
     def wait_for_a_term_after(self, epoch: int) -> None:
-        """Waits until a controller has a later term and has taken all of it up.
+        """Wait until a controller has a later term and has completed its failover.
 
-        Who takes the role away sooner may leave Kafka's brokers without a controller for good: one that hears at once
-        of the znode's creation and its end looks whether it is there, and does not stand (`ControllerChange`, 3.9)."""
+        Taking the role away sooner may leave Kafka's brokers without a controller for good: a broker that hears of the
+        znode's creation and deletion at once finds it missing, and does not compete (`ControllerChange`, 3.9).
+        """
         self.wait(lambda: self.controller_epoch() > epoch and self.is_led(), "a controller has a new term")
 
     def is_led(self) -> bool:
-        """Whether who may be the controller is it, and answers what it answers only when its term has begun."""
+        """Return True if a valid controller has the role, and answers a request that needs a begun term."""
         if self.znodes.controller() not in self.controller_ids:
             return False
         try:
@@ -169,14 +170,14 @@ class ConformanceCluster:
         wait_until_gone(self.znodes, *paths, wait=self.wait)
 
     def wait_until_unlisted(self, topic: str, *brokers: int) -> None:
-        """Waits until these brokers show clients no partition of the topic."""
+        """Wait until these brokers show clients no partition of the topic."""
         self.wait(
             lambda: not any(self.metadata_of(broker, topic).partitions for broker in brokers),
             f"{brokers} show no {topic}",
         )
 
     def wait_until_everybody_knows(self, topic: str, partition: int = 0) -> None:
-        """Waits until every live broker answers clients what ZooKeeper has of the partition."""
+        """Wait until every live broker's metadata agrees with ZooKeeper about the partition."""
 
         def agree() -> bool:
             seen = self.seen(topic, partition)
@@ -191,7 +192,7 @@ class ConformanceCluster:
         return self.znodes.client.exists(path) is not None
 
     def seen(self, topic: str, partition: int = 0) -> Seen:
-        """The state of a partition that has one."""
+        """Return the state of a partition that has one."""
         path = f"/brokers/topics/{topic}/partitions/{partition}/state"
         content = self.znodes.state(topic, partition)
         return Seen(
@@ -210,12 +211,12 @@ class ConformanceCluster:
         return topic_id
 
     def serve_topic(self, topic: str, replicas: list[list[int]], config: dict[str, str] | None = None) -> None:
-        """Creates a topic through ZooKeeper and waits until every replica is in sync."""
+        """Create a topic in ZooKeeper and wait until every replica is in sync."""
         self.znodes.create_topic(topic, replicas, config)
         self.wait_until_served(topic, len(replicas))
 
     def begin_a_new_term(self) -> None:
-        """Takes the role away from the controller, as an expired session does, and waits for the next one."""
+        """Take the role away from the controller, as an expired session does, and wait for the next one."""
         before = self.controller_epoch()
         self.znodes.client.delete("/controller")
         self.wait_for_a_term_after(before)
@@ -223,40 +224,40 @@ class ConformanceCluster:
     # Clients
 
     def properties(self, bootstrap: str) -> dict[str, str]:
-        """Of a client of ours."""
+        """Return the properties of a client of ours."""
         return {"bootstrap.servers": bootstrap, **self.identity.properties}
 
     def librdkafka(self, bootstrap: str) -> dict[str, Any]:
-        """Of a client of librdkafka's."""
+        """Return the settings of a client of librdkafka."""
         return {"bootstrap.servers": bootstrap, **self.identity.librdkafka}
 
     def run_tool(
         self, tool: str, *arguments: str, bootstrap: str | None = None, timeout_s: float = 120
     ) -> CompletedProcess[str]:
-        """Runs one of Kafka's own tools to its end, by default with the controller to bootstrap at."""
+        """Run one of Kafka's own tools to its end, by default with the controller as bootstrap server."""
         servers = ("--bootstrap-server", bootstrap or self.bootstrap)
         option = "--admin.config" if tool == tools.LEADER_ELECTION else "--command-config"
         told = (option, str(self.identity_file)) if self.identity_file else ()
         return tools.run_tool(tool, *servers, *told, *arguments, timeout_s=timeout_s)
 
     def load(self, topic: str) -> AckedProducer:
-        """A producer that does not stop."""
+        """Return a producer that does not stop."""
         return AckedProducer(self.kafka.bootstrap_servers, topic, identity=self.identity)
 
     def read_back(self, topic: str) -> set[str]:
-        """All that is in a topic."""
+        """Return all values of a topic."""
         return read_back(self.kafka.bootstrap_servers, topic, identity=self.identity)
 
     # Requests
 
     def ask_controller(self, request: RequestPayload, response_type: type[ResponsePayload] | None = None) -> Any:
-        """What the controller answers a client of the cluster, in the very version of the request."""
+        """Return the controller's answer to a client of the cluster, in the very version of the request."""
         return send_request(self.controller_address, request, response_type=response_type, identity=self.identity)
 
     def ask_at(
         self, address: tuple[str, int], request: RequestPayload, response_type: type[ResponsePayload] | None = None
     ) -> Any:
-        """What a node answers a client of the cluster that speaks as the node's release does."""
+        """Return a node's answer to a client of the cluster, asked in a version that the node supports."""
         return ask_in_its_version(address, request, response_type=response_type, identity=self.identity)
 
     def ask_broker(
@@ -265,11 +266,11 @@ class ConformanceCluster:
         return self.ask_at(self.address(broker), request, response_type)
 
     def metadata(self, broker: int, *topics: str) -> MetadataResponse:
-        """What a broker answers clients of the cluster and of some topics."""
+        """Return a broker's metadata of the cluster and of some topics."""
         return self.metadata_at(self.address(broker), *topics)
 
     def metadata_at(self, address: tuple[str, int], *topics: str) -> MetadataResponse:
-        """What a node at that address answers clients of the cluster and of some topics."""
+        """Return the metadata of the cluster and of some topics from the node at an address."""
         request = MetadataRequest(
             topics=tuple(MetadataRequestTopic(topic_id=None, name=WireTopicName(topic)) for topic in topics),
             allow_auto_topic_creation=False,
@@ -283,7 +284,7 @@ class ConformanceCluster:
         return self.metadata(broker, topic).topics[0]
 
     def metadata_of_partition(self, broker: int, topic: str, partition: int = 0) -> MetadataResponsePartition | None:
-        """What a broker answers clients of a partition; None where it does not know it."""
+        """Return a broker's metadata of a partition; None if it does not know the partition."""
         found = [p for p in self.metadata_of(broker, topic).partitions if p.partition_index == partition]
         return found[0] if found else None
 
@@ -296,7 +297,7 @@ class ConformanceCluster:
     def alter_isr(
         self, topic: str, isr: list[int], *, partition: int = 0, sender: int | None = None, **claimed: int
     ) -> AlterPartitionResult:
-        """Asks the controller for another ISR in the leader's name; `claimed` overrides what the leader would know."""
+        """Request another ISR from the controller in the leader's name; `claimed` overrides the leader's knowledge."""
         response = self.ask_controller(self.alter_partition(topic, isr, partition=partition, sender=sender, **claimed))
         assert response.error_code is ErrorCode.none, response
         result = response.topics[0].partitions[0]
@@ -314,7 +315,7 @@ class ConformanceCluster:
         partition_epoch: int | None = None,
         recovery_state: int = 0,
     ) -> AlterPartitionRequest:
-        """The request that the leader, or `sender`, would send now; every `None` is taken from ZooKeeper."""
+        """Return the request that the leader, or `sender`, would send now; every `None` is read from ZooKeeper."""
         seen = self.seen(topic, partition)
         broker = seen.leader if sender is None else sender
         state = AskedPartition(
@@ -331,12 +332,12 @@ class ConformanceCluster:
         )
 
     def leave_in_isr(self, topic: str, isr: list[int], partition: int = 0) -> None:
-        """Shrinks an ISR in the leader's name; the leader itself does not hear of it before its next epoch."""
+        """Shrink an ISR in the leader's name; the leader itself does not hear of it before its next epoch."""
         result = self.alter_isr(topic, isr, partition=partition)
         assert result.error_code is ErrorCode.none, result
 
     def elect(self, kind: int, *partitions: Partition) -> dict[Partition, ErrorCode]:
-        """ElectLeaders: `PREFERRED` or `UNCLEAN`, for these partitions, or for all where none are named."""
+        """Send ElectLeaders, `PREFERRED` or `UNCLEAN`, for these partitions, or for all if none are named."""
         topics = tuple(
             TopicPartitions(topic=WireTopicName(topic), partitions=(i32(partition),)) for topic, partition in partitions
         )
@@ -351,7 +352,7 @@ class ConformanceCluster:
         }
 
     def reassign(self, *targets: tuple[str, int, list[int] | None]) -> list[ErrorCode]:
-        """AlterPartitionReassignments, and the error of each entry in the order asked; None takes a running one back."""
+        """Send AlterPartitionReassignments; return the error of each entry in order. None cancels a running one."""
         response = self.ask_controller(
             AlterPartitionReassignmentsRequest(
                 topics=tuple(
@@ -377,7 +378,7 @@ class ConformanceCluster:
         return [errors[topic, partition] for topic, partition, _ in targets]
 
     def running_reassignments(self, *partitions: Partition) -> dict[Partition, tuple[list[int], list[int], list[int]]]:
-        """Replicas, those added and those removed of the reassignments that run: of these partitions, or of all."""
+        """Return replicas, added and removed replicas of the running reassignments: of these partitions, or of all."""
         topics = tuple(
             ListPartitionReassignmentsTopics(name=WireTopicName(topic), partition_indexes=(i32(partition),))
             for topic, partition in partitions
@@ -398,7 +399,7 @@ class ConformanceCluster:
 
     @contextmanager
     def paused(self, broker: int) -> Iterator[None]:
-        """A broker that answers nothing, for less than its session lasts: half a minute."""
+        """Pause a broker, for less than its session timeout of half a minute."""
         self.kafka.broker(broker).pause()
         try:
             yield
@@ -412,7 +413,7 @@ class ConformanceCluster:
         return {broker for broker in self.kafka.brokers if self.directory_of(broker, topic, partition)}
 
     def directory_of(self, broker: int, topic: str, partition: int = 0) -> Path | None:
-        """The log directory in which a broker has a partition."""
+        """Return the log directory in which a broker has a partition."""
         found = [folder for folder in self.log_directories(broker) if (folder / f"{topic}-{partition}").exists()]
         return found[0] if found else None
 
@@ -423,12 +424,12 @@ class ConformanceCluster:
         )
 
     def broker_log(self, broker: int) -> str:
-        """All that a broker has logged."""
+        """Return the whole log of a broker."""
         return self.kafka.broker(broker).process.log_path.read_text(errors="replace")
 
 
 def of_partition(request: AlterPartitionRequest, partition: int) -> AlterPartitionRequest:
-    """The same request for another partition of its topic."""
+    """Return the same request for another partition of its topic."""
     topic = request.topics[0]
     return replace(
         request, topics=(replace(topic, partitions=(replace(topic.partitions[0], partition_index=i32(partition)),)),)
@@ -436,5 +437,5 @@ def of_partition(request: AlterPartitionRequest, partition: int) -> AlterPartiti
 
 
 def of_topic(request: AlterPartitionRequest, topic_id: UUID) -> AlterPartitionRequest:
-    """The same request for another topic."""
+    """Return the same request for another topic."""
     return replace(request, topics=(replace(request.topics[0], topic_id=topic_id),))

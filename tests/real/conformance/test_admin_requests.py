@@ -1,7 +1,7 @@
-"""Topic, election and credential requests: both controllers are asked the same, and give the same error codes.
+"""Topic, election and credential requests: both controllers get the same requests, and give the same error codes.
 
-Requests that only show a refusal are sent with `validate_only` where there is such a thing, so that a wrong answer does
-not spoil the tests after it. Where we refuse what Kafka's controller makes a broken topic of, a test says so: `ours_only`.
+Requests that only show a refusal are sent with `validate_only` if possible, so that a wrong answer does not spoil the
+tests after it. Tests with `ours_only` show refusals of requests with which Kafka's controller makes a broken topic.
 """
 
 import hashlib
@@ -133,7 +133,7 @@ Answered = list[tuple[Any, ErrorCode]]
 
 
 def codes(cluster: ConformanceCluster, request: Any) -> Answered:
-    """What is answered for each name, in an order of its own: Kafka's order is that of a hash table."""
+    """Return the result for each name, sorted, because Kafka's order is that of a hash table."""
     response = cluster.ask_controller(request)
     match request:
         case CreateTopicsRequest():
@@ -155,7 +155,9 @@ def codes(cluster: ConformanceCluster, request: Any) -> Answered:
 
 @pytest.fixture
 def prepared(cluster: ConformanceCluster) -> ConformanceCluster:
-    """`there` has two partitions and all of its leaders; `col.lide` is a name that metrics cannot tell from another."""
+    """Prepare `there` with two partitions and their leaders, and `col.lide`, whose name collides with another in
+    metrics.
+    """
     if not cluster.exists("/brokers/topics/there"):
         cluster.serve_topic("there", [[1, 2], [2, 3]])
         cluster.serve_topic("col.lide", [[1]])
@@ -196,7 +198,7 @@ def prepared(cluster: ConformanceCluster) -> ConformanceCluster:
         (topic("col_lide", 1, 1), ErrorCode.invalid_topic_exception),
         (topic("col_lide", assignment=[(0, [1, 1])]), ErrorCode.invalid_topic_exception),
         (topic("__cluster_metadata", 1, 1), ErrorCode.invalid_request),
-        (topic("__share_group_state", 1, 1), ErrorCode.none),  # internal, made by nobody
+        (topic("__share_group_state", 1, 1), ErrorCode.none),  # internal, created by nobody
         (topic("a", assignment=[(0, [1, 2]), (1, [1])]), ErrorCode.invalid_replica_assignment),
         (topic("a", assignment=[(0, [1, 1])]), ErrorCode.invalid_replica_assignment),
         (topic("a", assignment=[(1, [1])]), ErrorCode.invalid_replica_assignment),
@@ -453,7 +455,7 @@ def test_credentials_are_judged_alike(
 
 
 def test_credentials_are_written_alike(prepared: ConformanceCluster) -> None:
-    """Salt, keys and iterations as brokers read them, under the encoded name; quotas are left where they are."""
+    """Salt, keys and iterations are in the brokers' format, under the encoded name; quotas are kept."""
     salted = hashlib.pbkdf2_hmac("sha256", b"pencil", b"salt", 4096)
     names = ["a/b", "ü", "a b*~+", "<default>"]
     changes = set(prepared.znodes.client.get_children("/config/changes"))
@@ -525,7 +527,7 @@ def test_topics_are_deleted_by_name_and_by_id_and_are_gone_when_it_is_answered(p
 
 
 def test_a_topic_on_its_way_out_cannot_be_created_grown_elected_or_deleted(prepared: ConformanceCluster) -> None:
-    """One of its brokers is down, so it is marked and served no more, and stays until that broker is back."""
+    """One of its brokers is down, so it is marked and not served, and stays until that broker is back."""
     first, second, _ = prepared.order
     prepared.serve_topic("leaving", [[first, second]])
     prepared.kafka.broker(second).kill()

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.real
 RECORD_BYTES = 100_000
 RECORDS = 200
 SLOW = str(RECORD_BYTES)
-"""Bytes per second: what is written takes minutes at this pace."""
+"""Bytes per second: at this pace the data takes minutes."""
 FAST = str(RECORD_BYTES * RECORDS * 10)
 
 

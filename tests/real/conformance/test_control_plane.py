@@ -1,8 +1,9 @@
 """Brokers with a listener for each purpose: among themselves, for clients, and for the controller's requests.
 
-Kafka's `control.plane.listener.name`: brokers look for their controller under that name, but for a controlled shutdown
-under the name of the listener among themselves; clients know neither. Our controller has one address for all three,
-where the other clusters of this suite have an address for each name."""
+With `control.plane.listener.name`, brokers look their controller up under that name, except for a controlled shutdown,
+which uses the listener among brokers; clients know neither. Our controller has one address for all three, while the
+other clusters of this suite have an address for each name.
+"""
 
 import json
 from collections.abc import Iterator
@@ -67,15 +68,15 @@ def test_an_idempotent_producer_gets_its_id(controlled: ConformanceCluster) -> N
 
 
 def test_an_isr_shrinks_when_a_follower_hangs_and_grows_when_it_is_back(controlled: ConformanceCluster) -> None:
-    """Both ask for it with AlterPartition, which goes to the control plane."""
+    """Both are requested by AlterPartition, which goes to the control plane."""
     controller = controlled.znodes.controller()
     leader, follower = sorted(controlled.kafka.brokers, key=lambda broker: broker != controller)
     controlled.serve_topic("hanging", [[leader, follower]])
     with controlled.paused(follower):
-        # A follower that has all there is stays in the ISR for ever, however long it hangs.
+        # A follower that has everything stays in the ISR forever, however long it hangs.
         at_clients_listener.write(controlled, "hanging", broker=leader)
-        # Who hangs may have been the controller before. A broker that asks for the first time asks that one still, and
-        # another one when it has waited for half a minute.
+        # The paused broker may have been the controller. A broker's first request still goes to that one, and to
+        # another one after half a minute.
         controlled.wait(
             lambda: controlled.znodes.isr("hanging", 0) == [leader], "the follower left the ISR", silence_s=60
         )
@@ -83,7 +84,7 @@ def test_an_isr_shrinks_when_a_follower_hangs_and_grows_when_it_is_back(controll
 
 
 def test_a_broker_that_stops_hands_its_leaderships_over(controlled: ConformanceCluster) -> None:
-    """ControlledShutdown goes to the listener among brokers even so."""
+    """ControlledShutdown still goes to the listener among brokers."""
     controller = controlled.znodes.controller()
     stopping = next(broker for broker in controlled.kafka.brokers if broker != controller)
     (other,) = (broker for broker in controlled.kafka.brokers if broker != stopping)

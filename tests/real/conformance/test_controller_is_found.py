@@ -1,4 +1,4 @@
-"""Whoever asks any broker finds the controller behind it, Kafka's own or ours, and its answers."""
+"""A client of any broker finds the controller behind it, Kafka's own or ours, and its answers."""
 
 import pytest
 from kio.schema.errors import ErrorCode

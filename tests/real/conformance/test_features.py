@@ -1,6 +1,6 @@
-"""UpdateFeatures, asked of Kafka's own controller and of ours, with brokers that advertise no features: 3.9 has none.
+"""UpdateFeatures to Kafka's own controller and to ours, with brokers that advertise no features: 3.9 has none.
 
-Every refusal has the same error code and Kafka's words; ours adds which brokers it is about.
+Every refusal has the same error code and Kafka's words; ours adds the brokers in question.
 """
 
 import json
@@ -85,7 +85,7 @@ def test_the_set_up_znode_is_the_same(cluster: ConformanceCluster) -> None:
 
 def test_a_new_controller_enables_what_was_disabled_and_rewrites_an_old_version(cluster: ConformanceCluster) -> None:
     def known_epoch(broker: int) -> int:
-        """The version of /feature that a broker has seen; -1 for none."""
+        """Return the version of /feature that a broker has seen; -1 for none."""
         asked = ApiVersionsRequest(client_software_name="conformance", client_software_version="1")
         return int(cluster.ask_broker(broker, asked).finalized_features_epoch)
 
@@ -96,10 +96,10 @@ def test_a_new_controller_enables_what_was_disabled_and_rewrites_an_old_version(
         None,
     ):
         if content is None:
-            # Who begins a term sets features up before it serves topics: from now on nobody makes the znode anew.
+            # A new controller sets features up before it serves topics, so nobody creates the znode again from here on.
             cluster.serve_topic("after-features", [[1, 2]])
             cluster.znodes.client.delete("/feature")
-            # A broker that sees only the next znode, whose version is older than what it knows, ends itself.
+            # A broker that sees only the next znode, whose version is older than the one it knows, exits.
             cluster.wait(
                 lambda: set(map(known_epoch, cluster.kafka.brokers)) == {-1}, "the brokers know of no features"
             )

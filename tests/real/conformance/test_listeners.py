@@ -1,4 +1,4 @@
-"""Clients that know the listener for clients alone find everything there, the controller as well."""
+"""Clients that know only the listener for clients find everything there, including the controller."""
 
 from pathlib import Path
 

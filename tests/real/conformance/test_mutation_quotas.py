@@ -1,7 +1,7 @@
-"""Quotas of mutations: the same requests to both controllers exceed them alike, and are answered alike.
+"""Quotas of mutations: the same requests exceed them at both controllers alike, with the same answers.
 
-Rates are so low that what a bucket gains while a test runs is far less than one partition: what is compared is debt, which
-does not depend on how fast the machine is. Each test has client ids of its own.
+Rates are so low that a bucket gains far less than one partition during a test. The tests compare debt, which does not
+depend on the speed of the machine. Each test has its own client ids.
 """
 
 import itertools
@@ -36,7 +36,7 @@ _numbers = itertools.count(1)
 
 @dataclass
 class Client:
-    """A client with an id of its own, and the topic that it lets grow."""
+    """A client with its own id, and the topic that it grows."""
 
     cluster: ConformanceCluster
     id: str = field(default_factory=lambda: f"charged {next(_numbers)}")
@@ -48,11 +48,11 @@ class Client:
         return decode_response(load_response_schema(int(request.__api_key__), int(request.__version__)), frame)
 
     def name(self) -> str:
-        """One that no topic has."""
+        """Return a name that no topic has."""
         return f"charged-{next(_numbers)}"
 
     def grow(self) -> ErrorCode:
-        """One more partition of its own topic."""
+        """Add a partition to its own topic."""
         own = "own-" + self.id.replace(" ", "-")
         if not self.partitions:
             self.cluster.serve_topic(own, [[1]])
@@ -64,8 +64,10 @@ class Client:
 
 
 def set_quota(cluster: ConformanceCluster, entity: str, config: dict[str, str]) -> None:
-    """Writes the quota of an entity, a path below `/config`, beside what else is there, such as a user's credentials,
-    and the notification of it, as Kafka's tools do."""
+    """Write the quota of an entity, a path below `/config`, and its notification, as Kafka's tools do.
+
+    The entity's other settings, such as a user's credentials, are kept.
+    """
     client, path = cluster.znodes.client, f"/config/{entity}"
     client.ensure_path(path)
     others = {name: value for name, value in _config(client.get(path)[0]).items() if name != RATE}
@@ -80,7 +82,7 @@ def _config(data: bytes) -> dict[str, str]:
 
 @contextmanager
 def quotas(cluster: ConformanceCluster, **rates: float) -> Iterator[None]:
-    """Quotas by entity, such as `users/alice`, which the controller knows in the block."""
+    """Set quotas by entity, such as `users/alice`, which the controller knows in the block."""
     for entity, rate in rates.items():
         set_quota(cluster, entity, {RATE: str(rate)})
     until_known(cluster)
@@ -90,7 +92,7 @@ def quotas(cluster: ConformanceCluster, **rates: float) -> Iterator[None]:
 
 
 def until_known(cluster: ConformanceCluster) -> None:
-    """Waits until the controller knows all quotas: Kafka's learns of them one after the other."""
+    """Wait until the controller knows all quotas: Kafka's learns of them one after the other."""
     witness = Client(cluster)
     set_quota(cluster, f"clients/{encoded(witness.id)}", {RATE: str(LOW)})
     cluster.wait(lambda: witness.grow() is ErrorCode.throttling_quota_exceeded, "the controller knows all quotas")
@@ -102,14 +104,14 @@ def encoded(client_id: str) -> str:
 
 @contextmanager
 def charged(cluster: ConformanceCluster, rate: float = LOW) -> Iterator[Client]:
-    """A client whose id has a quota."""
+    """Yield a client whose id has a quota."""
     client = Client(cluster)
     with quotas(cluster, **{f"clients/{encoded(client.id)}": rate}):
         yield client
 
 
 def waits_for(response: Any, partitions: int) -> bool:
-    """Whether a client is told to wait until so many partitions' worth of debt is paid, less what tests may take."""
+    """Return True if the throttle time pays the debt of this number of partitions, less a tolerance for the test."""
     owed_ms = (partitions - 11 * LOW) / LOW * 1000
     return bool(owed_ms - 600_000 < response.throttle_time.total_seconds() * 1000 <= owed_ms + 1)
 
@@ -127,7 +129,7 @@ def results(response: Any) -> list[tuple[ErrorCode, str | None]]:
 
 
 def mutation(client: Client, api_key: int) -> Callable[[], Any]:
-    """A request that changes three partitions, of another topic each time."""
+    """Return a function that makes requests to change three partitions, of another topic each time."""
 
     def make() -> Any:
         name = client.name()
@@ -174,7 +176,7 @@ def test_clients_that_do_not_know_the_error_are_told_to_wait(
 
 
 def test_of_several_topics_those_are_done_for_which_there_is_room(cluster: ConformanceCluster) -> None:
-    """Kafka looks at topics that are to be created in the order of a hash table."""
+    """Kafka processes the topics of a creation in the order of a hash table."""
     with charged(cluster) as client:
         asked = [topic(client.name(), 2, 1) for _ in range(3)]
         response = client.ask(creation(*asked))

@@ -1,4 +1,4 @@
-"""What passes between brokers and their controller, seen from outside: epochs, checks, error codes and their order."""
+"""The protocol between brokers and their controller, seen from outside: epochs, checks, error codes and their order."""
 
 from dataclasses import replace
 from typing import Any
@@ -29,7 +29,7 @@ from tests.real.conformance.set_ups import ours_only, since
 NOBODY = 99
 
 
-# What a broker is sent
+# State of brokers
 
 
 def test_every_broker_knows_its_controller_and_all_live_brokers(cluster: ConformanceCluster) -> None:
@@ -69,11 +69,11 @@ def test_what_is_produced_is_acknowledged_by_every_replica(cluster: ConformanceC
     assert failures == [None]
 
 
-# Epochs fence
+# Fencing by epochs
 
 
 def control_requests(cluster: ConformanceCluster, broker: int, *, older: int = 0) -> dict[str, RequestPayload]:
-    """One of each control request, all of them without content, under the present epochs or under older ones."""
+    """Return one of each control request, all without content, under the present epochs or under older ones."""
     controller = cluster.znodes.controller()
     assert controller is not None
     epochs = {
@@ -97,7 +97,7 @@ def error_of(cluster: ConformanceCluster, broker: int, request: RequestPayload) 
 
 @pytest.mark.parametrize("api", ["LeaderAndIsr", "UpdateMetadata", "StopReplica"])
 def test_a_controller_of_an_older_epoch_is_fenced(cluster: ConformanceCluster, api: str) -> None:
-    """Every broker has heard of the present epoch; one request of its former controller is refused."""
+    """Every broker has heard of the present epoch; a request of its former controller is refused."""
     for broker in cluster.znodes.live_brokers():
         cluster.wait(
             lambda broker=broker: (  # type: ignore[misc]  # a lambda with a default
@@ -116,7 +116,7 @@ def test_a_request_for_a_former_life_of_a_broker_is_refused(cluster: Conformance
     assert error_of(cluster, broker, former) is ErrorCode.stale_broker_epoch
 
 
-# Whom one may ask
+# APIs of nodes
 
 
 def test_the_controller_offers_what_only_it_answers(cluster: ConformanceCluster) -> None:
@@ -155,7 +155,7 @@ def test_whoever_is_not_the_controller_says_so(cluster: ConformanceCluster, api:
 
 
 def test_a_shutdown_asked_of_a_former_controller_is_refused_as_of_an_old_epoch(cluster: ConformanceCluster) -> None:
-    """This answer knows no NOT_CONTROLLER; the broker asks again, and then the controller."""
+    """This answer has no NOT_CONTROLLER; the broker repeats the request, and then asks the controller."""
     other = cluster.order[1]
     request = ControlledShutdownRequest(
         broker_id=BrokerId(other), broker_epoch=BrokerEpoch(cluster.broker_epoch(other))
@@ -266,7 +266,7 @@ def test_an_isr_that_is_granted_keeps_the_leader_epoch_and_is_sent_to_everybody(
 
 
 def test_a_request_whose_answer_was_lost_succeeds_again_without_a_write(cluster: ConformanceCluster) -> None:
-    """It is recognised before its partition epoch is found to be old (KAFKA-14144)."""
+    """It is recognised before its partition epoch is compared (KAFKA-14144)."""
     cluster.serve_topic("repeated", [[1, 2, 3]])
     before = cluster.seen("repeated").partition_epoch
     first = cluster.alter_isr("repeated", [1, 2])
@@ -276,7 +276,7 @@ def test_a_request_whose_answer_was_lost_succeeds_again_without_a_write(cluster:
 
 
 def write_in_between(cluster: ConformanceCluster, topic: str) -> int:
-    """Writes a partition's state as it is, behind the controller's back; the partition epoch that it has now."""
+    """Write a partition's unchanged state behind the controller's back; return its new partition epoch."""
     path = f"/brokers/topics/{topic}/partitions/0/state"
     cluster.znodes.client.set(path, cluster.znodes.client.get(path)[0])
     return cluster.seen(topic).partition_epoch
@@ -292,7 +292,7 @@ def test_a_state_that_somebody_else_wrote_is_not_overwritten(cluster: Conformanc
 
 @ours_only
 def test_a_state_that_somebody_else_wrote_is_read_again(cluster: ConformanceCluster) -> None:
-    """Kafka's controller keeps what it had, and refuses every ISR of the partition until the next election."""
+    """Kafka's controller keeps its old state, and refuses every ISR of the partition until the next election."""
     cluster.serve_topic("read-again", [[1, 2, 3]])
     version = write_in_between(cluster, "read-again")
     cluster.alter_isr("read-again", [1, 2], partition_epoch=version - 1)
@@ -301,7 +301,7 @@ def test_a_state_that_somebody_else_wrote_is_read_again(cluster: ConformanceClus
 
 @ours_only
 def test_an_isr_that_somebody_else_than_the_leader_asks_for_is_refused(cluster: ConformanceCluster) -> None:
-    """Kafka's controller takes whoever asks for the leader, and writes it down as such."""
+    """Kafka's controller takes any sender for the leader, and writes it down as such."""
     _a_quiet_partition(cluster)
     assert cluster.alter_isr("quiet", [1, 2], sender=2).error_code is ErrorCode.invalid_request
 
@@ -334,7 +334,7 @@ def test_a_broker_that_is_not_there_cannot_ask_for_its_shutdown(cluster: Conform
 
 @ours_only
 def test_a_broker_that_is_not_there_is_answered_so_though_it_names_an_epoch(cluster: ConformanceCluster) -> None:
-    """Kafka's controller stumbles over the missing epoch and answers UNKNOWN_SERVER_ERROR."""
+    """Kafka's controller fails at the missing epoch and answers UNKNOWN_SERVER_ERROR."""
     assert shut_down(cluster, NOBODY, 5).error_code is ErrorCode.broker_not_available
 
 
@@ -359,7 +359,7 @@ def test_only_a_broker_as_it_is_registered_gets_producer_ids(
 
 
 def _a_quiet_partition(cluster: ConformanceCluster) -> None:
-    """`quiet`, led by 1, all three in sync, which nothing changes."""
+    """Make sure that `quiet` exists, led by 1, with all three in sync; nothing changes it."""
     if not cluster.exists("/brokers/topics/quiet"):
         cluster.serve_topic("quiet", [[1, 2, 3]])
 

@@ -1,4 +1,4 @@
-"""What the controller writes to ZooKeeper: every field, its type, the znode's mode and its version."""
+"""The controller's writes to ZooKeeper: every field, its type, the znode's mode and its version."""
 
 import base64
 import json
@@ -18,7 +18,7 @@ PRODUCER_IDS = "/latest_producer_id_block"
 
 
 def znode(cluster: ConformanceCluster, path: str) -> Any:
-    """The znode's JSON; comparing it tells numbers from text."""
+    """Return the znode's JSON; comparing it tells numbers from text."""
     return json.loads(cluster.znodes.client.get(path)[0])
 
 
@@ -34,7 +34,7 @@ def test_the_controller_znode_ends_with_its_session(cluster: ConformanceCluster)
 
 
 def test_the_controller_epoch_is_a_decimal_number_and_rises_by_one_with_each_write(cluster: ConformanceCluster) -> None:
-    """It began as 0 at version 0; the version is what fences writes, the number is what brokers are sent."""
+    """It began as 0 at version 0; the version fences writes, the number is sent to brokers."""
     data, stat = cluster.znodes.client.get("/controller_epoch")
     assert re.fullmatch(rb"[1-9]\d*", data)
     assert (int(data), stat.ephemeralOwner) == (stat.version, 0)
@@ -62,7 +62,7 @@ def test_the_znodes_above_a_state_are_empty_and_persistent(cluster: ConformanceC
 
 
 def test_an_election_raises_the_leader_epoch_and_an_isr_change_does_not(cluster: ConformanceCluster) -> None:
-    """The version of the state znode, the partition epoch, rises with either."""
+    """Both raise the version of the state znode, the partition epoch."""
     cluster.serve_topic("counted", [[1, 2, 3]])
     cluster.leave_in_isr("counted", [1, 3])
     seen = cluster.seen("counted")
@@ -75,7 +75,7 @@ def test_an_election_raises_the_leader_epoch_and_an_isr_change_does_not(cluster:
 
 
 def test_whatever_the_controller_writes_is_open_to_everybody(cluster: ConformanceCluster) -> None:
-    """As long as `zookeeper.set.acl` is not set."""
+    """This holds unless `zookeeper.set.acl` is set."""
     cluster.serve_topic("open", [[1]])
     below = ("", "/partitions", "/partitions/0", "/partitions/0/state")
     for path in ("/controller", "/controller_epoch", *(f"/brokers/topics/open{path}" for path in below)):

@@ -1,4 +1,4 @@
-"""Six unmodified brokers, and our controller in charge of them: what most tests of the controller share."""
+"""Six unmodified brokers and our controller, which most tests of the controller share."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -23,23 +23,23 @@ class OurCluster:
         return self.kafka.bootstrap_servers
 
     def serve_topic(self, topic: str, replicas: list[list[int]], config: dict[str, str] | None = None) -> None:
-        """Creates a topic and waits until every replica is in sync."""
+        """Create a topic and wait until every replica is in sync."""
         serve_topic(self.znodes, topic, replicas, config, brokers=self.kafka.brokers)
 
     def wait_until_served(self, topic: str, partitions: Collection[int] = (0,)) -> None:
-        """Waits until every replica is in sync and its broker has a log."""
+        """Wait until every replica is in sync and its broker has a log."""
         wait_until_served(self.znodes, topic, partitions, brokers=self.kafka.brokers)
 
     def broker_log(self, broker_id: int) -> str:
-        """All that a broker has logged."""
+        """Return the whole log of a broker."""
         return self.kafka.broker(broker_id).process.log_path.read_text(errors="replace")
 
     def controller_log(self) -> str:
-        """All that the controller has logged."""
+        """Return the whole log of the controller."""
         return self.controller.process.log_path.read_text(errors="replace")
 
     def wait_until_no_stray_replicas(self, topic: str, partition: int) -> None:
-        """Waits until no broker outside AR has a log of the partition."""
+        """Wait until no broker outside AR has a log of the partition."""
         wait_until(lambda: not self._strays(topic, partition), f"{topic}-{partition} is only where it belongs")
 
     def _strays(self, topic: str, partition: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""Six brokers for all tests of the controller, and our controller in charge of them while a test runs."""
+"""Six brokers for all tests of the controller, and our controller in its role while a test runs."""
 
 from collections.abc import Iterator
 
@@ -22,7 +22,7 @@ def six_brokers(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[Kaf
 
 @pytest.fixture(scope="session")
 def controller_process(servers_folder: RunFolder, six_brokers: KafkaCluster) -> Iterator[ControllerProcess]:
-    """Who administers it comes from 127.0.0.1; this machine has other addresses for strangers."""
+    """Our controller. Administrators come from 127.0.0.1; this machine has other addresses for strangers."""
     settings = {"admin_cidr": "127.0.0.1/32"}
     with ControllerProcess(servers_folder, six_brokers.zookeeper_connect, settings=settings) as controller:
         yield controller

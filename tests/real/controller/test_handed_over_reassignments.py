@@ -1,4 +1,4 @@
-"""A reassignment that was asked for by request is carried on by whoever is the controller, Kafka's own one as well."""
+"""A reassignment that was requested by request is continued by any controller, including Kafka's own."""
 
 import pytest
 from kio.schema.alter_partition_reassignments.v0.request import (
@@ -41,7 +41,7 @@ def ask(cluster: OurCluster, topic: str, target: list[int] | None) -> None:
 
 
 def begin_slowly(cluster: OurCluster, topic: str) -> None:
-    """1 and 2 go to 2 and 3, and the znode alone would not say the order of 1 and 2."""
+    """Move 1 and 2 to 2 and 3, so that the znode alone does not have the order of 1 and 2."""
     cluster.serve_topic(topic, [[1, 2]])
     fill(cluster, topic)
     throttle(cluster, topic, 1, 3, SLOW)

@@ -1,4 +1,4 @@
-"""A controller that stands by, over a real ensemble of ZooKeeper servers: what it has read beforehand, and keeps.
+"""A hot standby over a real ensemble of ZooKeeper servers: the state that it reads beforehand, and keeps.
 
 The controllers are the production code in this process, and the brokers simulated, so that every read is counted.
 """
@@ -87,7 +87,7 @@ class World:
             await self._register(BrokerId(number))
 
     async def write(self, *ops: WriteOp) -> None:
-        """Writes, however often the connection is lost meanwhile."""
+        """Write; retry after every loss of the connection."""
         while True:
             try:
                 await self._own.transact(ops)
@@ -149,8 +149,8 @@ async def until(condition: Callable[[], object]) -> None:
 
 
 def knows_all(process: Process, world: World) -> bool:
-    """Whether it is hot, and has read the last changes too."""
-    known = process.controller._standby.known  # only a test wants to know of the moments in between
+    """Return True if it is hot, and has also read the last changes."""
+    known = process.controller._standby.known  # only a test needs the moments in between
     is_hot = process.metric("kontroller_standby_hot") == 1
     return is_hot and len(known.state.states) == world.topics * PARTITIONS
 

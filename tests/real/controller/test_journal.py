@@ -1,4 +1,4 @@
-"""The journal of a real controller comes to what ZooKeeper says, also after the controller was killed."""
+"""The journal of a real controller agrees with ZooKeeper, even after the controller was killed."""
 
 import json
 import signal
@@ -40,7 +40,7 @@ BROKER_1: Final[dict[int | None, Fields]] = {1: {"config": {"leader.replication.
 
 
 def alter_config(kafka: KafkaCluster, entity_type: str, name: str, added: str) -> None:
-    """As a person does it, with Kafka's own tool."""
+    """Change a configuration as a user does, with Kafka's own tool."""
     altered = tools.run_tool(
         tools.CONFIGS,
         *("--bootstrap-server", kafka.broker(1).address, "--alter", "--entity-type", entity_type),
@@ -50,7 +50,7 @@ def alter_config(kafka: KafkaCluster, entity_type: str, name: str, added: str) -
 
 
 def configs_in(journal: Path) -> tuple[dict[str, Fields], dict[int | None, Fields]] | None:
-    """What the history says of topics and of brokers; None while a line is being written."""
+    """Return the configurations of topics and of brokers in the history; None while a line is being written."""
     image = fold(read(journal)).image
     return (image.topic_configs, image.broker_configs) if image else None
 
@@ -91,7 +91,7 @@ def test_after_a_kill_and_a_torn_line_the_history_comes_to_the_state_of_zookeepe
 
 
 def wait_for_end(consumer: Consumer, partition: TopicPartition) -> int:
-    """The end of a partition, as soon as its brokers, which have another controller by now, tell it."""
+    """Return the end of a partition, as soon as its brokers answer, which have another controller by now."""
     ends: list[int] = []
 
     def is_told() -> bool:
@@ -104,7 +104,7 @@ def wait_for_end(consumer: Consumer, partition: TopicPartition) -> int:
 
 
 def messages(bootstrap: str, topic: str) -> list[bytes]:
-    """All that is in partition 0 of a topic, in its order."""
+    """Return all messages of partition 0 of a topic, in order."""
     with closing(Consumer({"bootstrap.servers": bootstrap, "group.id": "test", "log_level": 0})) as consumer:
         partition = TopicPartition(topic, PARTITION, 0)
         end = wait_for_end(consumer, partition)

@@ -1,4 +1,4 @@
-"""Unmodified Kafka tools work against the brokers, and against the controller, which they take for a broker."""
+"""Unmodified Kafka tools work with the brokers, and with the controller, which they take for a broker."""
 
 from devcluster.clients import tools
 from devcluster.running.processes import wait_until

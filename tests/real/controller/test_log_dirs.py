@@ -55,7 +55,7 @@ def kafka(
 
 @pytest.fixture
 def controller(servers_folder: RunFolder, kafka: KafkaCluster) -> Iterator[ControllerProcess]:
-    """It gives leaders back to their preferred replicas every other second."""
+    """Our controller, which moves leaders to their preferred replicas every other second."""
     settings = {"auto_leader_rebalance_enable": True, "leader_imbalance_check_interval_seconds": 2}
     with ControllerProcess(
         servers_folder, kafka.zookeeper_connect, name="disk-controller", settings=settings
@@ -71,7 +71,7 @@ def znodes(kafka: KafkaCluster, controller: ControllerProcess) -> Iterator[Clust
 
 
 def folder_of(disks: list[Path], topic: str) -> Path:
-    """The log directory that broker 2 has put a topic into."""
+    """Return the log directory in which broker 2 has a topic."""
 
     def found() -> list[Path]:
         return [folder for folder in disks if (folder / f"{topic}-0").exists()]
@@ -81,7 +81,7 @@ def folder_of(disks: list[Path], topic: str) -> Path:
 
 
 def metadata(broker: Broker, *topics: str) -> MetadataResponse:
-    """What a broker answers clients."""
+    """Return a broker's metadata for clients."""
     asked = tuple(MetadataRequestTopic(topic_id=None, name=TopicName(topic)) for topic in topics)
     request = MetadataRequest(topics=asked, allow_auto_topic_creation=False, include_topic_authorized_operations=False)
     response: MetadataResponse = send_request(("127.0.0.1", broker.port), request)
@@ -89,7 +89,7 @@ def metadata(broker: Broker, *topics: str) -> MetadataResponse:
 
 
 def offline_replicas(broker: Broker, topic: str) -> list[int]:
-    """What a broker answers clients about partition 0."""
+    """Return the offline replicas of partition 0 in a broker's metadata."""
     answer = metadata(broker, topic)
     return [int(replica) for partition in answer.topics[0].partitions for replica in partition.offline_replicas]
 
@@ -157,7 +157,7 @@ def test_what_waits_for_its_replicas_gets_an_unclean_leader_when_the_configurati
     assert {(znodes.leader(topic, 0), *znodes.isr(topic, 0)) for topic in waiting} == {(-1, 2)}
     assert controller.metric("kontroller_unclean_leader_elections_total") == 0
 
-    wait_until(  # a client that asks before waits long until it asks again
+    wait_until(  # an earlier request of a client would delay its next one for long
         lambda: metadata(kafka.broker(1)).controller_id == controller.controller_id,
         "1 knows the controller",
     )
@@ -190,7 +190,7 @@ def test_what_waits_for_its_replicas_gets_an_unclean_leader_when_the_configurati
 
 
 def allow_unclean_election(broker: Broker, topic: str) -> None:
-    """As a program does it, by a request to a broker."""
+    """Set the configuration as a program does, by a request to a broker."""
     entry = ConfigEntry("unclean.leader.election.enable", "true", incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
     client = AdminClient({"bootstrap.servers": broker.address})

@@ -1,4 +1,4 @@
-"""What an operator of Kafka watches is there to be scraped."""
+"""The metrics that operators of Kafka watch are exposed."""
 
 from devcluster.running.processes import wait_until
 from devcluster.waiting.vocabulary import wait_until_led
@@ -10,7 +10,7 @@ def scraped(cluster: OurCluster, name: str) -> float | None:
 
 
 def leaders(cluster: OurCluster) -> list[tuple[int, int]]:
-    """The leader (-1: none) and the preferred leader of every partition, as ZooKeeper has them: of other tests, too."""
+    """Return the leader (-1: none) and the preferred leader of every partition in ZooKeeper, including other tests'."""
     znodes = cluster.znodes
     return [
         (znodes.leader(topic, partition), replicas[0])

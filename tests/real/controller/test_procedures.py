@@ -11,7 +11,7 @@ ACKED_BY_TWO = {"min.insync.replicas": "2"}
 
 
 def test_a_reassignment_passes_through_the_rows_of_the_specification(our_cluster: OurCluster) -> None:
-    """The controller stands still before each write, so that nothing of what it makes of ZooKeeper is missed."""
+    """The controller stops before each write, so that no intermediate state in ZooKeeper is missed."""
     znodes, controller = our_cluster.znodes, our_cluster.controller
     our_cluster.serve_topic("table", [[1, 2, 3]], ACKED_BY_TWO)
     controller.kill(ends_session=False)
@@ -36,7 +36,7 @@ def test_a_reassignment_passes_through_the_rows_of_the_specification(our_cluster
 
 
 def rows_of(cluster: OurCluster, topic: str) -> Iterator[tuple[list[int], int, list[int]]]:
-    """AR, leader and ISR whenever the controller stands still and they have changed, and at the end of the reassignment."""
+    """Yield AR, leader and ISR at each stop of the controller if they changed, and at the end of the reassignment."""
     znodes, controller = cluster.znodes, cluster.controller
     former = None
     while True:

@@ -1,4 +1,4 @@
-"""Who is the controller: taking the role, losing it, giving it back, and not getting it."""
+"""The role of the controller: taking it, losing it, giving it back, and being refused it."""
 
 import json
 import urllib.error
@@ -20,7 +20,7 @@ from tests.real.controller.clusters import OurCluster
 
 
 def readyz(controller: ControllerProcess) -> tuple[int, dict[str, Any]]:
-    """The status of `/readyz`, and what it says."""
+    """Return the status and the content of `/readyz`."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{controller.metrics_port}/readyz", timeout=10) as answer:
             return answer.status, json.load(answer)
@@ -66,7 +66,7 @@ def test_a_second_kontroller_stands_by_until_the_first_one_dies(
 def test_a_controller_that_is_started_again_leaves_the_role_to_one_that_is_hot_unless_it_is_hot_itself(
     our_cluster: OurCluster, servers_folder: RunFolder
 ) -> None:
-    """While it waits for its id it stands by, too, and may have read everything before it could take the role."""
+    """While it waits for its id it is also a standby, and may have read everything before it could take the role."""
     ours = our_cluster.controller
     hot = ControllerProcess(
         servers_folder, our_cluster.kafka.zookeeper_connect, controller_id=1003, name="hot-controller"

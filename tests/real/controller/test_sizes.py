@@ -1,4 +1,4 @@
-"""Znodes near the size that ZooKeeper takes, by its default limit: one write reaches it, and none ends a term."""
+"""Znodes near ZooKeeper's default size limit: a single write reaches it, and none ends a term."""
 
 import base64
 import json
@@ -13,11 +13,11 @@ from tests.real.controller.clusters import OurCluster
 pytestmark = [pytest.mark.timeout(600)]
 
 NOBODY = 1_000_000
-"""The first of many brokers that there are not: their ids make a topic's znode large without any log on a disk."""
+"""The first of many nonexistent brokers: their ids make a topic's znode large without any log on a disk."""
 
 
 def create_topic(our_cluster: OurCluster, name: str, ids: int) -> None:
-    """A partition that is served, and two more that name so many brokers each; JSON without spaces, as Kafka writes it."""
+    """Create a partition that is served, and two more with this many replicas each; in Kafka's JSON, without spaces."""
     replicas = [[1, 2], *[list(range(NOBODY, NOBODY + ids))] * 2]
     content = {
         "version": 3,
@@ -32,7 +32,7 @@ def create_topic(our_cluster: OurCluster, name: str, ids: int) -> None:
 
 
 def assert_serves(our_cluster: OurCluster, controller_epoch: int, name: str) -> None:
-    """A new topic gets its leader, under the epoch from before."""
+    """Assert that a new topic gets its leader, under the epoch from before."""
     our_cluster.serve_topic(name, [[1, 2]])
     assert our_cluster.znodes.read("/controller_epoch") == controller_epoch
 

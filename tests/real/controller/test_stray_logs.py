@@ -1,4 +1,4 @@
-"""Logs of replicas that were taken away from a broker while it could not be reached: they are deleted when it can be."""
+"""Logs of replicas that were removed from an unreachable broker: they are deleted when it can be reached."""
 
 import json
 from pathlib import Path
@@ -60,7 +60,7 @@ def test_a_topic_of_the_same_name_is_served_where_the_log_of_its_predecessor_was
 def test_replicas_that_a_dead_controller_dropped_and_did_not_stop_are_deleted_by_the_next(
     our_cluster: OurCluster,
 ) -> None:
-    """It dies with the write that cancels the reassignment: 5 and 6 were never sent that they are not wanted."""
+    """It dies with the write that cancels the reassignment: 5 and 6 never got a StopReplica."""
     znodes, controller = our_cluster.znodes, our_cluster.controller
     our_cluster.serve_topic("dropped", [[1, 2]])
     our_cluster.kafka.broker(4).kill()
@@ -80,9 +80,9 @@ def test_replicas_that_a_dead_controller_dropped_and_did_not_stop_are_deleted_by
 
 
 def begin_a_move_and_cancel_it(our_cluster: OurCluster) -> None:
-    """A move that a dead broker holds up, and the wish to go back, with no controller that would."""
+    """Start a move that a dead broker delays, and request its cancellation, while there is no controller."""
     znodes, controller = our_cluster.znodes, our_cluster.controller
-    controller.kill(ends_session=False)  # no broker is to take the role
+    controller.kill(ends_session=False)  # no broker may take the role
     running = {
         "partitions": {"0": [4, 5, 6, 1, 2]},
         "adding_replicas": {"0": [4, 5, 6]},
@@ -93,13 +93,16 @@ def begin_a_move_and_cancel_it(our_cluster: OurCluster) -> None:
     controller.restart_whole()
     for broker in (5, 6):
         wait_until(log_folder(our_cluster, broker, "dropped").exists, f"{broker} has begun")
-    controller.kill(ends_session=False)  # no broker is to take the role
+    controller.kill(ends_session=False)  # no broker may take the role
     znodes.reassign({("dropped", 0): [1, 2]})
 
 
 def die_with_the_write_of_ar(our_cluster: OurCluster) -> bool:
-    """Starts controllers that die with their first, second, ... write, until AR was written. False where nobody noted what
-    was dropped: on a busy machine a broker may take the role between two of them, and cancel the move itself."""
+    """Start controllers that die with their first, second, ... write, until AR was written.
+
+    Return False if nobody recorded the dropped replicas: on a busy machine a broker may take the role between two of
+    them, and cancel the move itself.
+    """
     controller, znodes = our_cluster.controller, our_cluster.znodes
     for write in range(1, 20):
         controller.start_to_die(write, applied=True)

@@ -1,4 +1,4 @@
-"""A throttle slows a reassignment on real brokers, can be raised while it runs, and is gone however it ends."""
+"""A throttle slows a reassignment on real brokers, can be raised while it runs, and is removed however it ends."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -19,11 +19,11 @@ pytestmark = pytest.mark.timeout(400)
 
 RECORD_BYTES, RECORDS = 100_000, 200
 A_LITTLE, SLOW, FAST = 5 * RECORD_BYTES, RECORD_BYTES, 100 * RECORD_BYTES * RECORDS
-"""Bytes on the way, when a move certainly runs and is far from its end; and limits, per second."""
+"""Bytes that are on the target when a move certainly runs and is far from its end; and limits, per second."""
 
 
 def over_zookeeper(cluster: OurCluster, act: Callable[[ZkSession], Awaitable[None]]) -> None:
-    """What the operator does with a session of its own."""
+    """Do the operator's work with its own session."""
 
     async def run() -> None:
         zk = await KazooSession.connect(
@@ -56,7 +56,7 @@ def bytes_on(cluster: OurCluster, topic: str, broker: int) -> int:
 
 
 def begin_slowly(cluster: OurCluster, topic: str, source: int, target: int) -> None:
-    """A move that has taken a little of its way, and has most of it before it."""
+    """Start a move that has copied a little of its data, and has most of it left."""
     cluster.serve_topic(topic, [[source]])
     fill(cluster, topic)
     throttle(cluster, topic, source, target, SLOW)
@@ -67,7 +67,7 @@ def begin_slowly(cluster: OurCluster, topic: str, source: int, target: int) -> N
 
 
 def set_configs(cluster: OurCluster, topic: str) -> dict[str, dict[str, str]]:
-    """The configurations that say anything."""
+    """Return the configurations that are not empty."""
     paths = [f"/config/topics/{topic}", *(f"/config/brokers/{broker}" for broker in cluster.kafka.brokers)]
     configs = {path: (cluster.znodes.read(path) or {"config": {}})["config"] for path in paths}
     return {path: config for path, config in configs.items() if config}

@@ -1,5 +1,7 @@
-"""An operator of a cluster without ZooKeeper whose brokers want a login: each module that looks at one has its own, as
-features that were raised stay so."""
+"""An operator of a cluster without ZooKeeper whose brokers need a login.
+
+Each module has its own cluster, because upgraded features stay upgraded.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +24,7 @@ LOGIN = {
     "sasl.username": "operator",
     "sasl.password": PASSWORD,
 }
-"""Of a client."""
+"""The settings of a client."""
 
 
 @pytest.fixture(scope="module", params=WITH_4_1)
@@ -56,7 +58,7 @@ def operator(
     kafka: KRaftCluster,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Operator]:
-    """It has the login from a file that names the brokers."""
+    """The operator, with the login in a file that names the brokers."""
     file: Path = tmp_path_factory.mktemp("properties") / "client.properties"
     file.write_text(
         f"bootstrap.servers={kafka.bootstrap_servers}\nsecurity.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"

@@ -1,4 +1,4 @@
-"""Releases of Kafka without ZooKeeper that clusters are of."""
+"""The releases of Kafka without ZooKeeper in the tests."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
@@ -7,7 +7,7 @@ from devcluster.building.java import KRAFT_VERSION, OTHER_KRAFT_VERSIONS
 
 
 class Raise(NamedTuple):
-    """Which features a cluster has at first, and to which level its metadata.version goes from there."""
+    """The release of a cluster's initial features, and the level to which its metadata.version is upgraded."""
 
     release: str
     to_level: int
@@ -23,6 +23,6 @@ RAISED: Final[Mapping[str, Raise]] = {
 
 RELEASES: Final = (KRAFT_VERSION, *OTHER_KRAFT_VERSIONS)
 WITH_4_1: Final = (KRAFT_VERSION, NEWEST)
-"""Those whose features can be raised from those of 4.0 to those of 4.1."""
+"""The releases whose features can be upgraded from those of 4.0 to those of 4.1."""
 WITH_CORDONS: Final = (NEWEST,)
-"""Those whose controllers refuse brokers of which all log directories are cordoned."""
+"""The releases whose controllers refuse brokers with only cordoned log directories."""

@@ -1,4 +1,4 @@
-"""How clients and nodes of a secured cluster without ZooKeeper show who they are, and what they may do."""
+"""Credentials and ACLs of clients and nodes in a secured cluster without ZooKeeper."""
 
 from typing import Final
 
@@ -20,7 +20,7 @@ TOPIC: Final = ResourceType.TOPIC
 
 
 def tls(own: CertificateFiles, trusted: Authority) -> dict[str, str]:
-    """The properties of a certificate of one's own, and of who signed those of others."""
+    """Return the properties of one's own certificate, and of the authority of others."""
     return {
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(own.store()),
@@ -30,17 +30,17 @@ def tls(own: CertificateFiles, trusted: Authority) -> dict[str, str]:
 
 
 def login(user: str, password: str) -> str:
-    """The value of `sasl.jaas.config` for PLAIN."""
+    """Return the value of `sasl.jaas.config` for PLAIN."""
     return f'{MODULE} username="{user}" password="{password}";'
 
 
 def rule(principal: str, kind: ResourceType, name: str, operation: str, *, allows: bool = True) -> AclBinding:
-    """An ACL for all hosts."""
+    """Return an ACL for all hosts."""
     permission = AclPermissionType.ALLOW if allows else AclPermissionType.DENY
     return AclBinding(kind, name, ResourcePatternType.LITERAL, principal, "*", AclOperation[operation], permission)
 
 
 def add_rules(admin: AdminClient, *rules: AclBinding) -> None:
-    """Returns when the cluster has taken the ACLs."""
+    """Add ACLs, and return when the cluster has accepted them."""
     for done in admin.create_acls(list(rules)).values():
         done.result(30)

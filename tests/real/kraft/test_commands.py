@@ -1,4 +1,4 @@
-"""The commands that administer a cluster, on one without ZooKeeper."""
+"""The admin commands on a cluster without ZooKeeper."""
 
 import json
 import re
@@ -31,7 +31,7 @@ def kraft(request: pytest.FixtureRequest, servers_folder: RunFolder) -> Iterator
 
 
 def command(kraft: KRaftCluster, *arguments: str) -> str:
-    """What a command prints that must succeed."""
+    """Return the output of a command, which must succeed."""
     done = run_command(*arguments, "--bootstrap-server", kraft.bootstrap_servers)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -1,5 +1,6 @@
-"""A broker whose log directories are cordoned (KIP-1066): what is placed goes elsewhere, and what is to go there waits, and
-says what for."""
+"""A broker whose log directories are cordoned (KIP-1066): new replicas go elsewhere, and moves to it wait with a
+reason.
+"""
 
 import asyncio
 from collections.abc import Iterator
@@ -73,7 +74,7 @@ def test_a_move_to_it_waits_and_goes_on_when_it_is_cordoned_no_more(
 def test_topics_and_drains_go_elsewhere_and_are_told_what_is_missing(
     operator: Operator, objects: Objects, kafka: KRaftCluster
 ) -> None:
-    """The operator knows of a cordon within a minute or so."""
+    """The operator notices a cordon within a minute or so."""
     create(kafka, "before", "1:3,4:2,3:4")
     cordon(kafka, "--add-config", "cordoned.log.dirs=*")
     objects.apply("KafkaTopic", "wanting", {"partitions": 1, "replicationFactor": 4})
@@ -106,12 +107,12 @@ def test_topics_and_drains_go_elsewhere_and_are_told_what_is_missing(
 
 
 def rows(objects: Objects, move: str) -> dict[tuple[str, int], tuple[str, str]]:
-    """How far each partition is, and why."""
+    """Return the step of each partition, and its message."""
     found = objects.status("partitionreassignment", move).get("partitions", [])
     return {(each["topic"], each["partition"]): (each["step"], each.get("message", "")) for each in found}
 
 
 def replicas(kafka: KRaftCluster, topic: str) -> list[list[int]]:
-    """Those of each partition."""
+    """Return the replicas of each partition."""
     described = asyncio.run(AdminClient({"bootstrap.servers": kafka.bootstrap_servers}).describe_topic(topic))
     return [list(map(int, each.replicas)) for each in described.partitions]

@@ -1,4 +1,4 @@
-"""The development cluster without ZooKeeper: it keeps what it was told over kills of brokers and controllers."""
+"""The development cluster without ZooKeeper: it keeps its data over kills of brokers and controllers."""
 
 from collections.abc import Iterator
 

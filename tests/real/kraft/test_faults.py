@@ -1,7 +1,7 @@
-"""Controllers and brokers that die or stand still while an operator asks them for every kind of change, all at once.
+"""Controllers and brokers that die or hang while an operator requests every kind of change, all at once.
 
-What happens at each single request is shown without servers (`unit/operator/crashes/test_quorum_crashes.py`); here it is
-Kafka that is slow to notice, keeps requests, and elects.
+Faults at each single request are tested without servers (`unit/operator/crashes/test_quorum_crashes.py`). Here the real
+Kafka is slow to notice, keeps requests, and elects.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ _numbers = count(1)
 
 
 class Changes:
-    """Objects in the middle of their work, each with names of its own."""
+    """Objects in the middle of their work, each with its own name."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
@@ -33,7 +33,7 @@ class Changes:
         return f"{what}-{self._suffix}"
 
     def prepare(self, kafka: KRaftCluster) -> None:
-        """What is to be changed. Afterwards 1 leads what 2 is preferred for, and a move goes on that takes long."""
+        """Prepare the objects to change. Afterwards 1 leads a partition that prefers 2, and a slow move is in progress."""
         self._topic("grown", {"replicaAssignment": [[1, 2]]})
         self._topic("gone", {"replicaAssignment": [[1, 2]], "deletionPolicy": "Delete"})
         self._topic("moved", {"replicaAssignment": [[1, 2]], "driftPolicy": "Ignore"})
@@ -51,7 +51,7 @@ class Changes:
         wait_until(lambda: self._partition("kept")["replicas"] == [3, 1], "it moves")
 
     def ask(self) -> int:
-        """Has all of it changed; returns the level of `metadata.version` that is asked for."""
+        """Request all changes; return the requested level of `metadata.version`."""
         self._topic("made", {"replicaAssignment": [[1, 2]]})
         self._topic("grown", {"replicaAssignment": [[1, 2], [2, 1]], "config": {"retention.ms": "9000"}})
         self._objects.delete("kafkatopic", self.name("gone"))
@@ -64,7 +64,7 @@ class Changes:
         return level
 
     def wait_until_done(self, level: int) -> None:
-        """Nothing of it is left to do, and nothing was done twice."""
+        """Wait until all changes are done, and assert that none was done twice."""
         objects = self._objects
         objects.wait_ready("kafkatopic", self.name("made"))
         assert "TopicAdopted" not in objects.events(self.name("made"))
@@ -96,7 +96,7 @@ class Changes:
 
 
 def finalized(objects: Objects) -> int:
-    """The level of `metadata.version`, as the KafkaCluster shows it."""
+    """Return the level of `metadata.version` in the KafkaCluster's status."""
     features = objects.status("kafkacluster", "demo")["features"]["finalized"]
     return int(next(each["maxVersionLevel"] for each in features if each["name"] == "metadata.version"))
 
@@ -107,7 +107,7 @@ def active(objects: Objects) -> int:
 
 @contextmanager
 def active_controller_stands_still_and_dies(kafka: KRaftCluster, objects: Objects, changes: Changes) -> Iterator[None]:
-    """It keeps connections and requests that it does not answer, until it is dead."""
+    """Pause the active controller, so that it keeps connections and unanswered requests, and kill it afterwards."""
     leader = kafka.controller(active(objects))
     leader.pause()
     yield
@@ -118,7 +118,7 @@ def active_controller_stands_still_and_dies(kafka: KRaftCluster, objects: Object
 
 @contextmanager
 def most_controllers_are_away(kafka: KRaftCluster, objects: Objects, changes: Changes) -> Iterator[None]:
-    """Nobody leads them, which is told; then they are back."""
+    """Kill the majority of controllers, check that the missing leader is reported, and start them again."""
     leader = active(objects)
     other = next(each for each in kafka.controllers if each != leader)
     for each in (leader, other):
@@ -133,7 +133,7 @@ def most_controllers_are_away(kafka: KRaftCluster, objects: Objects, changes: Ch
 
 @contextmanager
 def asked_broker_dies(kafka: KRaftCluster, objects: Objects, changes: Changes) -> Iterator[None]:
-    """It has what it was asked, and takes that with it."""
+    """Pause the broker that got the requests, and kill it, so that they are lost."""
     kafka.broker(1).pause()
     yield
     made = changes.name("made")

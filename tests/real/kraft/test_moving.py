@@ -1,4 +1,4 @@
-"""A cluster without ZooKeeper whose partitions move back and forth: no view shows one on its way without its move."""
+"""A cluster without ZooKeeper whose partitions move back and forth: no view shows a half-moved one without its move."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -51,7 +51,7 @@ def kafka(request: pytest.FixtureRequest, servers_folder: RunFolder) -> Iterator
 
 
 def shown(view: ClusterView) -> Mapping[TopicPartition, tuple[BrokerId, ...]]:
-    """The replicas of those partitions that do not move."""
+    """Return the replicas of the partitions that do not move."""
     assignments = {partition: view.assignment_of(partition) for partition in HERE}
     return {
         partition: each.replicas
@@ -61,7 +61,7 @@ def shown(view: ClusterView) -> Mapping[TopicPartition, tuple[BrokerId, ...]]:
 
 
 async def test_a_partition_is_where_it_was_or_moves_or_is_where_it_is_to_be(kafka: KRaftCluster) -> None:
-    """The controllers say that a move has ended before any broker shows it; and what was begun is seen at once."""
+    """The controllers report the end of a move before any broker shows it; a started move is seen at once."""
     addresses = parse_addresses(kafka.bootstrap_servers)
     poller, client = ClusterPoller(lambda: (KeptClient(addresses), "PLAINTEXT")), KeptClient(addresses)
     wrong: list[tuple[str, TopicPartition, tuple[BrokerId, ...]]] = []

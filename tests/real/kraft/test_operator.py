@@ -1,6 +1,6 @@
-"""The operator on a cluster without ZooKeeper whose brokers want a login: real features, and what goes wrong.
+"""The operator on a cluster without ZooKeeper whose brokers need a login: real features, and failures.
 
-What it does with topics, moves and elections is in `tests/real/operator`, the same as with ZooKeeper.
+Its work on topics, moves and elections is in `tests/real/operator`, the same as with ZooKeeper.
 """
 
 from typing import Any
@@ -23,7 +23,7 @@ def levels(**features: int) -> dict[str, Any]:
 
 
 def finalized(objects: Objects) -> dict[str, int]:
-    """As the KafkaCluster shows them."""
+    """Return the finalized levels in the KafkaCluster's status."""
     shown = objects.status("kafkacluster", "demo").get("features", {}).get("finalized", [])
     return {each["name"]: each["maxVersionLevel"] for each in shown}
 

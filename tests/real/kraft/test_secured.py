@@ -1,6 +1,6 @@
-"""A cluster without ZooKeeper that wants TLS, a login or a certificate, and asks ACLs.
+"""A cluster without ZooKeeper with TLS, a login or a certificate, and ACLs.
 
-The operator's user has the rights that docs/versions.md names, and no other.
+The operator's user has exactly the rights that docs/versions.md names.
 """
 
 from collections.abc import Iterator
@@ -38,20 +38,20 @@ DOCUMENTED: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Secured:
-    """The cluster, who signs certificates for it, and the files of its clients."""
+    """The cluster, the authority of its certificates, and the files of its clients."""
 
     cluster: KRaftCluster
     authority: Authority
     other_authority: Authority
     folder: Path
     admin: AdminClient
-    """Of a super user."""
+    """A client of a super user."""
 
     def servers(self, listener: str) -> str:
         return ",".join(f"127.0.0.1:{broker.ports[listener]}" for broker in self.cluster.brokers.values())
 
     def file(self, listener: str, **changed: str) -> Path:
-        """Writes the file of a listener's client; names of what is changed have `_` for `.`."""
+        """Write the file of a listener's client; in the names of changed properties `_` stands for `.`."""
         own = self.authority.issue("operator")
         told = {
             "bootstrap.servers": self.servers(listener),
@@ -95,8 +95,9 @@ def secured(servers_folder: RunFolder) -> Iterator[Secured]:
 
 @pytest.fixture(scope="module")
 def objects(kubernetes_api: KubernetesCluster, secured: Secured) -> Iterator[Objects]:
-    """KafkaClusters of the one cluster: `demo`, where its brokers want a login, and `certified`, where they want a
-    certificate."""
+    """KafkaClusters of one cluster: `demo` for the listener with a login, and `certified` for the one with a
+    certificate.
+    """
     with operated_namespace(kubernetes_api, bootstrapServers=secured.servers("LOGIN")) as found:
         found.apply("KafkaCluster", "certified", {"bootstrapServers": secured.servers("TLS")})
         yield found
@@ -164,7 +165,7 @@ def test_whom_brokers_do_not_admit_hears_why_and_is_admitted_when_the_file_is_ri
     wrong: str,
     words: str,
 ) -> None:
-    """Connections that are open stay admitted: each case is a KafkaCluster that is reached for the first time."""
+    """Open connections stay admitted, so each case is a KafkaCluster that is connected for the first time."""
     match wrong:
         case "password":
             secured.file(listener, sasl_jaas_config=login("operator", "another secret"))

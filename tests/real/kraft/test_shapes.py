@@ -1,6 +1,6 @@
-"""Clusters without ZooKeeper whose controllers are not three processes of their own that vote for good.
+"""Clusters without ZooKeeper whose controllers are not three separate processes with a static quorum.
 
-Each is looked at by an operator and a recorder all the time, and its nodes are drained and restarted.
+An operator and a recorder watch each of them all the time, and its nodes are drained and restarted.
 """
 
 import json
@@ -37,7 +37,7 @@ DEADLINE_S = 90.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """A cluster that an operator and a recorder look at."""
+    """A cluster with an operator and a recorder."""
 
     kafka: KRaftCluster
     objects: Objects
@@ -45,7 +45,7 @@ class Watched:
     journal: Path
 
     def active(self) -> int:
-        """Who leads the controllers, as soon as the command and the KafkaCluster say it alike."""
+        """Return the active controller, as soon as the command and the KafkaCluster agree."""
         wait_until(lambda: self._described() == self._shown(), "both say the same")
         return self._described()
 
@@ -59,7 +59,7 @@ class Watched:
         return int(shown["id"])
 
     def command(self, *arguments: str, option: str = "--bootstrap") -> str:
-        """What a command prints that must succeed."""
+        """Return the output of a command, which must succeed."""
         done = run_command(*arguments, option, self.kafka.bootstrap_servers)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
@@ -69,7 +69,7 @@ class Watched:
         self.objects.wait_ready("kafkatopic", name)
 
     def restart(self, node: KRaftNode) -> str:
-        """Drains a node, stops it and has it back; returns what its drain said."""
+        """Drain, stop and start a node; return the output of the drain."""
         drained = run_command("drain", "--bootstrap", self.kafka.bootstrap_servers, "--broker-id", str(node.node_id))
         assert drained.returncode == 0, drained.stdout + drained.stderr
         node.stop()
@@ -79,7 +79,7 @@ class Watched:
         return drained.stdout + drained.stderr
 
     def assert_recorded(self) -> None:
-        """All of it, from the controllers' log, and nothing was missed."""
+        """Assert that all changes were recorded, from the controllers' log, without gaps."""
         wait_until_all_in_sync(self.kafka)
         said = metadata(self.kafka)
         wait_until_it_comes_to(self.journal, said)
@@ -156,7 +156,7 @@ def test_voters_come_and_go_and_the_one_that_leads_goes_too(
 
 
 def change_voters(kafka: KRaftCluster, *arguments: str) -> None:
-    """By Kafka's own tool."""
+    """Change the voters with Kafka's own tool."""
     done = run_tool(METADATA_QUORUM, "--bootstrap-server", kafka.bootstrap_servers, *arguments, timeout_s=DEADLINE_S)
     assert done.returncode == 0, done.stdout + done.stderr
 

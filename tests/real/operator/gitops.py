@@ -1,4 +1,4 @@
-"""The GitOps examples as the tools use them: how they apply, how they judge, and what must not change."""
+"""The GitOps examples as the tools use them: apply, health, and the fields that must not change."""
 
 import json
 from pathlib import Path
@@ -15,32 +15,32 @@ MANAGER = "gitops"
 
 
 def expressions() -> dict[str, dict[str, str]]:
-    """healthCheckExprs of the Flux example, by kind."""
+    """Return the healthCheckExprs of the Flux example, by kind."""
     documents = yaml.safe_load_all((EXAMPLES / "flux" / "kafka.yaml").read_text())
     entries = [entry for each in documents for entry in each["spec"].get("healthCheckExprs", ())]
     return {entry["kind"]: {name: entry[name] for name in ("current", "inProgress", "failed")} for entry in entries}
 
 
 def health_of(resource: dict[str, Any]) -> Health:
-    """What the tools make of an object, with the checks of the examples."""
+    """Return the health that the tools give an object, with the checks of the examples."""
     kind = resource["kind"]
     return judge(resource, lua=(CHECKS / kind / "health.lua").read_text(), expressions=expressions()[kind])
 
 
 def apply(api: KubernetesCluster, folder: Path) -> list[dict[str, Any]]:
-    """Applies as Argo CD (ServerSideApply=true) and Flux do; returns the objects."""
+    """Apply a folder as Argo CD (ServerSideApply=true) and Flux do; returns the objects."""
     printed = api.kubectl("apply", "--server-side", "--field-manager", MANAGER, "-k", str(folder), "-o", "json")
     answer = json.loads(printed)
     return list(answer["items"]) if answer["kind"] == "List" else [answer]
 
 
 def differences(api: KubernetesCluster, folder: Path) -> str:
-    """What applying the folder would change, as `kubectl diff` shows it; empty where nothing."""
+    """Return the changes that applying the folder would make, as in `kubectl diff`; empty if there are none."""
     return api.kubectl("diff", "--server-side", "--field-manager", MANAGER, "-k", str(folder))
 
 
 def kept(api: KubernetesCluster, applied: dict[str, Any]) -> dict[str, Any]:
-    """What must not change when nothing is changed in Git."""
+    """Return the parts of an object that must not change if nothing changes in Git."""
     where = applied["metadata"]
     found = api.get(applied["kind"], where["name"], "--namespace", where["namespace"], "--show-managed-fields")
     fields = [each for each in found["metadata"]["managedFields"] if each.get("subresource") != "status"]

@@ -1,4 +1,4 @@
-"""The states of objects that GitOps tools have to tell apart: each brought about on real servers, with its health."""
+"""The states of objects that GitOps tools must distinguish: each reached on real servers, with its health."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """The servers that the states are brought about on."""
+    """The servers on which the states are reached."""
 
     objects: Objects
     operator: Operator
@@ -29,12 +29,12 @@ class Stage:
     """The connect string of another cluster: one broker that supports the feature f, which is finalized at 3."""
 
     def served(self, topic: str, *replicas: int) -> None:
-        """Has a topic of one partition served."""
+        """Create a topic of one partition, and wait until it is served."""
         self.znodes.create_topic(topic, [list(replicas)])
         wait_until(lambda: self.znodes.is_served(topic, [0]), "the topic is served")
 
     def without_operator(self, kind: str, name: str, spec: Object) -> Object:
-        """Applies something while no operator runs."""
+        """Apply an object while no operator runs."""
         self.operator.process.stop()
         self.objects.apply(kind, name, spec)
         found = self.objects.get(kind, name) or {}
@@ -52,11 +52,11 @@ class State:
     kstatus: str
     flux: str
     reach: Callable[[Stage, str], Object]
-    """Brings an object of that name into the state and returns it."""
+    """Brings an object with this name into the state and returns it."""
 
     @property
     def export(self) -> str:
-        """The file among Argo CD's test data."""
+        """The file in Argo CD's test data."""
         return f"testdata/{self.argo.lower()}_{self.name}.yaml"
 
 
@@ -142,7 +142,7 @@ def move_to_unknown_broker(stage: Stage, name: str) -> Object:
 
 
 def move_running(stage: Stage, name: str) -> Object:
-    """A move to a broker that hangs; it ends when the broker goes on."""
+    """Start a move to a paused broker; it ends when the broker resumes."""
     stage.served(name, 1, 2)
     stage.kafka.broker(3).pause()
     try:
@@ -168,7 +168,7 @@ def move_to_be_approved(stage: Stage, name: str) -> Object:
 
 
 def move_outside_of_its_windows(stage: Stage, name: str) -> Object:
-    """The next one opens on a 29th of February."""
+    """Hold a move back: the next window opens on a 29th of February."""
     windows = [{"schedule": "0 0 29 2 *", "durationMinutes": 1}]
     return _held_move(stage, name, "OutsideWindow", schedule={"windows": windows})
 
@@ -180,7 +180,7 @@ def move_completed(stage: Stage, name: str) -> Object:
 
 
 def move_failed(stage: Stage, name: str) -> Object:
-    """Another tool sends the partition back to where it came from while it is under way."""
+    """Fail a move: another tool moves the partition back to its origin while it is in progress."""
     stage.served(name, 1, 2)
     stage.kafka.broker(3).pause()
     try:
@@ -225,7 +225,9 @@ def election_before_its_topic(stage: Stage, name: str) -> Object:
 
 
 def election_completed_and_kept(stage: Stage, name: str) -> Object:
-    """Neither a pause nor the end of its cluster changes what became of it; and its time to live may still change."""
+    """Complete an election. Neither a pause nor the end of its cluster changes the result; its time to live may still
+    change.
+    """
     _cluster(stage, name, stage.kafka.zookeeper_connect)
     stage.served(name, 1, 2)
     spec = {"topics": [name], "clusterRef": {"name": name}}

@@ -1,4 +1,4 @@
-"""Objects in a namespace that an operator works on, as a user with kubectl sees them, and the operator's process."""
+"""Objects in an operated namespace, as a user with kubectl sees them, and the operator's process."""
 
 import asyncio
 import json
@@ -35,14 +35,14 @@ RELEASE = "kontroller"
 FINALIZER = "kontroller.dev/finalizer"
 RECORD_BYTES, RECORDS = 100_000, 200
 ALWAYS = {"KafkaCluster": {"diskNearlyFullPercent": 100}}
-"""In the spec of each object of that kind. How full the disk of this machine is, is no finding of the tests."""
+"""Added to the spec of each object of the kind, because a full disk of this machine must not fail a test."""
 KINDS = ("kafkatopics", "partitionreassignments", "preferredelections", "featuresets", "kafkaclusters")
 
 _numbers = count(1)
 
 
 class Objects:
-    """The objects of a namespace that an operator works on, as a user with kubectl sees them."""
+    """The objects of an operated namespace, as a user with kubectl sees them."""
 
     def __init__(self, api: KubernetesCluster, namespace: str = NAMESPACE) -> None:
         self._api = api
@@ -89,24 +89,24 @@ class Objects:
         self._api.kubectl("annotate", "--overwrite", kind, name, annotation, "--namespace", self._namespace)
 
     def events(self, name: str) -> list[str]:
-        """The reasons of the events about an object."""
+        """Return the reasons of the events about an object."""
         return [reason for reason, _ in self.counted_events(name)]
 
     def counted_events(self, name: str) -> list[tuple[str, int]]:
-        """The reasons of the events about an object, with how often each happened."""
+        """Return the reasons of the events about an object, with their counts."""
         found = self._api.get("events", "--namespace", self._namespace)["items"]
         return [(each["reason"], each["count"]) for each in found if each["involvedObject"]["name"] == name]
 
     def wait_for_event(self, name: str, reason: str) -> None:
-        """Waits for an event about an object: the operator posts it beside the status, before or after."""
+        """Wait for an event about an object: the operator posts it beside the status, before or after."""
         wait_until(lambda: reason in self.events(name), f"{name} has the event {reason}")
 
     def wait_gone(self, kind: str, name: str) -> None:
-        """Waits until the API server has deleted an object."""
+        """Wait until the API server has deleted an object."""
         wait_until(lambda: self.get(kind, name) is None, f"{kind} {name} is gone")
 
     def wait_for(self, kind: str, name: str, condition: str) -> None:
-        """Waits as a script does, with kubectl, again and again for a short time each."""
+        """Wait as a script does, with repeated short waits of kubectl."""
         wait = (
             "wait",
             f"--for=condition={condition}",
@@ -126,7 +126,7 @@ class Objects:
         wait_until(holds, f"{kind} {name} has the condition {condition}")
 
     def wait_ready(self, kind: str, name: str, status: str = "True", reason: str | None = None) -> dict[str, Any]:
-        """Waits until Ready is as wanted for the present generation; returns the object."""
+        """Wait until Ready has this status for the present generation; returns the object."""
 
         def is_ready() -> bool:
             found = self.get(kind, name)
@@ -147,7 +147,7 @@ class Objects:
 
 
 class Operator:
-    """An operator process on the API server; with a lease it works only while it has that."""
+    """An operator process on the API server; with a lease it works only while it holds the lease."""
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ class Operator:
         env: Mapping[str, str] | None = None,
         namespaces: Sequence[str] = (NAMESPACE,),
     ) -> None:
-        """`env`: more settings of it, as variables of the environment; `namespaces`: those that it watches."""
+        """Configure the operator. `env`: further environment variables; `namespaces`: those that it watches."""
         self._folder = folder
         self._namespaces = namespaces
         self._kubeconfig = kubeconfig
@@ -166,11 +166,11 @@ class Operator:
         self._env = {**leading, **(env or {})}
         self._port = reserve_port()
         self.metrics_port: int | None = None
-        """If the environment says that metrics are served."""
+        """The port of the metrics, if the environment turns them on."""
         self.process = self._make(None)
 
     def start(self, *, die_after: int | None = None) -> None:
-        """Starts; one that is to die is not waited for."""
+        """Start the operator, and wait until it is ready unless it is going to die."""
         self.process = self._make(die_after)
         if die_after is None:
             self.process.start()
@@ -181,7 +181,7 @@ class Operator:
         wait_until(lambda: not self.process.is_running, "the operator has died")
 
     def trouble(self) -> str | None:
-        """Why it is not ready, as it answers its probe."""
+        """Return the reason why it is not ready, from its probe; None if it is ready."""
         try:
             with urlopen(f"http://127.0.0.1:{self._port}/readyz", timeout=10):
                 return None
@@ -189,13 +189,13 @@ class Operator:
             return error.read().decode()
 
     def count(self, kind: str) -> int:
-        """How many objects of a kind it knows, by its metrics."""
+        """Return the number of objects of a kind in its metrics."""
         with urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=10) as answer:
             lines = answer.read().decode().splitlines()
         return next(int(float(line.split()[-1])) for line in lines if f'objects{{kind="{kind}"}}' in line)
 
     def resident_bytes(self) -> int:
-        """Its memory, as the kernel counts it."""
+        """Return its resident memory."""
         pages = Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
@@ -203,7 +203,7 @@ class Operator:
         return self.process.log_path.read_text(errors="replace")
 
     def writes(self) -> Counter[str]:
-        """What was written since the log began, by name."""
+        """Return the writes since the log began, by name."""
         return Counter(line.removeprefix(WRITE_MARK) for line in self.log().splitlines() if line.startswith(WRITE_MARK))
 
     def close(self) -> None:
@@ -227,8 +227,10 @@ class Operator:
 
 
 def fill(kafka: KafkaCluster | KRaftCluster, topic: str, login: Mapping[str, str] | None = None) -> None:
-    """Enough in partition 0 for its move to take long when it is slowed; the other partitions stay empty. `login`: what a
-    client needs beside the servers."""
+    """Fill partition 0 so that a throttled move takes long; the other partitions stay empty.
+
+    `login`: the client's properties beside the servers.
+    """
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "acks": "all", **(login or {})})
     for number in range(RECORDS):
         producer.produce(topic, number.to_bytes(4, "big") * (RECORD_BYTES // 4), partition=0)
@@ -238,7 +240,7 @@ def fill(kafka: KafkaCluster | KRaftCluster, topic: str, login: Mapping[str, str
 
 @contextmanager
 def slowed(kafka: KafkaCluster | KRaftCluster, topic: str) -> Iterator[None]:
-    """Replication of partition 0 from broker 1 to broker 3 crawls."""
+    """Throttle the replication of partition 0 from broker 1 to broker 3."""
     if isinstance(kafka, KRaftCluster):
         limit_without_zookeeper(kafka, topic, RECORD_BYTES)
         try:
@@ -269,8 +271,10 @@ def _over_zookeeper(kafka: KafkaCluster, act: Callable[[ZkSession], Awaitable[No
 
 @contextmanager
 def operated_namespace(api: KubernetesCluster, connect: str | None = None, **cluster: Any) -> Iterator[Objects]:
-    """The namespace with the KafkaCluster `demo`, at a ZooKeeper or as the fields of its spec say; at the end its objects
-    go, with the finalizers that are left, and the events about them."""
+    """Make the namespace with the KafkaCluster `demo`, at a ZooKeeper or with the given fields of its spec.
+
+    At the end its objects are deleted, with their remaining finalizers and events.
+    """
     spec = {**({"zookeeper": {"connect": connect}} if connect is not None else {}), **cluster}
     api.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(PROJECT / "crds"))
     api.wait_until_established()
@@ -278,7 +282,7 @@ def operated_namespace(api: KubernetesCluster, connect: str | None = None, **clu
     api.kubectl("apply", "-f", "-", stdin=json.dumps(namespace))
     install_chart(api, NAMESPACE)
     found = Objects(api)
-    # One that is there was made for another Kafka cluster, and such a one does not change.
+    # An existing KafkaCluster was made for another Kafka cluster, and the cluster of an object cannot change.
     _delete_all(api, found, "kafkacluster")
     wait_until(lambda: _is_taken(found, spec), "the KafkaCluster is taken")
     try:
@@ -290,12 +294,12 @@ def operated_namespace(api: KubernetesCluster, connect: str | None = None, **clu
 def _empty(api: KubernetesCluster, found: Objects) -> None:
     for kind in KINDS:
         _delete_all(api, found, kind)
-    # Events outlive what they are about, and whoever has objects of the same names next counts its own.
+    # Events outlive their objects, and the next test with objects of the same names counts its own.
     api.kubectl("delete", "events", "--all", "--namespace", NAMESPACE, "--wait=false")
 
 
 def _delete_all(api: KubernetesCluster, found: Objects, kind: str) -> None:
-    """Deletes the objects, though no operator is there to take its finalizers off."""
+    """Delete the objects, although no operator is there to remove its finalizers."""
     api.kubectl("delete", kind, "--all", "--namespace", NAMESPACE, "--wait=false")
     for each in found.every(kind):
         name, patch = each["metadata"]["name"], '{"metadata":{"finalizers":null}}'
@@ -315,7 +319,7 @@ def running_operator(
     env: Mapping[str, str] | None = None,
     namespaces: Sequence[str] = (NAMESPACE,),
 ) -> Iterator[Operator]:
-    """A running operator with exactly the rights that the chart gives it; whatever it did, it understood."""
+    """Run an operator with exactly the rights that the chart gives it; assert that nothing unexpected happened to it."""
     kubeconfig = api.service_account_kubeconfig(NAMESPACE, f"{RELEASE}-operator")
     running = Operator(folder, kubeconfig, lease=lease, env=env, namespaces=namespaces)
     try:
@@ -327,16 +331,19 @@ def running_operator(
 
 
 def install_chart(kubernetes_api: KubernetesCluster, *namespaces: str) -> None:
-    """Installs the chart but for the definitions, which all tests share. Its roles are real; nothing runs pods or jobs.
+    """Install the chart without the definitions, which all tests share. Its roles are real; nothing runs pods or jobs.
 
-    `namespaces`: those that the operator may work in."""
+    `namespaces`: those that the operator may work in.
+    """
     values = ("--set", "crds.install=false", "--set", f"watchNamespaces={{{','.join(namespaces)}}}")
     chart = str(PROJECT / "charts" / RELEASE)
     kubernetes_api.helm("upgrade", "--install", RELEASE, chart, "--no-hooks", "--namespace", NAMESPACE, *values)
 
 
 def _is_taken(objects: Objects, spec: dict[str, Any]) -> bool:
-    """A definition is established a moment before its objects are served."""
+    """Return True once the KafkaCluster is accepted: a definition is established a moment before its objects are
+    served.
+    """
     try:
         objects.apply("KafkaCluster", "demo", spec)
     except CommandError:

@@ -1,8 +1,8 @@
-"""An operator process of the tests' own, which can be made to die right after its k-th write, wherever that goes.
+"""An operator process for tests, which can be made to die right after its k-th write, to ZooKeeper or Kubernetes.
 
-`python -m tests.real.operator.operator_process NAMESPACE[,NAMESPACE...] LIVENESS_PORT [DIE_AFTER]` runs the production code
-with a count between it and its two seams. Every write is said on standard error, so that a test can read what was done and
-how often. In slow motion (`devcluster.stand_ins.slow_motion`) every write and every request to a controller is delayed.
+`python -m tests.real.operator.operator_process NAMESPACE[,NAMESPACE...] LIVENESS_PORT [DIE_AFTER]` runs the production
+code with a counter around its two APIs. Every write is logged on standard error, so that a test can count them. In slow
+motion (`devcluster.stand_ins.slow_motion`) every write and every request to a controller is delayed.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ _WRITES_OF_ZNODES = ("transact", "transact_many")
 
 
 class WriteCount:
-    """Counts writes, and kills the process after the one that it was given."""
+    """Counts writes, and kills the process after the given one."""
 
     def __init__(self, die_after: int | None) -> None:
         self._left = die_after
@@ -50,7 +50,7 @@ class WriteCount:
 
 
 class Counting:
-    """Something with some of its methods counted."""
+    """A wrapper that counts some methods of an object."""
 
     def __init__(self, inner: Any, count: WriteCount, names: tuple[str, ...]) -> None:
         self._inner = inner
@@ -61,14 +61,14 @@ class Counting:
 
 
 def _slowed(inner: Any, stream: str, names: tuple[str, ...]) -> Any:
-    """The same in slow motion, if the tests run in slow motion."""
+    """Return the same object in slow motion, if the tests run in slow motion."""
     seed = slow_motion_seed()
     return inner if seed is None else Slowed(inner, Delays(seed, stream), names)
 
 
 @contextmanager
 def _slow_requests() -> Iterator[None]:
-    """Delays what is asked of controllers while the block runs, if the tests run in slow motion."""
+    """Delay requests to controllers while the block runs, if the tests run in slow motion."""
     if (seed := slow_motion_seed()) is None:
         yield
         return

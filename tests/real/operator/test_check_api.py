@@ -1,4 +1,4 @@
-"""`kontroller check api` beside a real API server."""
+"""`kontroller check api` with a real API server."""
 
 import json
 import os
@@ -17,7 +17,7 @@ NAMESPACE = "test-check"
 
 @pytest.fixture
 def api(kubernetes_api: KubernetesCluster) -> KubernetesCluster:
-    """An API server with the committed definitions, and a service account that may do nothing."""
+    """An API server with the committed definitions, and a service account without rights."""
     kubernetes_api.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(PROJECT / "crds"))
     for kind, name in (("Namespace", NAMESPACE), ("ServiceAccount", "nobody")):
         described = {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}}

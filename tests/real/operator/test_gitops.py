@@ -1,7 +1,7 @@
-"""What Argo CD and Flux make of real objects, and that Git and the operator never argue about them.
+"""The health of real objects in Argo CD and Flux; Git and the operator never overwrite each other.
 
-The objects come from the operator on a real API server with real brokers, and the engines that judge them are those of
-the tools. With KONTROLLER_EXPORT_STATUSES set, what was seen becomes Argo CD's test data in examples/gitops.
+The operator makes the objects on a real API server with real brokers, and the tools' own engines judge them. With
+KONTROLLER_EXPORT_STATUSES set, the objects become Argo CD's test data in examples/gitops.
 """
 
 import json
@@ -50,7 +50,7 @@ def kafka(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[KafkaClus
 
 @pytest.fixture(scope="module")
 def other_cluster(zookeeper: ZooKeeper) -> Iterator[str]:
-    """Another cluster, of which there is only what ZooKeeper says."""
+    """Another cluster, which exists only in ZooKeeper."""
     connect = f"{zookeeper.connect}/gitops-other"
     with zookeeper.client() as client:
         client.ensure_path("/gitops-other")
@@ -156,7 +156,7 @@ def test_a_finished_object_that_deletes_itself_runs_again_when_git_is_applied_ag
 
 
 def export(state: State, seen: dict[str, Any], health: Health) -> None:
-    """Writes what was seen, without what tells machines and runs apart, into Argo CD's test data."""
+    """Write an object into Argo CD's test data, without the parts that depend on the machine and the run."""
     folder = CHECKS / state.kind
     cleaned = deepcopy(seen)
     for name in ("uid", "resourceVersion", "creationTimestamp", "managedFields"):
@@ -176,7 +176,7 @@ def without_times(text: str) -> str:
 
 
 def facts(resource: dict[str, Any]) -> dict[str, Any]:
-    """What health goes by: test data that has other facts than today's operator gives is stale."""
+    """Return the fields that determine health; test data whose fields differ from the operator's is stale."""
     status = resource.get("status", {})
     conditions = status.get("conditions", ())
     return {
@@ -188,7 +188,7 @@ def facts(resource: dict[str, Any]) -> dict[str, Any]:
 
 
 def overlay(folder: Path, part: str, connect: str) -> Path:
-    """The example, for the namespace and the cluster of this test."""
+    """Return the example for the namespace and the cluster of this test."""
     path = folder / part
     path.mkdir()
     patch = [{"op": "replace", "path": "/spec/zookeeper/connect", "value": connect}]

@@ -1,4 +1,4 @@
-"""`kontroller import` beside a live cluster: what it writes is applied, becomes Ready, and changes nothing in ZooKeeper."""
+"""`kontroller import` on a live cluster: its output is applied, becomes Ready, and changes nothing in ZooKeeper."""
 
 import os
 import subprocess
@@ -22,12 +22,12 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 TOPICS = 200
 CHANGED = ("/brokers/topics", "/config/topics", "/config/changes", "/admin", "/kontroller")
-"""What an operator may write to, with all that is below."""
+"""The znodes that an operator may write, with everything below."""
 
 
 @pytest.fixture(scope="module")
 def kafka(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[KafkaCluster]:
-    """Two brokers of their own, as a test that counts writes cannot have others write."""
+    """Two brokers for this test alone, because it counts writes."""
     with zookeeper.client() as client:
         client.ensure_path("/imported")
     with KafkaCluster(servers_folder, zookeeper, brokers=2, chroot="/imported") as cluster:
@@ -41,7 +41,7 @@ def objects(kubernetes_api: KubernetesCluster, kafka: KafkaCluster) -> Iterator[
 
 
 def versions(client: KazooClient) -> dict[str, tuple[int, int, int]]:
-    """When each znode was made, written, and had children come or go."""
+    """Return the transaction ids of each znode's creation, its last write, and the last change of its children."""
     found: dict[str, tuple[int, int, int]] = {}
 
     def visit(path: str) -> None:

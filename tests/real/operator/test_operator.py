@@ -1,7 +1,7 @@
-"""The operator on a real API server and real brokers, in three kinds of cluster: with ZooKeeper under Kafka's own
-controller, with ZooKeeper under ours, and without ZooKeeper.
+"""The operator on a real API server and real brokers, in three kinds of clusters.
 
-A test without a mark runs on all three. Brokers of other releases have one test of each kind of object.
+These are: with ZooKeeper under Kafka's own controller, with ZooKeeper under ours, and without ZooKeeper. A test without
+a mark runs on all three. Brokers of other releases have one test of each kind of object.
 """
 
 import json
@@ -48,11 +48,11 @@ OTHER_RELEASES = (
     *(f"KRaft-{release}" for release in OTHER_KRAFT_VERSIONS),
 )
 with_zookeeper = pytest.mark.parametrize("kafka", CLUSTERS[:2], indirect=True)
-"""For tests that write or check znodes."""
+"""Marks tests that write or check znodes."""
 under_kontroller = pytest.mark.parametrize("kafka", CLUSTERS[1:2], indirect=True)
-"""For tests with ZooKeeper in which only the operator's part matters."""
+"""Marks tests with ZooKeeper in which only the operator's part matters."""
 on_every_release = pytest.mark.parametrize("kafka", [*CLUSTERS, *OTHER_RELEASES], indirect=True)
-"""For one test of each kind, from creation to deletion."""
+"""Marks one test of each kind, from creation to deletion."""
 FETCH_BYTES = 1 << 20
 """The default of `replica.fetch.max.bytes`."""
 UNCLEAN = {"electionType": "Unclean", "acknowledgeDataLoss": True}
@@ -62,7 +62,7 @@ _numbers = count(1)
 
 @pytest.fixture(scope="module")
 def controllers() -> list[ControllerProcess]:
-    """Our controllers that run for the module: of `kafka`, where one of ours leads it."""
+    """Our controllers that run for the module: that of `kafka`, if it has one."""
     return []
 
 
@@ -101,21 +101,23 @@ def witness(kafka: KafkaCluster | KRaftCluster) -> Iterator[Witness]:
 
 @pytest.fixture(scope="module")
 def znodes(witness: Witness) -> Znodes:
-    """Of a cluster with ZooKeeper."""
+    """The znodes of a cluster with ZooKeeper."""
     assert isinstance(witness, Znodes)
     return witness
 
 
 @pytest.fixture(scope="module")
 def objects(kubernetes_api: KubernetesCluster, kafka: KafkaCluster | KRaftCluster) -> Iterator[Objects]:
-    """The namespace with the KafkaCluster `demo`; emptied at the end, with the finalizers that are left."""
+    """The namespace with the KafkaCluster `demo`; emptied at the end, with the remaining finalizers."""
     with operated_namespace(kubernetes_api, **where(kafka)) as found:
         yield found
 
 
 @pytest.fixture
 def healthy(kafka: Any, witness: Witness, controllers: list[ControllerProcess]) -> Iterator[None]:
-    """A healthy cluster for each test, which answers for what it leaves behind; without ZooKeeper Kafka sees to it."""
+    """A healthy cluster for each test, which is responsible for the state it leaves; without ZooKeeper Kafka takes care
+    of it.
+    """
     if not isinstance(kafka, KafkaCluster) or not isinstance(witness, Znodes):
         yield
         return
@@ -129,20 +131,20 @@ def healthy(kafka: Any, witness: Witness, controllers: list[ControllerProcess]) 
 def operator(
     servers_folder: RunFolder, kubernetes_api: KubernetesCluster, objects: Objects, healthy: None
 ) -> Iterator[Operator]:
-    """A running operator with exactly the rights that the chart gives it; whatever it did, it understood."""
+    """A running operator with exactly the rights that the chart gives it; nothing unexpected may happen to it."""
     with running_operator(servers_folder, kubernetes_api) as running:
         yield running
 
 
 @pytest.fixture
 def topic() -> str:
-    """A topic name of the test's own."""
+    """The test's own topic name."""
     return f"topic-{next(_numbers)}"
 
 
 @contextmanager
 def _leaderless(kafka: KafkaCluster, znodes: Znodes, *topics: str) -> Iterator[None]:
-    """Has topics whose partition 0 was on brokers 1 and 2 and is left to 2, which is alive and not in sync."""
+    """Make topics whose partition 0 had brokers 1 and 2 and only has 2 left, which is alive and not in sync."""
     for name in topics:
         znodes.create_topic(name, [[1, 2], [3]])
         wait_until(lambda name=name: znodes.is_served(name, range(2)), "the topic is served")  # type: ignore[misc]  # a lambda with defaults
@@ -238,7 +240,10 @@ def test_configuration_that_the_spec_does_not_name_is_shown_and_goes_only_if_the
     operator: Operator, objects: Objects, witness: Witness, topic: str
 ) -> None:
     named = {"cleanup.policy": "delete"}
-    by_hand = {**named, "retention.ms": "604800000"}  # the default, which the topic now keeps whatever brokers say
+    by_hand = {
+        **named,
+        "retention.ms": "604800000",
+    }  # the default, which the topic now keeps whatever the brokers' default is
     objects.apply("KafkaTopic", topic, topic_spec(config=named))
     objects.wait_ready("kafkatopic", topic)
     witness.set_config(topic, by_hand)
@@ -516,8 +521,8 @@ def test_a_limited_move_shows_how_much_is_left_and_how_long_that_takes_and_ends_
     wait_until(lambda: "timeLeft" in progress(), "it is known how long it takes")
     first = progress()
     assert 0 < first["bytesLeft"] <= RECORD_BYTES * RECORDS * 1.1
-    # Kafka limits the average of eleven seconds, checked before each fetch, so a move may begin with a burst. Two readings
-    # are at least `apart_s` apart, and a broker's answer may be as old as a reading may take.
+    # Kafka limits the average of eleven seconds, checked before each fetch, so a move may begin with a burst. Two
+    # readings are at least `apart_s` apart, and a broker's answer may be as old as a reading takes.
     apart_s = EVERY_S - TIMEOUT_S
     burst = (11 + TIMEOUT_S) * limit + FETCH_BYTES
     assert 0 < first["bytesPerSecond"] <= limit + burst / apart_s
@@ -789,7 +794,7 @@ def test_an_operator_that_dies_after_any_write_of_a_reassignment_asks_for_it_onc
 
 
 def _die_and_go_on(operator: Operator, die_after: int, act: Callable[[], None]) -> None:
-    """Lets an operator die after a number of writes, of which there may be fewer, and a whole one go on."""
+    """Let an operator die after a number of writes, which may be too high, and let a whole one continue."""
     operator.process.stop()
     operator.start(die_after=die_after)
     act()
@@ -799,7 +804,7 @@ def _die_and_go_on(operator: Operator, die_after: int, act: Callable[[], None]) 
 
 
 def _is_quiet(operator: Operator) -> bool:
-    """Whether an operator that is up has nothing to write any more: two looks at its log apart show the same."""
+    """Return True if a running operator has nothing left to write: its log does not change for a while."""
     before = operator.writes()
     if not before:
         return False
@@ -811,12 +816,12 @@ def _is_quiet(operator: Operator) -> bool:
 
 
 def _sequence_of_requests(znodes: Znodes) -> int:
-    """How often something was created under /admin: ZooKeeper counts the changes of a znode's children by two each."""
+    """Return the number of creations under /admin: ZooKeeper counts two changes of children for each."""
     return int(znodes.client.exists("/admin").cversion) // 2
 
 
 def _seconds_have_passed(objects: Objects, topic: str) -> bool:
-    """Creation timestamps have whole seconds: waits until the API server's clock shows another one."""
+    """Return True once the API server's clock shows another second, because creation timestamps have whole seconds."""
     probe = f"{topic}-probe-{next(_numbers)}"
     objects.apply("PreferredElection", probe, {"topics": ["none"]})
     first = (objects.get("kafkatopic", f"{topic}-z") or {})["metadata"]["creationTimestamp"]

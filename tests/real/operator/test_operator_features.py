@@ -1,7 +1,7 @@
 """FeatureSets on a real API server and a real ZooKeeper, with our controller's own process, and with Kafka's.
 
-Brokers of Kafka 3.9 support no feature and end when one is finalized. So under our controller the brokers are stand-ins:
-registrations in ZooKeeper and a server behind them, which takes the controller's requests and says who it is.
+Brokers of Kafka 3.9 support no feature and exit when one is finalized. So the brokers of our controller are fake:
+registrations in ZooKeeper and a server behind them, which accepts the controller's requests and names the controller.
 """
 
 import json
@@ -36,7 +36,7 @@ METADATA, UPDATE_METADATA = 3, 6
 
 
 def answered_for(controller: ControllerProcess) -> Answer:
-    """What a broker answers that says who its controller is, and takes what that one tells it."""
+    """Return the answers of a broker that names its controller and accepts UpdateMetadata."""
     sender = MetadataResponseBroker(
         node_id=WireBrokerId(controller.controller_id), host="127.0.0.1", port=i32(controller.port), rack=None
     )
@@ -60,18 +60,18 @@ def answered_for(controller: ControllerProcess) -> Answer:
 
 
 class Features:
-    """Stand-in brokers, and the features that they support and that are finalized."""
+    """Fake brokers, and their supported and finalized features."""
 
     def __init__(self, client: KazooClient, port: int) -> None:
         self._client = client
         self._port = port
 
     def register(self, number: int, **features: tuple[int, int]) -> None:
-        """A broker registers, or rewrites its registration."""
+        """Register a broker, or rewrite its registration."""
         register(self._client, number, self._port, features)
 
     def finalize(self, **levels: int) -> None:
-        """Somebody else writes the finalized levels."""
+        """Write the finalized levels behind the controller's back."""
         self._client.set(paths.FEATURE, codecs.encode_features(codecs.FeatureZnode(features=levels)))
 
     def finalized(self) -> dict[str, int]:
@@ -122,7 +122,7 @@ def operator(
 
 
 def remove(objects: Objects, name: str) -> None:
-    """Deletes a FeatureSet without an operator that would do anything for it."""
+    """Delete a FeatureSet without an operator, with its finalizers."""
     objects.delete("featureset", name)
     if objects.get("featureset", name) is not None:
         objects.patch("featureset", name, {"metadata": {"finalizers": None}})
@@ -251,7 +251,7 @@ def test_an_operator_that_dies_after_any_write_finalizes_a_level_once(
 def test_what_kafkas_own_controller_refuses_is_reported_in_its_words(
     start_kafka: StartKafka, servers_folder: RunFolder, kubernetes_api: KubernetesCluster
 ) -> None:
-    """A 3.9 broker supports nothing; when its registration claims otherwise, its controller still knows better."""
+    """A 3.9 broker supports nothing; if its registration claims otherwise, its controller still knows better."""
     kafka = start_kafka(brokers=1)
     with (
         operated_namespace(kubernetes_api, kafka.zookeeper_connect) as objects,
@@ -270,5 +270,5 @@ def test_what_kafkas_own_controller_refuses_is_reported_in_its_words(
 
 
 def _is_over(timestamp: str) -> bool:
-    """Whether the second of a timestamp has passed: the age of objects is told in seconds."""
+    """Return True if the second of a timestamp has passed, because the age of objects is in seconds."""
     return datetime.now(UTC) >= datetime.fromisoformat(timestamp) + timedelta(seconds=1)

@@ -43,7 +43,7 @@ def api(kubernetes_api: KubernetesCluster) -> KubernetesCluster:
 
 @pytest.fixture
 def plugin(servers_folder: RunFolder, api: KubernetesCluster) -> Plugin:
-    """Runs `kubectl kontroller`, which kubectl finds on the path, with a kubeconfig whose context has our namespace."""
+    """A function that runs `kubectl kontroller` from the PATH, with a kubeconfig whose context has our namespace."""
     kubeconfig = servers_folder.data("plugin") / "kubeconfig.json"
     content = json.loads(api.kubectl("config", "view", "--raw", "-o", "json"))
     content["contexts"].append({**content["contexts"][0], "name": "elsewhere"})
@@ -77,7 +77,7 @@ def make(api: KubernetesCluster, namespace: str, kind: str, name: str, spec: dic
 
 
 def say(api: KubernetesCluster, namespace: str, kind: str, name: str, ready: str, reason: str, **more: Any) -> None:
-    """Writes a status as the operator does."""
+    """Write a status as the operator does."""
     about = {
         "observedGeneration": 1,
         "lastTransitionTime": "2026-01-01T00:00:00Z",

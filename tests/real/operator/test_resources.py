@@ -1,4 +1,6 @@
-"""What a real API server makes of the resources: every rule refuses what it is for, in words, and valid objects pass."""
+"""The definitions of the resources on a real API server: every rule refuses its case, with a message; valid objects
+pass.
+"""
 
 import json
 import time
@@ -44,7 +46,7 @@ def move(topic: str = "orders", partition: int = 0, replicas: tuple[int, ...] = 
 
 
 def windows(*changes: dict[str, Any]) -> dict[str, Any]:
-    """A spec with so many windows, each with something that differs."""
+    """Return a spec with windows, each with one different field."""
     nightly = {"schedule": "0 22 * * MON-FRI", "timeZone": "Europe/Berlin", "durationMinutes": 360}
     return {"schedule": {"windows": [nightly | each for each in changes]}}
 
@@ -54,7 +56,7 @@ def feature(name: str, level: int = 1) -> dict[str, Any]:
 
 
 def manifest(kind: str, spec: dict[str, Any], name: str = "example") -> str:
-    """An object as JSON; in a spec, a value of None takes the field of the valid one away."""
+    """Return an object as JSON; a value of None in a spec removes the field of the valid one."""
     merged = {**deepcopy(VALID[kind]), **spec}
     body = {"spec": {field: value for field, value in merged.items() if value is not None}}
     metadata = {"name": name, "namespace": NAMESPACE}
@@ -63,7 +65,7 @@ def manifest(kind: str, spec: dict[str, Any], name: str = "example") -> str:
 
 @pytest.fixture(scope="module")
 def api(kubernetes_api: KubernetesCluster) -> Iterator[KubernetesCluster]:
-    """The API server with the committed definitions, ready to take objects."""
+    """The API server with the committed definitions, ready to accept objects."""
     kubernetes_api.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(PROJECT / "crds"))
     for kind in KINDS:
         kubernetes_api.wait_until_established(kind.definition.crd_name)
@@ -77,7 +79,7 @@ def api(kubernetes_api: KubernetesCluster) -> Iterator[KubernetesCluster]:
 
 
 def wait_until_served(api: KubernetesCluster, plural: str) -> None:
-    """A definition is established a moment before its resources are served."""
+    """Wait until resources are served: a definition is established a moment before."""
     deadline = time.monotonic() + DEADLINE_S
     while True:
         try:

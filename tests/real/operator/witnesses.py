@@ -1,6 +1,6 @@
-"""What became of a cluster, told by who is not the operator: by the znodes, or by the brokers where there is no ZooKeeper.
+"""The state of a cluster, seen independently of the operator: in the znodes, or at the brokers without ZooKeeper.
 
-Both have the same methods, so that a test need not know which cluster it is.
+Both witnesses have the same methods, so that a test need not know the kind of its cluster.
 """
 
 import base64
@@ -48,14 +48,14 @@ _QUORUM: Final = DescribeQuorumRequest(
 
 
 class Throttles(NamedTuple):
-    """What slows the replicas of a topic."""
+    """The throttles of a topic's replicas."""
 
     rates: dict[int, tuple[int | None, int | None]]
-    """Of each broker, as leader and as follower; only of those that have any."""
+    """The rates of each broker as leader and as follower; only brokers that have one."""
     lists: tuple[list[str], list[str]]
-    """The replicas for which they hold, as leaders and as followers, as Kafka reads them."""
+    """The throttled replicas as leaders and as followers, in Kafka's format."""
     is_remembered: bool
-    """Whether Kontroller has noted that anything is its own."""
+    """True if Kontroller has recorded a throttle as its own."""
 
 
 _RATES: Final = (LEADER_RATE, FOLLOWER_RATE)
@@ -81,36 +81,36 @@ class Witness(Protocol):
 
 
 class Znodes(ClusterZnodes):
-    """By the znodes of a cluster."""
+    """The witness of a cluster with ZooKeeper: its znodes."""
 
     def topic_id(self, topic: str) -> str | None:
-        """As Kafka's tools show it; None where there is no such topic."""
+        """Return the id as Kafka's tools show it; None if there is no such topic."""
         found = self.read(f"/brokers/topics/{topic}")
         return None if found is None else str(found["topic_id"])
 
     def config(self, topic: str) -> dict[str, str]:
-        """What was set for a topic."""
+        """Return the configuration of a topic."""
         return dict((self.read(f"/config/topics/{topic}") or {"config": {}})["config"])
 
     def set_config(self, topic: str, config: Mapping[str, str]) -> None:
-        """Replaces what was set for a topic."""
+        """Replace the configuration of a topic."""
         self.client.set(f"/config/topics/{topic}", json.dumps({"version": 1, "config": dict(config)}).encode())
 
     def delete_topic(self, topic: str) -> None:
-        """Returns when the topic is gone."""
+        """Delete a topic, and return when it is gone."""
         self.mark_for_deletion(topic)
         wait_until(lambda: self.read(f"/brokers/topics/{topic}") is None, "the topic is deleted")
         wait_until(lambda: self.client.exists(f"/admin/delete_topics/{topic}") is None, "its mark is gone")
 
     def throttles(self, topic: str) -> Throttles:
-        """As the configurations say it."""
+        """Return the throttles in the configurations."""
         brokers = {broker: (self.read(f"/config/brokers/{broker}") or {"config": {}})["config"] for broker in (1, 2, 3)}
         is_remembered = bool(self.client.get_children("/kontroller/throttles"))
         return _throttles(brokers, self.config(topic), is_remembered=is_remembered)
 
 
 class Brokers:
-    """By the brokers of a cluster without ZooKeeper: one that runs, when it has come as far as the controllers."""
+    """The witness of a cluster without ZooKeeper: a running broker, once it has caught up with the controllers."""
 
     def __init__(self, kafka: KRaftCluster) -> None:
         self._kafka = kafka
@@ -181,7 +181,7 @@ class Brokers:
         assert answer.error_code is ErrorCode.none, answer
 
     def throttles(self, topic: str) -> Throttles:
-        """As each broker knows its rates, and one of them all else."""
+        """Return each broker's own rates, and the rest from one of them."""
         lists = self.config(topic)
         brokers = {
             number: {name: said.value for name, said in self._broker_config(broker.port, str(number)).items()}
@@ -236,8 +236,11 @@ def _as_read(config: Mapping[str, str]) -> tuple[int | None, int | None]:
 
 
 def limit_without_zookeeper(kafka: KRaftCluster, topic: str, bytes_per_second: int | None) -> None:
-    """Limits what is copied of a topic's partition 0 from broker 1 to broker 3, as Kafka's tools do; None takes the limit
-    away. A broker takes its own alone."""
+    """Throttle the copy of a topic's partition 0 from broker 1 to broker 3, as Kafka's tools do; None removes the
+    throttle.
+
+    Each broker accepts only its own throttle.
+    """
     is_over = bytes_per_second is None
     for number, broker in kafka.brokers.items():
         set_rates = dict.fromkeys(_RATES, None if is_over else str(bytes_per_second))
@@ -259,7 +262,7 @@ def _alter_configs(port: int, kind: i8, name: str, changes: Mapping[str, str | N
 
 @contextmanager
 def witness_of(kafka: KafkaCluster | KRaftCluster) -> Iterator[Witness]:
-    """Who sees a cluster."""
+    """Return the witness of a cluster."""
     if isinstance(kafka, KRaftCluster):
         yield Brokers(kafka)
         return
@@ -268,7 +271,7 @@ def witness_of(kafka: KafkaCluster | KRaftCluster) -> Iterator[Witness]:
 
 
 def where(kafka: KafkaCluster | KRaftCluster) -> dict[str, Any]:
-    """What the spec of its KafkaCluster says."""
+    """Return the address of a cluster for the spec of a KafkaCluster."""
     if isinstance(kafka, KRaftCluster):
         return {"bootstrapServers": kafka.bootstrap_servers}
     return {"zookeeper": {"connect": kafka.zookeeper_connect}}

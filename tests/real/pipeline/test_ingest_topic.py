@@ -1,4 +1,6 @@
-"""`kontroller history ingest` of the journal's topic on real brokers, killed in the middle: nothing lost, nothing twice."""
+"""`kontroller history ingest` of the journal's topic on real brokers, killed in the middle: nothing lost, nothing
+twice.
+"""
 
 import os
 import signal
@@ -32,7 +34,7 @@ NO_RECORD = b"no record of a journal\n"
 
 
 class Ingest:
-    """The command, as often as it is wanted, on one history."""
+    """The command, run repeatedly on one history."""
 
     def __init__(self, folder: Path, bootstrap: str) -> None:
         self._log = folder / "ingest.log"
@@ -41,13 +43,13 @@ class Ingest:
         self._command += ["--history", str(folder / "history")]
 
     def run(self) -> str:
-        """To its end; what it said."""
+        """Run it to its end, and return its output."""
         ended = subprocess.run(self._command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
         assert ended.returncode == 0, ended.stderr
         return ended.stdout
 
     def kill_when(self, condition: Callable[[], bool], what: str) -> None:
-        """Python and Java at once, with SIGKILL."""
+        """Kill Python and Java at once, with SIGKILL, when the condition is true."""
         with self._log.open("ab") as log, subprocess.Popen(
             self._command, stdout=log, stderr=log, start_new_session=True
         ) as running:  # fmt: skip
@@ -75,7 +77,7 @@ def test_an_ingest_that_is_killed_loses_nothing_and_takes_nothing_in_twice(
     ingest = Ingest(tmp_path, bootstrap)
 
     def is_written_only() -> bool:
-        """Records are written whole, and the history does not have them yet."""
+        """Return True if records are written completely, but are not in the history yet."""
         kept_parts = {write_of(part) for part in kept.raw.at_present.parts.get(RAW_EVENTS.name, ())}
         return any(path.parent.name not in kept_parts for path in Path(kept.raw.path(RAW_EVENTS)).glob("*/_SUCCESS"))
 
@@ -99,7 +101,7 @@ def test_an_ingest_that_is_killed_loses_nothing_and_takes_nothing_in_twice(
 
 
 def start_kafka_with_topic(start_kafka: StartKafka) -> str:
-    """Where its broker is."""
+    """Start a broker with the topic, and return its address."""
     kafka = start_kafka(brokers=1)
     with connected_client(kafka.zookeeper_connect) as client:
         znodes = ClusterZnodes(client)

@@ -1,4 +1,4 @@
-"""The journal's topic on real brokers, read by Spark: what the sink wrote is what is read."""
+"""The journal's topic on real brokers, read by Spark: it reads exactly what the sink wrote."""
 
 import json
 import subprocess
@@ -29,7 +29,7 @@ TOPIC = "history"
 
 
 def lines_of(cluster: str, first_seq: int, count: int) -> list[str]:
-    """Journal lines of a quiet controller."""
+    """Return journal lines of an idle controller."""
     common = {"v": 1, "cluster_id": cluster, "controller_id": 9, "controller_epoch": 1}
     return [
         json.dumps(
@@ -57,7 +57,7 @@ def test_spark_reads_from_the_topic_the_lines_that_the_sink_wrote(
     start_kafka: StartKafka, spark_with_kafka: SparkSession, tmp_path: Path
 ) -> None:
     kafka = start_kafka(brokers=1)
-    with connected_client(kafka.zookeeper_connect) as client:  # an admin client that asks too soon waits for good
+    with connected_client(kafka.zookeeper_connect) as client:  # an admin client that connects too early waits forever
         znodes = ClusterZnodes(client)
         serve_topic(znodes, TOPIC, [[1]])
     written = lines_of("c", 0, 50)
@@ -101,7 +101,7 @@ def test_what_is_written_to_brokers_that_want_a_login_is_read_by_the_same_proper
 
 
 def ingested(history: Path, *options: str) -> tuple[str, set[str]]:
-    """What `kontroller history ingest` said, and all command lines of this machine while it ran."""
+    """Run `kontroller history ingest`; return its output, and all command lines of this machine while it ran."""
     command = [sys.executable, "-m", "kontroller", "history", "ingest", "--history", str(history)]
     command += ["--jars", kafka_jars(), "--memory", "1g", *options]
     seen: set[str] = set()
@@ -114,6 +114,6 @@ def ingested(history: Path, *options: str) -> tuple[str, set[str]]:
 
 def ended(running: subprocess.Popen[bytes], seen: set[str]) -> bool:
     for file in Path("/proc").glob("[0-9]*/cmdline"):
-        with suppress(OSError):  # ended meanwhile
+        with suppress(OSError):  # it has ended in between
             seen.add(file.read_bytes().decode(errors="replace").replace("\0", " "))
     return running.poll() is not None

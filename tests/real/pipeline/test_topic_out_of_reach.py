@@ -1,4 +1,4 @@
-"""A topic that cannot be read is reported in one line, soon, with what to look at."""
+"""A topic that cannot be read is reported in one line, soon, with advice."""
 
 from pathlib import Path
 

@@ -37,7 +37,7 @@ def started(request: pytest.FixtureRequest, servers_folder: RunFolder, zookeeper
 
 @pytest.fixture
 def cluster(started: MixedCluster) -> Iterator[MixedCluster]:
-    """The cluster with all brokers alive. Our broker must meet nothing that it does not understand."""
+    """The cluster with all brokers alive. Nothing unexpected may happen to our broker."""
     started.start_all()
     yield started
     log = started.ours.log()

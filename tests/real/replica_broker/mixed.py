@@ -32,7 +32,7 @@ class MixedCluster:
         return self.ours if broker == OURS else self.kafka.broker(broker)
 
     def start_all(self) -> None:
-        """All brokers alive and the internal topics on the stock ones, whatever the last test left."""
+        """Start all brokers and create the internal topics on the stock ones, whatever the last test left."""
         self.kafka.start()
         if not self.ours.process.is_running:
             self.ours.start()
@@ -45,14 +45,14 @@ class MixedCluster:
     def serve_topic(
         self, topic: str, replicas: Sequence[Sequence[int]], config: Mapping[str, str] | None = None
     ) -> None:
-        """Creates a topic and waits until every replica is in sync."""
+        """Create a topic and wait until every replica is in sync."""
         serve_topic(self.znodes, topic, replicas, config)
 
     def wait_until_served(self, topic: str) -> None:
         wait_until_served(self.znodes, topic, self.znodes.partitions(topic))
 
     def wait_until_elsewhere(self, topic: str, broker: int) -> None:
-        """Waits until a broker leads no partition of a topic, and every one has a leader."""
+        """Wait until a broker leads no partition of a topic, and every partition has a leader."""
 
         def leads_nothing() -> bool:
             leaders = [self.znodes.leader(topic, number) for number in self.znodes.partitions(topic)]

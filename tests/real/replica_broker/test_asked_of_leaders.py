@@ -1,4 +1,4 @@
-"""What Kafka's tools ask of whoever leads a partition: ours answers as stock brokers do."""
+"""Requests of Kafka's tools to partition leaders: our broker answers as stock brokers do."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ BOTH_WAYS = [[OURS, 1], [1, OURS]]
 
 
 def written(cluster: MixedCluster, topic: str) -> None:
-    """Three hundred messages in each partition, in several segments."""
+    """Write three hundred messages to each partition, in several segments."""
     cluster.serve_topic(topic, BOTH_WAYS, {"segment.bytes": "8192"})
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "enable.idempotence": True, "batch.num.messages": 10})
     for number in range(300):
@@ -27,7 +27,7 @@ def written(cluster: MixedCluster, topic: str) -> None:
 
 
 def deleted(cluster: MixedCluster, folder: Path, topic: str, offset: int) -> str:
-    """What `kafka-delete-records` says of both partitions."""
+    """Return the output of `kafka-delete-records` about both partitions."""
     plan = folder / "offsets.json"
     offsets = [{"topic": topic, "partition": number, "offset": offset} for number in range(len(BOTH_WAYS))]
     plan.write_text(json.dumps({"version": 1, "partitions": offsets}))
@@ -36,7 +36,7 @@ def deleted(cluster: MixedCluster, folder: Path, topic: str, offset: int) -> str
 
 
 def log_starts(folder: Path, topic: str) -> dict[int, int]:
-    """What a broker has written down of where its logs begin."""
+    """Return the start offsets of a broker's logs in its checkpoint."""
     lines = (folder / "log-start-offset-checkpoint").read_text().splitlines()[2:]
     return {int(number): int(start) for name, number, start in map(str.split, lines) if name == topic}
 

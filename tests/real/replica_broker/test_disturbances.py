@@ -1,5 +1,7 @@
-"""Brokers of both kinds that die, leave and sleep in any order under load: nothing acknowledged is lost, and all replicas
-have the same bytes in the end."""
+"""Brokers of both kinds that die, stop and sleep in any order under load.
+
+No acknowledged message is lost, and all replicas have the same bytes at the end.
+"""
 
 import random
 import time
@@ -17,11 +19,11 @@ ROTATED = [[3, 1, 2], [1, 2, 3], [2, 3, 1]]
 CONFIG = {"min.insync.replicas": "2", "segment.bytes": "50000"}
 DISTURBANCES = 10
 SESSION_S = 6
-"""A broker that dies or sleeps for longer loses its session then."""
+"""A broker that dies or sleeps for longer then loses its session."""
 
 
 def disturb(cluster: MixedCluster, broker: int, how: str, duration_s: float) -> None:
-    """Ours is disturbed more often than the others: it is the one that is tested."""
+    """Disturb a broker. Ours is disturbed more often than the others, because it is the one that is tested."""
     disturbed = cluster.broker(broker)
     match how:
         case "sleep":

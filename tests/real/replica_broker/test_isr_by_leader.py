@@ -1,5 +1,7 @@
-"""A leader of ours that writes the ISR into ZooKeeper itself, as seed 004 has it: beside stock brokers that leave it to the
-controller, and beside stock brokers that do the same, as Kafka's did up to inter-broker protocol 2.6.
+"""A leader of ours that writes the ISR into ZooKeeper itself, as in seed 004.
+
+It runs beside stock brokers that leave the ISR to the controller, and beside stock brokers that also write it, as
+Kafka's did up to inter-broker protocol 2.6.
 """
 
 import json
@@ -47,7 +49,9 @@ NOTIFICATIONS = "/isr_change_notification"
 
 @contextmanager
 def under_load(bootstrap: str, topic: str) -> Iterator[None]:
-    """Messages come all the time: who has all of an idle partition never lags. All of the ISR follow when it begins."""
+    """Produce messages all the time, because a replica of an idle partition never lags. The whole ISR follows at the
+    beginning.
+    """
     with AckedProducer(bootstrap, topic) as producer:
         wait_until_acknowledged(producer)
         yield
@@ -66,7 +70,7 @@ def test_a_stock_follower_leaves_the_isr_and_joins_it_by_the_leaders_own_writes(
         serve_topic(znodes, "written", [[3, 1, 2]])
         slow, other = (1, 2) if znodes.controller() == 2 else (2, 1)
         with under_load(ours.address, "written"):
-            # A session lasts longer than a follower may lag: it is the leader that takes it out.
+            # A session lasts longer than a follower may lag, so the leader removes it.
             kafka.broker(slow).pause()
             wait_until_in_sync(znodes, "written", other, 3)
             assert client.exists(f"/brokers/ids/{slow}") is not None
@@ -77,7 +81,7 @@ def test_a_stock_follower_leaves_the_isr_and_joins_it_by_the_leaders_own_writes(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OldCluster:
-    """Two stock brokers that speak inter-broker protocol 2.6, and ours; the controller is a stock one, or ours."""
+    """Two stock brokers with inter-broker protocol 2.6, and ours; the controller is a stock one, or ours."""
 
     kafka: KafkaCluster
     ours: PythonBroker
@@ -86,11 +90,11 @@ class OldCluster:
 
     @property
     def follower(self) -> int:
-        """The stock broker that is the controller, where one is."""
+        """The stock broker that is the controller, if there is one."""
         return self.znodes.controller() or 1 if self.own_controller is None else 1
 
     def servers(self) -> list[Server]:
-        """The follower and the controller."""
+        """Return the follower and the controller."""
         own = [] if self.own_controller is None else [self.own_controller]
         return [self.kafka.broker(self.follower), *own]
 
@@ -107,7 +111,7 @@ class OldCluster:
             wait_until_served(self.znodes, topic, self.znodes.partitions(topic))
 
     def told(self) -> dict[str, Any]:
-        """What stands in the notifications of changed ISRs of each topic: one may tell of other partitions, too."""
+        """Return the notifications of changed ISRs, by topic, without other partitions in the same notification."""
         found = {}
         for name in self.client.get_children(NOTIFICATIONS):
             try:
@@ -119,7 +123,7 @@ class OldCluster:
         return found
 
     def written(self, topic: str) -> tuple[Any, int]:
-        """The state of partition 0, its leader called L, and its version."""
+        """Return the state of partition 0, with its leader replaced by L, and its version."""
         data, stat = self.client.get(f"/brokers/topics/{topic}/partitions/0/state")
         state = json.loads(data)
         leader = state["leader"]
@@ -170,7 +174,7 @@ def test_it_is_a_member_of_a_cluster_that_speaks_an_older_protocol(old_cluster: 
 def test_what_it_writes_when_a_follower_stops_and_is_back_is_what_a_stock_leader_writes(
     old_cluster: OldCluster,
 ) -> None:
-    """The controller stands still as well, so nobody takes the notifications away."""
+    """The controller is also paused, so nobody removes the notifications."""
     znodes, follower, stopped = old_cluster.znodes, old_cluster.follower, old_cluster.servers()
     stock = 3 - follower
     znodes.create_topic("led-by-stock", [[stock, follower]])

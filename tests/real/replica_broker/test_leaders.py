@@ -1,4 +1,4 @@
-"""Leaders that die, stop or stand still under load: whatever was acknowledged is there."""
+"""Leaders that die, stop or hang under load: no acknowledged message is lost."""
 
 import signal
 

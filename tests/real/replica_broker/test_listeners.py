@@ -1,6 +1,7 @@
-"""A broker of ours with a listener for brokers and one for clients, as the stock ones beside it have them.
+"""A broker of ours with a listener for brokers and one for clients, like the stock ones beside it.
 
-The cluster is one of its own, as that of the other tests has one listener for all."""
+It has its own cluster, because that of the other tests has one listener for all.
+"""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A cluster of brokers of ours, each of which may be the controller, too, as seed 004 has it: nothing else is needed."""
+"""A cluster of our brokers, each of which may also be the controller, as in seed 004: nothing else is needed."""
 
 import pytest
 

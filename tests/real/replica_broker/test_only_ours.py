@@ -1,7 +1,7 @@
-"""A cluster of brokers of ours alone, under our controller: what stock brokers do not allow.
+"""A cluster of our brokers alone, under our controller, with functions that stock brokers lack.
 
-Features can be finalized, as all brokers advertise them (seed 001); leaders write the ISR into ZooKeeper themselves,
-followers cut their logs to the high watermark, and single partitions are removed, as seed 004 writes it.
+Features can be finalized, because all brokers advertise them (seed 001). As in seed 004, leaders write the ISR into
+ZooKeeper themselves, followers truncate their logs to the high watermark, and single partitions can be removed.
 """
 
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ class OnlyOurs:
         return ",".join(broker.address for broker in self.brokers.values())
 
     def wait_until_removed(self, topic: str, *partitions: int) -> None:
-        """Waits until nothing is left of partitions of a topic that stays: no znode, no log, and no broker shows them."""
+        """Wait until nothing is left of partitions of a topic that stays: no znode, no log, and no metadata."""
         for partition in partitions:
             wait_until_gone(self.znodes, f"{PARTITIONS_REMOVE}/{topic}/{partition}")
             assert not self.znodes.client.exists(f"/brokers/topics/{topic}/partitions/{partition}")
@@ -61,7 +61,7 @@ class OnlyOurs:
         }
 
     def write(self, topic: str, partition: int, value: str) -> None:
-        """Writes one message, which is acknowledged by all in sync."""
+        """Write one message, acknowledged by all replicas in sync."""
         from confluent_kafka import Producer
 
         producer = Producer({"bootstrap.servers": self.bootstrap, "acks": "all"})
@@ -69,7 +69,7 @@ class OnlyOurs:
         assert producer.flush(30) == 0
 
     def shown(self, broker: int, topic: str) -> set[int]:
-        """The partitions of a topic that a broker shows clients."""
+        """Return the partitions of a topic in a broker's metadata."""
         from confluent_kafka.admin import AdminClient
 
         client = AdminClient({"bootstrap.servers": self.brokers[broker].address})

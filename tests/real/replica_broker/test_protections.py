@@ -1,4 +1,4 @@
-"""When our broker does not start, or ends by itself: with which exit code, and in which words."""
+"""Refused starts and exits of our broker: the exit codes and the messages."""
 
 import json
 
@@ -68,7 +68,7 @@ def test_an_id_that_another_broker_has_is_refused(servers_folder: RunFolder, zoo
             assert "another broker is registered as 3" in second.log()
             assert is_registered(zookeeper_connect, 3)
         finally:
-            second.close()  # which ends whatever session has its id
+            second.close()  # this ends any session with its id
 
 
 def test_a_log_directory_of_another_broker_is_refused(servers_folder: RunFolder, zookeeper_connect: str) -> None:

@@ -1,4 +1,4 @@
-"""What our broker does while ZooKeeper is away, and afterwards."""
+"""Our broker during an outage of ZooKeeper, and afterwards."""
 
 import pytest
 
@@ -38,7 +38,7 @@ def test_it_serves_on_and_hears_afterwards_what_changed(servers_folder: RunFolde
 
 
 def _refusal(bootstrap: str) -> str:
-    """What a producer hears that does not try again; nothing where its message is taken."""
+    """Return the error of a producer without retries; empty if its message is accepted."""
     from confluent_kafka import Producer
 
     heard: list[str] = []

@@ -1,4 +1,4 @@
-"""The two clusters on a ZooKeeper that wants certificates and logins."""
+"""The two clusters on a ZooKeeper with certificates and logins."""
 
 BY_KAFKA, BY_US = "/of-kafka", "/of-ours"
-"""The chroot of each, by who is its controller."""
+"""The chroot of each cluster, by its controller."""

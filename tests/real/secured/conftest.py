@@ -1,4 +1,4 @@
-"""A ZooKeeper that wants certificates and logins, and two clusters on it."""
+"""A ZooKeeper with certificates and logins, and two clusters on it."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack

@@ -1,7 +1,7 @@
-"""Requests that need rights, and what of their answers must be the same whoever is the controller.
+"""Requests that need rights, and the parts of their answers that both controllers must have in common.
 
-None of them changes anything: they are only to be validated, are about what is not there, or are of a broker of long ago.
-Where a node answers for itself, or with what only a broker has, it is compared whether the answer is a refusal.
+None of them changes anything: they are validated only, name missing topics, or have the epoch of an earlier broker. If
+a node answers about itself, or with a broker's own state, only the refusal is compared.
 """
 
 from collections.abc import Callable, Iterable
@@ -57,14 +57,17 @@ _REFUSALS: Final = {
 
 @dataclass(frozen=True)
 class Question:
-    """A request, and what is compared of its answer."""
+    """A request, and the function that returns the compared part of its answer."""
 
     request: Any
     compared: Callable[[Any], Any]
 
 
 def questions(node: int, ids: dict[str, UUID], deletable: Iterable[str]) -> dict[str, Question]:
-    """To a node of that id, in a cluster whose topics have these ids. `deletable`: of which topics deletion is asked."""
+    """Return the requests to the node with this id, in a cluster whose topics have these ids.
+
+    `deletable`: the topics whose deletion is requested.
+    """
     return {**_of_topics(ids, deletable), **_of_the_cluster(), **_of_a_node(node), **_of_brokers(), **_shown(ids)}
 
 
@@ -197,7 +200,7 @@ def _of_a_node(node: int) -> dict[str, Question]:
 
 
 def _of_brokers() -> dict[str, Question]:
-    """Each in the name of an earlier life of the broker."""
+    """Return requests with an earlier epoch of the broker."""
     return {
         "AllocateProducerIds": Question(
             AllocateProducerIdsRequest(broker_id=BrokerId(BROKER), broker_epoch=i64(0)),
@@ -239,5 +242,5 @@ def _shown(ids: dict[str, UUID]) -> dict[str, Question]:
 
 
 def _name_of(ids: dict[str, UUID], topic_id: UUID | None) -> str:
-    """An id by the topic that has it, as ids are not the same in two clusters."""
+    """Return the name of the topic with an id, because ids differ between clusters."""
     return next((name for name, known in ids.items() if known == topic_id), str(topic_id))

@@ -1,8 +1,8 @@
-"""The same ACLs and the same requests, put to a controller of Kafka and to ours: the same errors, and the same is shown.
+"""Kafka's controller and ours with the same ACLs and requests: the same errors, and the same visible topics.
 
-Two clusters of stock brokers with Kafka's AclAuthorizer. Brokers and controllers log in as a super user. Clients log in by
-PLAIN, as him or as a user whom ACLs are about, or come by a listener where everybody is `User:ANONYMOUS`; from several
-addresses of loopback. ACLs are written as brokers write them, with notifications.
+Two clusters of stock brokers have Kafka's AclAuthorizer. Brokers and controllers log in as a super user. Clients log in
+with PLAIN, as the super user or as a user with ACLs, or use a listener on which everybody is `User:ANONYMOUS`; from
+several addresses of loopback. ACLs are written as brokers write them, with notifications.
 """
 
 import json
@@ -74,7 +74,7 @@ pytestmark = pytest.mark.timeout(120 + 20 * EXAMPLES)
 
 
 class Asker(NamedTuple):
-    """Who asks: a user who logs in, or nobody who is asked who he is; and from which address of loopback."""
+    """A client: a user who logs in, or an anonymous one; and its address of loopback."""
 
     user: str | None
     host: str
@@ -92,7 +92,7 @@ ASKERS: Final = (Asker(ALICE, HERE), Asker(ALICE, ELSEWHERE), Asker(None, HERE),
 
 @dataclass
 class Node:
-    """Whoever is asked as the controller, in his cluster."""
+    """The node that is asked as the controller, and its cluster."""
 
     ports: Mapping[str, int]
     node_id: int
@@ -110,7 +110,7 @@ class Node:
             return _exchange(connection, request)
 
     def write(self, acls: Acls) -> None:
-        """Replaces what was written before, as a broker does it: the ACL, and who shall read it again."""
+        """Replace the ACLs that were written before, as a broker does: the ACL, and its notification."""
         for pattern in self.written - acls.keys():
             self._write(pattern, frozenset())
         for pattern, entries in acls.items():
@@ -238,8 +238,11 @@ def may_delete(acls: Acls, asker: Asker, name: str) -> bool:
 
 
 def establish(nodes: list[Node], acls: Acls) -> None:
-    """Writes the ACLs, and waits until all know them: of names and of prefixes the last to be written is one of a topic
-    that nobody has heard of, and that is seen from then on."""
+    """Write the ACLs, and wait until all nodes know them.
+
+    The last ACLs, one of a name and one of a prefix, allow a topic that did not exist before, and that is visible from
+    then on.
+    """
     seen = frozenset({Entry(True, f"User:{ALICE}", Operation.DESCRIBE, SENTRY.host)})
     last = {is_prefix: f"z{next(_sentinels)}" for is_prefix in (False, True)}
     for node in nodes:
@@ -250,7 +253,7 @@ def establish(nodes: list[Node], acls: Acls) -> None:
 
 
 def _is_harmless(pattern: Pattern, entry: Entry) -> bool:
-    """Of a topic that nobody has heard of nothing else may be said about who looks whether ACLs have arrived."""
+    """Return True if an ACL does not affect the client that checks whether ACLs have arrived."""
     is_about_him = entry.principal in (f"User:{ALICE}", "User:*") and entry.host == "*"
     return not (is_about_him and pattern == EVERY_TOPIC)
 

@@ -1,4 +1,4 @@
-"""What works beside brokers that want a login: the journal's topic, a broker of our own, and the operator."""
+"""Clients of brokers with logins: the journal's topic, a broker of our own, and the operator."""
 
 import asyncio
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ OURS = 3
 
 @pytest.fixture(scope="module")
 def led_by_us(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[SecuredKafka]:
-    """Brokers that log in at each other, and a controller that writes its journal to a topic of theirs."""
+    """Brokers that log in at each other, and a controller that writes its journal to one of their topics."""
     with SecuredKafka(servers_folder, zookeeper, listeners=LISTENERS, name="beside") as kafka:
         kafka.start()
         settings = {

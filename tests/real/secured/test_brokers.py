@@ -1,4 +1,4 @@
-"""Brokers that want certificates or logins of each other, under our controller: it has its own, by the same properties."""
+"""Brokers with certificates or logins among each other, under our controller, which has its own in the same properties."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -25,12 +25,12 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 SETUPS: Final = {"certificates": "SSL", "passwords": "SASL_SSL"}
 SUPER_USERS: Final = "User:admin;User:alice;User:CN=broker;User:CN=controller;User:CN=renewed;User:ANONYMOUS"
-"""Also who comes by the open listeners, of clients and of the controller."""
+"""Includes the anonymous clients of the open listeners, of clients and of the controller."""
 SESSION_S: Final = 3
 SEVERAL: Final = 10
 NEW_PASSWORD: Final = "new secret"
 _OWN: Final = ListenerNames(inter_broker="CONTROLLER", clients="CLIENT")
-"""Where the controller listens."""
+"""The listeners of the controller."""
 
 
 @pytest.fixture(
@@ -38,7 +38,9 @@ _OWN: Final = ListenerNames(inter_broker="CONTROLLER", clients="CLIENT")
     params=SETUPS,
 )
 def brokers(request: pytest.FixtureRequest, servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[SecuredKafka]:
-    """Two that want to know who comes, also to replicate, and end what does not log in again within seconds."""
+    """Two brokers with authentication, also for replication, which close connections that do not log in again within
+    seconds.
+    """
     listeners = ListenerNames(
         inter_broker="INTERNAL",
         clients="CLIENT",
@@ -59,7 +61,7 @@ def brokers(request: pytest.FixtureRequest, servers_folder: RunFolder, zookeeper
 
 @contextmanager
 def controlled(folder: RunFolder, kafka: SecuredKafka, properties: Path) -> Iterator[ControllerProcess]:
-    """A controller that has been started, and not waited for."""
+    """Start a controller without waiting for it."""
     name = f"{kafka.files.name}-controller"
     settings = {"properties": str(properties), "control_plane_listener": "INTERNAL"}
     controller = ControllerProcess(folder, kafka.zookeeper_connect, name=name, settings=settings, listeners=_OWN)
@@ -74,7 +76,7 @@ def controlled(folder: RunFolder, kafka: SecuredKafka, properties: Path) -> Iter
 
 
 def says(controller: ControllerProcess, words: str) -> None:
-    """Waits until the controller has said it."""
+    """Wait until the controller has logged these words."""
     wait_until_logged(controller.process, words)
 
 
@@ -83,7 +85,7 @@ def admin_of(kafka: SecuredKafka) -> AdminClient:
 
 
 async def until(admin: AdminClient, topic: str, holds: Callable[[TopicDescription], bool]) -> None:
-    """Waits for what is said of a topic, which brokers hear of a moment after it was made."""
+    """Wait until a topic satisfies a condition; brokers hear of a topic a moment after its creation."""
     async with asyncio.timeout(60):
         while True:
             try:
@@ -162,13 +164,13 @@ async def test_a_password_and_a_certificate_that_change_under_load_are_taken(
 
 
 def login_of(kafka: SecuredKafka, user: str, password: str | None = None) -> dict[str, str]:
-    """The properties of a login, for `write_properties`."""
+    """Return the properties of a login, for `write_properties`."""
     properties = kafka.broker_properties(user=user, password=password)
     return {key.replace(".", "_"): value for key, value in properties.items() if key.endswith("jaas.config")}
 
 
 def shown(certificate: CertificateFiles) -> dict[str, str]:
-    """The properties of a certificate, for `write_properties`."""
+    """Return the properties of a certificate, for `write_properties`."""
     return {"ssl_keystore_location": str(certificate.store())}
 
 

@@ -1,7 +1,7 @@
-"""A controller whose wall clock jumps a year ahead, then a year back, while it runs: nothing that it does goes by that.
+"""A controller whose wall clock jumps a year ahead, then a year back, while it runs: it must not depend on it.
 
-Brokers end what does not log in again within seconds, and a delegation token is good for an hour more. Under load, every
-acknowledged message of which is read back.
+Brokers close connections that do not log in again within seconds, and a delegation token is valid for another hour.
+Under load, every acknowledged message is read back.
 """
 
 import json
@@ -52,7 +52,7 @@ class Stage:
         serve_topic(self.znodes, topic, [[1, 2], [2, 1]], config, brokers=self.kafka.brokers)
 
     def times_us(self, text: str) -> set[int]:
-        """When records that have a text in them were written, as the journal has it."""
+        """Return the times of the journal's records that contain a text."""
         lines = [line for file in self.journal.glob("*.jsonl") for line in file.read_text().splitlines()]
         return {json.loads(line)["event_time_us"] for line in lines if text in line and line.endswith("}")}
 

@@ -1,4 +1,4 @@
-"""Delegation tokens that are over: Kafka's controller and ours leave the same of the same, and notify brokers alike."""
+"""Expired delegation tokens: Kafka's controller and ours delete the same ones, and notify brokers alike."""
 
 import json
 from collections import Counter
@@ -21,7 +21,7 @@ HOUR_MS = 3_600_000
 
 
 def token(token_id: str, expiry_ms: int, max_ms: int) -> bytes:
-    """As brokers write one."""
+    """Return a token in the brokers' format."""
     said = {
         "version": 1,
         "owner": "User:alice",

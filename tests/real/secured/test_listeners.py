@@ -1,7 +1,7 @@
-"""Brokers and clients that speak to the controller as they speak to each other: by certificates, by passwords, by proofs.
+"""Brokers and clients with authentication at the controller: certificates, passwords, or SCRAM.
 
-The brokers have no PLAINTEXT listener at all: what they ask of the controller, and what clients ask of it, comes by
-listeners that want to know who it is.
+The brokers have no PLAINTEXT listener at all: their requests to the controller, and those of clients, need
+authentication.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ MECHANISMS: Final = "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512"
 
 
 class Site:
-    """Brokers, and a controller that listens as they do."""
+    """Brokers, and a controller with the same listeners."""
 
     def __init__(self, folder: RunFolder, zookeeper: ZooKeeper, kind: str, *, authorizes: bool = False) -> None:
         name = f"listening-{kind}-authorizing" if authorizes else f"listening-{kind}"
@@ -75,7 +75,7 @@ class Site:
 
     @property
     def bootstrap(self) -> str:
-        """Of the clients, the controller among the brokers."""
+        """The addresses for clients: the brokers and the controller."""
         return f"{self.kafka.bootstrap_servers},{self.controller.address}"
 
     @property
@@ -83,7 +83,7 @@ class Site:
         return self.controller.process.log_path.read_text()
 
     def client_file(self, name: str = "client.properties", *, without: str = "nothing") -> Path:
-        """What Kafka's own tools are told, but for the properties that begin so."""
+        """Write the properties of Kafka's own tools, without those that begin with `without`."""
         told = self.kafka.client_properties("CLIENT", mechanism=self.mechanism or "SCRAM-SHA-512")
         return written(
             self.kafka.files / name, {key: value for key, value in told.items() if not key.startswith(without)}
@@ -91,7 +91,7 @@ class Site:
 
     @property
     def identity(self) -> Identity:
-        """Alice's, or what the client's certificate says."""
+        """Alice's login, or the client's certificate."""
         return self.kafka.identity("CLIENT", mechanism=self.mechanism)
 
     def librdkafka(self) -> dict[str, Any]:
@@ -105,7 +105,7 @@ class Site:
         return AdminClient({"bootstrap.servers": bootstrap or self.bootstrap, **told, **changed})
 
     def allow_alice(self) -> None:
-        """To create topics, by an ACL as brokers write it."""
+        """Allow alice to create topics, by an ACL in the brokers' format."""
         allowed = {"principal": f"User:{ALICE}", "permissionType": "Allow", "operation": "Create", "host": "*"}
         with connected_client(self.kafka.zookeeper_connect) as client:
             data = json.dumps({"version": 1, "acls": [allowed]}).encode()
@@ -113,7 +113,7 @@ class Site:
             client.create("/kafka-acl-changes/acl_changes_", b"Cluster:kafka-cluster", sequence=True, makepath=True)
 
     def isr(self, topic: str, partition: int) -> list[int]:
-        """The ISR, as ZooKeeper has it."""
+        """Return the ISR in ZooKeeper."""
         with connected_client(self.kafka.zookeeper_connect) as client:
             state, _ = client.get(f"/brokers/topics/{topic}/partitions/{partition}/state")
         return sorted(json.loads(state)["isr"])
@@ -212,7 +212,7 @@ def test_who_asks_the_controller_alone_creates_topics_and_is_shown_the_brokers(s
 
 
 def test_what_brokers_ask_of_their_controller_arrives(site: Site) -> None:
-    """AlterPartition of who comes back, ControlledShutdown of who goes."""
+    """A returning follower causes AlterPartition, a stopping broker ControlledShutdown."""
     asyncio.run(site.admin().create_topic("moved", replica_assignment="1:2"))
     wait_until_in_sync(site, "moved", 1, 2)
     site.kafka.broker(2).stop()
@@ -252,7 +252,7 @@ def test_a_user_whom_the_controller_made_is_admitted_with_his_newest_password(si
 
 
 def test_the_quota_of_a_user_is_that_of_who_has_logged_in(site: Site) -> None:
-    """Set by Kafka's own tool. Of a certificate the user is its whole subject, encoded in the path."""
+    """The quota is set by Kafka's own tool. With a certificate, the user is its whole subject, encoded in the path."""
     of_user = ("--alter", "--entity-type", "users", "--entity-name", ALICE if site.mechanism else f"CN={CLIENT}")
 
     async def asked() -> None:
@@ -271,7 +271,7 @@ def test_the_quota_of_a_user_is_that_of_who_has_logged_in(site: Site) -> None:
 
 @pytest.fixture(scope="module")
 def authorizing(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[Site]:
-    """Where ACLs are asked of whoever has logged in."""
+    """Brokers and a controller that check the ACLs of authenticated users."""
     made = Site(servers_folder, zookeeper, "proofs", authorizes=True)
     with made.kafka, made.controller:
         made.kafka.start()

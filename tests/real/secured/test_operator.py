@@ -1,4 +1,4 @@
-"""The operator at a ZooKeeper that wants certificates and logins: it shows them to the servers that they are for."""
+"""The operator with a ZooKeeper that needs certificates and logins: it presents them only to the right servers."""
 
 from collections.abc import Iterator
 

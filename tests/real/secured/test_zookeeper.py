@@ -1,5 +1,7 @@
-"""A cluster whose ZooKeeper wants certificates and logins, under Kafka's controller and under ours: the same work is done,
-and the same is left to strangers."""
+"""A cluster whose ZooKeeper needs certificates and logins, under Kafka's controller and under ours.
+
+Both do the same work, and leave strangers the same rights.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -46,7 +48,7 @@ async def a_day_s_work(cluster: KafkaCluster) -> None:
 
 
 async def as_soon_as_known(ask: Callable[[], Awaitable[object]]) -> None:
-    """Brokers hear of a topic a moment after it is there."""
+    """Retry a request until the brokers know the topic, which takes a moment after its creation."""
     async with asyncio.timeout(60):
         while True:
             try:
@@ -75,7 +77,7 @@ async def test_znodes_have_the_acls_that_they_have_in_a_cluster_of_kafka_alone(
 
 
 def acls_below(client: KazooClient, root: str) -> dict[str, frozenset[ACL]]:
-    """Of each znode below a root, by its path without that."""
+    """Return the ACLs of each znode below a root, by the path relative to it."""
     found = {}
     waiting = [""]
     while waiting:

@@ -1,4 +1,4 @@
-"""Nodes of KRaft that take over what a cluster with ZooKeeper has: the one controller of a quorum, and its brokers."""
+"""Nodes of KRaft that take a cluster with ZooKeeper over: the only controller of a quorum, and its brokers."""
 
 from typing import Final
 
@@ -17,7 +17,7 @@ _STORAGE_TOOL: Final = "kafka.tools.StorageTool"
 
 
 class Quorum(KRaftNode):
-    """The only controller of a quorum: with `migrate` it takes over what is in ZooKeeper, until `finish`."""
+    """The only controller of a quorum: with `migrate` it takes the state in ZooKeeper over, until `finish`."""
 
     def __init__(self, folder: RunFolder, name: str) -> None:
         super().__init__(folder, CONTROLLER_ID, name, version=KAFKA_VERSION)
@@ -26,7 +26,7 @@ class Quorum(KRaftNode):
             "controller.listener.names": CONTROLLER,
             "listener.security.protocol.map": f"{CONTROLLER}:PLAINTEXT,PLAINTEXT:PLAINTEXT",
         }
-        """What brokers have to know of it, too."""
+        """The properties that brokers also need."""
         self.properties |= self.known_to_all
 
     @property
@@ -34,7 +34,7 @@ class Quorum(KRaftNode):
         return self.process.log_path.read_text(errors="replace")
 
     def migrate(self, zookeeper_connect: str, cluster_id: str) -> None:
-        """Starts it with an empty log, to wait for the brokers that are to be migrated."""
+        """Start it with an empty log, to wait for the brokers to be migrated."""
         self.properties |= {_MIGRATES: "true", _ZOOKEEPER: zookeeper_connect}
         self.write_properties()
         done = run_tool(_STORAGE_TOOL, "format", "-t", cluster_id, "-c", str(self.file))
@@ -42,14 +42,14 @@ class Quorum(KRaftNode):
         self.start()
 
     def finish(self) -> None:
-        """Starts it again as one that knows nothing of ZooKeeper: from here on there is no way back."""
+        """Start it again without ZooKeeper: from here on there is no way back."""
         self.stop()
         del self.properties[_MIGRATES], self.properties[_ZOOKEEPER]
         self.start()
 
 
 def migrated(folder: RunFolder, broker: Broker, quorum: Quorum) -> KRaftNode:
-    """The same broker without ZooKeeper, on the same port and with the same logs; not yet started."""
+    """Return the same broker without ZooKeeper, on the same port and with the same logs; not yet started."""
     name = f"kraft-{broker.name}"
     node = KRaftNode(folder, broker.broker_id, name, ONE_FOR_ALL, ports=broker.ports, version=KAFKA_VERSION)
     node.properties |= {"log.dirs": broker.log_folder, **quorum.known_to_all}

@@ -1,4 +1,4 @@
-"""The mark of tests whose brokers are of one release each, with ZooKeeper: the usual one, and each older one."""
+"""The mark of tests that run on brokers of each release with ZooKeeper: the usual one, and each older one."""
 
 from typing import Final
 

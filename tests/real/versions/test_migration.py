@@ -1,4 +1,4 @@
-"""The way on to KRaft: from our controller to Kafka's, and by Kafka's own migration to a cluster without ZooKeeper."""
+"""The way to KRaft: from our controller to Kafka's, and by Kafka's own migration to a cluster without ZooKeeper."""
 
 from contextlib import ExitStack, closing
 
@@ -26,7 +26,7 @@ FEWER_IN_SYNC = {"min.insync.replicas": 2}
 def test_a_cluster_of_ours_is_migrated_to_kraft_under_load_while_our_controller_stands_by(
     servers_folder: RunFolder, zookeeper: ZooKeeper, handed_over: bool
 ) -> None:
-    """Whoever forgets it, or even that it has the role, is not disturbed: it leaves it to the quorum, and takes nothing."""
+    """A controller that is left running, even one with the role, does no harm: it leaves the role to the quorum."""
     name = "migrated-by-kafka" if handed_over else "migrated-from-ours"
     with (
         KafkaCluster(servers_folder, zookeeper, chroot=f"/{name}", properties=FEWER_IN_SYNC) as kafka,

@@ -1,5 +1,6 @@
-"""Unmodified brokers of older releases of Kafka under our controller, with their own inter-broker protocol each, and the
-way from the oldest to the newest: under load with acks=all, of which everything that was acknowledged is read back.
+"""Unmodified brokers of older releases of Kafka under our controller, each with its own inter-broker protocol.
+
+Also the upgrade from the oldest to the newest, under load with acks=all; every acknowledged message is read back.
 """
 
 from collections.abc import Iterator
@@ -30,13 +31,13 @@ OLDEST = OLDER_VERSIONS[0]
 PRODUCE = 0
 PROPERTIES = {
     "min.insync.replicas": 2,
-    "controlled.shutdown.retry.backoff.ms": 100,  # those that do not find our controller give up soon
+    "controlled.shutdown.retry.backoff.ms": 100,  # brokers that do not find our controller give up soon
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ours:
-    """A cluster, our controller, and what ZooKeeper says of the topic that is written to."""
+    """A cluster, our controller, and the state of the topic in ZooKeeper."""
 
     kafka: KafkaCluster
     controller: ControllerProcess
@@ -49,7 +50,7 @@ class Ours:
         return {self.znodes.leader(TOPIC, partition) for partition in PARTITIONS}
 
     def wait_for_all(self) -> None:
-        """All replicas are in sync."""
+        """Wait until all replicas are in sync."""
         wait_until(lambda: all(isr == {1, 2, 3} for isr in self.isrs()), "all replicas are in sync")
 
 
@@ -66,14 +67,14 @@ def ours(folder: RunFolder, zookeeper: ZooKeeper, name: str, version: str, **pro
 
 
 def create(cluster: Ours) -> None:
-    """By a request to our controller."""
+    """Create the topic by a request to our controller."""
     with BlockingAdminClient({"bootstrap.servers": cluster.controller.address}) as admin:
         admin.create_topic(TOPIC, len(PARTITIONS), 3)
     cluster.wait_for_all()
 
 
 def newest_produce(address: str, asked_in: Any) -> int:
-    """The newest version of Produce that a client is told there, by ApiVersions in a version."""
+    """Return the newest version of Produce in the answer to an ApiVersions of some version."""
     host, _, port = address.partition(":")
     answer = send_request((host, int(port)), asked_in(client_software_name="tester", client_software_version="1"))
     return next(int(api.max_version) for api in answer.api_keys if api.api_key == PRODUCE)
@@ -108,7 +109,7 @@ def test_brokers_of_an_older_release_lead_follow_die_and_return(
 def test_a_cluster_goes_from_the_oldest_release_to_the_newest_broker_by_broker(
     servers_folder: RunFolder, zookeeper: ZooKeeper
 ) -> None:
-    """First the programs, then the inter-broker protocol, as Kafka's own upgrade has it."""
+    """First the programs are upgraded, then the inter-broker protocol, as in Kafka's own upgrade."""
     old, new = ".".join(OLDEST.split(".")[:2]), ".".join(KAFKA_VERSION.split(".")[:2])
     with ours(servers_folder, zookeeper, "rolling", OLDEST, **{"inter.broker.protocol.version": old}) as cluster:
         create(cluster)

@@ -1,4 +1,4 @@
-"""Who writes a move does not approve it: the chart's policy on a real API server."""
+"""The author of a move cannot approve it: the chart's policy on a real API server."""
 
 import json
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ NOT_YOURS = "only somebody with the verb approve"
 
 
 class Team:
-    """The people of a namespace."""
+    """The users of a namespace."""
 
     def __init__(self, api: KubernetesApi, namespace: str) -> None:
         self._api = api

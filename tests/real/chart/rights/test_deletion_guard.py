@@ -1,4 +1,4 @@
-"""A policy that no operator has seen deletes nothing and is not lost either: the chart's guard on a real API server."""
+"""A deletion policy that no operator has seen deletes nothing and is not lost: the chart's guard on a real API server."""
 
 import json
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ REFUSAL = "deletionPolicy is Delete, but no operator has seen that yet"
 
 
 class Topics:
-    """The KafkaTopics of a namespace, which no operator looks at."""
+    """The KafkaTopics of a namespace without an operator."""
 
     def __init__(self, api: KubernetesApi) -> None:
         self._api = api

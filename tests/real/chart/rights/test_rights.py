@@ -1,4 +1,4 @@
-"""Who may do what: nobody may do more than they need."""
+"""The rights of the chart's roles: nobody has more than they need."""
 
 import json
 

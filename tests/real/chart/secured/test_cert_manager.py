@@ -1,4 +1,4 @@
-"""What the examples and the chart leave to cert-manager: it takes that, and what it makes is what pods mount."""
+"""The objects of the examples and the chart for cert-manager: it accepts them, and makes the Secrets that pods mount."""
 
 import json
 from base64 import b64decode
@@ -27,7 +27,7 @@ SILENCE_S: Final = 120.0
 
 @pytest.fixture
 def definitions(api: KubernetesApi) -> Iterator[None]:
-    """Those of cert-manager, which this API server does not have for other tests."""
+    """cert-manager's definitions, which this API server does not have for other tests."""
     made = cert_manager.definitions()
     names = [str(each["metadata"]["name"]) for each in made]  # type: ignore[index]  # of YAML
     api.kubectl("apply", "--server-side", "-f", "-", stdin="\n---\n".join(map(json.dumps, made)))
@@ -57,7 +57,7 @@ def signing(api: KubernetesApi, definitions: None, servers_folder: RunFolder) ->
 
 
 def secrets(api: KubernetesApi) -> dict[str, dict[str, str]]:
-    """By name what Secrets of the namespace have."""
+    """Return the contents of the namespace's Secrets, by name."""
     found: list[Object] = api.get("secrets", "--namespace", "payments")["items"]
     return {
         each["metadata"]["name"]: {key: b64decode(data).decode() for key, data in each.get("data", {}).items()}

@@ -1,4 +1,4 @@
-"""The commands as a person runs them: in a process of their own, by pipes or by a terminal."""
+"""The commands as a user runs them: in their own process, with pipes or a terminal."""
 
 import json
 import os
@@ -25,7 +25,7 @@ _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """What a command said, and how it ended."""
+    """The output and the exit code of a command."""
 
     out: str
     err: str
@@ -37,13 +37,13 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Kontroller:
-    """`kontroller`, with servers to bootstrap at."""
+    """The `kontroller` command with bootstrap servers."""
 
     bootstrap: str
     state: str = os.devnull
-    """Where the shell keeps its history."""
+    """The folder of the shell's history."""
     identity_file: Path | None = None
-    """Says who asks; None: nobody in particular."""
+    """The credentials of the user; None for an anonymous one."""
 
     def run(self, *arguments: str, stdin: str = "") -> Ended:
         done = subprocess.run(
@@ -58,7 +58,7 @@ class Kontroller:
         return Ended(out=done.stdout, err=done.stderr, code=done.returncode)
 
     def at_terminal(self, *arguments: str) -> "Terminal":
-        """One that is still running, in front of somebody."""
+        """Start a command at a terminal, and return it while it runs."""
         return Terminal(_command(*arguments), self._env)
 
     @property
@@ -77,7 +77,7 @@ class Kontroller:
 
 
 def kontroller_of(cluster: ConformanceCluster, bootstrap: str, *, state: str = os.devnull) -> Kontroller:
-    """As a client of the cluster runs it."""
+    """Return the command as a client of the cluster runs it."""
     return Kontroller(bootstrap, state, cluster.identity_file)
 
 
@@ -86,7 +86,7 @@ class Terminal:
 
     def __init__(self, command: list[str], env: dict[str, str]) -> None:
         self._master, slave = pty.openpty()
-        # Tests that run in a shell's background ignore Ctrl-C, and what they start would, too.
+        # In a shell's background, tests and their children ignore Ctrl-C unless the signal is reset.
         heeding = ["env", "--default-signal=INT", *command]
         self.process = subprocess.Popen(
             heeding, env=env, stdin=slave, stdout=slave, stderr=slave, start_new_session=True
@@ -95,7 +95,7 @@ class Terminal:
         self.said = ""
 
     def until(self, text: str) -> str:
-        """Waits until something is on the screen; returns all that has come."""
+        """Wait until a text is on the screen; return all output so far."""
         deadline_s = time.monotonic() + _DEADLINE_S
         while text not in self.said:
             if not self._read(deadline_s):
@@ -103,7 +103,7 @@ class Terminal:
         return self.said
 
     def until_prompt(self) -> str:
-        """Waits until the shell asks for the next line: what is typed before is the command's."""
+        """Wait for the shell's prompt: a line that is typed earlier would be input of the running command."""
         deadline_s = time.monotonic() + _DEADLINE_S
         while not self.said.rstrip().endswith("]>"):
             if not self._read(deadline_s):
@@ -115,18 +115,19 @@ class Terminal:
         os.write(self._master, text.encode())
 
     def interrupt(self) -> None:
-        """Ctrl-C, while a command runs."""
+        """Press Ctrl-C while a command runs."""
         self.process.send_signal(signal.SIGINT)
 
     def press_control_d(self) -> None:
-        """The end of the input."""
+        """Press Ctrl-D, the end of the input."""
         os.write(self._master, b"\x04")
 
     def end(self, by: Callable[[], object] | None = None) -> Ended:
-        """Waits until it has ended.
+        """Wait until the command has ended.
 
-        `by`: the key that ends it. It is pressed again where nothing comes of it: between what asks on the screen and who
-        waits for an answer it is lost, to Python's readline and to a terminal that changes its mode."""
+        `by`: the key that ends it. The key is pressed again if nothing happens: a key between the question on the
+        screen and the start of reading is lost, to Python's readline and to a terminal that changes its mode.
+        """
         deadline_s = time.monotonic() + _DEADLINE_S
         while by is not None and self.process.poll() is None and time.monotonic() < deadline_s:
             by()

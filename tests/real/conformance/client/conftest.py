@@ -1,4 +1,4 @@
-"""The admin client over the conforming clusters: by the controller, or by a broker that is not it."""
+"""The admin client on the conforming clusters: through the controller, or through another broker."""
 
 from itertools import count
 
@@ -12,7 +12,7 @@ _numbers = count(1)
 
 @pytest.fixture(params=["by the controller", "by another broker"])
 def bootstrap(cluster: ConformanceCluster, request: pytest.FixtureRequest) -> str:
-    """Where clients bootstrap."""
+    """The server at which clients bootstrap."""
     if request.param == "by the controller":
         return cluster.bootstrap
     return cluster.kafka.broker(cluster.order[2]).address
@@ -20,7 +20,7 @@ def bootstrap(cluster: ConformanceCluster, request: pytest.FixtureRequest) -> st
 
 @pytest.fixture
 def name() -> str:
-    """Of a topic that no other test has, however often this one runs."""
+    """The name of a topic that no other test has, even if this one is repeated."""
     return f"administered-{next(_numbers)}"
 
 

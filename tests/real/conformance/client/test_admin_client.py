@@ -1,4 +1,4 @@
-"""Every call of the admin client does the same on both clusters, by whichever server it comes."""
+"""Every call of the admin client has the same effect on both clusters, through any server."""
 
 import asyncio
 import signal
@@ -175,7 +175,7 @@ async def test_a_throttle_is_taken_from_all_brokers_also_from_one_that_the_move_
 
 
 def throttled_brokers(cluster: ConformanceCluster) -> list[int]:
-    """Those that have a rate, as their configurations in ZooKeeper are."""
+    """Return the brokers that have a rate, according to their configurations in ZooKeeper."""
     client = cluster.znodes.client
     paths = {broker: f"/config/brokers/{broker}" for broker in (1, 2, 3)}
     return [
@@ -217,7 +217,7 @@ async def test_features_are_described_and_stock_brokers_stand_in_the_way_of_any(
     with pytest.raises(Refused, match="some-feature") as refused:
         await admin.update_features([FeatureUpdate(feature="some-feature", level=1)])
     assert refused.value.code is ErrorCode.invalid_request
-    if cluster.own_controller is not None:  # Kafka's says that nobody supports it, and not who that is
+    if cluster.own_controller is not None:  # Kafka's says that no broker supports it, without naming them
         assert "(live brokers: 1, 2, 3)" in str(refused.value)
     with pytest.raises(Refused, match="non-existing"):
         await admin.delete_features(["some-feature"])
@@ -254,7 +254,7 @@ async def test_a_name_that_is_none_is_refused_by_the_server(admin: AdminClient, 
 
 
 async def test_a_controller_that_hangs_is_asked_for_nothing(cluster: ConformanceCluster) -> None:
-    """It does not even say which versions it speaks, so nothing was done, and the next one may be asked."""
+    """It does not even answer ApiVersions, so nothing was done, and the next controller may be asked."""
     if cluster.own_controller is None:
         pytest.skip("Kafka's controller is a broker that others need")
     admin = AdminClient(cluster.properties(cluster.kafka.broker(1).address))

@@ -1,4 +1,4 @@
-"""The commands over real clusters, whoever leads them: what they print, how they end, what they ask before they do it."""
+"""The commands on real clusters under both controllers: their output, their exit codes, and their confirmations."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
 
 @pytest.fixture
 def kontroller(cluster: ConformanceCluster) -> Kontroller:
-    """It bootstraps at a broker that is not the controller."""
+    """The command, which bootstraps at a broker that is not the controller."""
     return kontroller_of(cluster, cluster.kafka.broker(cluster.order[1]).address)
 
 
@@ -194,7 +194,7 @@ def test_leaders_are_elected_by_file_by_name_and_all_together(
     cluster.wait_until_moved(name, [2, 1])
     cluster.wait_until_everybody_knows(name)
     one = ("--topic", name, "--partition", "0")
-    # A broker that other tests let hang may have to come into the ISR first.
+    # A broker that was paused by another test may have to join the ISR first.
     cluster.wait(lambda: kontroller.run("elect", "verify", *one).code == 3, "its first replica could lead")
     file = format_partitions([TopicPartition(TopicName(name), PartitionId(0))])
     elected = kontroller.run("elect", "preferred", "--path-to-json-file", "-", "-o", "json", stdin=file)

@@ -1,5 +1,8 @@
-"""Moves that are begun, throttled, watched and cancelled by our commands and by Kafka's tool, each reading what the other
-wrote; and a command whose controller goes while it waits."""
+"""Moves that are started, throttled, watched and cancelled by our commands and by Kafka's tool, each reading the
+other's.
+
+Also a command whose controller changes while it waits.
+"""
 
 import json
 from pathlib import Path
@@ -16,17 +19,17 @@ from tests.real.conformance.tools.test_java_tools import fill, plan_file, run, t
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 SLOW = ("--throttle", "1000")
-"""Of twenty megabytes a follower copies a first piece, and then waits."""
+"""A throttle at which a follower copies a first piece of twenty megabytes, and then waits."""
 
 
 @pytest.fixture
 def kontroller(cluster: ConformanceCluster) -> Kontroller:
-    """It bootstraps at a broker that is not the controller."""
+    """The command, which bootstraps at a broker that is not the controller."""
     return kontroller_of(cluster, cluster.kafka.broker(cluster.order[1]).address)
 
 
 def printed_plans(said: str) -> list[dict[str, Any]]:
-    """The plans that Kafka's tool has printed."""
+    """Return the plans that Kafka's tool has printed."""
     return [json.loads(line) for line in said.splitlines() if line.startswith('{"version"')]
 
 

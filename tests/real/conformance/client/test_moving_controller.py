@@ -1,4 +1,4 @@
-"""A controller that goes while every call is made over and over: each finds the next one, or may have been done."""
+"""A controller that changes while every call is repeated: each call finds the next one, or may have been done."""
 
 import asyncio
 from collections import defaultdict
@@ -20,28 +20,28 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(400)]
 
 TIMEOUT_MS = 60_000
 PAUSE_S = 0.3
-"""Between two calls of one kind."""
+"""The pause between two calls of one kind."""
 REFUSED_ANYWAY = {
     "update_features": ErrorCode.invalid_request,  # no broker of 3.9 supports any
     "delete_features": ErrorCode.invalid_request,
-    "delete_topic": ErrorCode.unknown_topic_or_partition,  # where nobody knows whether it was created
+    "delete_topic": ErrorCode.unknown_topic_or_partition,  # if it is unknown whether it was created
     "delete_scram_user": ErrorCode.resource_not_found,
 }
 
 
 @dataclass(slots=True)
 class Calls:
-    """Every call, each made over and over."""
+    """Every call, each made repeatedly."""
 
     admin: AdminClient
     beside: AdminClient
-    """As a client has one update of features at a time."""
+    """A second client, because a client makes one update of features at a time."""
     topic: str
     ended: dict[str, list[AdminError | None]] = field(default_factory=lambda: defaultdict(list))
-    """The errors of each call, one after the other."""
+    """The errors of each call, in order."""
 
     def kinds(self) -> Mapping[str, Callable[[int], Awaitable[Any]]]:
-        """What is made each time, which is counted. Those that change something have a topic each."""
+        """Return the calls by kind, which get the number of the turn. Calls that change something have their own topic."""
         admin, topic = self.admin, self.topic
         calm, moved = (TopicPartition(TopicName(f"{topic}-{use}"), PartitionId(0)) for use in ("calm", "moved"))
         there, back = (format_reassignment({moved: tuple(map(BrokerId, to))}) for to in ((1, 2), (2, 1)))
@@ -71,13 +71,13 @@ class Calls:
         }
 
     async def go_on(self) -> None:
-        """Until it is cancelled."""
+        """Repeat all calls until cancelled."""
         async with asyncio.TaskGroup() as group:
             for kind, make in self.kinds().items():
                 group.create_task(self._repeat(kind, make))
 
     async def are_made(self, times: int) -> None:
-        """Waits until each has ended so many times more."""
+        """Wait until each call has ended this many more times."""
         before = {kind: len(self.ended[kind]) for kind in self.kinds()}
         while any(len(self.ended[kind]) < count + times for kind, count in before.items()):  # noqa: ASYNC110 - others'
             await asyncio.sleep(0.1)
@@ -127,7 +127,7 @@ async def test_every_call_ends_well_or_says_that_it_may_have_been_done(cluster: 
 
 
 def is_expected(kind: str, error: AdminError) -> bool:
-    """What changes nothing is asked again until it is answered."""
+    """Return True for refusals that are expected, and for unknown outcomes of changes, because other calls are retried."""
     if isinstance(error, Refused):
         return error.code is REFUSED_ANYWAY.get(kind)
     return isinstance(error, OutcomeUnknown) and kind.startswith(
@@ -136,7 +136,7 @@ def is_expected(kind: str, error: AdminError) -> bool:
 
 
 def move_controller(cluster: ConformanceCluster) -> None:
-    """Without a word to anybody."""
+    """Take the role from the controller, without notifying anybody."""
     if cluster.own_controller is not None:
         cluster.own_controller.process.kill()
     else:

@@ -1,4 +1,4 @@
-"""The shell at a terminal, over real clusters: what it completes, runs and survives."""
+"""The shell at a terminal, on real clusters: completion, commands and errors."""
 
 from pathlib import Path
 
@@ -56,8 +56,8 @@ def test_lines_are_run_as_commands_and_errors_do_not_end_it(
 
 
 def test_commands_options_topics_and_brokers_are_completed(cluster: ConformanceCluster, name: str) -> None:
-    topic = f"completed-{name}"  # like no other, so that there is one way to go on
-    cluster.serve_topic(topic, [[1, 2, 3]])  # a controller without replicas is taken for no broker
+    topic = f"completed-{name}"  # like no other, so that the completion is unique
+    cluster.serve_topic(topic, [[1, 2, 3]])  # a controller does not count as a broker in replicas
     cluster.wait_until_everybody_knows(topic)
     shell = kontroller_of(cluster, cluster.bootstrap).at_terminal("shell")
     shell.until_prompt()
@@ -113,7 +113,7 @@ def test_the_prompt_follows_the_controller(shell: Terminal, cluster: Conformance
         cluster.begin_a_new_term()
 
     def shows_it() -> bool:
-        shell.type("\n")  # of a prompt that changes only what changes is written
+        shell.type("\n")  # a prompt is written again only as far as it has changed
         return f"[controller {cluster.znodes.controller()}]>" in shell.until_prompt()
 
     cluster.wait(shows_it, "the prompt shows the next controller")

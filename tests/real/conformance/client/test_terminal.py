@@ -1,4 +1,4 @@
-"""Commands in front of somebody, with no cluster behind them: questions that are broken off, and the shell's history."""
+"""Commands at a terminal, without a cluster: interrupted questions, and the shell's history."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ CONFIRMED = {
 
 @pytest.fixture
 def kontroller(unused_tcp_port: int, tmp_path: Path) -> Kontroller:
-    """Nobody answers it."""
+    """The command, with a server that does not answer."""
     return Kontroller(f"127.0.0.1:{unused_tcp_port}", state=str(tmp_path))
 
 

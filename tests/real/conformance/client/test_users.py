@@ -1,4 +1,4 @@
-"""Users of SCRAM: what the client writes Kafka's tool reads, and the other way round."""
+"""SCRAM users: Kafka's tool reads the client's writes, and the other way round."""
 
 import pytest
 from kio.schema.errors import ErrorCode

@@ -1,7 +1,7 @@
-"""BrokerChange and BrokerModifications: a broker crashes, is missed, and returns.
+"""BrokerChange and BrokerModifications: a broker crashes, is away, and returns.
 
-One crash serves most of the tests: topics for every case are prepared, the broker is killed, and what ZooKeeper and the
-other brokers have then is written down; then it starts again, and that is written down, too.
+One crash serves most of the tests. Topics for every case are prepared, the broker is killed, and the state of ZooKeeper
+and of the other brokers is recorded; then it starts again, and the state is recorded again.
 """
 
 import json
@@ -23,7 +23,7 @@ UNCLEAN_ALLOWED = {"unclean.leader.election.enable": "true"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crash:
-    """What was seen of the topics before a broker was killed, while it was dead, and when it was back."""
+    """The states of the topics before a broker was killed, while it was dead, and when it was back."""
 
     killed: int
     successor: int
@@ -35,11 +35,11 @@ class Crash:
     """The brokers that each live broker listed for clients."""
     answered_of_lonely: Mapping[int, ErrorCode]
     offline_replicas: Mapping[int, list[int]]
-    """What each live broker answered clients of a follower's partition."""
+    """Each live broker's offline replicas of a follower's partition."""
     stillborn_had_a_state: bool
     waited_for_deletion: bool
-    """Whether the topic whose replica was out of reach was still there with its mark, and no broker listed it for
-    clients."""
+    """True if the topic with an unreachable replica still existed with its mark, and no broker listed it for clients.
+    """
     answers: Mapping[str, object]
     lost: int
     epochs: tuple[int, int]
@@ -197,7 +197,7 @@ def test_the_last_member_of_an_isr_stays_in_it_without_leading(crash: Crash) -> 
 
 
 def test_a_topic_that_allows_it_gets_an_unclean_leader_that_recovers(crash: Crash) -> None:
-    """The leader is elected RECOVERING, and reports that it is done with the next ISR that it asks for."""
+    """The leader is elected RECOVERING, and reports the end of its recovery with its next change of the ISR."""
     before, after = crash.before["careless"], crash.dead["careless"]
     assert (after.leadership, after.recovering) == ((crash.successor, [crash.successor]), True)
     assert (after.leader_epoch, after.partition_epoch) == (before.leader_epoch + 1, before.partition_epoch + 1)
@@ -234,7 +234,7 @@ def test_a_topic_without_a_live_replica_is_not_begun(crash: Crash) -> None:
 
 
 def test_the_deletion_of_a_topic_waits_for_the_broker_that_has_its_log(crash: Crash) -> None:
-    """Clients learn at once that it is gone; the znodes stay until every log is (KAFKA-10548)."""
+    """Clients learn at once that it is gone; the znodes stay until every log is gone (KAFKA-10548)."""
     assert crash.waited_for_deletion
 
 

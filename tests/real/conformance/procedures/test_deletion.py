@@ -52,7 +52,7 @@ def test_the_mark_of_a_topic_that_is_not_there_is_removed(cluster: ConformanceCl
 
 @ours_only
 def test_a_topic_that_lost_a_state_is_deleted(cluster: ConformanceCluster) -> None:
-    """Kafka's controller fails to take the replicas out of an ISR that is not there, and waits until it is restarted."""
+    """Kafka's controller fails to remove replicas from a missing ISR, and waits until it is restarted."""
     cluster.serve_topic("half-there", [[1, 2]])
     cluster.znodes.client.delete("/brokers/topics/half-there/partitions/0/state")
     cluster.znodes.mark_for_deletion("half-there")
@@ -60,7 +60,7 @@ def test_a_topic_that_lost_a_state_is_deleted(cluster: ConformanceCluster) -> No
 
 
 def test_a_topic_with_a_replica_on_a_broker_that_hangs_is_deleted_when_it_answers(cluster: ConformanceCluster) -> None:
-    """Meanwhile no broker lists it for clients, its partitions cannot be moved, and nobody can be elected."""
+    """Until then no broker lists it for clients, its partitions cannot be moved, and nobody can be elected."""
     first, second, third = cluster.order
     cluster.serve_topic("hanging", [[first, third]])
     with cluster.paused(third):
@@ -91,7 +91,7 @@ def test_a_deletion_does_not_wait_for_a_reassignment_which_cannot_be_cancelled_t
 
 @ours_only
 def test_a_request_for_a_reassignment_goes_with_its_topic(cluster: ConformanceCluster) -> None:
-    """Kafka's controller leaves the entry in its znode, and takes up no other until somebody removes it."""
+    """Kafka's controller leaves the entry in its znode, and starts no other reassignment until somebody removes it."""
     first, second, third = cluster.order
     cluster.serve_topic("asked-by-znode", [[first, second]])
     with cluster.paused(third):
@@ -114,7 +114,7 @@ def test_a_reassignment_of_a_topic_that_is_deleted_is_dropped(cluster: Conforman
 
 
 def test_partitions_added_to_a_topic_that_is_deleted_are_taken_out_again(cluster: ConformanceCluster) -> None:
-    """Else a controller that finds them later would create them (KAFKA-6612)."""
+    """Otherwise a later controller would create them (KAFKA-6612)."""
     first, second, third = cluster.order
     cluster.serve_topic("grown-too-late", [[first, third]])
     with cluster.paused(third):

@@ -1,6 +1,6 @@
-"""ReplicaLeaderElection: preferred and unclean elections, asked for in ZooKeeper and by request.
+"""ReplicaLeaderElection: preferred and unclean elections, requested in ZooKeeper and by request.
 
-What a broker's death brings into elections is in `test_brokers.py`.
+`test_brokers.py` has the elections after a broker's death.
 """
 
 import pytest
@@ -12,7 +12,7 @@ from tests.real.conformance.set_ups import ours_only
 
 
 def led_by_the_second(cluster: ConformanceCluster, topic: str) -> None:
-    """A topic with replicas 1, 2 and 3 that 2 leads: it was the first replica before the order was changed."""
+    """Create a topic with replicas 1, 2 and 3 that 2 leads, because it was the first replica before a reordering."""
     cluster.serve_topic(topic, [[2, 1, 3]])
     assert cluster.reassign((topic, 0, [1, 2, 3])) == [ErrorCode.none]
     cluster.wait_until_moved(topic, [1, 2, 3])
@@ -74,7 +74,7 @@ def test_an_election_that_makes_no_sense_is_removed_and_the_next_one_is_held(
 
 @ours_only
 def test_an_election_with_an_unreadable_entry_is_removed(cluster: ConformanceCluster) -> None:
-    """Kafka's controller stumbles over it and leaves it there, where it keeps everybody from asking again."""
+    """Kafka's controller fails at it and leaves it there, where it blocks every other request."""
     cluster.znodes.client.create(PREFERRED_ELECTION, b'{"version":1,"partitions":[{"topic":"ghost"}]}')
     cluster.wait_until_gone(PREFERRED_ELECTION)
 

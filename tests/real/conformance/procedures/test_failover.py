@@ -1,7 +1,7 @@
-"""onControllerFailover: what a new controller finds, keeps, and takes up.
+"""onControllerFailover: the state that a new controller finds, keeps, and continues from.
 
-The role is taken away by deleting `/controller`, which is what the end of a session does. What is to wait for the next
-controller is written in the same transaction.
+The role is taken away by deleting `/controller`, like at the end of a session. Work for the next controller is written
+in the same transaction.
 """
 
 import json
@@ -29,7 +29,7 @@ def begin_a_new_term_with(
     written: Mapping[str, object] | None = None,
     deleted: Sequence[str] = (),
 ) -> None:
-    """Takes the role away and writes znodes, all at once, and waits for the next controller."""
+    """Take the role away and write znodes, all at once, and wait for the next controller."""
     before = cluster.controller_epoch()
     transaction: TransactionRequest = cluster.znodes.client.transaction()
     for path in ("/controller", *deleted):
@@ -56,9 +56,10 @@ def test_a_new_controller_raises_the_epoch_and_changes_no_partition(cluster: Con
 
 @ours_only
 def test_what_a_deposed_controller_writes_too_late_is_refused(cluster: ConformanceCluster) -> None:
-    """It stands still with an ISR decided and not yet written, while another one takes the role and knows nothing of it.
+    """It is stopped with a decided and unwritten ISR, while another one takes the role and does not know of it.
 
-    The state has the version that the write expects, and the session lives on: only the epoch is another one."""
+    The state has the version that the write expects, and the session lives on: only the epoch is another one.
+    """
     own = cluster.own_controller
     assert own is not None
     cluster.serve_topic("written-late", [[1, 2]])
@@ -74,7 +75,7 @@ def test_what_a_deposed_controller_writes_too_late_is_refused(cluster: Conforman
         cluster.wait(lambda: cluster.controller_epoch() > epoch, "a broker has the role")
         assert cluster.znodes.controller() in cluster.kafka.brokers
         own.resume()
-        with suppress(ConnectionClosed):  # whoever resigns closes the connections, perhaps before this answer is sent
+        with suppress(ConnectionClosed):  # a resigning controller may close the connection before this answer
             assert answer.result().error_code is ErrorCode.not_controller
     wait_until_controlled_by(cluster.znodes, own.controller_id)
     assert cluster.seen("written-late") == before
@@ -123,7 +124,7 @@ def test_a_topic_that_was_marked_without_a_controller_is_deleted(cluster: Confor
 
 
 def test_a_deletion_that_was_cut_short_is_ended(cluster: ConformanceCluster) -> None:
-    """The former controller had removed the states already, and nothing says who led (KAFKA-6650)."""
+    """The former controller had removed the states already, and nothing records the leaders (KAFKA-6650)."""
     cluster.serve_topic("cut-short", [[1, 2, 3]])
     partition = "/brokers/topics/cut-short/partitions/0"
     begin_a_new_term_with(cluster, {"/admin/delete_topics/cut-short": None}, deleted=(f"{partition}/state", partition))
@@ -169,7 +170,7 @@ def test_notifications_for_the_former_controller_are_removed(cluster: Conformanc
 
 
 def test_a_state_that_a_later_controller_wrote_is_not_touched(cluster: ConformanceCluster) -> None:
-    """Whoever finds one is a zombie: it elects nobody."""
+    """The controller that finds one is a zombie: it elects nobody."""
     cluster.serve_topic("later", [[2, 1]])
     cluster.znodes.reassign({("later", 0): [1, 2]})
     cluster.wait_until_moved("later", [1, 2])

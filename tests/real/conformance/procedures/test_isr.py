@@ -10,7 +10,7 @@ NOTIFICATIONS = "/isr_change_notification"
 
 
 def test_a_replica_that_catches_up_is_taken_in_by_its_leader(cluster: ConformanceCluster) -> None:
-    """It left with one epoch of the leader, and joins under the next one, which makes the leader look anew."""
+    """It left with one epoch of the leader, and joins under the next one, which makes the leader check again."""
     cluster.serve_topic("catching-up", [[1, 2, 3]])
     cluster.leave_in_isr("catching-up", [1, 2])
     assert cluster.reassign(("catching-up", 0, [1, 3, 2])) == [ErrorCode.none]
@@ -20,7 +20,7 @@ def test_a_replica_that_catches_up_is_taken_in_by_its_leader(cluster: Conformanc
 
 
 def test_an_isr_that_a_broker_wrote_by_itself_is_taken_over_and_sent(cluster: ConformanceCluster) -> None:
-    """Brokers before 2.7 wrote it themselves and left a notification, which is removed."""
+    """Brokers before 2.7 wrote the ISR themselves and left a notification, which is removed."""
     cluster.serve_topic("self-written", [[1, 2, 3]])
     path = "/brokers/topics/self-written/partitions/0/state"
     content = cluster.znodes.read(path)

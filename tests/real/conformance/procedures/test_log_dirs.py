@@ -16,7 +16,7 @@ HIT, SPARED = "on-the-lost-disk", "on-the-other-disk"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LostDirectory:
-    """What was seen of the topics of a broker before and after it lost the directory of some, and when it was repaired."""
+    """The states of a broker's topics before and after it lost the directory of some, and when it was repaired."""
 
     broker: int
     other: int
@@ -64,7 +64,7 @@ def lost_directory(started_cluster: ConformanceCluster) -> LostDirectory:
 
 
 def _topics_on_both_directories(cluster: ConformanceCluster, broker: int, other: int) -> dict[str, str]:
-    """Two topics that the broker leads, each in another directory: it fills the emptier one first."""
+    """Create two topics that the broker leads, each in another directory: it fills the emptier one first."""
     by_directory: dict[object, str] = {}
     for number in range(20):
         topic = f"on-a-disk-{number}"

@@ -1,4 +1,4 @@
-"""AllocateProducerIds as brokers use it: an idempotent producer gets an id from the block that its broker was given."""
+"""AllocateProducerIds as brokers use it: an idempotent producer gets an id from its broker's block."""
 
 from confluent_kafka import Producer
 

@@ -1,7 +1,7 @@
-"""Reassignment, asked for in ZooKeeper and by request (KIP-455): its checks, its steps, and taking it back.
+"""Reassignment, requested in ZooKeeper and by request (KIP-455): its checks, its steps, and its cancellation.
 
-A paused broker is never in sync: a reassignment to it halts, and what it looks like on its way can be seen. The crash of
-a controller at every step is in `tests/real/controller`.
+A paused broker is never in sync, so a reassignment to it stops halfway and can be observed. The crash of a controller
+at every step is in `tests/real/controller`.
 """
 
 import threading
@@ -18,7 +18,7 @@ from tests.real.conformance.set_ups import ours_only
 NOBODY = 99
 
 
-# What may be asked for
+# Checks of requests
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_an_impossible_request_in_zookeeper_is_removed_and_the_next_one_is_done(
     "content", [b"{not json", b"", b"[1, 2]", b'{"version":1,"partitions":"all"}', b'{"version":1,"partitions":[]}']
 )
 def test_an_unreadable_request_in_zookeeper_is_removed(cluster: ConformanceCluster, content: bytes) -> None:
-    """Kafka's controller leaves it there, where it keeps everybody from asking for anything else."""
+    """Kafka's controller leaves it there, where it blocks every other request."""
     cluster.znodes.client.create(REASSIGN_PARTITIONS, content)
     cluster.wait_until_gone(REASSIGN_PARTITIONS)
 
@@ -95,7 +95,7 @@ def test_an_unreadable_request_in_zookeeper_is_removed(cluster: ConformanceClust
     ids=["a broker that is not alive", "the controller", "a broker twice", "no replicas"],
 )
 def test_an_impossible_target_in_zookeeper_is_refused(cluster: ConformanceCluster, target: list[int]) -> None:
-    """Kafka's controller begins, and waits for ever; the znode keeps everybody else waiting, too."""
+    """Kafka's controller begins, and waits forever; the znode also blocks everybody else."""
     topic = f"hopeless-{'-'.join(map(str, target))}"
     cluster.serve_topic(topic, [[1, 2]])
     cluster.znodes.reassign({(topic, 0): target})
@@ -103,11 +103,11 @@ def test_an_impossible_target_in_zookeeper_is_refused(cluster: ConformanceCluste
     assert cluster.znodes.assigned(topic, 0) == [1, 2]
 
 
-# Its way
+# Steps
 
 
 def test_a_partition_moves_while_it_is_written_to_and_nothing_is_lost(cluster: ConformanceCluster) -> None:
-    """AR is all replicas from the beginning to the end, and the leader goes only when the target is in sync."""
+    """AR has all replicas from the beginning to the end, and the leader moves only when the target is in sync."""
     cluster.serve_topic("on-its-way", [[1, 2]], {"min.insync.replicas": "2"})
     rows: list[tuple[list[int], int, list[int]]] = []
     finished = threading.Event()
@@ -117,7 +117,7 @@ def test_a_partition_moves_while_it_is_written_to_and_nothing_is_lost(cluster: C
             before = sorted(cluster.znodes.assigned("on-its-way", 0))
             state = cluster.znodes.state("on-its-way", 0)
             row = (sorted(cluster.znodes.assigned("on-its-way", 0)), state["leader"], sorted(state["isr"]))
-            if row not in rows and row[0] == before:  # else the two znodes were not seen at one moment
+            if row not in rows and row[0] == before:  # otherwise the two znodes were not read at one moment
                 rows.append(row)
 
     watcher = threading.Thread(target=note_rows)
@@ -185,7 +185,7 @@ def test_a_partition_moves_wherever_it_is_asked_to(cluster: ConformanceCluster, 
     cluster.wait_until_only_replicas_have_logs(topic)
 
 
-# Taking it back, and replacing it
+# Cancellation and replacement
 
 
 def test_a_reassignment_that_is_cancelled_leaves_no_trace(cluster: ConformanceCluster) -> None:
@@ -203,7 +203,7 @@ def test_a_reassignment_that_is_cancelled_leaves_no_trace(cluster: ConformanceCl
 
 @ours_only
 def test_a_reassignment_that_is_cancelled_leaves_the_order_of_the_replicas(cluster: ConformanceCluster) -> None:
-    """Kafka's controller forgets it: what stays stands in the order of the target then."""
+    """Kafka's controller forgets it: the remaining replicas then have the order of the target."""
     first, second, third = cluster.order
     cluster.serve_topic("in-its-order", [[first, second]])
     with cluster.paused(third):

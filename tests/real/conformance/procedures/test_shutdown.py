@@ -1,7 +1,7 @@
-"""ControlledShutdown: a broker asks to be relieved, is relieved while it still runs, stops, and returns.
+"""ControlledShutdown: a broker requests it, hands over its leaders while it still runs, stops, and returns.
 
-As with the crash, one shutdown serves most of the tests: it is asked for in the broker's name first, so that what the
-controller does can be looked at while the broker still runs, and then the broker is really stopped.
+As with the crash, one shutdown serves most of the tests. It is first requested in the broker's name, so that the
+controller's work is visible while the broker still runs; then the broker is really stopped.
 """
 
 from collections.abc import Mapping
@@ -17,13 +17,13 @@ from tests.real.conformance.clusters import PREFERRED, ConformanceCluster, Seen
 from tests.real.conformance.set_ups import since
 
 RELIEVED = ("Controlled shutdown request returned successfully", "Controlled shutdown succeeded")
-"""What a broker logs that was relieved; the latter Kafka 3.0."""
+"""The log lines of a broker after a controlled shutdown; the latter is Kafka 3.0's."""
 TOPICS = ("handed-over", "second-is-behind", "left", "last-in-sync", "only-replica")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shutdown:
-    """What was seen before a broker asked, after each of its two requests, and when it was back."""
+    """The states before a broker's request, after each of its two requests, and when it was back."""
 
     stopping: int
     second: int
@@ -33,7 +33,7 @@ class Shutdown:
     after: Mapping[str, Seen]
     after_again: Mapping[str, Seen]
     led_in_its_own_eyes: int
-    """Who leads `handed-over` according to the broker that is shutting down."""
+    """The leader of `handed-over` according to the broker that is shutting down."""
     rejoining: ErrorCode
     elected: ErrorCode
     born: Seen
@@ -49,7 +49,7 @@ def ask(cluster: ConformanceCluster, broker: int, epoch: int) -> ControlledShutd
 
 
 def remaining_topics(answer: ControlledShutdownResponse) -> list[str]:
-    """Those of `TOPICS` that the answer names: topics of other tests may have nobody else in sync, either."""
+    """Return the topics of `TOPICS` in the answer: other tests' topics may also have no other replica in sync."""
     return [partition.topic_name for partition in answer.remaining_partitions if partition.topic_name in TOPICS]
 
 
@@ -118,7 +118,7 @@ def test_where_it_followed_it_leaves_the_isr(shutdown: Shutdown) -> None:
 
 
 def test_the_answer_names_what_nobody_can_take_over(shutdown: Shutdown) -> None:
-    """Not the partition that has no other replica: waiting for one would be in vain."""
+    """A partition without another replica is not named, because waiting for one would be in vain."""
     assert shutdown.answers[0].error_code is ErrorCode.none
     assert remaining_topics(shutdown.answers[0]) == ["last-in-sync"]
 
@@ -137,12 +137,12 @@ def test_asking_again_changes_nothing(shutdown: Shutdown) -> None:
 
 
 def test_the_broker_that_shuts_down_learns_who_leads_now(shutdown: Shutdown) -> None:
-    """So that it stops to answer as the leader (KAFKA-7482)."""
+    """So that it stops answering as the leader (KAFKA-7482)."""
     assert shutdown.led_in_its_own_eyes == shutdown.second
 
 
 def test_it_cannot_join_an_isr_again(shutdown: Shutdown) -> None:
-    """Else the leader would die together with it (KAFKA-14140, KIP-841)."""
+    """Otherwise the leader would die together with it (KAFKA-14140, KIP-841)."""
     assert shutdown.rejoining is ErrorCode.ineligible_replica
 
 

@@ -1,6 +1,6 @@
-"""Single partitions are added and moved below `/admin`, as seed 004 has it, in front of stock brokers.
+"""Single partitions are added and moved through znodes below `/admin`, as in seed 004, with stock brokers.
 
-Kafka's own controller has none of this, and looks at none of these znodes.
+Kafka's own controller ignores these znodes.
 """
 
 from devcluster.clients.znodes import PARTITIONS_ADD, PARTITIONS_REASSIGNED, PARTITIONS_REMOVE
@@ -52,7 +52,7 @@ def test_requests_of_single_partitions_wait_for_a_controller(cluster: Conformanc
     own = cluster.own_controller
     assert own is not None
     cluster.serve_topic("asked-meanwhile", [[1, 2]])
-    own.kill(ends_session=False)  # nobody is to take the role
+    own.kill(ends_session=False)  # nobody may take the role
     added = cluster.znodes.ask_of_partition(PARTITIONS_ADD, "asked-meanwhile", 1, [2, 3])
     moved = cluster.znodes.ask_of_partition(PARTITIONS_REASSIGNED, "asked-meanwhile", 0, [1, 3])
     own.start()

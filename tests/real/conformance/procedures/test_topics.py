@@ -36,7 +36,7 @@ def test_added_partitions_are_served_and_the_others_left_alone(cluster: Conforma
 
 
 def test_another_assignment_of_a_known_partition_is_no_reassignment(cluster: ConformanceCluster) -> None:
-    """Partitions that are new in the znode are taken from it, and nothing else."""
+    """Only partitions that are new in the znode are read from it."""
     cluster.serve_topic("edited", [[1, 2]])
     cluster.wait_until_only_replicas_have_logs("edited")
     before = cluster.seen("edited")
@@ -50,7 +50,7 @@ def test_another_assignment_of_a_known_partition_is_no_reassignment(cluster: Con
 
 
 def test_a_topic_that_vanishes_from_zookeeper_is_given_up_and_its_logs_are_left(cluster: ConformanceCluster) -> None:
-    """Nobody asked for its deletion: no broker is sent a request to stop."""
+    """Nobody requested its deletion, so no broker gets a StopReplica."""
     cluster.serve_topic("vanished", [[1, 2, 3]])
     cluster.wait_until_only_replicas_have_logs("vanished")
     cluster.znodes.client.delete("/brokers/topics/vanished", recursive=True)
@@ -76,7 +76,7 @@ def test_a_topic_that_vanishes_is_unknown_to_clients(cluster: ConformanceCluster
 
 
 def test_a_topic_rewritten_without_its_id_is_the_same_topic(cluster: ConformanceCluster) -> None:
-    """As tools before 2.8 write it (KAFKA-12835): the partitions go on, also the ones that are added with it."""
+    """As tools before 2.8 write it (KAFKA-12835): the partitions continue, including the ones that are added with it."""
     cluster.serve_topic("stripped", [[1, 2]])
     topic_id = cluster.topic_id("stripped")
     path = "/brokers/topics/stripped"
@@ -92,7 +92,7 @@ def test_a_topic_rewritten_without_its_id_is_the_same_topic(cluster: Conformance
 
 @ours_only
 def test_a_topic_rewritten_without_its_id_gets_it_back(cluster: ConformanceCluster) -> None:
-    """Kafka's controller leaves it without, and the next one invents another id: then no broker serves it any more."""
+    """Kafka's controller leaves it without, and the next one invents another id, which no broker serves."""
     cluster.serve_topic("restored", [[1, 2]])
     path = "/brokers/topics/restored"
     content = cluster.znodes.read(path)

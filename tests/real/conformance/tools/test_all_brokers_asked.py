@@ -1,4 +1,4 @@
-"""Tools ask every broker for what it has, the controller among them, and put the answers together: nothing is twice."""
+"""Tools query every broker, including the controller, and merge the answers: nothing is listed twice."""
 
 import json
 from collections import Counter
@@ -48,7 +48,7 @@ def test_a_group_is_listed_once(cluster: ConformanceCluster) -> None:
 
 
 def listings(cluster: ConformanceCluster) -> Counter[str]:
-    """How often each group is listed where every node that Metadata lists is asked."""
+    """Return how often each group is listed if every node in Metadata is asked."""
     request = ListGroupsRequest(states_filter=(), types_filter=())
     nodes = cluster.metadata(cluster.order[0]).brokers
     answers: list[Any] = [cluster.ask_at((node.host, int(node.port)), request) for node in nodes]

@@ -1,4 +1,4 @@
-"""The Kafka project's own command line tools do a whole admin job, unmodified, with the controller as bootstrap server."""
+"""The Kafka project's unmodified command line tools do all admin tasks with the controller as bootstrap server."""
 
 import json
 import re
@@ -12,14 +12,14 @@ from tests.real.conformance.clusters import ConformanceCluster
 
 
 def run(cluster: ConformanceCluster, tool: str, *arguments: str) -> str:
-    """What a tool says when it succeeds."""
+    """Return the output of a tool, which must succeed."""
     done = cluster.run_tool(tool, *arguments)
     assert done.returncode == 0, f"{tool} {arguments}: {done.stdout}{done.stderr}"
     return done.stdout
 
 
 def plan_file(folder: Path, topic: str, target: list[int]) -> str:
-    """A file that asks for the partition 0 of a topic to be on these brokers."""
+    """Write a plan that moves partition 0 of a topic to these brokers."""
     path = folder / f"{topic}.json"
     entry = {"topic": topic, "partition": 0, "replicas": target}
     path.write_text(json.dumps({"version": 1, "partitions": [entry]}))
@@ -27,7 +27,7 @@ def plan_file(folder: Path, topic: str, target: list[int]) -> str:
 
 
 def throttles(cluster: ConformanceCluster, topic: str) -> list[str]:
-    """Every throttle that stands in a configuration."""
+    """Return every throttle in the configurations."""
     paths = [f"/config/topics/{topic}", *(f"/config/brokers/{broker}" for broker in cluster.kafka.brokers)]
     configs = [(cluster.znodes.read(path) or {}).get("config", {}) for path in paths]
     return [name for config in configs for name in config if "throttled" in name]
@@ -91,7 +91,7 @@ def test_a_reassignment_is_generated_executed_with_a_throttle_and_verified(
 
 
 def fill(cluster: ConformanceCluster, topic: str) -> None:
-    """Twenty megabytes: more than a follower fetches before its throttle is felt."""
+    """Write twenty megabytes: more than a follower fetches before its throttle takes effect."""
     producer = Producer({**cluster.librdkafka(cluster.kafka.bootstrap_servers), "acks": "all"})
     for number in range(200):
         producer.produce(topic, number.to_bytes(4, "big") * 25_000, partition=0)

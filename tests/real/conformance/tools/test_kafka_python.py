@@ -1,4 +1,4 @@
-"""kafka-python's admin client does a whole admin job, unmodified, with the controller as bootstrap server.
+"""kafka-python's unmodified admin client does all admin tasks with the controller as bootstrap server.
 
 It sends requests about SCRAM credentials to any broker instead of the controller, so they are not here.
 """
@@ -78,6 +78,6 @@ def test_features_are_described_and_an_unsupported_one_is_refused(cluster: Confo
     assert admin.describe_features(send_request_to_controller=True) == {}
     if cluster.is_kafkas_own:
         assert "not supported" in str(admin.update_features({"no.such.feature": 1}))
-    else:  # it asks in the newest version of both, by which ours refuses all together
+    else:  # it uses the newest version of both, in which ours refuses all updates together
         with pytest.raises(InvalidRequestError, match="not supported"):
             admin.update_features({"no.such.feature": 1})

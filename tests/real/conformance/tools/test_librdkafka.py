@@ -1,4 +1,4 @@
-"""librdkafka, by way of confluent-kafka, does a whole admin job, unmodified, with the controller as bootstrap server."""
+"""librdkafka, through confluent-kafka, does all admin tasks, unmodified, with the controller as bootstrap server."""
 
 from collections.abc import Mapping
 from concurrent.futures import Future
@@ -16,7 +16,7 @@ from confluent_kafka import (
 
 from tests.real.conformance.clusters import ConformanceCluster
 
-librdkafka: Any = confluent_kafka.admin  # it exports what it does not say that it does
+librdkafka: Any = confluent_kafka.admin  # the module does not declare its exports
 NewTopic = librdkafka.NewTopic
 
 
@@ -26,7 +26,7 @@ def admin(cluster: ConformanceCluster) -> Any:
 
 
 def results(futures: Mapping[Any, Future[Any]]) -> dict[Any, Any]:
-    """What came of each part of a request: its result, or the code of its error."""
+    """Return the result of each part of a request, or the code of its error."""
 
     def outcome(future: Future[Any]) -> Any:
         try:

@@ -41,11 +41,11 @@ def by_closing(_: RequestHead) -> None:
 
 @contextmanager
 def bad_broker(cluster: OurCluster, answer: Answer) -> Iterator[threading.Event]:
-    """A registered broker that is none; the event is set when the controller has sent it something."""
+    """Register a fake broker; the yielded event is set when the controller has sent it a request."""
     asked = threading.Event()
 
     def noted(head: RequestHead) -> bytes | None:
-        if head.api_key == API_VERSIONS:  # which only asks whether it is there
+        if head.api_key == API_VERSIONS:  # this only checks whether it is there
             return is_there(head)
         asked.set()
         return answer(head)

@@ -1,4 +1,4 @@
-"""What people and tools write wrongly: reported, removed or skipped, and the next request is served."""
+"""Wrong input of users and tools: it is reported, removed or skipped, and the next request is served."""
 
 import json
 import secrets

@@ -10,12 +10,13 @@ from tests.real.controller.clusters import OurCluster
 TOPIC = "moving"
 HERE, THERE = [1, 2, 3], [4, 5, 6]
 FEWEST_WRITES = 7
-"""The role, AR = OAR + RAR, the announcement, the ISR's growth, the leader, the ISR's shrinking, AR = RAR, the request."""
+"""The role, AR = OAR + RAR, the announcement, the ISR's growth, the leader, the ISR's shrinking, AR = RAR, the request.
+"""
 
 
 @pytest.mark.timeout(540)
 def test_a_reassignment_completes_wherever_the_controller_is_killed(our_cluster: OurCluster) -> None:
-    """A failure point before and after each ZooKeeper write: SIGKILL, restart, and no acknowledged message is lost."""
+    """A failure point is before and after each ZooKeeper write: SIGKILL, restart, and no acknowledged message is lost."""
     znodes, controller = our_cluster.znodes, our_cluster.controller
     serve_topic(znodes, TOPIC, [HERE], {"min.insync.replicas": "2"})
     with nothing_lost(our_cluster.kafka.bootstrap_servers, TOPIC):
@@ -23,7 +24,7 @@ def test_a_reassignment_completes_wherever_the_controller_is_killed(our_cluster:
         source, target = HERE, THERE
         write, applied = 1, False
         while True:
-            controller.kill(ends_session=False)  # no broker is to take the role
+            controller.kill(ends_session=False)  # no broker may take the role
             znodes.reassign({(TOPIC, 0): target})
             controller.start_to_die(write, applied=applied)
             wait_until(
@@ -40,7 +41,7 @@ def test_a_reassignment_completes_wherever_the_controller_is_killed(our_cluster:
             source, target = target, source
             if survived and write > FEWEST_WRITES:
                 break
-            # Who survives earlier found that a broker's own controller had moved it before ours had begun: once more.
+            # If the controller survives, a broker's own controller completed the move first: repeat the attempt.
             if not survived:
                 write, applied = (write, True) if not applied else (write + 1, False)
     assert len(killed_at) >= 2 * FEWEST_WRITES, f"only killed at {killed_at}"

@@ -1,4 +1,4 @@
-"""Epochs are lost: in `/controller_epoch` or a state znode under running brokers, or by an older copy of ZooKeeper."""
+"""Lost epochs: in `/controller_epoch` or a state znode under running brokers, or by an older copy of ZooKeeper."""
 
 import shutil
 from collections.abc import Iterator
@@ -25,14 +25,14 @@ from tests.real.conftest import StartKafka
 
 
 def acknowledge_some(kafka: KafkaCluster, topic: str) -> AckedProducer:
-    """Produces to a topic until something is acknowledged by all of its ISR."""
+    """Produce to a topic until its whole ISR has acknowledged a message."""
     with AckedProducer(kafka.bootstrap_servers, topic) as producer:
         wait_until_acknowledged(producer)
     return producer
 
 
 def wait_until_known(kafka: KafkaCluster, topic: str) -> None:
-    """Waits until every broker tells clients of a topic."""
+    """Wait until every broker's metadata has a topic."""
     for broker in kafka.brokers.values():
         list_topics = AdminClient({"bootstrap.servers": broker.address, "log_level": 2}).list_topics
         wait_until(lambda: topic in list_topics(timeout=30).topics, f"{broker.name} knows {topic}")  # noqa: B023
@@ -72,7 +72,7 @@ def test_brokers_that_know_later_epochs_than_zookeeper_are_led_all_the_same(
 
 
 def test_a_restored_backup_is_served_and_logs_of_lost_topics_stand_in_nobody_s_way(servers_folder: RunFolder) -> None:
-    """The runbook: everybody stops, ZooKeeper gets the older copy, brokers start, then the controller."""
+    """As in the runbook: everything stops, ZooKeeper gets the older copy, brokers start, then the controller."""
     with (
         ZooKeeper(servers_folder, name="restored-zookeeper") as zookeeper,
         KafkaCluster(servers_folder, zookeeper, brokers=3, chroot="/restored") as kafka,
@@ -123,7 +123,7 @@ def test_a_restored_backup_is_served_and_logs_of_lost_topics_stand_in_nobody_s_w
 def test_a_partition_whose_state_somebody_deleted_is_led_again(
     servers_folder: RunFolder, zookeeper: ZooKeeper, zookeeper_chroot: str, start_kafka: StartKafka
 ) -> None:
-    """Brokers pass over leader epochs and partition epochs that are not above those that they know."""
+    """Brokers ignore leader epochs and partition epochs that are not above those that they know."""
     kafka = start_kafka()
     with (
         ControllerProcess(servers_folder, kafka.zookeeper_connect, name="deleted-state-controller"),

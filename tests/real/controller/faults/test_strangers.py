@@ -1,6 +1,7 @@
-"""Whoever is no broker and no administrator, at the controller's port, from another address of this machine: refused.
+"""Strangers, neither brokers nor administrators, at the controller's port from another address of this machine:
+refused.
 
-Whatever strangers send, a new topic gets its leader, and the controller stays who it is.
+Whatever strangers send, a new topic gets its leader, and the controller stays the same.
 """
 
 import socket
@@ -35,7 +36,7 @@ from tests.real.controller.clusters import OurCluster
 STRANGER = "127.0.0.77"
 SOON_S = 60
 LITTLE_CPU_S = 15
-"""Seconds of a processor, of which other processes take nothing away: time would fail on a busy machine."""
+"""Seconds of processor time, which other processes do not affect: elapsed time would fail on a busy machine."""
 
 
 class Connection:
@@ -50,7 +51,7 @@ class Connection:
         return self.send(encode_request(request, 5, "stranger"))
 
     def send(self, frame: bytes) -> bytes | None:
-        """The answer's content; None where the connection was closed instead."""
+        """Send a frame, and return the answer's content; None if the connection was closed instead."""
         try:
             self._socket.sendall(frame)
             head = self._socket.recv(4, socket.MSG_WAITALL)
@@ -59,7 +60,7 @@ class Connection:
         return self._socket.recv(struct.unpack(">i", head)[0], socket.MSG_WAITALL) if len(head) == 4 else None
 
     def begin(self, part: bytes) -> None:
-        """Sends the beginning of something."""
+        """Send the beginning of a frame."""
         self._socket.sendall(part)
 
     def close(self) -> None:
@@ -75,7 +76,7 @@ def stranger(our_cluster: OurCluster) -> Iterator[Connection]:
 
 @contextmanager
 def little_work(cluster: OurCluster) -> Iterator[None]:
-    """The block costs the controller little."""
+    """Assert that the block costs the controller little processor time."""
     before_s = cluster.controller.process.cpu_s
     yield
     assert cluster.controller.process.cpu_s - before_s < LITTLE_CPU_S
@@ -83,7 +84,9 @@ def little_work(cluster: OurCluster) -> Iterator[None]:
 
 @contextmanager
 def unmoved(cluster: OurCluster, topic: str) -> Iterator[None]:
-    """After the block, a new topic is served with little work, clients see it, and the controller is the same."""
+    """Assert that after the block a new topic is served with little work, clients see it, and the controller is the
+    same.
+    """
     epoch, _ = cluster.znodes.client.get("/controller_epoch")
     yield
     with little_work(cluster):
@@ -145,5 +148,5 @@ def test_thousands_of_idle_and_half_open_connections_leave_our_own_working(our_c
             with suppress(ConnectionError):  # there are too many already
                 connection.begin(beginnings[number % len(beginnings)])
         with unmoved(our_cluster, "beside-idle-ones"):
-            our_cluster.kafka.broker(6).stop()  # it asks for a controlled shutdown
-            our_cluster.kafka.broker(6).start()  # and the controller connects to it anew
+            our_cluster.kafka.broker(6).stop()  # it requests a controlled shutdown
+            our_cluster.kafka.broker(6).start()  # and the controller opens a new connection to it

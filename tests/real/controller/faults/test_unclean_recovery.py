@@ -1,4 +1,4 @@
-"""Somebody asks for an unclean election on real brokers: whoever has the longest log leads."""
+"""A requested unclean election on real brokers: the replica with the longest log leads."""
 
 import pytest
 from confluent_kafka import Consumer
@@ -28,7 +28,7 @@ CHOICE = '{"partitions":[{"topic":"orders","partition":0}]}'
 
 
 def log_end(kafka: KafkaCluster) -> int:
-    """The first offset that there is not, as clients see it."""
+    """Return the log end offset, as clients see it."""
     consumer = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": "none", "log_level": 2})
     try:
         _, end = consumer.get_watermark_offsets(WatchedPartition(TOPIC, 0), timeout=30)

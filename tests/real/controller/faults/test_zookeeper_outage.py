@@ -1,4 +1,4 @@
-"""ZooKeeper stops and starts under everything."""
+"""ZooKeeper stops and starts under running servers."""
 
 from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.kafka import KafkaCluster

@@ -1,7 +1,9 @@
-"""ZooKeeper, three brokers and two of our controllers, each on a machine of its own, with a network between them that
-loses, holds back and swallows; and load by somebody whom nothing of that touches.
+"""ZooKeeper, three brokers and two of our controllers, each on its own machine, and clients that reach all of them
+undisturbed.
 
-Brokers are registered by names, which each machine has in a file of its own."""
+The network between the machines loses, delays and drops packets. Brokers are registered by names, which each machine
+has in its own file.
+"""
 
 import json
 import threading
@@ -41,7 +43,7 @@ _SETTINGS: Final[dict[str, object]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """What all tests share. The first controller is the one whose ways are disturbed."""
+    """The servers that all tests share. The network faults are between the first controller and others."""
 
     network: Network
     kafka: KafkaCluster
@@ -61,11 +63,11 @@ class Stage:
         return self.network[f"broker-{number}"]
 
     def names(self, *, without: Collection[int] = ()) -> dict[str, str]:
-        """What brokers are called, and where they are."""
+        """Return the names of brokers, with their addresses."""
         return {name_of(number): self.broker(number).address for number in ALL if number not in without}
 
     def tell(self, names: dict[str, str]) -> None:
-        """From now on all machines know the brokers so."""
+        """Set the brokers' addresses on all machines."""
         for machine in self.network.machines.values():
             machine.know(names)
 
@@ -80,7 +82,7 @@ class Stage:
         assert self.holder() == process
 
     def stands_by(self, process: int) -> bool:
-        """Whether it could lead, or does."""
+        """Return True if it could lead, or does."""
         said = self.znodes.read(f"/kontroller/processes/{process}")
         return said is not None and said["hindrance"] is None
 
@@ -92,14 +94,14 @@ class Stage:
         self.wait_until_served(topic)
 
     def wait_until_served(self, topic: str) -> None:
-        """Waits until every replica is in sync and its broker has a log."""
+        """Wait until every replica is in sync and its broker has a log."""
         wait_until_served(self.znodes, topic, brokers=self.kafka.brokers)
 
     def logged(self, process: int = FIRST, since: int = 0) -> str:
         return self.controllers[process].process.log_path.read_text(errors="replace")[since:]
 
     def epochs(self, process: int) -> set[int]:
-        """In which a controller has decided anything, as its journal has it."""
+        """Return the epochs in which a controller has decided anything, according to its journal."""
         lines = (line for file in self.journals[process].glob("*.jsonl") for line in file.read_text().splitlines())
         return {json.loads(line)["controller_epoch"] for line in lines if line.endswith("}")}
 
@@ -110,8 +112,10 @@ def name_of(broker: int) -> str:
 
 @contextmanager
 def set_up(folder: RunFolder, name: str) -> Iterator[Stage]:
-    """All of it, under a name that nothing else of the run folder has, with one of ours in the role; whoever uses it is in
-    the network's own middle, and so are his clients."""
+    """Start everything, with one of our controllers in the role.
+
+    The name must be unique in the run folder. The caller and its clients are in the router's network.
+    """
     with ExitStack() as started:
         network = started.enter_context(
             Network(folder, name, ["zookeeper", *(f"broker-{number}" for number in ALL), *_MACHINES.values()])
@@ -155,7 +159,7 @@ def set_up(folder: RunFolder, name: str) -> Iterator[Stage]:
 
 @dataclass(slots=True, kw_only=True)
 class Vacancy:
-    """How long there was no controller, as ZooKeeper has it."""
+    """The time without a controller, according to ZooKeeper."""
 
     seconds: float = 0.0
     _ended: threading.Event = field(default_factory=threading.Event)
@@ -180,8 +184,10 @@ class Vacancy:
 
 @contextmanager
 def under_load(stage: Stage, topic: str) -> Iterator[None]:
-    """Acknowledged writes to all brokers, which are all there in the end; no two controllers decided in one epoch; and what
-    is new is served afterwards."""
+    """Produce to all brokers, and check that every acknowledged message can be read.
+
+    Also check that no two controllers decided in one epoch, and that a new topic is served afterwards.
+    """
     vacancy = Vacancy()
     stage.serve(topic, ALL)
     with nothing_lost(stage.kafka.bootstrap_servers, topic) as producer, vacancy.watched(stage):

@@ -1,7 +1,8 @@
-"""Packets that are lost, late, or swallowed one way, between a controller and ZooKeeper, and between it and one broker.
+"""Packets that are lost, late, or dropped one way, between a controller and ZooKeeper, and between it and one broker.
 
-Under load that all brokers acknowledge, every message of which is read back. How long there was no controller is logged,
-and never asserted."""
+Under load that all brokers acknowledge, every message is read back. The time without a controller is logged, and never
+asserted.
+"""
 
 import time
 from collections.abc import Iterator
@@ -22,7 +23,7 @@ OURS_UNHEARD, OURS_DEAF, NOTHING = "what it says is lost", "what it is told is l
 
 @contextmanager
 def cut_off(stage: Stage, machine: Machine, way: str) -> Iterator[None]:
-    """The first controller from another machine, one way or both."""
+    """Cut the first controller off from another machine, one way or both."""
     with ExitStack() as cuts:
         if way != OURS_DEAF:
             cuts.enter_context(stage.network.cut(stage.first, machine))

@@ -1,4 +1,4 @@
-"""Machines of our own making: what their network does to packets, what they know of names, and what is left of them."""
+"""Our own test machines: the effects of their network on packets, their host names, and their cleanup."""
 
 import signal
 import socket
@@ -35,7 +35,7 @@ def network(servers_folder: RunFolder) -> Iterator[Network]:
 
 
 def answer_on(machine: Machine) -> None:
-    """Whoever connects is sent what he sends."""
+    """Echo a byte to every client on a machine."""
     with machine.entered():
         listening = socket.create_server((machine.address, PORT))
 

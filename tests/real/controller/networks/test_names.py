@@ -1,5 +1,8 @@
-"""Brokers whose names the controller cannot resolve, for which its name server hangs, or which are somewhere else now: only
-they suffer, and only as long as that lasts. Under load, every acknowledged message of which is read back."""
+"""Brokers with unknown names, a hanging name server, or a new address: only they suffer, and only as long as that
+lasts.
+
+Under load, every acknowledged message is read back.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,14 +14,14 @@ from devcluster.waiting.vocabulary import wait_until_logged
 from tests.real.controller.networks.stage import FIRST, Stage, name_of, under_load
 
 SILENT_NAME_SERVER = "10.91.0.254"
-"""The router, which swallows questions."""
+"""The router, which drops DNS queries."""
 HANGING = range(50, 62)
 """More brokers than a pool of threads has threads, on a machine of a few processors."""
 
 
 @contextmanager
 def hanging_name_server(stage: Stage) -> Iterator[None]:
-    """The first controller's name server says nothing, neither that it does not know."""
+    """Make the first controller's name server silent: it does not even say that names are unknown."""
     rule = ("INPUT", "-p", "udp", "--dport", "53", "-j", "DROP")
     stage.network.router.run("iptables", "-w", "-A", *rule)
     stage.first.ask(SILENT_NAME_SERVER)
@@ -31,7 +34,7 @@ def hanging_name_server(stage: Stage) -> Iterator[None]:
 
 @contextmanager
 def brokers_of_hanging_names(stage: Stage) -> Iterator[None]:
-    """Registered brokers that nobody can find."""
+    """Register brokers whose names do not resolve."""
     for number in HANGING:
         endpoints = tuple(
             Endpoint(listener=listener, security_protocol="PLAINTEXT", host=name_of(number), port=9092)
@@ -66,7 +69,7 @@ def test_names_for_which_the_name_server_hangs_hold_up_no_broker_of_another_name
     stage.give_role_to(FIRST)
     with under_load(stage, "hanging"), hanging_name_server(stage), brokers_of_hanging_names(stage):
         wait_until_logged(stage.controllers[FIRST].process, f"{name_of(HANGING[-1])}:9092 cannot be reached")
-        for number in (1, 2):  # each is connected to anew
+        for number in (1, 2):  # each gets a new connection
             stage.kafka.broker(number).restart()
             stage.serve(f"hanging-{number}", [number])
             stage.wait_until_served("hanging")

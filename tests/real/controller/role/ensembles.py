@@ -1,5 +1,4 @@
-"""Three ZooKeeper servers in the clear, or all of them by TLS with certificates and logins; and what brokers and
-controllers have to be told of them."""
+"""Three ZooKeeper servers, in plain text or with TLS, certificates and logins, and the settings of their clients."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from devcluster.clusters.run_folder import RunFolder
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Servers:
-    """An ensemble, and how brokers and controllers reach it."""
+    """An ensemble, and its settings for brokers and controllers."""
 
     ensemble: ZooKeeperEnsemble
     name: str
@@ -19,7 +18,7 @@ class Servers:
     broker_properties: Mapping[str, object]
     broker_env: Mapping[str, str]
     settings: Mapping[str, object]
-    """Of controllers."""
+    """The settings of controllers."""
 
 
 def in_the_clear(folder: RunFolder) -> Servers:
@@ -36,7 +35,7 @@ def in_the_clear(folder: RunFolder) -> Servers:
 
 
 def by_tls(folder: RunFolder) -> Servers:
-    """Whoever looks on has no certificate, and so no ACLs are set."""
+    """Start servers with TLS. Observers have no certificate, so no ACLs are set."""
     ensemble = SecuredEnsemble(folder, name="secured-quorum", sync_ticks=6)
     first, open_to_all = ensemble.first, {"zookeeper.set.acl": "false"}
     return Servers(

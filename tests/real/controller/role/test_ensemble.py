@@ -1,7 +1,7 @@
-"""Three ZooKeeper servers under three brokers, two controllers and load: servers go, hang and come back, and one of the
-controllers hears nothing from any of them. Once in the clear, and once all of them by TLS with certificates and logins.
+"""Three ZooKeeper servers under three brokers, two controllers and load: servers stop, hang and come back.
 
-Every acknowledged message is read back. How long nobody created a topic is logged, and never asserted.
+One of the controllers hears nothing from any of them. The tests run in plain text, and with TLS, certificates and
+logins. Every acknowledged message is read back. The time until a topic can be created is logged, and never asserted.
 """
 
 import time
@@ -32,7 +32,7 @@ SESSION_S = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """What all of these tests share. The first controller's ways to ZooKeeper can fall silent."""
+    """The servers that all of these tests share. The first controller's ways to ZooKeeper can fall silent."""
 
     ensemble: ZooKeeperEnsemble
     kafka: KafkaCluster
@@ -64,7 +64,7 @@ class Stage:
         assert done.returncode == 0, done.stdout + done.stderr
 
     def serve_topic(self, topic: str) -> None:
-        """Creates a topic as soon as ZooKeeper answers, and waits until all follow."""
+        """Create a topic as soon as ZooKeeper answers, and wait until all replicas follow."""
         wait_until(lambda: self._is_created(topic), "ZooKeeper takes a topic")
         wait_until(lambda: self._is_served(topic), f"{topic} is served")
 
@@ -128,7 +128,7 @@ def stage(request: pytest.FixtureRequest, servers_folder: RunFolder) -> Iterator
 
 @contextmanager
 def under_load(stage: Stage, topic: str) -> Iterator[None]:
-    """Acknowledged writes to a topic of all brokers, which are all there in the end; a topic is made after what happens."""
+    """Produce to a topic on all brokers, read all acknowledged messages back, and create a topic after the block."""
     stage.serve_topic(topic)
     with nothing_lost(stage.kafka.bootstrap_servers, topic):
         began_s = time.monotonic()
@@ -167,7 +167,7 @@ def test_the_servers_are_restarted_one_after_the_other(stage: Stage) -> None:
 
 @pytest.mark.parametrize("silence", [Silence.ANSWERS, Silence.REQUESTS])
 def test_a_controller_that_is_cut_off_one_way_from_all_servers_loses_the_role(stage: Stage, silence: Silence) -> None:
-    """It ends when it has heard nothing for `zookeeper_timeout_ms`, which ends a session that its requests keep alive."""
+    """It exits after `zookeeper_timeout_ms` of silence, which ends a session that its requests keep alive."""
     stage.give_role_to(FIRST)
     with under_load(stage, f"cut-off-{silence.name.lower()}"):
         try:

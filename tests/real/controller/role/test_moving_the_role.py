@@ -31,13 +31,13 @@ def hot_standby(cluster: OurCluster, folder: RunFolder) -> Iterator[ControllerPr
 
 
 def says(cluster: OurCluster, process: int, name: str) -> object:
-    """What a process says of itself; nothing while it is hindered."""
+    """Return a field of a process's own znode; None while it is hindered."""
     said = cluster.znodes.read(f"/kontroller/processes/{process}") or {}
     return said.get(name) if said.get("hindrance") is None else None
 
 
 def moved(cluster: OurCluster, *arguments: str) -> None:
-    """Runs a command that moves the role to its end, and logs how long it says that there was no controller."""
+    """Run a command that moves the role to its end, and log the time without a controller that it prints."""
     done = run_command("controller", *arguments, "--zookeeper", cluster.kafka.zookeeper_connect, "--yes")
     assert done.returncode == 0, done.stderr
     assert re.search(r"there was no controller for [0-9.]+ s", done.stdout) is not None, done.stdout

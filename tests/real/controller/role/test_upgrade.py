@@ -13,7 +13,7 @@ from devcluster.waiting.vocabulary import wait_until_controlled_by, wait_until_h
 from tests.real.controller.clusters import OurCluster
 
 OLDER = "7b955fb5153dfcdc9b03103cfea8495fe7d877a6"
-"""Knows nothing of requests for the role."""
+"""A revision without requests for the role."""
 
 
 @pytest.fixture

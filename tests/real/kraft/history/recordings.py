@@ -1,4 +1,4 @@
-"""What recorders of clusters without ZooKeeper have written, and whether it is what these say of themselves."""
+"""The journals of recorders of clusters without ZooKeeper, and their comparison with the clusters' metadata."""
 
 from pathlib import Path
 from typing import Any
@@ -30,13 +30,13 @@ def recorder_of(cluster: KRaftCluster, servers_folder: RunFolder, journal: Path)
 
 
 def changes(journal: Path) -> list[Line]:
-    """The records of changes so far."""
+    """Return the records of changes so far."""
     found = [entry.line for entry in read(journal) if isinstance(entry, Record)]
     return [line for line in found if not line.snapshot and not line.kind.startswith("snapshot")]
 
 
 def metadata(kraft: KRaftCluster) -> MetadataResponse:
-    """What a broker says of all topics."""
+    """Return a broker's metadata of all topics."""
     everything = MetadataRequest(
         topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=False
     )
@@ -45,7 +45,7 @@ def metadata(kraft: KRaftCluster) -> MetadataResponse:
 
 
 def partitions(said: MetadataResponse) -> dict[tuple[str, int], dict[str, Any]]:
-    """What journals have of partitions, as Metadata says it."""
+    """Return the partitions of Metadata in the fields of journals."""
     return {
         (str(topic.name), int(each.partition_index)): {
             "leader": int(each.leader_id),
@@ -59,7 +59,7 @@ def partitions(said: MetadataResponse) -> dict[tuple[str, int], dict[str, Any]]:
 
 
 def is_served(kraft: KRaftCluster) -> bool:
-    """Whether all replicas of all partitions are in sync."""
+    """Return True if all replicas of all partitions are in sync."""
     found = partitions(metadata(kraft)).values()
     return bool(found) and all(each["isr"] == sorted(each["replicas"]) for each in found)
 
@@ -69,12 +69,12 @@ def wait_until_all_in_sync(kraft: KRaftCluster) -> None:
 
 
 def assert_comes_to(folded: Folded, said: MetadataResponse) -> None:
-    """The journal comes to what the cluster says of itself."""
+    """Assert that the journal agrees with the cluster's metadata."""
     assert _recorded(folded) == _said(said)
 
 
 def wait_until_it_comes_to(journal: Path, said: MetadataResponse) -> None:
-    """A recorder is told of what was decided as soon as brokers are, not sooner."""
+    """Wait until the journal agrees: a recorder learns of decisions when brokers do, not sooner."""
     wait_until(lambda: _recorded(fold(read(journal))) == _said(said), "the journal comes to it")
 
 

@@ -1,4 +1,4 @@
-"""A recorder of a cluster without ZooKeeper: it follows the log of its controllers and misses nothing, also when killed."""
+"""A recorder of a cluster without ZooKeeper: it follows the controllers' log and misses nothing, even when killed."""
 
 import asyncio
 import json
@@ -46,11 +46,11 @@ TOPIC = "orders"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgetful:
-    """A cluster whose controller keeps its last snapshot, and of the log what follows it."""
+    """A cluster whose controller keeps only its last snapshot, and the log after it."""
 
     cluster: KRaftCluster
     journal: Path
-    """Of a recorder that was killed early on."""
+    """The journal of a recorder that was killed early on."""
 
 
 @pytest.fixture(scope="module")
@@ -69,22 +69,25 @@ def forgetful(servers_folder: RunFolder) -> Iterator[Forgetful]:
 
 @pytest.fixture(scope="module", params=RELEASES)
 def kraft(request: pytest.FixtureRequest, servers_folder: RunFolder, forgetful: Forgetful) -> Iterator[KRaftCluster]:
-    """Three brokers and three controllers, whose features can be raised. The other cluster is there already: a controller
-    deletes nothing of its log before it has been up for a minute."""
+    """Three brokers and three controllers, whose features can be upgraded.
+
+    The other cluster is there already, because a controller deletes nothing of its log before it has been up for a
+    minute.
+    """
     name, raised = f"recorded-{request.param}", RAISED[request.param]
     with KRaftCluster(servers_folder, name=name, release=raised.release, version=request.param) as cluster:
         yield cluster
 
 
 def move(kraft: KRaftCluster, replicas: list[int]) -> None:
-    """Moves the first partition of the topic."""
+    """Move the first partition of the topic."""
     to = {"version": 1, "partitions": [{"topic": TOPIC, "partition": 0, "replicas": replicas}]}
     asked = AdminClient({"bootstrap.servers": kraft.bootstrap_servers}).reassign_partitions(json.dumps(to))
     asyncio.run(asyncio.wait_for(asked, DEADLINE_S))
 
 
 def versions(lines: list[Line], partition: int) -> list[int]:
-    """The versions of a partition's state, in the order in which they were recorded."""
+    """Return the versions of a partition's state, in the order in which they were recorded."""
     deltas = [
         line.delta for line in lines if (line.topic, line.partition, line.kind) == (TOPIC, partition, "leadership")
     ]
@@ -113,7 +116,7 @@ def test_the_history_comes_to_what_the_cluster_says_and_a_killed_recorder_misses
         recorder.process.kill()
         with segments(journal)[-1].open("ab") as last:
             last.write(b'{"v":1,"cluster_id":"torn')
-        move(kraft, [2, 3])  # nobody looks on: it is in the log
+        move(kraft, [2, 3])  # no recorder runs: it is in the log
         recorder.start()
         wait_until_recorded(journal, "assignment", "reassignments_requested", 2)
         move(kraft, [1, 2])
@@ -157,7 +160,7 @@ def test_the_history_comes_to_what_the_cluster_says_and_a_killed_recorder_misses
 
 
 async def test_brokers_that_are_only_asked_tell_the_same_but_for_epochs(kraft: KRaftCluster) -> None:
-    """As where the controllers' log cannot be read."""
+    """As if the controllers' log could not be read."""
     admin, journal = AdminClient({"bootstrap.servers": kraft.bootstrap_servers}), MemoryJournal()
     looker = PolledLooker(
         lambda: (KeptClient(parse_addresses(kraft.bootstrap_servers)), "PLAINTEXT"), SystemClock(), timeout_ms=60_000
@@ -185,7 +188,7 @@ def records_in(journal: MemoryJournal) -> list[Record]:
 
 
 def snapshots(controller: KRaftNode) -> list[int]:
-    """The ends of the snapshots that a controller has."""
+    """Return the ends of a controller's snapshots."""
     found = (controller.data_folder / "__cluster_metadata-0").glob("*.checkpoint")
     return sorted(int(path.name.partition("-")[0]) for path in found)
 

@@ -1,4 +1,4 @@
-"""A recorder where the listener of controllers wants TLS, a certificate and a login, and asks ACLs."""
+"""A recorder with a listener of controllers that needs TLS, a certificate and a login, and checks ACLs."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ SPOKEN: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Secured:
-    """A broker that anybody reaches, and a controller that not everybody does."""
+    """An open broker, and a controller with authentication."""
 
     cluster: KRaftCluster
     authority: Authority
@@ -47,7 +47,7 @@ class Secured:
     folder: Path
 
     def file(self, name: str, changed: Mapping[str, str] | None = None) -> Path:
-        """A file of a user of the recorder's own: what of a broker's file is about the controllers."""
+        """Write the file of the recorder's own user: the part of a broker's file about the controllers."""
         own = tls(self.authority.issue("recorder"), self.authority)
         told = {**SPOKEN, **own, LOGIN: login("recorder", PASSWORD), **(changed or {})}
         return written(self.folder / f"{name}.properties", told)
@@ -63,7 +63,7 @@ class Secured:
 
 @pytest.fixture(scope="module")
 def secured(servers_folder: RunFolder) -> Iterator[Secured]:
-    """The nodes are super users, and so is whom a broker lets in."""
+    """The nodes are super users, and so are the anonymous clients of the broker."""
     folder = servers_folder.data("recorded-secured-files")
     authority = Authority(folder)
     properties = {

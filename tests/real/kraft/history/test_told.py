@@ -1,5 +1,6 @@
-"""What is told of a cluster without ZooKeeper: its recorder's journal gives the alarms, the audit and the report that a
-controller's own journal gives."""
+"""The history of a cluster without ZooKeeper: its recorder's journal gives the same alarms, audit and report as a
+controller's.
+"""
 
 import asyncio
 import json
@@ -33,17 +34,17 @@ TOPICS = {"kept": "1:2,1:3", "alone": "3", "risky": "2:3"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """What came of the journal of a day on which much happened."""
+    """The results of the journal of an eventful day."""
 
     alarms: tuple[dict[str, Any], ...]
     ingested: str
-    """What taking it in has printed."""
+    """The output of the ingestion."""
     audit_status: int
     report: Path
 
 
 class Day:
-    """A cluster that is recorded and watched, and what happens to it."""
+    """A cluster that is recorded and watched, and its events."""
 
     def __init__(self, cluster: KRaftCluster, journal: Path, alarms: Path) -> None:
         self.cluster = cluster
@@ -52,8 +53,11 @@ class Day:
         self.admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
 
     def happen(self) -> None:
-        """Broker 2 is lost, then 3, so that nobody is left of two topics; a stranger to the ISR leads one of them, and
-        3 comes back; the quorum elects another leader; a partition moves."""
+        """Cause the events of the day.
+
+        Broker 2 is lost, then 3, so that two topics have no live replica. A replica that was not in sync leads one of
+        them, and 3 comes back. The quorum elects another leader. A partition moves.
+        """
         for topic, replicas in TOPICS.items():
             configs = {"unclean.leader.election.enable": str(topic == "risky").lower()}
             asyncio.run(self.admin.create_topic(topic, replica_assignment=replicas, configs=configs))
@@ -76,7 +80,7 @@ class Day:
         wait_until_it_comes_to(self.journal, metadata(self.cluster))
 
     def _are_all_known(self) -> bool:
-        """To each broker: any of them is asked."""
+        """Return True if each broker knows the topics, because any of them may be asked."""
         asked = [AdminClient({"bootstrap.servers": broker.address}) for broker in self.cluster.brokers.values()]
         return all(set(asyncio.run(each.list_topics()).alive) >= set(TOPICS) for each in asked)
 

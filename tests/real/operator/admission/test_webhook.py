@@ -1,4 +1,4 @@
-"""The chart's webhook on a real API server: kubectl is told at once what the live cluster makes of an object."""
+"""The chart's webhook on a real API server: kubectl reports at once how the live cluster judges an object."""
 
 import json
 from base64 import b64encode
@@ -39,7 +39,7 @@ ELSEWHERE = "elsewhere"
 
 @dataclass(frozen=True, kw_only=True)
 class Asking:
-    """The operator that works and the one that stands by, and an API server that asks one of them."""
+    """The working and the standby operator, and an API server that calls the webhook of one of them."""
 
     api: KubernetesCluster
     objects: Objects
@@ -49,11 +49,11 @@ class Asking:
     certificate: CertificateFiles
 
     def ask(self, port: int, *, failure_policy: str = "Ignore") -> None:
-        """Has the API server ask whoever is at a port, and waits until it does."""
+        """Make the API server call the webhook at a port."""
         self.api.kubectl("apply", "-f", "-", stdin=json.dumps(self._configuration(port, failure_policy)))
 
     def write(self, name: str, spec: dict[str, Any], *, namespace: str = NAMESPACE) -> str:
-        """Writes a KafkaTopic; what is only warned of is written, too, and fails here."""
+        """Write a KafkaTopic; warnings count as errors."""
         body = {
             "apiVersion": "kontroller.dev/v1alpha1",
             "kind": "KafkaTopic",
@@ -71,7 +71,7 @@ class Asking:
         return False
 
     def _configuration(self, port: int, failure_policy: str) -> dict[str, Any]:
-        """That of the chart, but for where it asks: nothing here serves a Service."""
+        """Return the chart's configuration with another address, because nothing here serves a Service."""
         trusted = b64encode(self.certificate.certificate.read_bytes()).decode()
         values = {
             "webhook.enabled": "true",
@@ -139,7 +139,7 @@ def asking(
 
 @pytest.fixture
 def asked(asking: Asking, request: pytest.FixtureRequest) -> Asking:
-    """The API server asks the operator that works, unless told; what it is told takes a moment to be in force."""
+    """Make the API server call the working operator, or the standby; the change takes a moment to be in force."""
     which = getattr(request, "param", "working")
     asking.ask(asking.ports[0 if which == "working" else 1])
     wait_until(asking.is_refused, "the webhook is in force")

@@ -1,5 +1,7 @@
-"""Definitions that are rolled back under live objects, on a real API server: nothing begins and nothing is lost, and all
-goes on when they are there again."""
+"""Definitions that are rolled back under live objects on a real API server: nothing begins, and nothing is lost.
+
+Everything continues when the definitions are there again.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,7 +34,7 @@ def kafka(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[KafkaClus
 
 @contextmanager
 def rolled_back(api: KubernetesCluster) -> Iterator[None]:
-    """The definition is that of a release without `suspend` while the block runs."""
+    """Use the definition of a release without `suspend` while the block runs."""
     earlier = yaml.safe_load(DEFINITION.read_text())
     del earlier["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["suspend"]
     try:

@@ -1,6 +1,6 @@
-"""A namespace goes with its KafkaCluster and all that refers to it, and what it leaves behind is on record elsewhere.
+"""A namespace is deleted with its KafkaCluster and its objects; a record elsewhere names the leftovers.
 
-No controller of Kubernetes runs, so the test deletes what is in the namespace, as the namespace controller does.
+No controller of Kubernetes runs, so the test deletes the namespace's objects, as the namespace controller does.
 """
 
 import json
@@ -41,7 +41,7 @@ class Team(Objects):
     """A namespace that is deleted."""
 
     def begin(self, kafka: KafkaCluster | KRaftCluster) -> None:
-        """Makes the KafkaCluster and a topic that goes with its object."""
+        """Create the KafkaCluster and a topic that is deleted with its object."""
         at = (
             {"bootstrapServers": kafka.bootstrap_servers}
             if isinstance(kafka, KRaftCluster)
@@ -53,13 +53,13 @@ class Team(Objects):
         self.wait_ready(*TOPIC)
 
     def end(self) -> None:
-        """Deletes the namespace, and all that is in it."""
+        """Delete the namespace, and all objects in it."""
         self._api.kubectl("delete", "namespace", TEAM, "--wait=false")
         for kind in KINDS:
             self._api.kubectl("delete", kind, "--all", "--namespace", TEAM, "--wait=false")
 
     def finalize(self) -> None:
-        """Ends the namespace, in which nothing is any more."""
+        """Remove the empty namespace."""
         body = self._api.get("namespace", TEAM)
         body["spec"]["finalizers"] = []
         self._api.kubectl("replace", "--raw", f"/api/v1/namespaces/{TEAM}/finalize", "-f", "-", stdin=json.dumps(body))
@@ -67,7 +67,7 @@ class Team(Objects):
 
 @pytest.fixture(scope="module")
 def metrics_port(servers_folder: RunFolder, kubernetes_api: KubernetesCluster, clusters: Clusters) -> Iterator[int]:
-    """The address of the metrics of an operator that watches the namespace and is in another one."""
+    """The port of the metrics of an operator that watches the namespace and runs in another one."""
     port = reserve_port()
     env = {"KONTROLLER_METRICS_PORT": str(port)}
     first = clusters[WITH_ZOOKEEPER]
@@ -95,7 +95,7 @@ def _make_namespace(api: KubernetesCluster) -> None:
 
 
 def leftovers(api: KubernetesCluster) -> list[dict[str, str]]:
-    """Return what `kubectl kontroller leftovers` shows."""
+    """Return the output of `kubectl kontroller leftovers`."""
     command = [sys.executable, "-m", "kontroller.plugin.command_line", "leftovers", "-n", NAMESPACE, "-o", "json"]
     env = {**os.environ, "KUBECONFIG": str(api.kubeconfig)}
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=True, timeout=60)

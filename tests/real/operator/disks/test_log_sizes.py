@@ -1,4 +1,4 @@
-"""What a real broker says of its log directories is read as it is meant, while a log moves between them and one is lost."""
+"""A real broker's description of its log directories is read correctly, while a log moves between them and one is lost."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a Lease does on a real API server, and in memory the same."""
+"""The behaviour of a Lease on a real API server, and of the one in memory."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ _numbers = count(1)
 
 @dataclass(frozen=True)
 class Kept:
-    """A Lease, and what people do to it."""
+    """A Lease, and the changes that users make to it."""
 
     api: LeaseApi
     label: Callable[[], Awaitable[object]]

@@ -1,4 +1,4 @@
-"""A machine that has far too much to do does not take the Lease from an operator."""
+"""An operator keeps the Lease on an overloaded machine."""
 
 import asyncio
 import os
@@ -29,7 +29,7 @@ TIMES = LeaseTimes(duration_s=OperatorSettings.model_fields["lease_duration_s"].
 
 @contextmanager
 def busy_machine() -> Iterator[None]:
-    """Processes that compute all the time, seven for each core."""
+    """Run processes that compute all the time, seven for each core."""
     command = [sys.executable, "-c", "while True: pass"]
     processes = [subprocess.Popen(command) for _ in range(LOAD_PER_CORE * (os.cpu_count() or 1))]
     try:

@@ -1,4 +1,4 @@
-"""Two operators on real servers: one works, the other follows, and who was followed writes nothing any more."""
+"""Two operators on real servers: one works, the other takes over, and the former leader writes nothing afterwards."""
 
 import signal
 from collections.abc import Iterator
@@ -62,7 +62,7 @@ def objects(kubernetes_api: KubernetesCluster, kafka: KafkaCluster) -> Iterator[
 def operators(
     servers_folder: RunFolder, kubernetes_api: KubernetesCluster, objects: Objects
 ) -> Iterator[tuple[Operator, Operator]]:
-    """The one that works, and the one that stands by: the first has the lease before the second is there."""
+    """The working operator, and the standby: the first has the lease before the second starts."""
     with running_operator(servers_folder, kubernetes_api, lease=LEASE) as first:
         wait_until(lambda: holder(kubernetes_api) is not None, "somebody has the lease")
         with running_operator(servers_folder, kubernetes_api, lease=LEASE) as second:
@@ -70,7 +70,7 @@ def operators(
 
 
 def lease(api: KubernetesCluster) -> dict[str, Any]:
-    """What the Lease says; nothing where there is none."""
+    """Return the spec of the Lease; empty if there is none."""
     leases = api.get("leases", "--namespace", NAMESPACE)["items"]
     return next((each["spec"] for each in leases if each["metadata"]["name"] == LEASE), {})
 
@@ -81,7 +81,7 @@ def holder(api: KubernetesCluster) -> str | None:
 
 
 def made_at(znodes: ClusterZnodes, topic: str) -> float:
-    """When a topic's znode was made, by ZooKeeper's clock, which is this machine's as all others here."""
+    """Return the creation time of a topic's znode, by ZooKeeper's clock, which is this machine's."""
     _, stat = znodes.client.get(f"/brokers/topics/{topic}")
     return float(stat.ctime) / 1000
 
@@ -91,7 +91,7 @@ def a_topic(objects: Objects, name: str) -> None:
 
 
 def everything(api: KubernetesCluster, znodes: ClusterZnodes) -> dict[str, Any]:
-    """Each object and each znode that an operator may write, with its version; and which events there are."""
+    """Return each object and each znode that an operator may write, with its version, and the events."""
     found = {
         f"{kind} {each['metadata']['name']}": each["metadata"]["resourceVersion"]
         for kind in (*KINDS, "events")
@@ -103,7 +103,7 @@ def everything(api: KubernetesCluster, znodes: ClusterZnodes) -> dict[str, Any]:
 
 
 def when_calm(api: KubernetesCluster, znodes: ClusterZnodes) -> dict[str, Any]:
-    """What there is when nobody writes any more: the KafkaCluster's counts follow what they count."""
+    """Return everything when nobody writes any more: the KafkaCluster's counts follow with a delay."""
     seen = [everything(api, znodes), everything(api, znodes)]
 
     def is_calm() -> bool:
@@ -137,7 +137,7 @@ def test_a_leader_that_is_stopped_in_its_work_is_followed_and_writes_nothing_whe
     objects.wait_ready("kafkacluster", "demo")
     for number in range(BEFORE_THE_STOP):
         a_topic(objects, f"stopped-{number}")
-    # In the midst of its writes.
+    # In the middle of its writes.
     wait_until(lambda: first.writes()["transact_many"] >= 3, "the first operator works")
     first.process.send_signal(signal.SIGSTOP)
     stopped_at, of_the_first = time(), lease(kubernetes_api)

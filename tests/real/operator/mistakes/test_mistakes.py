@@ -1,4 +1,4 @@
-"""The mistakes that people make most, and the words that `kubectl apply`, `get` and `describe` answer them with."""
+"""The most frequent mistakes of users, and the answers of `kubectl apply`, `get` and `describe`."""
 
 import json
 import re
@@ -35,12 +35,12 @@ class Refused:
     spec: dict[str, Any]
     says: str
     before: dict[str, Any] | None = None
-    """The object as it is; None if there is none yet."""
+    """The existing object; None if there is none yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """A mistake that the API server takes, and the READY, REASON and (a part of) the message of the object."""
+    """A mistake that the API server accepts, and the READY, REASON and (a part of) the message of the object."""
 
     kind: str
     spec: dict[str, Any]
@@ -290,21 +290,21 @@ class Stage:
     connect: str
 
     def row(self, kind: str, name: str) -> dict[str, str]:
-        """Return what `kubectl get` shows of an object, by column."""
+        """Return the output of `kubectl get` for an object, by column."""
         heads, line = self.api.kubectl("get", kind, name, "--namespace", NAMESPACE).splitlines()
         begins = [head.start() for head in re.finditer(r"\S+", heads)]
         columns = [slice(begin, end) for begin, end in zip_longest(begins, begins[1:])]
         return {heads[column].strip(): line[column].strip() for column in columns}
 
     def events(self, kind: str, name: str) -> str:
-        """Return what `kubectl describe` shows below Events."""
+        """Return the events of an object in the output of `kubectl describe`."""
         described = self.api.kubectl("describe", kind, name, "--namespace", NAMESPACE)
         return " ".join(described.partition("Events:")[2].split())
 
 
 @pytest.fixture(scope="module")
 def stage(servers_folder: RunFolder, zookeeper: ZooKeeper, kubernetes_api: KubernetesCluster) -> Iterator[Stage]:
-    """Starts a Kafka cluster of its own, because a KafkaCluster is deleted before its objects here."""
+    """A Kafka cluster of its own, because these tests delete a KafkaCluster before its objects."""
     kafka = KafkaCluster(servers_folder, zookeeper, brokers=1, chroot="/mistaken")
     with ExitStack() as stack:
         with zookeeper.client() as client:

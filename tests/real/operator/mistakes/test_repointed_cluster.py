@@ -1,6 +1,6 @@
 """A KafkaCluster is deleted, and created again under its name with the address of another Kafka cluster.
 
-The first cluster has ZooKeeper, the other one has none, so both kinds of clusters are told apart by their ids.
+The first cluster has ZooKeeper, the other one has none, so the ids of both kinds of clusters are compared.
 """
 
 from collections.abc import Iterator

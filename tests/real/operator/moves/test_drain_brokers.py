@@ -1,4 +1,4 @@
-"""A broker is emptied on real servers, by the plan that was shown before."""
+"""A broker is drained on real servers, by the plan that was shown before."""
 
 import os
 import subprocess
@@ -32,7 +32,7 @@ def kafka(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[KafkaClus
 
 
 def drain(api: KubernetesCluster, *arguments: str) -> str:
-    """What `kubectl kontroller drain` says."""
+    """Return the output of `kubectl kontroller drain`."""
     environment = {**os.environ, "KUBECONFIG": str(api.kubeconfig), "PYTHONPATH": f"{PROJECT}:{PROJECT / 'operator'}"}
     command = [sys.executable, "-m", "kontroller.plugin.command_line", "drain", "-n", NAMESPACE, *arguments]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
@@ -41,7 +41,7 @@ def drain(api: KubernetesCluster, *arguments: str) -> str:
 
 
 def check_empty(kafka: KafkaCluster, broker: int) -> subprocess.CompletedProcess[str]:
-    """What `kontroller check empty-brokers` says."""
+    """Run `kontroller check empty-brokers`."""
     return run_command("check", "empty-brokers", "--bootstrap", kafka.bootstrap_servers, "--broker", str(broker))
 
 

@@ -1,4 +1,4 @@
-"""Without ZooKeeper: a limit whose object was robbed of its finalizer is warned of and removed, and no other one is."""
+"""Without ZooKeeper: a limit whose object lost its finalizer is reported and removed, and no other one is."""
 
 import json
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ RATE = RECORD_BYTES
 
 @pytest.fixture(scope="module")
 def kafka(servers_folder: RunFolder) -> Iterator[KRaftCluster]:
-    """Three brokers, as the witness limits the third one."""
+    """Three brokers, because the witness limits the third one."""
     with KRaftCluster(servers_folder, controllers=1, name="left-limits") as kraft:
         yield kraft
 
@@ -36,7 +36,7 @@ def objects(kubernetes_api: KubernetesCluster, kafka: KRaftCluster) -> Iterator[
 
 
 def leave_a_limit(kafka: KRaftCluster, objects: Objects, folder: RunFolder, api: KubernetesCluster, topic: str) -> str:
-    """Begins a slow move, kills the operator, takes the object away by hand, and ends the move; returns the owner."""
+    """Start a slow move, kill the operator, delete the object by hand, and end the move; return the owner."""
     spec = {"partitions": [{"topic": topic, "partition": 0, "replicas": [2]}], "throttle": {"bytesPerSecond": RATE}}
     with running_operator(folder, api) as operator:
         objects.apply("KafkaTopic", "theirs", {"replicaAssignment": [[1, 3]]})
@@ -58,7 +58,7 @@ def leave_a_limit(kafka: KRaftCluster, objects: Objects, folder: RunFolder, api:
 
 
 def limits(kafka: KRaftCluster) -> dict[str, int]:
-    """The owners that `kontroller reassign limits` lists, with their rates."""
+    """Return the owners that `kontroller reassign limits` lists, with their rates."""
     done = run_command("reassign", "limits", "--bootstrap-server", kafka.bootstrap_servers, "--output", "json")
     assert done.returncode == 0, done.stderr
     return {each["owner"]: each["bytesPerSecond"] for each in json.loads(done.stdout)}

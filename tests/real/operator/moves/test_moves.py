@@ -1,4 +1,4 @@
-"""Moves of several objects on real servers: what does not overlap runs at the same time, and what does waits for itself."""
+"""Moves of several objects on real servers: disjoint moves run at the same time, and overlapping partitions wait."""
 
 import asyncio
 from collections.abc import Iterator
@@ -106,7 +106,7 @@ def _move(
     throttle: dict[str, int] | None = None,
     **spec: Any,
 ) -> None:
-    """Moves partitions to one broker each."""
+    """Move partitions to one broker each."""
     partitions = [{"topic": topic, "partition": number, "replicas": [to]} for (topic, number), to in targets.items()]
     limit = {"throttle": throttle} if throttle else {}
     objects.apply("PartitionReassignment", name, {"partitions": partitions, **limit, **spec})

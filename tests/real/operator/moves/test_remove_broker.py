@@ -1,4 +1,4 @@
-"""A broker is taken out of real clusters: marked, drained, and stopped, and no object brings anything back to it."""
+"""A broker is removed from real clusters: marked, drained, and stopped, and no object moves anything back to it."""
 
 import os
 import subprocess
@@ -24,7 +24,7 @@ PINNED = {"replicaAssignment": [[4, 1], [1, 2]]}
 
 
 class Served(NamedTuple):
-    """A cluster of four brokers, and where a KafkaCluster says that it is."""
+    """A cluster of four brokers, and its address in a KafkaCluster."""
 
     kafka: KafkaCluster | KRaftCluster
     address: dict[str, Any]
@@ -47,14 +47,14 @@ def served(request: pytest.FixtureRequest, servers_folder: RunFolder, zookeeper:
 
 
 def plugin(api: KubernetesCluster, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Return what `kubectl kontroller` says."""
+    """Run `kubectl kontroller`."""
     environment = {**os.environ, "KUBECONFIG": str(api.kubeconfig), "PYTHONPATH": f"{PROJECT}:{PROJECT / 'operator'}"}
     command = [sys.executable, "-m", "kontroller.plugin.command_line", *arguments, "-n", NAMESPACE]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
 def holders(objects: Objects, topic: str) -> set[int]:
-    """The brokers that have replicas of a topic, as its KafkaTopic shows them."""
+    """Return the brokers with replicas of a topic, according to its KafkaTopic."""
     return {broker for row in objects.status("kafkatopic", topic)["partitions"] for broker in row["replicas"]}
 
 

@@ -1,4 +1,4 @@
-"""A move off a dead broker on real servers says what it waits for, and goes on when the broker is back."""
+"""A move off a dead broker on real servers reports what it waits for, and continues when the broker is back."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack

@@ -1,4 +1,4 @@
-"""kopf under the operator on a real API server: what it misses is found, what ends it is said, and a restart mends it."""
+"""kopf under the operator on a real API server: missed events are found, its end is reported, and a restart mends it."""
 
 import json
 import signal
@@ -42,7 +42,7 @@ def objects(kubernetes_api: KubernetesCluster) -> Iterator[Objects]:
 
 
 def goes_on(operator: Operator, objects: Objects, name: str) -> None:
-    """Waits until the operator is ready again and sees a new topic of this name: it is still the same process."""
+    """Wait until the operator is ready again and sees a new topic, and assert that it is still the same process."""
     wait_until(lambda: operator.trouble() is None, "it goes on")
     a_topic(objects, name)
     wait_until(lambda: is_seen(objects, name), "it watches")
@@ -64,7 +64,7 @@ def test_what_went_while_nobody_watched_is_known_and_kopf_writes_nothing(
             for each in objects.every("kafkatopic"):
                 objects.patch("kafkatopic", each["metadata"]["name"], {"metadata": {"finalizers": None}})
             a_topic(objects, "stays")
-            # An API server that was restarted does not know the versions before: a watch from them is too old.
+            # An API server that was restarted does not know earlier versions: a watch from them is too old.
             kubernetes_api.restart()
         finally:
             operator.process.send_signal(signal.SIGCONT)

@@ -1,7 +1,8 @@
-"""The operator's watch for minutes of whatever may happen to an API server: restarts, silences, versions that are too old,
-definitions that go and come, while objects are made, changed and deleted.
+"""Minutes of faults for the operator's watch: restarts and silences of the API server, outdated versions, and lost
+definitions.
 
-`KONTROLLER_SOAK_MINUTES=30 KONTROLLER_SOAK_SEED=7` makes it long, and another one.
+Objects are created, changed and deleted in between. `KONTROLLER_SOAK_MINUTES=30 KONTROLLER_SOAK_SEED=7` sets the
+duration and the seed.
 """
 
 import os
@@ -30,7 +31,7 @@ from tests.real.operator.watching.watched import (
 MINUTES = float(os.environ.get("KONTROLLER_SOAK_MINUTES", "3"))
 SEED = int(os.environ.get("KONTROLLER_SOAK_SEED", "1"))
 MOST_BYTES = 300 << 20
-"""Of memory, resident."""
+"""The limit of the operator's resident memory."""
 pytestmark = [
     pytest.mark.real,
     pytest.mark.nightly("it lasts minutes"),
@@ -39,7 +40,7 @@ pytestmark = [
 
 
 class Course:
-    """What happens, by a seed."""
+    """The operations of the soak, chosen by a seed."""
 
     def __init__(self, api: KubernetesApi, objects: Objects, operator: Operator, seed: int) -> None:
         self._api = api
@@ -58,14 +59,16 @@ class Course:
         self._revive()
 
     def settle(self) -> None:
-        """Waits until the operator knows exactly what there is, and has said something of each present generation."""
+        """Wait until the operator knows exactly the existing objects, and has a condition about each present
+        generation.
+        """
         wait_until(self._is_settled, f"all is known after {dict(self.happened)}")
 
     def _is_settled(self) -> bool:
         self._revive()
         try:
             is_in_trouble = self._operator.trouble() is not None
-        except URLError:  # it has just ended
+        except URLError:  # it has just exited
             return False
         if is_in_trouble:
             return False
@@ -79,8 +82,11 @@ class Course:
         )
 
     def _revive(self) -> None:
-        """Starts a process that ended, as Kubernetes does. Only definitions that go or come may end it, and an API server
-        that has just started and refuses a right, as it has not read yet who has which."""
+        """Start a process that exited, as Kubernetes does.
+
+        Two causes are allowed: definitions that are deleted or created, and an API server that has just started and
+        refuses a right, because it has not read the roles yet.
+        """
         if not self._operator.process.is_running:
             assert self._operator.process.exit_code == 1
             reasons = ("a new process begins to watch", "is served now", "403 Forbidden")
@@ -116,7 +122,7 @@ class Course:
         self._api.process.send_signal(signal.SIGCONT)
 
     def _be_away(self) -> None:
-        """What it has missed is too old to be watched from: an API server that was restarted answers 410."""
+        """Stop the operator until the changes it missed are too old to watch: a restarted API server answers 410."""
         self._operator.process.send_signal(signal.SIGSTOP)
         try:
             self._make()

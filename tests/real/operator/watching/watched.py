@@ -1,4 +1,4 @@
-"""An operator that watches objects of no cluster, and what is done to them and to their definitions."""
+"""An operator that watches objects without a cluster, and changes of the objects and their definitions."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -10,7 +10,7 @@ from devcluster.running.processes import wait_until
 from tests.real.operator.operated import PROJECT, Objects, Operator, running_operator
 
 NOWHERE = "127.0.0.1:1"
-"""A ZooKeeper that nobody serves: these tests are about objects."""
+"""A ZooKeeper that does not exist: these tests are about objects."""
 _DEFINITION = PROJECT / "crds" / "featuresets.yaml"
 
 
@@ -42,7 +42,7 @@ def restore_definition(api: KubernetesCluster) -> None:
     def is_applied() -> bool:
         try:
             api.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(_DEFINITION))
-        except CommandError:  # the earlier one is going
+        except CommandError:  # the earlier one is being deleted
             return False
         return True
 

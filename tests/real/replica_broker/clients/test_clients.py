@@ -1,4 +1,4 @@
-"""What clients of three kinds write and read through our broker, as a leader and as a follower of stock brokers."""
+"""Clients of three kinds write and read through our broker, as a leader and as a follower of stock brokers."""
 
 from pathlib import Path
 
@@ -150,7 +150,7 @@ def test_a_transaction_whose_partition_comes_to_ours_ends_in_its_log(cluster: Mi
 
 
 def _prefer(cluster: MixedCluster, topic: str, replicas: list[int]) -> None:
-    """Has partition 0 led by the first of its replicas, which are the same as before in another order."""
+    """Make the first of its replicas lead partition 0; the replicas stay the same, in another order."""
     cluster.znodes.reassign({(topic, 0): replicas})
     wait_until_moved(cluster.znodes, topic, replicas)
     cluster.znodes.elect_preferred([(topic, 0)])

@@ -1,4 +1,4 @@
-"""What our broker says and refuses as a leader is what a stock leader says and refuses of the same records."""
+"""Our broker as a leader answers and refuses like a stock leader, for the same records."""
 
 from functools import partial
 from typing import Any
@@ -16,10 +16,10 @@ from tests.real.replica_broker.mixed import MixedCluster
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 OURS_AND_STOCK = [[3, 1], [1, 3]]
-"""Partition 0 is led by our broker, partition 1 by a stock one."""
+"""Our broker leads partition 0, a stock one partition 1."""
 BEGIN_MS = 1_700_000_000_000
 TIMES_MS = [BEGIN_MS + 10 * (number if number < 58 else 115 - number) for number in range(100)]
-"""They rise to record 57, and fall from there."""
+"""The times rise to record 57, and fall from there."""
 LATEST_RECORD: Any = confluent_kafka.admin.OffsetSpec.max_timestamp()  # type: ignore[attr-defined, no-untyped-call]  # untyped there
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 

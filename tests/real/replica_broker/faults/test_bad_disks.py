@@ -1,5 +1,7 @@
-"""Disks that are full, and log directories that vanish, under a broker of ours beside stock ones: what it has elsewhere it
-serves on, what is lost is led by others, and nothing that was acknowledged is gone.
+"""Full disks and lost log directories of our broker beside stock ones.
+
+The broker keeps serving its other directories, other brokers lead the lost partitions, and no acknowledged message is
+lost.
 """
 
 from pathlib import Path
@@ -23,7 +25,7 @@ FAILED = 1
 
 
 class TwoDirectories:
-    """A further broker, of ours, that has a partition of a topic in each of its two log directories and leads both."""
+    """A further broker of ours that leads a partition of a topic in each of its two log directories."""
 
     def __init__(self, cluster: MixedCluster, broker: PythonBroker, directories: list[Path], topic: str) -> None:
         self.cluster = cluster
@@ -34,12 +36,12 @@ class TwoDirectories:
         def found() -> list[list[int]]:
             return [[number for number in (0, 1) if (one / f"{topic}-{number}").is_dir()] for one in directories]
 
-        # The state says that it is in sync before it has heard of it.
+        # The state has the replica in sync before the broker has heard of it.
         wait_until(lambda: all(found()), "there is a partition in each directory")
         (self.first,), (self.second,) = found()
 
     def wait_until_lost(self, partition: int) -> None:
-        """Until a stock broker leads a partition, and this broker's replica is not in its ISR."""
+        """Wait until a stock broker leads a partition, and this broker's replica is not in its ISR."""
         znodes = self.cluster.znodes
         wait_until(
             lambda: znodes.leader(self.topic, partition) in (1, 2) and znodes.isr(self.topic, partition) == [1, 2],

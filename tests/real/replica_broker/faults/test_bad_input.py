@@ -1,5 +1,6 @@
-"""What is no request, and what are no batches, at the port of our broker while producers and followers go on: each is
-refused for itself, with the error that a stock broker has for it.
+"""Malformed requests and batches at the port of our broker while producers and followers continue.
+
+Each is refused on its own, with the error of a stock broker.
 """
 
 import secrets
@@ -83,7 +84,7 @@ FRAMES = {
 
 @pytest.fixture(scope="module")
 def further(started: MixedCluster, servers_folder: RunFolder) -> Iterator[PythonBroker]:
-    """A broker of ours whose log may say that requests were bad."""
+    """A broker of ours whose log may report bad requests."""
     started.start_all()
     name = f"bad-input-{'kafka' if started.own_controller is None else 'kontroller'}"
     with PythonBroker(servers_folder, started.kafka.zookeeper_connect, 6, name=name) as broker:

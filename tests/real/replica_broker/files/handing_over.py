@@ -1,4 +1,4 @@
-"""A stock broker's log directory, and how it is taken over from it."""
+"""A stock broker's log directory, and its takeover by our broker."""
 
 import json
 from typing import Final

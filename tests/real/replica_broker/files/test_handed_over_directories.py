@@ -1,4 +1,4 @@
-"""A stock broker's log directory is used by ours, and handed back: after a clean end of either, and after none."""
+"""Our broker uses a stock broker's log directory, and hands it back: after a clean shutdown of either, and after none."""
 
 import pytest
 
@@ -13,7 +13,7 @@ from tests.unit.replica_broker.log.batches import batch
 
 
 def read_by_us(directories: LogDirectories) -> int:
-    """How many records the log has, all of its batches whole."""
+    """Return the number of records in the log, and assert that all of its batches are complete."""
     log = directories.logs[ORDERS_0]
     count, offset = 0, log.log_start_offset
     while data := log.read(offset, 1000, below=log.log_end_offset):

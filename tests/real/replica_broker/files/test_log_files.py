@@ -25,7 +25,7 @@ _WRONG = re.compile(r"mismatch|out of order|not found|isvalid: false|exception|c
 
 
 def dumped(folder: Path, suffix: str, *options: str) -> str:
-    """What the tool says of all files of a kind."""
+    """Return the tool's output about all files of a kind."""
     files = sorted(str(path) for path in folder.glob(f"*{suffix}"))
     assert len(files) > 1
     tool = run_tool(DUMP_LOG_SEGMENTS, "--files", ",".join(files), *options)
@@ -35,12 +35,14 @@ def dumped(folder: Path, suffix: str, *options: str) -> str:
 
 
 def time_of(number: int) -> int:
-    """Not in order, as producers' times are not."""
+    """Return the time of a record; the times are unordered, like those of producers."""
     return NOW_MS + number * 10 + (number * 7919 % 13) * 25
 
 
 def written(folder: Path) -> list[tuple[str, str, str]]:
-    """A log that was rolled, cut, ended uncleanly and cleanly; its records: offset, time, value."""
+    """Write a log that was rolled, truncated, and closed uncleanly and cleanly; return its records: offset, time,
+    value.
+    """
     config = LogConfig(segment_bytes=8_000, index_interval_bytes=500)
     disk = LocalDisk()
     log = Log.open(disk, folder, config)

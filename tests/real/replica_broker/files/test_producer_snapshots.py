@@ -25,7 +25,7 @@ _ENTRY: Final = re.compile(
 
 
 def dumped(snapshot: Path) -> list[tuple[int, ...]]:
-    """What the tool says of a snapshot: id, epoch, first and last sequence, and last offset of each producer."""
+    """Return the producers in the tool's output: id, epoch, first and last sequence, and last offset of each."""
     tool = run_tool(DUMP_LOG_SEGMENTS, "--files", str(snapshot))
     assert tool.returncode == 0, tool.stdout + tool.stderr
     assert "Exception" not in tool.stdout + tool.stderr
@@ -33,7 +33,7 @@ def dumped(snapshot: Path) -> list[tuple[int, ...]]:
 
 
 def known(log: Log) -> list[tuple[int, ...]]:
-    """What our log knows of producers, in the same order."""
+    """Return our log's state of producers, in the same order."""
     return [
         (producer_id, state.epoch, last.base_sequence, last.last_sequence, last.last_offset)
         for producer_id, state in log.producers

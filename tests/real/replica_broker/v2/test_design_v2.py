@@ -50,7 +50,7 @@ class V2Cluster:
         return sorted(int(part) for part in data.split(b",") if part)
 
     def directory_of(self, topic: str, broker: int) -> Path | None:
-        """The log directory that has partition 0 of a topic."""
+        """Return the log directory that has partition 0 of a topic."""
         folder = self.brokers[broker].log_folder
         found = [each for each in (folder, folder.with_name("log-2")) if (each / f"{topic}-0").exists()]
         return found[0] if found else None
@@ -83,7 +83,9 @@ def v2(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[V2Cluster]:
 
 @pytest.fixture
 def cluster(v2: V2Cluster) -> Iterator[V2Cluster]:
-    """All three alive. No broker may meet what it does not understand, and nobody ever becomes a controller."""
+    """The cluster with all three brokers alive. Nothing unexpected may happen to them, and nobody may become a
+    controller.
+    """
     for broker in v2.brokers.values():
         if not broker.process.is_running:
             broker.start()

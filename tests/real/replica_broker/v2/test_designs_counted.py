@@ -1,4 +1,4 @@
-"""Both designs are measured, so small that it says little: what is counted is there, and is what each design does."""
+"""Both designs are measured on tiny clusters: all counts are there, and match each design."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ from bench.designs.report.result import Result
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
 PARTITIONS = 12
-"""A third is led by the broker that dies."""
+"""The broker that dies leads a third."""
 
 
 def test_both_designs_are_counted_at_the_servers(tmp_path: Path) -> None:
