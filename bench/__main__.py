@@ -24,7 +24,7 @@ from bench.setup.results_file import ResultsFile
 from bench.stage import OutcomeError, Settings, Stage, on_stage
 from bench.zookeeper_writes import measure as measure_writes
 from devcluster.clusters.run_folder import run_folder
-from devcluster.running.processes import ConditionTimeoutError, StartError, ending_on_sigterm
+from devcluster.running.processes import ConditionTimeoutError, StartError, exit_on_sigterm
 
 RESULTS: Final = Path(__file__).parent / "results"
 _SCALES: Final = (10_000, 30_000, 100_000, 300_000)
@@ -143,7 +143,7 @@ def main(
         plan += [(size, list(_SCALED), 1, kind) for size in _SCALES if size != partitions for kind in kinds]
     if million:
         plan += [(_MILLION, list(_TAKEOVER), 1, "kontroller")]
-    with ending_on_sigterm():
+    with exit_on_sigterm():
         for size, names, run, kind in plan:
             play(results, kind, size, names, run)
     if writes:

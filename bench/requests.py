@@ -30,7 +30,7 @@ from bench.stage import on_stage, wait_for_controller, wait_until_idle
 from controller_core.wire.codecs.entries import encode_unsigned_varint
 from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.run_folder import run_folder
-from devcluster.running.processes import ending_on_sigterm
+from devcluster.running.processes import exit_on_sigterm
 
 RESULTS: Final = Path(__file__).parent / "results" / "requests.json"
 MOST_STALL_MS: Final = 100.0
@@ -362,7 +362,7 @@ def main(
     console.print("| API | request | MiB | is | seconds | longest stall (ms) | processor (ms) | most memory (MB) |")
     console.print("| --- | --- | ---: | --- | ---: | ---: | ---: | ---: |")
     with (
-        ending_on_sigterm(),
+        exit_on_sigterm(),
         run_folder("bench-requests") as folder,
         on_stage(folder, "kontroller", settings_for(partitions)) as stage,
     ):

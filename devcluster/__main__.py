@@ -16,7 +16,7 @@ from devcluster.clusters.zookeeper import ZooKeeper
 from devcluster.filling.fill import fill_cache
 from devcluster.filling.parts import Part
 from devcluster.node.pods import NoCluster, cluster_with_pods, prepare
-from devcluster.running.processes import ConditionTimeoutError, StartError, ending_on_sigterm
+from devcluster.running.processes import ConditionTimeoutError, StartError, exit_on_sigterm
 
 application = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__)
 
@@ -29,7 +29,7 @@ def build(
     ] = False,
 ) -> None:
     """Fetch and build the servers into the cache. This takes seconds if everything is there."""
-    with ending_on_sigterm():
+    with exit_on_sigterm():
         fill_cache(parts or tuple(Part), politely=politely)
     typer.echo(f"Everything is in {cache_folder()}")
 
@@ -42,7 +42,7 @@ def up(
 ) -> None:
     """Run ZooKeeper, brokers and, if asked, a Kubernetes API server until Ctrl-C."""
     with ExitStack() as stack:
-        stack.enter_context(ending_on_sigterm())
+        stack.enter_context(exit_on_sigterm())
         folder = stack.enter_context(run_folder("up"))
         kafka = _cluster(folder, brokers, stack, kraft=kraft)
         stack.enter_context(kafka)
@@ -66,7 +66,7 @@ def node() -> None:
     """Run a Kubernetes node with our images until Ctrl-C, and print how to use kubectl and helm on it."""
     prepare()
     with ExitStack() as stack:
-        stack.enter_context(ending_on_sigterm())
+        stack.enter_context(exit_on_sigterm())
         folder = stack.enter_context(run_folder("node"))
         pods = stack.enter_context(cluster_with_pods(folder))
         typer.echo(f"Ready. In another shell:\n\n    export PATH={pods.kubernetes.write_clients()}:$PATH\n")

@@ -27,7 +27,7 @@ from devcluster.demo.stage import Stage
 from devcluster.demo.told import kontroller_history, rows_of
 from devcluster.filling.fill import fill_cache
 from devcluster.filling.parts import Part
-from devcluster.running.processes import StartError, ending_on_sigterm
+from devcluster.running.processes import StartError, exit_on_sigterm
 
 RACKS = ("a", "b", "c", "a", "b", "c")
 GUARDED = {"min.insync.replicas": "2"}
@@ -71,9 +71,9 @@ def main() -> int:
     output: Path = parser.parse_args().output.resolve()
     fill_cache([Part.KAFKA])
     stage = Stage()
-    with ending_on_sigterm(), run_folder("bad-day") as folder:
+    with exit_on_sigterm(), run_folder("bad-day") as folder:
         journal = folder.data("journal")
-        with running_day(stage, folder, journal) as day:
+        with run_day(stage, folder, journal) as day:
             lose_a_broker(day)
             lose_a_rack(day)
             move_partitions(day)
@@ -90,7 +90,7 @@ def main() -> int:
 
 
 @contextmanager
-def running_day(stage: Stage, folder: RunFolder, journal: Path) -> Iterator[Day]:
+def run_day(stage: Stage, folder: RunFolder, journal: Path) -> Iterator[Day]:
     """Start six unmodified brokers, a controller that keeps a journal, and the topics."""
     stage.step(
         "Morning", "ZooKeeper, six Apache Kafka 3.9.1 brokers in three racks, and our controller with a journal."
@@ -142,7 +142,7 @@ def move_partitions(day: Day) -> None:
     targets = {("shop.orders", 0): [4, 5, 6], ("shop.orders", 1): [5, 6, 1], ("shop.orders", 2): [6, 1, 2]}
     day.znodes.reassign(targets)
     day.stage.await_(
-        lambda: all(day.znodes.assigned(*partition) == target for partition, target in targets.items()),
+        lambda: all(day.znodes.read_assignment(*partition) == target for partition, target in targets.items()),
         "they are where they should be",
     )
     day.await_recovery()

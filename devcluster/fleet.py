@@ -26,7 +26,7 @@ from devcluster.demo.stage import Stage
 from devcluster.demo.told import kontroller_history, rows_of
 from devcluster.filling.fill import fill_cache
 from devcluster.filling.parts import Part
-from devcluster.running.processes import ConditionTimeoutError, StartError, ending_on_sigterm
+from devcluster.running.processes import ConditionTimeoutError, StartError, exit_on_sigterm
 
 TOPICS: Final = {
     "orders": ([[1, 2], [2, 1], [1, 2], [2, 1]], {"min.insync.replicas": "2"}),
@@ -79,7 +79,7 @@ def main() -> int:
     output: Path = arguments.output.resolve()
     fill_cache([Part.KAFKA])
     stage = Stage()
-    with ending_on_sigterm(), run_folder("fleet") as folder:
+    with exit_on_sigterm(), run_folder("fleet") as folder:
         journals = folder.data("journals")
         for first in range(0, arguments.clusters, arguments.at_once):
             numbers = range(first, min(first + arguments.at_once, arguments.clusters))
@@ -97,7 +97,7 @@ def wave(stage: Stage, folder: RunFolder, journals: Path, numbers: Sequence[int]
         "Each: a ZooKeeper, two brokers, a controller with a journal.",
     )
     with ExitStack() as running:
-        members = [_begun(running, folder, journals, number) for number in numbers]
+        members = [_begin_member(running, folder, journals, number) for number in numbers]
         for member in members:
             for broker in member.kafka.brokers.values():
                 broker.wait_until_ready()
@@ -109,7 +109,7 @@ def wave(stage: Stage, folder: RunFolder, journals: Path, numbers: Sequence[int]
         yield members
 
 
-def _begun(running: ExitStack, folder: RunFolder, journals: Path, number: int) -> Member:
+def _begin_member(running: ExitStack, folder: RunFolder, journals: Path, number: int) -> Member:
     """Start a cluster's ZooKeeper, and begin to start its brokers."""
     name = f"cluster-{number + 1}"
     zookeeper = running.enter_context(ZooKeeper(folder, name=f"{name}-zookeeper", heap_mb=64))

@@ -18,7 +18,7 @@ from bench.designs.report.page import write_docs
 from bench.designs.throughput import throughput
 from bench.setup.results_file import ResultsFile
 from devcluster.clusters.run_folder import run_folder
-from devcluster.running.processes import ConditionTimeoutError, StartError, ending_on_sigterm
+from devcluster.running.processes import ConditionTimeoutError, StartError, exit_on_sigterm
 
 RESULTS: Final = Path(__file__).parents[1] / "results" / "designs.json"
 
@@ -78,7 +78,7 @@ def main(
         **SETTINGS,
     }
     results = ResultsFile(output, settings, "scenarios", "throughput", "failures")
-    with ending_on_sigterm():
+    with exit_on_sigterm():
         for size in sizes:
             for each in DESIGNS:
                 if design is None or each in design:

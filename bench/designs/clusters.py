@@ -126,7 +126,7 @@ class DesignCluster:
         self._counts.append(counts)
         module = ("-m", "bench.designs.counting.counted_server", str(counts))
         command = [sys.executable, *module, role, "run", "--settings", str(data / "settings.yaml")]
-        server.process = server.process.with_command(command)
+        server.process = server.process.copy_with_command(command)
 
 
 async def _create_by_znodes(connect: str, topics: Topics) -> None:

@@ -19,7 +19,7 @@ from devcluster.clusters.kafka import Broker
 from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.python_broker import PythonBroker
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.waiting.vocabulary import serve_topic
 
 RECORD_BYTES: Final = 1_000
@@ -44,7 +44,7 @@ def throughput(folder: RunFolder, records: int, rounds: int) -> Iterator[dict[st
         }
         for broker in (each for kind in brokers.values() for each in kind):
             stack.enter_context(broker)
-        znodes = ClusterZnodes(stack.enter_context(connected_client(connect)))
+        znodes = ClusterZnodes(stack.enter_context(open_client(connect)))
         for (partitions, replicas), number in product(SHAPES, range(1, rounds + 1)):
             for kind, members in brokers.items():
                 topic = f"{kind}-{partitions}-{number}"

@@ -31,7 +31,7 @@ from controller_operator.kubernetes.kubernetes_objects import KubernetesObjects
 from devcluster.clusters.run_folder import run_folder
 from devcluster.filling.fill import fill_cache
 from devcluster.filling.parts import API_SERVER, Part
-from devcluster.running.processes import ending_on_sigterm
+from devcluster.running.processes import exit_on_sigterm
 
 RESULTS: Final = Path(__file__).parents[1] / "results" / "operator_scale.json"
 _SESSION_TRANSACTIONS: Final = {RESTART: 1, RESYNC: 0}
@@ -53,7 +53,7 @@ def main(
     load = os.getloadavg()[0]
     fill_cache({Part.KAFKA, *API_SERVER})
     with (
-        ending_on_sigterm(),
+        exit_on_sigterm(),
         run_folder("bench-operator") as folder,
         surroundings(folder, zookeeper_heap_mb=zookeeper_heap_mb) as around,
     ):

@@ -28,7 +28,7 @@ from devcluster.clusters.kraft import KRaftCluster
 from devcluster.clusters.run_folder import run_folder
 from devcluster.filling.fill import fill_cache
 from devcluster.filling.parts import Part
-from devcluster.running.processes import ending_on_sigterm
+from devcluster.running.processes import exit_on_sigterm
 
 RESULTS: Final = Path(__file__).parents[1] / "results" / "polling.json"
 _SHARE_GOAL: Final = 0.01
@@ -49,7 +49,7 @@ def main(
     fill_cache({Part.KRAFT})
     os.environ.update(IN_EARNEST)
     results = ResultsFile(output, settings, "used", "seen")
-    with ending_on_sigterm(), run_folder("bench-polling") as folder, KRaftCluster(folder) as cluster:
+    with exit_on_sigterm(), run_folder("bench-polling") as folder, KRaftCluster(folder) as cluster:
         asyncio.run(_measure(cluster, results, topics, partitions, seconds, warm, times))
     results.content["load_after"] = os.getloadavg()[0]
     results.keep()

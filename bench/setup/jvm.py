@@ -7,7 +7,7 @@ of Kafka's scripts, and ZooKeeper a full compiler and a concurrent collector.
 from pathlib import Path
 from typing import Final
 
-from devcluster.building.cache import cached
+from devcluster.building.cache import build_cached
 from devcluster.building.java import kafka_home
 from devcluster.building.toolchain import require, run
 from devcluster.clusters.kafka import Broker
@@ -61,7 +61,7 @@ def fleet_classes() -> Path:
         command = [require("javac"), "-cp", f"{kafka_home() / 'libs'}/*", "-d", str(folder), *map(str, sources)]
         run(command, what="compiling the fleet")
 
-    return cached("bench-fleet", *(source.read_text() for source in sources), build=build)
+    return build_cached("bench-fleet", *(source.read_text() for source in sources), build=build)
 
 
 class BenchZooKeeper(ZooKeeper):

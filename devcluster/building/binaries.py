@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from devcluster.building import progress
-from devcluster.building.cache import Entry, cached
+from devcluster.building.cache import Entry, build_cached
 from devcluster.building.go import build_programs, run_go
 
 KUBERNETES_VERSION = "1.34.4"
@@ -91,7 +91,7 @@ def pause_binary() -> Path:
             options = ("-trimpath", "-ldflags", "-s -w", "-o", "bin/pause", "pause.go")
             run_go(folder, _OLDEST_GO, "build", *options, what="building pause", env={"CGO_ENABLED": "0"})
 
-    return cached("pause-1", _PAUSE, build=build) / "bin" / "pause"
+    return build_cached("pause-1", _PAUSE, build=build) / "bin" / "pause"
 
 
 def _module(required: str, version: str, *more: str) -> str:

@@ -56,7 +56,7 @@ class Entry:
         """Return the entry's folder; build it first if it is missing."""
         path = self._path
         if not path.exists():
-            with locked(self.name, f"Waiting for another run that builds {self.name}"):
+            with hold_lock(self.name, f"Waiting for another run that builds {self.name}"):
                 if not path.exists():
                     _build(self.name, path, self.build)
         return path
@@ -66,7 +66,7 @@ class Entry:
         return cache_folder() / f"{self.name}-{digest(*self.inputs)}"
 
 
-def cached(name: str, *inputs: str, build: Callable[[Path], None]) -> Path:
+def build_cached(name: str, *inputs: str, build: Callable[[Path], None]) -> Path:
     """Return the folder of the entry with this name and these inputs; build it first if it is missing."""
     return Entry(name=name, inputs=inputs, build=build).folder()
 
@@ -85,7 +85,7 @@ def _build(name: str, entry: Path, build: Callable[[Path], None]) -> None:
 
 
 @contextmanager
-def locked(name: str, waiting: str) -> Iterator[None]:
+def hold_lock(name: str, waiting: str) -> Iterator[None]:
     """Hold an exclusive lock between processes. A waiting process shows `waiting`, and lends the holder its priority."""
     locks = cache_folder() / "locks"
     locks.mkdir(exist_ok=True)

@@ -35,7 +35,7 @@ Command = Callable[[Program, Sequence[str], Sequence[str]], list[str]]
 """Builds the command line of a program from its arguments and from options of Java."""
 
 
-def of(main_class: str) -> Program:
+def find_program(main_class: str) -> Program:
     """Return the program whose archive a main class uses. Each main class that is no server uses the tool's."""
     return Program(main_class) if main_class in (Program.ZOOKEEPER, Program.BROKER) else Program.TOOL
 
@@ -72,10 +72,12 @@ def _record(folder: Path, command: Command) -> None:
         def start(program: Program, *arguments: str) -> subprocess.Popen[Any]:
             archive = f"-XX:ArchiveClassesAtExit={folder / program.name.lower()}.jsa"
             line = command(program, arguments, (archive, "-Xlog:cds*=off"))
-            return running.enter_context(_ended(spawn(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)))
+            return running.enter_context(
+                _end_afterwards(spawn(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+            )
 
         settings = {"dataDir": data / "zookeeper", "clientPort": zookeeper, "admin.enableServer": "false"}
-        _wait_for(zookeeper, start(Program.ZOOKEEPER, _written(data / "zoo.cfg", settings)))
+        _wait_for(zookeeper, start(Program.ZOOKEEPER, _write_settings(data / "zoo.cfg", settings)))
         listens_at = f"127.0.0.1:{broker}"
         settings = {
             "zookeeper.connect": f"127.0.0.1:{zookeeper}",
@@ -83,7 +85,7 @@ def _record(folder: Path, command: Command) -> None:
             "log.dirs": data / "log",
             "log.cleaner.dedupe.buffer.size": 2_097_152,
         }
-        _wait_for(broker, start(Program.BROKER, _written(data / "server.properties", settings)))
+        _wait_for(broker, start(Program.BROKER, _write_settings(data / "server.properties", settings)))
         create = ("--create", "--topic", "remembered", "--partitions", "1", "--replication-factor", "1")
         start(Program.TOOL, "--bootstrap-server", listens_at, *create).wait(_DEADLINE_S)
 
@@ -98,7 +100,7 @@ def _wait_for(port: int, process: subprocess.Popen[Any]) -> None:
 
 
 @contextmanager
-def _ended(process: subprocess.Popen[Any]) -> Iterator[subprocess.Popen[Any]]:
+def _end_afterwards(process: subprocess.Popen[Any]) -> Iterator[subprocess.Popen[Any]]:
     """Terminate a process gracefully when the block ends, because Java writes the archive then."""
     try:
         yield process
@@ -109,6 +111,6 @@ def _ended(process: subprocess.Popen[Any]) -> Iterator[subprocess.Popen[Any]]:
         process.wait()
 
 
-def _written(path: Path, settings: dict[str, object]) -> str:
+def _write_settings(path: Path, settings: dict[str, object]) -> str:
     path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
     return os.fspath(path)

@@ -96,15 +96,15 @@ def tool_command(main_class: str, *arguments: str) -> list[str]:
 
 
 def _command(main_class: str, arguments: tuple[str, ...], options: tuple[str, ...], logging: str) -> list[str]:
-    program = class_archives.of(main_class)
+    program = class_archives.find_program(main_class)
     return _plain_command(main_class, arguments, (*class_archives.using(_classes(), program), *options), logging)
 
 
 def _classes() -> Path:
-    def recording(program: class_archives.Program, arguments: Sequence[str], options: Sequence[str]) -> list[str]:
+    def build_command(program: class_archives.Program, arguments: Sequence[str], options: Sequence[str]) -> list[str]:
         return _plain_command(program, arguments, options, _TOOL_LOGGING_FILE)
 
-    return class_archives.class_archives(require("java"), (_POM, _CHECKSUMS), recording).folder()
+    return class_archives.class_archives(require("java"), (_POM, _CHECKSUMS), build_command).folder()
 
 
 def _plain_command(

@@ -53,7 +53,7 @@ def initial_checkpoint(release: str, version: str = KRAFT_VERSION) -> Path:
     def write(folder: Path) -> None:
         with tempfile.TemporaryDirectory() as name:
             data = Path(name) / "data"
-            file = written(Path(name) / "node.properties", _alone(data, port=1))
+            file = write_properties(Path(name) / "node.properties", _alone(data, port=1))
             arguments = ("format", "-t", cluster_id(0), "-c", file)
             command = _command("kafka.tools.StorageTool", *arguments, version=version)
             subprocess.run(
@@ -65,13 +65,13 @@ def initial_checkpoint(release: str, version: str = KRAFT_VERSION) -> Path:
     return Entry(name=f"kraft-{release}", inputs=(version, release), build=write).folder()
 
 
-def formatted(folder: Path, node_id: int, cluster: str) -> None:
+def format_folder(folder: Path, node_id: int, cluster: str) -> None:
     """Format an empty folder for a node of a cluster."""
     folder.mkdir(parents=True, exist_ok=True)
-    written(folder / METADATA, {"version": 1, "cluster.id": cluster, "node.id": node_id})
+    write_properties(folder / METADATA, {"version": 1, "cluster.id": cluster, "node.id": node_id})
 
 
-def formatted_to_vote_alone(
+def format_for_only_voter(
     file: str | Path, cluster: str, release: str | None = None, version: str = KRAFT_VERSION
 ) -> None:
     """Format the folder in a controller's file for a quorum that keeps its voters in its log (KIP-853). The node is the
@@ -90,7 +90,7 @@ def cluster_id(number: int) -> str:
     return f"kontroller{number:012d}"
 
 
-def written(path: Path, settings: Mapping[str, object]) -> str:
+def write_properties(path: Path, settings: Mapping[str, object]) -> str:
     """Write a file of properties, and return its name."""
     path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
     return os.fspath(path)
@@ -124,8 +124,8 @@ def _run_once(archive: Path) -> None:
     ports = reserve_port(), reserve_port()
     with tempfile.TemporaryDirectory() as name:
         data = Path(name) / "data"
-        formatted(data, 1, cluster_id(0))
-        file = written(Path(name) / "node.properties", _alone(data, *ports))
+        format_folder(data, 1, cluster_id(0))
+        file = write_properties(Path(name) / "node.properties", _alone(data, *ports))
         options = (f"-XX:ArchiveClassesAtExit={archive}", "-Xlog:cds*=off")
         command = _command("kafka.Kafka", file, options=options)
         process = spawn(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -38,7 +38,7 @@ def step(description: str) -> Iterator[Step]:
     started = time.monotonic()
     outcome = "failed"
     try:
-        with _spinner(shown) if _has_terminal() else _elapsed_lines(shown):
+        with _spinner(shown) if _has_terminal() else _print_elapsed(shown):
             yield shown
         outcome = "done"
     finally:
@@ -59,7 +59,7 @@ def _spinner(step: Step) -> Iterator[None]:
 
 
 @contextmanager
-def _elapsed_lines(step: Step) -> Iterator[None]:
+def _print_elapsed(step: Step) -> Iterator[None]:
     started = time.monotonic()
     say(f"{step} ...")
     with every(_LINE_INTERVAL_S, lambda: say(f"{step}: {time.monotonic() - started:.0f} s")):

@@ -17,7 +17,7 @@ class NoSuchRevision(Exception):
     """The repository lacks the revision; the message says how to get it."""
 
 
-def exported(commit: str, into: Path) -> Path:
+def export_revision(commit: str, into: Path) -> Path:
     """Write the tree of a commit below a folder, and return its path. Raises `NoSuchRevision`."""
     command = [
         "git",

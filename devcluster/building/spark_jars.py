@@ -6,7 +6,7 @@ They are fetched before anything runs, never by Spark's `--packages` at run time
 from pathlib import Path
 
 from devcluster.building import jars, progress
-from devcluster.building.cache import cached
+from devcluster.building.cache import build_cached
 
 HISTORY_FOLDER = Path(__file__).resolve().parents[2] / "images" / "kontroller-history"
 DELTA_FOLDER = Path(__file__).resolve().parents[1] / "delta"
@@ -35,4 +35,4 @@ def _jar_files(source: Path, entry: str, purpose: str) -> list[Path]:
         with progress.step(f"Fetching what Spark needs {purpose}"):
             jars.fetch(source, folder, what=f"the jars that Spark needs {purpose}")
 
-    return sorted(cached(entry, *jars.inputs(source), build=fetch).glob("*.jar"))
+    return sorted(build_cached(entry, *jars.inputs(source), build=fetch).glob("*.jar"))

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from devcluster.building import progress
-from devcluster.building.cache import locked
+from devcluster.building.cache import hold_lock
 from devcluster.running.priority import share_niceness
 from devcluster.running.processes import spawn
 
@@ -96,7 +96,7 @@ def run(
     with step:
         try:
             share_niceness(step.pid)
-            printed, complaints = _printed(step, is_progress)
+            printed, complaints = _read_output(step, is_progress)
             status = step.wait()
         except BaseException:
             _end(step)
@@ -107,7 +107,7 @@ def run(
     return printed
 
 
-def _printed(step: "subprocess.Popen[str]", is_progress: Callable[[str], bool]) -> tuple[str, list[str]]:
+def _read_output(step: "subprocess.Popen[str]", is_progress: Callable[[str], bool]) -> tuple[str, list[str]]:
     """Return all of standard output, and the lines of standard error that are no progress."""
     assert step.stdout is not None
     complaints: list[str] = []
@@ -137,7 +137,7 @@ def _end(step: "subprocess.Popen[str]") -> None:
 def _install(tool: str) -> None:
     package = _PACKAGES[tool]
     unattended = {"DEBIAN_FRONTEND": "noninteractive"}
-    with locked("apt", "Waiting for another run that installs"):
+    with hold_lock("apt", "Waiting for another run that installs"):
         if shutil.which(tool) is None:
             with progress.step(f"Installing {package}"):
                 run(["apt-get", "update", "-q"], what="apt-get update", env=unattended)

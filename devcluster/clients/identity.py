@@ -79,7 +79,7 @@ class Identity:
         """Return the settings for connections of our own client."""
         return Security(tls=self._context() if "SSL" in self.protocol else None, login=self.login)
 
-    def by_tls(self, connection: socket.socket, host: str) -> socket.socket:
+    def wrap_connection(self, connection: socket.socket, host: str) -> socket.socket:
         """Return the connection, encrypted if the protocol uses TLS. Raises `OSError`."""
         if "SSL" not in self.protocol:
             return connection

@@ -139,7 +139,7 @@ class AckedProducer:
                 producer.poll(0.1)
             except KafkaException as error:
                 self._report.errors.append(str(error))
-                producer = self._replaced(producer, str(error))
+                producer = self._replace_client(producer, str(error))
             producer = self._unstuck(producer)
         self._finish(producer)
 
@@ -165,11 +165,11 @@ class AckedProducer:
         if self._is_replaced:
             self._report.errors.append(self._report.stuck.pop())
         self._report.stuck.append(f"nothing was acknowledged for {_STUCK_S:.0f} s")
-        replaced = self._replaced(producer, self._report.stuck[-1])
+        replaced = self._replace_client(producer, self._report.stuck[-1])
         self._is_replaced = True
         return replaced
 
-    def _replaced(self, producer: Producer, error: str) -> Producer:
+    def _replace_client(self, producer: Producer, error: str) -> Producer:
         log.warning("a new client is needed", topic=self._topic, error=error)
         self._give_up(producer)
         replacing = self._connect()
@@ -226,7 +226,7 @@ def read_back(bootstrap_servers: str, topic: str, *, deadline_s: float = 60.0, i
         consumer.close()
 
 
-def lost(acknowledged: Iterable[Acknowledged], read: set[str]) -> list[Acknowledged]:
+def find_lost(acknowledged: Iterable[Acknowledged], read: set[str]) -> list[Acknowledged]:
     """Return the acknowledged values that cannot be read; empty if the cluster lost nothing."""
     return [promise for promise in acknowledged if promise.value not in read]
 

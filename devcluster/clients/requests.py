@@ -63,11 +63,11 @@ def ask_in_its_version(
     The server's supported versions are read on the same connection. `response_type`: for messages that kio lacks, whose
     answers are the same in all versions. Raises `ConnectionClosed`, `TimeoutError`, `NoCommonVersion`.
     """
-    with connected(address, identity=identity, timeout_s=timeout_s) as connection:
+    with open_connection(address, identity=identity, timeout_s=timeout_s) as connection:
         told = answer_to(connection, encode_request(ASK_FOR_RANGES, 1, CLIENT_ID))
         ranges = Ranges.read(decode_response(ApiVersionsResponse, told))
         if response_type is not None:
-            return decode_response(response_type, answer_to(connection, _of_a_controller(request, ranges)))
+            return decode_response(response_type, answer_to(connection, _encode_control_request(request, ranges)))
         fitting = ranges.fit(request)
         answer = decode_response(
             response_type_of(fitting), answer_to(connection, encode_request(fitting, 2, CLIENT_ID))
@@ -75,7 +75,7 @@ def ask_in_its_version(
     return answer if fitting is request else convert(answer, response_type_of(request))
 
 
-def _of_a_controller(request: RequestPayload, ranges: Ranges) -> bytes:
+def _encode_control_request(request: RequestPayload, ranges: Ranges) -> bytes:
     """Return the frame of a request that a controller sends to brokers."""
     if not isinstance(request, ControlRequest):
         return encode_request(request, 2, CLIENT_ID)
@@ -85,18 +85,18 @@ def _of_a_controller(request: RequestPayload, ranges: Ranges) -> bytes:
 
 def send_frame(address: tuple[str, int], frame: bytes, *, identity: Identity = NOBODY, timeout_s: float = 60) -> bytes:
     """Send a frame unchanged, and return the content of the answer. Raises `ConnectionClosed`, `TimeoutError`."""
-    with connected(address, identity=identity, timeout_s=timeout_s) as connection:
+    with open_connection(address, identity=identity, timeout_s=timeout_s) as connection:
         return answer_to(connection, frame)
 
 
 @contextmanager
-def connected(
+def open_connection(
     address: tuple[str, int], *, identity: Identity = NOBODY, timeout_s: float = 60
 ) -> Iterator[socket.socket]:
     """Open a connection for requests, and log in if the identity has a login."""
     with (
         socket.create_connection(address, timeout=timeout_s) as opened,
-        identity.by_tls(opened, address[0]) as connection,
+        identity.wrap_connection(opened, address[0]) as connection,
     ):
         if identity.login is not None:
             _log_in(connection, identity.login)

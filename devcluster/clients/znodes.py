@@ -44,7 +44,7 @@ class ClusterZnodes:
         """Return the ids of the registered brokers."""
         return {int(broker) for broker in self.client.get_children("/brokers/ids")}
 
-    def assigned(self, topic: str, partition: int) -> list[int]:
+    def read_assignment(self, topic: str, partition: int) -> list[int]:
         """Return AR of a partition; empty if there is no such partition."""
         znode = self.read(f"/brokers/topics/{topic}")
         return list(znode["partitions"].get(str(partition), [])) if znode else []
@@ -74,7 +74,8 @@ class ClusterZnodes:
     def is_served(self, topic: str, partitions: Sequence[int]) -> bool:
         """Return True if every partition has a leader and all of AR in the ISR."""
         return all(
-            self.leader(topic, partition) >= 0 and self.isr(topic, partition) == sorted(self.assigned(topic, partition))
+            self.leader(topic, partition) >= 0
+            and self.isr(topic, partition) == sorted(self.read_assignment(topic, partition))
             for partition in partitions
         )
 
@@ -135,11 +136,11 @@ class ClusterZnodes:
 
     def reassign(self, targets: Mapping[tuple[str, int], Sequence[int]]) -> None:
         """Request the reassignment of partitions to RAR."""
-        self.client.create(REASSIGN_PARTITIONS, _encoded_targets(targets), makepath=True)
+        self.client.create(REASSIGN_PARTITIONS, _encode_targets(targets), makepath=True)
 
     def rewrite_reassignment(self, targets: Mapping[tuple[str, int], Sequence[int]]) -> None:
         """Request other targets while the znode of the former request is still there."""
-        self.client.set(REASSIGN_PARTITIONS, _encoded_targets(targets))
+        self.client.set(REASSIGN_PARTITIONS, _encode_targets(targets))
 
     def ask_of_partition(self, kind: str, topic: str, partition: int, replicas: Sequence[int] | None = None) -> str:
         """Request a change of one partition, in one of the three `PARTITIONS_...`; returns the path of the request."""
@@ -168,7 +169,7 @@ class ClusterZnodes:
         self.client.create(path, json.dumps(content).encode(), makepath=True)
 
 
-def _encoded_targets(targets: Mapping[tuple[str, int], Sequence[int]]) -> bytes:
+def _encode_targets(targets: Mapping[tuple[str, int], Sequence[int]]) -> bytes:
     partitions = [
         {"topic": topic, "partition": partition, "replicas": list(replicas)}
         for (topic, partition), replicas in targets.items()

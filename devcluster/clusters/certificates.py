@@ -21,7 +21,7 @@ class CertificateFiles:
         new.write_text(self.key.read_text() + self.certificate.read_text())
         return new.replace(store)
 
-    def locked_store(self, password: str) -> Path:
+    def write_locked_store(self, password: str) -> Path:
         """Write both into a PKCS12 file with a password, for servers that need one; atomically."""
         store, new = self.key.with_name("keystore.p12"), self.key.with_name("keystore.new")
         files = ["-inkey", str(self.key), "-in", str(self.certificate), "-out", str(new)]
@@ -34,7 +34,7 @@ def make_certificate(folder: Path, *names: str, common_name: str = "kontroller")
     made, new = _files(folder)
     options = ["-x509", *_new_key(common_name, names), "-days", str(_DAYS)]
     _openssl("req", *options, "-keyout", str(new.key), "-out", str(new.certificate))
-    return _in_place(new, made)
+    return _replace_files(new, made)
 
 
 class Authority:
@@ -42,7 +42,7 @@ class Authority:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._own = make_certificate(_made(folder / "authority"), common_name="authority")
+        self._own = make_certificate(_make_folder(folder / "authority"), common_name="authority")
 
     @property
     def certificate(self) -> Path:
@@ -54,12 +54,12 @@ class Authority:
 
         `days`: below zero for an expired one.
         """
-        made, new = _files(_made(self._folder / common_name))
+        made, new = _files(_make_folder(self._folder / common_name))
         asked = new.key.with_name("asked.csr")
         _openssl("req", *_new_key(common_name, names), "-keyout", str(new.key), "-out", str(asked))
         signed_by = ["-CA", str(self._own.certificate), "-CAkey", str(self._own.key), "-copy_extensions", "copy"]
         _openssl("x509", "-req", "-in", str(asked), *signed_by, "-days", str(days), "-out", str(new.certificate))
-        return _in_place(new, made)
+        return _replace_files(new, made)
 
 
 def _new_key(common_name: str, names: tuple[str, ...]) -> list[str]:
@@ -76,13 +76,13 @@ def _files(folder: Path) -> tuple[CertificateFiles, CertificateFiles]:
     )
 
 
-def _in_place(new: CertificateFiles, made: CertificateFiles) -> CertificateFiles:
+def _replace_files(new: CertificateFiles, made: CertificateFiles) -> CertificateFiles:
     new.key.replace(made.key)
     new.certificate.replace(made.certificate)
     return made
 
 
-def _made(folder: Path) -> Path:
+def _make_folder(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 

@@ -7,7 +7,7 @@ from kazoo.client import KazooClient
 
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.secured_zookeeper import SecuredZooKeeper
-from devcluster.clusters.zookeeper import ZooKeeper, connected_client, mode_of
+from devcluster.clusters.zookeeper import ZooKeeper, mode_of, open_client
 from devcluster.running.ports import release_port, reserve_port
 from devcluster.running.servers import Startable
 
@@ -33,7 +33,7 @@ class ZooKeeperEnsemble(Startable):
             for number, (following, electing) in enumerate(self._peer_ports, start=1)
         }
         settings = {"initLimit": _TICKS, "syncLimit": sync_ticks, **peers}
-        self.servers = self._made(folder, [f"{name}-{number}" for number in range(1, servers + 1)], settings)
+        self.servers = self._make_servers(folder, [f"{name}-{number}" for number in range(1, servers + 1)], settings)
         for number, server in enumerate(self.servers, start=1):
             (server.data_folder / "myid").write_text(str(number))
 
@@ -42,7 +42,9 @@ class ZooKeeperEnsemble(Startable):
         """The connect string of all servers, without a chroot."""
         return ",".join(server.connect for server in self.servers)
 
-    def _made(self, folder: RunFolder, names: Sequence[str], settings: Mapping[str, object]) -> Sequence[ZooKeeper]:
+    def _make_servers(
+        self, folder: RunFolder, names: Sequence[str], settings: Mapping[str, object]
+    ) -> Sequence[ZooKeeper]:
         return [ZooKeeper(folder, name=name, heap_mb=_HEAP_MB, further=settings) for name in names]
 
     def leader(self) -> ZooKeeper | None:
@@ -52,7 +54,7 @@ class ZooKeeperEnsemble(Startable):
     @contextmanager
     def client(self, chroot: str = "") -> Iterator[KazooClient]:
         """Open a kazoo client of whichever server answers."""
-        with connected_client(self.connect + chroot) as client:
+        with open_client(self.connect + chroot) as client:
             yield client
 
     def start(self) -> None:
@@ -62,7 +64,7 @@ class ZooKeeperEnsemble(Startable):
         for server in self.servers:
             server.process.wait_until_ready()
 
-    def rolling_restart(self) -> Iterator[ZooKeeper]:
+    def restart_in_turn(self) -> Iterator[ZooKeeper]:
         """Restart one server after the other; yields each when it serves again."""
         for server in self.servers:
             server.restart()
@@ -94,7 +96,7 @@ class SecuredEnsemble(ZooKeeperEnsemble):
         """The connect string of all servers' secure ports, without a chroot."""
         return ",".join(server.secure_connect for server in self.servers)
 
-    def _made(
+    def _make_servers(
         self, folder: RunFolder, names: Sequence[str], settings: Mapping[str, object]
     ) -> Sequence[SecuredZooKeeper]:
         secured = {**settings, "sslQuorum": "true"}

@@ -15,9 +15,9 @@ from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import (
     SessionHolder,
     ZooKeeper,
-    connected_client,
     end_sessions_at,
     end_sessions_if_reachable,
+    open_client,
 )
 from devcluster.running.places import HERE, Place
 from devcluster.running.ports import accepts
@@ -86,7 +86,7 @@ class Broker(SessionHolder):
         self._settings_path = folder.data(self.name) / "server.properties"
         self._log_path = folder.log(self.name)
         self._env = env
-        self.process = self._of_version(version)
+        self.process = self._make_process(version)
 
     @property
     def address(self) -> str:
@@ -126,7 +126,7 @@ class Broker(SessionHolder):
         """Do a controlled shutdown, and a start as another version of Kafka, with some properties changed."""
         self.stop()
         self._settings |= dict(properties or {})
-        self.process = self._of_version(version)
+        self.process = self._make_process(version)
         self.start()
 
     def relocate(self, place: Place) -> None:
@@ -134,7 +134,7 @@ class Broker(SessionHolder):
         self.place = place
         self._settings |= self._listeners.properties(self.ports, place)
 
-    def _of_version(self, version: str) -> ManagedProcess:
+    def _make_process(self, version: str) -> ManagedProcess:
         return ManagedProcess(
             self.name,
             self.place.command(broker_command(str(self._settings_path), heap_mb=256, version=version)),
@@ -154,14 +154,14 @@ class Broker(SessionHolder):
             **({"broker.rack": rack} if rack is not None else {}),
         }
 
-    def _registered_at(self) -> tuple[str, Collection[int]]:
+    def _find_registration(self) -> tuple[str, Collection[int]]:
         return self._zookeeper_connect, [self.broker_id]
 
     def _is_registered(self) -> bool:
         return accepts(self.port, self.place.address) and self._has_registration()
 
     def _has_registration(self) -> bool:
-        with connected_client(self._zookeeper_connect) as client:
+        with open_client(self._zookeeper_connect) as client:
             try:
                 return client.exists(f"/brokers/ids/{self.broker_id}") is not None
             except KazooException as error:

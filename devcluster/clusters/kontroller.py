@@ -18,7 +18,7 @@ from devcluster.clusters.zookeeper import SessionHolder
 from devcluster.running.places import HERE, Place
 from devcluster.running.ports import accepts
 from devcluster.running.processes import ManagedProcess
-from devcluster.running.scraping import scraped
+from devcluster.running.scraping import scrape
 from devcluster.running.servers import Server
 from devcluster.stand_ins.slow_motion_seed import slow_motion_seed
 
@@ -64,7 +64,7 @@ class ControllerProcess(SessionHolder):
                 {
                     "zookeeper": zookeeper_connect,
                     "id": controller_id,
-                    **self._listening(listeners, one_port=one_port),
+                    **self._make_listener_settings(listeners, one_port=one_port),
                     "metrics_host": place.address,
                     "metrics_port": self.metrics_port,
                     "zookeeper_session_timeout_ms": SESSION_TIMEOUT_MS,
@@ -116,12 +116,12 @@ class ControllerProcess(SessionHolder):
 
     def metric(self, name: str) -> float | None:
         """Return the scraped value of a metric without labels; None if it is missing. Raises OSError."""
-        return scraped(self.metrics_port, name, self.place.address)
+        return scrape(self.metrics_port, name, self.place.address)
 
-    def _registered_at(self) -> tuple[str, Collection[int]]:
+    def _find_registration(self) -> tuple[str, Collection[int]]:
         return self._zookeeper_connect, [self.controller_id]
 
-    def _listening(self, listeners: ListenerNames, *, one_port: bool) -> dict[str, object]:
+    def _make_listener_settings(self, listeners: ListenerNames, *, one_port: bool) -> dict[str, object]:
         listened_on = listeners.names[:1] if one_port else listeners.names
         return {
             "listen": [f"{name}://{self.place.address}:{self.ports[name]}" for name in listened_on],
@@ -169,7 +169,7 @@ class RecorderProcess(Server):
 
     def metric(self, name: str) -> float | None:
         """Return the scraped value of a metric without labels; None if it is missing. Raises OSError."""
-        return scraped(self.metrics_port, name)
+        return scrape(self.metrics_port, name)
 
 
 class OperatorProcess(Server):

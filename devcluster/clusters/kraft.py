@@ -11,11 +11,11 @@ from devcluster.building.java import KRAFT_VERSION
 from devcluster.building.kraft import (
     METADATA,
     cluster_id,
-    formatted,
-    formatted_to_vote_alone,
+    format_folder,
+    format_for_only_voter,
     initial_checkpoint,
     node_command,
-    written,
+    write_properties,
 )
 from devcluster.clients.requests import ConnectionClosed, send_request
 from devcluster.clusters.kafka import SMALL
@@ -105,7 +105,7 @@ class KRaftNode(Server):
 
     def write_properties(self) -> None:
         """Write its file of properties, for a tool that reads it before the node does."""
-        written(self.file, self.properties)
+        write_properties(self.file, self.properties)
 
     def start(self) -> None:
         """Start and wait until it is ready. Raises `StartError`."""
@@ -207,9 +207,9 @@ class KRaftCluster(Startable):
                 continue
             if self._is_dynamic and node is self.nodes[0]:
                 node.write_properties()
-                formatted_to_vote_alone(node.file, self.cluster_id, self._release, self.version)
+                format_for_only_voter(node.file, self.cluster_id, self._release, self.version)
                 continue
-            formatted(node.data_folder, node.node_id, self.cluster_id)
+            format_folder(node.data_folder, node.node_id, self.cluster_id)
             if self._release is not None and not self._is_dynamic and node.node_id in self.controllers:
                 checkpoint = initial_checkpoint(self._release, self.version)
                 shutil.copytree(checkpoint, node.data_folder, dirs_exist_ok=True)

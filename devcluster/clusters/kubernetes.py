@@ -62,11 +62,11 @@ class KubernetesCluster:
         `kubectl wait` fails on a definition that has no conditions yet. Raises ConditionTimeoutError.
         """
 
-        def established() -> bool:
+        def are_established() -> bool:
             found = self.get("crds", *definitions)
             return all(_is_established(each) for each in found.get("items", [found]))
 
-        wait_until(established, "the API server serves the definitions")
+        wait_until(are_established, "the API server serves the definitions")
 
     def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
         """Write a kubeconfig with a token of an existing service account, so with exactly that account's rights."""

@@ -10,10 +10,10 @@ from kazoo.exceptions import KazooException
 from devcluster.clients.sessions import SESSION_TIMEOUT_MS
 from devcluster.clusters.listeners import ONE_FOR_ALL, ListenerNames
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.clusters.zookeeper import SessionHolder, connected_client
+from devcluster.clusters.zookeeper import SessionHolder, open_client
 from devcluster.running.ports import accepts
 from devcluster.running.processes import ManagedProcess
-from devcluster.running.scraping import scraped
+from devcluster.running.scraping import scrape
 from devcluster.running.small_disk import SmallDisk
 
 
@@ -98,20 +98,20 @@ class PythonBroker(SessionHolder):
 
     def metric(self, name: str) -> float | None:
         """Return the value of a metric, by its name and labels as scraped; None if it is missing. Raises OSError."""
-        return scraped(self.metrics_port, name)
+        return scrape(self.metrics_port, name)
 
     def log(self) -> str:
         """Return all of its log."""
         return self.process.log_path.read_text(errors="replace")
 
-    def _registered_at(self) -> tuple[str, Collection[int]]:
+    def _find_registration(self) -> tuple[str, Collection[int]]:
         return self._zookeeper_connect, [self.broker_id, self.controller_id]
 
     def _is_registered(self) -> bool:
         """Return True if this process is registered; the registration of an earlier one may still be there."""
         if not accepts(self.port):
             return False
-        with connected_client(self._zookeeper_connect) as client:
+        with open_client(self._zookeeper_connect) as client:
             try:
                 stat = client.exists(f"/brokers/ids/{self.broker_id}")
             except KazooException as error:

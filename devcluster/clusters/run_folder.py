@@ -60,13 +60,13 @@ def run_folder(name: str) -> Iterator[RunFolder]:
             _leave(folder)
 
 
-def keeping() -> bool:
+def is_data_kept() -> bool:
     """Return True if the user keeps the data with KEEP."""
     return os.environ.get("KEEP", "") not in ("", "0")
 
 
 def _leave(folder: RunFolder) -> None:
-    if keeping():
+    if is_data_kept():
         (folder.path / "kept").touch()
     elif folder.logs_kept:
         shutil.rmtree(folder.path / "data", ignore_errors=True)

@@ -69,7 +69,7 @@ class SecuredKafka(KafkaCluster):
             listeners=listeners,
             properties={
                 **self.broker_properties(),
-                **({} if version == KAFKA_VERSION else self._locked(self.certificates[BROKER])),
+                **({} if version == KAFKA_VERSION else self._make_locked_properties(self.certificates[BROKER])),
                 "ssl.client.auth": client_auth,
                 "sasl.enabled.mechanisms": ",".join(_MECHANISMS),
                 **(self.authorizer if authorizes else {}),
@@ -135,7 +135,9 @@ class SecuredKafka(KafkaCluster):
     def write_properties(self, name: str = "controller.properties", **changed: str) -> Path:
         """Write the file of our controller, with some properties changed: in their names `_` stands for `.`."""
         told = {**self.broker_properties(self.certificates[CONTROLLER]), "zookeeper.connect": self.zookeeper_connect}
-        return written(self.files / name, {**told, **{key.replace("_", "."): value for key, value in changed.items()}})
+        return write_properties_file(
+            self.files / name, {**told, **{key.replace("_", "."): value for key, value in changed.items()}}
+        )
 
     def _tls(self, certificate: CertificateFiles) -> dict[str, str]:
         return {
@@ -145,11 +147,11 @@ class SecuredKafka(KafkaCluster):
             "ssl.truststore.location": str(self.authority.certificate),
         }
 
-    def _locked(self, certificate: CertificateFiles) -> dict[str, str]:
+    def _make_locked_properties(self, certificate: CertificateFiles) -> dict[str, str]:
         """Return the properties of a keystore with a password, because Kafka 2.8 reads no PEM key without one."""
         return {
             "ssl.keystore.type": "PKCS12",
-            "ssl.keystore.location": str(certificate.locked_store(_OPENS_KEYS)),
+            "ssl.keystore.location": str(certificate.write_locked_store(_OPENS_KEYS)),
             "ssl.keystore.password": _OPENS_KEYS,
             "ssl.key.password": _OPENS_KEYS,
         }
@@ -167,7 +169,7 @@ class SecuredKafka(KafkaCluster):
                     yield key, _login(mechanism, user, password, further)
 
 
-def written(file: Path, properties: Mapping[str, str]) -> Path:
+def write_properties_file(file: Path, properties: Mapping[str, str]) -> Path:
     """Write a file of properties; an old one is replaced atomically."""
     new = file.with_suffix(".new")
     new.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))

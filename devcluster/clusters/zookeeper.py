@@ -71,7 +71,7 @@ class ZooKeeper(Server):
     @contextmanager
     def client(self, chroot: str = "") -> Iterator[KazooClient]:
         """Open a kazoo client for reading or preparing znodes."""
-        with connected_client(self.connect + chroot) as client:
+        with open_client(self.connect + chroot) as client:
             yield client
 
     def _settings(self) -> str:
@@ -98,7 +98,7 @@ class SessionHolder(Server):
     """A server that registers in ZooKeeper with ephemeral znodes."""
 
     @abstractmethod
-    def _registered_at(self) -> tuple[str, Collection[int]]:
+    def _find_registration(self) -> tuple[str, Collection[int]]:
         """Return the connect string, and the ids under which the server registers itself as a broker or a controller."""
 
     def kill(self, *, ends_session: bool = True) -> None:
@@ -111,7 +111,7 @@ class SessionHolder(Server):
 
     def end_session(self) -> None:
         """End the server's session, whether the server runs or not. If ZooKeeper is out of reach, the session remains."""
-        end_sessions_if_reachable(*self._registered_at())
+        end_sessions_if_reachable(*self._find_registration())
 
 
 def end_sessions_if_reachable(connect: str, ids: Collection[int]) -> None:
@@ -129,7 +129,7 @@ def end_sessions_at(connect: str, ids: Collection[int]) -> None:
     Raises ConnectionError if ZooKeeper is out of reach.
     """
     try:
-        with connected_client(connect) as client:
+        with open_client(connect) as client:
             end_sessions(client, ids)
     except (KazooException, KazooTimeoutError) as error:
         raise ConnectionError(f"ZooKeeper at {connect} left: {error!r}") from error
@@ -152,7 +152,7 @@ def mode_of(port: int, address: str = LOOPBACK) -> str | None:
 
 
 @contextmanager
-def connected_client(connect: str, **options: Any) -> Iterator[KazooClient]:
+def open_client(connect: str, **options: Any) -> Iterator[KazooClient]:
     """Open a started kazoo client, closed when the block ends. Raises ConnectionError if ZooKeeper is out of reach.
 
     `options` are kazoo's own.

@@ -13,17 +13,17 @@ from contextlib import ExitStack, contextmanager
 
 from devcluster.building.go import compilers
 from devcluster.building.toolchain import BuildError, MissingToolError, require
-from devcluster.clients.load import AckedProducer, lost, read_back
+from devcluster.clients.load import AckedProducer, find_lost, read_back
 from devcluster.clients.tools import TOPICS, run_tool
-from devcluster.clusters.run_folder import RunFolder, keeping, run_folder
-from devcluster.demo.cluster import Cluster, running_cluster
-from devcluster.demo.operated import Operated, Starting, kubernetes_beside, running_operator
+from devcluster.clusters.run_folder import RunFolder, is_data_kept, run_folder
+from devcluster.demo.cluster import Cluster, run_cluster
+from devcluster.demo.operated import Operated, Starting, kubernetes_beside, run_operator
 from devcluster.demo.stage import Stage
 from devcluster.demo.with_resources import second_part
 from devcluster.demo.with_tools import first_part
-from devcluster.demo.without_zookeeper import FOLDER, TOPIC, only_part, running_brokers
-from devcluster.filling.parts import API_SERVER, Part, fill, missing
-from devcluster.running.processes import ConditionTimeoutError, StartError, ending_on_sigterm
+from devcluster.demo.without_zookeeper import FOLDER, TOPIC, only_part, run_brokers
+from devcluster.filling.parts import API_SERVER, Part, fill, find_missing
+from devcluster.running.processes import ConditionTimeoutError, StartError, exit_on_sigterm
 
 _BUILD_CORE_MINUTES = 9
 """The time to build the API server from nothing, on one core."""
@@ -35,20 +35,20 @@ def main() -> int:
         prog="make demo", description=("Run a whole cluster on this machine and operate it.")
     )
     arguments.add_argument("--kraft", action="store_true", help="use Kafka 4, without ZooKeeper")
-    return without_zookeeper() if arguments.parse_args().kraft else with_zookeeper()
+    return show_without_zookeeper() if arguments.parse_args().kraft else show_with_zookeeper()
 
 
-def with_zookeeper() -> int:
+def show_with_zookeeper() -> int:
     """Show our controller and our operator."""
     stage = Stage()
     with ExitStack() as stack:
-        stack.enter_context(ending_on_sigterm())
+        stack.enter_context(exit_on_sigterm())
         announce(stage)
         folder = stack.enter_context(run_folder("demo"))
         kubernetes = stack.enter_context(kubernetes_beside(stage, folder))
         _require_for(Part.KAFKA)
         fill(Part.KAFKA)
-        cluster = stack.enter_context(running_cluster(stage, folder))
+        cluster = stack.enter_context(run_cluster(stage, folder))
         first_part(cluster)
         operated = go_on_with_resources(stage, cluster, kubernetes, stack)
         counts = [
@@ -60,18 +60,18 @@ def with_zookeeper() -> int:
             "unexpected error" not in cluster.controller_log(), "the controller met nothing that it did not understand"
         )
         code = stage.close(counts)
-        if keeping():
+        if is_data_kept():
             _stay(
                 stage, folder, operated, f"ZooKeeper {cluster.kafka.zookeeper_connect}", cluster.kafka.bootstrap_servers
             )
         return code
 
 
-def without_zookeeper() -> int:
+def show_without_zookeeper() -> int:
     """Show our operator, on a cluster with Kafka's own controllers."""
     stage = Stage()
     with ExitStack() as stack:
-        stack.enter_context(ending_on_sigterm())
+        stack.enter_context(exit_on_sigterm())
         stage.say(
             "Real brokers of Kafka 4, a real Kubernetes API server and our operator, asked by kubectl: two minutes."
         )
@@ -80,7 +80,7 @@ def without_zookeeper() -> int:
         starting = stack.enter_context(kubernetes_beside(stage, folder))
         _require_for(Part.KRAFT)
         fill(Part.KRAFT)
-        brokers = stack.enter_context(running_brokers(stage, folder))
+        brokers = stack.enter_context(run_brokers(stage, folder))
         servers = brokers.kafka.bootstrap_servers
         try:
             kubernetes = starting.wait()
@@ -90,17 +90,17 @@ def without_zookeeper() -> int:
             return stage.close([])
         address = {"bootstrapServers": servers}
         example = f"{FOLDER}/cluster.yaml"
-        operated = stack.enter_context(running_operator(stage, folder, kubernetes, address, example=example))
+        operated = stack.enter_context(run_operator(stage, folder, kubernetes, address, example=example))
         producer = only_part(operated, brokers)
         code = stage.close(count_messages(stage, servers, TOPIC, producer))
-        if keeping():
+        if is_data_kept():
             _stay(stage, folder, operated, "no ZooKeeper", servers)
         return code
 
 
 def _require_for(part: Part) -> None:
     """Raise `MissingToolError` if a program is missing."""
-    for program in ("java", "mvn") if missing([part]) else ("java",):
+    for program in ("java", "mvn") if find_missing([part]) else ("java",):
         require(program)
 
 
@@ -108,13 +108,13 @@ def announce(stage: Stage) -> None:
     """Say what the demo does, and how long it takes."""
     stage.say("[bold]First[/]  real brokers under our controller, asked by Kafka's own tools: half a minute.")
     stage.say("[bold]Then[/]   a real Kubernetes API server and our operator, asked by kubectl: a minute and a half.")
-    if missing([Part.KAFKA]):
+    if find_missing([Part.KAFKA]):
         stage.say("Kafka is not in the cache yet: it is fetched first, which takes a minute.")
     _announce_builds(stage)
 
 
 def _announce_builds(stage: Stage) -> None:
-    if Part.KUBERNETES in missing(API_SERVER):
+    if Part.KUBERNETES in find_missing(API_SERVER):
         cores = compilers()
         stage.say(
             "The Kubernetes API server is not in the cache yet. It is built beside the first part, which takes some "
@@ -134,7 +134,7 @@ def go_on_with_resources(stage: Stage, cluster: Cluster, starting: Starting, sta
         return None
     kafka = cluster.kafka
     address = {"zookeeper": {"connect": kafka.zookeeper_connect}, "bootstrapServers": kafka.bootstrap_servers}
-    operated = stack.enter_context(running_operator(stage, cluster.folder, kubernetes, address, example="cluster.yaml"))
+    operated = stack.enter_context(run_operator(stage, cluster.folder, kubernetes, address, example="cluster.yaml"))
     second_part(operated, cluster)
     return operated
 
@@ -143,7 +143,7 @@ def count_messages(stage: Stage, brokers: str, topic: str, producer: AckedProduc
     """Read a topic back; returns the lines of the summary."""
     stage.step(f"The count of {topic}", "Every message that was ever acknowledged is read back.")
     report = producer.stop()
-    missing_values = lost(report.acknowledged, read_back(brokers, topic))
+    missing_values = find_lost(report.acknowledged, read_back(brokers, topic))
     described = run_tool(TOPICS, "--bootstrap-server", brokers, "--describe", "--topic", topic)
     stage.show(f"kafka-topics.sh --describe --topic {topic}", described.stdout)
     stage.expect(described.returncode == 0, "Kafka's own tool describes the topic")
@@ -159,7 +159,7 @@ def count_messages(stage: Stage, brokers: str, topic: str, producer: AckedProduc
 
 
 @contextmanager
-def _ignoring_interrupt() -> Iterator[None]:
+def _ignore_interrupt() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
@@ -176,7 +176,7 @@ def _stay(stage: Stage, folder: RunFolder, operated: Operated | None, zookeeper:
         console.print("  kubectl --namespace kafka explain kpr.spec")
     console.print(f"\n  brokers {brokers}\n  {zookeeper}")
     console.print(f"  logs {folder.path / 'logs'}")
-    with _ignoring_interrupt():
+    with _ignore_interrupt():
         signal.pause()
 
 

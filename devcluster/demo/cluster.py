@@ -36,7 +36,7 @@ class Cluster:
     def place(self, topic: str, partition: int) -> Place:
         """Return the place of a partition according to ZooKeeper."""
         state = self.znodes.state(topic, partition)
-        assigned = tuple(sorted(self.znodes.assigned(topic, partition)))
+        assigned = tuple(sorted(self.znodes.read_assignment(topic, partition)))
         return Place(assigned=assigned, leader=state["leader"], isr=tuple(sorted(state["isr"])))
 
     def produce(self, topic: str) -> None:
@@ -55,7 +55,7 @@ class Cluster:
 
 
 @contextmanager
-def running_cluster(stage: Stage, folder: RunFolder) -> Iterator[Cluster]:
+def run_cluster(stage: Stage, folder: RunFolder) -> Iterator[Cluster]:
     """Start the brokers and give our controller the role; ends all of it, even after a failed start or Ctrl-C."""
     with ExitStack() as stack:
         stage.step("Start", f"ZooKeeper and six unmodified Apache Kafka {KAFKA_VERSION} brokers.")

@@ -11,7 +11,7 @@ def show_move(
     stage: Stage, look: Callable[[], Place], begin: Callable[[], None], has_ended: Callable[[], bool]
 ) -> None:
     """Watch a partition that `begin` asks to be moved, and check the expectations of every move."""
-    with stage.watching(look) as rows:
+    with stage.watch(look) as rows:
         begin()
         stage.show_rows(rows, has_ended, explain_move)
     places = [row.place for row in rows]

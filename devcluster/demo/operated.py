@@ -15,7 +15,7 @@ from devcluster.clusters.kontroller import OperatorProcess
 from devcluster.clusters.kubernetes import KubernetesCluster, kubernetes_api
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.demo.stage import Stage
-from devcluster.filling.fill import Filling, filling
+from devcluster.filling.fill import Filling, fill_meanwhile
 from devcluster.filling.parts import API_SERVER
 from devcluster.filling.programs import KUBECTL
 
@@ -40,7 +40,9 @@ class Operated:
     def apply(self, example: str) -> None:
         """Apply a file of `examples/`, as the user would."""
         path = ROOT / "examples" / example
-        output = self.kubernetes.kubectl("apply", "--server-side", "-f", "-", stdin=self._addressed(path.read_text()))
+        output = self.kubernetes.kubectl(
+            "apply", "--server-side", "-f", "-", stdin=self._replace_address(path.read_text())
+        )
         self.stage.show(f"kubectl apply --server-side -f examples/{example}", output)
 
     def show_resources(self, kind: str) -> None:
@@ -69,7 +71,7 @@ class Operated:
         shown = self.kubernetes.kubectl("get", kind, name, "--namespace", NAMESPACE, "--output", "json")
         return dict(json.loads(shown).get("status", {}))
 
-    def under_replicated(self) -> int:
+    def count_under_replicated(self) -> int:
         """Return the number of under-replicated partitions in the KafkaCluster's status."""
         return int(self.status("kafkacluster", "demo").get("counts", {}).get("underReplicated", 0))
 
@@ -85,7 +87,7 @@ class Operated:
         conditions = self.status(kind, name).get("conditions", [])
         return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
 
-    def _addressed(self, manifests: str) -> str:
+    def _replace_address(self, manifests: str) -> str:
         """Return the manifests with this machine's cluster in place of the example's."""
         documents = [document for document in yaml.safe_load_all(manifests) if document]
         for document in documents:
@@ -103,7 +105,7 @@ class Starting:
 
     def wait(self) -> KubernetesCluster:
         """Return the running cluster; its build has full priority from now on. Raises BuildError and StartError."""
-        with self.parts.hurrying():
+        with self.parts.hurry_builds():
             return self.cluster.result()
 
 
@@ -120,7 +122,7 @@ def kubernetes_beside(stage: Stage, folder: RunFolder) -> Iterator[Starting]:
     with (
         ExitStack() as servers,
         ThreadPoolExecutor(1) as beside,
-        filling(API_SERVER, tell=tell, politely=True) as parts,
+        fill_meanwhile(API_SERVER, tell=tell, politely=True) as parts,
     ):
 
         def start() -> KubernetesCluster:
@@ -131,7 +133,7 @@ def kubernetes_beside(stage: Stage, folder: RunFolder) -> Iterator[Starting]:
 
 
 @contextmanager
-def running_operator(
+def run_operator(
     stage: Stage, folder: RunFolder, kubernetes: KubernetesCluster, address: Mapping[str, object], *, example: str
 ) -> Iterator[Operated]:
     """Install the resources' definitions and an operator with the chart's role, and apply the example of a

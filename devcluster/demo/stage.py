@@ -85,7 +85,7 @@ class Stage:
             self.expect(True, f"{what} [dim]({time.monotonic() - began_s:.1f} s)[/]")
 
     @contextmanager
-    def watching(self, look: Callable[[], Place]) -> Iterator[list[Row]]:
+    def watch(self, look: Callable[[], Place]) -> Iterator[list[Row]]:
         """Record each different state of a partition until the block ends, polling as fast as possible."""
         rows: list[Row] = [Row(place=look(), seen_s=0)]
         began_s = time.monotonic()

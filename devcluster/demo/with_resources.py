@@ -51,7 +51,7 @@ def kill_broker(demo: Operated, cluster: Cluster) -> None:
     )
     kafka.broker(leader).kill()
     demo.stage.await_(lambda: znodes.leader(TOPIC, 0) not in (leader, -1), "another replica of the ISR leads")
-    demo.stage.await_(lambda: demo.under_replicated() > 0, "the KafkaCluster counts what is under-replicated")
+    demo.stage.await_(lambda: demo.count_under_replicated() > 0, "the KafkaCluster counts what is under-replicated")
     demo.show_resources("kafkacluster")
     kafka.broker(leader).start()
     demo.stage.await_(cluster.is_served, f"{leader} is back in the ISR")

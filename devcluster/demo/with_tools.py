@@ -42,7 +42,7 @@ def move_partition(cluster: Cluster) -> None:
             "kafka-reassign-partitions.sh",
             *("--reassignment-json-file", path, "--execute"),
         ),
-        lambda: tuple(sorted(cluster.znodes.assigned(TOPIC, 0))) == NEW and cluster.is_served(),
+        lambda: tuple(sorted(cluster.znodes.read_assignment(TOPIC, 0))) == NEW and cluster.is_served(),
     )
 
 

@@ -42,7 +42,7 @@ class Brokers:
             isr=tuple(sorted(map(int, found.isr_nodes))),
         )
 
-    def preferred(self) -> dict[int, int]:
+    def find_preferred_leaders(self) -> dict[int, int]:
         """Return the preferred leader of each partition."""
         return {number: int(found.replica_nodes[0]) for number, found in self._partitions().items()}
 
@@ -64,7 +64,7 @@ class Brokers:
 
 
 @contextmanager
-def running_brokers(stage: Stage, folder: RunFolder) -> Iterator[Brokers]:
+def run_brokers(stage: Stage, folder: RunFolder) -> Iterator[Brokers]:
     """Start brokers and controllers; ends all of it, even after a failed start or Ctrl-C."""
     stage.step(
         "Start", f"Six unmodified Apache Kafka {KRAFT_VERSION} brokers and three controllers: there is no ZooKeeper."
@@ -119,7 +119,7 @@ def kill_broker(demo: Operated, brokers: Brokers) -> None:
     demo.stage.step(f"Broker {leader} is killed", "SIGKILL: its controllers miss its heartbeats, and elect others.")
     brokers.kafka.broker(leader).kill()
     demo.stage.await_(lambda: brokers.place(0).leader not in (leader, -1), "another replica of the ISR leads")
-    demo.stage.await_(lambda: demo.under_replicated() > 0, "the KafkaCluster counts what is under-replicated")
+    demo.stage.await_(lambda: demo.count_under_replicated() > 0, "the KafkaCluster counts what is under-replicated")
     demo.show_resources("kafkacluster")
     brokers.kafka.broker(leader).start()
     demo.stage.await_(brokers.is_served, f"{leader} is back in the ISR")
@@ -129,7 +129,7 @@ def elect_preferred(demo: Operated, brokers: Brokers) -> None:
     demo.stage.step(
         "Preferred election", "Leadership is not where it should be after all that: a PreferredElection gives it back."
     )
-    preferred = brokers.preferred()
+    preferred = brokers.find_preferred_leaders()
     elsewhere = [number for number, broker in preferred.items() if brokers.place(number).leader != broker]
     demo.stage.expect(bool(elsewhere), f"partitions {elsewhere} are not led by their preferred replicas")
     demo.apply("preferred-election.yaml")

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from devcluster.building import progress
 from devcluster.building.toolchain import BuildError
-from devcluster.filling.parts import Part, missing
+from devcluster.filling.parts import Part, find_missing
 from devcluster.running.priority import lend_priority
 from devcluster.running.processes import spawn
 
@@ -44,7 +44,7 @@ class Filling:
 
     def begin(self, parts: Iterable[Part]) -> None:
         """Start to fill the missing ones of these parts."""
-        self._futures += [self._pool.submit(self._fill, part) for part in missing(parts)]
+        self._futures += [self._pool.submit(self._fill, part) for part in find_missing(parts)]
 
     @property
     def is_done(self) -> bool:
@@ -57,7 +57,7 @@ class Filling:
             future.result()
 
     @contextmanager
-    def hurrying(self) -> Iterator[None]:
+    def hurry_builds(self) -> Iterator[None]:
         """Give polite builds our priority while the block waits for them."""
         self._hurry()
         with progress.every(_HURRY_INTERVAL_S, self._hurry):
@@ -116,7 +116,7 @@ def _wait_or_kill(process: "subprocess.Popen[Any]") -> None:
 
 
 @contextmanager
-def filling(
+def fill_meanwhile(
     parts: Iterable[Part], *, tell: Callable[[str], object] = progress.say, politely: bool = False
 ) -> Iterator[Filling]:
     """Fill parts of the cache while the block runs; `politely`: at a low priority, so that the block goes first.
@@ -140,5 +140,5 @@ def fill_cache(parts: Iterable[Part] = tuple(Part), *, politely: bool = False) -
     """
     if politely:
         os.nice(_NICENESS)
-    with filling(parts) as under_way:
+    with fill_meanwhile(parts) as under_way:
         under_way.wait()

@@ -16,7 +16,7 @@ from devcluster.building.cache import Entry
 from devcluster.building.toolchain import BuildError, MissingToolError
 from devcluster.filling import programs
 from devcluster.filling.programs import Program
-from devcluster.running.processes import ending_on_sigterm
+from devcluster.running.processes import exit_on_sigterm
 
 
 class Part(StrEnum):
@@ -50,7 +50,7 @@ _PROGRAMS: Final[Mapping[Part, tuple[Program, ...]]] = {
 }
 
 
-def missing(parts: Iterable[Part]) -> list[Part]:
+def find_missing(parts: Iterable[Part]) -> list[Part]:
     """Return the parts that are missing, each once. With `$KUBECONFIG`, no API server and no etcd is needed."""
     given = (Part.KUBERNETES, Part.ETCD) if os.environ.get("KUBECONFIG") else ()
     return [part for part in dict.fromkeys(parts) if part not in given and not _is_there(part)]
@@ -72,7 +72,7 @@ def _is_there(part: Part) -> bool:
 
 if __name__ == "__main__":
     try:
-        with ending_on_sigterm():
+        with exit_on_sigterm():
             fill(Part(sys.argv[1]))
     except (BuildError, MissingToolError) as error:
         sys.exit(str(error))

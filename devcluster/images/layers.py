@@ -44,7 +44,7 @@ def snapshot(root: Path) -> Snapshot:
     }
 
 
-def changed_since(root: Path, before: Snapshot) -> list[str]:
+def find_changes(root: Path, before: Snapshot) -> list[str]:
     """Return the new and replaced paths, and the folders that contain them. Raises ChangedBelow."""
     now = snapshot(root)
     changed = [path for path, state in now.items() if before.get(path) != state]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from devcluster.building import progress
-from devcluster.building.cache import cached
+from devcluster.building.cache import build_cached
 from devcluster.building.toolchain import run
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -53,7 +53,7 @@ def dependency_wheels() -> Path:
         with progress.step("Fetching the wheels of Kontroller's dependencies"):
             _bring(folder, lock)
 
-    return cached("image-dependency-wheels", lock, platform.machine(), IMAGE_PYTHON, build=build)
+    return build_cached("image-dependency-wheels", lock, platform.machine(), IMAGE_PYTHON, build=build)
 
 
 def pipeline_wheels() -> Path:
@@ -64,10 +64,10 @@ def pipeline_wheels() -> Path:
         with progress.step("Fetching the wheels of Spark, 400 MB"):
             _bring(folder, lock)
 
-    return cached("image-pipeline-wheels", lock, platform.machine(), IMAGE_PYTHON, build=build)
+    return build_cached("image-pipeline-wheels", lock, platform.machine(), IMAGE_PYTHON, build=build)
 
 
-def split_lock(lock: str, names: Sequence[str]) -> tuple[str, str]:
+def divide_lock(lock: str, names: Sequence[str]) -> tuple[str, str]:
     """Return the entries of some distributions in a lock file, and the file without them."""
     entries = re.split(r"\n(?=\S)", lock.rstrip("\n"))
     named = [entry for entry in entries if entry.startswith(tuple(f"{name}==" for name in names))]
@@ -83,7 +83,7 @@ def project_wheel() -> Path:
             [*_PIP, "wheel", "--no-deps", *offline, "-w", str(folder), str(PROJECT)], what="building Kontroller's wheel"
         )
 
-    return cached("image-project-wheel", _sources_digest(), build=build)
+    return build_cached("image-project-wheel", _sources_digest(), build=build)
 
 
 def _build_wheels() -> Path:
@@ -93,22 +93,22 @@ def _build_wheels() -> Path:
         with progress.step("Fetching the wheels that build Kontroller's"):
             _download(folder, lock)
 
-    return cached("image-build-wheels", lock, sys.version, build=build)
+    return build_cached("image-build-wheels", lock, sys.version, build=build)
 
 
 def _bring(folder: Path, lock: str) -> None:
     """Fetch the wheels of the image's lock; build those of distributions that only publish a source."""
-    sources, others = split_lock(lock, _SOURCE_ONLY)
+    sources, others = divide_lock(lock, _SOURCE_ONLY)
     if sources:
-        _with_lock("wheel", folder, sources, "--no-deps", "--no-build-isolation")
+        _run_pip("wheel", folder, sources, "--no-deps", "--no-build-isolation")
     _download(folder, others, *_only_for_the_image())
 
 
 def _download(folder: Path, lock: str, *more: str) -> None:
-    _with_lock("download", folder, lock, "--no-deps", "--only-binary=:all:", *more)
+    _run_pip("download", folder, lock, "--no-deps", "--only-binary=:all:", *more)
 
 
-def _with_lock(command: str, folder: Path, lock: str, *more: str) -> None:
+def _run_pip(command: str, folder: Path, lock: str, *more: str) -> None:
     """Let pip fetch a lock's distributions into `folder`, without dependencies, because a lock is complete."""
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         file.write(lock + "\n")

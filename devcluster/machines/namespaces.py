@@ -95,7 +95,7 @@ class Namespace(Startable):
         self._resolver.write_text(patiently if name_server else "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n")
 
     @contextmanager
-    def entered(self) -> Iterator[None]:
+    def enter(self) -> Iterator[None]:
         """Move this thread into the network, with the threads and connections that it starts in the block.
 
         It still sees the files of this machine.

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 from devcluster.building.binaries import pause_binary
-from devcluster.building.cache import cached
+from devcluster.building.cache import build_cached
 from devcluster.images.archive import image_config, write_archive
 from devcluster.images.containerfile import ImageSettings
 from devcluster.images.layers import read_layer, write_layer
@@ -23,4 +23,4 @@ def pause_image(reference: str) -> Path:
         config = image_config(ImageSettings(entrypoint=["/pause"]), layers)
         write_archive(folder / "image.tar", reference, config, layers)
 
-    return cached("pause-image", reference, str(program), build=build) / "image.tar"
+    return build_cached("pause-image", reference, str(program), build=build) / "image.tar"

@@ -24,7 +24,7 @@ from devcluster.filling.parts import API_SERVER, Part
 from devcluster.filling.programs import KUBECTL
 from devcluster.images import ImageArchive, image_archives
 from devcluster.node.node import Node
-from devcluster.node.requirements import install_for_a_node, missing_for_a_node
+from devcluster.node.requirements import find_missing_for_node, install_for_a_node
 
 _ENGINES = ("docker", "podman")
 
@@ -57,7 +57,7 @@ def prepare() -> None:
         fill_cache(API_SERVER)
         return
     fill_cache([Part.KAFKA, *API_SERVER])
-    if missing_for_a_node() is None:
+    if find_missing_for_node() is None:
         install_for_a_node()
         for part in (node_binaries, coredns_binary, image_archives):
             part()
@@ -70,8 +70,8 @@ def prepare() -> None:
 def cluster_with_pods(folder: RunFolder) -> Iterator[PodCluster]:
     """Yield a cluster for pods; a cluster that was made for it ends with the block. Raises NoCluster."""
     if given := os.environ.get("KUBECONFIG"):
-        yield _given(folder, Path(given))
-    elif (missing := missing_for_a_node()) is None:
+        yield _use_given_cluster(folder, Path(given))
+    elif (missing := find_missing_for_node()) is None:
         with Node(folder) as node:
             node.load_images(archive.path for archive in image_archives())
             yield PodCluster(kubernetes=node, load_archive=lambda path: node.load_images([path]))
@@ -84,7 +84,7 @@ def cluster_with_pods(folder: RunFolder) -> Iterator[PodCluster]:
         )
 
 
-def _given(folder: RunFolder, kubeconfig: Path) -> PodCluster:
+def _use_given_cluster(folder: RunFolder, kubeconfig: Path) -> PodCluster:
     images = os.environ.get("KONTROLLER_IMAGES")
     if not images:
         raise NoCluster("KUBECONFIG is set: set KONTROLLER_IMAGES to where that cluster can pull the images from")

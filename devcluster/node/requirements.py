@@ -10,7 +10,7 @@ from devcluster.node import cgroups
 _PROGRAMS = ("containerd", "ctr", "runc", "iptables", "conntrack", "ip", "unshare", "nsenter", "/usr/lib/cni/bridge")
 
 
-def missing_for_a_node() -> str | None:
+def find_missing_for_node() -> str | None:
     """Return the reason why this machine cannot be a node, even after `install_for_a_node`; None if it can."""
     if not sys.platform.startswith("linux") or os.geteuid() != 0:
         return "it needs Linux and root"

@@ -20,7 +20,7 @@ def lend_priority(pid: int) -> None:
     Processes that they start during the call may be missed: repeat it while waiting.
     """
     ours = os.nice(0)
-    for each in _with_descendants(pid):
+    for each in _list_descendants(pid):
         with suppress(OSError):
             if _session_niceness(each) > ours:
                 _set_session(each, ours)
@@ -29,7 +29,7 @@ def lend_priority(pid: int) -> None:
                     os.setpriority(os.PRIO_PROCESS, int(thread.name), ours)
 
 
-def _with_descendants(pid: int) -> list[int]:
+def _list_descendants(pid: int) -> list[int]:
     found = [pid]
     for parent in found:
         with suppress(OSError):

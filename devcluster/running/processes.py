@@ -74,7 +74,7 @@ class ManagedProcess:
         self._stop_deadline_s = stop_deadline_s
         self._process: subprocess.Popen[bytes] | None = None
 
-    def with_command(self, command: Sequence[str]) -> "ManagedProcess":
+    def copy_with_command(self, command: Sequence[str]) -> "ManagedProcess":
         """Return the same server with another command line, not started yet."""
         return ManagedProcess(
             self.name,
@@ -260,7 +260,7 @@ def progress() -> Progress:
 
 
 @contextmanager
-def ending_on_sigterm() -> Iterator[None]:
+def exit_on_sigterm() -> Iterator[None]:
     """Raise SystemExit on SIGTERM while the block runs, so that contexts are left as after Ctrl-C. Main thread only."""
 
     def leave(signum: int, _frame: FrameType | None) -> None:

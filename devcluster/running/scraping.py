@@ -5,7 +5,7 @@ import urllib.request
 from devcluster.running.places import LOOPBACK
 
 
-def scraped(port: int, name: str, address: str = LOOPBACK) -> float | None:
+def scrape(port: int, name: str, address: str = LOOPBACK) -> float | None:
     """Return the value of a metric, by its name and labels as exposed; None if it is missing. Raises OSError."""
     with urllib.request.urlopen(f"http://{address}:{port}/metrics", timeout=10) as answer:
         lines = answer.read().decode().splitlines()

@@ -95,6 +95,6 @@ class Server(Startable):
 def take_tokens_of(servers: Collection[Server]) -> None:
     """Take the tokens of servers that start together, so that they wait once, until all of them fit."""
     if missing := sum(server.missing_tokens for server in servers):
-        with machine_tokens().holding(missing):
+        with machine_tokens().hold(missing):
             for server in servers:
                 server.take_tokens()

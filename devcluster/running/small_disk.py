@@ -54,7 +54,7 @@ class SmallDisk(Startable):
         """Return the command line that starts a process in the disk's namespace."""
         return [*_ENTER, "--target", str(self._holder.pid), "--", *_ENDS_WITH_US, *command]
 
-    def seen(self, path: Path) -> Path:
+    def find_outside(self, path: Path) -> Path:
         """Return the path outside the namespace of a path on the disk."""
         return Path(f"/proc/{self._holder.pid}/root{path}")
 
@@ -74,7 +74,7 @@ class SmallDisk(Startable):
 
     @property
     def _ballast(self) -> Path:
-        return self.seen(self._folder / "ballast")
+        return self.find_outside(self._folder / "ballast")
 
     def _is_mounted(self) -> bool:
-        return os.path.ismount(self.seen(self._folder))
+        return os.path.ismount(self.find_outside(self._folder))

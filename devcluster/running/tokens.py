@@ -65,7 +65,7 @@ class Tokens:
             return self._take_in_turn(count, self._say)
 
     @contextmanager
-    def holding(self, count: int) -> Iterator[None]:
+    def hold(self, count: int) -> Iterator[None]:
         """Hold tokens while the block runs."""
         hold = self.take(count)
         try:
@@ -87,7 +87,7 @@ class Tokens:
 
     def _take_what_fits(self, count: int) -> Hold | None:
         # A process that never waits may take tokens in between: it would have taken them anyway.
-        held = sum(_count(path) for path in self._held())
+        held = sum(_count(path) for path in self._list_held())
         return None if held and held + count > self._total else self._make(count)
 
     def _make(self, count: int) -> Hold:
@@ -99,7 +99,7 @@ class Tokens:
         (self._folder / f"{name}.new").rename(path)
         return Hold(path, file, self._own)
 
-    def _held(self) -> list[Path]:
+    def _list_held(self) -> list[Path]:
         held = []
         for path in self._folder.glob("*.hold"):
             if _is_held(path):
@@ -111,7 +111,7 @@ class Tokens:
     def _holders(self) -> list[str]:
         """Return a line about each process that holds tokens."""
         counts: dict[str, int] = {}
-        for path in self._held():
+        for path in self._list_held():
             pid = path.name.split("-")[1]
             counts[pid] = counts.get(pid, 0) + _count(path)
         return [f"process {pid} holds {count} of {self._total} tokens" for pid, count in counts.items()]

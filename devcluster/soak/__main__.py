@@ -16,13 +16,13 @@ from rich.markup import escape
 
 from devcluster.building.java import KAFKA_VERSION, OLDER_VERSIONS
 from devcluster.building.toolchain import BuildError, MissingToolError
-from devcluster.clients.load import LoadReport, ReadBackError, lost, read_back
+from devcluster.clients.load import LoadReport, ReadBackError, find_lost, read_back
 from devcluster.demo.stage import Stage
 from devcluster.filling.fill import fill_cache
 from devcluster.filling.parts import Part
-from devcluster.running.processes import ConditionTimeoutError, StartError, ending_on_sigterm, wait_until
+from devcluster.running.processes import ConditionTimeoutError, StartError, exit_on_sigterm, wait_until
 from devcluster.soak.checks import problems
-from devcluster.soak.cluster import Soak, running_soak
+from devcluster.soak.cluster import Soak, run_soak
 from devcluster.soak.journal import journal_problems
 from devcluster.soak.schedule import Step, schedule
 from devcluster.soak.tally import read_controller_logs
@@ -50,7 +50,7 @@ def main(
     stage = Stage()
     again = f"To see the same happen again: make soak MINUTES={minutes:g} SEED={chosen} KAFKA={kafka}"
     stage.say(again)
-    with ending_on_sigterm(), running_soak(stage, kafka) as soak:
+    with exit_on_sigterm(), run_soak(stage, kafka) as soak:
         _happen(soak, chosen, minutes)
         summary = _finish(soak)
         if stage.failures:
@@ -101,7 +101,7 @@ def _expect_soundness(soak: Soak) -> None:
 
     def is_sound() -> bool:
         try:
-            wrong[:] = problems(soak.snapshot(), soak.expected())
+            wrong[:] = problems(soak.snapshot(), soak.make_expected())
         except KazooException as error:
             wrong[:] = [f"ZooKeeper says {error!r}"]
         return not wrong
@@ -111,7 +111,7 @@ def _expect_soundness(soak: Soak) -> None:
     for broker, view in soak.snapshot().brokers.items():
         for name in sorted(view.abandoned if view else ()):
             soak.stage.say(f"[yellow]broker {broker} made the directory {name} and gave it up, as Kafka does[/]")
-    for name in sorted(soak.left_by_kafka()):
+    for name in sorted(soak.find_left_by_kafka()):
         soak.stage.say(f"[yellow]Kafka's own controller reassigned {name} and had no former replica of it deleted[/]")
     _expect_none(soak.stage, wrong, "all is as it should be in ZooKeeper, in the brokers' metadata and on their disks")
 
@@ -130,11 +130,11 @@ def _read_back(soak: Soak, topic: str, report: LoadReport) -> str:
     except ReadBackError as error:
         soak.stage.expect(False, str(error))
         return f"{topic}: {len(report.acknowledged)} messages acknowledged, not read back."
-    missing = lost(report.acknowledged, values)
+    missing = find_lost(report.acknowledged, values)
     examples = f", such as {missing[:3]}" if missing else ""
     soak.stage.expect(bool(report.acknowledged), f"{topic}: {len(report.acknowledged)} messages were acknowledged")
     soak.stage.expect(not missing, f"{topic}: {len(missing)} of them are lost{examples}")
-    reasons = f" ({', '.join(sorted(set(map(_shortened, report.errors))))})" if report.errors else ""
+    reasons = f" ({', '.join(sorted(set(map(_shorten, report.errors))))})" if report.errors else ""
     return (
         f"{topic}: {len(report.acknowledged)} messages acknowledged, {len(values)} read back, {len(missing)} lost, "
         f"{len(report.errors)} sends failed{escape(reasons)}, "
@@ -142,7 +142,7 @@ def _read_back(soak: Soak, topic: str, report: LoadReport) -> str:
     )
 
 
-def _shortened(error: str) -> str:
+def _shorten(error: str) -> str:
     """Return the code of a producer's error, without the words about one message."""
     found = re.search(r"code=(\w+)", error)
     return found.group(1) if found else error[:60]

@@ -72,23 +72,23 @@ def all_replicas_are_in_sync(snapshot: Snapshot, expected: Expected) -> Iterator
     for partition, assigned in snapshot.assigned.items():
         state = snapshot.states.get(partition)
         if state is None:
-            yield f"{_named(partition)} has no state"
+            yield f"{_name(partition)} has no state"
         elif state.leader < 0:
-            yield f"{_named(partition)} has no leader, ISR {_listed(state.isr)}"
+            yield f"{_name(partition)} has no leader, ISR {_show(state.isr)}"
         elif set(state.isr) != set(assigned):
-            yield f"{_named(partition)} has AR {_listed(assigned)} and ISR {_listed(state.isr)}, leader {state.leader}"
+            yield f"{_name(partition)} has AR {_show(assigned)} and ISR {_show(state.isr)}, leader {state.leader}"
 
 
 def states_are_consistent(snapshot: Snapshot, expected: Expected) -> Iterator[str]:
     for partition, state in snapshot.states.items():
         assigned = snapshot.assigned[partition]
         if state.leader >= 0 and state.leader not in assigned:
-            yield f"{_named(partition)} is led by {state.leader}, which is not in AR {_listed(assigned)}"
+            yield f"{_name(partition)} is led by {state.leader}, which is not in AR {_show(assigned)}"
         if state.leader >= 0 and state.leader not in state.isr:
-            yield f"{_named(partition)} is led by {state.leader}, which is not in its ISR {_listed(state.isr)}"
+            yield f"{_name(partition)} is led by {state.leader}, which is not in its ISR {_show(state.isr)}"
         if snapshot.state_epochs[partition] > snapshot.controller_epoch:
             yield (
-                f"{_named(partition)} was written under controller epoch {snapshot.state_epochs[partition]}, "
+                f"{_name(partition)} was written under controller epoch {snapshot.state_epochs[partition]}, "
                 f"and /controller_epoch is {snapshot.controller_epoch}"
             )
 
@@ -102,21 +102,21 @@ def brokers_know_what_is_in_zookeeper(snapshot: Snapshot, expected: Expected) ->
         for missing in sorted(set(expected.brokers) - view.brokers):
             yield f"broker {broker} does not know of broker {missing}"
         for partition in sorted(view.states.keys() - snapshot.assigned.keys()):
-            yield f"broker {broker} still has {_named(partition)} in its metadata, which is not in ZooKeeper"
+            yield f"broker {broker} still has {_name(partition)} in its metadata, which is not in ZooKeeper"
         for partition, assigned in snapshot.assigned.items():
             known, state = view.states.get(partition), snapshot.states.get(partition)
             if known is None:
-                yield f"broker {broker} has no metadata of {_named(partition)}"
+                yield f"broker {broker} has no metadata of {_name(partition)}"
             elif view.assigned[partition] != assigned:
-                known_assigned = _listed(view.assigned[partition])
-                yield f"broker {broker} has {_named(partition)} with AR {known_assigned}, ZooKeeper has {_listed(assigned)}"
+                known_assigned = _show(view.assigned[partition])
+                yield f"broker {broker} has {_name(partition)} with AR {known_assigned}, ZooKeeper has {_show(assigned)}"
             elif known != state:
-                yield f"broker {broker} has {_named(partition)} as {known}, ZooKeeper has {state}"
+                yield f"broker {broker} has {_name(partition)} as {known}, ZooKeeper has {state}"
 
 
 def logs_are_where_they_belong(snapshot: Snapshot, expected: Expected) -> Iterator[str]:
     for broker, view in snapshot.brokers.items():
-        here = {_named(partition) for partition, assigned in snapshot.assigned.items() if broker in assigned}
+        here = {_name(partition) for partition, assigned in snapshot.assigned.items() if broker in assigned}
         stray = view.logs - here if view else frozenset()
         for log in sorted(stray - expected.left_by_kafka() if stray else ()):
             yield f"broker {broker} has the stray log directory {log}"
@@ -144,10 +144,10 @@ CHECKS: Final[tuple[Check, ...]] = (
 )
 
 
-def _named(partition: Partition) -> str:
+def _name(partition: Partition) -> str:
     topic, number = partition
     return f"{topic}-{number}"
 
 
-def _listed(brokers: Collection[int]) -> str:
+def _show(brokers: Collection[int]) -> str:
     return f"{{{','.join(map(str, brokers))}}}"

@@ -20,7 +20,7 @@ from devcluster.demo.stage import Stage
 from devcluster.running.processes import wait_until
 from devcluster.running.servers import Server
 from devcluster.soak.checks import Expected
-from devcluster.soak.kafka_faults import undeleted_replicas
+from devcluster.soak.kafka_faults import find_undeleted_replicas
 from devcluster.soak.operations import (
     CrashZooKeeper,
     KillServer,
@@ -96,21 +96,21 @@ class Soak:
         }
         return take_snapshot(self.znodes.client, brokers)
 
-    def expected(self) -> Expected:
+    def make_expected(self) -> Expected:
         return Expected(
             topics=dict(self.people.expected),
             deleted=set(self.people.unexpected),
             controllers=set(_CONTROLLER_IDS.values()),
             brokers=set(BROKERS),
-            left_by_kafka=self.left_by_kafka,
+            left_by_kafka=self.find_left_by_kafka,
         )
 
-    def left_by_kafka(self) -> set[str]:
+    def find_left_by_kafka(self) -> set[str]:
         """Return the log directories that Kafka's own controllers failed to delete by their own account."""
         left: set[str] = set()
         for broker in self.kafka.brokers.values():
             with broker.process.log_path.open(errors="replace") as log:
-                left.update(undeleted_replicas(log))
+                left.update(find_undeleted_replicas(log))
         return left
 
     def journals(self) -> list[Path]:
@@ -166,7 +166,7 @@ def _journal(folder: RunFolder, controller: str) -> Path:
 
 
 @contextmanager
-def running_soak(stage: Stage, version: str) -> Iterator[Soak]:
+def run_soak(stage: Stage, version: str) -> Iterator[Soak]:
     """Start everything with brokers of a version of Kafka, the producers last, and end it again.
 
     It ends even after a failed start or Ctrl-C.

@@ -14,7 +14,7 @@ _DELETION_FAILED: Final = "Error while moving some replicas to ReplicaDeletionSt
 _ASSIGNED: Final = re.compile(r"\[Controller id=\d+\] Successfully updated assignment of partition (\S+) to ")
 
 
-def undeleted_replicas(broker_log: Iterable[str]) -> Iterator[str]:
+def find_undeleted_replicas(broker_log: Iterable[str]) -> Iterator[str]:
     """Yield the partitions, as `topic-0`, that a broker reassigned as the controller without deleting a removed
     replica.
     """

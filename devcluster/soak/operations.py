@@ -25,7 +25,7 @@ class CreateTopic(_Asked):
     """The replicas of the partitions 0, 1, ..."""
 
     def __str__(self) -> str:
-        return f"create topic {self.topic} {_listed(self.replicas)}{self._how}"
+        return f"create topic {self.topic} {_format_replicas(self.replicas)}{self._how}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class RecreateTopic(_Asked):
     replicas: tuple[Replicas, ...]
 
     def __str__(self) -> str:
-        return f"delete topic {self.topic} and create it again {_listed(self.replicas)}{self._how}"
+        return f"delete topic {self.topic} and create it again {_format_replicas(self.replicas)}{self._how}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class AddPartitions(_Asked):
     """The replicas of the partitions after the existing ones."""
 
     def __str__(self) -> str:
-        return f"add partitions to {self.topic} {_listed(self.replicas)}{self._how}"
+        return f"add partitions to {self.topic} {_format_replicas(self.replicas)}{self._how}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,12 +185,14 @@ def kind_of(operation: Operation) -> str:
     return words.replace("zoo keeper", "ZooKeeper")
 
 
-def _listed(replicas: tuple[Replicas, ...]) -> str:
+def _format_replicas(replicas: tuple[Replicas, ...]) -> str:
     return " ".join(f"{{{','.join(map(str, brokers))}}}" for brokers in replicas)
 
 
 def _targets(targets: Mapping[Partition, Replicas]) -> str:
-    return ", ".join(f"{topic}-{number} to {_listed((target,))}" for (topic, number), target in targets.items())
+    return ", ".join(
+        f"{topic}-{number} to {_format_replicas((target,))}" for (topic, number), target in targets.items()
+    )
 
 
 def _partitions(partitions: tuple[Partition, ...]) -> str:

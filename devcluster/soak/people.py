@@ -102,7 +102,7 @@ class People:
         topic, replicas = operation.topic, operation.replicas
         self._require(not self._is_marked(topic), f"{topic} is still being deleted")
         self._require(not self._exists(topic), f"{topic} is there already")
-        with self._changing(topic):
+        with self._change(topic):
             if operation.by_request:
                 self.controller.create_topic(topic, replicas)
             else:
@@ -111,7 +111,7 @@ class People:
 
     def _delete(self, operation: DeleteTopic | RecreateTopic) -> None:
         self._require_topic(operation.topic)
-        with self._changing(operation.topic):
+        with self._change(operation.topic):
             if operation.by_request:
                 self.controller.delete_topic(operation.topic)
             else:
@@ -136,7 +136,7 @@ class People:
         topic, replicas = operation.topic, operation.replicas
         self._require_topic(topic)
         first = len(self.znodes.partitions(topic))
-        with self._changing(topic):
+        with self._change(topic):
             if operation.by_request:
                 self.controller.add_partitions(topic, first + len(replicas), replicas)
             else:
@@ -170,7 +170,7 @@ class People:
             raise Impossible(otherwise)
 
     @contextmanager
-    def _changing(self, topic: str) -> Iterator[None]:
+    def _change(self, topic: str) -> Iterator[None]:
         """Expect nothing of the topic until the change is known to be made; after a refusal, expect the former state."""
         count, is_unexpected = self.expected.pop(topic, None), topic in self.unexpected
         self.unexpected.discard(topic)

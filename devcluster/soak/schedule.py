@@ -55,7 +55,7 @@ _DECK: Final = {
     "reassign": 8,
     "replace_reassignment": 2,
     "cancel_reassignment": 2,
-    "stalled_reassignment": 3,
+    "stall_reassignment": 3,
     "elect_preferred": 4,
     "stop_broker": 3,
     "kill_broker": 3,
@@ -192,14 +192,14 @@ class _Dealer:
     def _replace_reassignment(self) -> Iterator[Operation]:
         begun = Reassign(targets=self._targets(), by_request=self._either())
         yield begun
-        self._follow(self._rng.uniform(0.05, 1), self._replacing(begun))
+        self._follow(self._rng.uniform(0.05, 1), self._make_replacement(begun))
 
     def _cancel_reassignment(self) -> Iterator[Operation]:
         begun = Reassign(targets=self._targets(), by_request=self._either())
         yield begun
-        self._follow(self._rng.uniform(0.05, 1), self._cancelling(begun))
+        self._follow(self._rng.uniform(0.05, 1), self._make_cancellation(begun))
 
-    def _stalled_reassignment(self) -> Iterator[Operation]:
+    def _stall_reassignment(self) -> Iterator[Operation]:
         """Reassign to a paused broker, so that the reassignment still runs when it is replaced, cancelled or left
         alone.
         """
@@ -213,7 +213,7 @@ class _Dealer:
         yield PauseServer(server=f"broker-{hanging}")
         begun = Reassign(targets=targets, by_request=self._either())
         yield begun
-        change = self._rng.choice((self._replacing(begun), self._cancelling(begun), None))
+        change = self._rng.choice((self._make_replacement(begun), self._make_cancellation(begun), None))
         if change is not None:
             self._follow(self._rng.uniform(0.5, 4), change)
         self._follow(self._away_s(), ResumeServer(server=f"broker-{hanging}"))
@@ -286,11 +286,11 @@ class _Dealer:
         partitions = {(topic, self._rng.randrange(self._partitions[topic])) for topic in topics}
         return {(topic, number): self._replicas(topic) for topic, number in sorted(partitions)}
 
-    def _replacing(self, begun: Reassign) -> ReplaceReassignment:
+    def _make_replacement(self, begun: Reassign) -> ReplaceReassignment:
         targets = {(topic, number): self._replicas(topic) for topic, number in begun.targets}
         return ReplaceReassignment(targets=targets, by_request=begun.by_request)
 
-    def _cancelling(self, begun: Reassign) -> CancelReassignment:
+    def _make_cancellation(self, begun: Reassign) -> CancelReassignment:
         return CancelReassignment(partitions=tuple(begun.targets), by_request=begun.by_request)
 
     def _either(self) -> bool:

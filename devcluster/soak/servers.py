@@ -97,7 +97,7 @@ class SoakServer:
             try:
                 self.server.start()
             except (ConnectionError, StartError) as error:
-                is_zookeepers = isinstance(error, ConnectionError) or self._lost_its_session(log_begins_at)
+                is_zookeepers = isinstance(error, ConnectionError) or self._has_lost_session(log_begins_at)
                 if not is_zookeepers or time.monotonic() > deadline:
                     raise
             else:
@@ -108,7 +108,7 @@ class SoakServer:
         log = self.server.process.log_path
         return log.stat().st_size if log.exists() else 0
 
-    def _lost_its_session(self, log_begins_at: int) -> bool:
+    def _has_lost_session(self, log_begins_at: int) -> bool:
         """Return True if the log from this offset says so; a `StartError` only has its last lines."""
         with self.server.process.log_path.open(errors="replace") as log:
             log.seek(log_begins_at)

@@ -81,7 +81,7 @@ def take_snapshot(client: KazooClient, brokers: Mapping[int, tuple[tuple[str, in
         controller_epoch=int(_read(client, "/controller_epoch") or 0),
         topics={topic: len(content["partitions"]) for topic, content in topics.items()},
         assigned=assigned,
-        reassigning=frozenset(_reassigning(topics)),
+        reassigning=frozenset(_list_reassigning(topics)),
         states={partition: _state(znode) for partition, znode in states.items()},
         state_epochs={partition: int(znode["controller_epoch"]) for partition, znode in states.items()},
         requests=tuple(_requests(client)),
@@ -148,7 +148,7 @@ def _state_path(partition: Partition) -> str:
     return f"/brokers/topics/{topic}/partitions/{number}/state"
 
 
-def _reassigning(topics: Mapping[str, Any]) -> Iterable[Partition]:
+def _list_reassigning(topics: Mapping[str, Any]) -> Iterable[Partition]:
     for topic, content in topics.items():
         for field in ("adding_replicas", "removing_replicas"):
             for number, replicas in content.get(field, {}).items():

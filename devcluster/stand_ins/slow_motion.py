@@ -37,7 +37,7 @@ class Delays:
     def next_s(self) -> float:
         return self._random.uniform(0, LONGEST_S)
 
-    async def around(self, write: Callable[[], Awaitable[T]]) -> T:
+    async def delay_write(self, write: Callable[[], Awaitable[T]]) -> T:
         """Run a write in the middle of the next delay."""
         half_s = self.next_s() / 2
         await asyncio.sleep(half_s)
@@ -80,7 +80,7 @@ class SlowLink:
 
     async def send(self, request: ControlRequest) -> ControlResponse:
         """See `BrokerLink`."""
-        return await self._delays.around(lambda: self._link.send(request))
+        return await self._delays.delay_write(lambda: self._link.send(request))
 
     async def reach(self) -> None:
         """See `BrokerLink`."""
@@ -110,10 +110,10 @@ class Slowed:
         if name not in self._names:
             return method
 
-        async def delayed(*arguments: Any, **named: Any) -> Any:
-            return await self._delays.around(lambda: method(*arguments, **named))
+        async def delay_call(*arguments: Any, **named: Any) -> Any:
+            return await self._delays.delay_write(lambda: method(*arguments, **named))
 
-        return delayed
+        return delay_call
 
 
 @contextmanager

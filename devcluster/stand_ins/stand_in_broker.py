@@ -16,7 +16,7 @@ from controller_core.model.ids import BrokerEpoch, BrokerId
 from controller_core.model.metadata import Broker, Endpoint, FeatureRange
 from controller_core.wire.codecs.frames import RequestHead, encode_response, read_request_head
 from controller_core.zk import codecs, paths
-from devcluster.stand_ins.told_versions import API_VERSIONS, OF_KAFKA_3_9, told_versions
+from devcluster.stand_ins.told_versions import API_VERSIONS, OF_KAFKA_3_9, make_versions_response
 
 _HOST: Final = "127.0.0.1"
 _LENGTH_BYTES: Final = 4
@@ -29,14 +29,18 @@ def is_there(head: RequestHead) -> bytes | None:
     """Answer ApiVersions with the versions of Kafka 3.9; close the connection at other requests, which are then retried
     forever.
     """
-    return telling(OF_KAFKA_3_9)(head)
+    return make_version_answer(OF_KAFKA_3_9)(head)
 
 
-def telling(newest: Mapping[int, int]) -> Answer:
+def make_version_answer(newest: Mapping[int, int]) -> Answer:
     """Return an answer that only states the newest version of each API, and closes the connection at anything else."""
 
     def answer(head: RequestHead) -> bytes | None:
-        return encode_response(told_versions(newest), head.correlation_id) if head.api_key == API_VERSIONS else None
+        return (
+            encode_response(make_versions_response(newest), head.correlation_id)
+            if head.api_key == API_VERSIONS
+            else None
+        )
 
     return answer
 

@@ -14,7 +14,7 @@ OF_KAFKA_3_9: Final = {4: 7, 5: 4, 6: 8}
 """The newest version of each of the controller's requests to brokers."""
 
 
-def told_versions(newest: Mapping[int, int] = OF_KAFKA_3_9) -> ApiVersionsResponse:
+def make_versions_response(newest: Mapping[int, int] = OF_KAFKA_3_9) -> ApiVersionsResponse:
     """Return the answer that supports each API from the first version to the newest."""
     ranges = (ApiVersion(api_key=i16(key), min_version=i16(0), max_version=i16(most)) for key, most in newest.items())
     return ApiVersionsResponse(error_code=ErrorCode.none, api_keys=tuple(ranges))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from devcluster.clients.identity import NOBODY, Identity
-from devcluster.clients.load import AckedProducer, lost, read_back
+from devcluster.clients.load import AckedProducer, find_lost, read_back
 from devcluster.waiting.vocabulary import wait_until_acknowledged
 
 
@@ -20,5 +20,5 @@ def nothing_lost(
         wait_until_acknowledged(producer, more_than)
         yield producer
         wait_until_acknowledged(producer, more_than)
-    missing = lost(producer.stop().acknowledged, read_back(bootstrap_servers, topic, identity=identity))
+    missing = find_lost(producer.stop().acknowledged, read_back(bootstrap_servers, topic, identity=identity))
     assert missing == [], f"acknowledged and lost: {missing}"

@@ -54,7 +54,7 @@ def wait_until_served(
         return znodes.is_served(topic, [*partitions]) and all(
             brokers is None or (brokers[broker].log_folder / f"{topic}-{partition}").exists()
             for partition in partitions
-            for broker in znodes.assigned(topic, partition)
+            for broker in znodes.read_assignment(topic, partition)
         )
 
     wait(is_served, f"every replica of {topic} is in sync")
@@ -86,7 +86,7 @@ def wait_until_moved(
         lambda: (
             not znodes.is_reassigning(topic, partition)
             and not znodes.has_reassignments()
-            and znodes.assigned(topic, partition) == [*target]
+            and znodes.read_assignment(topic, partition) == [*target]
         ),
         f"{topic}-{partition} is moved to {target}",
     )

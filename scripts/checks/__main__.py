@@ -16,7 +16,7 @@ import typer
 
 from devcluster.filling.parts import API_SERVER
 from devcluster.filling.parts import Part as Cached
-from devcluster.running.processes import ending_on_sigterm
+from devcluster.running.processes import exit_on_sigterm
 from scripts.checks import commits, flaky, nightly, prose
 from scripts.checks.ledger import Ledger, read_ledger, write_ledger
 from scripts.checks.mapping import LEVEL_1, REPETITIONS, Mapped, Project, Selection, select
@@ -284,7 +284,7 @@ def _finish(ended: Sequence[Ended]) -> None:
 
 if __name__ == "__main__":
     try:
-        with ending_on_sigterm():
+        with exit_on_sigterm():
             application()
     except commits.NoBaseError as error:
         sys.exit(str(error))

@@ -15,7 +15,7 @@ from controller_core.zk.secured.properties import make_zk_security_source
 from controller_core.zk.session import AccessRefused, Create, SessionState, ZooKeeperUnreachable
 from devcluster.clusters.certificates import make_certificate
 from devcluster.clusters.secured_zookeeper import PASSWORD, USER, SecuredZooKeeper
-from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from tests.contract.ensembles import States, gateway_to, until
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
@@ -120,7 +120,7 @@ async def test_znodes_are_the_creators_and_readable_but_for_secrets(secured_zook
     async with session(f"{secured_zookeeper.secure_connect}/acls", properties) as made:
         await made.transact([Create(path=path) for path in expected if path])
     known = {"sasl_options": {"mechanism": "DIGEST-MD5", "username": USER, "password": PASSWORD}}
-    with connected_client(secured_zookeeper.connect, **known) as client:
+    with open_client(secured_zookeeper.connect, **known) as client:
         assert {path: set(client.get_acls(f"/acls{path}")[0]) for path in expected} == expected
 
 

@@ -11,10 +11,10 @@ import pytest
 from devcluster.clusters.run_folder import run_folder
 from devcluster.node.cgroups import remove_left_over
 from devcluster.node.node import Node
-from devcluster.node.requirements import missing_for_a_node
+from devcluster.node.requirements import find_missing_for_node
 from devcluster.running.processes import spawn, wait_until
 
-MISSING = missing_for_a_node()
+MISSING = find_missing_for_node()
 
 pytestmark = [
     pytest.mark.real,

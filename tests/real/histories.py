@@ -15,6 +15,6 @@ def assert_comes_to(folded: Folded, znodes: ClusterZnodes, topics: list[str]) ->
     assert {broker: fields["broker_epoch"] for broker, fields in image.brokers.items()} == registered
     assert set(image.topics) == set(client.get_children("/brokers/topics")) == set(topics)
     for topic, partition in image.assignments:
-        assert image.assignments[topic, partition]["replicas"] == znodes.assigned(topic, partition)
+        assert image.assignments[topic, partition]["replicas"] == znodes.read_assignment(topic, partition)
         path = f"/brokers/topics/{topic}/partitions/{partition}/state"
         assert image.leaderships[topic, partition]["partition_epoch"] == client.get(path)[1].version

@@ -14,7 +14,7 @@ from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kubernetes import CommandError, KubernetesCluster
 from devcluster.clusters.kubernetes import kubernetes_api as own_or_given_cluster
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.running.ports import accepts, release_port, reserve_port
 from devcluster.running.processes import StartError, wait_until
 from devcluster.waiting.health_gate import HealthGate, LeftBehind
@@ -82,7 +82,7 @@ def test_a_killed_broker_comes_back_on_its_port_and_no_acknowledged_value_is_los
 
 def test_the_session_of_a_broker_ends_when_it_is_killed_or_on_purpose(start_kafka: StartKafka) -> None:
     kafka = start_kafka(brokers=2)
-    with connected_client(kafka.zookeeper_connect) as client:
+    with open_client(kafka.zookeeper_connect) as client:
 
         def registered() -> set[str]:
             return set(client.get_children("/brokers/ids"))
@@ -106,7 +106,7 @@ def test_the_health_gate_starts_what_a_test_killed_and_fails_for_what_it_left_st
     start_kafka: StartKafka,
 ) -> None:
     kafka = start_kafka(brokers=2)
-    with connected_client(kafka.zookeeper_connect) as client:
+    with open_client(kafka.zookeeper_connect) as client:
         gate = HealthGate(kafka=kafka, znodes=ClusterZnodes(client))
         gate.open()
         kafka.broker(1).kill()

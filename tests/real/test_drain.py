@@ -15,7 +15,7 @@ from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kontroller import ControllerProcess, run_command
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.running.processes import wait_until
 from devcluster.waiting.under_load import nothing_lost
 from devcluster.waiting.vocabulary import serve_topic, wait_until_acknowledged, wait_until_in_sync
@@ -34,7 +34,7 @@ def started(
     name = f"drained-{request.param}"
     with (
         KafkaCluster(servers_folder, zookeeper, properties=_PROPERTIES, chroot=f"/{name}") as kafka,
-        connected_client(kafka.zookeeper_connect) as client,
+        open_client(kafka.zookeeper_connect) as client,
         ExitStack() as stack,
     ):
         own = None
@@ -191,7 +191,7 @@ def test_without_zookeeper_and_controller_it_gives_up_in_time(servers_folder: Ru
         if controller == "kontroller":
             own = ControllerProcess(servers_folder, kafka.zookeeper_connect, name=f"{name}-controller")
             stack.enter_context(own)
-        with connected_client(kafka.zookeeper_connect) as client:
+        with open_client(kafka.zookeeper_connect) as client:
             znodes = ClusterZnodes(client)
             serve_topic(znodes, "shared", [[1, 2]])
         if own is not None:

@@ -23,7 +23,7 @@ from devcluster.clients.tools import FEATURES, run_tool
 from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.clusters.zookeeper import connected_client
+from devcluster.clusters.zookeeper import open_client
 from devcluster.running.processes import StartError, wait_until
 from devcluster.stand_ins.stand_in_broker import register, stand_in_broker, unregister
 from devcluster.waiting.vocabulary import wait_until_ended, wait_until_led
@@ -102,7 +102,7 @@ def feature_cluster(servers_folder: RunFolder, zookeeper_connect: str) -> Iterat
     """Brokers 1 and 2, which support levels of f and g; nothing is finalized."""
     with (
         stand_in_broker() as port,
-        connected_client(zookeeper_connect) as client,
+        open_client(zookeeper_connect) as client,
         ControllerProcess(servers_folder, zookeeper_connect, name=f"controller-of-features-{port}") as controller,
     ):
         cluster = FeatureCluster(client=client, znodes=ClusterZnodes(client), controller=controller, port=port)
@@ -261,7 +261,7 @@ def test_a_real_broker_ends_when_a_feature_is_finalized_that_it_does_not_support
     kafka = start_kafka(brokers=2)
     with (
         ControllerProcess(servers_folder, kafka.zookeeper_connect, name="controller-of-the-strict") as controller,
-        connected_client(kafka.zookeeper_connect) as client,
+        open_client(kafka.zookeeper_connect) as client,
     ):
         process = kafka.broker(1).process
         content = {"version": 2, "status": 1, "features": {"f": {"max_version_level": 3}}}

@@ -52,7 +52,7 @@ OF_AN_EXECUTOR = {
 def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
     """The image, and tokens of this machine for the Spark of its containers."""
     built = Image(history_image_archive(), tmp_path_factory.mktemp("kontroller-history"))
-    with machine_tokens().holding(SPARK):
+    with machine_tokens().hold(SPARK):
         yield built
 
 

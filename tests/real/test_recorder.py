@@ -12,7 +12,7 @@ from controller_core.journal.segments import segments
 from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.kontroller import RecorderProcess, run_command
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.running.processes import wait_until
 from devcluster.waiting.vocabulary import serve_topic, wait_until_moved, wait_until_recorded, wait_until_served
 from tests.real.conftest import StartKafka
@@ -43,7 +43,7 @@ def test_the_history_of_a_cluster_with_kafkas_own_controller_comes_to_what_zooke
     options = ["--journal-snapshot-interval-seconds", "5", "--journal-alive-interval-seconds", "1"]
     with (
         RecorderProcess(servers_folder, kafka.zookeeper_connect, journal, options=options) as recorder,
-        connected_client(kafka.zookeeper_connect) as client,
+        open_client(kafka.zookeeper_connect) as client,
     ):
         znodes = ClusterZnodes(client)
         serve_topic(znodes, "orders", [[1, 2], [2, 3], [3, 1]], {"min.insync.replicas": "1"})

@@ -28,7 +28,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def spark_tokens() -> Iterator[None]:
     """Room on this machine for one Spark, also for tests that start it in a process of its own."""
-    with machine_tokens().holding(SPARK):
+    with machine_tokens().hold(SPARK):
         yield
 
 

@@ -16,7 +16,7 @@ from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.listeners import ONE_FOR_ALL
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.waiting.health_gate import HealthGate
 from devcluster.waiting.vocabulary import wait_until_served
 from tests.real.conformance.set_ups import SET_UPS, release_of, skip_on_older_releases
@@ -104,7 +104,7 @@ def served(request: pytest.FixtureRequest, servers_folder: RunFolder, zookeeper:
             listeners=listeners,
         )
         stack.enter_context(controller)
-        client = stack.enter_context(connected_client(kafka.zookeeper_connect))
+        client = stack.enter_context(open_client(kafka.zookeeper_connect))
         yield ServedCluster(
             kafka=kafka,
             controller=controller,

@@ -181,7 +181,7 @@ class ConformanceCluster:
 
         def agree() -> bool:
             seen = self.seen(topic, partition)
-            wanted = (seen.leader, list(seen.isr), seen.leader_epoch, self.znodes.assigned(topic, partition))
+            wanted = (seen.leader, list(seen.isr), seen.leader_epoch, self.znodes.read_assignment(topic, partition))
             return all(self._known_to(broker, topic, partition) == wanted for broker in self.znodes.live_brokers())
 
         self.wait(agree, f"every broker knows the state of {topic}-{partition}")
@@ -419,7 +419,7 @@ class ConformanceCluster:
 
     def wait_until_only_replicas_have_logs(self, topic: str, partition: int = 0) -> None:
         self.wait(
-            lambda: self.brokers_with_a_log(topic, partition) == set(self.znodes.assigned(topic, partition)),
+            lambda: self.brokers_with_a_log(topic, partition) == set(self.znodes.read_assignment(topic, partition)),
             f"{topic}-{partition} is only where it belongs",
         )
 

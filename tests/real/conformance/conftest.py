@@ -22,8 +22,8 @@ from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.listeners import CLIENTS_APART
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.clusters.secured_kafka import written
-from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.clusters.secured_kafka import write_properties_file
+from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from tests.real.conformance.clusters import LOG_DIRECTORIES, ConformanceCluster
 from tests.real.conformance.set_ups import OURS, SET_UPS, release_of, set_ups_of, skip_on_older_releases
 
@@ -83,10 +83,10 @@ def started_cluster(
             kafka = secured = set_up.kafka(servers_folder, zookeeper, name=name, properties=_PROPERTIES)
             settings["properties"] = set_up.controllers_properties(secured)
             identity, user = set_up.identity(secured), set_up.principal.removeprefix("User:")
-            identity_file = written(secured.files / "client.properties", identity.properties)
+            identity_file = write_properties_file(secured.files / "client.properties", identity.properties)
             set_up.allow(secured)
         started.enter_context(kafka)
-        client = started.enter_context(connected_client(kafka.zookeeper_connect))
+        client = started.enter_context(open_client(kafka.zookeeper_connect))
         for number in range(1, _BROKERS + 1):
             folder = servers_folder.data(f"{name}-broker-{number}")
             kafka.add_broker(number, properties={"log.dirs": ",".join(str(folder / each) for each in LOG_DIRECTORIES)})

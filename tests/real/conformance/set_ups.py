@@ -23,7 +23,7 @@ from devcluster.clients.identity import Identity
 from devcluster.clusters.listeners import ListenerNames
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.secured_kafka import ALICE, CLIENT, SecuredKafka
-from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.clusters.zookeeper import ZooKeeper, open_client
 
 KAFKA, OURS = "kafka", "kontroller"
 _SHOWN_AT_LOGIN: Final = "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512"
@@ -93,7 +93,7 @@ class SetUp:
         if self.asks_acls:
             everything = {"principal": self.principal, "permissionType": "Allow", "operation": "All", "host": "*"}
             data = json.dumps({"version": 1, "acls": [everything]}).encode()
-            with connected_client(kafka.zookeeper_connect) as client:
+            with open_client(kafka.zookeeper_connect) as client:
                 for resource in _RESOURCES:
                     client.create(f"{paths.ACLS}/{resource}", data, makepath=True)
 

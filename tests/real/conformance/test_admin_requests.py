@@ -330,7 +330,7 @@ def test_a_topic_grows_and_keeps_its_id(prepared: ConformanceCluster) -> None:
     assert codes(prepared, growing(growth("asked-grown", 3, [[3, 1], [2, 3]]))) == [("asked-grown", ErrorCode.none)]
     prepared.wait_until_served("asked-grown", 3)
     assert prepared.topic_id("asked-grown") == before
-    assert [prepared.znodes.assigned("asked-grown", number) for number in range(3)] == [[1, 2], [3, 1], [2, 3]]
+    assert [prepared.znodes.read_assignment("asked-grown", number) for number in range(3)] == [[1, 2], [3, 1], [2, 3]]
     assert codes(prepared, growing(growth("asked-grown", 4), timeout_ms=0)) == [
         ("asked-grown", ErrorCode.request_timed_out)
     ]

@@ -131,7 +131,7 @@ def test_kafkas_tool_moves_throttles_lists_cancels_and_verifies(cluster: Conform
     )
     cancelled = run_tool(cluster, tmp_path, plan, "--cancel", "--preserve-throttles")
     assert "Successfully cancelled partition reassignment for: tooled-0" in cancelled
-    cluster.wait(lambda: sorted(cluster.znodes.assigned("tooled", 0)) == [1, 2], "it is back")
+    cluster.wait(lambda: sorted(cluster.znodes.read_assignment("tooled", 0)) == [1, 2], "it is back")
     cluster.wait_until_only_replicas_have_logs("tooled")
     assert "No partition reassignments found" in run_tool(cluster, tmp_path, plan, "--list")
     run_tool(cluster, tmp_path, plan, "--execute", "--throttle", FAST)

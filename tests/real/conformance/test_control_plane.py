@@ -17,7 +17,7 @@ from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.listeners import EACH_APART
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from tests.real.conformance import at_clients_listener
 from tests.real.conformance.clusters import ConformanceCluster
 
@@ -37,7 +37,7 @@ def controlled(
         KafkaCluster(
             servers_folder, zookeeper, brokers=2, properties=_PROPERTIES, chroot=chroot, listeners=EACH_APART
         ) as kafka,
-        connected_client(kafka.zookeeper_connect) as client,
+        open_client(kafka.zookeeper_connect) as client,
         ExitStack() as started,
     ):
         own: ControllerProcess | None = None

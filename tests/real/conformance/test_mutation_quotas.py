@@ -21,7 +21,7 @@ from kio.schema.types import TopicName as WireTopicName
 from controller_core.wire.codecs.frames import decode_response, encode_request
 from controller_core.wire.codecs.versions import convert
 from controller_core.wire.messages import ErrorCode
-from devcluster.clients.requests import answer_to, connected, send_frame
+from devcluster.clients.requests import answer_to, open_connection, send_frame
 from tests.real.conformance.clusters import ConformanceCluster
 from tests.real.conformance.test_admin_requests import creation, deletion, growing, growth, milliseconds, topic
 
@@ -239,7 +239,7 @@ def test_who_has_to_wait_is_not_heard_meanwhile_and_others_are(cluster: Conforma
     versions = ApiVersionsRequest(client_software_name="c", client_software_version="1")
     with (
         charged(cluster) as client,
-        connected(cluster.controller_address, identity=cluster.identity) as connection,
+        open_connection(cluster.controller_address, identity=cluster.identity) as connection,
     ):
         answer_to(connection, encode_request(of_version(creation(topic(client.name(), 3, 1)), 5), 1, client.id))
         connection.sendall(encode_request(versions, 2, client.id))

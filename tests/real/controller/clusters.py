@@ -43,7 +43,7 @@ class OurCluster:
         wait_until(lambda: not self._strays(topic, partition), f"{topic}-{partition} is only where it belongs")
 
     def _strays(self, topic: str, partition: int) -> list[int]:
-        assigned = self.znodes.assigned(topic, partition)
+        assigned = self.znodes.read_assignment(topic, partition)
         return [
             broker_id
             for broker_id, broker in self.kafka.brokers.items()

@@ -8,7 +8,7 @@ from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.waiting.health_gate import HealthGate
 from tests.real.controller.clusters import OurCluster
 
@@ -31,7 +31,7 @@ def controller_process(servers_folder: RunFolder, six_brokers: KafkaCluster) -> 
 @pytest.fixture
 def our_cluster(six_brokers: KafkaCluster, controller_process: ControllerProcess) -> Iterator[OurCluster]:
     """All six brokers alive and our controller in its role."""
-    with connected_client(six_brokers.zookeeper_connect) as client:
+    with open_client(six_brokers.zookeeper_connect) as client:
         znodes = ClusterZnodes(client)
         gate = HealthGate(kafka=six_brokers, znodes=znodes, controller=controller_process)
         gate.open()

@@ -54,7 +54,7 @@ def test_what_is_cancelled_after_the_controller_was_killed_has_its_order_again(o
     begin_slowly(our_cluster, "reordered")
     our_cluster.controller.restart_whole()
     ask(our_cluster, "reordered", None)
-    assert our_cluster.znodes.assigned("reordered", 0) == [1, 2]
+    assert our_cluster.znodes.read_assignment("reordered", 0) == [1, 2]
     assert ORIGINS not in our_cluster.znodes.read("/brokers/topics/reordered")
     wait_until_nothing_is_left(our_cluster, "reordered")
     our_cluster.wait_until_no_stray_replicas("reordered", 0)

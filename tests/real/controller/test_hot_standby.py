@@ -162,7 +162,7 @@ async def test_a_standby_stays_hot_through_a_rolling_restart_of_zookeeper(ensemb
         await world.create_topic()
         second, reads = await world.start_controller(SECOND)
         await until(lambda: knows_all(second, world))
-        restarts = ensemble.rolling_restart()
+        restarts = ensemble.restart_in_turn()
         while await asyncio.to_thread(next, restarts, None):
             await world.create_topic()
             await until(lambda: knows_all(second, world))

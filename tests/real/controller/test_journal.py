@@ -20,7 +20,7 @@ from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.running.ports import release_port, reserve_port
 from devcluster.running.processes import wait_until
 from devcluster.waiting.vocabulary import (
@@ -64,7 +64,7 @@ def test_after_a_kill_and_a_torn_line_the_history_comes_to_the_state_of_zookeepe
     with (
         KafkaCluster(servers_folder, zookeeper, brokers=3, chroot=f"/journaled-{release}", version=release) as kafka,
         ControllerProcess(servers_folder, kafka.zookeeper_connect, name="journaled", settings=settings) as controller,
-        connected_client(kafka.zookeeper_connect) as client,
+        open_client(kafka.zookeeper_connect) as client,
     ):
         znodes = ClusterZnodes(client)
         serve_topic(znodes, "orders", [[1, 2], [2, 3], [3, 1]], {"min.insync.replicas": "1"})
@@ -127,7 +127,7 @@ def test_the_topic_has_what_the_files_have_though_its_brokers_die_under_the_same
     journal, topic = tmp_path / "journal", "controller-journal"
     with (
         KafkaCluster(servers_folder, zookeeper, brokers=3, chroot=f"/published-{release}", version=release) as kafka,
-        connected_client(kafka.zookeeper_connect) as client,
+        open_client(kafka.zookeeper_connect) as client,
         ControllerProcess(
             servers_folder,
             kafka.zookeeper_connect,

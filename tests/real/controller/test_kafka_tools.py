@@ -56,5 +56,5 @@ def test_a_topic_that_a_broker_creates_by_itself_has_no_replica_on_the_controlle
     partitions = range(len(znodes.read(f"/brokers/topics/{offsets}")["partitions"]))
     our_cluster.wait_until_served(offsets, partitions)
     for partition in partitions:
-        assert our_cluster.controller.controller_id not in znodes.assigned(offsets, partition)
-        assert len(znodes.assigned(offsets, partition)) == 3
+        assert our_cluster.controller.controller_id not in znodes.read_assignment(offsets, partition)
+        assert len(znodes.read_assignment(offsets, partition)) == 3

@@ -21,7 +21,7 @@ from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.kafka import Broker, KafkaCluster, lose_directory
 from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.running.processes import wait_until
 from devcluster.waiting.vocabulary import (
     serve_topic,
@@ -66,7 +66,7 @@ def controller(servers_folder: RunFolder, kafka: KafkaCluster) -> Iterator[Contr
 
 @pytest.fixture
 def znodes(kafka: KafkaCluster, controller: ControllerProcess) -> Iterator[ClusterZnodes]:
-    with connected_client(kafka.zookeeper_connect) as client:
+    with open_client(kafka.zookeeper_connect) as client:
         yield ClusterZnodes(client)
 
 

@@ -41,7 +41,7 @@ def rows_of(cluster: OurCluster, topic: str) -> Iterator[tuple[list[int], int, l
     former = None
     while True:
         wait_until(lambda: controller.process.is_stopped or not znodes.has_reassignments(), "the next write")
-        row = (sorted(znodes.assigned(topic, 0)), znodes.leader(topic, 0), znodes.isr(topic, 0))
+        row = (sorted(znodes.read_assignment(topic, 0)), znodes.leader(topic, 0), znodes.isr(topic, 0))
         if row != former:
             yield row
         if not znodes.has_reassignments():

@@ -46,7 +46,7 @@ def test_a_topic_near_the_limit_is_reassigned_and_one_that_would_be_above_is_ref
         create_topic(our_cluster, "above", 64_500)
         znodes.reassign({("above", 0): [3, 4], ("near", 0): [1, 2]})
         wait_until_moved(our_cluster.znodes, "near", [1, 2])
-        assert znodes.assigned("above", 0) == [1, 2]
+        assert znodes.read_assignment("above", 0) == [1, 2]
         wait_until_logged(our_cluster.controller.process, "reassign fewer partitions of the topic at a time")
         assert_serves(our_cluster, before, "after-large-topics")
     finally:
@@ -67,4 +67,4 @@ def test_a_plan_near_the_limit_is_taken_up_and_what_cannot_be_done_taken_out(our
     finally:
         our_cluster.kafka.broker(6).resume()
     wait_until_moved(our_cluster.znodes, "planned", [5, 6])
-    assert znodes.assigned("planned", 1) == [4, 5]
+    assert znodes.read_assignment("planned", 1) == [4, 5]

@@ -107,6 +107,6 @@ def die_with_the_write_of_ar(our_cluster: OurCluster) -> bool:
     for write in range(1, 20):
         controller.start_to_die(write, applied=True)
         wait_until(lambda: not controller.process.is_running, f"the controller dies at write {write}")
-        if znodes.assigned("dropped", 0) == [1, 2]:
+        if znodes.read_assignment("dropped", 0) == [1, 2]:
             return bool(znodes.client.get_children(REMOVED_REPLICAS))
     raise AssertionError("AR was never written")

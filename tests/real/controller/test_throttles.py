@@ -63,7 +63,7 @@ def begin_slowly(cluster: OurCluster, topic: str, source: int, target: int) -> N
     cluster.znodes.reassign({(topic, 0): [target]})
     wait_until(lambda: bytes_on(cluster, topic, target) >= A_LITTLE, "the move has begun")
     assert bytes_on(cluster, topic, target) < RECORD_BYTES * RECORDS / 2, "it was not slowed"
-    assert cluster.znodes.assigned(topic, 0) == [target, source], "it should still run"
+    assert cluster.znodes.read_assignment(topic, 0) == [target, source], "it should still run"
 
 
 def set_configs(cluster: OurCluster, topic: str) -> dict[str, dict[str, str]]:

@@ -17,7 +17,7 @@ from devcluster.clusters.kraft import KRaftCluster
 from devcluster.clusters.kubernetes import KubernetesCluster
 from devcluster.clusters.listeners import ListenerNames
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.clusters.secured_kafka import written
+from devcluster.clusters.secured_kafka import write_properties_file
 from devcluster.filling.parts import Part
 from devcluster.running.processes import wait_until
 from tests.real.kraft.security import CLUSTER, LOCAL, MODULE, TOPIC, add_rules, login, rule, tls
@@ -61,7 +61,7 @@ class Secured:
             **tls(own, self.authority),
         }
         changes = {name.replace("_", "."): value for name, value in changed.items()}
-        return written(self.folder / f"{listener.lower()}.properties", {**told, **changes})
+        return write_properties_file(self.folder / f"{listener.lower()}.properties", {**told, **changes})
 
 
 @pytest.fixture(scope="module")

@@ -75,7 +75,7 @@ def _slow_requests() -> Iterator[None]:
     delays, ask = Delays(seed, "requests"), RequestClient.ask
 
     async def slow_ask(*arguments: Any, **named: Any) -> Any:
-        return await delays.around(lambda: ask(*arguments, **named))
+        return await delays.delay_write(lambda: ask(*arguments, **named))
 
     with patch.object(RequestClient, "ask", slow_ask):
         yield

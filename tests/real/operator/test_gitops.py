@@ -22,7 +22,7 @@ from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.kubernetes import KubernetesCluster
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.filling.parts import Part
 from devcluster.health import Health, judge
 from devcluster.running.processes import wait_until
@@ -54,7 +54,7 @@ def other_cluster(zookeeper: ZooKeeper) -> Iterator[str]:
     connect = f"{zookeeper.connect}/gitops-other"
     with zookeeper.client() as client:
         client.ensure_path("/gitops-other")
-    with connected_client(connect) as client:
+    with open_client(connect) as client:
         client.create("/cluster/id", b'{"version":"1","id":"another-cluster"}', makepath=True)
         client.ensure_path("/feature")
         features = Features(client, port=1)
@@ -69,7 +69,7 @@ def stage(
 ) -> Iterator[Stage]:
     with (
         operated_namespace(kubernetes_api, kafka.zookeeper_connect) as objects,
-        connected_client(kafka.zookeeper_connect) as client,
+        open_client(kafka.zookeeper_connect) as client,
         running_operator(servers_folder, kubernetes_api) as operator,
     ):
         znodes = ClusterZnodes(client)

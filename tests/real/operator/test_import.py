@@ -14,7 +14,7 @@ from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kontroller import run_command
 from devcluster.clusters.kubernetes import KubernetesCluster
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.running.processes import wait_until
 from tests.real.operator.operated import NAMESPACE, Objects, operated_namespace, running_operator
 
@@ -79,7 +79,7 @@ def test_two_hundred_imported_topics_become_ready_and_nothing_is_written_to_zook
 ) -> None:
     first, second = kafka.brokers
     names = [f"Orders_{number}" if number % 2 else f"orders.{number}" for number in range(TOPICS)]
-    with connected_client(kafka.zookeeper_connect) as client:
+    with open_client(kafka.zookeeper_connect) as client:
         znodes = ClusterZnodes(client)
         for number, name in enumerate(names):
             config = {} if number % 5 else {"retention.ms": str(600_000 + number), "cleanup.policy": "compact"}

@@ -183,7 +183,7 @@ def test_a_topic_is_created_grows_and_changes_its_configuration(
     assert created["topicId"] == witness.topic_id(topic)
     assert created["counts"]["online"] == 3
     for row in created["partitions"]:
-        assert row["replicas"] == witness.assigned(topic, row["partition"])
+        assert row["replicas"] == witness.read_assignment(topic, row["partition"])
         assert row["leader"] == witness.leader(topic, row["partition"])
         assert sorted(row["isr"]) == witness.isr(topic, row["partition"])
 
@@ -415,7 +415,7 @@ def test_a_reassignment_shows_every_partition_until_all_are_done(
     assert [rows[number]["originalReplicas"] for number in range(3)] == [[1, 2], [2, 3], [3, 1]]
     for number, to in targets.items():
         assert rows[number]["step"] == "Done"
-        assert rows[number]["replicas"] == to == witness.assigned(topic, number)
+        assert rows[number]["replicas"] == to == witness.read_assignment(topic, number)
         assert rows[number]["leader"] in to
         assert set(to) <= set(witness.isr(topic, number))
     assert not witness.has_reassignments()
@@ -454,7 +454,7 @@ def test_deleting_a_running_reassignment_takes_it_back(
         running = objects.get("partitionreassignment", topic) or {}
         assert running["status"]["phase"] == "Running", "it was not slowed"
         assert FINALIZER in running["metadata"]["finalizers"]
-        assert witness.assigned(topic, 0) == [3, 1]
+        assert witness.read_assignment(topic, 0) == [3, 1]
         wait_until(
             lambda: "bytesLeft" in objects.status("partitionreassignment", topic).get("progress", {}),
             "it is known how much is left",
@@ -463,11 +463,11 @@ def test_deleting_a_running_reassignment_takes_it_back(
             operator.process.kill()
         objects.delete("partitionreassignment", topic)
         if is_operator_away:
-            assert witness.assigned(topic, 0) == [3, 1], "nobody took it back"
+            assert witness.read_assignment(topic, 0) == [3, 1], "nobody took it back"
             operator.start()
         objects.wait_gone("partitionreassignment", topic)
-        assert witness.assigned(topic, 0) == [1]
-        assert witness.assigned(topic, 1) == [3], "what had moved stays"
+        assert witness.read_assignment(topic, 0) == [1]
+        assert witness.read_assignment(topic, 1) == [3], "what had moved stays"
         assert not witness.has_reassignments()
     objects.wait_for_event(topic, "ReassignmentCancelled")
 
@@ -485,7 +485,7 @@ def test_a_limit_slows_a_move_until_it_is_raised_and_leaves_only_what_others_hav
     objects.apply(
         "PartitionReassignment", topic, {"partitions": partitions, "throttle": {"bytesPerSecond": RECORD_BYTES}}
     )
-    wait_until(lambda: witness.assigned(topic, 0) == [2, 1], "the move runs")
+    wait_until(lambda: witness.read_assignment(topic, 0) == [2, 1], "the move runs")
     limited = witness.throttles(topic)
     assert (limited.rates[1], limited.rates[2]) == ((RECORD_BYTES, RECORD_BYTES), (987654321, RECORD_BYTES))
     assert (limited.lists, limited.is_remembered) == ((["0:1"], ["0:2"]), True)
@@ -493,7 +493,7 @@ def test_a_limit_slows_a_move_until_it_is_raised_and_leaves_only_what_others_hav
     objects.apply("PartitionReassignment", topic, raised)
     status = objects.wait_ready("partitionreassignment", topic)["status"]
     assert (status["phase"], status.get("throttle")) == ("Completed", None)
-    assert witness.assigned(topic, 0) == [2]
+    assert witness.read_assignment(topic, 0) == [2]
     assert witness.throttles(topic) == ({2: (987654321, None)}, ([], []), False)
     assert not [name for name in witness.config(topic) if "throttled" in name]
     run_tool(CONFIGS, *told, "--delete-config", "leader.replication.throttled.rate")
@@ -547,14 +547,14 @@ def test_an_operator_that_dies_after_any_write_of_a_cancellation_takes_the_move_
     with slowed(kafka, topic):
         partitions = [{"topic": topic, "partition": 0, "replicas": [3]}]
         objects.apply("PartitionReassignment", topic, {"partitions": partitions})
-        wait_until(lambda: znodes.assigned(topic, 0) == [3, 1], "the move runs")
+        wait_until(lambda: znodes.read_assignment(topic, 0) == [3, 1], "the move runs")
         operator.process.kill()
         objects.delete("partitionreassignment", topic)
         operator.start(die_after=die_after)
         operator.wait_until_dead()
         operator.start()
         objects.wait_gone("partitionreassignment", topic)
-        assert znodes.assigned(topic, 0) == [1]
+        assert znodes.read_assignment(topic, 0) == [1]
         assert not znodes.has_reassignments()
 
 
@@ -572,7 +572,7 @@ def test_a_finished_reassignment_is_deleted_and_nothing_is_cancelled(
     )
     objects.delete("partitionreassignment", topic)
     objects.wait_gone("partitionreassignment", topic)
-    assert witness.assigned(topic, 0) == [2]
+    assert witness.read_assignment(topic, 0) == [2]
 
 
 def test_a_change_of_the_replication_factor_moves_replicas_with_an_object_that_the_topic_owns(
@@ -583,7 +583,7 @@ def test_a_change_of_the_replication_factor_moves_replicas_with_an_object_that_t
     objects.apply("KafkaTopic", topic, topic_spec(replicationFactor=3))
     status = objects.wait_ready("kafkatopic", topic)["status"]
     assert status["replicationFactor"] == 3
-    assert all(sorted(witness.assigned(topic, number)) == [1, 2, 3] for number in range(3))
+    assert all(sorted(witness.read_assignment(topic, number)) == [1, 2, 3] for number in range(3))
     owned = [each for each in objects.every("partitionreassignments") if each["metadata"].get("ownerReferences")]
     assert [each["metadata"]["ownerReferences"][0]["name"] for each in owned if topic in each["metadata"]["name"]] == [
         topic
@@ -601,7 +601,7 @@ def test_a_change_that_is_taken_back_while_its_move_runs_takes_the_move_back(
     before = witness.partitions(topic)
     fill(kafka, topic)
     objects.apply("KafkaTopic", topic, topic_spec(replicationFactor=3, driftPolicy=policy, reassignment=how))
-    wait_until(lambda: len(witness.assigned(topic, 0)) == 3, "the first partition moves")
+    wait_until(lambda: len(witness.read_assignment(topic, 0)) == 3, "the first partition moves")
     objects.apply("KafkaTopic", topic, topic_spec(driftPolicy=policy, reassignment=how))
     assert objects.wait_ready("kafkatopic", topic, reason="Reconciled")["status"].get("drift", []) == []
     assert (witness.partitions(topic), witness.has_reassignments()) == (before, False)

@@ -24,7 +24,7 @@ from controller_core.zk import codecs, paths
 from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.kubernetes import KubernetesCluster
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.running.processes import wait_until
 from devcluster.stand_ins.stand_in_broker import Answer, is_there, register, stand_in_broker
 from tests.real.conftest import StartKafka
@@ -90,7 +90,7 @@ def cluster(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[tuple[s
     with (
         ControllerProcess(servers_folder, connect, name="controller-of-featuresets") as controller,
         stand_in_broker(answered_for(controller)) as port,
-        connected_client(connect) as client,
+        open_client(connect) as client,
     ):
         yield connect, Features(client, port)
 
@@ -255,7 +255,7 @@ def test_what_kafkas_own_controller_refuses_is_reported_in_its_words(
     kafka = start_kafka(brokers=1)
     with (
         operated_namespace(kubernetes_api, kafka.zookeeper_connect) as objects,
-        connected_client(kafka.zookeeper_connect) as client,
+        open_client(kafka.zookeeper_connect) as client,
         running_operator(servers_folder, kubernetes_api),
     ):
         apply(objects, "kafkas", f=1)

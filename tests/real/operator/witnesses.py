@@ -34,7 +34,7 @@ from devcluster.clients.requests import send_request
 from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kraft import KRaftCluster
-from devcluster.clusters.zookeeper import connected_client
+from devcluster.clusters.zookeeper import open_client
 from devcluster.running.processes import wait_until
 
 _TIMEOUT: Final = i32Timedelta.parse(timedelta(seconds=30))
@@ -66,7 +66,7 @@ class Witness(Protocol):
     """Sees a cluster, and changes it as another tool would."""
 
     def controller(self) -> int | None: ...
-    def assigned(self, topic: str, partition: int) -> list[int]: ...
+    def read_assignment(self, topic: str, partition: int) -> list[int]: ...
     def partitions(self, topic: str) -> dict[int, list[int]]: ...
     def leader(self, topic: str, partition: int) -> int: ...
     def isr(self, topic: str, partition: int) -> list[int]: ...
@@ -122,7 +122,7 @@ class Brokers:
     def partitions(self, topic: str) -> dict[int, list[int]]:
         return {int(each.partition_index): list(map(int, each.replica_nodes)) for each in self._partitions(topic)}
 
-    def assigned(self, topic: str, partition: int) -> list[int]:
+    def read_assignment(self, topic: str, partition: int) -> list[int]:
         return self.partitions(topic).get(partition, [])
 
     def leader(self, topic: str, partition: int) -> int:
@@ -266,7 +266,7 @@ def witness_of(kafka: KafkaCluster | KRaftCluster) -> Iterator[Witness]:
     if isinstance(kafka, KRaftCluster):
         yield Brokers(kafka)
         return
-    with connected_client(kafka.zookeeper_connect) as client:
+    with open_client(kafka.zookeeper_connect) as client:
         yield Znodes(client)
 
 

@@ -13,7 +13,7 @@ from kontroller.history.sources.kafka_topic import connector_settings
 
 @pytest.fixture(scope="package")
 def spark_with_kafka() -> Iterator[SparkSession]:
-    with machine_tokens().holding(SPARK):
+    with machine_tokens().hold(SPARK):
         session = local_session("real tests", shuffle_partitions=2, memory="1g", more=connector_settings(kafka_jars()))
         yield session
         session.stop()

@@ -17,7 +17,7 @@ from controller_core.journal.segments import Block
 from controller_core.journal.topic import TopicSink
 from devcluster.building.spark_jars import kafka_jars
 from devcluster.clients.znodes import ClusterZnodes
-from devcluster.clusters.zookeeper import connected_client
+from devcluster.clusters.zookeeper import open_client
 from devcluster.running.processes import wait_until
 from devcluster.waiting.vocabulary import serve_topic
 from kontroller.history.folding.tables import RAW_EVENTS
@@ -103,7 +103,7 @@ def test_an_ingest_that_is_killed_loses_nothing_and_takes_nothing_in_twice(
 def start_kafka_with_topic(start_kafka: StartKafka) -> str:
     """Start a broker with the topic, and return its address."""
     kafka = start_kafka(brokers=1)
-    with connected_client(kafka.zookeeper_connect) as client:
+    with open_client(kafka.zookeeper_connect) as client:
         znodes = ClusterZnodes(client)
         serve_topic(znodes, TOPIC, [[1]])
     return kafka.bootstrap_servers

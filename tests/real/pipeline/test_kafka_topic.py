@@ -19,7 +19,7 @@ from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.listeners import ListenerNames
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.secured_kafka import ADMIN, PASSWORDS, SecuredKafka
-from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.running.processes import wait_until
 from devcluster.waiting.vocabulary import serve_topic
 from kontroller.history.sources import kafka_topic
@@ -57,7 +57,7 @@ def test_spark_reads_from_the_topic_the_lines_that_the_sink_wrote(
     start_kafka: StartKafka, spark_with_kafka: SparkSession, tmp_path: Path
 ) -> None:
     kafka = start_kafka(brokers=1)
-    with connected_client(kafka.zookeeper_connect) as client:  # an admin client that connects too early waits forever
+    with open_client(kafka.zookeeper_connect) as client:  # an admin client that connects too early waits forever
         znodes = ClusterZnodes(client)
         serve_topic(znodes, TOPIC, [[1]])
     written = lines_of("c", 0, 50)
@@ -81,7 +81,7 @@ def test_what_is_written_to_brokers_that_want_a_login_is_read_by_the_same_proper
         kafka.start()
         file = kafka.write_properties()
         brokers = SecuredBrokers(file)
-        with connected_client(kafka.zookeeper_connect) as client:
+        with open_client(kafka.zookeeper_connect) as client:
             znodes = ClusterZnodes(client)
             serve_topic(znodes, TOPIC, [[1]])
         written = lines_of("c", 0, 50)

@@ -10,7 +10,7 @@ from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.python_broker import PythonBroker
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from tests.real.replica_broker.mixed import OURS, MixedCluster
 
 _PROPERTIES = {"controlled.shutdown.retry.backoff.ms": 200}
@@ -22,7 +22,7 @@ def started(request: pytest.FixtureRequest, servers_folder: RunFolder, zookeeper
     name = f"mixed-{request.param}"
     with (
         KafkaCluster(servers_folder, zookeeper, brokers=2, properties=_PROPERTIES, chroot=f"/{name}") as kafka,
-        connected_client(kafka.zookeeper_connect) as client,
+        open_client(kafka.zookeeper_connect) as client,
         ExitStack() as stack,
     ):
         own = None

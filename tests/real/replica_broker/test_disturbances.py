@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from devcluster.clients.load import AckedProducer, lost, read_back
+from devcluster.clients.load import AckedProducer, find_lost, read_back
 from devcluster.running.processes import wait_until
 from devcluster.waiting.vocabulary import wait_until_acknowledged
 from tests.real.replica_broker.mixed import OURS, MixedCluster
@@ -57,7 +57,7 @@ def test_nothing_is_lost_and_all_replicas_are_the_same(cluster: MixedCluster, se
         cluster.wait_until_served(topic)
         wait_until_acknowledged(producer, 100)
     report = producer.stop()
-    assert lost(report.acknowledged, read_back(cluster.bootstrap, topic)) == []
+    assert find_lost(report.acknowledged, read_back(cluster.bootstrap, topic)) == []
     for partition in range(len(ROTATED)):
         wait_until(lambda partition=partition: _are_the_same(cluster, f"{topic}-{partition}"), "all have the same")  # type: ignore[misc]  # a default
 

@@ -20,7 +20,7 @@ from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.python_broker import PythonBroker
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.running.processes import wait_until
 from devcluster.running.servers import Server
 from devcluster.waiting.under_load import nothing_lost
@@ -64,7 +64,7 @@ def test_a_stock_follower_leaves_the_isr_and_joins_it_by_the_leaders_own_writes(
     settings = {"isr_writes": "zookeeper", "max_time_lag_ms": 2_000}
     with (
         PythonBroker(servers_folder, kafka.zookeeper_connect, OURS, name="writing", settings=settings) as ours,
-        connected_client(kafka.zookeeper_connect) as client,
+        open_client(kafka.zookeeper_connect) as client,
     ):
         znodes = ClusterZnodes(client)
         serve_topic(znodes, "written", [[3, 1, 2]])
@@ -137,7 +137,7 @@ def old_cluster(
     name = f"as-of-2-6-{request.param}"
     with (
         KafkaCluster(servers_folder, zookeeper, brokers=2, properties=AS_OF_2_6, chroot=f"/{name}") as kafka,
-        connected_client(kafka.zookeeper_connect) as client,
+        open_client(kafka.zookeeper_connect) as client,
         ExitStack() as stack,
     ):
         own = None

@@ -16,7 +16,7 @@ from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.listeners import CLIENTS_APART
 from devcluster.clusters.python_broker import PythonBroker
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.waiting.under_load import nothing_lost
 from devcluster.waiting.vocabulary import wait_until_acknowledged, wait_until_ended, wait_until_led
 from tests.real.replica_broker.conftest import CONTROLLERS
@@ -30,7 +30,7 @@ def apart(request: pytest.FixtureRequest, servers_folder: RunFolder, zookeeper: 
     name = f"apart-{request.param}"
     with (
         KafkaCluster(servers_folder, zookeeper, brokers=2, chroot=f"/{name}", listeners=CLIENTS_APART) as kafka,
-        connected_client(kafka.zookeeper_connect) as client,
+        open_client(kafka.zookeeper_connect) as client,
         ExitStack() as stack,
     ):
         own = None

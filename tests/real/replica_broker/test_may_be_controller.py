@@ -5,7 +5,7 @@ import pytest
 from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.python_broker import PythonBroker
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.clusters.zookeeper import connected_client
+from devcluster.clusters.zookeeper import open_client
 from devcluster.waiting.under_load import nothing_lost
 from devcluster.waiting.vocabulary import (
     serve_topic,
@@ -23,7 +23,7 @@ def test_the_broker_that_is_the_controller_is_killed_and_another_stops_in_order(
     def started(broker: int) -> PythonBroker:
         return PythonBroker(servers_folder, zookeeper_connect, broker, name=f"both-{broker}", may_be_controller=True)
 
-    with started(1) as first, started(2) as second, started(3) as third, connected_client(zookeeper_connect) as client:
+    with started(1) as first, started(2) as second, started(3) as third, open_client(zookeeper_connect) as client:
         brokers = {each.controller_id: each for each in (first, second, third)}
         bootstrap = ",".join(each.address for each in brokers.values())
         znodes = ClusterZnodes(client)

@@ -15,7 +15,7 @@ from devcluster.clients.znodes import PARTITIONS_ADD, PARTITIONS_REMOVE, Cluster
 from devcluster.clusters.kontroller import ControllerProcess, run_command
 from devcluster.clusters.python_broker import PythonBroker
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.running.processes import wait_until
 from devcluster.waiting.under_load import nothing_lost
 from devcluster.waiting.vocabulary import (
@@ -88,7 +88,7 @@ def ours(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[OnlyOurs]:
             name = f"only-ours-{broker}"
             brokers[broker] = PythonBroker(servers_folder, connect, broker, name=name, settings=settings)
             stack.enter_context(brokers[broker])
-        client = stack.enter_context(connected_client(connect))
+        client = stack.enter_context(open_client(connect))
         yield OnlyOurs(controller=controller, brokers=brokers, znodes=ClusterZnodes(client))
 
 

@@ -8,7 +8,7 @@ from devcluster.clients.znodes import PARTITIONS_REMOVE
 from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.python_broker import PythonBroker
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.clusters.zookeeper import connected_client
+from devcluster.clusters.zookeeper import open_client
 from devcluster.waiting.vocabulary import wait_until_ended, wait_until_gone
 from tests.real.conftest import StartKafka
 from tests.real.replica_broker.mixed import MixedCluster
@@ -24,13 +24,13 @@ def finalize(connect: str, levels: dict[str, int]) -> None:
         "status": 1,
         "features": {name: {"max_version_level": level} for name, level in levels.items()},
     }
-    with connected_client(connect) as client:
+    with open_client(connect) as client:
         client.ensure_path("/feature")
         client.set("/feature", json.dumps(content).encode())
 
 
 def is_registered(connect: str, broker: int) -> bool:
-    with connected_client(connect) as client:
+    with open_client(connect) as client:
         return client.exists(f"/brokers/ids/{broker}") is not None
 
 

@@ -6,7 +6,7 @@ from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.python_broker import PythonBroker
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.running.processes import wait_until
 from devcluster.waiting.under_load import nothing_lost
 from devcluster.waiting.vocabulary import serve_topic, wait_until_acknowledged, wait_until_served
@@ -22,14 +22,14 @@ def test_it_serves_on_and_hears_afterwards_what_changed(servers_folder: RunFolde
         PythonBroker(servers_folder, zookeeper.connect, 2, name="outage-2") as second,
     ):
         bootstrap = f"{first.address},{second.address}"
-        with connected_client(zookeeper.connect) as client:
+        with open_client(zookeeper.connect) as client:
             znodes = ClusterZnodes(client)
             serve_topic(znodes, "away", [[1, 2], [2, 1]])
         with nothing_lost(bootstrap, "away", more_than=100) as producer:
             zookeeper.kill()
             wait_until_acknowledged(producer, 200)
             zookeeper.start()
-            with connected_client(zookeeper.connect) as client:
+            with open_client(zookeeper.connect) as client:
                 znodes = ClusterZnodes(client)
                 wait_until(lambda: len(client.get_children("/brokers/ids")) == 2, "both are registered")
                 wait_until_served(znodes, "away", [0, 1])

@@ -15,7 +15,7 @@ from devcluster.clusters.listeners import ListenerNames
 from devcluster.clusters.python_broker import PythonBroker
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.secured_kafka import ADMIN, PASSWORDS, SecuredKafka
-from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.running.processes import wait_until
 from devcluster.waiting.vocabulary import serve_topic
 from kontroller.history.watching.journals.journal import JournalUnreadable
@@ -41,7 +41,7 @@ def led_by_us(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[Secur
         with ControllerProcess(
             servers_folder, kafka.zookeeper_connect, name="beside-controller", settings=settings, listeners=LISTENERS
         ) as controller:
-            with connected_client(kafka.zookeeper_connect) as client:
+            with open_client(kafka.zookeeper_connect) as client:
                 ClusterZnodes(client).create_topic("journal", [[1, 2]])
             yield kafka
             log = controller.process.log_path.read_text()
@@ -50,7 +50,7 @@ def led_by_us(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[Secur
 
 @pytest.fixture
 def znodes(led_by_us: SecuredKafka) -> Iterator[ClusterZnodes]:
-    with connected_client(led_by_us.zookeeper_connect) as client:
+    with open_client(led_by_us.zookeeper_connect) as client:
         yield ClusterZnodes(client)
 
 
@@ -111,7 +111,7 @@ def test_the_operator_moves_partitions_by_the_login_of_the_file_and_shows_it_to_
         kafka.start()
         file = kafka.write_properties("operator.properties", zookeeper_connect=zookeeper.connect)
         with (
-            connected_client(kafka.zookeeper_connect) as client,
+            open_client(kafka.zookeeper_connect) as client,
             operated_namespace(kubernetes_api, kafka.zookeeper_connect) as objects,
             running_operator(servers_folder, kubernetes_api, env={"KONTROLLER_PROPERTIES": str(file)}) as operator,
         ):
@@ -124,7 +124,7 @@ def test_the_operator_moves_partitions_by_the_login_of_the_file_and_shows_it_to_
             wait_until(lambda: message in str(objects.status("PartitionReassignment", "moved")), "it is said")
             objects.apply("KafkaCluster", "demo", there)
             assert objects.wait_ready("PartitionReassignment", "moved")["status"]["phase"] == "Completed"
-            assert znodes.assigned("moved", 0) == [2]
+            assert znodes.read_assignment("moved", 0) == [2]
             assert not any(password in operator.log() for password in PASSWORDS.values())
 
 

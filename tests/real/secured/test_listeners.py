@@ -21,8 +21,8 @@ from devcluster.clients.identity import Identity
 from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.listeners import ListenerNames
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.clusters.secured_kafka import ADMIN, ALICE, CLIENT, PASSWORDS, SecuredKafka, written
-from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.clusters.secured_kafka import ADMIN, ALICE, CLIENT, PASSWORDS, SecuredKafka, write_properties_file
+from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.running.processes import wait_until
 from devcluster.waiting.vocabulary import wait_until_in_sync
 from kontroller.client.admin_client import AdminClient
@@ -85,7 +85,7 @@ class Site:
     def client_file(self, name: str = "client.properties", *, without: str = "nothing") -> Path:
         """Write the properties of Kafka's own tools, without those that begin with `without`."""
         told = self.kafka.client_properties("CLIENT", mechanism=self.mechanism or "SCRAM-SHA-512")
-        return written(
+        return write_properties_file(
             self.kafka.files / name, {key: value for key, value in told.items() if not key.startswith(without)}
         )
 
@@ -107,14 +107,14 @@ class Site:
     def allow_alice(self) -> None:
         """Allow alice to create topics, by an ACL in the brokers' format."""
         allowed = {"principal": f"User:{ALICE}", "permissionType": "Allow", "operation": "Create", "host": "*"}
-        with connected_client(self.kafka.zookeeper_connect) as client:
+        with open_client(self.kafka.zookeeper_connect) as client:
             data = json.dumps({"version": 1, "acls": [allowed]}).encode()
             client.create("/kafka-acl/Cluster/kafka-cluster", data, makepath=True)
             client.create("/kafka-acl-changes/acl_changes_", b"Cluster:kafka-cluster", sequence=True, makepath=True)
 
     def isr(self, topic: str, partition: int) -> list[int]:
         """Return the ISR in ZooKeeper."""
-        with connected_client(self.kafka.zookeeper_connect) as client:
+        with open_client(self.kafka.zookeeper_connect) as client:
             state, _ = client.get(f"/brokers/topics/{topic}/partitions/{partition}/state")
         return sorted(json.loads(state)["isr"])
 

@@ -9,7 +9,7 @@ from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kontroller import ControllerProcess, run_command
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.running.processes import wait_until
 from devcluster.waiting.under_load import nothing_lost
 from devcluster.waiting.vocabulary import serve_topic, wait_until_controlled_by, wait_until_served
@@ -31,7 +31,7 @@ def test_a_cluster_of_ours_is_migrated_to_kraft_under_load_while_our_controller_
     with (
         KafkaCluster(servers_folder, zookeeper, chroot=f"/{name}", properties=FEWER_IN_SYNC) as kafka,
         ControllerProcess(servers_folder, kafka.zookeeper_connect, name=f"{name}-controller") as ours,
-        connected_client(kafka.zookeeper_connect) as client,
+        open_client(kafka.zookeeper_connect) as client,
         ExitStack() as started,
     ):
         znodes = ClusterZnodes(client)

@@ -18,7 +18,7 @@ from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kontroller import ControllerProcess, run_command
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.running.processes import wait_until
 from devcluster.waiting.under_load import nothing_lost
 from kontroller.client.admin_client import BlockingAdminClient
@@ -61,7 +61,7 @@ def ours(folder: RunFolder, zookeeper: ZooKeeper, name: str, version: str, **pro
             folder, zookeeper, chroot=f"/{name}", version=version, properties={**PROPERTIES, **properties}
         ) as kafka,
         ControllerProcess(folder, kafka.zookeeper_connect, name=f"{name}-controller") as controller,
-        connected_client(kafka.zookeeper_connect) as client,
+        open_client(kafka.zookeeper_connect) as client,
     ):
         yield Ours(kafka=kafka, controller=controller, znodes=ClusterZnodes(client))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from devcluster.building.cache import cache_folder, cached
+from devcluster.building.cache import build_cached, cache_folder
 
 
 @pytest.fixture(autouse=True)
@@ -28,16 +28,16 @@ class Builder:
 
 def test_a_second_call_finds_what_the_first_one_built() -> None:
     builder = Builder()
-    first = cached("tool-1.0", "input", build=builder)
-    assert cached("tool-1.0", "input", build=builder) == first
+    first = build_cached("tool-1.0", "input", build=builder)
+    assert build_cached("tool-1.0", "input", build=builder) == first
     assert builder.calls == 1
     assert (first / "result").read_text() == "build 1"
 
 
 def test_a_changed_input_is_built_anew() -> None:
     builder = Builder()
-    first = cached("tool-1.0", "input", build=builder)
-    second = cached("tool-1.0", "another input", build=builder)
+    first = build_cached("tool-1.0", "input", build=builder)
+    second = build_cached("tool-1.0", "another input", build=builder)
     assert first != second
     assert builder.calls == 2
 
@@ -48,16 +48,16 @@ def test_a_failed_build_leaves_no_entry_and_the_next_call_builds_again() -> None
         raise ConnectionError("the network is gone")
 
     with pytest.raises(ConnectionError):
-        cached("tool-1.0", "input", build=fail)
+        build_cached("tool-1.0", "input", build=fail)
     assert not any(cache_folder().rglob("half"))
-    entry = cached("tool-1.0", "input", build=Builder())
+    entry = build_cached("tool-1.0", "input", build=Builder())
     assert [path.name for path in entry.iterdir()] == ["result"]
 
 
 def test_what_a_killed_build_left_is_removed_by_the_next_one(own_cache: Path) -> None:
     leftover = own_cache / "building" / "tool-1.0-killed"
     leftover.mkdir(parents=True)
-    cached("tool-1.0", "input", build=Builder())
+    build_cached("tool-1.0", "input", build=Builder())
     assert not leftover.exists()
 
 
@@ -72,9 +72,9 @@ def test_of_two_that_need_the_same_entry_at_once_one_builds_and_the_other_waits(
         builder(folder)
 
     with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(cached, "tool-1.0", "input", build=build_slowly)
+        first = pool.submit(build_cached, "tool-1.0", "input", build=build_slowly)
         assert building.wait(10)
-        second = pool.submit(cached, "tool-1.0", "input", build=builder)
+        second = pool.submit(build_cached, "tool-1.0", "input", build=builder)
         may_end.set()
         assert first.result(10) == second.result(10)
     assert builder.calls == 1

@@ -21,7 +21,7 @@ def make_failing_command(_program: Program, _arguments: Sequence[str], _options:
 
 
 def test_what_is_no_server_is_a_tool() -> None:
-    found = [class_archives.of(name) for name in ("kafka.Kafka", str(Program.ZOOKEEPER), CONFIGS)]
+    found = [class_archives.find_program(name) for name in ("kafka.Kafka", str(Program.ZOOKEEPER), CONFIGS)]
     assert found == [Program.BROKER, Program.ZOOKEEPER, Program.TOOL]
 
 

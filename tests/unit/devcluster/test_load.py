@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 from confluent_kafka import KafkaError, Producer
 
-from devcluster.clients.load import AckedProducer, Acknowledged, LoadReport, lost
+from devcluster.clients.load import AckedProducer, Acknowledged, LoadReport, find_lost
 from devcluster.running.processes import wait_until
 
 OnDelivery = Callable[[KafkaError | None, Any], None]
@@ -114,8 +114,8 @@ def _acknowledge(value: str) -> Acknowledged:
 
 def test_an_acknowledged_value_that_cannot_be_read_is_lost() -> None:
     promises = [_acknowledge("1"), _acknowledge("2"), _acknowledge("3")]
-    assert lost(promises, {"1", "3", "4"}) == [_acknowledge("2")]
+    assert find_lost(promises, {"1", "3", "4"}) == [_acknowledge("2")]
 
 
 def test_values_that_were_never_acknowledged_are_no_loss() -> None:
-    assert lost([_acknowledge("1")], {"1", "2"}) == []
+    assert find_lost([_acknowledge("1")], {"1", "2"}) == []

@@ -23,7 +23,7 @@ def test_the_images_of_servers_run_as_a_user_without_privileges() -> None:
 
 def test_both_images_of_kafka_are_told_the_same() -> None:
     kontroller = settings(KONTROLLER)
-    kafka, kafka_4 = (settings(each, kontroller).as_config() for each in (KAFKA, KAFKA_4))
+    kafka, kafka_4 = (settings(each, kontroller).make_config() for each in (KAFKA, KAFKA_4))
     assert {**kafka, "Labels": None} == {**kafka_4, "Labels": None}
     assert packages(KAFKA) == packages(KAFKA_4)
 
@@ -45,7 +45,7 @@ def test_only_the_first_install_of_packages_is_what_the_image_stands_on() -> Non
 
 def test_settings_become_an_image_configuration() -> None:
     image = ImageSettings(user="1:2", environment={"A": "b"}, entrypoint=["run"], labels={"l": "m"})
-    assert image.as_config() == {"User": "1:2", "Env": ["A=b"], "Entrypoint": ["run"], "Labels": {"l": "m"}}
+    assert image.make_config() == {"User": "1:2", "Env": ["A=b"], "Entrypoint": ["run"], "Labels": {"l": "m"}}
 
 
 def test_an_instruction_that_would_be_lost_is_refused(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from devcluster.images.containerfile import ImageSettings
 from devcluster.images.layers import (
     ChangedBelow,
     Layer,
-    changed_since,
+    find_changes,
     link_tree,
     read_layer,
     snapshot,
@@ -67,7 +67,7 @@ def test_a_layer_holds_what_is_new_or_replaced(tmp_path: Path) -> None:
     replaced = file(root, "usr/replaced")
     before = snapshot(root)
     file(root, "opt/new", "other content").rename(replaced)
-    assert sorted(changed_since(root, before)) == ["opt", "usr", "usr/replaced"]
+    assert sorted(find_changes(root, before)) == ["opt", "usr", "usr/replaced"]
 
 
 def test_a_step_that_removes_files_of_the_layers_below_is_refused(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_a_step_that_removes_files_of_the_layers_below_is_refused(tmp_path: Path
     before = snapshot(root)
     gone.unlink()
     with pytest.raises(ChangedBelow, match="usr/gone"):
-        changed_since(root, before)
+        find_changes(root, before)
 
 
 @pytest.mark.parametrize("change", [lambda path: path.write_text("longer content"), lambda path: path.chmod(0o755)])
@@ -88,7 +88,7 @@ def test_a_step_that_writes_into_files_of_the_layers_below_is_refused(
     before = snapshot(root)
     change(path)
     with pytest.raises(ChangedBelow, match="usr/shared"):
-        changed_since(root, before)
+        find_changes(root, before)
 
 
 def test_other_builds_in_links_to_the_same_files_change_nothing(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_other_builds_in_links_to_the_same_files_change_nothing(tmp_path: Path) 
     before = snapshot(one)
     link_tree(unpacked, other)
     file(other, "usr/new")
-    assert changed_since(one, before) == []
+    assert find_changes(one, before) == []
     assert snapshot(unpacked).keys() == {"usr", "usr/shared"}
 
 

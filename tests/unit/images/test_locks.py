@@ -11,7 +11,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from devcluster.images.wheels import split_lock
+from devcluster.images.wheels import divide_lock
 
 PROJECT = Path(__file__).resolve().parents[3]
 LOCKS = sorted((PROJECT / "locks").glob("*.txt"))
@@ -102,4 +102,4 @@ def test_one_entry_of_a_lock_is_taken_out_whole() -> None:
     first = "a==1 \\\n    --hash=sha256:1"
     spark = "pyspark==2 \\\n    --hash=sha256:2 \\\n    --hash=sha256:3"
     last = "z==3 \\\n    --hash=sha256:4"
-    assert split_lock(f"{first}\n{spark}\n{last}\n", ["pyspark"]) == (spark, f"{first}\n{last}")
+    assert divide_lock(f"{first}\n{spark}\n{last}\n", ["pyspark"]) == (spark, f"{first}\n{last}")

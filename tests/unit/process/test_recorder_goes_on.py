@@ -25,7 +25,7 @@ from controller_core.recorder.event_numbers import read_position
 from controller_core.wire.client.request_client import Address
 from controller_core.wire.codecs.frames import decode_request, encode_response, read_frame, read_request_head
 from devcluster.running.ports import release_port, reserve_port
-from devcluster.running.scraping import scraped
+from devcluster.running.scraping import scrape
 from tests.unit.polling import quorum as asked
 from tests.unit.recorder.metadata_log import logs, quorums
 from tests.unit.recorder.metadata_log.followed import cluster
@@ -105,7 +105,7 @@ class Recording:
         return lines
 
     async def metric(self, name: str) -> float | None:
-        return await asyncio.to_thread(scraped, self.metrics_port, name)
+        return await asyncio.to_thread(scrape, self.metrics_port, name)
 
 
 @asynccontextmanager

@@ -18,7 +18,7 @@ from controller_core.wire.codecs.frames import (
 from controller_core.wire.link import BrokerUnreachable, NotConnected, NotSpoken, UnreadableAnswer
 from controller_core.wire.messages import ErrorCode, UpdateMetadataRequest, UpdateMetadataResponse
 from controller_core.wire.tcp_link import TcpBrokerLink, tcp_link_factory
-from devcluster.stand_ins.told_versions import API_VERSIONS, OF_KAFKA_3_9, told_versions
+from devcluster.stand_ins.told_versions import API_VERSIONS, OF_KAFKA_3_9, make_versions_response
 
 DEADLINE_S = 10
 REQUEST = UpdateMetadataRequest(
@@ -33,7 +33,7 @@ def right(content: bytes) -> bytes:
 
 def answer_versions(newest: Mapping[int, int]) -> Callable[[bytes], bytes]:
     """Return a script that answers ApiVersions with these newest versions."""
-    return lambda content: encode_response(told_versions(newest), read_request_head(content).correlation_id)
+    return lambda content: encode_response(make_versions_response(newest), read_request_head(content).correlation_id)
 
 
 told = answer_versions(OF_KAFKA_3_9)

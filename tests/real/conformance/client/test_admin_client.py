@@ -69,7 +69,7 @@ async def test_a_topic_is_created_by_an_assignment_and_altered_step_by_step(
         f"move of {name}-0",
     ]
     cluster.wait_until_moved(name, [1, 3])
-    assert cluster.znodes.assigned(name, 2) == [3, 1]
+    assert cluster.znodes.read_assignment(name, 2) == [3, 1]
     for partition in range(3):
         cluster.wait_until_everybody_knows(name, partition)
     described = await admin.describe_topic(name)
@@ -124,7 +124,7 @@ async def test_a_move_is_waited_for_and_verified_and_one_that_cannot_begin_says_
     assert set(before.values()) == {Progress.FAILED}, "it neither moves nor is there"
     ended = await admin.reassign_partitions(there)
     assert ended.error is None
-    assert cluster.znodes.assigned(name, 0) == [3, 1]
+    assert cluster.znodes.read_assignment(name, 0) == [3, 1]
     assert set((await admin.verify_reassign_partitions(there)).values()) == {Progress.COMPLETED}
     assert await admin.list_reassignments() == {}
     nowhere = format_reassignment({tp(name, 0): ids(9), tp(name, 1): ids(3, 2)})
@@ -158,7 +158,7 @@ async def test_a_move_that_takes_long_is_in_progress_and_is_cancelled(
     assert ended.error is not None
     assert await admin.cancel_reassignment(there) == ()
     await admin.unthrottle_reassignment(there)
-    assert cluster.znodes.assigned(name, 0) == [first, second]
+    assert cluster.znodes.read_assignment(name, 0) == [first, second]
 
 
 async def test_a_throttle_is_taken_from_all_brokers_also_from_one_that_the_move_has_left(

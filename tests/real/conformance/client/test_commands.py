@@ -85,7 +85,7 @@ def test_a_topic_is_altered_by_an_assignment_and_by_configurations_that_go(
     assert [step["result"] for step in altered.json()["steps"]] == ["done", "done", "done"]
     cluster.wait_until_moved(name, [3, 1])
     cluster.wait_until_served(name, 2)
-    assert cluster.znodes.assigned(name, 1) == [1, 2]
+    assert cluster.znodes.read_assignment(name, 1) == [1, 2]
     for partition in (0, 1):
         cluster.wait_until_everybody_knows(name, partition)
     (described,) = kontroller.run("topics", "describe", "--topic", name, "-o", "json").json()
@@ -101,7 +101,7 @@ def test_kafka_s_tool_and_ours_read_each_other_s_plans(
     started = kontroller.run("reassign", "start", "--reassignment-json-file", there, "--throttle", "10000000")
     assert (started.code, started.out.splitlines()[-1]) == (0, "all 1 partitions are at their targets")
     back = next(line for line in started.out.splitlines() if line.startswith("{"))
-    assert cluster.znodes.assigned(name, 0) == [3, 1]
+    assert cluster.znodes.read_assignment(name, 0) == [3, 1]
     assert "throttled" not in json.dumps(cluster.znodes.read(f"/config/topics/{name}"))
     assert "throttled" not in json.dumps(cluster.znodes.read("/config/brokers/3") or {})
     theirs = ("--reassignment-json-file", there)

@@ -115,7 +115,7 @@ def test_a_move_of_kafka_s_tool_is_read_cancelled_and_unthrottled_by_ours(
     _, proposed = printed_plans(run(cluster, REASSIGN_PARTITIONS, "--generate", *wanted))
     moved = kontroller.run("reassign", "start", "--reassignment-json-file", "-", stdin=json.dumps(proposed))
     assert moved.code == 0, moved
-    assert sorted(cluster.znodes.assigned(name, 0)) == sorted((second, third))
+    assert sorted(cluster.znodes.read_assignment(name, 0)) == sorted((second, third))
     assert "is completed" in run(
         cluster, REASSIGN_PARTITIONS, "--verify", "--reassignment-json-file", written(tmp_path, proposed)
     )

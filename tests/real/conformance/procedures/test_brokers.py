@@ -13,7 +13,7 @@ from kio.schema.types import BrokerId as WireBrokerId
 from kio.static.primitive import i64
 
 from controller_core.wire.messages import AllocateProducerIdsRequest, ErrorCode
-from devcluster.clients.load import lost
+from devcluster.clients.load import find_lost
 from devcluster.clients.znodes import PREFERRED_ELECTION
 from devcluster.waiting.vocabulary import wait_until_acknowledged, wait_until_unregistered
 from tests.real.conformance.clusters import PREFERRED, UNCLEAN, ConformanceCluster, Partition, Seen
@@ -87,7 +87,7 @@ def crash(started_cluster: ConformanceCluster) -> Crash:
         before=before,
         dead=dead,
         back={topic: cluster.seen(topic) for topic in (*SERVED, "born", "stillborn")},
-        lost=len(lost(acknowledged, cluster.read_back("led"))),
+        lost=len(find_lost(acknowledged, cluster.read_back("led"))),
         epochs=(epoch, cluster.broker_epoch(killed)),
         answered_by_returned=_answered_by(cluster, killed),
         logs_of_deleted=cluster.brokers_with_a_log("doomed"),

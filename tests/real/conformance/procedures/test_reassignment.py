@@ -73,7 +73,7 @@ def test_an_impossible_request_in_zookeeper_is_removed_and_the_next_one_is_done(
     }
     cluster.znodes.reassign(bad[content])
     cluster.wait_until_gone(REASSIGN_PARTITIONS)
-    assert cluster.znodes.assigned(topic, 0) == [1, 2]
+    assert cluster.znodes.read_assignment(topic, 0) == [1, 2]
     cluster.znodes.reassign({(topic, 0): [2, 3], **bad[content]})
     cluster.wait_until_moved(topic, [2, 3])
 
@@ -100,7 +100,7 @@ def test_an_impossible_target_in_zookeeper_is_refused(cluster: ConformanceCluste
     cluster.serve_topic(topic, [[1, 2]])
     cluster.znodes.reassign({(topic, 0): target})
     cluster.wait_until_gone(REASSIGN_PARTITIONS)
-    assert cluster.znodes.assigned(topic, 0) == [1, 2]
+    assert cluster.znodes.read_assignment(topic, 0) == [1, 2]
 
 
 # Steps
@@ -114,9 +114,9 @@ def test_a_partition_moves_while_it_is_written_to_and_nothing_is_lost(cluster: C
 
     def note_rows() -> None:
         while not finished.is_set():
-            before = sorted(cluster.znodes.assigned("on-its-way", 0))
+            before = sorted(cluster.znodes.read_assignment("on-its-way", 0))
             state = cluster.znodes.state("on-its-way", 0)
-            row = (sorted(cluster.znodes.assigned("on-its-way", 0)), state["leader"], sorted(state["isr"]))
+            row = (sorted(cluster.znodes.read_assignment("on-its-way", 0)), state["leader"], sorted(state["isr"]))
             if row not in rows and row[0] == before:  # otherwise the two znodes were not read at one moment
                 rows.append(row)
 
@@ -196,7 +196,7 @@ def test_a_reassignment_that_is_cancelled_leaves_no_trace(cluster: ConformanceCl
         assert cluster.reassign(("taken-back", 0, None)) == [ErrorCode.none]
         cluster.wait(lambda: cluster.running_reassignments(("taken-back", 0)) == {}, "nothing runs any more")
         assert cluster.znodes.leader("taken-back", 0) == first
-        assert sorted(cluster.znodes.assigned("taken-back", 0)) == sorted([first, second])
+        assert sorted(cluster.znodes.read_assignment("taken-back", 0)) == sorted([first, second])
     cluster.wait_until_only_replicas_have_logs("taken-back")
     cluster.wait_until_served("taken-back")
 
@@ -210,7 +210,7 @@ def test_a_reassignment_that_is_cancelled_leaves_the_order_of_the_replicas(clust
         cluster.reassign(("in-its-order", 0, [second, third]))
         cluster.reassign(("in-its-order", 0, None))
         cluster.wait(lambda: cluster.running_reassignments() == {}, "nothing runs any more")
-        assert cluster.znodes.assigned("in-its-order", 0) == [first, second]
+        assert cluster.znodes.read_assignment("in-its-order", 0) == [first, second]
     cluster.wait_until_only_replicas_have_logs("in-its-order")
 
 

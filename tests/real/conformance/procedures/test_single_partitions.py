@@ -42,7 +42,7 @@ def test_a_partition_moves_by_a_request_of_its_own_under_load(cluster: Conforman
     with nothing_lost(cluster.bootstrap, "moved-singly", more_than=200, identity=cluster.identity):
         path = cluster.znodes.ask_of_partition(PARTITIONS_REASSIGNED, "moved-singly", 0, [3, 2])
         cluster.wait_until_gone(path)
-        assert cluster.znodes.assigned("moved-singly", 0) == [3, 2]
+        assert cluster.znodes.read_assignment("moved-singly", 0) == [3, 2]
     cluster.wait_until_only_replicas_have_logs("moved-singly")
     assert not cluster.znodes.is_reassigning("moved-singly")
 

@@ -109,7 +109,7 @@ def test_a_running_reassignment_is_listed_and_cancelled(cluster: ConformanceClus
     assert "Reassignment of partition slow-0 is still in progress" in under_way
     cancelled = run(cluster, tools.REASSIGN_PARTITIONS, "--cancel", *plan)
     assert "Successfully cancelled partition reassignment for: slow-0" in cancelled
-    cluster.wait(lambda: cluster.znodes.assigned("slow", 0) == [1, 2], "the partition is back where it was")
+    cluster.wait(lambda: cluster.znodes.read_assignment("slow", 0) == [1, 2], "the partition is back where it was")
     assert "No partition reassignments found" in run(cluster, tools.REASSIGN_PARTITIONS, "--list")
     assert throttles(cluster, "slow") == []
     failed = run(cluster, tools.REASSIGN_PARTITIONS, "--verify", *plan)

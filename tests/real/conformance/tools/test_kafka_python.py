@@ -38,7 +38,7 @@ def test_topics_are_created_described_grown_and_deleted(cluster: ConformanceClus
         admin.create_topics({"kp-one": {"num_partitions": 1, "replication_factor": 1}})
     # The client asks any node, and nodes learn of topics one after the other.
     cluster.wait(lambda: {"kp-one", "kp-two"} <= set(admin.list_topics()), "every node lists the topics")
-    assert cluster.znodes.assigned("kp-two", 0) == [2, 1]
+    assert cluster.znodes.read_assignment("kp-two", 0) == [2, 1]
     cluster.wait(lambda: len(admin.describe_topics(["kp-one"])[0]["partitions"]) == 2, "and describes their partitions")
     admin.create_partitions({"kp-one": 3})
     assert len(cluster.znodes.partitions("kp-one")) == 3

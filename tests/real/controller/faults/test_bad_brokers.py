@@ -10,7 +10,14 @@ from typing import Any
 import pytest
 
 from controller_core.wire.codecs.frames import RequestHead, make_frame
-from devcluster.stand_ins.stand_in_broker import Answer, is_there, register, stand_in_broker, telling, unregister
+from devcluster.stand_ins.stand_in_broker import (
+    Answer,
+    is_there,
+    make_version_answer,
+    register,
+    stand_in_broker,
+    unregister,
+)
 from devcluster.stand_ins.told_versions import API_VERSIONS
 from devcluster.waiting.vocabulary import wait_until_logged, wait_until_metric
 from tests.real.controller.clusters import OurCluster
@@ -73,7 +80,7 @@ def test_the_other_brokers_are_served_beside_a_broker_that_answers(our_cluster: 
 def test_a_broker_of_a_release_that_cannot_be_led_is_named_and_the_others_are_served(
     our_cluster: OurCluster, newest: dict[int, int], lack: str
 ) -> None:
-    with stand_in_broker(telling(newest)) as port:
+    with stand_in_broker(make_version_answer(newest)) as port:
         register(our_cluster.znodes.client, BAD_BROKER, port)
         try:
             wait_until_metric(our_cluster.controller, "kontroller_unsupported_brokers", 1)

@@ -30,7 +30,7 @@ def test_a_reassignment_waits_for_a_target_that_dies_and_completes_when_it_retur
     finally:
         our_cluster.kafka.broker(6).kill()
     wait_until_unregistered(our_cluster.znodes, 6)
-    assert sorted(znodes.assigned("interrupted", 0)) == [1, 2, 5, 6]
+    assert sorted(znodes.read_assignment("interrupted", 0)) == [1, 2, 5, 6]
     assert znodes.leader("interrupted", 0) == 1
     our_cluster.kafka.broker(6).start()
     wait_until_moved(our_cluster.znodes, "interrupted", [5, 6])

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from confluent_kafka.admin import AdminClient
 
-from devcluster.clients.load import AckedProducer, lost, read_back
+from devcluster.clients.load import AckedProducer, find_lost, read_back
 from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kontroller import ControllerProcess
@@ -101,7 +101,7 @@ def test_a_restored_backup_is_served_and_logs_of_lost_topics_stand_in_nobody_s_w
             controller.start()
             wait_until_served(znodes, "orders")
             wait_until_known(kafka, "orders")
-            assert lost(acknowledged.stop().acknowledged, read_back(kafka.bootstrap_servers, "orders")) == []
+            assert find_lost(acknowledged.stop().acknowledged, read_back(kafka.bootstrap_servers, "orders")) == []
 
             # Broker 1 has a log of the topic of that name that the backup does not know, and refuses to lead.
             znodes.create_topic("since", [[1, 3]])

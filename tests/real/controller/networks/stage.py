@@ -21,7 +21,7 @@ from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kontroller import ControllerProcess, run_command
 from devcluster.clusters.listeners import CLIENTS_APART
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.machines.network import Machine, Network
 from devcluster.running.processes import wait_until
 from devcluster.waiting.under_load import nothing_lost
@@ -120,7 +120,7 @@ def set_up(folder: RunFolder, name: str) -> Iterator[Stage]:
         network = started.enter_context(
             Network(folder, name, ["zookeeper", *(f"broker-{number}" for number in ALL), *_MACHINES.values()])
         )
-        started.enter_context(network.router.entered())
+        started.enter_context(network.router.enter())
         server = ZooKeeper(folder, name=f"{name}-zookeeper", heap_mb=256, place=network["zookeeper"].place())
         started.enter_context(server)
         places = [network[f"broker-{number}"].place(name_of(number)) for number in ALL]
@@ -140,7 +140,7 @@ def set_up(folder: RunFolder, name: str) -> Iterator[Stage]:
         }
         with server.client() as client:
             client.ensure_path(f"/{name}")
-        client = started.enter_context(connected_client(kafka.zookeeper_connect))
+        client = started.enter_context(open_client(kafka.zookeeper_connect))
         stage = Stage(
             network=network,
             kafka=kafka,

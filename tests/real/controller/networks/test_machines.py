@@ -36,7 +36,7 @@ def network(servers_folder: RunFolder) -> Iterator[Network]:
 
 def answer_on(machine: Machine) -> None:
     """Echo a byte to every client on a machine."""
-    with machine.entered():
+    with machine.enter():
         listening = socket.create_server((machine.address, PORT))
 
     def answer(client: socket.socket) -> None:
@@ -51,7 +51,7 @@ def answer_on(machine: Machine) -> None:
 
 
 def answers(asking: Machine, asked: Machine) -> bool:
-    with asking.entered(), suppress(OSError), socket.create_connection((asked.address, PORT), PATIENCE_S) as connection:
+    with asking.enter(), suppress(OSError), socket.create_connection((asked.address, PORT), PATIENCE_S) as connection:
         connection.sendall(b"x")
         return connection.recv(1) == b"x"
     return False
@@ -88,7 +88,7 @@ def test_what_is_slow_comes_later_by_the_delay_of_each_packet(network: Network) 
 
 def test_whoever_is_in_the_middle_reaches_all_whatever_is_cut(network: Network) -> None:
     one, two, _ = network.machines.values()
-    with network.cut(one, two), network.router.entered():
+    with network.cut(one, two), network.router.enter():
         for machine in (one, two):
             socket.create_connection((machine.address, PORT), PATIENCE_S).close()
 
@@ -113,7 +113,7 @@ def test_a_machine_that_moves_is_reached_at_its_new_address_alone(network: Netwo
     network.move(three)
     answer_on(three)
     assert answers(two, three)
-    with two.entered(), pytest.raises(OSError, match=r"unreachable|timed out"):
+    with two.enter(), pytest.raises(OSError, match=r"unreachable|timed out"):
         socket.create_connection((before, PORT), PATIENCE_S)
 
 

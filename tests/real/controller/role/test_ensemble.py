@@ -161,7 +161,7 @@ def test_the_leader_of_the_servers_hangs_for_longer_than_the_others_wait_and_com
 
 def test_the_servers_are_restarted_one_after_the_other(stage: Stage) -> None:
     with under_load(stage, "rolled"):
-        for _ in stage.ensemble.rolling_restart():
+        for _ in stage.ensemble.restart_in_turn():
             wait_until(stage.is_led_by_ours, "one of ours leads")
 
 

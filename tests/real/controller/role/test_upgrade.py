@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from devcluster.building.revisions import NoSuchRevision, environment_of, exported
+from devcluster.building.revisions import NoSuchRevision, environment_of, export_revision
 from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.waiting.under_load import nothing_lost
@@ -19,7 +19,7 @@ OLDER = "7b955fb5153dfcdc9b03103cfea8495fe7d877a6"
 @pytest.fixture
 def older(our_cluster: OurCluster, servers_folder: RunFolder, tmp_path: Path) -> Iterator[ControllerProcess]:
     try:
-        source = exported(OLDER, tmp_path)
+        source = export_revision(OLDER, tmp_path)
     except NoSuchRevision as error:
         pytest.skip(f"NOT RUN, the upgrade of a running cluster is not shown here: {error}")
     process = ControllerProcess(

@@ -21,7 +21,7 @@ from devcluster.clusters.certificates import Authority
 from devcluster.clusters.kontroller import RecorderProcess
 from devcluster.clusters.kraft import CONTROLLER, KRaftCluster
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.clusters.secured_kafka import written
+from devcluster.clusters.secured_kafka import write_properties_file
 from devcluster.filling.parts import Part
 from tests.real.kraft.security import CLUSTER, LOCAL, add_rules, login, rule, tls
 
@@ -50,7 +50,7 @@ class Secured:
         """Write the file of the recorder's own user: the part of a broker's file about the controllers."""
         own = tls(self.authority.issue("recorder"), self.authority)
         told = {**SPOKEN, **own, LOGIN: login("recorder", PASSWORD), **(changed or {})}
-        return written(self.folder / f"{name}.properties", told)
+        return write_properties_file(self.folder / f"{name}.properties", told)
 
     def settings(self, file: Path) -> RecorderProcessSettings:
         given = {

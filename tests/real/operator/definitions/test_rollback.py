@@ -13,7 +13,7 @@ from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kubernetes import KubernetesCluster
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.running.processes import wait_until
 from tests.real.operator.operated import PROJECT, Objects, operated_namespace, running_operator
 
@@ -51,7 +51,7 @@ def is_shown_suspended(objects: Objects) -> bool:
 def test_a_suspended_move_outlives_a_rollback_of_its_definition(
     kafka: KafkaCluster, servers_folder: RunFolder, kubernetes_api: KubernetesCluster
 ) -> None:
-    with connected_client(kafka.zookeeper_connect) as client, operated_namespace(
+    with open_client(kafka.zookeeper_connect) as client, operated_namespace(
         kubernetes_api, kafka.zookeeper_connect
     ) as objects:  # fmt: skip
         znodes = ClusterZnodes(client)
@@ -67,10 +67,10 @@ def test_a_suspended_move_outlives_a_rollback_of_its_definition(
                 with running_operator(servers_folder, kubernetes_api) as another:
                     wait_until(lambda: "lacks spec.suspend" in (another.trouble() or ""), "it is noticed at once")
                     assert not another.writes()
-                    assert znodes.assigned("kept", 0) == [1]
+                    assert znodes.read_assignment("kept", 0) == [1]
             wait_until(lambda: operator.trouble() is None, "the definition is there again")
             assert is_shown_suspended(objects)
-            assert znodes.assigned("kept", 0) == [1]
+            assert znodes.read_assignment("kept", 0) == [1]
             objects.patch(KIND, "kept", {"spec": {"suspend": False}})
             objects.wait_ready(KIND, "kept", "True", "Completed")
-            assert znodes.assigned("kept", 0) == [2]
+            assert znodes.read_assignment("kept", 0) == [2]

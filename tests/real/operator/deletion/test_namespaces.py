@@ -126,12 +126,12 @@ def test_topics_are_deleted_and_moves_are_taken_back_before_the_cluster_goes(
     wait_until(lambda: team.status(*MOVE).get("counts", {}).get("moving") == 1, "the move runs")
     before = leftovers(kubernetes_api)
     with witness_of(kafka) as witness:
-        assert witness.assigned("kept", 0) != [1]
+        assert witness.read_assignment("kept", 0) != [1]
         team.end()
         for kind, name in (TOPIC, MOVE, CLUSTER):
             team.wait_gone(kind, name)
         assert not witness.topic_id("c-del")
-        assert witness.assigned("kept", 0) == [1]
+        assert witness.read_assignment("kept", 0) == [1]
         assert witness.throttles("kept").rates == {}
     assert leftovers(kubernetes_api) == before
 

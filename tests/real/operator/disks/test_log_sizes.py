@@ -19,7 +19,7 @@ from devcluster.clients.tools import CONFIGS, run_tool
 from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.kafka import KafkaCluster, lose_directory
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.running.processes import wait_until
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -36,7 +36,7 @@ def test_a_log_that_moves_within_its_broker_counts_once_and_a_lost_directory_is_
     properties = {"log.dirs": ",".join(map(str, disks)), "log.flush.offset.checkpoint.interval.ms": 500}
     with (
         KafkaCluster(servers_folder, zookeeper, brokers=1, chroot=zookeeper_chroot, properties=properties) as kafka,
-        connected_client(kafka.zookeeper_connect) as client,
+        open_client(kafka.zookeeper_connect) as client,
     ):
         znodes = ClusterZnodes(client)
         znodes.create_topic(MOVED.topic, [[1]])

@@ -14,7 +14,7 @@ from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.kubernetes import KubernetesApi, KubernetesCluster
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.running.processes import wait_until
 from tests.real.operator.operated import (
     KINDS,
@@ -47,7 +47,7 @@ def kafka(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[KafkaClus
 
 @pytest.fixture
 def znodes(kafka: KafkaCluster) -> Iterator[ClusterZnodes]:
-    with connected_client(kafka.zookeeper_connect) as client:
+    with open_client(kafka.zookeeper_connect) as client:
         yield ClusterZnodes(client)
 
 

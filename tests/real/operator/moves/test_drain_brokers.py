@@ -13,7 +13,7 @@ from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kontroller import ControllerProcess, run_command
 from devcluster.clusters.kubernetes import KubernetesCluster
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.running.processes import wait_until
 from tests.real.operator.operated import NAMESPACE, PROJECT, operated_namespace, running_operator
 
@@ -48,7 +48,7 @@ def check_empty(kafka: KafkaCluster, broker: int) -> subprocess.CompletedProcess
 def test_a_broker_is_emptied_by_the_plan_that_was_shown_while_it_was_suspended(
     kafka: KafkaCluster, servers_folder: RunFolder, kubernetes_api: KubernetesCluster
 ) -> None:
-    with connected_client(kafka.zookeeper_connect) as client, operated_namespace(
+    with open_client(kafka.zookeeper_connect) as client, operated_namespace(
         kubernetes_api, kafka.zookeeper_connect
     ) as objects, running_operator(servers_folder, kubernetes_api):  # fmt: skip
         znodes = ClusterZnodes(client)
@@ -63,21 +63,21 @@ def test_a_broker_is_emptied_by_the_plan_that_was_shown_while_it_was_suspended(
         objects.wait_ready("partitionreassignment", "empty-1", "False", "Suspended")
         plan = objects.status("partitionreassignment", "empty-1")["plan"]
         assert [each["partition"] for each in plan] == [0, 2, 3]
-        assert znodes.assigned("emptied", 0) == [1, 2]
+        assert znodes.read_assignment("emptied", 0) == [1, 2]
         objects.apply("PartitionReassignment", "empty-1", {**spec, "suspend": False})
         status = objects.wait_ready("partitionreassignment", "empty-1", "True", "Completed")["status"]
         assert status["plan"] == plan
         assert {each["partition"]: each["replicas"] for each in plan} == {
-            number: znodes.assigned("emptied", number) for number in (0, 2, 3)
+            number: znodes.read_assignment("emptied", number) for number in (0, 2, 3)
         }
-        assert znodes.assigned("emptied", 1) == [2, 3]
+        assert znodes.read_assignment("emptied", 1) == [2, 3]
         wait_until(lambda: check_empty(kafka, 1).returncode == 0, "brokers say that broker 1 holds no replicas")
         shown = drain(kubernetes_api, "2", "--dry-run")
         wait_until(lambda: objects.get("partitionreassignment", "drain-2") is None, "nothing of it is left")
         assert "is deleted" in shown
         assert "emptied-1   2,3" in shown
-        assert znodes.assigned("emptied", 1) == [2, 3]
+        assert znodes.read_assignment("emptied", 1) == [2, 3]
         begun = drain(kubernetes_api, "2", "--yes", "--at-a-time", "1", "--throttle", "5000000")
         assert "emptied-1   2,3" in begun
         objects.wait_ready("partitionreassignment", "drain-2", "True", "Completed")
-        assert not any(2 in znodes.assigned("emptied", number) for number in range(4))
+        assert not any(2 in znodes.read_assignment("emptied", number) for number in range(4))

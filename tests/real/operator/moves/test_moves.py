@@ -18,7 +18,7 @@ from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.kubernetes import KubernetesCluster
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.running.processes import wait_until
 from tests.real.operator.operated import RECORD_BYTES, Objects, fill, operated_namespace, running_operator, slowed
 
@@ -44,7 +44,7 @@ def kafka(request: pytest.FixtureRequest, servers_folder: RunFolder, zookeeper: 
 def test_disjoint_moves_run_at_the_same_time_and_one_that_overlaps_waits_with_what_overlaps_alone(
     kafka: KafkaCluster, servers_folder: RunFolder, kubernetes_api: KubernetesCluster
 ) -> None:
-    with connected_client(kafka.zookeeper_connect) as client, operated_namespace(
+    with open_client(kafka.zookeeper_connect) as client, operated_namespace(
         kubernetes_api, kafka.zookeeper_connect
     ) as objects, running_operator(servers_folder, kubernetes_api):  # fmt: skip
         znodes = ClusterZnodes(client)
@@ -54,16 +54,16 @@ def test_disjoint_moves_run_at_the_same_time_and_one_that_overlaps_waits_with_wh
             fill(kafka, topic)
         _move(objects, "first", {("first", 0): 3}, SLOW)
         _move(objects, "second", {("second", 0): 3}, SLOW)
-        wait_until(lambda: znodes.assigned("first", 0) == [3, 1], "the first one runs")
-        wait_until(lambda: znodes.assigned("second", 0) == [3, 2], "the second one runs")
-        assert znodes.assigned("first", 0) == [3, 1], "it was not slowed"
+        wait_until(lambda: znodes.read_assignment("first", 0) == [3, 1], "the first one runs")
+        wait_until(lambda: znodes.read_assignment("second", 0) == [3, 2], "the second one runs")
+        assert znodes.read_assignment("first", 0) == [3, 1], "it was not slowed"
         assert not znodes.has_reassignments()
 
         _move(objects, "third", {("first", 0): 2, ("first", 1): 3})
         objects.wait_ready(KIND, "third", "False", "WaitingForOtherReassignment")
         assert objects.condition(KIND, "third")["message"].endswith("for operated/first")
-        assert znodes.assigned("first", 1) == [3], "what does not overlap has moved"
-        assert znodes.assigned("first", 0) == [3, 1]
+        assert znodes.read_assignment("first", 1) == [3], "what does not overlap has moved"
+        assert znodes.read_assignment("first", 0) == [3, 1]
 
         before = znodes.read("/brokers/topics/first")
         assert _ask_again(kafka, "first", 3) is ErrorCode.none
@@ -73,14 +73,14 @@ def test_disjoint_moves_run_at_the_same_time_and_one_that_overlaps_waits_with_wh
         _move(objects, "second", {("second", 0): 3}, FAST)
         for name in ("first", "second", "third"):
             assert objects.wait_ready(KIND, name)["status"]["phase"] == "Completed"
-        assert (znodes.assigned("first", 0), znodes.assigned("second", 0)) == ([2], [3])
+        assert (znodes.read_assignment("first", 0), znodes.read_assignment("second", 0)) == ([2], [3])
         assert not client.get_children("/kontroller/throttles")
 
 
 def test_whenever_one_partition_is_done_the_next_one_begins(
     kafka: KafkaCluster, servers_folder: RunFolder, kubernetes_api: KubernetesCluster
 ) -> None:
-    with connected_client(kafka.zookeeper_connect) as client, operated_namespace(
+    with open_client(kafka.zookeeper_connect) as client, operated_namespace(
         kubernetes_api, kafka.zookeeper_connect
     ) as objects, running_operator(servers_folder, kubernetes_api):  # fmt: skip
         znodes = ClusterZnodes(client)
@@ -94,7 +94,7 @@ def test_whenever_one_partition_is_done_the_next_one_begins(
                 lambda: objects.status(KIND, "sliding").get("counts", {}).get("done") == 4,
                 "the empty ones have gone past the full one",
             )
-            assert znodes.assigned("sliding", 0) == [3, 1], "it was not slowed"
+            assert znodes.read_assignment("sliding", 0) == [3, 1], "it was not slowed"
         assert objects.wait_ready(KIND, "sliding")["status"]["phase"] == "Completed"
         assert not client.get_children("/kontroller/throttles")
 

@@ -66,7 +66,7 @@ def test_a_full_disk_costs_its_own_replicas_and_they_catch_up_when_there_is_room
         SmallDisk(full, size_bytes=DISK_BYTES, log_path=servers_folder.log("small-disk")) as disk,
         PythonBroker(servers_folder, connect, 4, name="full-disk", settings=settings, disk=disk) as broker,
     ):
-        two = TwoDirectories(cluster, broker, [disk.seen(full), spared], "on-a-full-disk")
+        two = TwoDirectories(cluster, broker, [disk.find_outside(full), spared], "on-a-full-disk")
         with nothing_lost(cluster.bootstrap, two.topic, more_than=100) as producer:
             disk.fill()
             two.wait_until_lost(two.first)

@@ -6,7 +6,7 @@ from typing import Final
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from devcluster.clients.tools import CONSOLE_CONSUMER, CONSOLE_PRODUCER, run_tool
 from devcluster.clusters.kafka import KafkaCluster
-from devcluster.clusters.zookeeper import connected_client
+from devcluster.clusters.zookeeper import open_client
 from replica_broker.disk.local_disk import LocalDisk
 from replica_broker.log.config import LogConfig
 from replica_broker.log.directories import LogDirectories
@@ -32,7 +32,7 @@ def consumed(cluster: KafkaCluster, count: int) -> list[str]:
 
 
 def taken_over(cluster: KafkaCluster) -> LogDirectories:
-    with connected_client(cluster.zookeeper_connect) as client:
+    with open_client(cluster.zookeeper_connect) as client:
         cluster_id = json.loads(client.get("/cluster/id")[0])["id"]
     return LogDirectories.open(
         LocalDisk(),

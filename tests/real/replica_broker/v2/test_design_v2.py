@@ -14,7 +14,7 @@ from devcluster.clusters.kafka import lose_directory
 from devcluster.clusters.kontroller import run_command
 from devcluster.clusters.python_broker import PythonBroker
 from devcluster.clusters.run_folder import RunFolder
-from devcluster.clusters.zookeeper import ZooKeeper, connected_client
+from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.running.processes import wait_until
 from devcluster.waiting.under_load import nothing_lost
 from devcluster.waiting.vocabulary import wait_until_acknowledged, wait_until_in_sync
@@ -77,7 +77,7 @@ def v2(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[V2Cluster]:
             }
             brokers[broker] = PythonBroker(servers_folder, connect, broker, name=name, settings=settings)
             stack.enter_context(brokers[broker])
-        client = stack.enter_context(connected_client(connect))
+        client = stack.enter_context(open_client(connect))
         yield V2Cluster(connect=connect, brokers=brokers, client=client)
 
 

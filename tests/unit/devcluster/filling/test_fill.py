@@ -16,8 +16,8 @@ from devcluster.building.cache import cache_folder
 from devcluster.building.go import build_programs, compilers
 from devcluster.building.progress import Step
 from devcluster.building.toolchain import BuildError
-from devcluster.filling.fill import fill_cache, filling
-from devcluster.filling.parts import Part, missing
+from devcluster.filling.fill import fill_cache, fill_meanwhile
+from devcluster.filling.parts import Part, find_missing
 from devcluster.running.processes import wait_until
 from tests.unit.devcluster.test_toolchain import is_alive
 
@@ -63,10 +63,10 @@ def list_unfinished() -> list[Path]:
 
 def test_only_what_is_named_is_filled_and_only_once(use_go: UseGo, tmp_path: Path) -> None:
     use_go(f"{BOTH}; echo x >> {tmp_path}/builds")
-    assert missing([Part.KUBERNETES, Part.HEALTH]) == [Part.KUBERNETES, Part.HEALTH]
+    assert find_missing([Part.KUBERNETES, Part.HEALTH]) == [Part.KUBERNETES, Part.HEALTH]
     fill_cache([Part.HEALTH])
     fill_cache([Part.HEALTH])
-    assert missing([Part.KUBERNETES, Part.HEALTH]) == [Part.KUBERNETES]
+    assert find_missing([Part.KUBERNETES, Part.HEALTH]) == [Part.KUBERNETES]
     assert (tmp_path / "builds").read_text() == "x\n"
 
 
@@ -74,7 +74,7 @@ def test_two_parts_are_built_side_by_side(use_go: UseGo, tmp_path: Path) -> None
     meet = f"mkdir {tmp_path}/$$.here; until [ $(ls -d {tmp_path}/*.here | wc -l) = 2 ]; do sleep 0.02; done"
     use_go(f"{BOTH}; {meet}")
     fill_cache([Part.HEALTH, Part.KUBERNETES])
-    assert missing([Part.KUBERNETES, Part.HEALTH]) == []
+    assert find_missing([Part.KUBERNETES, Part.HEALTH]) == []
 
 
 def test_two_runs_that_need_the_same_part_build_it_once(use_go: UseGo, tmp_path: Path) -> None:
@@ -85,9 +85,9 @@ def test_two_runs_that_need_the_same_part_build_it_once(use_go: UseGo, tmp_path:
         if line.startswith("Waiting for another run"):
             waits.set()
 
-    with filling([Part.HEALTH]) as first:
+    with fill_meanwhile([Part.HEALTH]) as first:
         wait_until((tmp_path / "builds").exists, "the first builds")
-        with filling([Part.HEALTH], tell=tell) as second:
+        with fill_meanwhile([Part.HEALTH], tell=tell) as second:
             assert waits.wait(30)
             (tmp_path / "go-on").touch()
             first.wait()
@@ -98,12 +98,12 @@ def test_two_runs_that_need_the_same_part_build_it_once(use_go: UseGo, tmp_path:
 def test_a_failed_build_is_told_at_once_and_again_to_who_waits_for_it(use_go: UseGo) -> None:
     use_go("echo some/package >&2; echo '# another/package' >&2; echo 'no such symbol' >&2; exit 2")
     told: list[str] = []
-    with filling([Part.HEALTH], tell=told.append) as parts:
+    with fill_meanwhile([Part.HEALTH], tell=told.append) as parts:
         wait_until(lambda: "no such symbol" in told, "it is told")
         with pytest.raises(BuildError, match=r"(?s)^health could not be had:.*exit status 2.*no such symbol$"):
             parts.wait()
     assert "some/package" not in told
-    assert missing([Part.HEALTH])
+    assert find_missing([Part.HEALTH])
     assert list_unfinished() == []
 
 
@@ -112,7 +112,7 @@ def test_a_build_ends_with_the_block_that_began_it_and_leaves_nothing(use_go: Us
     told: list[str] = []
 
     def begin_and_leave() -> None:
-        with filling([Part.HEALTH, Part.KUBERNETES, Part.KRAFT], tell=told.append):
+        with fill_meanwhile([Part.HEALTH, Part.KUBERNETES, Part.KRAFT], tell=told.append):
             wait_until(lambda: (tmp_path / "pids").exists() and bool((tmp_path / "pids").read_text()), "it builds")
             raise KeyboardInterrupt
 
@@ -122,7 +122,7 @@ def test_a_build_ends_with_the_block_that_began_it_and_leaves_nothing(use_go: Us
     assert pids
     wait_until(lambda: not any(map(is_alive, pids)), "Go and what it started are gone")
     assert list_unfinished() == []
-    assert missing([Part.HEALTH, Part.KUBERNETES, Part.KRAFT]) == [Part.HEALTH, Part.KUBERNETES, Part.KRAFT]
+    assert find_missing([Part.HEALTH, Part.KUBERNETES, Part.KRAFT]) == [Part.HEALTH, Part.KUBERNETES, Part.KRAFT]
     assert not any("failed" in line for line in told)
 
 
@@ -130,7 +130,7 @@ def test_a_polite_build_leaves_the_cores_to_others(use_go: UseGo, tmp_path: Path
     share, niceness = "/proc/self/autogroup", min(19, os.nice(0) + 10)
     shared = f"[ ! -e {share} ] || until grep nice.{niceness} {share}; do sleep 0.02; done"
     use_go(f"{BOTH}; nice > {tmp_path}/niceness; {shared}")
-    with filling([Part.HEALTH], politely=True) as parts:
+    with fill_meanwhile([Part.HEALTH], politely=True) as parts:
         parts.wait()
     assert int((tmp_path / "niceness").read_text()) == niceness
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from devcluster.building.cache import cache_folder, locked
-from devcluster.filling.fill import filling
-from devcluster.filling.parts import Part, missing
+from devcluster.building.cache import cache_folder, hold_lock
+from devcluster.filling.fill import fill_meanwhile
+from devcluster.filling.parts import Part, find_missing
 from devcluster.running.priority import lend_priority
 from devcluster.running.processes import wait_until
 from tests.unit.devcluster.filling.test_fill import BOTH, UseGo, own_cache, use_go
@@ -30,8 +30,8 @@ child.wait()
 """
 HOLDER = """
 import sys, time
-from devcluster.building.cache import locked
-with locked("tool", "waiting"):
+from devcluster.building.cache import hold_lock
+with hold_lock("tool", "waiting"):
     print("held", flush=True)
     time.sleep(600)
 """
@@ -85,7 +85,7 @@ def test_a_process_that_has_ended_disturbs_nobody() -> None:
 
 @only_root_raises
 def test_a_waiter_for_a_lock_hurries_the_process_that_holds_it() -> None:
-    waiter = f"{HOLDER.split('with')[0]}\nprint(flush=True)\nwith locked('tool', 'waiting'): pass"
+    waiter = f"{HOLDER.split('with')[0]}\nprint(flush=True)\nwith hold_lock('tool', 'waiting'): pass"
     with polite(HOLDER) as (pid, _held):
         assert niceness(pid) == {min(19, read_niceness() + 10)}
         with subprocess.Popen([sys.executable, "-c", waiter], stdout=subprocess.DEVNULL) as process:
@@ -95,7 +95,7 @@ def test_a_waiter_for_a_lock_hurries_the_process_that_holds_it() -> None:
 
 def test_the_lock_names_the_process_that_holds_it() -> None:
     for _ in range(2):
-        with locked("tool", "waiting"):
+        with hold_lock("tool", "waiting"):
             assert (cache_folder() / "locks" / "tool").read_text() == str(os.getpid())
 
 
@@ -103,12 +103,12 @@ def test_the_lock_names_the_process_that_holds_it() -> None:
 def test_a_polite_build_has_full_priority_when_it_is_waited_for(use_go: UseGo, tmp_path: Path) -> None:
     use_go(f"echo $$ > {tmp_path}/pid; until [ -e {tmp_path}/go-on ]; do sleep 0.02; done; {BOTH}")
     pid_file = tmp_path / "pid"
-    with filling([Part.HEALTH], politely=True) as parts:
+    with fill_meanwhile([Part.HEALTH], politely=True) as parts:
         wait_until(lambda: pid_file.exists() and bool(pid_file.read_text()), "it builds")
         pid = int(pid_file.read_text())
         assert niceness(pid) == {min(19, read_niceness() + 10)}
-        with parts.hurrying():
+        with parts.hurry_builds():
             wait_until(lambda: niceness(pid) == {read_niceness()}, "the build is raised")
             (tmp_path / "go-on").touch()
             parts.wait()
-    assert missing([Part.HEALTH]) == []
+    assert find_missing([Part.HEALTH]) == []

@@ -11,7 +11,7 @@ import pytest
 from devcluster.building.cache import Entry
 from devcluster.building.toolchain import BuildError, MissingToolError
 from devcluster.filling import programs
-from devcluster.filling.parts import API_SERVER, Part, fill, missing
+from devcluster.filling.parts import API_SERVER, Part, fill, find_missing
 from devcluster.filling.programs import Program
 
 
@@ -90,22 +90,22 @@ def test_the_choice_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_nothing_is_missing_that_the_machine_has(assets: Path) -> None:
-    assert missing([*API_SERVER, Part.HELM]) == list(API_SERVER)
+    assert find_missing([*API_SERVER, Part.HELM]) == list(API_SERVER)
     put(assets, "kube-apiserver", "Kubernetes v1.34.4")
     put(assets, "etcd", "etcd Version: 3.6.7")
     put(assets, "kubectl", "Client Version: v1.34.4")
     programs._on_this_machine.cache_clear()
-    assert missing(API_SERVER) == [Part.HELM]
+    assert find_missing(API_SERVER) == [Part.HELM]
     put(assets, "helm", "v3.20.2+g8fb76d6")
     programs._on_this_machine.cache_clear()
-    assert missing(API_SERVER) == []
+    assert find_missing(API_SERVER) == []
     for part in API_SERVER:
         fill(part)
 
 
 def test_a_given_cluster_needs_only_the_clients(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", "/any")
-    assert missing(API_SERVER) == [Part.HELM]
+    assert find_missing(API_SERVER) == [Part.HELM]
 
 
 def use_pip(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, body: str) -> None:

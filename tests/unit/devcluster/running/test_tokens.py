@@ -77,7 +77,7 @@ def test_a_run_that_holds_tokens_gets_more_at_once(folder: Path) -> None:
 
 def test_a_run_waits_again_after_it_has_given_everything_back(folder: Path) -> None:
     first, second = Run(folder), Run(folder)
-    with first.tokens.holding(8):
+    with first.tokens.hold(8):
         pass
     hold = second.tokens.take(8)
     with first.wait_for(1):

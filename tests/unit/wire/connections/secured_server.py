@@ -22,7 +22,7 @@ from controller_core.wire.codecs.frames import (
     read_request_head,
 )
 from controller_core.wire.messages import UpdateMetadataResponse
-from devcluster.stand_ins.told_versions import told_versions
+from devcluster.stand_ins.told_versions import make_versions_response
 
 HANDSHAKE, AUTHENTICATE, API_VERSIONS = 17, 36, 18
 USERS: Final = {"alice": "alice secret", "bob": "bob secret"}
@@ -87,7 +87,7 @@ class _Client:
     def answer(self, content: bytes) -> ResponsePayload | None:
         match read_request_head(content).api_key:
             case 18:
-                return told_versions()
+                return make_versions_response()
             case 17:
                 return self._handshake(decode_request(SaslHandshakeRequest, content).mechanism)
             case 36:

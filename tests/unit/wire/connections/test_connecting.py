@@ -25,7 +25,7 @@ from controller_core.wire.link import BrokerLink, BrokerUnreachable, NotConnecte
 from controller_core.wire.messages import ErrorCode, UpdateMetadataRequest, UpdateMetadataResponse
 from controller_core.wire.tcp_link import tcp_link_factory
 from devcluster.clusters.certificates import Authority
-from devcluster.clusters.secured_kafka import written
+from devcluster.clusters.secured_kafka import write_properties_file
 from replica_broker.replicas.following.tcp_leader_link import tcp_leader_links
 from replica_broker.replicas.seams import LeaderEndpoint, LeaderUnreachable
 from tests.unit.wire.connections.secured_server import USERS, SecuredServer, listen
@@ -60,7 +60,9 @@ class Files:
             "ssl.keystore.type": "PEM",
             "ssl.keystore.location": str(self._alice),
         }
-        written(self.file, {**properties, **{name.replace("_", "."): value for name, value in changed.items()}})
+        write_properties_file(
+            self.file, {**properties, **{name.replace("_", "."): value for name, value in changed.items()}}
+        )
 
     def server_context(self, *names: str, days: int = 2) -> ssl.SSLContext:
         """Return the TLS context of a server that requires certificates of the authority."""
