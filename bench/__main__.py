@@ -67,7 +67,7 @@ class Results(ResultsFile):
         stage.records, stage.latencies = [], []
         self.keep()
 
-    def failed(self, **failure: object) -> None:
+    def record_failure(self, **failure: object) -> None:
         """Record a run that did not finish, and write the file."""
         self.add("failures", failure)
 
@@ -100,7 +100,7 @@ def play(results: Results, kind: str, partitions: int, scenarios: Iterable[str],
                 results.take(stage, run=run, load_before=load)
     except _FAILURES as error:
         console.print(f" failed: {error}", soft_wrap=True)
-        results.failed(controller=kind, partitions=partitions, scenario=under_way, run=run, error=str(error))
+        results.record_failure(controller=kind, partitions=partitions, scenario=under_way, run=run, error=str(error))
 
 
 def print_summary(results: Results) -> None:

@@ -30,7 +30,7 @@ BROKERS = 6
 PARTITIONS_OF_A_TOPIC = 100
 
 
-async def populated(partitions: int) -> Cluster:
+async def populate_cluster(partitions: int) -> Cluster:
     """Return a cluster at rest, after a controller created its topics and stopped."""
     cluster = Cluster()
     cluster.start_brokers(*range(1, BROKERS + 1))
@@ -43,9 +43,9 @@ async def populated(partitions: int) -> Cluster:
     return cluster
 
 
-async def measured(partitions: int, directory: Path | None) -> dict[str, float]:
+async def measure(partitions: int, directory: Path | None) -> dict[str, float]:
     """Return the processor seconds, of all threads, of a takeover, a broker's death and one more snapshot."""
-    cluster = await populated(partitions)
+    cluster = await populate_cluster(partitions)
     writer = JournalWriter(SegmentFiles(directory, segment_bytes=64 << 20)) if directory else None
     cluster.journal = writer
     found: dict[str, float] = {}
@@ -115,7 +115,7 @@ async def main(partitions: int, rounds: int) -> None:
     for _ in range(rounds):
         for is_kept in (False, True):
             with tempfile.TemporaryDirectory() as folder:
-                found = await measured(partitions, Path(folder) if is_kept else None)
+                found = await measure(partitions, Path(folder) if is_kept else None)
             sys.stderr.write(f"{'kept' if is_kept else 'none'}: {found}\n")
             for name, value in found.items():
                 results[name, is_kept].append(value)

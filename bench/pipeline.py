@@ -120,7 +120,7 @@ _SKEWED: Final = f"""case when pmod(xxhash64(id, 1), 20) < 9 then 0
 """The number of a record's partition, if most records are in one topic."""
 
 
-def as_json(events: DataFrame) -> DataFrame:
+def make_lines(events: DataFrame) -> DataFrame:
     """Return the lines of a journal with these events."""
     names = EVENTS.schema.fieldNames()
     deltas = names[names.index("leader") : names.index("reason")]
@@ -139,17 +139,17 @@ def measure(events: int, cores: int, data: Path) -> dict[str, Any]:
     took: dict[str, Any] = {"events": events, "cores": cores, "load": os.getloadavg()[0]}
     with tempfile.TemporaryDirectory(dir=data) as folder:
         _warm_up(spark, folder)
-        kept = _kept(spark, events, data)
-        with _measured(spark, took, "spans"):
+        kept = _load_history(spark, events, data)
+        with _measure_step(spark, took, "spans"):
             find_known_spans(marks(kept)).write.parquet(f"{folder}/spans")
         spans = spark.read.schema(KNOWN_SPANS.schema).parquet(f"{folder}/spans")
-        with _measured(spark, took, "configs"):
+        with _measure_step(spark, took, "configs"):
             config_intervals(kept, spans).write.parquet(f"{folder}/configs")
         configs = spark.read.schema(CONFIG_INTERVALS.schema).parquet(f"{folder}/configs")
         for number in range(FOLDS):
-            with _measured(spark, took, f"fold_{number + 1}"):
+            with _measure_step(spark, took, f"fold_{number + 1}"):
                 took["leaderless_s"] = _leaderless(kept, spans, configs)
-        with _measured(spark, took, "all_columns"):
+        with _measure_step(spark, took, "all_columns"):
             partition_intervals(kept, spans, configs).write.format("noop").mode("overwrite").save()
     took["fold_events_per_s"] = round(events / statistics.median(took[f"fold_{n + 1}_s"] for n in range(FOLDS)))
     spark.stop()
@@ -162,24 +162,24 @@ def measure_lines(events: int, cores: int, data: Path, *, is_skewed: bool = Fals
     took: dict[str, Any] = {"lines": events, "cores": cores, "load": os.getloadavg()[0]}
     lines = data / f"{'skewed-' if is_skewed else ''}lines-{events}"
     if not lines.exists():
-        made = history(spark, events, is_skewed=True) if is_skewed else _kept(spark, events, data)
-        as_json(made).coalesce(2 * cores).write.text(str(lines))
+        made = history(spark, events, is_skewed=True) if is_skewed else _load_history(spark, events, data)
+        make_lines(made).coalesce(2 * cores).write.text(str(lines))
         for path in lines.glob("part-*"):
             path.rename(path.with_suffix(".jsonl"))
     with tempfile.TemporaryDirectory(dir=data) as folder:
         kept = KeptHistory.open_history(spark, folder)
-        with _measured(spark, took, "taken_in"):
+        with _measure_step(spark, took, "taken_in"):
             kept.take_in_lines(journal_files.lines(spark, [str(lines)]))
         took |= _shares(kept)
-        with _measured(spark, took, "taken_in_warm"):
+        with _measure_step(spark, took, "taken_in_warm"):
             KeptHistory.open_history(spark, f"{folder}/second").take_in_lines(journal_files.lines(spark, [str(lines)]))
-        with _measured(spark, took, "layers"):
+        with _measure_step(spark, took, "layers"):
             kept.fold()
-        with _measured(spark, took, "taken_in_again"):
+        with _measure_step(spark, took, "taken_in_again"):
             kept.take_in_lines(journal_files.lines(spark, [str(lines)]))
-        with _measured(spark, took, "exposure"):
+        with _measure_step(spark, took, "exposure"):
             answer_all(kept.layers(), Options())[EXPOSURE].write.parquet(f"{folder}/exposure")
-        with _measured(spark, took, "violations"):
+        with _measure_step(spark, took, "violations"):
             kept.audit().write.parquet(f"{folder}/violations")
         took["leaderless_s"] = _seconds(kept.store.read(PARTITION_INTERVALS))
         files = [path.stat().st_size for path in Path(kept.store.path(PARTITION_INTERVALS)).rglob("*.parquet")]
@@ -200,7 +200,7 @@ def _shares(kept: KeptHistory) -> dict[str, float]:
     return {"share_of_largest_topic": topic, "share_of_largest_partition": partition}
 
 
-def _kept(spark: SparkSession, events: int, data: Path) -> DataFrame:
+def _load_history(spark: SparkSession, events: int, data: Path) -> DataFrame:
     """Return the generated history, read from Parquet."""
     table = str(data / f"events-{events}")
     if not Path(table).exists():
@@ -246,7 +246,7 @@ def _seconds(intervals: DataFrame) -> float:
 
 
 @contextmanager
-def _measured(spark: SparkSession, took: dict[str, Any], step: str) -> Iterator[None]:
+def _measure_step(spark: SparkSession, took: dict[str, Any], step: str) -> Iterator[None]:
     cpu, begun = _cpu_s(spark), time.perf_counter()
     yield
     took[f"{step}_s"] = time.perf_counter() - begun
@@ -296,11 +296,11 @@ def _run(what: str, size: int, count: int, data: Path) -> dict[str, Any]:
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)  # noqa: S603  # this program itself
     took: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     took["at"] = datetime.now(UTC).isoformat(timespec="seconds")
-    console.print(f"{size:,} {what}, {count} cores: {_in_words(took)}; load {took['load']:.1f}", soft_wrap=True)
+    console.print(f"{size:,} {what}, {count} cores: {_format_times(took)}; load {took['load']:.1f}", soft_wrap=True)
     return took
 
 
-def _in_words(took: dict[str, Any]) -> str:
+def _format_times(took: dict[str, Any]) -> str:
     steps = [name.removesuffix("_cpu_s") for name in took if name.endswith("_cpu_s")]
     steps_took = [
         f"{step} {took[f'{step}_s']:.1f} s ({took[f'{step}_cpu_s']:.1f} s of processor time)" for step in steps

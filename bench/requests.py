@@ -81,7 +81,7 @@ def _array(items: list[bytes]) -> bytes:
     return encode_unsigned_varint(len(items) + 1) + b"".join(items)
 
 
-def _of_size(item: bytes, limit: int = 8 * _MB - 100) -> list[bytes]:
+def _repeat(item: bytes, limit: int = 8 * _MB - 100) -> list[bytes]:
     return [item] * (limit // len(item))
 
 
@@ -100,7 +100,7 @@ def _names(count: int, length: int = 12) -> list[str]:
     return [f"absent-{number:06}".ljust(length, "x") for number in range(count)]
 
 
-def _existing(partitions: int) -> Iterator[tuple[str, list[int]]]:
+def _list_existing(partitions: int) -> Iterator[tuple[str, list[int]]]:
     for number in range(partitions // dataset.PARTITIONS_OF_A_TOPIC):
         yield dataset.topic_name(number), list(range(dataset.PARTITIONS_OF_A_TOPIC))
 
@@ -125,7 +125,7 @@ def _topics() -> Iterator[Case]:
         what="20,000 names of 410 bytes",
         frame=_frame(20, 5, _array([_string(name) for name in _names(20_000, 410)]), _TIMEOUT),
     )
-    yield Case(api="DeleteTopics", what="8 MiB of empty names", frame=_frame(20, 5, _array(_of_size(b"\1")), _TIMEOUT))
+    yield Case(api="DeleteTopics", what="8 MiB of empty names", frame=_frame(20, 5, _array(_repeat(b"\1")), _TIMEOUT))
     empty = b"\1" + struct.pack(">ih", 1, 1) + b"\1\1" + _TAGS
     new = [_string(name) + struct.pack(">ih", 1, 3) + b"\1\1" + _TAGS for name in _names(5_000)]
     for version in (5, 7):
@@ -148,14 +148,14 @@ def _topics() -> Iterator[Case]:
         frame=_frame(19, 7, _array([many]), _TIMEOUT, b"\1"),
     )
     text = _string("retention.ms") + _string("9" * 160) + _TAGS
-    config = _string("absent") + struct.pack(">ih", 1, 1) + b"\1" + _array(_of_size(text)) + _TAGS
+    config = _string("absent") + struct.pack(">ih", 1, 1) + b"\1" + _array(_repeat(text)) + _TAGS
     yield Case(
         api="CreateTopics",
         what="8 MiB of configurations, validate only",
         frame=_frame(19, 7, _array([config]), _TIMEOUT, b"\1"),
     )
     yield Case(
-        api="CreateTopics", what="8 MiB of empty topics", frame=_frame(19, 7, _array(_of_size(empty)), _TIMEOUT, b"\1")
+        api="CreateTopics", what="8 MiB of empty topics", frame=_frame(19, 7, _array(_repeat(empty)), _TIMEOUT, b"\1")
     )
     grown = [_string(name) + _int32(3) + b"\0" + _TAGS for name in _names(5_000)]
     yield Case(api="CreatePartitions", what="5,000 unknown topics", frame=_frame(37, 3, _array(grown), _TIMEOUT, b"\1"))
@@ -169,17 +169,17 @@ def _topics() -> Iterator[Case]:
     yield Case(
         api="CreatePartitions",
         what="8 MiB of empty topics",
-        frame=_frame(37, 3, _array(_of_size(smallest)), _TIMEOUT, b"\1"),
+        frame=_frame(37, 3, _array(_repeat(smallest)), _TIMEOUT, b"\1"),
     )
 
 
 def _partitions(partitions: int) -> Iterator[Case]:
     known = [
         _string(topic) + _array([_int32(number) for number in numbers]) + _TAGS
-        for topic, numbers in _existing(partitions)
+        for topic, numbers in _list_existing(partitions)
     ]
     unknown = _string("absent") + _array([_int32(number) for number in range(140_000)]) + _TAGS
-    smallest = _string("absent") + _array(_of_size(_int32(0))) + _TAGS
+    smallest = _string("absent") + _array(_repeat(_int32(0))) + _TAGS
     for api, key, version, before, after in (
         ("ElectLeaders", 43, 2, b"\0", _TIMEOUT),
         ("ListPartitionReassignments", 46, 0, _TIMEOUT, b""),
@@ -199,7 +199,7 @@ def _partitions(partitions: int) -> Iterator[Case]:
             ]
         )
         + _TAGS
-        for at, (topic, numbers) in enumerate(_existing(partitions))
+        for at, (topic, numbers) in enumerate(_list_existing(partitions))
     ]
     yield Case(
         api="AlterPartitionReassignments",
@@ -209,7 +209,7 @@ def _partitions(partitions: int) -> Iterator[Case]:
     for what, targets in (
         ("100,000 unknown partitions", [_int32(n) + b"\4" + _int32(1, 2, 3) + _TAGS for n in range(100_000)]),
         ("100,000 unknown partitions cancelled", [_int32(n) + b"\0" + _TAGS for n in range(100_000)]),
-        ("8 MiB of partitions", _of_size(_int32(0) + b"\1" + _TAGS)),
+        ("8 MiB of partitions", _repeat(_int32(0) + b"\1" + _TAGS)),
     ):
         absent = _string("absent") + _array(targets) + _TAGS
         yield Case(api="AlterPartitionReassignments", what=what, frame=_frame(45, 0, _TIMEOUT, _array([absent])))
@@ -229,7 +229,7 @@ def _configurations(own: str) -> Iterator[Case]:
     yield Case(
         api="AlterUserScramCredentials",
         what="8 MiB of empty users",
-        frame=_frame(51, 0, b"\1", _array(_of_size(upsertion("", 0)))),
+        frame=_frame(51, 0, b"\1", _array(_repeat(upsertion("", 0)))),
     )
     update = _string("f") + struct.pack(">hb", 1, 1) + _TAGS
     yield Case(api="UpdateFeatures", what="64 KiB", frame=_frame(57, 1, _TIMEOUT, _array([update] * 900), b"\0"))
@@ -375,7 +375,7 @@ def main(
             if only is None or only.lower() in case.api.lower():
                 effect = measure(case, process.port, stage.controller.pid)
                 console.print(_row(case, effect), soft_wrap=True)
-                found.append({"api": case.api, "what": case.what, "bytes": len(case.frame)} | _as_record(effect))
+                found.append({"api": case.api, "what": case.what, "bytes": len(case.frame)} | _make_record(effect))
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(json.dumps({"machine": machine(), "partitions": partitions, "requests": found}, indent=1) + "\n")
     stall, processor, memory = (
@@ -389,7 +389,7 @@ def main(
         raise typer.Exit(1)
 
 
-def _as_record(effect: Effect) -> dict[str, Any]:
+def _make_record(effect: Effect) -> dict[str, Any]:
     return {
         "seconds": round(effect.seconds, 3),
         "is_answered": effect.is_answered,

@@ -13,7 +13,7 @@ from bench.evaluation import (
 )
 from bench.fleet import Comparison
 from bench.setup import dataset
-from bench.stage import Settled, Stage, costing, now_us, probing, wait_for_controller, wait_until_idle
+from bench.stage import Settled, Stage, measure_cost, now_us, probe, wait_for_controller, wait_until_idle
 from devcluster.running.processes import wait_until
 
 KILLED: Final = 1
@@ -28,7 +28,7 @@ def failover_cold(stage: Stage) -> None:
     stage.fleet.forget()
     began_us = now_us()
     stage.controller.spawn()
-    with costing(stage.controller, from_its_start=True) as cost:
+    with measure_cost(stage.controller, from_its_start=True) as cost:
         settled = _settle_full_state(stage, hosted)
     since_us = wait_for_controller(stage, after_us=began_us - 1000)
     stage.add("failover", "cold", began_us=since_us, settled=settled, cost=cost)
@@ -44,7 +44,7 @@ def failover_hot(stage: Stage) -> None:
     stage.fleet.forget()
     before, stage.controller = stage.controller, standby
     began_us = now_us()
-    with costing(standby) as cost:
+    with measure_cost(standby) as cost:
         before.close()
         settled = _settle_full_state(stage, hosted)
     since_us = wait_for_controller(stage, after_us=began_us)
@@ -56,7 +56,7 @@ def failover_again(stage: Stage) -> None:
     hosted = stage.fleet.compare().replicas
     stage.fleet.forget()
     began_us = now_us()
-    with costing(stage.controller) as cost:
+    with measure_cost(stage.controller) as cost:
         with stage.zookeeper.client() as client:
             client.delete("/controller")
         settled = _settle_full_state(stage, hosted)
@@ -66,7 +66,7 @@ def failover_again(stage: Stage) -> None:
 
 def broker_death(stage: Stage) -> None:
     """Measure the death of a broker that leads a third of all partitions, and its return."""
-    with probing(stage, "broker_death"), costing(stage.controller) as cost:
+    with probe(stage, "broker_death"), measure_cost(stage.controller) as cost:
         began_us = stage.fleet.kill(KILLED)
         stage.live.discard(KILLED)
         settled = stage.settle(
@@ -74,13 +74,13 @@ def broker_death(stage: Stage) -> None:
             lambda found: _is_led_without(found, KILLED, stage.partitions),
         )
     stage.add("broker_death", "", began_us=began_us, settled=settled, cost=cost)
-    _come_back(stage, KILLED, "after death")
+    _return_broker(stage, KILLED, "after death")
 
 
-def controlled_shutdown(stage: Stage) -> None:
+def shut_down_broker(stage: Stage) -> None:
     """Measure the controlled shutdown of a broker that leads a third of all partitions, and its return."""
     others = stage.live - {SHUT_DOWN}
-    with probing(stage, "controlled_shutdown"), costing(stage.controller) as cost:
+    with probe(stage, "controlled_shutdown"), measure_cost(stage.controller) as cost:
         asked = stage.fleet.shut_down(SHUT_DOWN)
         settled = stage.settle(
             lambda look: nobody_counts_on(look, SHUT_DOWN, others),
@@ -92,7 +92,7 @@ def controlled_shutdown(stage: Stage) -> None:
     stage.fleet.kill(SHUT_DOWN)
     stage.live.discard(SHUT_DOWN)
     stage.settle(lambda look: True, lambda found: True)
-    _come_back(stage, SHUT_DOWN, "after shutdown")
+    _return_broker(stage, SHUT_DOWN, "after shutdown")
 
 
 def creation(stage: Stage) -> None:
@@ -101,7 +101,7 @@ def creation(stage: Stage) -> None:
     topics = [dataset.topic_name(first + number) for number in range(dataset.topics_of(stage.settings.changed))]
     znodes = [next(dataset.topic_znodes(topic, dataset.assignment(topic))) for topic in topics]
     stage.partitions += stage.settings.changed
-    with probing(stage, "create"), costing(stage.controller) as cost:
+    with probe(stage, "create"), measure_cost(stage.controller) as cost:
         began_us = stage.fleet.write(znodes, at_once=len(znodes))
         settled = stage.settle(
             lambda look: all(look.brokers[one].known.partitions == stage.partitions for one in stage.live),
@@ -127,7 +127,7 @@ def reassignment(stage: Stage) -> None:
             expected[origin] -= 1
             expected[target] += 1
     stage.fleet.catch_up(on=True)
-    with probing(stage, "reassign"), costing(stage.controller) as cost:
+    with probe(stage, "reassign"), measure_cost(stage.controller) as cost:
         began_us = stage.fleet.reassign(targets)
         settled = stage.settle(
             lambda look: everybody_knows(look, stage.live, expected),
@@ -143,7 +143,7 @@ def deletion(stage: Stage) -> None:
     topics = dataset.topics_of(stage.settings.changed)
     znodes = [(f"/admin/delete_topics/{dataset.topic_name(first + number)}", None) for number in range(topics)]
     stage.partitions -= stage.settings.changed
-    with probing(stage, "delete"), costing(stage.controller) as cost:
+    with probe(stage, "delete"), measure_cost(stage.controller) as cost:
         began_us = stage.fleet.write(znodes, at_once=len(znodes))
         gone = stage.fleet.watch_gone("/admin/delete_topics")
         settled = stage.settle(
@@ -158,7 +158,7 @@ def deletion(stage: Stage) -> None:
 SCENARIOS: Final[dict[str, Callable[[Stage], None]]] = {
     "cold": failover_cold,
     "broker_death": broker_death,
-    "controlled_shutdown": controlled_shutdown,
+    "controlled_shutdown": shut_down_broker,
     "create": creation,
     "delete": deletion,
     "hot": failover_hot,
@@ -178,12 +178,12 @@ def _settle_full_state(stage: Stage, hosted: Mapping[int, int]) -> Settled:
     )
 
 
-def _come_back(stage: Stage, broker: int, variant: str) -> None:
+def _return_broker(stage: Stage, broker: int, variant: str) -> None:
     """Measure a broker's return: it registers again, its replicas catch up, and it joins all its ISRs."""
     before = stage.fleet.compare()
     stage.fleet.catch_up(on=True)
-    with costing(stage.controller) as cost:
-        began_us = stage.fleet.come_back(broker)
+    with measure_cost(stage.controller) as cost:
+        began_us = stage.fleet.return_broker(broker)
         stage.live.add(broker)
         settled = stage.settle(
             lambda look: everybody_knows(look, stage.live, before.replicas),

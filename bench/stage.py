@@ -151,7 +151,7 @@ class Cost:
 
 
 @contextmanager
-def costing(controller: MeasuredController, *, from_its_start: bool = False) -> Iterator[Cost]:
+def measure_cost(controller: MeasuredController, *, from_its_start: bool = False) -> Iterator[Cost]:
     """Measure the processor seconds and the longest event of the block, and the memory at its end."""
     cost = Cost()
     cpu_s = 0.0 if from_its_start else controller.cpu_s()
@@ -175,7 +175,7 @@ def _worst_stall_ms(
 
 
 @contextmanager
-def probing(stage: Stage, scenario: str) -> Iterator[None]:
+def probe(stage: Stage, scenario: str) -> Iterator[None]:
     """Request an ISR change and metadata from the controller at a fixed rate while the block runs."""
     stage.fleet.start_probe(interval_ms=_PROBE_INTERVAL_MS)
     try:

@@ -130,7 +130,7 @@ class Clients:
 
     @classmethod
     @asynccontextmanager
-    async def connected(cls, connect: str, count: int) -> AsyncIterator["Clients"]:
+    async def connect(cls, connect: str, count: int) -> AsyncIterator["Clients"]:
         async with AsyncExitStack() as stack:
             own, plain = [], []
             for _ in range(count):
@@ -156,7 +156,7 @@ async def write(clients: Clients, way: Way, sessions: int, writes: Sequence[SetD
         work = [_write_as_the_controller(*pair, way.batch) for pair in zip(clients.own, shares, strict=False)]
     else:
         work = [
-            _windowed(
+            _send_in_window(
                 [[FENCE, *batch] for batch in _batches(share, way.batch)],
                 session.transact,
                 way.window,
@@ -173,13 +173,13 @@ async def read(clients: Clients, way: Way, sessions: int, wanted: Sequence[str])
         work = [asyncio.to_thread(_read_with_kazoo, *pair) for pair in zip(clients.plain, shares, strict=False)]
     else:
         work = [
-            _windowed(_batches(share, way.batch), session.read_many, way.window)
+            _send_in_window(_batches(share, way.batch), session.read_many, way.window)
             for session, share in zip(clients.own, shares, strict=False)
         ]
     await asyncio.gather(*work)
 
 
-async def _windowed(
+async def _send_in_window(
     batches: Sequence[Sequence[Any]], request: Callable[[Sequence[Any]], Awaitable[object]], window: int | None
 ) -> None:
     """Send one request for each batch, in order, at most `window` of them in flight."""
@@ -215,7 +215,9 @@ def _batches(items: Sequence[Any], size: int) -> list[Sequence[Any]]:
     return [items[start : start + size] for start in range(0, len(items), size)]
 
 
-async def measured(server: BenchZooKeeper, way: Way, sessions: int, clients: Clients, states: States) -> dict[str, Any]:
+async def measure_run(
+    server: BenchZooKeeper, way: Way, sessions: int, clients: Clients, states: States
+) -> dict[str, Any]:
     """Measure one run: seconds, and the processor time of this process and of ZooKeeper."""
     writes = states.next_writes() if way.op == "write" else []
     began, cpu, server_cpu = time.perf_counter(), time.process_time(), cpu_s(server.process.pid)
@@ -248,14 +250,14 @@ async def measure_server(
     states = States(partitions)
     name = "zookeeper-syncing" if syncs else "zookeeper"
     with BenchZooKeeper(folder, name=name, heap_mb=HEAP_MB, syncs=syncs) as server:
-        async with Clients.connected(server.connect, max(sessions)) as clients:
+        async with Clients.connect(server.connect, max(sessions)) as clients:
             await states.create(clients.own[0])
             for way in WAYS[-1], WAYS[3], WAYS[3], WAYS[9]:
-                await measured(server, way, max(sessions), clients, states)
+                await measure_run(server, way, max(sessions), clients, states)
             for run in range(runs):
                 for way in ways:
                     for count in sessions if way.op == "write" else (sessions[0], sessions[-1]):
-                        row = await measured(server, way, count, clients, states)
+                        row = await measure_run(server, way, count, clients, states)
                         found.append({**row, "syncs": syncs, "run": run})
     return found
 

@@ -12,7 +12,7 @@ import confluent_kafka.admin
 from kio.schema.metadata.v12.request import MetadataRequest
 
 from bench.designs.counting.leaderships import Design
-from bench.designs.counting.message_counts import received
+from bench.designs.counting.message_counts import read_received
 from controller_core.model.ids import BrokerId, PartitionId, TopicName
 from controller_core.zk.kazoo.session import KazooSession
 from devcluster.clients.requests import send_request
@@ -86,9 +86,9 @@ class DesignCluster:
         servers = [*([self.controller] if self.controller else []), *self.brokers.values()]
         return [server.process.pid for server in servers if server.process.is_running]
 
-    def received(self) -> Counter[str]:
+    def count_received(self) -> Counter[str]:
         """Return the requests that all servers have received so far, by API."""
-        return sum(map(received, self._counts), Counter())
+        return sum(map(read_received, self._counts), Counter())
 
     def leaders_as_told(self) -> Iterator[dict[str, int]]:
         """Yield the leader of each partition in each live broker's metadata."""

@@ -38,7 +38,7 @@ class Measuring:
     def scenario(self, name: str, begin: Callable[[], object], is_over: Callable[[], bool]) -> dict[str, Any]:
         """Start the scenario, wait until it is over, and return the counts. Raises `ConditionTimeoutError`."""
         self._follow()
-        asked, received = self._asked(), self._cluster.received()
+        asked, received = self._read_counters(), self._cluster.count_received()
         spent_s = _processor_s(self._pids())
         elections, writes = self.leaderships.elections, Writes()
         begin()
@@ -47,8 +47,8 @@ class Measuring:
         known_ms = time.time() * 1000
         self._wait_until_quiet(writes)
         now_s = _processor_s(self._pids())
-        since = self._asked().since(asked)
-        messages = self._cluster.received() - received
+        since = self._read_counters().subtract(asked)
+        messages = self._cluster.count_received() - received
         times_ms = {"led_s": self.leaderships.led_ms, "settled_s": self.leaderships.changed_ms, "known_s": known_ms}
         return {
             "design": self._cluster.design,
@@ -94,7 +94,7 @@ class Measuring:
             writes.take(transactions)
         return transactions
 
-    def _asked(self) -> ZooKeeperCounters:
+    def _read_counters(self) -> ZooKeeperCounters:
         return counters(self._zookeeper.port, self._cluster.design)
 
     def _pids(self) -> list[int]:

@@ -73,12 +73,17 @@ def _write(bootstrap: str, topic: str, partitions: int, records: int, *, is_each
     """Return the seconds from the first record until the last acknowledgement. Raises `ValueError` if one fails."""
     failed: list[object] = []
 
-    def heard(error: object, _: object) -> None:
+    def note_error(error: object, _: object) -> None:
         if error is not None:
             failed.append(error)
 
     producer = Producer(
-        {"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 0 if is_each_awaited else 5, "on_delivery": heard}
+        {
+            "bootstrap.servers": bootstrap,
+            "acks": "all",
+            "linger.ms": 0 if is_each_awaited else 5,
+            "on_delivery": note_error,
+        }
     )
     producer.list_topics(topic, _POLL_S)
     value = bytes(RECORD_BYTES)

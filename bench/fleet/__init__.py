@@ -176,7 +176,7 @@ class Fleet:
         """End a broker's session, so that its registration goes at once; return the time just before."""
         return int(self._do("kill", broker=broker)["at_us"])
 
-    def come_back(self, broker: int) -> int:
+    def return_broker(self, broker: int) -> int:
         """Make a killed broker register again; return the time just before."""
         return int(self._do("come_back", broker=broker)["at_us"])
 

@@ -53,12 +53,12 @@ def main(
         report = ("report", "--history", str(history), *spark)
         one = PaperCluster(0, shape, flaws_of(0, shape)).cluster_id
         took = {
-            "ingest": _measured("ingest", *ingest),
-            "report": _measured("report", *report, "--output", str(page)),
-            "report of a cluster": _measured(
+            "ingest": _measure("ingest", *ingest),
+            "report": _measure("report", *report, "--output", str(page)),
+            "report of a cluster": _measure(
                 "report of a cluster", *report, "--output", str(folder / "one"), "--cluster", one
             ),
-            "ingest of nothing new": _measured("ingest of nothing new", *ingest),
+            "ingest of nothing new": _measure("ingest of nothing new", *ingest),
         }
         result: dict[str, Any] = {
             "at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -73,7 +73,7 @@ def main(
             "tables_bytes": _size(page / "tables"),
             "took": {name: asdict(one) for name, one in took.items()},
         }
-        missing = missing_of(page / "index.html", clusters, shape)
+        missing = find_missing(page / "index.html", clusters, shape)
     RESULTS.write_text(json.dumps(result, indent=2) + "\n")
     console.print(json.dumps({name: value for name, value in result.items() if name != "took"}, indent=2))
     if missing:
@@ -81,7 +81,7 @@ def main(
         sys.exit(1)
 
 
-def _measured(name: str, *arguments: str) -> Took:
+def _measure(name: str, *arguments: str) -> Took:
     took = kontroller_history(*arguments)
     steps = ", ".join(f"{step} {cpu_s:.0f} s" for step, cpu_s in took.steps_cpu_s.items())
     console.print(f"{name}: {took.wall_s:.0f} s, {took.cpu_s:.0f} s of the processors ({steps})", soft_wrap=True)
@@ -92,7 +92,7 @@ def _size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def missing_of(page: Path, clusters: int, shape: Shape) -> str:
+def find_missing(page: Path, clusters: int, shape: Shape) -> str:
     """Return what the page lacks of the fleet; empty if it is complete."""
     text = page.read_text(encoding="utf-8")
     if f"of {clusters:,} clusters need" not in text:

@@ -110,7 +110,7 @@ class PaperCluster:
             self._create(TopicName(f"team-{number % 5}.topic-{number}"))
         self._begin_term()
         for at_us, happens, cause in sorted(self._life(), key=lambda one: one[0]):
-            self._now_us = self._thawed(at_us)
+            self._now_us = self._thaw(at_us)
             if self._now_us >= self._shape.days * DAY_US:
                 break
             if happens == self._begin_term:
@@ -142,7 +142,7 @@ class PaperCluster:
         for at_us in self._moments(TERMS_A_DAY):
             yield at_us, self._begin_term, "controller_failover"
 
-    def _thawed(self, at_us: int) -> int:
+    def _thaw(self, at_us: int) -> int:
         """Return the time of an event, postponed to the end of a freeze."""
         return next((ended for began, ended in self._flaws.silences_us if began <= at_us < ended), at_us)
 

@@ -20,7 +20,7 @@ from typing import Annotated, Final
 import typer
 from rich.console import Console
 
-from bench.operator_scale.goals import missed
+from bench.operator_scale.goals import find_missed
 from bench.operator_scale.phases import RESTART, RESYNC, Phase, Phases, Sizes
 from bench.operator_scale.surroundings import Surroundings, surroundings
 from bench.operator_scale.watching import Watching
@@ -64,7 +64,7 @@ def main(
         "load_before": load,
         "sizes": asdict(sizes),
         "phases": [phase.record() for phase in found],
-        "missed": (misses := missed(found, topics)),
+        "missed": (misses := find_missed(found, topics)),
     }
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(json.dumps(result, indent=1) + "\n")

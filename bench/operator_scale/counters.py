@@ -29,14 +29,14 @@ class Written:
     zookeeper: int = 0
     """Transactions, including the opening and closing of sessions."""
 
-    def since(self, before: "Written") -> "Written":
+    def subtract(self, before: "Written") -> "Written":
         return Written(kubernetes=self.kubernetes - before.kubernetes, zookeeper=self.zookeeper - before.zookeeper)
 
 
-def written(around: Surroundings) -> Written:
+def count_writes(around: Surroundings) -> Written:
     """Return the writes to both servers so far."""
     metrics = around.kubernetes.kubectl("get", "--raw", "/metrics")
-    return Written(kubernetes=requests_of(metrics), zookeeper=transactions_of(_asked(around.zookeeper.port, b"srvr")))
+    return Written(kubernetes=requests_of(metrics), zookeeper=transactions_of(_ask(around.zookeeper.port, b"srvr")))
 
 
 def requests_of(metrics: str) -> Counter[str]:
@@ -81,7 +81,7 @@ def memory_mb(pid: int) -> tuple[float, float]:
     return int(now[1]) / 1024, int(most[1]) / 1024
 
 
-def _asked(port: int, word: bytes) -> bytes:
+def _ask(port: int, word: bytes) -> bytes:
     with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
         connection.sendall(word)
         return b"".join(iter(lambda: connection.recv(4096), b""))

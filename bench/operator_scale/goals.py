@@ -15,12 +15,12 @@ _MEMORY_MB: Final = 300.0
 _TOPIC_STATUSES: Final = "PATCH kafkatopics/status"
 
 
-def missed(phases: Iterable[Phase], topics: int) -> list[str]:
+def find_missed(phases: Iterable[Phase], topics: int) -> list[str]:
     """Return each missed goal as a sentence with both numbers."""
-    return [words for phase in phases for words in _missed_in(phase, topics)]
+    return [words for phase in phases for words in _find_missed_in(phase, topics)]
 
 
-def _missed_in(phase: Phase, topics: int) -> Iterator[str]:
+def _find_missed_in(phase: Phase, topics: int) -> Iterator[str]:
     within_s = max(_LEAST_S, topics / _TOPICS_PER_S)
     if phase.name == FROM_NOTHING and phase.seconds > within_s:
         yield f"{phase.name}: {phase.seconds:.0f} s; the goal is {within_s:.0f} s, {_TOPICS_PER_S:.0f} topics a second"

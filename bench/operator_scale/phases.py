@@ -16,7 +16,7 @@ from statistics import median
 from time import monotonic
 from typing import Any, Final
 
-from bench.operator_scale.counters import Written, looks, memory_mb, written
+from bench.operator_scale.counters import Written, count_writes, looks, memory_mb
 from bench.operator_scale.surroundings import NAMESPACE, Surroundings, topic
 from bench.operator_scale.watching import Staleness, Watching
 from controller_core.zk import paths
@@ -105,7 +105,7 @@ class Phases:
         await self._create_objects()
         first = self._around.operator(name="operator", resync_interval_s=24 * 3600)
         try:
-            found = [await self._from_nothing(first)]
+            found = [await self._measure_creation(first)]
             await self._quiet()
             await asyncio.to_thread(
                 first.process.stop
@@ -114,7 +114,7 @@ class Phases:
             await asyncio.to_thread(first.close)
         second = self._around.operator(name="operator-again", resync_interval_s=self._sizes.resync_s)
         try:
-            found.append(await self._from_a_restart(second))
+            found.append(await self._measure_restart(second))
             found.append(await self._resync(second, RESYNC, changes=False))
             found.append(await self._resync(second, "resync with changes", changes=True))
             if self._sizes.outage_s:
@@ -134,30 +134,30 @@ class Phases:
         await asyncio.gather(*(create() for _ in range(_CREATED_AT_ONCE)))
         self._say(f"{self._sizes.topics} KafkaTopics created in {monotonic() - began:.0f} s, without an operator")
 
-    async def _from_nothing(self, operator: OperatorProcess) -> Phase:
+    async def _measure_creation(self, operator: OperatorProcess) -> Phase:
         """Measure from no topic until all are Ready and counted by the KafkaCluster."""
         watching, wanted = self._watching, self._sizes.topics
-        async with self._measured(FROM_NOTHING, operator, starts=True) as phase:
+        async with self._measure_phase(FROM_NOTHING, operator, starts=True) as phase:
             changes = asyncio.create_task(self._change_one_after_the_other(phase, lambda: len(watching.ready) < wanted))
             stale = asyncio.create_task(self._watch_staleness(phase))
-            await watching.until(lambda: len(watching.ready) >= wanted, self._sizes.deadline_s)
+            await watching.wait_until(lambda: len(watching.ready) >= wanted, self._sizes.deadline_s)
             await changes
-            await watching.until(lambda: watching.said_topics == wanted, self._sizes.deadline_s)
+            await watching.wait_until(lambda: watching.said_topics == wanted, self._sizes.deadline_s)
             stale.cancel()
         return phase
 
-    async def _from_a_restart(self, operator: OperatorProcess) -> Phase:
-        async with self._measured(RESTART, operator, starts=True) as phase:
-            await self._looked_at(operator, self._sizes.topics)
+    async def _measure_restart(self, operator: OperatorProcess) -> Phase:
+        async with self._measure_phase(RESTART, operator, starts=True) as phase:
+            await self._wait_for_looks(operator, self._sizes.topics)
         return phase
 
     async def _resync(self, operator: OperatorProcess, name: str, *, changes: bool) -> Phase:
         """Measure another reconciliation of all topics, from its first one on."""
-        async with self._measured(name, operator) as phase:
+        async with self._measure_phase(name, operator) as phase:
             before = await self._looks_of_one_at_rest(operator)
-            await self._looked_at(operator, before + 1)
+            await self._wait_for_looks(operator, before + 1)
             phase.began_s = monotonic()
-            looked = asyncio.create_task(self._looked_at(operator, before + self._sizes.topics))
+            looked = asyncio.create_task(self._wait_for_looks(operator, before + self._sizes.topics))
             if changes:
                 await self._change_one_after_the_other(phase, lambda: not looked.done())
             await looked
@@ -165,7 +165,7 @@ class Phases:
 
     async def _outage(self, operator: OperatorProcess) -> Phase:
         """Measure an outage of ZooKeeper, until nothing has been written for a while after it."""
-        async with self._measured(OUTAGE, operator) as phase:
+        async with self._measure_phase(OUTAGE, operator) as phase:
             self._around.zookeeper.process.send_signal(signal.SIGSTOP)
             try:
                 await asyncio.sleep(self._sizes.outage_s)
@@ -176,10 +176,10 @@ class Phases:
 
     async def _quiet(self) -> None:
         """Wait until nothing was written to Kubernetes for a while."""
-        last, since = await self._written(), monotonic()
+        last, since = await self._count_writes(), monotonic()
         while monotonic() - since < _QUIET_S:
             await asyncio.sleep(_BETWEEN_LOOKS_S)
-            now = await self._written()
+            now = await self._count_writes()
             if now.kubernetes != last.kubernetes:
                 last, since = now, monotonic()
 
@@ -191,14 +191,14 @@ class Phases:
             await asyncio.sleep(_IDLE_S)
         return last
 
-    async def _looked_at(self, operator: OperatorProcess, times: int) -> None:
+    async def _wait_for_looks(self, operator: OperatorProcess, times: int) -> None:
         async with asyncio.timeout(self._sizes.deadline_s):
             while await asyncio.to_thread(looks, operator.metrics_port) < times:  # noqa: ASYNC110 - a process is asked
                 await asyncio.sleep(_BETWEEN_LOOKS_S)
 
     async def _change_one_after_the_other(self, phase: Phase, goes_on: Callable[[], bool]) -> None:
         """Change a Ready topic as a user, wait until it is Ready again, and go on with another one."""
-        await self._watching.until(lambda: bool(self._watching.ready), self._sizes.deadline_s)
+        await self._watching.wait_until(lambda: bool(self._watching.ready), self._sizes.deadline_s)
         for number in count():
             if not goes_on():
                 return
@@ -211,7 +211,7 @@ class Phases:
         patch = {"config": {"retention.ms": str(next(self._retention))}}
         changed = await self._api.patch_spec(Key(KafkaTopic.definition.kind, NAMESPACE, name), patch)
         generation = changed["metadata"]["generation"]
-        await self._watching.until(lambda: self._watching.ready.get(name, 0) >= generation, self._sizes.deadline_s)
+        await self._watching.wait_until(lambda: self._watching.ready.get(name, 0) >= generation, self._sizes.deadline_s)
         return monotonic() - began
 
     async def _watch_staleness(self, phase: Phase) -> None:
@@ -223,13 +223,15 @@ class Phases:
                 phase.oldest_status_s = staleness.worst_s
                 await asyncio.sleep(_BETWEEN_LOOKS_S)
 
-    async def _written(self) -> Written:
-        return await asyncio.to_thread(written, self._around)
+    async def _count_writes(self) -> Written:
+        return await asyncio.to_thread(count_writes, self._around)
 
     @asynccontextmanager
-    async def _measured(self, name: str, operator: OperatorProcess, *, starts: bool = False) -> AsyncIterator[Phase]:
+    async def _measure_phase(
+        self, name: str, operator: OperatorProcess, *, starts: bool = False
+    ) -> AsyncIterator[Phase]:
         phase = Phase(name=name)
-        before, used_s = await self._written(), 0.0 if starts else _processor_s(operator)
+        before, used_s = await self._count_writes(), 0.0 if starts else _processor_s(operator)
         phase.began_s = monotonic()
         if starts:
             await asyncio.to_thread(operator.start)
@@ -237,7 +239,7 @@ class Phases:
         phase.seconds = monotonic() - phase.began_s
         phase.processor_s = _processor_s(operator) - used_s
         phase.memory_mb, phase.most_memory_mb = memory_mb(operator.process.pid)
-        since = (await self._written()).since(before)
+        since = (await self._count_writes()).subtract(before)
         phase.zookeeper_writes = since.zookeeper
         phase.kubernetes_writes = dict(since.kubernetes)
         self._say(str(phase))

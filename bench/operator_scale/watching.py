@@ -70,7 +70,7 @@ class Watching:
             async for line in response.content:
                 yield orjson.loads(line)
 
-    async def until(self, condition: Callable[[], bool], deadline_s: float = _WAIT_S) -> None:
+    async def wait_until(self, condition: Callable[[], bool], deadline_s: float = _WAIT_S) -> None:
         """Wait until the condition is true of the seen objects. Raises TimeoutError."""
         async with asyncio.timeout(deadline_s), self._changed:
             await self._changed.wait_for(condition)

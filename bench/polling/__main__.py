@@ -21,7 +21,7 @@ import typer
 from rich.console import Console
 
 from bench.polling.changes import Seen, play
-from bench.polling.watched import WITHOUT_A_PAUSE, Used, create_topics, used_by, warm_up, watched
+from bench.polling.watched import WITHOUT_A_PAUSE, Used, create_topics, used_by, warm_up, watch
 from bench.setup.jvm import IN_EARNEST
 from bench.setup.results_file import ResultsFile
 from devcluster.clusters.kraft import KRaftCluster
@@ -62,12 +62,12 @@ async def _measure(
     await create_topics(cluster, topics, partitions)
     await warm_up(cluster, warm)
     results.add("used", await _alone(cluster, seconds / 2))
-    async with watched(cluster) as found:
+    async with watch(cluster) as found:
         results.add("used", asdict(await found.use(seconds)))
         async for seen in play(cluster, found, times):
             results.add("seen", seen._asdict())
     results.add("used", await _alone(cluster, seconds / 2))
-    async with watched(cluster, WITHOUT_A_PAUSE) as found:
+    async with watch(cluster, WITHOUT_A_PAUSE) as found:
         results.add("used", asdict(await found.use(seconds / 2)))
 
 

@@ -43,27 +43,27 @@ async def play(cluster: KRaftCluster, watched: Watched, times: int) -> AsyncIter
             change = kind(client, watched.view, number)
             await change.do()
             done = time.monotonic()
-            await watched.until(change.is_seen)
+            await watched.wait_until(change.is_seen)
             seconds.append(time.monotonic() - done)
         yield Seen(what, seconds)
 
 
-def _created(client: RequestClient, view: ClusterView, number: int) -> Change:
+def _create(client: RequestClient, view: ClusterView, number: int) -> Change:
     name = TopicName(f"created-{number}")
     step = creation(name, 3, [*view.brokers])
     return Change(lambda: ask_for_topic(step, client), lambda seen: name in seen.topics)
 
 
-def _configured(client: RequestClient, view: ClusterView, number: int) -> Change:
+def _configure(client: RequestClient, view: ClusterView, number: int) -> Change:
     """Change topics that are far apart, so that they are not described together."""
     name = topic_name(number * 97 % len(view.topics))
     step = AlterTopicConfig(topic=name, config={}, version=None, changes={"retention.ms": "86400000"})
     return Change(lambda: ask_for_topic(step, client), lambda seen: "retention.ms" in seen.topics[name].config)
 
 
-def _reordered(client: RequestClient, view: ClusterView, number: int) -> Change:
+def _reorder(client: RequestClient, view: ClusterView, number: int) -> Change:
     """Reorder the same replicas: a reassignment that ends at once."""
-    partition, wanted = _reversed(view, number)
+    partition, wanted = _find_reversed(view, number)
     step = SubmitReassignment(partitions={partition: wanted})
 
     def is_seen(seen: ClusterView) -> bool:
@@ -73,7 +73,7 @@ def _reordered(client: RequestClient, view: ClusterView, number: int) -> Change:
     return Change(lambda: submit(step, client), is_seen)
 
 
-def _elected(client: RequestClient, view: ClusterView, number: int) -> Change:
+def _elect(client: RequestClient, view: ClusterView, number: int) -> Change:
     """Elect the preferred leader of a partition that was reordered before, so that another replica leads it."""
     partition = TopicPartition(topic_name(number), _FIRST)
     assignment = view.assignment_of(partition)
@@ -88,7 +88,7 @@ def _elected(client: RequestClient, view: ClusterView, number: int) -> Change:
     return Change(lambda: elect_preferred(step, client), is_seen)
 
 
-def _moved(client: RequestClient, view: ClusterView, number: int) -> Change:
+def _move(client: RequestClient, view: ClusterView, number: int) -> Change:
     """Move a replica to another broker; the change is seen when it has begun."""
     partition = TopicPartition(topic_name(number), _FIRST)
     before = view.assignment_of(partition)
@@ -98,7 +98,7 @@ def _moved(client: RequestClient, view: ClusterView, number: int) -> Change:
     return Change(lambda: submit(step, client), lambda seen: seen.assignment_of(partition) != before)
 
 
-def _reversed(view: ClusterView, number: int) -> tuple[TopicPartition, tuple[BrokerId, ...]]:
+def _find_reversed(view: ClusterView, number: int) -> tuple[TopicPartition, tuple[BrokerId, ...]]:
     partition = TopicPartition(topic_name(number), _FIRST)
     assignment = view.assignment_of(partition)
     assert assignment is not None
@@ -106,10 +106,10 @@ def _reversed(view: ClusterView, number: int) -> tuple[TopicPartition, tuple[Bro
 
 
 _KINDS: Final[Sequence[tuple[str, Kind, int]]] = (
-    ("a topic is created", _created, 0),
-    ("a configuration is changed", _configured, 1),
-    ("replicas get another order", _reordered, 2),
-    ("another leader is elected", _elected, 2),
-    ("a reassignment begins", _moved, 3),
+    ("a topic is created", _create, 0),
+    ("a configuration is changed", _configure, 1),
+    ("replicas get another order", _reorder, 2),
+    ("another leader is elected", _elect, 2),
+    ("a reassignment begins", _move, 3),
 )
 """Each kind, and the group of topics that it uses."""

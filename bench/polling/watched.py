@@ -55,7 +55,7 @@ class Watched:
         assert view is not None
         return view
 
-    async def until(self, is_seen: Callable[[ClusterView], bool]) -> None:
+    async def wait_until(self, is_seen: Callable[[ClusterView], bool]) -> None:
         """Wait until a view satisfies the condition."""
         async with asyncio.timeout(_SEEN_WITHIN_S):
             while self._poller.observation.view is None or not is_seen(self.view):
@@ -64,10 +64,10 @@ class Watched:
 
     async def use(self, seconds: float) -> Used:
         """Measure the use in this time, while nobody changes anything."""
-        before, own, answers, waited_s = used_by(self._cluster), time.process_time(), *self._asked()
+        before, own, answers, waited_s = used_by(self._cluster), time.process_time(), *self._count_requests()
         await asyncio.sleep(seconds)
         spent = [(after - was) / seconds for was, after in zip(before, used_by(self._cluster), strict=True)]
-        after, waited_after_s = self._asked()
+        after, waited_after_s = self._count_requests()
         return Used(
             brokers=sorted(spent, reverse=True),
             poller=(time.process_time() - own) / seconds,
@@ -75,7 +75,7 @@ class Watched:
             waited=(waited_after_s - waited_s) / seconds,
         )
 
-    def _asked(self) -> tuple[int, float]:
+    def _count_requests(self) -> tuple[int, float]:
         return sum(each.answers for each in self._clients), sum(each.waited_s for each in self._clients)
 
     def _hear(self, _: Observation) -> None:
@@ -119,19 +119,19 @@ def _numbers(partitions: int) -> Iterator[PartitionId]:
 
 
 @asynccontextmanager
-async def watched(cluster: KRaftCluster, pace: Pace | None = None) -> AsyncIterator[Watched]:
+async def watch(cluster: KRaftCluster, pace: Pace | None = None) -> AsyncIterator[Watched]:
     """Run the poller, at the operator's pace unless `pace` sets another."""
     clients: list[KeptClient] = []
 
-    def opened() -> tuple[KeptClient, str]:
+    def open_client() -> tuple[KeptClient, str]:
         clients.append(KeptClient(parse_addresses(cluster.bootstrap_servers)))
         return clients[-1], "PLAINTEXT"
 
-    poller = ClusterPoller(opened, pace=pace)
+    poller = ClusterPoller(open_client, pace=pace)
     found = Watched(cluster, poller, clients)
     poller.start()
     try:
-        await found.until(lambda _: True)
+        await found.wait_until(lambda _: True)
         yield found
     finally:
         await poller.stop()
@@ -139,5 +139,5 @@ async def watched(cluster: KRaftCluster, pace: Pace | None = None) -> AsyncItera
 
 async def warm_up(cluster: KRaftCluster, seconds: float) -> None:
     """Poll the brokers until their code is compiled."""
-    async with watched(cluster, WITHOUT_A_PAUSE):
+    async with watch(cluster, WITHOUT_A_PAUSE):
         await asyncio.sleep(seconds)

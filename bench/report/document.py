@@ -16,7 +16,7 @@ class MissingTable(ValueError):
     """A document has a marker without a table, or lacks a table's marker."""
 
 
-def filled_with(document: str, tables: Mapping[str, str], *, of: str = "") -> str:
+def fill_markers(document: str, tables: Mapping[str, str], *, of: str = "") -> str:
     """Return the document with these tables, which must be all of a benchmark. Raises `MissingTable`."""
     names = [name for benchmark, name in _BEGIN.findall(document) if benchmark == of]
     if set(names) != set(tables) or len(names) != len(tables):

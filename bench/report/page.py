@@ -18,7 +18,7 @@ from rich.console import Console
 
 from bench.report.plots import draw
 from bench.report.result import Result
-from bench.report.tables import TABLES, filled, with_plot
+from bench.report.tables import TABLES, add_plot, fill_document
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 DOCS: Final = ROOT / "docs"
@@ -27,7 +27,7 @@ RESULTS: Final = ROOT / "bench" / "results"
 console = Console(highlight=False, soft_wrap=True)
 
 
-def merged(sources: Iterable[Path]) -> dict[str, Any]:
+def merge_results(sources: Iterable[Path]) -> dict[str, Any]:
     """Return the contents of result files as one: all rows, and otherwise the values of the first file.
 
     Raises `ValueError` for a file that is no result.
@@ -49,10 +49,10 @@ def merged(sources: Iterable[Path]) -> dict[str, Any]:
 
 def write_docs(sources: Sequence[Path], docs: Path = DOCS) -> list[Path]:
     """Make these results the documented ones. Raises `ValueError` for a file that is no result."""
-    content = merged(sources)
+    content = merge_results(sources)
     result = Result.model_validate(content)
     kept, document, images = docs / "performance.json", docs / "performance.md", docs / "images"
-    text = filled(document.read_text(), result)
+    text = fill_document(document.read_text(), result)
     kept.write_text(one_row_a_line(content))
     document.write_text(text)
     for of_an_earlier_run in images.glob("performance-*"):
@@ -64,10 +64,10 @@ def write_report(sources: Sequence[Path], folder: Path = RESULTS) -> list[Path]:
     """Write all tables and plots on one page in a folder of their own. Raises `ValueError` for a file that is no
     result.
     """
-    result = Result.model_validate(merged(sources))
+    result = Result.model_validate(merge_results(sources))
     plots = draw(result, folder)
     page = folder / "report.md"
-    sections = (f"## {name.capitalize()}\n\n{with_plot(name, result, 'performance-')}\n" for name in TABLES)
+    sections = (f"## {name.capitalize()}\n\n{add_plot(name, result, 'performance-')}\n" for name in TABLES)
     page.write_text("\n".join(["# Performance\n", *sections]))
     return [page, *plots]
 

@@ -23,10 +23,10 @@ from bench.report.result import (
     Latency,
     Result,
     Transfer,
-    by_partitions,
-    compared_size,
+    find_common_size,
+    find_scaled,
+    group_by_partitions,
     median,
-    scaled,
     scenario_of,
     times,
     waits,
@@ -47,9 +47,9 @@ STYLE: Final[dict[Any, Any]] = {
 
 def ratios(result: Result) -> Figure | None:
     """Plot the seconds of each scenario, Kafka's and ours, each run a dot, with the speedup between."""
-    size = compared_size(result.runs) or 0
+    size = find_common_size(result.runs) or 0
     pairs = [
-        (scenario, {name: times(result.of(name, scenario)).get(size, []) for name in TITLES})
+        (scenario, {name: times(result.find_runs(name, scenario)).get(size, []) for name in TITLES})
         for scenario in result.scenarios()
     ]
     pairs = [(scenario, found) for scenario, found in pairs if all(found.values())]
@@ -76,9 +76,9 @@ def ratios(result: Result) -> Figure | None:
     return figure
 
 
-def scaling(result: Result) -> Figure | None:
+def plot_scaling(result: Result) -> Figure | None:
     """Plot seconds over partitions, a panel for each scenario."""
-    panels = scaled(result)
+    panels = find_scaled(result)
     if not panels:
         return None
     columns = min(4, len(panels))
@@ -87,8 +87,8 @@ def scaling(result: Result) -> Figure | None:
     sizes = {run.partitions for run in result.runs}
     for axes, scenario in zip(all_axes, panels, strict=False):
         for name in TITLES:
-            _with_range(axes, times(result.of(name, scenario)), name)
-        ours = times(result.of("kontroller", scenario))
+            _plot_with_range(axes, times(result.find_runs(name, scenario)), name)
+        ours = times(result.find_runs("kontroller", scenario))
         ends = [min(ours), max(ours)]
         line = [median(ours[min(ours)]) * size / min(ours) for size in ends]
         axes.plot(ends, line, ":", color=GRAY, linewidth=1.2, label="linear", zorder=1)
@@ -109,7 +109,7 @@ def memory(result: Result) -> Figure | None:
     figure, (axes,) = _figure(7, 3.6)
     for name in TITLES:
         runs = [run for run in result.runs if run.controller == name]
-        _with_range(axes, by_partitions(runs, lambda run: run.rss_mb), name)
+        _plot_with_range(axes, group_by_partitions(runs, lambda run: run.rss_mb), name)
     if not axes.lines:
         return None
     axes.axhline(MEMORY_GOAL_MB, color=GRAY, linestyle="--", linewidth=1, label=f"goal at 100,000: {MEMORY_GOAL_MB} MB")
@@ -126,10 +126,10 @@ def latencies(result: Result) -> Figure | None:
     rows = waits(result)
     if not rows:
         return None
-    places = {key: place for place, key in enumerate(dict.fromkeys(_asked(row) for row in rows))}
+    places = {key: place for place, key in enumerate(dict.fromkeys(_name_request(row) for row in rows))}
     figure, (axes,) = _figure(8, 1.3 + 0.42 * len(places))
     for row in rows:
-        color, place = COLORS[row.controller], places[_asked(row)] + _BESIDE[row.controller]
+        color, place = COLORS[row.controller], places[_name_request(row)] + _BESIDE[row.controller]
         axes.plot([row.p50_ms, row.max_ms], [place, place], color=color, alpha=0.45, linewidth=1.5)
         for marker, value in zip(_WAITS.values(), (row.p50_ms, row.p99_ms, row.max_ms), strict=True):
             axes.plot(value, place, marker, color=color, markersize=5, markeredgewidth=1.5)
@@ -150,7 +150,7 @@ _BESIDE: Final[dict[Controller, float]] = {"kafka": -0.16, "kontroller": 0.16}
 _WAITS: Final = {"p50": "|", "p99": "o", "max": ">"}
 
 
-def _asked(row: Latency) -> str:
+def _name_request(row: Latency) -> str:
     return f"{scenario_of(row.scenario, row.variant).title}: {REQUESTS.get(row.request, row.request)}"
 
 
@@ -181,7 +181,7 @@ def writes(result: Result) -> Figure | None:
 
 PLOTS: Final[dict[str, Callable[[Result], Figure | None]]] = {
     "ratios": ratios,
-    "scaling": scaling,
+    "scaling": plot_scaling,
     "memory": memory,
     "latencies": latencies,
     "writes": writes,
@@ -220,7 +220,7 @@ def _lines(found: Iterable[Transfer]) -> dict[str, list[Transfer]]:
     return lines
 
 
-def _with_range(axes: Axes, found: dict[int, list[float]], name: Controller) -> None:
+def _plot_with_range(axes: Axes, found: dict[int, list[float]], name: Controller) -> None:
     """Plot a line of medians, with a bar from the least to the most."""
     if found:
         middle = [median(values) for values in found.values()]

@@ -101,7 +101,7 @@ class Result(_Row):
         """Load a file. Raises `pydantic.ValidationError`, a `ValueError` that names the wrong rows."""
         return cls.model_validate_json(path.read_text())
 
-    def of(self, controller: Controller, scenario: "Scenario") -> list[Run]:
+    def find_runs(self, controller: Controller, scenario: "Scenario") -> list[Run]:
         """Return the runs of a scenario. Kafka has only one kind of failover, which is compared with each of ours."""
         runs = [run for run in self.runs if run.controller == controller and run.scenario == scenario.name]
         same = [run for run in runs if run.variant == scenario.variant]
@@ -158,7 +158,7 @@ def median(values: Iterable[float]) -> float:
     return statistics.median(values)
 
 
-def by_partitions(runs: Iterable[Run], value: Callable[[Run], float | None]) -> dict[int, list[float]]:
+def group_by_partitions(runs: Iterable[Run], value: Callable[[Run], float | None]) -> dict[int, list[float]]:
     """Return the measured values by size, smallest first; sizes without a value are left out."""
     found: dict[int, list[float]] = {}
     for run in sorted(runs, key=lambda run: run.partitions):
@@ -169,12 +169,12 @@ def by_partitions(runs: Iterable[Run], value: Callable[[Run], float | None]) -> 
 
 
 def times(runs: Iterable[Run]) -> dict[int, list[float]]:
-    return by_partitions(runs, lambda run: run.seconds)
+    return group_by_partitions(runs, lambda run: run.seconds)
 
 
-def scaled(result: Result) -> list[Scenario]:
+def find_scaled(result: Result) -> list[Scenario]:
     """Return the scenarios that we were measured with at several sizes."""
-    return [scenario for scenario in result.scenarios() if len(times(result.of("kontroller", scenario))) > 1]
+    return [scenario for scenario in result.scenarios() if len(times(result.find_runs("kontroller", scenario))) > 1]
 
 
 def waits(result: Result) -> list[Latency]:
@@ -183,7 +183,7 @@ def waits(result: Result) -> list[Latency]:
     Its p50 is the median; its p99 and maximum are the worst.
     """
     found: dict[tuple[str, ...], list[Latency]] = {}
-    largest = compared_size(result.latency) or max((row.partitions for row in result.latency), default=0)
+    largest = find_common_size(result.latency) or max((row.partitions for row in result.latency), default=0)
     for row in result.latency:
         if row.partitions == largest:
             found.setdefault((row.scenario, row.variant, row.request, row.controller), []).append(row)
@@ -207,7 +207,7 @@ def _place(scenario: str, variant: str, request: str, controller: str) -> tuple[
     return place, scenario, variant, request, controller
 
 
-def compared_size(rows: Sequence[Run] | Sequence[Latency]) -> int | None:
+def find_common_size(rows: Sequence[Run] | Sequence[Latency]) -> int | None:
     """Return the largest number of partitions with measurements of both controllers."""
     sizes = [{row.partitions for row in rows if row.controller == name} for name in ("kafka", "kontroller")]
     return max(sizes[0] & sizes[1], default=None)

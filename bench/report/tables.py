@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from bench.report.document import NOT_MEASURED, filled_with, table_of
+from bench.report.document import NOT_MEASURED, fill_markers, table_of
 from bench.report.result import (
     REQUESTS,
     SEEDS_WRITE_MS,
@@ -12,10 +12,10 @@ from bench.report.result import (
     Facts,
     Result,
     Transfer,
-    by_partitions,
-    compared_size,
+    find_common_size,
+    find_scaled,
+    group_by_partitions,
     median,
-    scaled,
     scenario_of,
     times,
     waits,
@@ -35,9 +35,9 @@ def machine(result: Result) -> str:
 def ratios(result: Result) -> str:
     """Return each scenario at the largest common size, with the times of every run."""
     rows = []
-    size = compared_size(result.runs)
+    size = find_common_size(result.runs)
     for scenario in result.scenarios():
-        kafka, ours = (times(result.of(name, scenario)).get(size or 0, []) for name in ("kafka", "kontroller"))
+        kafka, ours = (times(result.find_runs(name, scenario)).get(size or 0, []) for name in ("kafka", "kontroller"))
         if ours:
             rows.append([scenario.title, _all(kafka), _all(ours), _ratio(kafka, ours), scenario.goal])
     header = ["scenario", "Kafka, each run (s)", "Kontroller, each run (s)", "Kafka / Kontroller", "goal"]
@@ -47,19 +47,19 @@ def ratios(result: Result) -> str:
 def failures(result: Result) -> str:
     """Return the runs that did not finish, which no other table has."""
     rows = [
-        [TITLES[row.controller], scenario_of(row.scenario).title, f"{row.partitions:,}", _in_a_cell(row.error)]
+        [TITLES[row.controller], scenario_of(row.scenario).title, f"{row.partitions:,}", _shorten(row.error)]
         for row in result.failures
     ]
     return table_of(["", "scenario", "partitions", "what was wrong"], rows) if rows else "No run failed."
 
 
-def scaling(result: Result) -> str:
+def make_scaling_table(result: Result) -> str:
     """Return medians over the number of partitions, for scenarios with several sizes."""
     rows = []
     sizes = sorted({run.partitions for run in result.runs})
-    for scenario in scaled(result):
+    for scenario in find_scaled(result):
         for name, title in TITLES.items():
-            found = times(result.of(name, scenario))
+            found = times(result.find_runs(name, scenario))
             if found:
                 cells = [_seconds(median(found[size])) if size in found else "" for size in sizes]
                 rows.append([scenario.title, title, *cells])
@@ -69,10 +69,11 @@ def scaling(result: Result) -> str:
 def processor(result: Result) -> str:
     """Return processor times, and the longest stall of our queue, at the largest common size."""
     rows = []
-    size = compared_size(result.runs)
+    size = find_common_size(result.runs)
     for scenario in result.scenarios():
         kafka, ours = (
-            [run for run in result.of(name, scenario) if run.partitions == size] for name in ("kafka", "kontroller")
+            [run for run in result.find_runs(name, scenario) if run.partitions == size]
+            for name in ("kafka", "kontroller")
         )
         spent = [[run.cpu_s for run in runs if run.cpu_s is not None] for runs in (kafka, ours)]
         stalls = [run.worst_stall_ms for run in ours if run.worst_stall_ms is not None]
@@ -88,8 +89,8 @@ def memory(result: Result) -> str:
     columns: dict[str, dict[int, list[float]]] = {}
     for name, title in TITLES.items():
         runs = [run for run in result.runs if run.controller == name]
-        columns[f"{title}, resident (MB)"] = by_partitions(runs, lambda run: run.rss_mb)
-        columns[f"{title}, peak (MB)"] = by_partitions(runs, lambda run: run.peak_rss_mb)
+        columns[f"{title}, resident (MB)"] = group_by_partitions(runs, lambda run: run.rss_mb)
+        columns[f"{title}, peak (MB)"] = group_by_partitions(runs, lambda run: run.peak_rss_mb)
     sizes = sorted({size for values in columns.values() for size in values})
     rows = [
         [f"{size:,}", *(f"{max(values[size]):,.0f}" if size in values else "" for values in columns.values())]
@@ -151,7 +152,7 @@ TABLES: Final[dict[str, Callable[[Result], str]]] = {
     "machine": machine,
     "ratios": ratios,
     "failures": failures,
-    "scaling": scaling,
+    "scaling": make_scaling_table,
     "processor": processor,
     "memory": memory,
     "latencies": latencies,
@@ -171,7 +172,7 @@ CAPTIONS: Final = {
 """The captions of tables with a plot: `bench.report.plots` draws it if the table has data."""
 
 
-def with_plot(name: str, result: Result, images: str) -> str:
+def add_plot(name: str, result: Result, images: str) -> str:
     """Return a table, with its plot above it; `images` is the prefix of the plots' paths."""
     table = TABLES[name](result)
     if name not in CAPTIONS or table == NOT_MEASURED:
@@ -179,9 +180,9 @@ def with_plot(name: str, result: Result, images: str) -> str:
     return f"![{CAPTIONS[name]}]({images}{name}.svg)\n\n{table}"
 
 
-def filled(document: str, result: Result, images: str = "images/performance-") -> str:
+def fill_document(document: str, result: Result, images: str = "images/performance-") -> str:
     """Return the document with all tables of the result. Raises `MissingTable`."""
-    return filled_with(document, {name: with_plot(name, result, images) for name in TABLES})
+    return fill_markers(document, {name: add_plot(name, result, images) for name in TABLES})
 
 
 _TRANSFER_HEADER: Final = ["way", "states in one", "under way"]
@@ -248,7 +249,7 @@ def _ratio(kafka: Sequence[float], ours: Sequence[float]) -> str:
     return f"**{median(kafka) / median(ours):.1f}x**" if kafka and ours else ""
 
 
-def _in_a_cell(text: str, limit: int = 200) -> str:
+def _shorten(text: str, limit: int = 200) -> str:
     """Return the beginning of a long text, as a single line."""
     line = " ".join(text.split()).replace("|", "\\|")
     return line if len(line) <= limit else f"{line[:limit]} ..."

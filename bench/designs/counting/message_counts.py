@@ -51,7 +51,7 @@ class MessageCounts:
         self.close()
 
 
-def received(file: Path) -> Counter[str]:
+def read_received(file: Path) -> Counter[str]:
     """Return the requests that a server has received so far, by API; empty if it was never started."""
     content = file.read_bytes() if file.exists() else b""
     counts = enumerate(number for (number,) in _NUMBER.iter_unpack(content))

@@ -70,10 +70,10 @@ class TransactionLog:
             if content[length:] != _END or length == 0:
                 return  # it is being written
             self._position += _ENTRY.size + length + len(_END)
-            yield decoded(content[:length])
+            yield decode_transaction(content[:length])
 
 
-def decoded(entry: bytes) -> Transaction:
+def decode_transaction(entry: bytes) -> Transaction:
     """Return the transaction of an entry, without operations of kinds that `Change` lacks."""
     session, _, _, time_ms, kind = _HEADER.unpack_from(entry)
     record = _Record(entry, _HEADER.size)

@@ -22,7 +22,7 @@ class ZooKeeperCounters:
     """Watches that fired, one for each notified client."""
     watches: int
 
-    def since(self, before: "ZooKeeperCounters") -> "ZooKeeperCounters":
+    def subtract(self, before: "ZooKeeperCounters") -> "ZooKeeperCounters":
         return ZooKeeperCounters(
             requests=self.requests - before.requests,
             znodes_read=self.znodes_read - before.znodes_read,

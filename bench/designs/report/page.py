@@ -13,23 +13,23 @@ import typer
 
 from bench.designs.report.result import Result
 from bench.designs.report.tables import TABLES
-from bench.report.document import filled_with
-from bench.report.page import DOCS, merged, one_row_a_line
+from bench.report.document import fill_markers
+from bench.report.page import DOCS, merge_results, one_row_a_line
 
 OF: Final = "designs"
 
 
-def filled(document: str, result: Result) -> str:
+def fill_document(document: str, result: Result) -> str:
     """Return the document with the tables of a result. Raises `MissingTable`."""
-    return filled_with(document, {name: table(result) for name, table in TABLES.items()}, of=OF)
+    return fill_markers(document, {name: table(result) for name, table in TABLES.items()}, of=OF)
 
 
 def write_docs(sources: Iterable[Path], docs: Path = DOCS) -> list[Path]:
     """Make these results the documented ones. Raises `ValueError` for a file that is no result."""
-    content = merged(sources)
+    content = merge_results(sources)
     result = Result.model_validate(content)
     kept, document = docs / "performance-designs.json", docs / "performance.md"
-    document.write_text(filled(document.read_text(), result))
+    document.write_text(fill_document(document.read_text(), result))
     kept.write_text(one_row_a_line(content))
     return [kept, document]
 

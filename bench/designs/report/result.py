@@ -91,14 +91,14 @@ class Result(_Row):
         """The measured numbers of partitions, ascending."""
         return sorted({row.partitions for row in self.scenarios})
 
-    def of(self, scenario: Scenario, partitions: int) -> dict[Design, Counted]:
+    def find_counts(self, scenario: Scenario, partitions: int) -> dict[Design, Counted]:
         """Return the counts of each design that has them."""
         return {row.design: row for row in self.scenarios if (row.scenario, row.partitions) == (scenario, partitions)}
 
     def largest_of_both(self, scenario: Scenario) -> tuple[Counted, Counted] | None:
         """Return the counts of v2 and v3 at the largest size that both finished."""
         for size in reversed(self.sizes):
-            found = self.of(scenario, size)
+            found = self.find_counts(scenario, size)
             if len(found) == 2:
                 return found["v2"], found["v3"]
         return None

@@ -31,7 +31,7 @@ _TIMES: Final[dict[str, Callable[[Counted], float]]] = {
 }
 
 
-def counted(result: Result) -> str:
+def make_counts_table(result: Result) -> str:
     """Return the counts of each scenario, at the largest size that both designs finished."""
     rows = []
     for scenario, title in TITLES.items():
@@ -94,7 +94,7 @@ def growth(result: Result) -> str:
     for scenario, title in TITLES.items():
         for what in ("requests to ZooKeeper", "znodes read", "znodes written"):
             for design in ("v2", "v3"):
-                found = [result.of(scenario, size).get(design) for size in result.sizes]
+                found = [result.find_counts(scenario, size).get(design) for size in result.sizes]
                 cells = ["" if row is None else f"{_COUNTS[what](row) / row.partitions:.2f}" for row in found]
                 if any(cells):
                     rows.append([f"{title}: {what}", design, *cells])
@@ -147,7 +147,7 @@ def machine(result: Result) -> str:
 
 TABLES: Final[dict[str, Callable[[Result], str]]] = {
     "seeds": seeds,
-    "counted": counted,
+    "counted": make_counts_table,
     "growth": growth,
     "throughput": throughput,
     "failures": failures,

@@ -2,7 +2,7 @@
 
 from pyspark.sql import SparkSession
 
-from bench.pipeline import PARTITIONS, as_json, history
+from bench.pipeline import PARTITIONS, history, make_lines
 from kontroller.history.transforms import lines
 
 EVENTS = 70_000
@@ -10,7 +10,7 @@ EVENTS = 70_000
 
 def test_most_changes_are_of_one_topic_and_half_of_these_of_one_partition(spark: SparkSession) -> None:
     place = ("'/bench/1.jsonl' AS source", "'/bench' AS journal", "CAST(NULL AS BIGINT) AS line")
-    written = as_json(history(spark, EVENTS, is_skewed=True)).selectExpr("value", *place)
+    written = make_lines(history(spark, EVENTS, is_skewed=True)).selectExpr("value", *place)
     events, findings = lines.judge(lines.check_lines(written).localCheckpoint())
     assert findings.isEmpty()
     changes = events.where("NOT snapshot AND partition IS NOT NULL")

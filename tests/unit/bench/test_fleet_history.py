@@ -8,7 +8,7 @@ from typing import Any, Final
 import orjson
 import pytest
 
-from bench.fleet_history.__main__ import missing_of
+from bench.fleet_history.__main__ import find_missing
 from bench.fleet_history.cluster import BEGAN_US, DAY_US, HOUR_US, Flaws, PaperCluster, Shape, flaws_of
 from controller_core.journal.fold import fold
 from controller_core.journal.reader import Position, check, parse
@@ -71,7 +71,7 @@ def test_a_page_that_calls_a_silent_cluster_well_is_wrong(tmp_path: Path) -> Non
     page = tmp_path / "index.html"
     row = '<p>3 of 8 clusters need</p><tr id="clusters-1"><td>fleet-0007</td><td class="reasons">{}</td>'
     page.write_text(row.format("silent since 2026"))
-    assert missing_of(page, 8, SHAPE) == ""
+    assert find_missing(page, 8, SHAPE) == ""
     page.write_text(row.format(""))
-    assert "[7]" in missing_of(page, 8, SHAPE)
-    assert "9 clusters" in missing_of(page, 9, SHAPE)
+    assert "[7]" in find_missing(page, 8, SHAPE)
+    assert "9 clusters" in find_missing(page, 9, SHAPE)

@@ -8,7 +8,7 @@ import pytest
 
 from bench.operator_scale.__main__ import needless_writes
 from bench.operator_scale.counters import Written, requests_of, transactions_of
-from bench.operator_scale.goals import missed
+from bench.operator_scale.goals import find_missed
 from bench.operator_scale.paper_controller import BROKERS, cluster_znodes, znodes_of
 from bench.operator_scale.phases import FROM_NOTHING, OUTAGE, RESYNC, Phase
 from bench.operator_scale.surroundings import topic
@@ -41,7 +41,7 @@ def test_only_writes_of_our_kinds_and_of_events_count() -> None:
 def test_what_was_written_in_a_while_is_the_difference() -> None:
     before = Written(kubernetes=requests_of(METRICS), zookeeper=5)
     after = Written(kubernetes=requests_of(METRICS.replace(" 12\n", " 20\n")), zookeeper=9)
-    since = after.since(before)
+    since = after.subtract(before)
     assert (dict(since.kubernetes), since.zookeeper) == ({"PATCH kafkatopics/status": 8}, 4)
 
 
@@ -135,11 +135,13 @@ def test_a_restart_that_writes_is_a_failure_and_one_that_only_opens_its_session_
     ],
 )
 def test_each_goal_that_was_missed_is_said_with_its_numbers(phase: Phase, said: str) -> None:
-    (words,) = missed([Phase(name="restart"), phase], topics=10_000)
+    (words,) = find_missed([Phase(name="restart"), phase], topics=10_000)
     assert said in words
     assert words.startswith(phase.name)
 
 
 def test_where_all_goals_were_reached_nothing_is_said() -> None:
     reached = [Phase(name=FROM_NOTHING, seconds=290, changes_s=[0.9], oldest_status_s=5, most_memory_mb=300)]
-    assert missed([*reached, Phase(name=OUTAGE, kubernetes_writes={"PATCH kafkaclusters/status": 2})], 10_000) == []
+    assert (
+        find_missed([*reached, Phase(name=OUTAGE, kubernetes_writes={"PATCH kafkaclusters/status": 2})], 10_000) == []
+    )

@@ -12,7 +12,7 @@ from tests.unit.bench.rows import run, transfer
 
 pytest.importorskip("matplotlib", reason="the extra `bench` is not installed: make lint")
 
-from bench.report.page import merged, write_docs, write_report
+from bench.report.page import merge_results, write_docs, write_report
 from bench.report.plots import PLOTS, draw
 
 
@@ -47,8 +47,8 @@ def test_the_rows_of_several_result_files_become_those_of_one(result: Result, tm
     controllers, writes = tmp_path / "controllers.json", tmp_path / "writes.json"
     controllers.write_text(result.model_dump_json(exclude={"writes"}))
     writes.write_text(result.model_dump_json(include={"writes"}))
-    assert Result.model_validate(merged([controllers, writes])) == result
-    assert len(merged([controllers, controllers])["runs"]) == 2 * len(result.runs)
+    assert Result.model_validate(merge_results([controllers, writes])) == result
+    assert len(merge_results([controllers, controllers])["runs"]) == 2 * len(result.runs)
 
 
 @pytest.mark.parametrize("content", ["no JSON", '{"runs": [{"controller": "kafka"}]}'])
@@ -56,7 +56,7 @@ def test_a_file_that_is_no_result_is_named(content: str, tmp_path: Path) -> None
     source = tmp_path / "result.json"
     source.write_text(content)
     with pytest.raises(ValueError, match=r"result\.json is no result of a benchmark"):
-        merged([source])
+        merge_results([source])
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from bench.report.document import NOT_MEASURED, MissingTable
 from bench.report.result import Result, Scenario
-from bench.report.tables import TABLES, filled
+from bench.report.tables import TABLES, fill_document
 from tests.unit.bench.rows import run
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
@@ -21,7 +21,7 @@ def rows(table: str) -> list[list[str]]:
 
 def test_the_tables_of_the_document_are_those_of_its_result_file() -> None:
     document = (DOCS / "performance.md").read_text()
-    assert document == filled(document, Result.load(DOCS / "performance.json"))
+    assert document == fill_document(document, Result.load(DOCS / "performance.json"))
 
 
 def test_the_document_shows_plots_that_are_there_in_both_formats() -> None:
@@ -143,10 +143,10 @@ def test_a_table_without_rows_says_so(name: str) -> None:
 
 def test_filling_replaces_tables_and_leaves_the_prose_alone(result: Result) -> None:
     document = f"# By hand\n\n{MARKERS}\nThe end.\n"
-    once = filled(document, result)
+    once = fill_document(document, result)
     assert once.startswith("# By hand\n\n<!-- begin: machine -->\n\n|")
     assert once.endswith("\nThe end.\n")
-    assert filled(once, Result()) == filled(document, Result())
+    assert fill_document(once, Result()) == fill_document(document, Result())
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_filling_replaces_tables_and_leaves_the_prose_alone(result: Result) -> N
 )
 def test_a_document_with_wrong_markers_is_refused(document: str) -> None:
     with pytest.raises(MissingTable):
-        filled(document, Result())
+        fill_document(document, Result())
 
 
 def test_a_result_that_lacks_a_field_is_refused(tmp_path: Path) -> None:

@@ -23,12 +23,12 @@ def test_both_designs_are_counted_at_the_servers(tmp_path: Path) -> None:
     result = Result.model_validate(json.loads(file.read_text()))
     assert result.failures == ()
     for scenario, leaders in (("creation", PARTITIONS), ("death", PARTITIONS // 3), ("return", 0)):
-        found = result.of(scenario, PARTITIONS)  # type: ignore[arg-type]  # of a tuple of literals
+        found = result.find_counts(scenario, PARTITIONS)  # type: ignore[arg-type]  # of a tuple of literals
         assert {design: row.leaders for design, row in found.items()} == {"v2": leaders, "v3": leaders}
         assert found["v2"].messages_sent == 0
         assert found["v3"].messages["UpdateMetadata"] > 0
         assert found["v2"].requests > found["v3"].requests
-    v2, v3 = result.of("death", PARTITIONS)["v2"], result.of("death", PARTITIONS)["v3"]
+    v2, v3 = result.find_counts("death", PARTITIONS)["v2"], result.find_counts("death", PARTITIONS)["v3"]
     assert v2.written["create leader"] == PARTITIONS // 3
     assert v3.written["set data state"] == PARTITIONS
     assert {row.broker for row in result.throughput} == {"stock", "python"}

@@ -10,7 +10,7 @@ import pytest
 from bench.designs.clusters import topics_of
 from bench.designs.counting.counted_server import CountedApi
 from bench.designs.counting.leaderships import NOBODY, Leaderships
-from bench.designs.counting.message_counts import MessageCounts, received
+from bench.designs.counting.message_counts import MessageCounts, read_received
 from bench.designs.counting.transaction_log import Change, Operation, Transaction
 from bench.designs.counting.writes import Writes, kind_of
 from bench.designs.counting.zookeeper_counters import counters_of
@@ -98,19 +98,19 @@ def test_a_znode_is_named_by_what_it_is(path: str, kind: str) -> None:
 
 def test_of_zookeeper_what_was_counted_meanwhile_and_the_watches_of_the_moment() -> None:
     before = counters_of(MNTR.format(requests=10, read=5, changed=3), "/v2")
-    since = counters_of(MNTR.format(requests=30, read=11, changed=8), "/v2").since(before)
+    since = counters_of(MNTR.format(requests=30, read=11, changed=8), "/v2").subtract(before)
     assert (since.requests, since.znodes_read, since.notifications, since.watches) == (20, 6, 5, 6)
     assert counters_of(MNTR.format(requests=10, read=5, changed=3), "/other").znodes_read == 0
 
 
 def test_requests_are_counted_over_all_lives_of_a_server(tmp_path: Path) -> None:
     file = tmp_path / "received"
-    assert received(file) == {}
+    assert read_received(file) == {}
     for _ in range(2):
         with MessageCounts(file) as counts:
             counts.count(4)
             counts.count(99)
-    assert received(file) == {"LeaderAndIsr": 2, "API 99": 2}
+    assert read_received(file) == {"LeaderAndIsr": 2, "API 99": 2}
 
 
 class Echo:
@@ -130,7 +130,7 @@ def test_a_request_is_counted_and_answered_as_ever(tmp_path: Path) -> None:
         api = CountedApi(Echo(), counts)
         assert run_fast(api.respond(head, b"asked")) == b"asked"
         assert run_fast(api.make_refusal(head, b"asked", head)) == b"refused"
-    assert received(tmp_path / "received") == {"UpdateMetadata": 1}
+    assert read_received(tmp_path / "received") == {"UpdateMetadata": 1}
 
 
 def test_leaders_and_replicas_are_spread_evenly() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bench.designs.report.page import filled
+from bench.designs.report.page import fill_document
 from bench.designs.report.result import Result
 from bench.designs.report.tables import TABLES
 from bench.report.document import NOT_MEASURED
@@ -42,7 +42,9 @@ def result() -> Result:
 
 def test_the_tables_of_the_document_are_those_of_its_result_file() -> None:
     document = (DOCS / "performance.md").read_text()
-    assert document == filled(document, Result.model_validate_json((DOCS / "performance-designs.json").read_text()))
+    assert document == fill_document(
+        document, Result.model_validate_json((DOCS / "performance-designs.json").read_text())
+    )
 
 
 def test_counts_stand_beside_each_other_at_the_largest_size_of_both(result: Result) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.designs.counting.transaction_log import Operation, Transaction, TransactionLog, decoded
+from bench.designs.counting.transaction_log import Operation, Transaction, TransactionLog, decode_transaction
 from tests.unit.bench.designs.entries import (
     CHECK,
     CLOSE,
@@ -39,23 +39,23 @@ from tests.unit.bench.designs.entries import (
     ],
 )
 def test_a_transaction_has_its_operations(content: bytes, operations: list[Operation]) -> None:
-    assert decoded(content) == Transaction(session=SESSION, time_ms=1_000, operations=tuple(operations))
+    assert decode_transaction(content) == Transaction(session=SESSION, time_ms=1_000, operations=tuple(operations))
 
 
 @pytest.mark.parametrize("content", [several((REFUSED, bytes(4)), (REFUSED, bytes(4))), bytes(4)])
 def test_one_that_was_refused_changed_nothing(content: bytes) -> None:
-    refused = decoded(entry(MULTI if len(content) > 4 else REFUSED, content))
+    refused = decode_transaction(entry(MULTI if len(content) > 4 else REFUSED, content))
     assert (refused.is_refused, refused.operations) == (True, ())
 
 
 def test_with_a_session_its_ephemeral_znodes_go() -> None:
-    ended = decoded(entry(CLOSE, encode_close("/v2/brokers/ids/1", "/v2/x")))
+    ended = decode_transaction(entry(CLOSE, encode_close("/v2/brokers/ids/1", "/v2/x")))
     assert [(each.change, each.path) for each in ended.operations] == [
         ("delete", "/v2/brokers/ids/1"),
         ("delete", "/v2/x"),
     ]
     assert ended.is_of_sessions
-    assert decoded(entry(OPEN, bytes(4))).is_of_sessions
+    assert decode_transaction(entry(OPEN, bytes(4))).is_of_sessions
 
 
 def test_each_look_reads_what_is_new_and_leaves_what_is_being_written(tmp_path: Path) -> None:
