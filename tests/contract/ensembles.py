@@ -92,7 +92,7 @@ class RealEnsemble:
         """Let a second client take the session over with its password and close it; the first cannot take it back."""
         assert isinstance(session, KazooSession)
         client = session._client  # only a test may read a session's password
-        connect, client._connection._connect = client._connection._connect, _held_back
+        connect, client._connection._connect = client._connection._connect, _hold_back
         await asyncio.to_thread(_close_from_elsewhere, self._server.connect, client.client_id)
         client._connection._connect = connect
 
@@ -103,7 +103,7 @@ class RealEnsemble:
         await asyncio.to_thread(self._server.start)
 
 
-def _held_back(host: str, ip: str, port: int) -> NoReturn:
+def _hold_back(host: str, ip: str, port: int) -> NoReturn:
     raise ConnectionDropped("held back until the session is closed")
 
 
@@ -180,7 +180,7 @@ class States:
         self.remove = session.add_listener(self.seen.append)
 
 
-async def until(condition: Callable[[], bool]) -> None:
+async def wait_until(condition: Callable[[], bool]) -> None:
     """Wait for the condition; raises `TimeoutError` if it does not become true."""
     async with asyncio.timeout(_DEADLINE_S):
         while not condition():  # noqa: ASYNC110 - the conditions are those of many tests, over what each has recorded

@@ -87,11 +87,11 @@ class Subject(Protocol):
         """Return the broker's description of its log directories, with this partition's log in them."""
         ...
 
-    async def known_leader(self, topic_partition: TopicPartition) -> int | None:
+    async def find_leader(self, topic_partition: TopicPartition) -> int | None:
         """Return the partition's leader in the broker's metadata; None if the broker does not know the partition."""
         ...
 
-    async def known_topic_id(self, name: TopicName) -> TopicId | None:
+    async def find_topic_id(self, name: TopicName) -> TopicId | None:
         """Return the id of a topic in the broker's metadata."""
         ...
 
@@ -109,11 +109,11 @@ class SimulatedSubject:
     async def log_dirs(self, topic_partition: TopicPartition) -> DescribeLogDirsResponse:
         return await self._simulated.describe_log_dirs(sizes_request(topic_partition))
 
-    async def known_leader(self, topic_partition: TopicPartition) -> int | None:
+    async def find_leader(self, topic_partition: TopicPartition) -> int | None:
         state = self._simulated.metadata.partitions.get(topic_partition)
         return None if state is None else state.leader
 
-    async def known_topic_id(self, name: TopicName) -> TopicId | None:
+    async def find_topic_id(self, name: TopicName) -> TopicId | None:
         return self._simulated.metadata.topic_ids.get(name)
 
 
@@ -130,16 +130,16 @@ class RealSubject:
     async def log_dirs(self, topic_partition: TopicPartition) -> DescribeLogDirsResponse:
         return await self._ask(sizes_request(topic_partition), DescribeLogDirsResponse)
 
-    async def known_leader(self, topic_partition: TopicPartition) -> int | None:
-        topic = await self._known(topic_partition.topic)
+    async def find_leader(self, topic_partition: TopicPartition) -> int | None:
+        topic = await self._describe_topic(topic_partition.topic)
         leaders: dict[int, int] = {partition.partition_index: partition.leader_id for partition in topic.partitions}
         return leaders.get(topic_partition.partition)
 
-    async def known_topic_id(self, name: TopicName) -> TopicId | None:
-        topic_id: TopicId | None = (await self._known(name)).topic_id
+    async def find_topic_id(self, name: TopicName) -> TopicId | None:
+        topic_id: TopicId | None = (await self._describe_topic(name)).topic_id
         return topic_id
 
-    async def _known(self, name: TopicName) -> Any:
+    async def _describe_topic(self, name: TopicName) -> Any:
         request = MetadataRequest(
             topics=(MetadataRequestTopic(topic_id=None, name=KioTopicName(name)),),
             allow_auto_topic_creation=False,
@@ -375,9 +375,9 @@ async def test_metadata_is_known_until_the_partition_is_deleted(
 ) -> None:
     response = await link.send(controller.metadata())
     assert response == UpdateMetadataResponse(error_code=ErrorCode.none)
-    assert await subject.known_leader(controller.partition) == ID
+    assert await subject.find_leader(controller.partition) == ID
     assert await link.send(controller.metadata(LEADER_DURING_DELETE)) == response
-    assert await subject.known_leader(controller.partition) is None
+    assert await subject.find_leader(controller.partition) is None
 
 
 FORGOTTEN: Final = (1, LEADER_DURING_DELETE)
@@ -405,8 +405,8 @@ async def test_a_topics_id_goes_with_the_last_partition_that_is_known(
     if known:
         await link.send(controller.metadata_of(*known))
     await link.send(controller.metadata_of(*told))
-    assert await subject.known_leader(controller.partition) == ID
-    assert await subject.known_topic_id(controller.topic) == (controller.topic_id if has_id else None)
+    assert await subject.find_leader(controller.partition) == ID
+    assert await subject.find_topic_id(controller.topic) == (controller.topic_id if has_id else None)
 
 
 async def test_a_deposed_controller_changes_nothing(subject: Subject, link: BrokerLink, controller: Controller) -> None:
@@ -415,7 +415,7 @@ async def test_a_deposed_controller_changes_nothing(subject: Subject, link: Brok
     for request in (controller.leadership(0), controller.metadata(), controller.stop()):
         assert (await link.send(request)).error_code == ErrorCode.stale_controller_epoch
     assert not subject.has_log(controller.partition)
-    assert await subject.known_leader(controller.partition) is None
+    assert await subject.find_leader(controller.partition) is None
 
 
 async def test_a_request_for_the_broker_before_it_bounced_changes_nothing(
@@ -425,7 +425,7 @@ async def test_a_request_for_the_broker_before_it_bounced_changes_nothing(
     for request in (controller.leadership(0), controller.metadata(), controller.stop()):
         assert (await link.send(request)).error_code == ErrorCode.stale_broker_epoch
     assert not subject.has_log(controller.partition)
-    assert await subject.known_leader(controller.partition) is None
+    assert await subject.find_leader(controller.partition) is None
 
 
 @pytest.mark.parametrize("newer", [True, False], ids=["larger epoch", "no epoch"])

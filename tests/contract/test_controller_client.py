@@ -69,12 +69,12 @@ class SimulatedSubject:
         self.requests: ControllerClient = self.simulated
 
     async def set_controller(self, member: int | None, answer: Answer | None = None) -> None:
-        async def noted(request: RequestPayload) -> ResponsePayload:
+        async def note_request(request: RequestPayload) -> ResponsePayload:
             assert answer is not None
             self.asked.append(type(request).__name__)
             return await answer(request)
 
-        self._answer = noted if answer else None
+        self._answer = note_request if answer else None
 
     def lose_answer(self) -> None:
         self.simulated.answers_to_lose = 1
@@ -92,7 +92,7 @@ class TcpSubject:
 
     async def start(self, cleanup: AsyncExitStack) -> None:
         for member in (1, 2):
-            server = await asyncio.start_server(self._serving(member), "127.0.0.1", 0)
+            server = await asyncio.start_server(self._make_server(member), "127.0.0.1", 0)
             cleanup.callback(server.close)
             self._ports[member] = server.sockets[0].getsockname()[1]
         down = reserve_port()
@@ -108,13 +108,13 @@ class TcpSubject:
     def lose_answer(self) -> None:
         self._loses_answer = True
 
-    def _serving(self, member: int) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]:
+    def _make_server(self, member: int) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]:
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             try:
                 while (frame := await read_frame(reader)) is not None:
                     head = read_request_head(frame)
                     request = decode_request(load_request_schema(head.api_key, head.api_version), frame)
-                    response = await self._answered(member, request)
+                    response = await self._answer(member, request)
                     if response is None:
                         return
                     writer.write(encode_response(response, head.correlation_id))
@@ -123,7 +123,7 @@ class TcpSubject:
 
         return serve
 
-    async def _answered(self, member: int, request: RequestPayload) -> ResponsePayload | None:
+    async def _answer(self, member: int, request: RequestPayload) -> ResponsePayload | None:
         if isinstance(request, MetadataRequest):
             return self._metadata()
         self.asked.append(type(request).__name__)
@@ -163,21 +163,21 @@ async def subject(request: pytest.FixtureRequest) -> AsyncIterator[Subject]:
         yield tcp
 
 
-async def answered(subject: Subject) -> str | None:
+async def ask_question(subject: Subject) -> str | None:
     return (await subject.requests.ask(QUESTION, ListPartitionReassignmentsResponse)).error_message
 
 
 async def test_the_controller_answers(subject: Subject) -> None:
     await subject.set_controller(2, says("I am 2"))
-    assert await answered(subject) == "I am 2"
+    assert await ask_question(subject) == "I am 2"
     assert subject.asked == ["ListPartitionReassignmentsRequest"]
 
 
 async def test_the_next_controller_answers_the_next_request(subject: Subject) -> None:
     await subject.set_controller(1, says("I am 1"))
-    assert await answered(subject) == "I am 1"
+    assert await ask_question(subject) == "I am 1"
     await subject.set_controller(2, says("I am 2"))
-    assert await answered(subject) == "I am 2"
+    assert await ask_question(subject) == "I am 2"
 
 
 async def test_an_error_code_is_an_answer(subject: Subject) -> None:
@@ -190,20 +190,20 @@ async def test_an_error_code_is_an_answer(subject: Subject) -> None:
 async def test_without_a_controller_nothing_is_done_and_the_error_says_so(subject: Subject, member: int | None) -> None:
     await subject.set_controller(member)
     with pytest.raises(ControllerUnreachable):
-        await answered(subject)
+        await ask_question(subject)
     assert subject.asked == []
 
 
 async def test_who_is_not_the_controller_any_more_is_not_taken_for_it(subject: Subject) -> None:
     await subject.set_controller(1, says("not me", ErrorCode.not_controller))
     with pytest.raises(ControllerUnreachable, match="not the controller"):
-        await answered(subject)
+        await ask_question(subject)
 
 
 async def test_a_request_whose_answer_is_lost_is_not_sent_again(subject: Subject) -> None:
     await subject.set_controller(1, says("I am 1"))
     subject.lose_answer()
     with pytest.raises(AnswerLost):
-        await answered(subject)
+        await ask_question(subject)
     assert subject.asked == ["ListPartitionReassignmentsRequest"]
-    assert await answered(subject) == "I am 1"
+    assert await ask_question(subject) == "I am 1"

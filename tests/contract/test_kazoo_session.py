@@ -25,7 +25,7 @@ from controller_core.zk.session import (
     ZooKeeperUnreachable,
 )
 from devcluster.clusters.zookeeper import ZooKeeper
-from tests.contract.ensembles import Events, States, gateway_to, until
+from tests.contract.ensembles import Events, States, gateway_to, wait_until
 
 
 async def connect(address: str, *, session_timeout_ms: int = 6_000) -> KazooSession:
@@ -74,7 +74,7 @@ async def test_a_handshake_that_is_never_answered_does_not_cost_the_session(zook
         session_id = session.session_id
         gateway.is_silent = True
         gateway.cut()
-        await until(lambda: gateway.unanswered > 0)
+        await wait_until(lambda: gateway.unanswered > 0)
         gateway.is_silent = False
         assert await session.wait_connected(20_000)
         assert session.session_id == session_id
@@ -94,7 +94,7 @@ async def test_an_error_that_kazoo_does_not_expect_costs_the_session_and_no_more
     connection._read_socket = stumble
     with pytest.raises(ConnectionLost):
         await session.read_many(["/"])
-    await until(lambda: states.seen == [SessionState.EXPIRED, SessionState.CONNECTED])
+    await wait_until(lambda: states.seen == [SessionState.EXPIRED, SessionState.CONNECTED])
     assert session.session_id != former
     assert (await session.read_many(["/"]))[0] is not None
     await session.close()
@@ -125,7 +125,7 @@ async def test_a_write_between_a_read_and_the_arming_of_its_watches_fires_them(z
     assert made is None
     assert gone is not None
     assert same is not None
-    await until(lambda: len(events.seen) == 3)
+    await wait_until(lambda: len(events.seen) == 3)
     assert sorted(events.seen, key=str) == [
         ("/changed", WatchEvent.DATA_CHANGED),
         ("/gone", WatchEvent.DELETED),
@@ -180,7 +180,7 @@ async def test_a_silent_server_is_noticed_before_the_session_can_expire(own_zook
     try:
         with pytest.raises(ConnectionLost):
             await asyncio.wait_for(keep_reading(session), timeout=20)
-        await until(lambda: states.seen == [SessionState.SUSPENDED])
+        await wait_until(lambda: states.seen == [SessionState.SUSPENDED])
     finally:
         own_zookeeper.process.send_signal(signal.SIGCONT)
     assert await session.wait_connected(20_000)
@@ -226,7 +226,7 @@ async def test_a_server_that_moved_is_not_looked_for_where_it_was(zookeeper: Zoo
             now_at[:] = ["127.0.0.2"]
             former.is_silent = True
             former.cut()
-            await until(lambda: not session._connected.is_set())
+            await wait_until(lambda: not session._connected.is_set())
             assert await session.wait_connected(20_000)
             assert (former.unanswered, session.session_id) == (0, session_id)
             await session.close()

@@ -17,7 +17,7 @@ from controller_core.zk.session import (
     ZkSession,
     ZkVersion,
 )
-from tests.contract.ensembles import Ensemble, until
+from tests.contract.ensembles import Ensemble, wait_until
 
 V0 = ZkVersion(0)
 EPOCH_VERSION = ZkVersion(1)
@@ -100,7 +100,7 @@ async def test_a_controller_whose_session_expired_writes_nothing_in_the_next(ens
     writer = await elect(session)
     old_id = session.session_id
     await ensemble.expire(session)
-    await until(lambda: session.session_id != old_id)
+    await wait_until(lambda: session.session_id != old_id)
     with pytest.raises(SessionExpired):
         await writer.write({0: [Create(path="/n/0", mode=CreateMode.EPHEMERAL)]})
     assert await session.wait_connected(1_000)
@@ -125,11 +125,11 @@ async def test_a_connection_that_goes_and_comes_back_costs_no_write_and_repeats_
 
     writing = asyncio.create_task(keep_writing())
     for goal in (2, 4):
-        await until(lambda: rounds >= goal or writing.done())  # noqa: B023 - it is called before the goal moves
+        await wait_until(lambda: rounds >= goal or writing.done())  # noqa: B023 - it is called before the goal moves
         await stoppable.take_away()
         await stoppable.give_back()
     before = rounds
-    await until(lambda: rounds > before or writing.done())
+    await wait_until(lambda: rounds > before or writing.done())
     is_over.set()
     await writing
     nodes = await session.read_many([f"/n/{n}" for n in keys])

@@ -16,7 +16,7 @@ from controller_core.zk.session import AccessRefused, Create, SessionState, ZooK
 from devcluster.clusters.certificates import make_certificate
 from devcluster.clusters.secured_zookeeper import PASSWORD, USER, SecuredZooKeeper
 from devcluster.clusters.zookeeper import ZooKeeper, open_client
-from tests.contract.ensembles import States, gateway_to, until
+from tests.contract.ensembles import States, gateway_to, wait_until
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
 
@@ -143,9 +143,9 @@ async def test_a_password_that_changes_is_taken_at_the_next_connection(secured_z
         wrong = server.properties(password="wrong")["zookeeper.sasl.jaas.config"]
         server.write_properties("rotated.properties", zookeeper_sasl_jaas_config=wrong)
         gateway.cut()
-        await until(lambda: made._client.refusals > 0)
+        await wait_until(lambda: made._client.refusals > 0)
         server.write_properties("rotated.properties")
-        await until(lambda: SessionState.CONNECTED in states.seen)
+        await wait_until(lambda: SessionState.CONNECTED in states.seen)
         assert (made.session_id, states.seen) == (number, [SessionState.SUSPENDED, SessionState.CONNECTED])
 
 
@@ -160,7 +160,7 @@ async def test_a_certificate_that_changes_is_shown_at_the_next_connection(
         states = States(made)
         store.write_text(unknown.key.read_text() + unknown.certificate.read_text())
         gateway.cut()
-        await until(lambda: made._client.trouble is not None)
+        await wait_until(lambda: made._client.trouble is not None)
         assert states.seen == [SessionState.SUSPENDED]
         shutil.copy(server.store, store)
-        await until(lambda: SessionState.CONNECTED in states.seen)
+        await wait_until(lambda: SessionState.CONNECTED in states.seen)

@@ -14,7 +14,7 @@ from controller_core.zk.session import (
     WatchEvent,
     ZkSession,
 )
-from tests.contract.ensembles import Ensemble, Events, States, until
+from tests.contract.ensembles import Ensemble, Events, States, wait_until
 
 CONNECTED, SUSPENDED, EXPIRED = SessionState.CONNECTED, SessionState.SUSPENDED, SessionState.EXPIRED
 MAY_HAVE_CHANGED = WatchEvent.MAY_HAVE_CHANGED
@@ -36,7 +36,7 @@ async def test_a_lost_connection_is_reported_and_fires_every_armed_watch(stoppab
     assert await session.wait_connected(0), "with a connection there is nothing to wait for"
 
     await stoppable.take_away()
-    await until(lambda: states.seen == [SUSPENDED] and len(events.seen) == 3)
+    await wait_until(lambda: states.seen == [SUSPENDED] and len(events.seen) == 3)
     assert sorted(events.seen, key=str) == THREE_EVENTS
     assert not await session.wait_connected(50)
     with pytest.raises(ConnectionLost):
@@ -48,7 +48,7 @@ async def test_a_lost_connection_is_reported_and_fires_every_armed_watch(stoppab
 
     await stoppable.give_back()
     assert await session.wait_connected(20_000)
-    await until(lambda: states.seen == [SUSPENDED, CONNECTED])
+    await wait_until(lambda: states.seen == [SUSPENDED, CONNECTED])
     assert session.session_id == session_id
     a, mine = await session.read_many(["/a", "/mine"])
     assert a is not None
@@ -59,7 +59,7 @@ async def test_a_lost_connection_is_reported_and_fires_every_armed_watch(stoppab
 
     await arm_three(session, events)
     await session.transact([SetData(path="/a", data=b"3")])
-    await until(lambda: len(events.seen) == 4)
+    await wait_until(lambda: len(events.seen) == 4)
     assert events.seen[3] == ("/a", WatchEvent.DATA_CHANGED)
 
 
@@ -91,11 +91,11 @@ async def test_an_expired_session_is_reported_and_replaced_by_a_new_one(ensemble
     await other.read_watched(["/mine"], gone.watch)
 
     await ensemble.expire(session)
-    await until(lambda: states.seen[-1:] == [CONNECTED])
+    await wait_until(lambda: states.seen[-1:] == [CONNECTED])
     assert states.seen == [SUSPENDED, EXPIRED, CONNECTED]
     assert sorted(events.seen, key=str) == THREE_EVENTS
     assert session.session_id != old_id
-    await until(lambda: gone.seen == [("/mine", WatchEvent.DELETED)])
+    await wait_until(lambda: gone.seen == [("/mine", WatchEvent.DELETED)])
     assert (await session.read_many(["/mine"])) == [None]
     await session.transact([Create(path="/mine", mode=CreateMode.EPHEMERAL)])
     (mine,) = await other.read_many(["/mine"])
@@ -109,7 +109,7 @@ async def test_the_session_id_is_new_when_the_listener_hears_of_the_new_session(
     heard: list[tuple[SessionState, bool]] = []
     session.add_listener(lambda state: heard.append((state, session.session_id == old_id)))
     await ensemble.expire(session)
-    await until(lambda: heard[-1:] == [(CONNECTED, False)])
+    await wait_until(lambda: heard[-1:] == [(CONNECTED, False)])
     assert heard[:2] == [(SUSPENDED, True), (EXPIRED, True)]
 
 
@@ -117,7 +117,7 @@ async def test_closing_reports_expired_and_nothing_more(ensemble: Ensemble) -> N
     session = await ensemble.session()
     states = States(session)
     await session.close()
-    await until(lambda: states.seen == [EXPIRED])
+    await wait_until(lambda: states.seen == [EXPIRED])
 
 
 async def test_a_removed_listener_hears_nothing(ensemble: Ensemble) -> None:
@@ -126,7 +126,7 @@ async def test_a_removed_listener_hears_nothing(ensemble: Ensemble) -> None:
     removed.remove()
     removed.remove()
     await ensemble.expire(session)
-    await until(lambda: states.seen[-1:] == [CONNECTED])
+    await wait_until(lambda: states.seen[-1:] == [CONNECTED])
     assert removed.seen == []
 
 
@@ -143,9 +143,9 @@ async def test_a_failing_listener_and_a_failing_watch_disturb_no_other(ensemble:
     await session.read_watched(["/a"], lambda _: fail)
     await session.read_watched(["/a"], events.watch)
     await session.transact([Create(path="/a")])
-    await until(lambda: events.seen == [("/a", WatchEvent.CREATED)])
+    await wait_until(lambda: events.seen == [("/a", WatchEvent.CREATED)])
     await session.close()
-    await until(lambda: states.seen == [EXPIRED])
+    await wait_until(lambda: states.seen == [EXPIRED])
     assert failures == ["cannot bear CREATED", "cannot bear EXPIRED"]
 
 

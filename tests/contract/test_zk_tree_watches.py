@@ -3,7 +3,7 @@
 import pytest
 
 from controller_core.zk.session import Create, CreateMode, Delete, SetData, ZkSession
-from tests.contract.ensembles import Ensemble, Events, until
+from tests.contract.ensembles import Ensemble, Events, wait_until
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ async def test_every_change_of_the_znode_and_below_is_notified_however_many_ther
     await other.transact([Create(path="/a/d"), Create(path="/a/d/e"), SetData(path="/c", data=b"")])
     await other.transact([Delete(path="/a/d/e"), SetData(path="/a", data=b"3")])
     await session.read_many(["/a"])
-    await until(lambda: len(seen) >= 6)
+    await wait_until(lambda: len(seen) >= 6)
     assert seen == ["/a/b", "/a/b", "/a/d", "/a/d/e", "/a/d/e", "/a"]
 
 
@@ -55,7 +55,7 @@ async def test_a_tree_that_is_not_there_yet_is_watched_for_being_created(session
     seen: list[str | None] = []
     await session.watch_tree("/a", seen.append)
     await other.transact([Create(path="/a"), Create(path="/a/b")])
-    await until(lambda: len(seen) == 2)
+    await wait_until(lambda: len(seen) == 2)
     assert seen == ["/a", "/a/b"]
 
 
@@ -80,18 +80,18 @@ async def test_watches_of_single_znodes_below_fire_once_as_ever(session: ZkSessi
     await session.children_watched("/a/b", events.watch("/a/b"))
     await other.transact([SetData(path="/a/b", data=b"1"), Create(path="/a/b/c")])
     await other.transact([SetData(path="/a/b", data=b"2")])
-    await until(lambda: len(events.seen) == 2 and len(seen) == 3)
+    await wait_until(lambda: len(events.seen) == 2 and len(seen) == 3)
     await unwatch()
     await session.read_watched(["/a/b"], events.watch)
     await other.transact([SetData(path="/a/b", data=b"3")])
-    await until(lambda: len(events.seen) == 3)
+    await wait_until(lambda: len(events.seen) == 3)
     assert seen == ["/a/b", "/a/b/c", "/a/b"]
 
 
 async def lose_connection(stoppable: Ensemble, session: ZkSession, seen: list[str | None]) -> None:
     """Lose the connection, which the watch reports, and restore it."""
     await stoppable.take_away()
-    await until(lambda: seen == [None])
+    await wait_until(lambda: seen == [None])
     await stoppable.give_back()
     assert await session.wait_connected(20_000)
 
@@ -136,4 +136,4 @@ async def test_an_expired_session_has_no_watch_any_more(ensemble: Ensemble, sess
     await session.transact([Create(path="/a")])
     await session.watch_tree("/a", seen.append)
     await ensemble.expire(session)
-    await until(lambda: seen == [None])
+    await wait_until(lambda: seen == [None])

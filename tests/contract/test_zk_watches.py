@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from controller_core.zk.session import Create, Delete, SetData, WatchEvent, ZkSession, ZkVersion
-from tests.contract.ensembles import Ensemble, Events, until
+from tests.contract.ensembles import Ensemble, Events, wait_until
 
 CREATED = WatchEvent.CREATED
 DELETED = WatchEvent.DELETED
@@ -29,7 +29,7 @@ async def settle(session: ZkSession, events: Events) -> None:
     await session.transact([Delete(path="/settled")])
     await session.read_watched(["/settled"], events.watch)
     await session.transact([Create(path="/settled")])
-    await until(lambda: ("/settled", CREATED) in events.seen)
+    await wait_until(lambda: ("/settled", CREATED) in events.seen)
     events.seen.remove(("/settled", CREATED))
 
 
@@ -43,7 +43,7 @@ async def test_a_watched_read_returns_the_znodes_and_notifies_of_the_next_change
     assert b is not None
     assert (a.data, absent, b.data) == (b"x", None, b"y")
     await other.transact([SetData(path="/a", data=b"1"), Delete(path="/b"), Create(path="/c")])
-    await until(lambda: len(events.seen) == 3)
+    await wait_until(lambda: len(events.seen) == 3)
     assert sorted(events.seen, key=str) == [("/a", DATA_CHANGED), ("/b", DELETED), ("/c", CREATED)]
 
 
@@ -82,7 +82,7 @@ async def test_plain_reads_arm_nothing(session: ZkSession, other: ZkSession) -> 
     await session.transact([Create(path="/a")])
     await session.read_watched(["/a"], events.watch)
     await other.transact([SetData(path="/a", data=b"1")])
-    await until(lambda: len(events.seen) == 1)
+    await wait_until(lambda: len(events.seen) == 1)
     await session.read_many(["/a", "/b"])
     await session.children_many(["/a"])
     await other.transact([SetData(path="/a", data=b"2"), Create(path="/b"), Create(path="/a/c")])
@@ -112,10 +112,10 @@ async def test_children_are_watched_for_coming_and_going_but_not_for_their_data(
     await settle(session, events)
     assert events.seen == []
     await other.transact([Create(path="/p/c")])
-    await until(lambda: events.seen == [("first", CHILDREN_CHANGED)])
+    await wait_until(lambda: events.seen == [("first", CHILDREN_CHANGED)])
     assert await session.children_watched("/p", events.watch("second")) == ("a", "b", "c")
     await other.transact([Delete(path="/p/c")])
-    await until(lambda: events.seen[1:] == [("second", CHILDREN_CHANGED)])
+    await wait_until(lambda: events.seen[1:] == [("second", CHILDREN_CHANGED)])
 
 
 async def test_a_children_watch_fires_at_the_deletion_of_the_parent(session: ZkSession, other: ZkSession) -> None:
@@ -123,7 +123,7 @@ async def test_a_children_watch_fires_at_the_deletion_of_the_parent(session: ZkS
     await session.transact([Create(path="/p")])
     await session.children_watched("/p", events.watch("p"))
     await other.transact([Delete(path="/p")])
-    await until(lambda: events.seen == [("p", DELETED)])
+    await wait_until(lambda: events.seen == [("p", DELETED)])
 
 
 async def test_children_of_an_absent_znode_are_none_and_not_watched(session: ZkSession, other: ZkSession) -> None:
@@ -144,7 +144,7 @@ async def test_thousands_of_watches_are_armed_by_one_read(session: ZkSession, ot
     assert events.seen == []
     await other.transact([SetData(path=name, data=b"1", version=ZkVersion(0)) for name in names[::2]])
     await other.transact([Create(path=name) for name in names[1::2]])
-    await until(lambda: len(events.seen) == len(names))
+    await wait_until(lambda: len(events.seen) == len(names))
     assert sorted(events.seen, key=lambda seen: seen[0]) == [
         (name, CREATED if number % 2 else DATA_CHANGED) for number, name in enumerate(names)
     ]
@@ -164,7 +164,7 @@ async def test_no_change_is_missed_while_another_session_keeps_writing(session: 
     await read()
     writing = asyncio.create_task(other.transact_many([[SetData(path="/a", data=b"%d" % n)] for n in range(500)]))
     while seen[-1] != last:
-        await until(lambda: len(fired.seen) >= len(seen))
+        await wait_until(lambda: len(fired.seen) >= len(seen))
         await read()
     assert not any(isinstance(result, Exception) for result in await writing)
     assert set(fired.seen) == {("/a", DATA_CHANGED)}

@@ -41,7 +41,7 @@ def reassignment(name: str, topic_name: str, targets: list[list[int]]) -> dict[s
     }
 
 
-def emptying(name: str, broker: int) -> dict[str, Any]:
+def make_emptying(name: str, broker: int) -> dict[str, Any]:
     """Return a PartitionReassignment that moves everything away from a broker."""
     return {
         "apiVersion": "kontroller.dev/v1alpha1",

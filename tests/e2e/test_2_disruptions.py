@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from devcluster.clusters.kubernetes import CommandError
-from tests.e2e.manifests import emptying, reassignment, topic
+from tests.e2e.manifests import make_emptying, reassignment, topic
 from tests.e2e.release import BROKERS as BROKER_IDS
 from tests.e2e.release import KAFKA, NAME, PROJECT, Release
 from tests.e2e.toolbox import Load, Toolbox
@@ -46,7 +46,7 @@ def restarts(release: Release, pod: str) -> int:
     return int(container["restartCount"])
 
 
-def deleted_and_back(release: Release, pod: str) -> None:
+def delete_and_wait(release: Release, pod: str) -> None:
     """Delete a broker's pod, and wait until another one with its name is healthy.
 
     For a moment, the status of all brokers together is still the old one.
@@ -60,24 +60,24 @@ def deleted_and_back(release: Release, pod: str) -> None:
 
 def test_a_rolling_restart_never_has_an_offline_partition(release: Release, toolbox: Toolbox, load: Load) -> None:
     before = uids(release, BROKERS)
-    with toolbox.watching_for_offline() as watch:
+    with toolbox.watch_for_offline() as watch:
         release.kubectl("rollout", "restart", KAFKA)
         release.wait_healthy()
     after = uids(release, BROKERS)
     assert before.keys() == after.keys()
     assert not set(before.values()) & set(after.values())
     assert watch.partitions() == []
-    assert load.lost() == set()
+    assert load.find_lost() == set()
     # Every pod drained itself: the kubelet reports a failed hook.
     assert "FailedPreStopHook" not in release.kubectl("get", "events")
 
 
 def test_a_deleted_broker_pod_comes_back_into_all_its_isrs(release: Release, toolbox: Toolbox, load: Load) -> None:
-    with toolbox.watching_for_offline() as watch:
-        deleted_and_back(release, f"{NAME}-kafka-1")
+    with toolbox.watch_for_offline() as watch:
+        delete_and_wait(release, f"{NAME}-kafka-1")
     assert watch.partitions() == []
     toolbox.wait_for_progress(load)
-    assert load.lost() == set()
+    assert load.find_lost() == set()
 
 
 def test_a_broker_killed_at_once_costs_nothing_that_was_acknowledged(
@@ -85,7 +85,7 @@ def test_a_broker_killed_at_once_costs_nothing_that_was_acknowledged(
 ) -> None:
     pod = f"{NAME}-kafka-0"
     before = restarts(release, pod)
-    with toolbox.watching_for_offline() as watch:
+    with toolbox.watch_for_offline() as watch:
         # A pod that is deleted by force still gets a moment, in which it may drain itself. A signal that means a fault
         # of the virtual machine itself ends it at once.
         release.kubectl("exec", pod, "--", "sh", "-c", "kill -s SEGV 1")
@@ -94,13 +94,13 @@ def test_a_broker_killed_at_once_costs_nothing_that_was_acknowledged(
         release.wait_healthy()
     assert watch.partitions(), "a leader that dies at once is away until its session has ended"
     toolbox.wait_for_progress(load)
-    assert load.lost() == set()
+    assert load.find_lost() == set()
 
 
 def test_a_drained_node_lets_one_broker_go_after_the_other(release: Release, toolbox: Toolbox, load: Load) -> None:
     before = uids(release, BROKERS)
     node = release.get("nodes")["items"][0]["metadata"]["name"]
-    with toolbox.watching_for_offline() as watch, ThreadPoolExecutor() as beside:
+    with toolbox.watch_for_offline() as watch, ThreadPoolExecutor() as beside:
         drain = ("drain", node, f"--pod-selector={BROKERS}", "--delete-emptydir-data", "--timeout=600s")
         draining = beside.submit(release.kubernetes.kubectl, *drain)
         # The evicted pods have nowhere else to go here, so the node takes them back while it is being drained.
@@ -110,7 +110,7 @@ def test_a_drained_node_lets_one_broker_go_after_the_other(release: Release, too
     release.wait_healthy()
     assert not set(before.values()) & set(uids(release, BROKERS).values())
     assert watch.partitions() == []
-    assert load.lost() == set()
+    assert load.find_lost() == set()
 
 
 def test_the_standby_takes_over_when_the_controller_s_pod_is_killed(
@@ -125,7 +125,7 @@ def test_the_standby_takes_over_when_the_controller_s_pod_is_killed(
     toolbox.wait_for_progress(load)
     release.apply(topic("made-after-failover", [[1, 2]]))
     release.wait_ready("kafkatopic", "made-after-failover")
-    assert load.lost() == set()
+    assert load.find_lost() == set()
 
 
 def test_a_killed_operator_goes_on_where_it_was(release: Release, load: Load) -> None:
@@ -133,7 +133,7 @@ def test_a_killed_operator_goes_on_where_it_was(release: Release, load: Load) ->
     for pod in uids(release, OPERATORS):
         release.kubectl("delete", "pod", pod, "--grace-period=0", "--force")
     release.wait_ready("kafkatopic", "made-by-the-next-operator")
-    assert load.lost() == set()
+    assert load.find_lost() == set()
 
 
 def test_zookeeper_s_pod_comes_back_with_its_data(release: Release, toolbox: Toolbox, load: Load) -> None:
@@ -143,7 +143,7 @@ def test_zookeeper_s_pod_comes_back_with_its_data(release: Release, toolbox: Too
     toolbox.wait_for_progress(load)
     release.apply(topic("made-after-zookeeper", [[1, 2]]))
     release.wait_ready("kafkatopic", "made-after-zookeeper")
-    assert load.lost() == set()
+    assert load.find_lost() == set()
 
 
 def test_an_upgrade_while_a_reassignment_runs_lets_both_end_well(
@@ -160,7 +160,7 @@ def test_an_upgrade_while_a_reassignment_runs_lets_both_end_well(
     toolbox.unthrottle("heavy")
     ended = release.wait_ready("partitionreassignment", "move-heavy")
     assert [partition["replicas"] for partition in ended["partitions"]] == [[3, 2]]
-    assert load.lost() == set()
+    assert load.find_lost() == set()
 
 
 def test_a_broker_that_holds_replicas_is_kept_until_it_is_drained(release: Release) -> None:
@@ -179,7 +179,7 @@ def test_a_broker_that_holds_replicas_is_kept_until_it_is_drained(release: Relea
     assert release.get(KAFKA)["spec"]["replicas"] == ADDED
     assert release.get("pod", ADDED_POD)["metadata"]["uid"] == uid
 
-    release.apply(emptying("drain-the-added-broker", ADDED))
+    release.apply(make_emptying("drain-the-added-broker", ADDED))
     ended = release.wait_ready("partitionreassignment", "drain-the-added-broker")
     assert [ADDED in partition["replicas"] for partition in ended["partitions"]] == [False]
 

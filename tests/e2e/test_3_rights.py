@@ -28,7 +28,7 @@ def apply_as(release: Release, who: str, resource: dict[str, object]) -> str:
     return release.kubectl("apply", "--server-side", "--as", who, "-f", "-", stdin=json.dumps(resource))
 
 
-def refused(release: Release, *arguments: str) -> bool:
+def is_refused(release: Release, *arguments: str) -> bool:
     """Return True if the API server forbids a kubectl command; any other failure fails the test."""
     try:
         release.kubectl(*arguments)
@@ -46,14 +46,14 @@ def test_an_editor_of_the_namespace_has_topics(release: Release) -> None:
 
 
 def test_an_editor_may_not_say_where_clusters_are_nor_finalize_features(release: Release) -> None:
-    assert refused(release, "delete", "kafkacluster", "demo", "--as", EDITOR)
-    assert refused(release, "delete", "featureset", "features", "--as", EDITOR)
-    assert refused(release, "annotate", "kafkacluster", "demo", "a=b", "--as", EDITOR)
+    assert is_refused(release, "delete", "kafkacluster", "demo", "--as", EDITOR)
+    assert is_refused(release, "delete", "featureset", "features", "--as", EDITOR)
+    assert is_refused(release, "annotate", "kafkacluster", "demo", "a=b", "--as", EDITOR)
 
 
 def test_nobody_but_the_operator_writes_a_status(release: Release) -> None:
     patch = ("patch", "kafkatopic", "orders", "--subresource=status", "--type=merge", "--patch", '{"status":{}}')
-    assert refused(release, *patch, "--as", EDITOR)
+    assert is_refused(release, *patch, "--as", EDITOR)
     may = release.kubectl("auth", "can-i", "patch", "kafkatopics", "--subresource=status", "--as", OPERATOR)
     assert may.strip() == "yes"
 
@@ -65,10 +65,10 @@ def test_a_viewer_looks_and_changes_nothing(release: Release) -> None:
 
 
 def test_the_operator_has_no_way_to_secrets_pods_or_specs_of_others(release: Release) -> None:
-    assert refused(release, "get", "secrets", "--as", OPERATOR)
-    assert refused(release, "delete", "pod", f"{NAME}-kafka-0", "--as", OPERATOR)
-    assert refused(release, "delete", "statefulset", f"{NAME}-kafka", "--as", OPERATOR)
-    assert refused(release, "delete", "kafkatopic", "orders", "--as", OPERATOR)
+    assert is_refused(release, "get", "secrets", "--as", OPERATOR)
+    assert is_refused(release, "delete", "pod", f"{NAME}-kafka-0", "--as", OPERATOR)
+    assert is_refused(release, "delete", "statefulset", f"{NAME}-kafka", "--as", OPERATOR)
+    assert is_refused(release, "delete", "kafkatopic", "orders", "--as", OPERATOR)
 
 
 def test_brokers_and_controllers_have_no_token_at_all(release: Release) -> None:

@@ -44,16 +44,16 @@ def history(pods: PodCluster, release: Release) -> Iterator[Release]:
     release.kubectl("delete", "--filename", str(EXAMPLES / "volume.yaml"), "--timeout=60s")
 
 
-def ended(release: Release, job: str) -> str:
+def find_final_condition(release: Release, job: str) -> str:
     """Return the final condition of a job; empty while it runs."""
     conditions = release.get("job", job)["status"].get("conditions", [])
     return next((each["type"] for each in conditions if each["type"] in ("Complete", "Failed")), "")
 
 
 def run_to_its_end(release: Release, job: str) -> None:
-    release.wait_for(lambda: ended(release, job), f"the job {job} ends", silence_s=SPARK_SILENCE_S)
+    release.wait_for(lambda: find_final_condition(release, job), f"the job {job} ends", silence_s=SPARK_SILENCE_S)
     logs = release.kubectl("logs", f"job/{job}", "--all-containers", "--prefix")
-    assert ended(release, job) == "Complete", logs
+    assert find_final_condition(release, job) == "Complete", logs
 
 
 def rows(report: Path, table: str) -> list[dict[str, Any]]:
@@ -68,7 +68,7 @@ def has_time_after(release: Release, topic_name: str) -> bool:
     return bool(created) and any(each["event_time_us"] > max(created) + 1_000_000 for each in records)
 
 
-def with_image(pods: PodCluster, manifest: str) -> str:
+def replace_image(pods: PodCluster, manifest: str) -> str:
     return manifest.replace("image: kontroller", f"image: {pods.images}kontroller")
 
 
@@ -81,7 +81,7 @@ def test_a_job_writes_a_report_of_what_happened_in_the_cluster(
     history.kubectl("create", "job", "--from=cronjob/kontroller-history", "history-now")
     run_to_its_end(history, "history-now")
 
-    history.kubectl("apply", "--filename", "-", stdin=with_image(pods, (EXAMPLES / "reader.yaml").read_text()))
+    history.kubectl("apply", "--filename", "-", stdin=replace_image(pods, (EXAMPLES / "reader.yaml").read_text()))
     history.kubectl("wait", "--for=condition=Ready", "pod/history-reader", "--timeout=120s")
     history.kubernetes.kubectl("cp", f"{NAMESPACE}/history-reader:/history/report", str(tmp_path / "report"))
     history.kubectl("delete", "pod", "history-reader", "--grace-period=0", "--force")

@@ -22,7 +22,7 @@ def test_an_uninstall_leaves_the_data_and_no_finalizer_hanging(release: Release)
 
     release.uninstall()
 
-    release.wait_for(lambda: not unfinished_pods(release), "all pods have ended", silence_s=300)
+    release.wait_for(lambda: not list_unfinished_pods(release), "all pods have ended", silence_s=300)
     assert {claim["metadata"]["name"] for claim in release.get("pvc")["items"]} == volumes
     kinds = "kafkaclusters,kafkatopics,partitionreassignments,preferredelections,featuresets"
     left = release.get(kinds)["items"]
@@ -31,7 +31,7 @@ def test_an_uninstall_leaves_the_data_and_no_finalizer_hanging(release: Release)
     assert release.get(kinds)["items"] == []
 
 
-def unfinished_pods(release: Release) -> list[str]:
+def list_unfinished_pods(release: Release) -> list[str]:
     """Return the release's pods that have not completed, unlike those of `helm test`."""
     pods = release.get("pods", "--selector", f"app.kubernetes.io/instance={NAME}")["items"]
     return [pod["metadata"]["name"] for pod in pods if pod["status"]["phase"] != "Succeeded"]

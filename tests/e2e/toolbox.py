@@ -51,16 +51,16 @@ class Toolbox:
         """Start to produce with acks=all to an existing topic, and wait for the first acknowledgements."""
         load = Load(toolbox=self, topic=topic, folder=f"{_WORK}/{uuid.uuid4()}")
         load.start()
-        self._release.wait_for(lambda: load.acknowledged_count() > 0, f"the first message to {topic} is acknowledged")
+        self._release.wait_for(lambda: load.count_acknowledged() > 0, f"the first message to {topic} is acknowledged")
         return load
 
     def wait_for_progress(self, load: "Load") -> None:
         """Wait until more messages are acknowledged than now."""
-        before = load.acknowledged_count()
-        self._release.wait_for(lambda: load.acknowledged_count() > before, f"{load.topic} takes messages again")
+        before = load.count_acknowledged()
+        self._release.wait_for(lambda: load.count_acknowledged() > before, f"{load.topic} takes messages again")
 
     @contextmanager
-    def watching_for_offline(self) -> Iterator["OfflineWatch"]:
+    def watch_for_offline(self) -> Iterator["OfflineWatch"]:
         """Look for partitions without a live leader while the block runs."""
         watch = OfflineWatch(toolbox=self, folder=f"{_WORK}/{uuid.uuid4()}")
         watch.start()
@@ -150,7 +150,7 @@ class Load:
         produce = f"nohup kafka-verifiable-producer.sh {what} > said 2> errors < /dev/null"
         self.toolbox.shell(f"mkdir {self.folder}; cd {self.folder}; {produce} & echo $! > {self.folder}/pid")
 
-    def acknowledged_count(self) -> int:
+    def count_acknowledged(self) -> int:
         """Return the number of acknowledged messages so far."""
         return int(self.toolbox.shell(f"grep -c producer_send_success {self.folder}/said || true"))
 
@@ -175,7 +175,7 @@ class Load:
         assert len(read) == count, self.toolbox.run("cat", f"{self.folder}/reader-said")
         return {int(value) for value in read}
 
-    def lost(self) -> set[int]:
+    def find_lost(self) -> set[int]:
         """Stop it, and return the acknowledged messages that cannot be read: empty if the cluster lost nothing."""
         acknowledged = self.stop()
         assert acknowledged

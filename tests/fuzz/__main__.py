@@ -81,11 +81,11 @@ def main(
     with ThreadPoolExecutor(at_once) as pool:
         for outcome in pool.map(lambda name: look(name, seconds, keep=keep), only or NAMES):
             failed |= not outcome.is_well
-            typer.echo(_told(outcome))
+            typer.echo(_format_outcome(outcome))
     raise typer.Exit(int(failed))
 
 
-def _told(outcome: Outcome) -> str:
+def _format_outcome(outcome: Outcome) -> str:
     if not outcome.is_well:
         return f"{outcome.name}: READ WRONGLY\n{outcome.said}"
     stats = [line.split() for line in outcome.said.splitlines() if line.startswith("stat::")]

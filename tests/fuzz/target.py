@@ -25,6 +25,6 @@ class Target:
         """The folder of the kept inputs, one file each."""
         return CORPUS / self.name
 
-    def kept(self) -> list[bytes]:
+    def list_inputs(self) -> list[bytes]:
         """Return the kept inputs, and the examples."""
         return [*(path.read_bytes() for path in sorted(self.corpus.glob("*"))), *self.examples()]

@@ -36,16 +36,16 @@ class Exchanges:
     def add(self, request: Any, answer: Any) -> None:
         """Add one exchange."""
         asked = f"{type(request).__name__} v{int(request.__version__)}"
-        self.made.append({asked: self._named(_plain(request)), "answer": self._named(_sorted(_plain(answer)))})
+        self.made.append({asked: self._name_ids(_plain(request)), "answer": self._name_ids(_sort(_plain(answer)))})
 
-    def _named(self, value: Any) -> Any:
+    def _name_ids(self, value: Any) -> Any:
         match value:
             case UUID():
                 return self._topic_ids.setdefault(value, f"topic id {len(self._topic_ids) + 1}")
             case dict():
-                return {name: self._named(each) for name, each in value.items()}
+                return {name: self._name_ids(each) for name, each in value.items()}
             case list():
-                return [self._named(each) for each in value]
+                return [self._name_ids(each) for each in value]
         return value
 
 
@@ -85,9 +85,9 @@ def _plain(value: Any) -> Any:
     return {name: "*" if name in VOLATILE else _plain(getattr(value, name)) for name in names}
 
 
-def _sorted(value: Any) -> Any:
+def _sort(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _sorted(each) for name, each in value.items()}
+        return {name: _sort(each) for name, each in value.items()}
     if isinstance(value, list):
-        return sorted(map(_sorted, value), key=lambda each: json.dumps(each, default=lambda _: ""))
+        return sorted(map(_sort, value), key=lambda each: json.dumps(each, default=lambda _: ""))
     return value

@@ -46,7 +46,7 @@ class Fed:
     async def _tell(self, _changed: Any, gone: Any) -> None:
         self.gone += [each.key.name for each in gone]
 
-    async def in_step(self) -> None:
+    async def wait_until_in_step(self) -> None:
         """Wait until the store holds exactly the existing topics."""
         async with asyncio.timeout(60):
             while not self.api.is_held_by(self.store, "KafkaTopic"):  # noqa: ASYNC110 - threads are waited for
@@ -82,25 +82,25 @@ async def fed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 
 async def test_what_is_there_and_what_happens_is_known(fed: Fed) -> None:
-    await fed.in_step()
+    await fed.wait_until_in_step()
     await fed.api.apply(a_topic("late"))
     await fed.api.apply({**a_topic("early"), "spec": {"partitions": 2, "replicationFactor": 1}})
-    await fed.in_step()
+    await fed.wait_until_in_step()
     await fed.api.remove(key("early"))
-    await fed.in_step()
+    await fed.wait_until_in_step()
     assert fed.gone == ["early"]
 
 
 async def test_what_comes_and_goes_while_a_watch_is_cut_and_its_version_too_old_is_known(fed: Fed) -> None:
     for number in range(5):
         await fed.api.apply(a_topic(f"gone-{number}"))
-    await fed.in_step()
+    await fed.wait_until_in_step()
     await fed.end_watches()
     for number in range(5):
         await fed.api.remove(key(f"gone-{number}"))
     await fed.api.apply(a_topic("late"))
     await fed.api.compact()
-    await fed.in_step()
+    await fed.wait_until_in_step()
     assert sorted(fed.gone) == [f"gone-{number}" for number in range(5)]
 
 
@@ -108,5 +108,5 @@ async def test_an_object_that_is_created_again_under_its_name_is_the_new_one(fed
     for _ in range(5):
         await fed.api.remove(key("early"))
         await fed.api.apply(a_topic("early"))
-    await fed.in_step()
+    await fed.wait_until_in_step()
     assert len(fed.store.keys("KafkaTopic")) == 1

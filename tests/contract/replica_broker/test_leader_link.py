@@ -62,18 +62,18 @@ async def leader(request: pytest.FixtureRequest) -> AsyncIterator[Leader]:
         if request.param == "simulated":
             link = SimulatedLeaderLink(cluster.network, B, A)
         else:
-            port = await serving(cluster, cleanup)
+            port = await serve(cluster, cleanup)
             link = TcpLeaderLink(LeaderEndpoint(A, "127.0.0.1", port), client_id="follower")
         cleanup.push_async_callback(link.close)
         yield Leader(cluster, link)
 
 
-async def serving(cluster: Cluster, cleanup: AsyncExitStack) -> int:
+async def serve(cluster: Cluster, cleanup: AsyncExitStack) -> int:
     """Start a listener that answers for A; return its port."""
     node = Node(id=A, cluster_id="cluster")
-    node.metadata.update(told())
+    node.metadata.update(make_metadata())
 
-    async def answered(content: bytes) -> ResponsePayload:
+    async def answer_leader(content: bytes) -> ResponsePayload:
         replicas = cluster.running[A]
         head = read_request_head(content)
         match head.api_key:
@@ -87,7 +87,7 @@ async def serving(cluster: Cluster, cleanup: AsyncExitStack) -> int:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while (content := await read_frame(reader)) is not None and A in cluster.running:
-                response = await answered(content)
+                response = await answer_leader(content)
                 writer.write(encode_response(response, read_request_head(content).correlation_id))
         finally:
             writer.close()
@@ -98,7 +98,7 @@ async def serving(cluster: Cluster, cleanup: AsyncExitStack) -> int:
     return port
 
 
-def told() -> UpdateMetadataRequest:
+def make_metadata() -> UpdateMetadataRequest:
     state = UpdateMetadataPartitionState(
         partition_index=ORDERS.partition,
         controller_epoch=ControllerEpoch(1),
@@ -142,13 +142,13 @@ async def test_what_a_follower_asks_for_says_what_it_has(leader: Leader) -> None
 
 
 async def test_a_fetch_waits_for_what_comes_next(leader: Leader) -> None:
-    fetching = asyncio.create_task(_fetched(leader, leader.fetch(ASKED._replace(offset=2), max_wait_ms=20_000)))
+    fetching = asyncio.create_task(_fetch_records(leader, leader.fetch(ASKED._replace(offset=2), max_wait_ms=20_000)))
     await leader.cluster.wait_until(lambda: leader.cluster.partition(A).followers[B].end_offset == 2)
     await leader.cluster.produce(A, "three", acks=1)
     assert values_in(await fetching) == ["three"]
 
 
-async def _fetched(leader: Leader, asked: Fetch) -> bytes:
+async def _fetch_records(leader: Leader, asked: Fetch) -> bytes:
     return (await leader.link.fetch(asked))[ORDERS].records
 
 
@@ -181,7 +181,7 @@ async def test_epochs_have_ends_and_logs_begin_and_end(leader: Leader) -> None:
 
 
 async def test_a_link_that_is_closed_fails_what_is_in_flight_and_what_comes(leader: Leader) -> None:
-    fetching = asyncio.create_task(_fetched(leader, leader.fetch(ASKED._replace(offset=2), max_wait_ms=20_000)))
+    fetching = asyncio.create_task(_fetch_records(leader, leader.fetch(ASKED._replace(offset=2), max_wait_ms=20_000)))
     await leader.cluster.wait_until(lambda: leader.cluster.partition(A).followers[B].end_offset == 2)
     await leader.link.close()
     with pytest.raises(LeaderUnreachable):

@@ -82,7 +82,7 @@ class Filled:
         self._authority = Authority(folder)
         for common_name in _HOSTS:
             self.renew(common_name)
-        self._release.apply(*example.objects(), *self._as_client())
+        self._release.apply(*example.objects(), *self._make_client_secrets())
 
     def secrets(self) -> list[str]:
         """Return the secrets that nobody else may see."""
@@ -97,16 +97,16 @@ class Filled:
         self._release.apply(_secret(f"{common_name}-tls", files))
         return issued.certificate.read_text()
 
-    def _as_client(self) -> list[dict[str, Any]]:
+    def _make_client_secrets(self) -> list[dict[str, Any]]:
         """Return a Secret for Kafka's tools with the cluster's own login, which the example has for brokers alone."""
         return [
-            _secret("kafka-as-client", {"client.properties": _of_kafka(each["stringData"]["client.properties"])})
+            _secret("kafka-as-client", {"client.properties": _use_kafka_login(each["stringData"]["client.properties"])})
             for each in self._example.objects()
             if each["metadata"]["name"] == "app-connection"
         ]
 
 
-def _of_kafka(text: str) -> str:
+def _use_kafka_login(text: str) -> str:
     of_kafka, of_app = _PASSWORDS.values()
     return text.replace(of_app, of_kafka).replace('"app"', '"kafka"')
 

@@ -21,7 +21,7 @@ for process in pathlib.Path("/proc").glob("[0-9]*"):
 
 
 @contextmanager
-def killed(pods: PodCluster, release: Release, pod: str) -> Iterator[None]:
+def kill_pod(pods: PodCluster, release: Release, pod: str) -> Iterator[None]:
     """Kill the processes of a pod that has its name in the variable POD_NAME."""
     release.apply(_killer(f"{pods.images}kontroller:0.1.0", pod))
     try:

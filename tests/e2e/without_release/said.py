@@ -20,14 +20,14 @@ def everything_said(release: Release) -> dict[str, str]:
 
 def _everything(release: Release) -> Iterator[tuple[str, str]]:
     for pod in release.get("pods")["items"]:
-        yield from _of_pod(release, pod)
+        yield from _list_pod_logs(release, pod)
     yield "objects", json.dumps(release.get(_KINDS))
     for what in ("notes", "values"):
         yield f"helm {what}", release.kubernetes.helm("get", what, NAME, "--namespace", release.namespace)
     yield "journal", json.dumps(release.journal())
 
 
-def _of_pod(release: Release, pod: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _list_pod_logs(release: Release, pod: dict[str, Any]) -> Iterator[tuple[str, str]]:
     name, status = pod["metadata"]["name"], pod["status"]
     for each in status.get("initContainerStatuses", []) + status.get("containerStatuses", []):
         yield from _logs(release, name, each["name"], has_restarted=each["restartCount"] > 0)

@@ -96,7 +96,7 @@ def produce(release: Release, *messages: str) -> None:
         raise CommandError(said)
 
 
-def consumed(release: Release, count: int) -> list[str]:
+def consume(release: Release, count: int) -> list[str]:
     """Return this number of messages from the beginning, read as the client."""
     what = f"--topic orders --partition 0 --offset earliest --max-messages {count} --timeout-ms 60000"
     where = f"--bootstrap-server {BOOTSTRAP} --consumer.config client.properties"
@@ -118,7 +118,7 @@ def test_a_topic_is_made_written_and_read_and_only_by_whom_acls_allow(secured: S
     for right in ("--producer --topic orders", "--consumer --topic orders --group app"):
         run(release, ADMIN, f"kafka-acls.sh {who} --allow-principal {secured.example.client} {right}")
     produce(release, "one", "two")
-    assert consumed(release, 2) == ["one", "two"]
+    assert consume(release, 2) == ["one", "two"]
 
 
 def test_the_chart_s_own_tests_pass(secured: Secured) -> None:
@@ -147,7 +147,7 @@ def test_another_controller_takes_over_and_brokers_follow_it_by_its_name(secured
     release.wait_for(lambda: release.controller_epoch() > before["epoch"], "there is another controller")
     release.kubectl("wait", "--for=condition=Ready", f"pod/{pod}", "--timeout=120s")
     produce(release, "three")
-    assert consumed(release, 3) == ["one", "two", "three"]
+    assert consume(release, 3) == ["one", "two", "three"]
     assert "Failed" not in release.run_tests()
 
 

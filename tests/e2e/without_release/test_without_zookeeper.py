@@ -18,7 +18,7 @@ from tests.e2e.manifests import ready_condition, reassignment, topic
 from tests.e2e.release import NAME, PROJECT, Release
 from tests.e2e.toolbox import Load, Toolbox
 from tests.e2e.without_release.instead import instead
-from tests.e2e.without_release.killing import killed
+from tests.e2e.without_release.killing import kill_pod
 
 pytestmark = [
     pytest.mark.real(Part.KRAFT),
@@ -169,7 +169,7 @@ def test_a_move_goes_on_when_the_operator_is_killed(
     )
     pod = release.get("lease", f"{NAME}-operator")["spec"]["holderIdentity"].partition("_")[0]
     before = restarts(release, pod)
-    with killed(pods, release, pod):
+    with kill_pod(pods, release, pod):
         release.wait_for(lambda: restarts(release, pod) > before, "the operator was killed")
     move["spec"]["throttle"] = {"bytesPerSecond": 100_000_000}
     release.apply(move)
@@ -184,7 +184,7 @@ def test_an_uninstall_leaves_topics_as_they_are_and_nothing_was_lost(
     before = topics(toolbox)
     assert before["Topic: heavy Partition: 0"] == "Replicas: 3,2"
     release.uninstall()
-    assert load.lost() == set()
+    assert load.find_lost() == set()
     assert topics(toolbox) == before
     release.kubectl("delete", "kontroller", "--all", "--timeout=60s")
     assert topics(toolbox) == before

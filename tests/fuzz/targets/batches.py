@@ -26,7 +26,7 @@ def examples() -> Iterator[bytes]:
 
 def read(data: bytes) -> None:
     _read(data)
-    _read(_with_crc(data))
+    _read(_correct_crc(data))
 
 
 def _read(data: bytes) -> None:
@@ -40,7 +40,7 @@ def _read(data: bytes) -> None:
         return
 
 
-def _with_crc(data: bytes) -> bytes:
+def _correct_crc(data: bytes) -> bytes:
     """Return the data with a correct CRC of its first batch, which a fuzzer would hardly find."""
     try:
         end = read_header(data).end

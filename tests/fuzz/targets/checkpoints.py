@@ -18,7 +18,7 @@ _PATH: Final = Path("a/file")
 _HEAD: Final = struct.Struct(">hI")
 
 
-def _with_crc(content: bytes) -> bytes:
+def _correct_crc(content: bytes) -> bytes:
     checked = content[_HEAD.size :]
     return content[:2] + struct.pack(">I", crc32c(checked)) + checked
 
@@ -29,7 +29,7 @@ READERS: Final[tuple[Callable[[bytes], object], ...]] = (
     lambda content: formats.decode_partition_metadata(_PATH, content),
     lambda content: formats.decode_meta_properties(_PATH, content),
     lambda content: decode_snapshot(_PATH, content, end_offset=100),
-    lambda content: decode_snapshot(_PATH, _with_crc(content), end_offset=100),
+    lambda content: decode_snapshot(_PATH, _correct_crc(content), end_offset=100),
 )
 
 

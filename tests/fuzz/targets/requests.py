@@ -26,14 +26,14 @@ async def _no_answer(*_: object) -> ResponsePayload:
     raise AssertionError("nothing is answered: requests are read")
 
 
-def _served() -> Mapping[int, Versions[Any]]:
+def _list_served_versions() -> Mapping[int, Versions[Any]]:
     """Return the versions of all APIs. Only the assembly's table is used."""
     assembly = ListenerAssembly(cast(ZkSession, None), SERVED_APIS, lambda: None, _no_answer)
     apis = [api for api in assembly.make_apis("PLAINTEXT") if isinstance(api, OwnedApi | LocalApi)]
     return {api.key: api.versions for api in apis}
 
 
-SERVED: Final = _served()
+SERVED: Final = _list_served_versions()
 ISRS: Final[Mapping[int, type[RequestPayload]]] = {2: AlterPartitionRequest2, 3: AlterPartitionRequest}
 
 

@@ -13,7 +13,7 @@ def test_the_targets_are_found() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_kept_is_read_or_refused_in_words_within_the_memory_that_it_may_take(name: str) -> None:
     of = target(name)
-    kept = of.kept()
+    kept = of.list_inputs()
     assert kept
     for data in kept:
         assert len(data) <= of.most_bytes, "what is kept is of a size that is fuzzed"
