@@ -4,7 +4,7 @@ import pytest
 
 from tests.e2e.release import Release
 from tests.e2e.toolbox import BOOTSTRAP, Toolbox
-from tests.real.operator.gitops import EXAMPLES, apply, differences, health_of, kept
+from tests.real.operator.gitops import EXAMPLES, apply, differences, find_stable_parts, health_of
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -35,10 +35,10 @@ def test_the_folder_applied_twice_changes_nothing(release: Release, toolbox: Too
     for each in applied:
         if each["kind"] != "FeatureSet":
             release.wait_ready(each["kind"], each["metadata"]["name"])
-    before = [kept(release.kubernetes, each) for each in applied]
+    before = [find_stable_parts(release.kubernetes, each) for each in applied]
     assert differences(release.kubernetes, EXAMPLES) == ""
     apply(release.kubernetes, EXAMPLES)
-    assert [kept(release.kubernetes, each) for each in applied] == before
+    assert [find_stable_parts(release.kubernetes, each) for each in applied] == before
 
 
 def start_from_nothing(release: Release, toolbox: Toolbox) -> None:

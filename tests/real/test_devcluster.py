@@ -84,21 +84,21 @@ def test_the_session_of_a_broker_ends_when_it_is_killed_or_on_purpose(start_kafk
     kafka = start_kafka(brokers=2)
     with open_client(kafka.zookeeper_connect) as client:
 
-        def registered() -> set[str]:
+        def list_registered() -> set[str]:
             return set(client.get_children("/brokers/ids"))
 
         kafka.broker(1).kill()
-        assert registered() == {"2"}
+        assert list_registered() == {"2"}
         kafka.broker(1).start()
         kafka.broker(1).kill(ends_session=False)
-        assert registered() == {"1", "2"}
+        assert list_registered() == {"1", "2"}
         kafka.broker(1).start()
         before = client.exists("/brokers/ids/2").ephemeralOwner
         kafka.broker(2).pause()
         kafka.broker(2).end_session()
-        assert registered() == {"1"}
+        assert list_registered() == {"1"}
         kafka.broker(2).resume()
-        wait_until(lambda: registered() == {"1", "2"}, "the broker registers itself in another session")
+        wait_until(lambda: list_registered() == {"1", "2"}, "the broker registers itself in another session")
         assert client.exists("/brokers/ids/2").ephemeralOwner != before
 
 

@@ -70,7 +70,7 @@ def drain(
 
 
 @contextmanager
-def draining(cluster: ConformanceCluster, broker: int) -> Iterator[subprocess.Popen[str]]:
+def run_drain(cluster: ConformanceCluster, broker: int) -> Iterator[subprocess.Popen[str]]:
     """Run a drain, which ends with the test."""
     command = [sys.executable, "-m", "kontroller", *drain_command(cluster, broker)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
@@ -80,7 +80,7 @@ def draining(cluster: ConformanceCluster, broker: int) -> Iterator[subprocess.Po
             process.kill()
 
 
-def said(process: subprocess.Popen[str], what: str) -> str:
+def find_line(process: subprocess.Popen[str], what: str) -> str:
     """Return the first line with these words; the test's own timeout is its deadline."""
     assert process.stdout is not None
     for line in process.stdout:
@@ -107,8 +107,8 @@ def test_a_drained_broker_leads_nothing_and_its_stop_costs_no_producer_anything(
         drained = drain(cluster, stopping)
         assert drained.returncode == 0, drained
         for partition in range(3):
-            assert cluster.seen(topic, partition).leader in (second, third)
-            assert cluster.seen(topic, partition).leadership[1] == sorted([second, third])
+            assert cluster.read_state(topic, partition).leader in (second, third)
+            assert cluster.read_state(topic, partition).leadership[1] == sorted([second, third])
         assert "unavailable while it is stopped: only-here-0" in drained.stdout
         out_of_sync = ready(cluster, stopping)
         assert (out_of_sync.returncode, "3 of" in out_of_sync.stdout) == (1, True), out_of_sync
@@ -134,14 +134,14 @@ def test_it_serves_on_while_a_partition_cannot_spare_it_and_is_drained_when_it_c
         assert f"{topic}-0 (ISR " in reason
         assert f"broker {missing} (not alive: " in reason
         assert reason.endswith("; nothing was changed")
-        with draining(cluster, stopping) as waiting:
-            assert f"{topic}-0 (ISR " in said(waiting, "too few replicas in sync")
+        with run_drain(cluster, stopping) as waiting:
+            assert f"{topic}-0 (ISR " in find_line(waiting, "too few replicas in sync")
             wait_until_acknowledged(producer, 100)
-            assert cluster.seen(topic).leadership == (stopping, sorted([stopping, leading]))
+            assert cluster.read_state(topic).leadership == (stopping, sorted([stopping, leading]))
             cluster.kafka.broker(missing).start()
-            said(waiting, "is drained and may be stopped")
+            find_line(waiting, "is drained and may be stopped")
             assert waiting.wait() == 0
-        assert cluster.seen(topic).leadership[1] == sorted([leading, missing])
+        assert cluster.read_state(topic).leadership[1] == sorted([leading, missing])
         cluster.kafka.broker(stopping).restart()
     assert producer.stop().errors == []
 
@@ -151,12 +151,12 @@ def test_brokers_that_are_drained_together_are_stopped_one_after_the_other(clust
     first, second = sorted(stopped)
     topic = "together"
     cluster.serve_topic(topic, [[first, second, staying], [second, staying, first]], TWO)
-    with draining(cluster, second) as waiting, draining(cluster, first) as going:
-        said(going, "is drained and may be stopped")
-        said(waiting, "too few replicas in sync")
+    with run_drain(cluster, second) as waiting, run_drain(cluster, first) as going:
+        find_line(going, "is drained and may be stopped")
+        find_line(waiting, "too few replicas in sync")
         assert len(cluster.znodes.isr(topic, 0)) == 2
         cluster.kafka.broker(first).restart()
-        said(waiting, "is drained and may be stopped")
+        find_line(waiting, "is drained and may be stopped")
     assert sorted(cluster.znodes.isr(topic, 0)) == sorted([first, staying])
     cluster.kafka.broker(second).restart()
 

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
 ADD, LOWER = UpdateType.ADD_OR_UPDATE, UpdateType.ADD_OR_UPDATE_ALLOW_DOWNGRADE
 
 
-def to(feature: str, level: int, type_: UpdateType = ADD) -> FeatureUpdate:
+def make_update(feature: str, level: int, type_: UpdateType = ADD) -> FeatureUpdate:
     return FeatureUpdate(feature=feature, level=level, type=type_)
 
 
@@ -38,60 +38,60 @@ async def test_levels_are_finalized_lowered_and_deleted_all_at_once(
     assert dict(before.supported) == {
         "f": SupportedRange(min_version=1, max_version=5), "g": SupportedRange(min_version=1, max_version=2)
     } or before.supported == {}  # fmt: skip
-    after = await admin.update_features([to("f", 3), to("g", 2, LOWER)])
+    after = await admin.update_features([make_update("f", 3), make_update("g", 2, LOWER)])
     assert (dict(after.finalized), after.epoch) == ({"f": 3, "g": 2}, 2), "one write for both"
-    lowered = await admin.update_features([to("f", 2, LOWER)])
+    lowered = await admin.update_features([make_update("f", 2, LOWER)])
     assert (dict(lowered.finalized), lowered.epoch) == ({"f": 2, "g": 2}, 3)
     deleted = await admin.delete_features(["f", "g"])
     assert (dict(deleted.finalized), deleted.epoch) == ({}, 4)
-    assert feature_cluster.finalized() == ({}, 4)
+    assert feature_cluster.read_finalized() == ({}, 4)
 
 
 async def test_one_that_cannot_be_keeps_all_from_being_written_and_the_broker_in_the_way_is_named(
     feature_cluster: FeatureCluster, admin: AdminClient
 ) -> None:
     feature_cluster.register(3, IS_OLD)
-    before = feature_cluster.finalized()
+    before = feature_cluster.read_finalized()
     with pytest.raises(Refused, match="broker 3 supports 1 to 2") as refused:
-        await admin.update_features([to("g", 1), to("f", 3)])
+        await admin.update_features([make_update("g", 1), make_update("f", 3)])
     assert refused.value.code is ErrorCode.invalid_request
     with pytest.raises(Refused, match="as f2 cannot be"):
-        await admin.update_features([to("f", 2), to("g", 1), to("f2", 1)])
+        await admin.update_features([make_update("f", 2), make_update("g", 1), make_update("f2", 1)])
     with pytest.raises(Refused):
         await admin.delete_features(["f", "nowhere"])
-    assert feature_cluster.finalized() == before
+    assert feature_cluster.read_finalized() == before
 
 
 async def test_what_makes_no_sense_is_refused_before_it_is_sent(admin: AdminClient) -> None:
     for updates, why in (
         ([], "no feature"),
-        ([to("f", 2), to("f", 3)], "twice"),
-        ([to("f", 0)], "cannot be finalized at 0"),
-        ([to("f", 1 << 15)], "choose 1 to 32767"),
-        ([to("", 1)], "empty name"),
+        ([make_update("f", 2), make_update("f", 3)], "twice"),
+        ([make_update("f", 0)], "cannot be finalized at 0"),
+        ([make_update("f", 1 << 15)], "choose 1 to 32767"),
+        ([make_update("", 1)], "empty name"),
     ):
         with pytest.raises(InvalidArgument, match=why):
             await admin.update_features(updates)
-    working = asyncio.create_task(admin.update_features([to("f", 2)]))
+    working = asyncio.create_task(admin.update_features([make_update("f", 2)]))
     await asyncio.sleep(0)
     with pytest.raises(UpdateInProgress, match="await it"):
-        await admin.update_features([to("f", 3)])
+        await admin.update_features([make_update("f", 3)])
     working.cancel()
     with pytest.raises(asyncio.CancelledError):
         await working
-    assert (await admin.update_features([to("f", 4)])).finalized["f"] == 4
+    assert (await admin.update_features([make_update("f", 4)])).finalized["f"] == 4
 
 
 def test_the_tool_asks_twice_and_prints_what_the_cluster_says_then(feature_cluster: FeatureCluster) -> None:
     feature_cluster.finalize("f", 4)
     kontroller = Kontroller(feature_cluster.controller.address)
     update = ("features", "update", "--feature-upgrade", "g:1", "--feature-force-downgrade", "f:3")
-    terminal = kontroller.at_terminal(*update)
-    said = terminal.until("[Y/n]?")
+    terminal = kontroller.start_at_terminal(*update)
+    said = terminal.wait_for("[Y/n]?")
     title = "Please confirm before finalizing the upgrade of the following features:"
     assert f"{title}\n1. g from none (existing) to v1 (new)\n" in said
     terminal.type("Y\n")
-    said = terminal.until("[Y/n]?")
+    said = terminal.wait_for("[Y/n]?")
     title = "Please confirm before downgrading the following features:"
     assert f"{title}\n1. f from v4 (existing) to v3 (new)\n" in said
     terminal.type("\n")
@@ -100,46 +100,46 @@ def test_the_tool_asks_twice_and_prints_what_the_cluster_says_then(feature_clust
     printed = json.loads(ended.out[ended.out.index("{") :])
     assert printed["finalized_features"] == {"epoch": 2, "f": {"version": 3}, "g": {"version": 1}}
     assert f"{printed['host']}:{printed['port']}" == feature_cluster.controller.address
-    terminal = kontroller.at_terminal(*update)
-    terminal.until("[Y/n]?")
+    terminal = kontroller.start_at_terminal(*update)
+    terminal.wait_for("[Y/n]?")
     terminal.type("y\n")
-    terminal.until("[Y/n]?")
+    terminal.wait_for("[Y/n]?")
     terminal.type("no\n")
     assert terminal.end().code == 1
-    assert feature_cluster.finalized() == ({"f": 3, "g": 1}, 2), "whoever says no to the second has none done"
+    assert feature_cluster.read_finalized() == ({"f": 3, "g": 1}, 2), "whoever says no to the second has none done"
     disabled = kontroller.run("features", "disable", "--features", "f, g", "--yes")
     assert disabled.code == 0, disabled
-    assert feature_cluster.finalized() == ({}, 3)
+    assert feature_cluster.read_finalized() == ({}, 3)
 
 
 def test_ctrl_c_at_the_second_question_changes_nothing(feature_cluster: FeatureCluster) -> None:
     feature_cluster.finalize("f", 4)
     kontroller = Kontroller(feature_cluster.controller.address)
-    terminal = kontroller.at_terminal(
+    terminal = kontroller.start_at_terminal(
         "features", "update", "--feature-upgrade", "g:1", "--feature-force-downgrade", "f:3"
     )
-    terminal.until("[Y/n]?")
+    terminal.wait_for("[Y/n]?")
     terminal.type("y\n")
-    terminal.until("[Y/n]?")
+    terminal.wait_for("[Y/n]?")
     terminal.process.send_signal(signal.SIGINT)
     ended = terminal.end()
     assert ended.code == 130
     assert "interrupted: nothing is changed" in ended.out
-    assert feature_cluster.finalized()[0] == {"f": 4}
+    assert feature_cluster.read_finalized()[0] == {"f": 4}
 
 
 def test_levels_that_change_while_somebody_confirms_are_confirmed_anew(feature_cluster: FeatureCluster) -> None:
     feature_cluster.finalize("f", 2)
-    terminal = Kontroller(feature_cluster.controller.address).at_terminal(
+    terminal = Kontroller(feature_cluster.controller.address).start_at_terminal(
         "features", "update", "--feature-force-downgrade", "f:1"
     )
-    assert "1. f from v2 (existing) to v1 (new)" in terminal.until("[Y/n]?")
+    assert "1. f from v2 (existing) to v1 (new)" in terminal.wait_for("[Y/n]?")
     feature_cluster.finalize("f", 5)
     terminal.type("y\n")
     ended = terminal.end()
     assert ended.code == 1
     assert "The change would now be: f from v5 (existing) to v1 (new); run the command again" in ended.out
-    assert feature_cluster.finalized()[0] == {"f": 5}
+    assert feature_cluster.read_finalized()[0] == {"f": 5}
 
 
 def test_a_document_is_all_that_a_program_reads(feature_cluster: FeatureCluster) -> None:
@@ -155,12 +155,12 @@ def test_a_document_is_all_that_a_program_reads(feature_cluster: FeatureCluster)
 def test_the_shell_completes_features_of_the_cluster(feature_cluster: FeatureCluster) -> None:
     feature_cluster.finalize("f", 1)
     feature_cluster.finalize("g", 1)
-    shell = Kontroller(feature_cluster.controller.address).at_terminal("shell")
-    shell.until_prompt()
+    shell = Kontroller(feature_cluster.controller.address).start_at_terminal("shell")
+    shell.wait_for_prompt()
     shell.type("features disable --features \t\t")
-    said = shell.until("\n g ")
+    said = shell.wait_for("\n g ")
     assert "\n f " in said
     shell.type("\x03")
-    shell.until_prompt()
+    shell.wait_for_prompt()
     shell.type("exit\n")
     assert shell.end().code == 0

@@ -53,7 +53,7 @@ class FeatureCluster:
     def unregister(self, broker: int) -> None:
         unregister(self.client, broker)
 
-    def finalized(self) -> tuple[dict[str, int], int]:
+    def read_finalized(self) -> tuple[dict[str, int], int]:
         """Return the levels in `/feature`, and the znode's version."""
         data, stat = self.client.get("/feature")
         content = json.loads(data)
@@ -113,16 +113,16 @@ def feature_cluster(servers_folder: RunFolder, zookeeper_connect: str) -> Iterat
 
 
 def test_features_are_finalized_lowered_and_deleted_and_their_epoch_rises(feature_cluster: FeatureCluster) -> None:
-    assert feature_cluster.finalized() == ({}, 0), "the new controller set it up"
+    assert feature_cluster.read_finalized() == ({}, 0), "the new controller set it up"
     answers = feature_cluster.update(("f", 3, UPGRADE), ("g", 2, UPGRADE))
     assert {code for code, _ in answers.values()} == {ErrorCode.none}
-    assert feature_cluster.finalized() == ({"f": 3, "g": 2}, 1)
+    assert feature_cluster.read_finalized() == ({"f": 3, "g": 2}, 1)
     code, message = feature_cluster.update(("f", 2, UPGRADE))["f"]
     assert (code, "Can not downgrade finalized feature" in str(message)) == (ErrorCode.invalid_request, True)
-    assert feature_cluster.finalized() == ({"f": 3, "g": 2}, 1), "a level is lowered only where that is allowed"
+    assert feature_cluster.read_finalized() == ({"f": 3, "g": 2}, 1), "a level is lowered only where that is allowed"
     feature_cluster.finalize("f", 2, SAFE)
     feature_cluster.finalize("g", 0, SAFE)
-    assert feature_cluster.finalized() == ({"f": 2}, 3)
+    assert feature_cluster.read_finalized() == ({"f": 2}, 3)
 
 
 def test_what_cannot_be_is_refused_with_who_stands_in_the_way_and_the_rest_is_done(
@@ -133,9 +133,9 @@ def test_what_cannot_be_is_refused_with_who_stands_in_the_way_and_the_rest_is_do
     assert answers["g"] == (ErrorCode.none, None)
     assert answers["f"][0] is answers["h"][0] is ErrorCode.invalid_request
     assert "broker 3 supports 1 to 2" in str(answers["f"][1])
-    assert feature_cluster.finalized() == ({"g": 1}, 1)
+    assert feature_cluster.read_finalized() == ({"g": 1}, 1)
     assert feature_cluster.update(("f", 2, UPGRADE), validate_only=True) == {"f": (ErrorCode.none, None)}
-    assert feature_cluster.finalized() == ({"g": 1}, 1), "only to be validated"
+    assert feature_cluster.read_finalized() == ({"g": 1}, 1), "only to be validated"
 
 
 def test_a_broker_that_does_not_support_what_is_finalized_gets_no_replicas(feature_cluster: FeatureCluster) -> None:
@@ -168,12 +168,12 @@ def test_a_broker_that_registers_during_an_update_stops_it_or_stays_outside(feat
             ends.add(code)
             leader, isr = feature_cluster.replicas_in_charge(f"round-{number}", [3, 1])
             if code is ErrorCode.none:
-                assert feature_cluster.finalized()[0] == {"f": 3}
+                assert feature_cluster.read_finalized()[0] == {"f": 3}
                 assert (leader, isr) == (1, [1])
                 feature_cluster.finalize("f", 0, SAFE)
             else:
                 assert (code, "broker 3 supports 1 to 2" in str(message)) == (ErrorCode.invalid_request, True)
-                assert feature_cluster.finalized()[0] == {}
+                assert feature_cluster.read_finalized()[0] == {}
                 assert (leader, isr) == (3, [1, 3])
             feature_cluster.unregister(3)
     assert ends == {ErrorCode.none, ErrorCode.invalid_request}
@@ -188,11 +188,11 @@ def test_kafkas_feature_tool_raises_lowers_and_deletes(feature_cluster: FeatureC
         return done.stdout
 
     assert "f was upgraded to 3." in change("upgrade", "--feature", "f=3")
-    assert feature_cluster.finalized() == ({"f": 3}, 1)
+    assert feature_cluster.read_finalized() == ({"f": 3}, 1)
     assert "f was downgraded to 2." in change("downgrade", "--feature", "f=2")
-    assert feature_cluster.finalized() == ({"f": 2}, 2)
+    assert feature_cluster.read_finalized() == ({"f": 2}, 2)
     assert "f was disabled." in change("disable", "--feature", "f")
-    assert feature_cluster.finalized() == ({}, 3)
+    assert feature_cluster.read_finalized() == ({}, 3)
 
 
 @pytest.mark.parametrize(
@@ -221,8 +221,8 @@ def test_a_controller_killed_at_any_write_leaves_the_old_features_or_the_new_one
     while True:
         controller.kill(ends_session=False)
         controller.start_to_die(write, applied=applied)
-        answered = _asked_until_dead_or_answered(feature_cluster)
-        found = feature_cluster.finalized()[0]
+        answered = _ask_until_dead_or_answered(feature_cluster)
+        found = feature_cluster.read_finalized()[0]
         assert found in (*before, after)
         if answered:
             assert found == after, "what was answered is written"
@@ -231,14 +231,14 @@ def test_a_controller_killed_at_any_write_leaves_the_old_features_or_the_new_one
         controller.restart_whole()
         if found != after:
             feature_cluster.update(("f", 3, UPGRADE), ("g", 1, UPGRADE))
-        assert feature_cluster.finalized()[0] == after
+        assert feature_cluster.read_finalized()[0] == after
         feature_cluster.update(("f", 2, SAFE), ("g", 0, SAFE))
         write, applied = (write, True) if not applied else (write + 1, False)
     controller.restart_whole()
     assert {True, False} <= set(died_between), "it died before the features were written, and right after"
 
 
-def _asked_until_dead_or_answered(cluster: FeatureCluster) -> bool:
+def _ask_until_dead_or_answered(cluster: FeatureCluster) -> bool:
     """Request the update until the controller answers that it is done, or dies; return True if it answered."""
     answers: set[ErrorCode] = set()
 

@@ -182,7 +182,7 @@ async def controller(
 
 
 @asynccontextmanager
-async def connected(port: int) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+async def connect(port: int) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         yield reader, writer
@@ -214,7 +214,7 @@ async def test_a_producer_id_comes_from_the_controller_by_way_of_the_broker_it_r
 ) -> None:
     await controller.send_to_broker()
     request = InitProducerIdRequest(transactional_id=None, transaction_timeout=i32Timedelta.parse(timedelta(seconds=9)))
-    async with asyncio.timeout(60), connected(controller.listener.port) as (reader, writer):
+    async with asyncio.timeout(60), connect(controller.listener.port) as (reader, writer):
         error = ErrorCode.coordinator_load_in_progress
         while error == ErrorCode.coordinator_load_in_progress:  # until the broker has its first block
             writer.write(encode_request(request, 1, "producer"))

@@ -17,7 +17,7 @@ NO_JOBS: Final = ("--set", "apiCheck.enabled=false,releaseFinalizers.enabled=fal
 
 
 @contextmanager
-def installed(api: KubernetesApi, *values: str) -> Iterator[str]:
+def install_chart(api: KubernetesApi, *values: str) -> Iterator[str]:
     """Install the chart with `values` and yield helm's output; remove everything at the end."""
     yield api.helm("install", "kontroller", CHART, "--namespace", RELEASE_NAMESPACE, *NO_JOBS, *values)
     api.helm("uninstall", "kontroller", "--namespace", RELEASE_NAMESPACE, "--no-hooks")

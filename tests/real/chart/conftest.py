@@ -6,7 +6,7 @@ import pytest
 
 from devcluster.clusters.kubernetes import KubernetesApi
 from devcluster.clusters.run_folder import RunFolder
-from tests.real.chart.charts import installed
+from tests.real.chart.charts import install_chart
 from tests.unit.chart.rendering import RELEASE_NAMESPACE, SELF_CONTAINED
 
 
@@ -22,5 +22,5 @@ def api(servers_folder: RunFolder) -> Iterator[KubernetesApi]:
 @pytest.fixture(scope="module")
 def release(api: KubernetesApi) -> Iterator[str]:
     """The chart with all components; yields the notes."""
-    with installed(api, *SELF_CONTAINED) as notes:
+    with install_chart(api, *SELF_CONTAINED) as notes:
         yield notes

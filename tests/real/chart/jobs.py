@@ -55,14 +55,14 @@ class RunJobs:
             )
             self.printed[name] = ran.stdout + ran.stderr
             self._results[uid] = ran.returncode
-        status = json.dumps({"status": _succeeded() if self._results[uid] == 0 else _failed()})
+        status = json.dumps({"status": _make_succeeded() if self._results[uid] == 0 else _make_failed()})
         self._api.kubectl(
             "patch", "job", name, "-n", namespace, "--subresource=status", "--type=merge", "--patch", status
         )
 
 
 @contextmanager
-def running_jobs(api: KubernetesApi) -> Iterator[RunJobs]:
+def run_jobs(api: KubernetesApi) -> Iterator[RunJobs]:
     """Run jobs while the block runs."""
     jobs = RunJobs(api)
     thread = threading.Thread(target=jobs.run_until_over)
@@ -80,11 +80,11 @@ def _now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _succeeded() -> Object:
+def _make_succeeded() -> Object:
     conditions = [{"type": each, "status": "True"} for each in ("SuccessCriteriaMet", "Complete")]
     return {"startTime": _now(), "completionTime": _now(), "succeeded": 1, "conditions": conditions}
 
 
-def _failed() -> Object:
+def _make_failed() -> Object:
     conditions = [{"type": each, "status": "True"} for each in ("FailureTarget", "Failed")]
     return {"startTime": _now(), "failed": 1, "conditions": conditions}

@@ -6,7 +6,7 @@ import pytest
 
 from devcluster.clusters.kubernetes import CommandError, KubernetesApi
 from tests.real.chart.charts import may, remove_definitions
-from tests.real.chart.jobs import running_jobs
+from tests.real.chart.jobs import run_jobs
 from tests.unit.chart.rendering import CHART, RELEASE_NAMESPACE, Object, render
 
 WHERE = ("--namespace", RELEASE_NAMESPACE)
@@ -19,7 +19,7 @@ def hooks(*values: str) -> list[Object]:
 
 def test_an_install_waits_until_the_api_server_knows_the_resources(api: KubernetesApi) -> None:
     try:
-        with running_jobs(api) as jobs:
+        with run_jobs(api) as jobs:
             api.helm("install", "kontroller", CHART, *WHERE, *SOON)
         assert "KafkaTopic" in jobs.printed["kontroller-api-check"]
         left = {each["metadata"]["name"] for each in api.get("jobs,roles,rolebindings", *WHERE)["items"]}
@@ -31,7 +31,7 @@ def test_an_install_waits_until_the_api_server_knows_the_resources(api: Kubernet
 
 def test_an_install_without_the_definitions_says_so(api: KubernetesApi) -> None:
     try:
-        with running_jobs(api) as jobs, pytest.raises(CommandError, match="kontroller-api-check"):
+        with run_jobs(api) as jobs, pytest.raises(CommandError, match="kontroller-api-check"):
             api.helm(
                 "install", "kontroller", CHART, *WHERE, *SOON, "--set", "crds.install=false,apiCheck.deadlineSeconds=1"
             )

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from devcluster.clusters.kubernetes import CommandError, KubernetesApi
-from tests.real.chart.charts import CRDS, NO_JOBS, installed, remove_definitions, wait_until_no_definitions
+from tests.real.chart.charts import CRDS, NO_JOBS, install_chart, remove_definitions, wait_until_no_definitions
 from tests.unit.chart.rendering import CHART, CONTROLLER_ON, RELEASE_NAMESPACE
 
 
@@ -29,7 +29,7 @@ def test_an_upgrade_changes_what_runs_and_an_uninstall_leaves_the_resources(api:
 
 
 def test_a_single_zookeeper_server_is_not_outvoted_by_empty_ones(api: KubernetesApi) -> None:
-    with installed(api, "--set", "zookeeper.enabled=true,zookeeper.replicas=1"):
+    with install_chart(api, "--set", "zookeeper.enabled=true,zookeeper.replicas=1"):
         upgrade = ("upgrade", "kontroller", CHART, "--namespace", RELEASE_NAMESPACE, *NO_JOBS)
         with pytest.raises(CommandError, match=r"zookeeper.replicas cannot go from 1 to 3"):
             api.helm(*upgrade, "--set", "zookeeper.enabled=true,zookeeper.replicas=3")
@@ -41,7 +41,7 @@ def test_a_journal_s_token_that_the_chart_made_stays_over_upgrades_and_goes_with
 ) -> None:
     made = (*CONTROLLER_ON, "--set", "controller.journal.token.create=true")
     secret = ("secret", "kontroller-controller-journal-token", "--namespace", RELEASE_NAMESPACE)
-    with installed(api, *made):
+    with install_chart(api, *made):
         token = base64.b64decode(api.get(*secret)["data"]["token"])
         assert len(set(token)) > 10
         api.helm("upgrade", "kontroller", CHART, "--namespace", RELEASE_NAMESPACE, *NO_JOBS, *made)

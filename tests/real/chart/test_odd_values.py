@@ -15,14 +15,14 @@ from tests.unit.chart.rendering import CHART, EVERYTHING, MAY_BE_NOTHING, Object
 PODS: Final = 11
 
 
-def without(given: dict[str, Any]) -> dict[str, Any]:
+def make_nothing(given: dict[str, Any]) -> dict[str, Any]:
     """Return nothing for each value that may be null, including those whose default is null."""
     nothing: dict[str, Any] = {}
     for name, value in given.items():
         if name in MAY_BE_NOTHING or value in ("", [], {}):
             nothing[name] = None
         elif isinstance(value, dict):
-            nothing[name] = without(value)
+            nothing[name] = make_nothing(value)
     return nothing
 
 
@@ -40,7 +40,7 @@ def pods(objects: list[Object]) -> Iterator[Object]:
 
 def test_everything_that_may_be_nothing_can_be_nothing_at_once(api: KubernetesApi, tmp_path: Path) -> None:
     file = tmp_path / "values.yaml"
-    file.write_text(yaml.safe_dump(without(default_values())))
+    file.write_text(yaml.safe_dump(make_nothing(default_values())))
     objects = render(*EVERYTHING, "--values", str(file))
     assert len(dry_run(api, objects)) == len(objects)
     assert "nil" not in str(objects)

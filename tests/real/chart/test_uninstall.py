@@ -14,7 +14,7 @@ from controller_operator.kubernetes.release import release_all
 from controller_operator.resources.common import FINALIZER
 from devcluster.clusters.kubernetes import CommandError, KubernetesApi
 from tests.real.chart.charts import CRDS, NO_JOBS, remove_definitions, wait_until_no_definitions
-from tests.real.chart.jobs import running_jobs
+from tests.real.chart.jobs import run_jobs
 from tests.unit.chart.rendering import CHART, PROJECT, RELEASE_NAMESPACE
 
 WHERE = ("--namespace", RELEASE_NAMESPACE)
@@ -72,7 +72,7 @@ def test_resources_stay_and_can_be_deleted_after_an_uninstall(api: KubernetesApi
     create_topic(api, "payments", "shared", FINALIZER, OTHER_FINALIZER)
     create_topic(api, "audit", "on-its-way", FINALIZER)
     api.kubectl("delete", "kafkatopic", "on-its-way", "--namespace", "audit", "--wait=false")
-    with running_jobs(api) as jobs:
+    with run_jobs(api) as jobs:
         api.helm("uninstall", "kontroller", *WHERE, *SOON)
     said = jobs.printed["kontroller-release-finalizers"].splitlines()
     assert said == [
@@ -117,7 +117,7 @@ def test_an_operator_of_some_namespaces_lets_go_of_theirs_alone(api: KubernetesA
     install(api, "--set", "watchNamespaces={payments}")
     create_topic(api, "payments", "orders", FINALIZER)
     create_topic(api, "audit", "of-another-operator", FINALIZER)
-    with running_jobs(api) as jobs:
+    with run_jobs(api) as jobs:
         api.helm("uninstall", "kontroller", *WHERE, *SOON)
     assert "1 resources released" in jobs.printed["kontroller-release-finalizers"]
     assert finalizers(api, "payments") == {"orders": []}
@@ -127,7 +127,7 @@ def test_an_operator_of_some_namespaces_lets_go_of_theirs_alone(api: KubernetesA
 def test_definitions_that_are_not_kept_go_with_all_their_resources(api: KubernetesApi) -> None:
     install(api, "--set", "crds.keep=false")
     create_topic(api, "payments", "orders", FINALIZER)
-    with running_jobs(api):
+    with run_jobs(api):
         api.helm("uninstall", "kontroller", *WHERE, *SOON)
     wait_until_no_definitions(api)
 

@@ -27,11 +27,11 @@ from devcluster.clients.requests import ConnectionClosed, send_frame
 from devcluster.running.processes import ConditionTimeoutError, wait_until
 from devcluster.waiting.vocabulary import wait_until_gone
 from tests.real.clients.conftest import ServedCluster
-from tests.real.conformance.set_ups import since
+from tests.real.conformance.set_ups import mark_since
 
 METADATA, API_VERSIONS, DESCRIBE_CLUSTER = 3, 18, 60
-BY_ID = since("3.1", "they find no topic by its id, which came with version 12 of Metadata")
-NEWEST_API_VERSIONS = since("3.9", "they know no version 4 of ApiVersions")
+BY_ID = mark_since("3.1", "they find no topic by its id, which came with version 12 of Metadata")
+NEWEST_API_VERSIONS = mark_since("3.9", "they know no version 4 of ApiVersions")
 OWN_IN_THE_NEWEST = {METADATA: (0, 12), API_VERSIONS: (0, 4), DESCRIBE_CLUSTER: (0, 1)}
 """The versions that the controller answers itself, whatever its brokers know: those of the newest release."""
 TOPICS = {"orders": [[1, 2, 3], [2, 3, 1], [3, 1]], "with.dots_and-more": [[2]], "__transaction_state": [[1, 2]]}
@@ -93,7 +93,7 @@ def same_answer(cluster: ServedCluster, request: RequestPayload, broker: int = 1
     return pair[0]
 
 
-def known_versions(cluster: ServedCluster, api_key: int) -> range:
+def list_known_versions(cluster: ServedCluster, api_key: int) -> range:
     """Return the versions of an API that the brokers know."""
     asked = ApiVersionsRequest3(client_software_name="tester", client_software_version="1")
     told = cluster.ask(cluster.broker_address(1), asked)
@@ -103,7 +103,7 @@ def known_versions(cluster: ServedCluster, api_key: int) -> range:
 
 
 def test_metadata_of_all_topics_of_some_and_of_none(cluster: ServedCluster) -> None:
-    for version in known_versions(cluster, METADATA):
+    for version in list_known_versions(cluster, METADATA):
         everything = same_answer(cluster, metadata_request(version, None))
         assert {topic.name for topic in everything.topics} >= TOPICS.keys()
         assert len(everything.brokers) == 4
@@ -134,7 +134,7 @@ def test_metadata_while_a_broker_is_down(cluster: ServedCluster) -> None:
     everyone = metadata_request(11, list(TOPICS))
     # Both may agree for a moment that the broker is still there.
     wait_until(lambda: len(same_answer(cluster, everyone).brokers) == 3, "its death is known")
-    for version in known_versions(cluster, METADATA):
+    for version in list_known_versions(cluster, METADATA):
         answer = same_answer(cluster, metadata_request(version, list(TOPICS)))
         assert len(answer.brokers) == 3
         (alone,) = (topic for topic in answer.topics if topic.name == "with.dots_and-more")
@@ -151,7 +151,7 @@ def test_a_deleted_topic_is_gone_for_both(cluster: ServedCluster) -> None:
 
 
 def test_a_topic_is_created_by_a_broker_when_the_controller_is_asked_for_it(cluster: ServedCluster) -> None:
-    for version in sorted({0, 3, 4, 9, 12} & {*known_versions(cluster, METADATA)}):
+    for version in sorted({0, 3, 4, 9, 12} & {*list_known_versions(cluster, METADATA)}):
         _create_by_asking(cluster, version)
 
 
@@ -178,7 +178,7 @@ def _create_by_asking(cluster: ServedCluster, version: int) -> None:
 
 
 def test_a_cluster_is_described(cluster: ServedCluster) -> None:
-    for version in known_versions(cluster, DESCRIBE_CLUSTER):
+    for version in list_known_versions(cluster, DESCRIBE_CLUSTER):
         kind: Any = load_request_schema(DESCRIBE_CLUSTER, version)
         for endpoint_type, operations in product((1, 2, 0, -7), (False, True)):
             endpoint = {"endpoint_type": endpoint_type} if version else {}
@@ -186,7 +186,7 @@ def test_a_cluster_is_described(cluster: ServedCluster) -> None:
 
 
 def test_the_versions_of_apis_are_the_brokers_but_for_what_only_a_controller_answers(cluster: ServedCluster) -> None:
-    for version in known_versions(cluster, API_VERSIONS):
+    for version in list_known_versions(cluster, API_VERSIONS):
         _compare_api_versions(cluster, version)
 
 

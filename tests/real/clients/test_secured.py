@@ -161,7 +161,7 @@ async def test_who_gives_no_login_is_not_served(secured: Secured) -> None:
 def test_what_a_pod_runs_is_admitted_by_a_file_of_properties(
     secured: Secured, command: tuple[str, ...], tmp_path: Path
 ) -> None:
-    config = written(tmp_path, secured, password="secret")
+    config = write_properties(tmp_path, secured, password="secret")
     done = run_command(*command, "--bootstrap", secured.secure, "--command-config", str(config))
     assert done.returncode == 0, done.stdout + done.stderr
     refused = run_command(*command, "--bootstrap", secured.secure, "--command-config", str(tmp_path / "absent"))
@@ -190,15 +190,15 @@ def test_what_a_pod_runs_is_admitted_by_the_file_that_brokers_have(secured: Secu
 
 def test_a_drain_that_is_not_admitted_says_so_at_once(secured: Secured, tmp_path: Path) -> None:
     asked = ("drain", "--broker-id", "1", "--bootstrap", secured.secure, "--deadline-seconds", "50", "--command-config")
-    done = run_command(*asked, str(written(tmp_path, secured, password="wrong")))
+    done = run_command(*asked, str(write_properties(tmp_path, secured, password="wrong")))
     assert done.returncode == 1, done.stdout + done.stderr
     assert "correct the file of --command-config or --properties" in done.stderr
     assert "draining broker 1, for 50 s" in done.stdout
-    admitted = run_command(*asked, str(written(tmp_path, secured, password="secret")), timeout_s=90)
+    admitted = run_command(*asked, str(write_properties(tmp_path, secured, password="secret")), timeout_s=90)
     assert "not admit" not in admitted.stdout + admitted.stderr
 
 
-def written(folder: Path, secured: Secured, *, password: str) -> Path:
+def write_properties(folder: Path, secured: Secured, *, password: str) -> Path:
     """Write a file of properties for alice, with the right password or another one."""
     file = folder / f"{password}.properties"
     file.write_text(

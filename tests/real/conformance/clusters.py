@@ -180,9 +180,9 @@ class ConformanceCluster:
         """Wait until every live broker's metadata agrees with ZooKeeper about the partition."""
 
         def agree() -> bool:
-            seen = self.seen(topic, partition)
+            seen = self.read_state(topic, partition)
             wanted = (seen.leader, list(seen.isr), seen.leader_epoch, self.znodes.read_assignment(topic, partition))
-            return all(self._known_to(broker, topic, partition) == wanted for broker in self.znodes.live_brokers())
+            return all(self._find_known(broker, topic, partition) == wanted for broker in self.znodes.live_brokers())
 
         self.wait(agree, f"every broker knows the state of {topic}-{partition}")
 
@@ -191,7 +191,7 @@ class ConformanceCluster:
     def exists(self, path: str) -> bool:
         return self.znodes.client.exists(path) is not None
 
-    def seen(self, topic: str, partition: int = 0) -> Seen:
+    def read_state(self, topic: str, partition: int = 0) -> Seen:
         """Return the state of a partition that has one."""
         path = f"/brokers/topics/{topic}/partitions/{partition}/state"
         content = self.znodes.state(topic, partition)
@@ -288,7 +288,7 @@ class ConformanceCluster:
         found = [p for p in self.metadata_of(broker, topic).partitions if p.partition_index == partition]
         return found[0] if found else None
 
-    def _known_to(self, broker: int, topic: str, partition: int) -> tuple[int, list[int], int, list[int]] | None:
+    def _find_known(self, broker: int, topic: str, partition: int) -> tuple[int, list[int], int, list[int]] | None:
         told = self.metadata_of_partition(broker, topic, partition)
         if told is None:
             return None
@@ -316,7 +316,7 @@ class ConformanceCluster:
         recovery_state: int = 0,
     ) -> AlterPartitionRequest:
         """Return the request that the leader, or `sender`, would send now; every `None` is read from ZooKeeper."""
-        seen = self.seen(topic, partition)
+        seen = self.read_state(topic, partition)
         broker = seen.leader if sender is None else sender
         state = AskedPartition(
             partition_index=i32(partition),
@@ -377,7 +377,7 @@ class ConformanceCluster:
         }
         return [errors[topic, partition] for topic, partition, _ in targets]
 
-    def running_reassignments(self, *partitions: Partition) -> dict[Partition, tuple[list[int], list[int], list[int]]]:
+    def list_reassignments(self, *partitions: Partition) -> dict[Partition, tuple[list[int], list[int], list[int]]]:
         """Return replicas, added and removed replicas of the running reassignments: of these partitions, or of all."""
         topics = tuple(
             ListPartitionReassignmentsTopics(name=WireTopicName(topic), partition_indexes=(i32(partition),))
@@ -398,7 +398,7 @@ class ConformanceCluster:
     # Brokers
 
     @contextmanager
-    def paused(self, broker: int) -> Iterator[None]:
+    def pause_broker(self, broker: int) -> Iterator[None]:
         """Pause a broker, for less than its session timeout of half a minute."""
         self.kafka.broker(broker).pause()
         try:
@@ -428,7 +428,7 @@ class ConformanceCluster:
         return self.kafka.broker(broker).process.log_path.read_text(errors="replace")
 
 
-def of_partition(request: AlterPartitionRequest, partition: int) -> AlterPartitionRequest:
+def replace_partition(request: AlterPartitionRequest, partition: int) -> AlterPartitionRequest:
     """Return the same request for another partition of its topic."""
     topic = request.topics[0]
     return replace(
@@ -436,6 +436,6 @@ def of_partition(request: AlterPartitionRequest, partition: int) -> AlterPartiti
     )
 
 
-def of_topic(request: AlterPartitionRequest, topic_id: UUID) -> AlterPartitionRequest:
+def replace_topic(request: AlterPartitionRequest, topic_id: UUID) -> AlterPartitionRequest:
     """Return the same request for another topic."""
     return replace(request, topics=(replace(request.topics[0], topic_id=topic_id),))

@@ -212,7 +212,7 @@ def release_of(name: str) -> str:
     return name if name in OLDER_VERSIONS else KAFKA_VERSION
 
 
-def since(release: str, why: str) -> pytest.MarkDecorator:
+def mark_since(release: str, why: str) -> pytest.MarkDecorator:
     """Mark a test that holds for brokers of a release, such as `3.4`, and newer ones; `why`: what older ones lack."""
     return pytest.mark.since(release, why)
 

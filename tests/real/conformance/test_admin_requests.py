@@ -83,7 +83,7 @@ def growth(name: str, count: int, assignments: Sequence[Sequence[int]] | None = 
     return CreatePartitionsTopic(name=name_, count=i32(count), assignments=None if assignments is None else given)
 
 
-def growing(
+def make_growing(
     *topics: CreatePartitionsTopic, validate_only: bool = False, timeout_ms: int = 30_000
 ) -> CreatePartitionsRequest:
     return CreatePartitionsRequest(topics=topics, timeout=milliseconds(timeout_ms), validate_only=validate_only)
@@ -312,12 +312,12 @@ def test_an_assignment_that_no_broker_could_ever_serve_is_refused(
     ids=lambda value: value.name if isinstance(value, ErrorCode) else None,
 )
 def test_growth_is_judged_alike(prepared: ConformanceCluster, asked: CreatePartitionsTopic, code: ErrorCode) -> None:
-    assert codes(prepared, growing(asked, validate_only=True)) == [(asked.name, code)]
+    assert codes(prepared, make_growing(asked, validate_only=True)) == [(asked.name, code)]
     assert len(prepared.znodes.read("/brokers/topics/there")["partitions"]) == 2
 
 
 def test_a_topic_that_stands_twice_does_not_grow_and_is_answered_once(prepared: ConformanceCluster) -> None:
-    asked = growing(growth("there", 5), growth("there", 6), growth("ghost", 1), validate_only=True)
+    asked = make_growing(growth("there", 5), growth("there", 6), growth("ghost", 1), validate_only=True)
     assert codes(prepared, asked) == [
         ("ghost", ErrorCode.unknown_topic_or_partition),
         ("there", ErrorCode.invalid_request),
@@ -327,11 +327,13 @@ def test_a_topic_that_stands_twice_does_not_grow_and_is_answered_once(prepared: 
 def test_a_topic_grows_and_keeps_its_id(prepared: ConformanceCluster) -> None:
     prepared.serve_topic("asked-grown", [[1, 2]])
     before = prepared.topic_id("asked-grown")
-    assert codes(prepared, growing(growth("asked-grown", 3, [[3, 1], [2, 3]]))) == [("asked-grown", ErrorCode.none)]
+    assert codes(prepared, make_growing(growth("asked-grown", 3, [[3, 1], [2, 3]]))) == [
+        ("asked-grown", ErrorCode.none)
+    ]
     prepared.wait_until_served("asked-grown", 3)
     assert prepared.topic_id("asked-grown") == before
     assert [prepared.znodes.read_assignment("asked-grown", number) for number in range(3)] == [[1, 2], [3, 1], [2, 3]]
-    assert codes(prepared, growing(growth("asked-grown", 4), timeout_ms=0)) == [
+    assert codes(prepared, make_growing(growth("asked-grown", 4), timeout_ms=0)) == [
         ("asked-grown", ErrorCode.request_timed_out)
     ]
     prepared.wait_until_served("asked-grown", 4)
@@ -345,7 +347,7 @@ def test_a_topic_that_is_being_reassigned_does_not_grow(prepared: ConformanceClu
     content["partitions"]["0"], content["adding_replicas"] = [1, 9], {"0": [9]}
     before = prepared.znodes.client.get(path)[0]
     prepared.znodes.client.set(path, json.dumps(content).encode())
-    asked = growing(growth("asked-moving", 2), validate_only=True)
+    asked = make_growing(growth("asked-moving", 2), validate_only=True)
     try:
         assert codes(prepared, asked) == [("asked-moving", ErrorCode.reassignment_in_progress)]
     finally:
@@ -393,7 +395,7 @@ def test_an_unclean_leader_is_elected_when_a_person_asks_for_it(prepared: Confor
         (("asked-unclean", 0), ErrorCode.preferred_leader_not_available)
     ]
     assert codes(prepared, election(UNCLEAN, {"asked-unclean": [0]})) == [(("asked-unclean", 0), ErrorCode.none)]
-    assert prepared.seen("asked-unclean").leader == third
+    assert prepared.read_state("asked-unclean").leader == third
     prepared.kafka.start()
     prepared.wait_until_served("asked-unclean")
 
@@ -532,10 +534,10 @@ def test_a_topic_on_its_way_out_cannot_be_created_grown_elected_or_deleted(prepa
     prepared.serve_topic("leaving", [[first, second]])
     prepared.kafka.broker(second).kill()
     prepared.wait(lambda: second not in prepared.znodes.live_brokers(), "the broker is gone")
-    prepared.wait(lambda: prepared.seen("leaving").isr == (first,), "its replica is out of sync")
+    prepared.wait(lambda: prepared.read_state("leaving").isr == (first,), "its replica is out of sync")
     assert codes(prepared, deletion("leaving")) == [("leaving", ErrorCode.none)]
     assert codes(prepared, creation(topic("leaving", 1, 1))) == [("leaving", ErrorCode.topic_already_exists)]
-    assert codes(prepared, growing(growth("leaving", 2))) == [("leaving", ErrorCode.invalid_topic_exception)]
+    assert codes(prepared, make_growing(growth("leaving", 2))) == [("leaving", ErrorCode.invalid_topic_exception)]
     assert codes(prepared, election(PREFERRED, {"leaving": [0]})) == [
         (("leaving", 0), ErrorCode.invalid_topic_exception)
     ]

@@ -72,7 +72,7 @@ def test_an_isr_shrinks_when_a_follower_hangs_and_grows_when_it_is_back(controll
     controller = controlled.znodes.controller()
     leader, follower = sorted(controlled.kafka.brokers, key=lambda broker: broker != controller)
     controlled.serve_topic("hanging", [[leader, follower]])
-    with controlled.paused(follower):
+    with controlled.pause_broker(follower):
         # A follower that has everything stays in the ISR forever, however long it hangs.
         at_clients_listener.write(controlled, "hanging", broker=leader)
         # The paused broker may have been the controller. A broker's first request still goes to that one, and to

@@ -84,7 +84,7 @@ def test_the_set_up_znode_is_the_same(cluster: ConformanceCluster) -> None:
 
 
 def test_a_new_controller_enables_what_was_disabled_and_rewrites_an_old_version(cluster: ConformanceCluster) -> None:
-    def known_epoch(broker: int) -> int:
+    def find_epoch(broker: int) -> int:
         """Return the version of /feature that a broker has seen; -1 for none."""
         asked = ApiVersionsRequest(client_software_name="conformance", client_software_version="1")
         return int(cluster.ask_broker(broker, asked).finalized_features_epoch)
@@ -100,9 +100,7 @@ def test_a_new_controller_enables_what_was_disabled_and_rewrites_an_old_version(
             cluster.serve_topic("after-features", [[1, 2]])
             cluster.znodes.client.delete("/feature")
             # A broker that sees only the next znode, whose version is older than the one it knows, exits.
-            cluster.wait(
-                lambda: set(map(known_epoch, cluster.kafka.brokers)) == {-1}, "the brokers know of no features"
-            )
+            cluster.wait(lambda: set(map(find_epoch, cluster.kafka.brokers)) == {-1}, "the brokers know of no features")
         else:
             cluster.znodes.client.set("/feature", json.dumps(content).encode())
         cluster.begin_a_new_term()

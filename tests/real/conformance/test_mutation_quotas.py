@@ -23,7 +23,7 @@ from controller_core.wire.codecs.versions import convert
 from controller_core.wire.messages import ErrorCode
 from devcluster.clients.requests import answer_to, open_connection, send_frame
 from tests.real.conformance.clusters import ConformanceCluster
-from tests.real.conformance.test_admin_requests import creation, deletion, growing, growth, milliseconds, topic
+from tests.real.conformance.test_admin_requests import creation, deletion, growth, make_growing, milliseconds, topic
 
 CREATE, DELETE, GROW = 19, 20, 37
 LOW = 0.001
@@ -58,7 +58,7 @@ class Client:
             self.cluster.serve_topic(own, [[1]])
             self.cluster.wait_until_everybody_knows(own)
             self.partitions = 1
-        ((code, _),) = results(self.ask(growing(growth(own, self.partitions + 1))))
+        ((code, _),) = results(self.ask(make_growing(growth(own, self.partitions + 1))))
         self.partitions += code is ErrorCode.none
         return code
 
@@ -85,28 +85,28 @@ def quotas(cluster: ConformanceCluster, **rates: float) -> Iterator[None]:
     """Set quotas by entity, such as `users/alice`, which the controller knows in the block."""
     for entity, rate in rates.items():
         set_quota(cluster, entity, {RATE: str(rate)})
-    until_known(cluster)
+    wait_until_known(cluster)
     yield
     for entity in rates:
         set_quota(cluster, entity, {})
 
 
-def until_known(cluster: ConformanceCluster) -> None:
+def wait_until_known(cluster: ConformanceCluster) -> None:
     """Wait until the controller knows all quotas: Kafka's learns of them one after the other."""
     witness = Client(cluster)
-    set_quota(cluster, f"clients/{encoded(witness.id)}", {RATE: str(LOW)})
+    set_quota(cluster, f"clients/{encode_id(witness.id)}", {RATE: str(LOW)})
     cluster.wait(lambda: witness.grow() is ErrorCode.throttling_quota_exceeded, "the controller knows all quotas")
 
 
-def encoded(client_id: str) -> str:
+def encode_id(client_id: str) -> str:
     return client_id.replace(" ", "%20")
 
 
 @contextmanager
-def charged(cluster: ConformanceCluster, rate: float = LOW) -> Iterator[Client]:
+def charge_client(cluster: ConformanceCluster, rate: float = LOW) -> Iterator[Client]:
     """Yield a client whose id has a quota."""
     client = Client(cluster)
-    with quotas(cluster, **{f"clients/{encoded(client.id)}": rate}):
+    with quotas(cluster, **{f"clients/{encode_id(client.id)}": rate}):
         yield client
 
 
@@ -116,7 +116,7 @@ def waits_for(response: Any, partitions: int) -> bool:
     return bool(owed_ms - 600_000 < response.throttle_time.total_seconds() * 1000 <= owed_ms + 1)
 
 
-def of_version(request: Any, version: int) -> Any:
+def convert_to_version(request: Any, version: int) -> Any:
     kind: Any = load_request_schema(int(request.__api_key__), version)
     if request.__api_key__ == DELETE and version < 6:
         return kind(topic_names=tuple(each.name for each in request.topics), timeout=request.timeout)
@@ -137,18 +137,18 @@ def mutation(client: Client, api_key: int) -> Callable[[], Any]:
             return creation(topic(name, 3, 1))
         client.cluster.serve_topic(name, [[1], [2], [3]])
         client.cluster.wait_until_everybody_knows(name, 2)
-        return deletion(name) if api_key == DELETE else growing(growth(name, 6))
+        return deletion(name) if api_key == DELETE else make_growing(growth(name, 6))
 
     return make
 
 
 @pytest.mark.parametrize(("api_key", "version"), [(CREATE, 6), (CREATE, 7), (DELETE, 5), (DELETE, 6), (GROW, 3)])
 def test_what_exceeds_a_quota_is_refused(cluster: ConformanceCluster, api_key: int, version: int) -> None:
-    with charged(cluster) as client:
+    with charge_client(cluster) as client:
         make = mutation(client, api_key)
-        done = client.ask(of_version(make(), version))
+        done = client.ask(convert_to_version(make(), version))
         assert (results(done), done.throttle_time) == ([(ErrorCode.none, None)], milliseconds(0))
-        asked = of_version(make(), version)
+        asked = convert_to_version(make(), version)
         before = {name: cluster.znodes.partitions(name) for name in names_in(asked)}
         refused = client.ask(asked)
         assert results(refused) == [(ErrorCode.throttling_quota_exceeded, None)]
@@ -167,17 +167,17 @@ def names_in(request: Any) -> list[WireTopicName]:
 def test_clients_that_do_not_know_the_error_are_told_to_wait(
     cluster: ConformanceCluster, api_key: int, version: int
 ) -> None:
-    with charged(cluster) as client:
+    with charge_client(cluster) as client:
         make = mutation(client, api_key)
         for times in (1, 2):
-            done = client.ask(of_version(make(), version))
+            done = client.ask(convert_to_version(make(), version))
             assert [code for code, _ in results(done)] == [ErrorCode.none]
             assert waits_for(done, 3 * times)
 
 
 def test_of_several_topics_those_are_done_for_which_there_is_room(cluster: ConformanceCluster) -> None:
     """Kafka processes the topics of a creation in the order of a hash table."""
-    with charged(cluster) as client:
+    with charge_client(cluster) as client:
         asked = [topic(client.name(), 2, 1) for _ in range(3)]
         response = client.ask(creation(*asked))
         refused = ErrorCode.throttling_quota_exceeded
@@ -188,11 +188,11 @@ def test_of_several_topics_those_are_done_for_which_there_is_room(cluster: Confo
 
 
 def test_what_is_only_validated_and_what_is_refused_anyway_is_charged_nothing(cluster: ConformanceCluster) -> None:
-    with charged(cluster) as client:
+    with charge_client(cluster) as client:
         for request in (
             creation(topic(client.name(), 5, 1), validate_only=True),
             creation(topic(client.name(), 0, 1)),
-            growing(growth("ghost", 5)),
+            make_growing(growth("ghost", 5)),
             deletion("ghost"),
         ):
             assert client.ask(request).throttle_time == milliseconds(0)
@@ -200,7 +200,7 @@ def test_what_is_only_validated_and_what_is_refused_anyway_is_charged_nothing(cl
         for request, code in (
             (creation(topic(client.name(), 5, 1), validate_only=True), ErrorCode.none),
             (creation(topic(client.name(), 0, 1)), ErrorCode.invalid_partitions),
-            (growing(growth("ghost", 5)), ErrorCode.unknown_topic_or_partition),
+            (make_growing(growth("ghost", 5)), ErrorCode.unknown_topic_or_partition),
             (deletion("ghost"), ErrorCode.unknown_topic_or_partition),
         ):
             response = client.ask(request)
@@ -209,7 +209,7 @@ def test_what_is_only_validated_and_what_is_refused_anyway_is_charged_nothing(cl
 
 def test_the_quota_that_is_most_about_a_client_counts_alone(cluster: ConformanceCluster) -> None:
     client = Client(cluster)
-    me, user = encoded(client.id), quote(cluster.user, safe="")
+    me, user = encode_id(client.id), quote(cluster.user, safe="")
     entities = (
         "clients/<default>",
         f"clients/{me}",
@@ -232,16 +232,16 @@ def test_the_quota_that_is_most_about_a_client_counts_alone(cluster: Conformance
         for entity in entities:
             set_quota(cluster, entity, {})
     cluster.wait(lambda: client.grow() is ErrorCode.none, "nothing counts any more")
-    until_known(cluster)
+    wait_until_known(cluster)
 
 
 def test_who_has_to_wait_is_not_heard_meanwhile_and_others_are(cluster: ConformanceCluster) -> None:
     versions = ApiVersionsRequest(client_software_name="c", client_software_version="1")
     with (
-        charged(cluster) as client,
+        charge_client(cluster) as client,
         open_connection(cluster.controller_address, identity=cluster.identity) as connection,
     ):
-        answer_to(connection, encode_request(of_version(creation(topic(client.name(), 3, 1)), 5), 1, client.id))
+        answer_to(connection, encode_request(convert_to_version(creation(topic(client.name(), 3, 1)), 5), 1, client.id))
         connection.sendall(encode_request(versions, 2, client.id))
         for _ in range(3):
             assert client.ask(versions).error_code is ErrorCode.none, "by another connection he is heard"

@@ -23,8 +23,8 @@ from controller_core.wire.messages import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from tests.real.conformance.clusters import ConformanceCluster, of_partition, of_topic
-from tests.real.conformance.set_ups import ours_only, since
+from tests.real.conformance.clusters import ConformanceCluster, replace_partition, replace_topic
+from tests.real.conformance.set_ups import mark_since, ours_only
 
 NOBODY = 99
 
@@ -134,8 +134,10 @@ def test_brokers_may_send_the_newest_alter_partition(cluster: ConformanceCluster
 @pytest.mark.parametrize(
     "api",
     [
-        pytest.param("AlterPartition", marks=since("3.5", "they know no ISR with epochs, which is asked for here")),
-        pytest.param("AllocateProducerIds", marks=since("3.0", "they take blocks of ids from ZooKeeper")),
+        pytest.param(
+            "AlterPartition", marks=mark_since("3.5", "they know no ISR with epochs, which is asked for here")
+        ),
+        pytest.param("AllocateProducerIds", marks=mark_since("3.0", "they take blocks of ids from ZooKeeper")),
         "ListPartitionReassignments",
     ],
 )
@@ -216,7 +218,7 @@ def test_an_isr_is_refused_with_its_error_and_nothing_changes(
     cluster: ConformanceCluster, asked: dict[str, Any], error: ErrorCode
 ) -> None:
     _a_quiet_partition(cluster)
-    before = cluster.seen("quiet")
+    before = cluster.read_state("quiet")
     claimed = {
         field: getattr(before, field) + asked[field] for field in ("leader_epoch", "partition_epoch") if field in asked
     }
@@ -224,26 +226,26 @@ def test_an_isr_is_refused_with_its_error_and_nothing_changes(
         "quiet", asked.get("isr", [1, 2]), recovery_state=asked.get("recovery_state", 0), **claimed
     )
     assert result.error_code is error
-    assert cluster.seen("quiet") == before
+    assert cluster.read_state("quiet") == before
 
 
 def test_an_isr_of_an_unknown_topic_id_is_refused(cluster: ConformanceCluster) -> None:
     _a_quiet_partition(cluster)
-    response = cluster.ask_controller(of_topic(cluster.alter_partition("quiet", [1]), UUID(int=7)))
+    response = cluster.ask_controller(replace_topic(cluster.alter_partition("quiet", [1]), UUID(int=7)))
     assert response.error_code is ErrorCode.none
     assert [[p.error_code for p in topic.partitions] for topic in response.topics] == [[ErrorCode.unknown_topic_id]]
 
 
 def test_an_isr_of_an_unknown_partition_is_refused(cluster: ConformanceCluster) -> None:
     _a_quiet_partition(cluster)
-    response = cluster.ask_controller(of_partition(cluster.alter_partition("quiet", [1]), 9))
+    response = cluster.ask_controller(replace_partition(cluster.alter_partition("quiet", [1]), 9))
     assert [p.error_code for p in response.topics[0].partitions] == [ErrorCode.unknown_topic_or_partition]
 
 
 def test_a_refused_partition_holds_up_no_other_of_its_request(cluster: ConformanceCluster) -> None:
     cluster.serve_topic("side-by-side", [[1, 2], [1, 2]])
     good = cluster.alter_partition("side-by-side", [1])
-    bad = of_partition(good, 9)
+    bad = replace_partition(good, 9)
     topic = replace(good.topics[0], partitions=bad.topics[0].partitions + good.topics[0].partitions)
     response = cluster.ask_controller(replace(good, topics=(topic,)))
     errors = {p.partition_index: p.error_code for p in response.topics[0].partitions}
@@ -253,7 +255,7 @@ def test_a_refused_partition_holds_up_no_other_of_its_request(cluster: Conforman
 
 def test_an_isr_that_is_granted_keeps_the_leader_epoch_and_is_sent_to_everybody(cluster: ConformanceCluster) -> None:
     cluster.serve_topic("granted", [[1, 2, 3]])
-    before = cluster.seen("granted")
+    before = cluster.read_state("granted")
     result = cluster.alter_isr("granted", [1, 3])
     assert (result.error_code, result.leader_id, result.leader_epoch, result.isr, result.partition_epoch) == (
         ErrorCode.none, 1, before.leader_epoch, (1, 3), before.partition_epoch + 1,
@@ -261,25 +263,25 @@ def test_an_isr_that_is_granted_keeps_the_leader_epoch_and_is_sent_to_everybody(
     after = replace(
         before, isr=(1, 3), partition_epoch=before.partition_epoch + 1, controller_epoch=cluster.controller_epoch()
     )
-    assert cluster.seen("granted") == after
+    assert cluster.read_state("granted") == after
     cluster.wait_until_everybody_knows("granted")
 
 
 def test_a_request_whose_answer_was_lost_succeeds_again_without_a_write(cluster: ConformanceCluster) -> None:
     """It is recognised before its partition epoch is compared (KAFKA-14144)."""
     cluster.serve_topic("repeated", [[1, 2, 3]])
-    before = cluster.seen("repeated").partition_epoch
+    before = cluster.read_state("repeated").partition_epoch
     first = cluster.alter_isr("repeated", [1, 2])
     again = cluster.alter_isr("repeated", [1, 2], partition_epoch=before)
     assert again == first
-    assert cluster.seen("repeated").partition_epoch == before + 1
+    assert cluster.read_state("repeated").partition_epoch == before + 1
 
 
 def write_in_between(cluster: ConformanceCluster, topic: str) -> int:
     """Write a partition's unchanged state behind the controller's back; return its new partition epoch."""
     path = f"/brokers/topics/{topic}/partitions/0/state"
     cluster.znodes.client.set(path, cluster.znodes.client.get(path)[0])
-    return cluster.seen(topic).partition_epoch
+    return cluster.read_state(topic).partition_epoch
 
 
 def test_a_state_that_somebody_else_wrote_is_not_overwritten(cluster: ConformanceCluster) -> None:
@@ -287,7 +289,7 @@ def test_a_state_that_somebody_else_wrote_is_not_overwritten(cluster: Conformanc
     version = write_in_between(cluster, "foreign")
     result = cluster.alter_isr("foreign", [1, 2], partition_epoch=version - 1)
     assert result.error_code is ErrorCode.invalid_update_version
-    assert cluster.seen("foreign").isr == (1, 2, 3)
+    assert cluster.read_state("foreign").isr == (1, 2, 3)
 
 
 @ours_only

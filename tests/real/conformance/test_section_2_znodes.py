@@ -65,11 +65,11 @@ def test_an_election_raises_the_leader_epoch_and_an_isr_change_does_not(cluster:
     """Both raise the version of the state znode, the partition epoch."""
     cluster.serve_topic("counted", [[1, 2, 3]])
     cluster.leave_in_isr("counted", [1, 3])
-    seen = cluster.seen("counted")
+    seen = cluster.read_state("counted")
     assert (seen.leader_epoch, seen.partition_epoch, seen.isr) == (0, 1, (1, 3))
     cluster.znodes.reassign({("counted", 0): [3, 1]})
     cluster.wait_until_moved("counted", [3, 1])
-    seen = cluster.seen("counted")
+    seen = cluster.read_state("counted")
     assert seen.leader_epoch >= 1
     assert seen.partition_epoch > seen.leader_epoch
 
@@ -101,7 +101,7 @@ def test_a_running_reassignment_lists_the_target_first_and_what_is_added_and_rem
     first, second, third = cluster.order
     cluster.serve_topic("moving", [[first, second], [first, second]])
     topic_id = znode(cluster, "/brokers/topics/moving")["topic_id"]
-    with cluster.paused(third):
+    with cluster.pause_broker(third):
         cluster.znodes.reassign({("moving", 1): [third, first]})
         wait_until_reassigning(cluster.znodes, "moving", 1)
         content = znode(cluster, "/brokers/topics/moving")

@@ -119,7 +119,7 @@ class World:
         )
         await self.write(Create(path=paths.topic(name), data=codecs.encode_topic(content)))
         last = TopicPartition(name, PartitionId(PARTITIONS - 1))
-        await until(lambda: all(broker.metadata.partitions.get(last) for broker in self.brokers.values()))
+        await wait_until(lambda: all(broker.metadata.partitions.get(last) for broker in self.brokers.values()))
 
     async def start_controller(self, own_id: BrokerId) -> tuple[Process, Counted]:
         counted = Counted(await self.session())
@@ -142,7 +142,7 @@ async def cluster_at(connect: str) -> AsyncIterator[World]:
         yield world
 
 
-async def until(condition: Callable[[], object]) -> None:
+async def wait_until(condition: Callable[[], object]) -> None:
     async with asyncio.timeout(DEADLINE_S):
         while not condition():  # noqa: ASYNC110 - the conditions are over what simulated brokers and metrics say
             await asyncio.sleep(0.01)
@@ -158,20 +158,20 @@ def knows_all(process: Process, world: World) -> bool:
 async def test_a_standby_stays_hot_through_a_rolling_restart_of_zookeeper(ensemble: ZooKeeperEnsemble) -> None:
     async with cluster_at(f"{ensemble.connect}/rolling") as world:
         first, _ = await world.start_controller(FIRST)
-        await until(lambda: first.is_active)
+        await wait_until(lambda: first.is_active)
         await world.create_topic()
         second, reads = await world.start_controller(SECOND)
-        await until(lambda: knows_all(second, world))
+        await wait_until(lambda: knows_all(second, world))
         restarts = ensemble.restart_in_turn()
         while await asyncio.to_thread(next, restarts, None):
             await world.create_topic()
-            await until(lambda: knows_all(second, world))
+            await wait_until(lambda: knows_all(second, world))
         assert reads.losses, "the standby's own server was among those that were restarted"
         assert first.is_active
         before = reads.states_read
         assert before >= world.topics * PARTITIONS
         await first.kill()
-        await until(lambda: second.is_active)
-        await until(lambda: all(broker.metadata.controller_id == SECOND for broker in world.brokers.values()))
+        await wait_until(lambda: second.is_active)
+        await wait_until(lambda: all(broker.metadata.controller_id == SECOND for broker in world.brokers.values()))
         assert len(second.term.state.states) == world.topics * PARTITIONS
         assert reads.states_read == before, "a takeover reads what was not known before"

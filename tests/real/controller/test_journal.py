@@ -115,7 +115,7 @@ def messages(bootstrap: str, topic: str) -> list[bytes]:
     return found
 
 
-def numbered(lines: Iterable[bytes]) -> dict[tuple[int, int], bytes]:
+def number_lines(lines: Iterable[bytes]) -> dict[tuple[int, int], bytes]:
     records = [(json.loads(line), line) for line in lines]
     return {(record["controller_epoch"], record["seq"]): line for record, line in records}
 
@@ -158,8 +158,8 @@ def test_the_topic_has_what_the_files_have_though_its_brokers_die_under_the_same
         wait_until(has_caught_up, "the topic has what waited")
         assert controller.metric("kontroller_journal_topic_records_dropped_total") == 0
         controller.process.stop()
-        in_files = numbered(line for path in segments(journal) for line in path.read_bytes().splitlines())
-        assert numbered(messages(kafka.bootstrap_servers, topic)) == in_files
+        in_files = number_lines(line for path in segments(journal) for line in path.read_bytes().splitlines())
+        assert number_lines(messages(kafka.bootstrap_servers, topic)) == in_files
         assert any(b'"controller_resigned"' in line for line in in_files.values())
 
 

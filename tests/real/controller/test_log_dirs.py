@@ -73,11 +73,11 @@ def znodes(kafka: KafkaCluster, controller: ControllerProcess) -> Iterator[Clust
 def folder_of(disks: list[Path], topic: str) -> Path:
     """Return the log directory in which broker 2 has a topic."""
 
-    def found() -> list[Path]:
+    def find_folders() -> list[Path]:
         return [folder for folder in disks if (folder / f"{topic}-0").exists()]
 
-    wait_until(lambda: bool(found()), f"broker 2 has a log of {topic}")
-    return found()[0]
+    wait_until(lambda: bool(find_folders()), f"broker 2 has a log of {topic}")
+    return find_folders()[0]
 
 
 def metadata(broker: Broker, *topics: str) -> MetadataResponse:

@@ -5,7 +5,7 @@ from devcluster.waiting.vocabulary import wait_until_led
 from tests.real.controller.clusters import OurCluster
 
 
-def scraped(cluster: OurCluster, name: str) -> float | None:
+def scrape(cluster: OurCluster, name: str) -> float | None:
     return cluster.controller.metric(name)
 
 
@@ -25,8 +25,8 @@ def wait_until_counted(cluster: OurCluster) -> None:
         offline = sum(leader == -1 for leader, _ in known)
         out_of_place = sum(leader != preferred for leader, preferred in known)
         return (
-            scraped(cluster, "kontroller_offline_partitions") == offline
-            and scraped(cluster, "kontroller_preferred_replica_imbalance") == out_of_place
+            scrape(cluster, "kontroller_offline_partitions") == offline
+            and scrape(cluster, "kontroller_preferred_replica_imbalance") == out_of_place
         )
 
     wait_until(is_counted, "the metrics say what ZooKeeper has")
@@ -35,8 +35,8 @@ def wait_until_counted(cluster: OurCluster) -> None:
 def test_an_offline_partition_and_a_leader_out_of_place_are_counted(our_cluster: OurCluster) -> None:
     our_cluster.serve_topic("counted-1", [[6]])
     our_cluster.serve_topic("counted-2", [[6, 1]])
-    assert scraped(our_cluster, "kontroller_active_controller") == 1
-    assert scraped(our_cluster, "kontroller_brokers") == 6
+    assert scrape(our_cluster, "kontroller_active_controller") == 1
+    assert scrape(our_cluster, "kontroller_brokers") == 6
     wait_until_counted(our_cluster)
     our_cluster.kafka.broker(6).stop()
     wait_until_led(our_cluster.znodes, "counted-1", -1)

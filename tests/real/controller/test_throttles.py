@@ -22,7 +22,7 @@ A_LITTLE, SLOW, FAST = 5 * RECORD_BYTES, RECORD_BYTES, 100 * RECORD_BYTES * RECO
 """Bytes that are on the target when a move certainly runs and is far from its end; and limits, per second."""
 
 
-def over_zookeeper(cluster: OurCluster, act: Callable[[ZkSession], Awaitable[None]]) -> None:
+def act_over_zookeeper(cluster: OurCluster, act: Callable[[ZkSession], Awaitable[None]]) -> None:
     """Do the operator's work with its own session."""
 
     async def run() -> None:
@@ -40,7 +40,7 @@ def over_zookeeper(cluster: OurCluster, act: Callable[[ZkSession], Awaitable[Non
 def throttle(cluster: OurCluster, topic: str, source: int, target: int, bytes_per_second: int) -> None:
     move = Move(origin=(BrokerId(source),), target=(BrokerId(target),))
     moves = {TopicPartition(TopicName(topic), PartitionId(0)): move}
-    over_zookeeper(cluster, lambda zk: set_throttle(zk, f"test of {topic}", moves, bytes_per_second))
+    act_over_zookeeper(cluster, lambda zk: set_throttle(zk, f"test of {topic}", moves, bytes_per_second))
 
 
 def fill(cluster: OurCluster, topic: str) -> None:

@@ -13,7 +13,7 @@ from devcluster.clusters.kubernetes import KubernetesCluster
 from devcluster.clusters.listeners import ListenerNames
 from devcluster.clusters.run_folder import RunFolder
 from tests.real.kraft.releases import WITH_4_1
-from tests.real.operator.operated import Objects, Operator, operated_namespace, running_operator
+from tests.real.operator.operated import Objects, Operator, operate_namespace, run_operator
 
 LISTENERS = ListenerNames(inter_broker="INTERNAL", clients="CLIENT", protocols={"CLIENT": "SASL_PLAINTEXT"})
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -46,7 +46,7 @@ def kafka(request: pytest.FixtureRequest, servers_folder: RunFolder) -> Iterator
 
 @pytest.fixture(scope="module")
 def objects(kubernetes_api: KubernetesCluster, kafka: KRaftCluster) -> Iterator[Objects]:
-    with operated_namespace(kubernetes_api, bootstrapServers=kafka.bootstrap_servers) as found:
+    with operate_namespace(kubernetes_api, bootstrapServers=kafka.bootstrap_servers) as found:
         yield found
 
 
@@ -64,6 +64,6 @@ def operator(
         f"bootstrap.servers={kafka.bootstrap_servers}\nsecurity.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
         f'sasl.jaas.config={MODULE} username="operator" password="{PASSWORD}";\n'
     )
-    with running_operator(servers_folder, kubernetes_api, env={"KONTROLLER_PROPERTIES": str(file)}) as running:
+    with run_operator(servers_folder, kubernetes_api, env={"KONTROLLER_PROPERTIES": str(file)}) as running:
         yield running
         assert PASSWORD not in running.log()

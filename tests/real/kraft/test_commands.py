@@ -47,16 +47,16 @@ def wait_until_ready(kraft: KRaftCluster, broker: int) -> None:
 
 
 def test_the_controller_is_who_leads_the_quorum_also_after_that_one_was_killed(kraft: KRaftCluster) -> None:
-    def described() -> int | None:
+    def describe_controller() -> int | None:
         shown: int | None = json.loads(command(kraft, "cluster", "describe", "-o", "json"))["controller"]
         return shown
 
-    former = described()
+    former = describe_controller()
     assert former in kraft.controllers
     checked = run_command("check", "cluster", "--bootstrap", kraft.bootstrap_servers)
     assert re.search(rf"{former} leads the quorum of controllers in epoch \d+, and all of 1,2,3 know", checked.stdout)
     kraft.controller(former).kill()
-    wait_until(lambda: described() not in (former, None), "another leads")
+    wait_until(lambda: describe_controller() not in (former, None), "another leads")
     assert run_command("check", "cluster", "--bootstrap", kraft.bootstrap_servers).returncode == 0
     kraft.controller(former).start()
 

@@ -15,7 +15,7 @@ from devcluster.filling.parts import Part
 from devcluster.running.processes import wait_until
 from kontroller.client.admin_client import AdminClient
 from tests.real.kraft.releases import WITH_CORDONS
-from tests.real.operator.operated import Objects, Operator, running_operator
+from tests.real.operator.operated import Objects, Operator, run_operator
 
 pytestmark = [pytest.mark.real(Part.KRAFT), pytest.mark.timeout(600)]
 
@@ -30,7 +30,7 @@ def kafka(request: pytest.FixtureRequest, servers_folder: RunFolder) -> Iterator
 
 @pytest.fixture(scope="module")
 def operator(servers_folder: RunFolder, kubernetes_api: KubernetesCluster, objects: Objects) -> Iterator[Operator]:
-    with running_operator(servers_folder, kubernetes_api) as running:
+    with run_operator(servers_folder, kubernetes_api) as running:
         yield running
 
 
@@ -91,10 +91,10 @@ def test_topics_and_drains_go_elsewhere_and_are_told_what_is_missing(
 
     objects.apply("PartitionReassignment", "empty-4", {"drainBrokers": [4]})
 
-    def left() -> set[tuple[str, int]]:
+    def list_left() -> set[tuple[str, int]]:
         return {partition for partition, (step, _) in rows(objects, "empty-4").items() if step != "Done"}
 
-    wait_until(lambda: left() == {("before", 2)}, "all has moved that Kafka moves")
+    wait_until(lambda: list_left() == {("before", 2)}, "all has moved that Kafka moves")
     wait_until(lambda: replicas(kafka, "before")[:2] == [[1, 3], [1, 2]], "brokers know it")
     step, why = rows(objects, "empty-4")["before", 2]
     assert (step, SAID in why) == ("Waiting", True), "it keeps a replica there, which Kafka takes for a new one"

@@ -58,7 +58,7 @@ class Changes:
         self._move("moved", [3, 2])
         self._objects.delete("partitionreassignment", self.name("kept"))
         self._objects.apply("PreferredElection", self.name("led"), {"topics": [self.name("led")]})
-        level = finalized(self._objects) + 1
+        level = find_metadata_version(self._objects) + 1
         features = [{"name": "metadata.version", "maxVersionLevel": level}]
         self._objects.apply("FeatureSet", self.name("raised"), {"features": features})
         return level
@@ -80,7 +80,7 @@ class Changes:
         wait_until(lambda: self._partition("kept")["replicas"] == [1], "its replicas are as before")
         wait_until(lambda: self._partition("led")["leader"] == 2, "2 leads")
         objects.wait_ready("featureset", self.name("raised"))
-        assert finalized(objects) == level
+        assert find_metadata_version(objects) == level
         objects.delete("featureset", self.name("raised"))
 
     def _topic(self, name: str, spec: dict[str, Any]) -> None:
@@ -95,7 +95,7 @@ class Changes:
         return found
 
 
-def finalized(objects: Objects) -> int:
+def find_metadata_version(objects: Objects) -> int:
     """Return the level of `metadata.version` in the KafkaCluster's status."""
     features = objects.status("kafkacluster", "demo")["features"]["finalized"]
     return int(next(each["maxVersionLevel"] for each in features if each["name"] == "metadata.version"))
@@ -132,7 +132,7 @@ def most_controllers_are_away(kafka: KRaftCluster, objects: Objects, changes: Ch
 
 
 @contextmanager
-def asked_broker_dies(kafka: KRaftCluster, objects: Objects, changes: Changes) -> Iterator[None]:
+def kill_asked_broker(kafka: KRaftCluster, objects: Objects, changes: Changes) -> Iterator[None]:
     """Pause the broker that got the requests, and kill it, so that they are lost."""
     kafka.broker(1).pause()
     yield
@@ -146,7 +146,7 @@ Fault = Callable[[KRaftCluster, Objects, Changes], Any]
 
 @pytest.mark.parametrize(
     "fault",
-    [active_controller_stands_still_and_dies, most_controllers_are_away, asked_broker_dies],
+    [active_controller_stands_still_and_dies, most_controllers_are_away, kill_asked_broker],
     ids=lambda fault: fault.__name__,
 )
 def test_everything_that_was_asked_for_is_done_once_all_are_back(

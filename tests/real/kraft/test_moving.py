@@ -50,7 +50,7 @@ def kafka(request: pytest.FixtureRequest, servers_folder: RunFolder) -> Iterator
         yield cluster
 
 
-def shown(view: ClusterView) -> Mapping[TopicPartition, tuple[BrokerId, ...]]:
+def list_resting(view: ClusterView) -> Mapping[TopicPartition, tuple[BrokerId, ...]]:
     """Return the replicas of the partitions that do not move."""
     assignments = {partition: view.assignment_of(partition) for partition in HERE}
     return {
@@ -72,7 +72,7 @@ async def test_a_partition_is_where_it_was_or_moves_or_is_where_it_is_to_be(kafk
         views += 1
         wrong.extend(
             (when, partition, replicas)
-            for partition, replicas in shown(view).items()
+            for partition, replicas in list_resting(view).items()
             if replicas not in [each[partition] for each in allowed]
         )
 
@@ -87,7 +87,7 @@ async def test_a_partition_is_where_it_was_or_moves_or_is_where_it_is_to_be(kafk
             for target in (THERE, HERE) * (ROUNDS // 2):
                 reply = await submit(SubmitReassignment(partitions=target), client)
                 assert reply.accepted == set(target)
-                while shown(view := await poller.refresh()) != target:
+                while list_resting(view := await poller.refresh()) != target:
                     judge(view, "asked for", target)
     finally:
         await poller.stop()

@@ -22,7 +22,7 @@ def levels(**features: int) -> dict[str, Any]:
     return {"features": [{"name": name, "maxVersionLevel": level} for name, level in names.items()]}
 
 
-def finalized(objects: Objects) -> dict[str, int]:
+def list_finalized(objects: Objects) -> dict[str, int]:
     """Return the finalized levels in the KafkaCluster's status."""
     shown = objects.status("kafkacluster", "demo").get("features", {}).get("finalized", [])
     return {each["name"]: each["maxVersionLevel"] for each in shown}
@@ -32,12 +32,12 @@ def test_features_are_tried_upgraded_and_never_lowered_where_kafka_refuses_it(
     operator: Operator, objects: Objects
 ) -> None:
     objects.wait_ready("kafkacluster", "demo")
-    assert finalized(objects)["metadata.version"] == OF_4_0
+    assert list_finalized(objects)["metadata.version"] == OF_4_0
     upgraded = levels(metadata_version=OF_4_1, kraft_version=1, group_version=1, transaction_version=2)
     objects.apply("FeatureSet", "levels", {**upgraded, "dryRun": True})
     dry = objects.wait_ready("featureset", "levels", "False", "DryRun")["status"]
     assert dry["features"][0]["message"] == f"to be changed: metadata.version from {OF_4_0} to {OF_4_1}"
-    assert finalized(objects)["metadata.version"] == OF_4_0
+    assert list_finalized(objects)["metadata.version"] == OF_4_0
 
     objects.apply("FeatureSet", "levels", upgraded)
     status = objects.wait_ready("featureset", "levels")["status"]
@@ -47,15 +47,15 @@ def test_features_are_tried_upgraded_and_never_lowered_where_kafka_refuses_it(
         "group.version": 1,
         "transaction.version": 2,
     }
-    wait_until(lambda: finalized(objects).get("metadata.version") == OF_4_1, "the KafkaCluster shows it")
+    wait_until(lambda: list_finalized(objects).get("metadata.version") == OF_4_1, "the KafkaCluster shows it")
 
     lower = {**levels(metadata_version=20, transaction_version=1), "allowDowngrade": True}
     for dry_run, reason in ((True, "DryRun"), (False, "RequestRefused")):
         objects.apply("FeatureSet", "levels", {**lower, "dryRun": dry_run})
         refused = objects.wait_ready("featureset", "levels", "False", reason)["status"]["features"]
         assert "it might delete metadata information" in refused[0]["message"]
-    wait_until(lambda: finalized(objects).get("transaction.version") == 1, "what is not refused is done")
-    assert finalized(objects)["metadata.version"] == OF_4_1
+    wait_until(lambda: list_finalized(objects).get("transaction.version") == 1, "what is not refused is done")
+    assert list_finalized(objects)["metadata.version"] == OF_4_1
     objects.delete("featureset", "levels")
 
 

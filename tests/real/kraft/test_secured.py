@@ -21,7 +21,7 @@ from devcluster.clusters.secured_kafka import write_properties_file
 from devcluster.filling.parts import Part
 from devcluster.running.processes import wait_until
 from tests.real.kraft.security import CLUSTER, LOCAL, MODULE, TOPIC, add_rules, login, rule, tls
-from tests.real.operator.operated import Objects, Operator, operated_namespace, running_operator
+from tests.real.operator.operated import Objects, Operator, operate_namespace, run_operator
 
 pytestmark = [pytest.mark.real(Part.KRAFT), pytest.mark.timeout(300)]
 
@@ -98,7 +98,7 @@ def objects(kubernetes_api: KubernetesCluster, secured: Secured) -> Iterator[Obj
     """KafkaClusters of one cluster: `demo` for the listener with a login, and `certified` for the one with a
     certificate.
     """
-    with operated_namespace(kubernetes_api, bootstrapServers=secured.servers("LOGIN")) as found:
+    with operate_namespace(kubernetes_api, bootstrapServers=secured.servers("LOGIN")) as found:
         found.apply("KafkaCluster", "certified", {"bootstrapServers": secured.servers("TLS")})
         yield found
 
@@ -108,7 +108,7 @@ def operator(
     servers_folder: RunFolder, kubernetes_api: KubernetesCluster, objects: Objects, secured: Secured
 ) -> Iterator[Operator]:
     files = ",".join(str(secured.file(listener)) for listener in ("LOGIN", "TLS"))
-    with running_operator(servers_folder, kubernetes_api, env={"KONTROLLER_PROPERTIES": files}) as running:
+    with run_operator(servers_folder, kubernetes_api, env={"KONTROLLER_PROPERTIES": files}) as running:
         yield running
         assert PASSWORD not in running.log()
 

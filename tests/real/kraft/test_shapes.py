@@ -28,7 +28,7 @@ from tests.real.kraft.history.recordings import (
     wait_until_all_in_sync,
     wait_until_it_comes_to,
 )
-from tests.real.operator.operated import Objects, operated_namespace, running_operator
+from tests.real.operator.operated import Objects, operate_namespace, run_operator
 
 pytestmark = [pytest.mark.real(Part.KRAFT), pytest.mark.timeout(300)]
 
@@ -46,14 +46,14 @@ class Watched:
 
     def active(self) -> int:
         """Return the active controller, as soon as the command and the KafkaCluster agree."""
-        wait_until(lambda: self._described() == self._shown(), "both say the same")
-        return self._described()
+        wait_until(lambda: self._describe_controller() == self._find_shown_controller(), "both say the same")
+        return self._describe_controller()
 
-    def _described(self) -> int:
+    def _describe_controller(self) -> int:
         described = json.loads(self.command("cluster", "describe", "-o", "json", option="--bootstrap-server"))
         return int(described["controller"] or -1)
 
-    def _shown(self) -> int:
+    def _find_shown_controller(self) -> int:
         shown = self.objects.wait_ready("kafkacluster", "demo")["status"]["controller"]
         assert shown["kind"] == "KRaft"
         return int(shown["id"])
@@ -92,12 +92,12 @@ class Watched:
 
 
 @contextmanager
-def watched(folder: RunFolder, api: KubernetesCluster, journal: Path, kafka: KRaftCluster) -> Iterator[Watched]:
+def watch(folder: RunFolder, api: KubernetesCluster, journal: Path, kafka: KRaftCluster) -> Iterator[Watched]:
     with (
         kafka,
         recorder_of(kafka, folder, journal) as recorder,
-        operated_namespace(api, bootstrapServers=kafka.bootstrap_servers) as objects,
-        running_operator(folder, api),
+        operate_namespace(api, bootstrapServers=kafka.bootstrap_servers) as objects,
+        run_operator(folder, api),
     ):
         yield Watched(kafka=kafka, objects=objects, recorder=recorder, journal=journal)
 
@@ -108,7 +108,7 @@ def test_nodes_that_are_brokers_and_controllers_are_restarted_the_active_control
     kafka = KRaftCluster(
         servers_folder, name="combined", combined=True, release="4.0", properties={"min.insync.replicas": 2}
     )
-    with watched(servers_folder, kubernetes_api, tmp_path / "combined", kafka) as cluster:
+    with watch(servers_folder, kubernetes_api, tmp_path / "combined", kafka) as cluster:
         cluster.make_topic("orders", replicaAssignment=[[1, 2, 3], [2, 3, 1], [3, 1, 2]])
         active = cluster.active()
         checked = cluster.command("check", "cluster")
@@ -123,7 +123,7 @@ def test_the_one_node_that_there_is_waits_for_nobody(
     servers_folder: RunFolder, kubernetes_api: KubernetesCluster, tmp_path: Path
 ) -> None:
     kafka = KRaftCluster(servers_folder, name="alone", brokers=1, combined=True)
-    with watched(servers_folder, kubernetes_api, tmp_path / "alone", kafka) as cluster:
+    with watch(servers_folder, kubernetes_api, tmp_path / "alone", kafka) as cluster:
         cluster.make_topic("orders", partitions=2, replicationFactor=1)
         assert cluster.active() == 1
         said = cluster.restart(kafka.broker(1))
@@ -138,7 +138,7 @@ def test_voters_come_and_go_and_the_one_that_leads_goes_too(
     servers_folder: RunFolder, kubernetes_api: KubernetesCluster, tmp_path: Path
 ) -> None:
     kafka = KRaftCluster(servers_folder, name="dynamic", brokers=1, controllers=2, dynamic=True)
-    with watched(servers_folder, kubernetes_api, tmp_path / "dynamic", kafka) as cluster:
+    with watch(servers_folder, kubernetes_api, tmp_path / "dynamic", kafka) as cluster:
         cluster.make_topic("orders", partitions=2, replicationFactor=1)
         assert cluster.active() == 101
         finalized = cluster.objects.status("kafkacluster", "demo")["features"]["finalized"]

@@ -39,7 +39,7 @@ def differences(api: KubernetesCluster, folder: Path) -> str:
     return api.kubectl("diff", "--server-side", "--field-manager", MANAGER, "-k", str(folder))
 
 
-def kept(api: KubernetesCluster, applied: dict[str, Any]) -> dict[str, Any]:
+def find_stable_parts(api: KubernetesCluster, applied: dict[str, Any]) -> dict[str, Any]:
     """Return the parts of an object that must not change if nothing changes in Git."""
     where = applied["metadata"]
     found = api.get(applied["kind"], where["name"], "--namespace", where["namespace"], "--show-managed-fields")

@@ -28,12 +28,12 @@ class Stage:
     other_cluster: str
     """The connect string of another cluster: one broker that supports the feature f, which is finalized at 3."""
 
-    def served(self, topic: str, *replicas: int) -> None:
+    def serve_topic(self, topic: str, *replicas: int) -> None:
         """Create a topic of one partition, and wait until it is served."""
         self.znodes.create_topic(topic, [list(replicas)])
         wait_until(lambda: self.znodes.is_served(topic, [0]), "the topic is served")
 
-    def without_operator(self, kind: str, name: str, spec: Object) -> Object:
+    def apply_without_operator(self, kind: str, name: str, spec: Object) -> Object:
         """Apply an object while no operator runs."""
         self.operator.process.stop()
         self.objects.apply(kind, name, spec)
@@ -61,7 +61,7 @@ class State:
 
 
 def cluster_unseen(stage: Stage, name: str) -> Object:
-    return stage.without_operator("KafkaCluster", name, {"zookeeper": {"connect": NOWHERE}})
+    return stage.apply_without_operator("KafkaCluster", name, {"zookeeper": {"connect": NOWHERE}})
 
 
 def cluster_ready(stage: Stage, name: str) -> Object:
@@ -79,11 +79,11 @@ def cluster_changed(stage: Stage, name: str) -> Object:
 
 def cluster_paused(stage: Stage, name: str) -> Object:
     _cluster(stage, name, stage.kafka.zookeeper_connect)
-    return _paused(stage, "KafkaCluster", name)
+    return _pause(stage, "KafkaCluster", name)
 
 
 def topic_unseen(stage: Stage, name: str) -> Object:
-    return stage.without_operator("KafkaTopic", name, TOPIC)
+    return stage.apply_without_operator("KafkaTopic", name, TOPIC)
 
 
 def topic_ready(stage: Stage, name: str) -> Object:
@@ -92,7 +92,7 @@ def topic_ready(stage: Stage, name: str) -> Object:
 
 def topic_of_unseen_change(stage: Stage, name: str) -> Object:
     _topic(stage, name)
-    return stage.without_operator("KafkaTopic", name, {**TOPIC, "partitions": 2})
+    return stage.apply_without_operator("KafkaTopic", name, {**TOPIC, "partitions": 2})
 
 
 def topic_without_cluster(stage: Stage, name: str) -> Object:
@@ -123,7 +123,7 @@ def topic_drifted(stage: Stage, name: str) -> Object:
 
 def topic_paused(stage: Stage, name: str) -> Object:
     _topic(stage, name)
-    return _paused(stage, "KafkaTopic", name)
+    return _pause(stage, "KafkaTopic", name)
 
 
 def topic_paused_before_change(stage: Stage, name: str) -> Object:
@@ -132,60 +132,60 @@ def topic_paused_before_change(stage: Stage, name: str) -> Object:
 
 
 def move_unseen(stage: Stage, name: str) -> Object:
-    return stage.without_operator("PartitionReassignment", name, _move(name, 1, 2))
+    return stage.apply_without_operator("PartitionReassignment", name, _move(name, 1, 2))
 
 
 def move_to_unknown_broker(stage: Stage, name: str) -> Object:
-    stage.served(name, 1, 2)
+    stage.serve_topic(name, 1, 2)
     stage.objects.apply("PartitionReassignment", name, _move(name, 1, 9))
     return stage.objects.wait_ready("PartitionReassignment", name, "False", "UnknownBroker")
 
 
 def move_running(stage: Stage, name: str) -> Object:
     """Start a move to a paused broker; it ends when the broker resumes."""
-    stage.served(name, 1, 2)
+    stage.serve_topic(name, 1, 2)
     stage.kafka.broker(3).pause()
     try:
         stage.objects.apply("PartitionReassignment", name, _move(name, 1, 3))
-        return _catching_up(stage, name)
+        return _catch_up(stage, name)
     finally:
         _resume(stage)
 
 
 def move_paused(stage: Stage, name: str) -> Object:
-    stage.served(name, 1, 2)
+    stage.serve_topic(name, 1, 2)
     stage.objects.apply("PartitionReassignment", name, _move(name, 1, 9))
     stage.objects.wait_ready("PartitionReassignment", name, "False", "UnknownBroker")
-    return _paused(stage, "PartitionReassignment", name, "False")
+    return _pause(stage, "PartitionReassignment", name, "False")
 
 
 def move_suspended(stage: Stage, name: str) -> Object:
-    return _held_move(stage, name, "Suspended", suspend=True)
+    return _hold_move(stage, name, "Suspended", suspend=True)
 
 
 def move_to_be_approved(stage: Stage, name: str) -> Object:
-    return _held_move(stage, name, "AwaitingApproval", approval="Required")
+    return _hold_move(stage, name, "AwaitingApproval", approval="Required")
 
 
 def move_outside_of_its_windows(stage: Stage, name: str) -> Object:
     """Hold a move back: the next window opens on a 29th of February."""
     windows = [{"schedule": "0 0 29 2 *", "durationMinutes": 1}]
-    return _held_move(stage, name, "OutsideWindow", schedule={"windows": windows})
+    return _hold_move(stage, name, "OutsideWindow", schedule={"windows": windows})
 
 
 def move_completed(stage: Stage, name: str) -> Object:
-    stage.served(name, 1, 2)
+    stage.serve_topic(name, 1, 2)
     stage.objects.apply("PartitionReassignment", name, _move(name, 2, 3))
     return stage.objects.wait_ready("PartitionReassignment", name)
 
 
 def move_failed(stage: Stage, name: str) -> Object:
     """Fail a move: another tool moves the partition back to its origin while it is in progress."""
-    stage.served(name, 1, 2)
+    stage.serve_topic(name, 1, 2)
     stage.kafka.broker(3).pause()
     try:
         stage.objects.apply("PartitionReassignment", name, _move(name, 1, 3))
-        _catching_up(stage, name)
+        _catch_up(stage, name)
         stage.znodes.reassign({(name, 0): [1, 2]})
         return stage.objects.wait_ready("PartitionReassignment", name, "False", "PartitionsFailed")
     finally:
@@ -193,7 +193,7 @@ def move_failed(stage: Stage, name: str) -> Object:
 
 
 def election_unseen(stage: Stage, name: str) -> Object:
-    return stage.without_operator("PreferredElection", name, {"topics": [name]})
+    return stage.apply_without_operator("PreferredElection", name, {"topics": [name]})
 
 
 def election_without_cluster(stage: Stage, name: str) -> Object:
@@ -203,7 +203,7 @@ def election_without_cluster(stage: Stage, name: str) -> Object:
 
 
 def election_completed(stage: Stage, name: str) -> Object:
-    stage.served(name, 1, 2)
+    stage.serve_topic(name, 1, 2)
     stage.objects.apply("PreferredElection", name, {"topics": [name]})
     return stage.objects.wait_ready("PreferredElection", name)
 
@@ -229,7 +229,7 @@ def election_completed_and_kept(stage: Stage, name: str) -> Object:
     change.
     """
     _cluster(stage, name, stage.kafka.zookeeper_connect)
-    stage.served(name, 1, 2)
+    stage.serve_topic(name, 1, 2)
     spec = {"topics": [name], "clusterRef": {"name": name}}
     stage.objects.apply("PreferredElection", name, spec)
     stage.objects.wait_ready("PreferredElection", name)
@@ -241,7 +241,7 @@ def election_completed_and_kept(stage: Stage, name: str) -> Object:
 
 
 def features_unseen(stage: Stage, name: str) -> Object:
-    return stage.without_operator("FeatureSet", name, _features(unseen=1))
+    return stage.apply_without_operator("FeatureSet", name, _features(unseen=1))
 
 
 def features_ready(stage: Stage, name: str) -> Object:
@@ -263,7 +263,7 @@ def features_refused(stage: Stage, name: str) -> Object:
 def features_paused(stage: Stage, name: str) -> Object:
     stage.objects.apply("FeatureSet", name, _features(paused=1))
     stage.objects.wait_ready("FeatureSet", name, "False", "FeatureUnsupported")
-    return _paused(stage, "FeatureSet", name, "False")
+    return _pause(stage, "FeatureSet", name, "False")
 
 
 def _states(kind: str, *rows: tuple[str, str, str, str, Callable[[Stage, str], Object]]) -> list[State]:
@@ -340,13 +340,13 @@ def _topic(
     return stage.objects.wait_ready("KafkaTopic", name, status, reason)
 
 
-def _paused(stage: Stage, kind: str, name: str, status: str = "True") -> Object:
+def _pause(stage: Stage, kind: str, name: str, status: str = "True") -> Object:
     stage.objects.annotate(kind, name, PAUSE)
     return stage.objects.wait_ready(kind, name, status, "Paused")
 
 
-def _held_move(stage: Stage, name: str, reason: str, **held: Any) -> Object:
-    stage.served(name, 1, 2)
+def _hold_move(stage: Stage, name: str, reason: str, **held: Any) -> Object:
+    stage.serve_topic(name, 1, 2)
     stage.objects.apply("PartitionReassignment", name, {**_move(name, 1, 3), **held})
     return stage.objects.wait_ready("PartitionReassignment", name, "False", reason)
 
@@ -359,7 +359,7 @@ def _features(**levels: int) -> Object:
     return {"features": [{"name": name, "maxVersionLevel": level} for name, level in levels.items()]}
 
 
-def _catching_up(stage: Stage, name: str) -> Object:
+def _catch_up(stage: Stage, name: str) -> Object:
     kind = "PartitionReassignment"
 
     def is_moving() -> bool:

@@ -90,9 +90,9 @@ class Objects:
 
     def events(self, name: str) -> list[str]:
         """Return the reasons of the events about an object."""
-        return [reason for reason, _ in self.counted_events(name)]
+        return [reason for reason, _ in self.count_events(name)]
 
-    def counted_events(self, name: str) -> list[tuple[str, int]]:
+    def count_events(self, name: str) -> list[tuple[str, int]]:
         """Return the reasons of the events about an object, with their counts."""
         found = self._api.get("events", "--namespace", self._namespace)["items"]
         return [(each["reason"], each["count"]) for each in found if each["involvedObject"]["name"] == name]
@@ -239,7 +239,7 @@ def fill(kafka: KafkaCluster | KRaftCluster, topic: str, login: Mapping[str, str
 
 
 @contextmanager
-def slowed(kafka: KafkaCluster | KRaftCluster, topic: str) -> Iterator[None]:
+def slow_down(kafka: KafkaCluster | KRaftCluster, topic: str) -> Iterator[None]:
     """Throttle the replication of partition 0 from broker 1 to broker 3."""
     if isinstance(kafka, KRaftCluster):
         limit_without_zookeeper(kafka, topic, RECORD_BYTES)
@@ -251,14 +251,14 @@ def slowed(kafka: KafkaCluster | KRaftCluster, topic: str) -> Iterator[None]:
     moves = {
         TopicPartition(TopicName(topic), PartitionId(0)): Move(origin=(BrokerId(1),), target=(BrokerId(3),)),
     }
-    _over_zookeeper(kafka, lambda zk: set_throttle(zk, topic, moves, RECORD_BYTES))
+    _act_over_zookeeper(kafka, lambda zk: set_throttle(zk, topic, moves, RECORD_BYTES))
     try:
         yield
     finally:
-        _over_zookeeper(kafka, lambda zk: remove_throttle(zk, topic))
+        _act_over_zookeeper(kafka, lambda zk: remove_throttle(zk, topic))
 
 
-def _over_zookeeper(kafka: KafkaCluster, act: Callable[[ZkSession], Awaitable[None]]) -> None:
+def _act_over_zookeeper(kafka: KafkaCluster, act: Callable[[ZkSession], Awaitable[None]]) -> None:
     async def run() -> None:
         zk = await KazooSession.connect(kafka.zookeeper_connect, session_timeout_ms=10_000, connect_timeout_ms=30_000)
         try:
@@ -270,7 +270,7 @@ def _over_zookeeper(kafka: KafkaCluster, act: Callable[[ZkSession], Awaitable[No
 
 
 @contextmanager
-def operated_namespace(api: KubernetesCluster, connect: str | None = None, **cluster: Any) -> Iterator[Objects]:
+def operate_namespace(api: KubernetesCluster, connect: str | None = None, **cluster: Any) -> Iterator[Objects]:
     """Make the namespace with the KafkaCluster `demo`, at a ZooKeeper or with the given fields of its spec.
 
     At the end its objects are deleted, with their remaining finalizers and events.
@@ -311,7 +311,7 @@ def _delete_all(api: KubernetesCluster, found: Objects, kind: str) -> None:
 
 
 @contextmanager
-def running_operator(
+def run_operator(
     folder: RunFolder,
     api: KubernetesCluster,
     *,

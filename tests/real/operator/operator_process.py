@@ -36,8 +36,8 @@ class WriteCount:
     def __init__(self, die_after: int | None) -> None:
         self._left = die_after
 
-    def counted(self, name: str, write: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-        async def counted_write(*arguments: Any) -> Any:
+    def wrap(self, name: str, write: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        async def count_write(*arguments: Any) -> Any:
             answer = await write(*arguments)
             sys.stderr.write(f"{WRITE_MARK}{name}\n")
             if self._left is not None:
@@ -46,7 +46,7 @@ class WriteCount:
                     os.kill(os.getpid(), signal.SIGKILL)
             return answer
 
-        return counted_write
+        return count_write
 
 
 class Counting:
@@ -54,13 +54,13 @@ class Counting:
 
     def __init__(self, inner: Any, count: WriteCount, names: tuple[str, ...]) -> None:
         self._inner = inner
-        self._counted = {name: count.counted(name, getattr(inner, name)) for name in names}
+        self._counted = {name: count.wrap(name, getattr(inner, name)) for name in names}
 
     def __getattr__(self, name: str) -> Any:
         return self._counted.get(name) or getattr(self._inner, name)
 
 
-def _slowed(inner: Any, stream: str, names: tuple[str, ...]) -> Any:
+def _slow_down(inner: Any, stream: str, names: tuple[str, ...]) -> Any:
     """Return the same object in slow motion, if the tests run in slow motion."""
     seed = slow_motion_seed()
     return inner if seed is None else Slowed(inner, Delays(seed, stream), names)
@@ -91,15 +91,15 @@ async def main(namespaces: str, liveness_port: str, die_after: str = "") -> None
     count = WriteCount(int(die_after) if die_after else None)
     connect = zookeeper_connector(settings)
 
-    async def counting_connect(address: str) -> ZkSession:
-        slow = _slowed(await connect(address), "ZooKeeper", _WRITES_OF_ZNODES)
+    async def connect_and_count(address: str) -> ZkSession:
+        slow = _slow_down(await connect(address), "ZooKeeper", _WRITES_OF_ZNODES)
         session: Any = Counting(slow, count, _WRITES_OF_ZNODES)
         return session  # type: ignore[no-any-return]  # a session in all but its type
 
     async with kubernetes_objects() as objects:
-        api: Any = Counting(_slowed(objects, "Kubernetes", _ALL_WRITES_OF_OBJECTS), count, _WRITES_OF_OBJECTS)
+        api: Any = Counting(_slow_down(objects, "Kubernetes", _ALL_WRITES_OF_OBJECTS), count, _WRITES_OF_OBJECTS)
         with _slow_requests():
-            await run(settings, api=api, connect=counting_connect)
+            await run(settings, api=api, connect=connect_and_count)
 
 
 if __name__ == "__main__":

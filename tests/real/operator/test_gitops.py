@@ -26,9 +26,9 @@ from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.filling.parts import Part
 from devcluster.health import Health, judge
 from devcluster.running.processes import wait_until
-from tests.real.operator.gitops import CHECKS, EXAMPLES, MANAGER, apply, differences, health_of, kept
+from tests.real.operator.gitops import CHECKS, EXAMPLES, MANAGER, apply, differences, find_stable_parts, health_of
 from tests.real.operator.health_states import STATES, Stage, State
-from tests.real.operator.operated import NAMESPACE, operated_namespace, running_operator
+from tests.real.operator.operated import NAMESPACE, operate_namespace, run_operator
 from tests.real.operator.test_operator_features import Features
 
 pytestmark = [pytest.mark.real(Part.HEALTH), pytest.mark.timeout(300)]
@@ -68,9 +68,9 @@ def stage(
     servers_folder: RunFolder, kubernetes_api: KubernetesCluster, kafka: KafkaCluster, other_cluster: str
 ) -> Iterator[Stage]:
     with (
-        operated_namespace(kubernetes_api, kafka.zookeeper_connect) as objects,
+        operate_namespace(kubernetes_api, kafka.zookeeper_connect) as objects,
         open_client(kafka.zookeeper_connect) as client,
-        running_operator(servers_folder, kubernetes_api) as operator,
+        run_operator(servers_folder, kubernetes_api) as operator,
     ):
         znodes = ClusterZnodes(client)
         yield Stage(objects=objects, operator=operator, kafka=kafka, znodes=znodes, other_cluster=other_cluster)
@@ -130,12 +130,12 @@ def test_what_is_applied_again_changes_nothing(stage: Stage, kubernetes_api: Kub
         for each in applied:
             is_dry = each["kind"] == "FeatureSet"
             stage.objects.wait_ready(each["kind"], each["metadata"]["name"], "False" if is_dry else "True")
-    before = [kept(kubernetes_api, each) for each in applied]
+    before = [find_stable_parts(kubernetes_api, each) for each in applied]
     assert {owner for each in before for owner in each["owners of the spec"]} == {MANAGER}
     for folder in folders:
         assert differences(kubernetes_api, folder) == ""
         apply(kubernetes_api, folder)
-    assert [kept(kubernetes_api, each) for each in applied] == before
+    assert [find_stable_parts(kubernetes_api, each) for each in applied] == before
 
     for each in reversed(applied):
         stage.objects.delete(each["kind"], each["metadata"]["name"])
@@ -146,7 +146,7 @@ def test_what_is_applied_again_changes_nothing(stage: Stage, kubernetes_api: Kub
 
 
 def test_a_finished_object_that_deletes_itself_runs_again_when_git_is_applied_again(stage: Stage) -> None:
-    stage.served("looping", 1, 2)
+    stage.serve_topic("looping", 1, 2)
     uids = set()
     for _ in range(2):
         stage.objects.apply("PreferredElection", "looping", {"topics": ["looping"], "ttlSecondsAfterFinished": 2})
@@ -161,17 +161,17 @@ def export(state: State, seen: dict[str, Any], health: Health) -> None:
     cleaned = deepcopy(seen)
     for name in ("uid", "resourceVersion", "creationTimestamp", "managedFields"):
         cleaned["metadata"].pop(name, None)
-    (folder / state.export).write_text(without_times(yaml.safe_dump(cleaned, sort_keys=False, width=110)))
+    (folder / state.export).write_text(replace_times(yaml.safe_dump(cleaned, sort_keys=False, width=110)))
     path = folder / "health_test.yaml"
     known = yaml.safe_load(path.read_text())["tests"] if path.exists() else []
     tests = {test["inputPath"]: test for test in known}
-    healthy = {"status": health.argo, "message": without_times(health.argo_message)}
+    healthy = {"status": health.argo, "message": replace_times(health.argo_message)}
     tests[state.export] = {"healthStatus": healthy, "inputPath": state.export}
     ours = [tests[each.export] for each in STATES if each.kind == state.kind and each.export in tests]
     path.write_text(yaml.safe_dump({"tests": ours}, sort_keys=False, width=110))
 
 
-def without_times(text: str) -> str:
+def replace_times(text: str) -> str:
     return TIMESTAMP.sub("2026-01-15T12:00:00Z", text)
 
 

@@ -16,7 +16,7 @@ from devcluster.clusters.kubernetes import KubernetesCluster
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.running.processes import wait_until
-from tests.real.operator.operated import NAMESPACE, Objects, operated_namespace, running_operator
+from tests.real.operator.operated import NAMESPACE, Objects, operate_namespace, run_operator
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -36,7 +36,7 @@ def kafka(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[KafkaClus
 
 @pytest.fixture
 def objects(kubernetes_api: KubernetesCluster, kafka: KafkaCluster) -> Iterator[Objects]:
-    with operated_namespace(kubernetes_api, kafka.zookeeper_connect) as found:
+    with operate_namespace(kubernetes_api, kafka.zookeeper_connect) as found:
         yield found
 
 
@@ -60,7 +60,7 @@ def is_served(znodes: ClusterZnodes, topic: str) -> bool:
     return znodes.is_served(topic, list(znodes.partitions(topic)))
 
 
-def imported(monkeypatch: pytest.MonkeyPatch, api: KubernetesCluster) -> subprocess.CompletedProcess[str]:
+def import_objects(monkeypatch: pytest.MonkeyPatch, api: KubernetesCluster) -> subprocess.CompletedProcess[str]:
     monkeypatch.setitem(os.environ, "KUBECONFIG", str(api.kubeconfig))
     return run_command("import", "--cluster", "demo", "--namespace", NAMESPACE)
 
@@ -86,18 +86,18 @@ def test_two_hundred_imported_topics_become_ready_and_nothing_is_written_to_zook
             znodes.create_topic(name, [[first, second], [second, first]] if number % 3 else [[first]], config)
         wait_until(lambda: all(is_served(znodes, name) for name in names), "all topics are served")
 
-        written = imported(monkeypatch, kubernetes_api)
+        written = import_objects(monkeypatch, kubernetes_api)
         assert (written.returncode, written.stderr) == (0, "kontroller import: 200 topics imported; left out: none\n")
         documents = list(yaml.safe_load_all(written.stdout))
         assert sorted(each["spec"].get("topicName", each["metadata"]["name"]) for each in documents) == sorted(names)
 
         before = versions(client)
-        with running_operator(servers_folder, kubernetes_api) as operator:
+        with run_operator(servers_folder, kubernetes_api) as operator:
             kubernetes_api.kubectl("apply", "--server-side", "-f", "-", stdin=written.stdout)
             wait_until(lambda: sum(map(is_ready, objects.every("kafkatopics"))) == TOPICS, "all are Ready")
             assert operator.writes()["transact"] == 0
             assert operator.writes()["patch_status"] >= TOPICS
         assert versions(client) == before
-    again = imported(monkeypatch, kubernetes_api)
+    again = import_objects(monkeypatch, kubernetes_api)
     assert (again.returncode, again.stdout) == (0, "")
     assert "200 that have a KafkaTopic" in again.stderr

@@ -34,9 +34,9 @@ from tests.real.operator.operated import (
     Objects,
     Operator,
     fill,
-    operated_namespace,
-    running_operator,
-    slowed,
+    operate_namespace,
+    run_operator,
+    slow_down,
 )
 from tests.real.operator.witnesses import Witness, Znodes, where, witness_of
 
@@ -109,7 +109,7 @@ def znodes(witness: Witness) -> Znodes:
 @pytest.fixture(scope="module")
 def objects(kubernetes_api: KubernetesCluster, kafka: KafkaCluster | KRaftCluster) -> Iterator[Objects]:
     """The namespace with the KafkaCluster `demo`; emptied at the end, with the remaining finalizers."""
-    with operated_namespace(kubernetes_api, **where(kafka)) as found:
+    with operate_namespace(kubernetes_api, **where(kafka)) as found:
         yield found
 
 
@@ -132,7 +132,7 @@ def operator(
     servers_folder: RunFolder, kubernetes_api: KubernetesCluster, objects: Objects, healthy: None
 ) -> Iterator[Operator]:
     """A running operator with exactly the rights that the chart gives it; nothing unexpected may happen to it."""
-    with running_operator(servers_folder, kubernetes_api) as running:
+    with run_operator(servers_folder, kubernetes_api) as running:
         yield running
 
 
@@ -205,11 +205,11 @@ def test_brokers_use_a_configuration_that_was_changed(
     objects.apply("KafkaTopic", topic, topic_spec(config={"retention.ms": "123456"}))
     objects.wait_ready("kafkatopic", topic)
 
-    def shown() -> str:
+    def describe_topic() -> str:
         told = ("--bootstrap-server", kafka.bootstrap_servers, "--entity-type", "topics", "--entity-name", topic)
         return run_tool(CONFIGS, *told, "--describe").stdout
 
-    wait_until(lambda: "retention.ms=123456" in shown(), "the brokers know the new configuration")
+    wait_until(lambda: "retention.ms=123456" in describe_topic(), "the brokers know the new configuration")
 
 
 def test_a_topic_changed_elsewhere_is_put_right_or_reported(
@@ -224,7 +224,7 @@ def test_a_topic_changed_elsewhere_is_put_right_or_reported(
     )
     objects.wait_ready("kafkatopic", topic)
     witness.set_config(topic, {"retention.ms": "1"})
-    wait_until(lambda: ("DriftCorrected", 2) in objects.counted_events(topic), "the second time is counted")
+    wait_until(lambda: ("DriftCorrected", 2) in objects.count_events(topic), "the second time is counted")
     assert objects.events(topic).count("DriftCorrected") == 1
 
     objects.apply("KafkaTopic", topic, topic_spec(config={"retention.ms": "60000"}, driftPolicy="Report"))
@@ -444,7 +444,7 @@ def test_deleting_a_running_reassignment_takes_it_back(
     witness.create_topic(topic, [[1], [2]])
     wait_until(lambda: witness.is_served(topic, range(2)), "the topic is served")
     fill(kafka, topic)
-    with slowed(kafka, topic):
+    with slow_down(kafka, topic):
         partitions = [{"topic": topic, "partition": number, "replicas": [3]} for number in range(2)]
         objects.apply("PartitionReassignment", topic, {"partitions": partitions})
         wait_until(
@@ -544,7 +544,7 @@ def test_an_operator_that_dies_after_any_write_of_a_cancellation_takes_the_move_
     znodes.create_topic(topic, [[1]])
     wait_until(lambda: znodes.is_served(topic, [0]), "the topic is served")
     fill(kafka, topic)
-    with slowed(kafka, topic):
+    with slow_down(kafka, topic):
         partitions = [{"topic": topic, "partition": 0, "replicas": [3]}]
         objects.apply("PartitionReassignment", topic, {"partitions": partitions})
         wait_until(lambda: znodes.read_assignment(topic, 0) == [3, 1], "the move runs")

@@ -28,14 +28,14 @@ from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.running.processes import wait_until
 from devcluster.stand_ins.stand_in_broker import Answer, is_there, register, stand_in_broker
 from tests.real.conftest import StartKafka
-from tests.real.operator.operated import FINALIZER, NAMESPACE, Objects, Operator, operated_namespace, running_operator
+from tests.real.operator.operated import FINALIZER, NAMESPACE, Objects, Operator, operate_namespace, run_operator
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 METADATA, UPDATE_METADATA = 3, 6
 
 
-def answered_for(controller: ControllerProcess) -> Answer:
+def make_answer(controller: ControllerProcess) -> Answer:
     """Return the answers of a broker that names its controller and accepts UpdateMetadata."""
     sender = MetadataResponseBroker(
         node_id=WireBrokerId(controller.controller_id), host="127.0.0.1", port=i32(controller.port), rack=None
@@ -74,7 +74,7 @@ class Features:
         """Write the finalized levels behind the controller's back."""
         self._client.set(paths.FEATURE, codecs.encode_features(codecs.FeatureZnode(features=levels)))
 
-    def finalized(self) -> dict[str, int]:
+    def read_finalized(self) -> dict[str, int]:
         return dict(codecs.decode_features(self._client.get(paths.FEATURE)[0]).features)
 
     def epoch(self) -> int:
@@ -89,7 +89,7 @@ def cluster(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[tuple[s
         client.create("/operated-features/cluster/id", b'{"version":"1","id":"stand-ins"}', makepath=True)
     with (
         ControllerProcess(servers_folder, connect, name="controller-of-featuresets") as controller,
-        stand_in_broker(answered_for(controller)) as port,
+        stand_in_broker(make_answer(controller)) as port,
         open_client(connect) as client,
     ):
         yield connect, Features(client, port)
@@ -107,7 +107,7 @@ def features(cluster: tuple[str, Features]) -> Features:
 
 @pytest.fixture(scope="module")
 def objects(kubernetes_api: KubernetesCluster, cluster: tuple[str, Features]) -> Iterator[Objects]:
-    with operated_namespace(kubernetes_api, cluster[0]) as found:
+    with operate_namespace(kubernetes_api, cluster[0]) as found:
         yield found
 
 
@@ -115,7 +115,7 @@ def objects(kubernetes_api: KubernetesCluster, cluster: tuple[str, Features]) ->
 def operator(
     servers_folder: RunFolder, kubernetes_api: KubernetesCluster, objects: Objects, features: Features
 ) -> Iterator[Operator]:
-    with running_operator(servers_folder, kubernetes_api) as running:
+    with run_operator(servers_folder, kubernetes_api) as running:
         yield running
     for each in objects.every("featureset"):
         remove(objects, each["metadata"]["name"])
@@ -143,7 +143,7 @@ def test_levels_are_finalized_and_shown(
 ) -> None:
     apply(objects, f=3, g=1)
     status = objects.wait_ready("featureset", "levels")["status"]
-    assert features.finalized() == {"f": 3, "g": 1}
+    assert features.read_finalized() == {"f": 3, "g": 1}
     assert (status["finalized"], status["epoch"]) == ("f=3, g=1", features.epoch())
     assert [(each["name"], each["finalizedLevel"], each["supported"]) for each in status["features"]] == [
         ("f", 3, {"minVersion": 1, "maxVersion": 4}),
@@ -166,10 +166,10 @@ def test_a_broker_in_the_way_is_named_until_it_is_upgraded(
     blocked = objects.wait_ready("featureset", "levels", "False", "FeatureUnsupported")["status"]
     assert "broker 2 supports 1 to 4" in blocked["features"][0]["message"]
     assert blocked["features"][0]["blockedBy"] == [2]
-    assert features.finalized() == {"g": 2}, "the other one is finalized"
+    assert features.read_finalized() == {"g": 2}, "the other one is finalized"
     features.register(2, f=(1, 5), g=(1, 2))
     objects.wait_ready("featureset", "levels")
-    assert features.finalized() == {"f": 5, "g": 2}
+    assert features.read_finalized() == {"f": 5, "g": 2}
 
 
 def test_a_level_that_was_changed_elsewhere_is_put_right(
@@ -178,7 +178,7 @@ def test_a_level_that_was_changed_elsewhere_is_put_right(
     apply(objects, f=3)
     objects.wait_ready("featureset", "levels")
     features.finalize(f=2)
-    wait_until(lambda: features.finalized() == {"f": 3}, "the level is back")
+    wait_until(lambda: features.read_finalized() == {"f": 3}, "the level is back")
     objects.wait_ready("featureset", "levels")
     objects.wait_for_event("levels", "FeaturesDrifted")
     assert objects.condition("featureset", "levels", "Drifted")["status"] == "False"
@@ -191,17 +191,17 @@ def test_a_level_is_lowered_only_where_that_is_allowed(
     objects.wait_ready("featureset", "levels")
     apply(objects, f=2)
     objects.wait_ready("featureset", "levels", "False", "DowngradeNotAllowed")
-    assert features.finalized() == {"f": 3}
+    assert features.read_finalized() == {"f": 3}
     apply(objects, f=2, allowDowngrade=True)
     objects.wait_ready("featureset", "levels")
-    assert features.finalized() == {"f": 2}
+    assert features.read_finalized() == {"f": 2}
 
 
 def test_a_dry_run_shows_what_would_be_changed(operator: Operator, objects: Objects, features: Features) -> None:
     apply(objects, f=3, dryRun=True)
     dry = objects.wait_ready("featureset", "levels", "False", "DryRun")["status"]
     assert dry["features"][0]["message"] == "to be changed: f from not finalized to 3"
-    assert features.finalized() == {}
+    assert features.read_finalized() == {}
 
 
 def test_the_older_of_two_sets_has_a_feature_until_it_goes(
@@ -215,10 +215,10 @@ def test_the_older_of_two_sets_has_a_feature_until_it_goes(
     assert f"{NAMESPACE}/older" in next(
         each["message"] for each in conflict["conditions"] if each["type"] == "Conflict"
     )
-    assert features.finalized() == {"f": 3}
+    assert features.read_finalized() == {"f": 3}
     objects.delete("featureset", "older")
     objects.wait_ready("featureset", "younger")
-    assert features.finalized() == {"f": 4}
+    assert features.read_finalized() == {"f": 4}
 
 
 @pytest.mark.parametrize(("policy", "left"), [("Delete", {"g": 1}), ("Retain", {"f": 3, "g": 1})])
@@ -231,7 +231,7 @@ def test_levels_go_with_their_set_where_its_policy_says_so(
     assert (FINALIZER in found["metadata"].get("finalizers", [])) == (policy == "Delete")
     objects.delete("featureset", "levels")
     wait_until(lambda: objects.get("featureset", "levels") is None, "the object is gone")
-    assert features.finalized() == left
+    assert features.read_finalized() == left
 
 
 @pytest.mark.parametrize("die_after", [1, 2, 3, 4])
@@ -245,7 +245,7 @@ def test_an_operator_that_dies_after_any_write_finalizes_a_level_once(
     operator.wait_until_dead()
     operator.start()
     objects.wait_ready("featureset", "levels")
-    assert (features.finalized(), features.epoch()) == ({"f": 3}, before + 1)
+    assert (features.read_finalized(), features.epoch()) == ({"f": 3}, before + 1)
 
 
 def test_what_kafkas_own_controller_refuses_is_reported_in_its_words(
@@ -254,9 +254,9 @@ def test_what_kafkas_own_controller_refuses_is_reported_in_its_words(
     """A 3.9 broker supports nothing; if its registration claims otherwise, its controller still knows better."""
     kafka = start_kafka(brokers=1)
     with (
-        operated_namespace(kubernetes_api, kafka.zookeeper_connect) as objects,
+        operate_namespace(kubernetes_api, kafka.zookeeper_connect) as objects,
         open_client(kafka.zookeeper_connect) as client,
-        running_operator(servers_folder, kubernetes_api),
+        run_operator(servers_folder, kubernetes_api),
     ):
         apply(objects, "kafkas", f=1)
         blocked = objects.wait_ready("featureset", "kafkas", "False", "FeatureUnsupported")["status"]

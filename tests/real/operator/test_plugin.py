@@ -93,15 +93,15 @@ def say(api: KubernetesCluster, namespace: str, kind: str, name: str, ready: str
 
 
 def test_the_namespace_is_that_of_the_context_unless_another_or_all_are_asked_for(plugin: Plugin) -> None:
-    def counted(*arguments: str) -> tuple[int, int]:
+    def count_objects(*arguments: str) -> tuple[int, int]:
         done = plugin("status", "-o", "json", *arguments)
         answer = json.loads(done.stdout)
         return len(answer["clusters"]), answer["objects"]
 
-    assert counted() == (1, 3)
-    assert counted("-n", OTHER) == (0, 1)
-    assert counted("--context", "elsewhere") == (0, 1)
-    assert counted("-A")[1] >= 4
+    assert count_objects() == (1, 3)
+    assert count_objects("-n", OTHER) == (0, 1)
+    assert count_objects("--context", "elsewhere") == (0, 1)
+    assert count_objects("-A")[1] >= 4
 
 
 def test_the_exit_code_says_whose_turn_it_is(plugin: Plugin, api: KubernetesCluster) -> None:

@@ -148,7 +148,7 @@ class Brokers:
 
     def config(self, topic: str) -> dict[str, str]:
         resource = DescribeConfigsResource(resource_type=_TOPIC, resource_name=topic, configuration_keys=None)
-        self._come_to_the_controllers()
+        self._wait_for_controllers()
         (found,) = self._ask(DescribeConfigsRequest(resources=(resource,))).results
         return {each.name: each.value for each in found.configs if each.config_source == _OF_THE_TOPIC}
 
@@ -173,7 +173,7 @@ class Brokers:
 
     def set_config(self, topic: str, config: Mapping[str, str]) -> None:
         changes: dict[str, str | None] = {**dict.fromkeys(self.config(topic)), **config}
-        _alter_configs(self._running_port(), _TOPIC, topic, changes)
+        _alter_configs(self._find_running_port(), _TOPIC, topic, changes)
 
     def delete_topic(self, topic: str) -> None:
         named = DeleteTopicState(name=WireTopicName(topic), topic_id=None)
@@ -187,7 +187,7 @@ class Brokers:
             number: {name: said.value for name, said in self._broker_config(broker.port, str(number)).items()}
             for number, broker in self._kafka.brokers.items()
         }
-        names = self._broker_config(self._running_port(), "")
+        names = self._broker_config(self._find_running_port(), "")
         return _throttles(brokers, lists, is_remembered=any(name.startswith("kontroller.") for name in names))
 
     def _broker_config(self, port: int, name: str) -> dict[str, Any]:
@@ -200,13 +200,13 @@ class Brokers:
         return () if found is None else found.partitions
 
     def _topic(self, topic: str) -> Any:
-        self._come_to_the_controllers()
+        self._wait_for_controllers()
         return next((each for each in self._ask(EVERYTHING).topics if each.name == topic), None)
 
     def _quorum(self) -> Any:
         return self._ask(_QUORUM).topics[0].partitions[0]
 
-    def _come_to_the_controllers(self) -> None:
+    def _wait_for_controllers(self) -> None:
         decided = self._quorum().high_watermark
         asking = ApiVersionsRequest(client_software_name="witness", client_software_version="1")
         wait_until(
@@ -215,14 +215,14 @@ class Brokers:
         )
 
     def _ask(self, request: RequestPayload) -> Any:
-        return send_request(("127.0.0.1", self._running_port()), request)
+        return send_request(("127.0.0.1", self._find_running_port()), request)
 
-    def _running_port(self) -> int:
+    def _find_running_port(self) -> int:
         return next(broker.port for broker in self._kafka.brokers.values() if broker.process.is_running)
 
 
 def _throttles(brokers: Mapping[int, Mapping[str, str]], lists: Mapping[str, str], *, is_remembered: bool) -> Throttles:
-    rates = {number: _as_read(config) for number, config in brokers.items() if set(_RATES) & set(config)}
+    rates = {number: _read_rates(config) for number, config in brokers.items() if set(_RATES) & set(config)}
     leaders, followers = (
         sorted(f"{int(partition)}:{broker}" for partition, broker in (each.split(":") for each in items if each))
         for items in (lists.get(name, "").split(",") for name in _LISTS)
@@ -230,7 +230,7 @@ def _throttles(brokers: Mapping[int, Mapping[str, str]], lists: Mapping[str, str
     return Throttles(rates, (leaders, followers), is_remembered)
 
 
-def _as_read(config: Mapping[str, str]) -> tuple[int | None, int | None]:
+def _read_rates(config: Mapping[str, str]) -> tuple[int | None, int | None]:
     leader, follower = (int(config[name]) if name in config else None for name in _RATES)
     return leader, follower
 

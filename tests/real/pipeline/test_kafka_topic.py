@@ -92,7 +92,7 @@ def test_what_is_written_to_brokers_that_want_a_login_is_read_by_the_same_proper
         read = kafka_topic.lines(spark_with_kafka, TOPIC, kafka.bootstrap_servers, options)
         assert [row.value for row in read.orderBy("line").collect()] == written
         command = ("--topic", TOPIC, "--bootstrap", kafka.bootstrap_servers, "--properties", str(file))
-        said, command_lines = ingested(tmp_path / "history", *command)
+        said, command_lines = ingest(tmp_path / "history", *command)
     kept = "".join(each.read_bytes().decode(errors="replace") for each in tmp_path.rglob("*") if each.is_file())
     assert list((tmp_path / "history").rglob("*.parquet")), said
     assert any("--properties" in each for each in command_lines), "it was looked at while it ran"
@@ -100,19 +100,19 @@ def test_what_is_written_to_brokers_that_want_a_login_is_read_by_the_same_proper
     assert [where for where, text in told.items() if PASSWORDS[ADMIN] in text] == []
 
 
-def ingested(history: Path, *options: str) -> tuple[str, set[str]]:
+def ingest(history: Path, *options: str) -> tuple[str, set[str]]:
     """Run `kontroller history ingest`; return its output, and all command lines of this machine while it ran."""
     command = [sys.executable, "-m", "kontroller", "history", "ingest", "--history", str(history)]
     command += ["--jars", kafka_jars(), "--memory", "1g", *options]
     seen: set[str] = set()
     with (history.parent / "said").open("w+") as log:
         with subprocess.Popen(command, stdout=log, stderr=log) as running:
-            wait_until(lambda: ended(running, seen), "all is taken in", silence_s=300)
+            wait_until(lambda: has_ended(running, seen), "all is taken in", silence_s=300)
         assert running.returncode == 0, (history.parent / "said").read_text()
     return (history.parent / "said").read_text(), seen
 
 
-def ended(running: subprocess.Popen[bytes], seen: set[str]) -> bool:
+def has_ended(running: subprocess.Popen[bytes], seen: set[str]) -> bool:
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):  # it has ended in between
             seen.add(file.read_bytes().decode(errors="replace").replace("\0", " "))

@@ -16,7 +16,7 @@ BOTH_WAYS = [[OURS, 1], [1, OURS]]
 """One partition that ours leads, one that it follows."""
 
 
-def written(cluster: MixedCluster, topic: str) -> None:
+def write_messages(cluster: MixedCluster, topic: str) -> None:
     """Write three hundred messages to each partition, in several segments."""
     cluster.serve_topic(topic, BOTH_WAYS, {"segment.bytes": "8192"})
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "enable.idempotence": True, "batch.num.messages": 10})
@@ -26,7 +26,7 @@ def written(cluster: MixedCluster, topic: str) -> None:
     assert producer.flush(60) == 0
 
 
-def deleted(cluster: MixedCluster, folder: Path, topic: str, offset: int) -> str:
+def delete_records(cluster: MixedCluster, folder: Path, topic: str, offset: int) -> str:
     """Return the output of `kafka-delete-records` about both partitions."""
     plan = folder / "offsets.json"
     offsets = [{"topic": topic, "partition": number, "offset": offset} for number in range(len(BOTH_WAYS))]
@@ -44,8 +44,8 @@ def log_starts(folder: Path, topic: str) -> dict[int, int]:
 def test_kafkas_tool_deletes_records_of_leaders_of_both_kinds_and_their_followers(
     cluster: MixedCluster, tmp_path: Path
 ) -> None:
-    written(cluster, "purged")
-    said = deleted(cluster, tmp_path, "purged", 200)
+    write_messages(cluster, "purged")
+    said = delete_records(cluster, tmp_path, "purged", 200)
     assert "partition: purged-0\tlow_watermark: 200" in said
     assert "partition: purged-1\tlow_watermark: 200" in said
     assert log_starts(cluster.ours.log_folder, "purged")[0] == 200
@@ -58,8 +58,8 @@ def test_kafkas_tool_deletes_records_of_leaders_of_both_kinds_and_their_follower
 
 
 def test_what_was_deleted_stays_deleted_when_brokers_start_again(cluster: MixedCluster, tmp_path: Path) -> None:
-    written(cluster, "forgotten")
-    assert deleted(cluster, tmp_path, "forgotten", -1).count("low_watermark") == len(BOTH_WAYS)
+    write_messages(cluster, "forgotten")
+    assert delete_records(cluster, tmp_path, "forgotten", -1).count("low_watermark") == len(BOTH_WAYS)
     before = log_starts(cluster.ours.log_folder, "forgotten")
     cluster.ours.kill()
     cluster.ours.start()
@@ -76,16 +76,16 @@ def test_what_was_deleted_stays_deleted_when_brokers_start_again(cluster: MixedC
 def test_what_is_not_there_or_must_stay_is_refused_as_stock_brokers_do_it(
     cluster: MixedCluster, tmp_path: Path
 ) -> None:
-    written(cluster, "kept")
-    said = deleted(cluster, tmp_path, "kept", 10**9)
+    write_messages(cluster, "kept")
+    said = delete_records(cluster, tmp_path, "kept", 10**9)
     assert said.count("OffsetOutOfRangeException") == len(BOTH_WAYS), said
     cluster.serve_topic("compacted", BOTH_WAYS, {"cleanup.policy": "compact"})
-    said = deleted(cluster, tmp_path, "compacted", 0)
+    said = delete_records(cluster, tmp_path, "compacted", 0)
     assert said.count("PolicyViolationException") == len(BOTH_WAYS), said
 
 
 def test_kafkas_tool_describes_the_producers_of_leaders_and_followers_of_both_kinds(cluster: MixedCluster) -> None:
-    written(cluster, "described-producers")
+    write_messages(cluster, "described-producers")
     for partition, replicas in enumerate(BOTH_WAYS):
         rows = set()
         for options in ((), *(("--broker-id", str(broker)) for broker in replicas)):

@@ -48,7 +48,7 @@ NOTIFICATIONS = "/isr_change_notification"
 
 
 @contextmanager
-def under_load(bootstrap: str, topic: str) -> Iterator[None]:
+def run_under_load(bootstrap: str, topic: str) -> Iterator[None]:
     """Produce messages all the time, because a replica of an idle partition never lags. The whole ISR follows at the
     beginning.
     """
@@ -69,7 +69,7 @@ def test_a_stock_follower_leaves_the_isr_and_joins_it_by_the_leaders_own_writes(
         znodes = ClusterZnodes(client)
         serve_topic(znodes, "written", [[3, 1, 2]])
         slow, other = (1, 2) if znodes.controller() == 2 else (2, 1)
-        with under_load(ours.address, "written"):
+        with run_under_load(ours.address, "written"):
             # A session lasts longer than a follower may lag, so the leader removes it.
             kafka.broker(slow).pause()
             wait_until_in_sync(znodes, "written", other, 3)
@@ -110,7 +110,7 @@ class OldCluster:
         for topic in topics:
             wait_until_served(self.znodes, topic, self.znodes.partitions(topic))
 
-    def told(self) -> dict[str, Any]:
+    def read_notifications(self) -> dict[str, Any]:
         """Return the notifications of changed ISRs, by topic, without other partitions in the same notification."""
         found = {}
         for name in self.client.get_children(NOTIFICATIONS):
@@ -122,7 +122,7 @@ class OldCluster:
                 found[partition["topic"]] = {**content, "partitions": [partition]}
         return found
 
-    def written(self, topic: str) -> tuple[Any, int]:
+    def read_state(self, topic: str) -> tuple[Any, int]:
         """Return the state of partition 0, with its leader replaced by L, and its version."""
         data, stat = self.client.get(f"/brokers/topics/{topic}/partitions/0/state")
         state = json.loads(data)
@@ -181,21 +181,21 @@ def test_what_it_writes_when_a_follower_stops_and_is_back_is_what_a_stock_leader
     znodes.create_topic("led-by-ours", [[OURS, follower]])
     topics = ("led-by-stock", "led-by-ours")
     old_cluster.serve(*topics)
-    with under_load(old_cluster.bootstrap, topics[0]), under_load(old_cluster.bootstrap, topics[1]):
-        created = [old_cluster.written(topic) for topic in topics]
+    with run_under_load(old_cluster.bootstrap, topics[0]), run_under_load(old_cluster.bootstrap, topics[1]):
+        created = [old_cluster.read_state(topic) for topic in topics]
         for server in stopped:
             server.pause()
-        wait_until(lambda: set(old_cluster.told()) >= set(topics), "both leaders have told of it")
-        told = old_cluster.told()
-        without = [old_cluster.written(topic) for topic in topics]
+        wait_until(lambda: set(old_cluster.read_notifications()) >= set(topics), "both leaders have told of it")
+        told = old_cluster.read_notifications()
+        without = [old_cluster.read_state(topic) for topic in topics]
         for server in stopped:
             server.resume()
         old_cluster.serve(*topics)
-        again = [old_cluster.written(topic) for topic in topics]
+        again = [old_cluster.read_state(topic) for topic in topics]
     assert created[0] == created[1]
     assert without[0] == without[1]
     assert without[0][0]["isr"] == ["L"]
     for topic in topics:
         assert told[topic] == {"version": 1, "partitions": [{"topic": topic, "partition": 0}]}
     assert again[0] == again[1]
-    wait_until(lambda: not set(old_cluster.told()) & set(topics), "the controller has heard of all")
+    wait_until(lambda: not set(old_cluster.read_notifications()) & set(topics), "the controller has heard of all")

@@ -20,10 +20,15 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(240)]
 def test_the_broker_that_is_the_controller_is_killed_and_another_stops_in_order(
     servers_folder: RunFolder, zookeeper_connect: str
 ) -> None:
-    def started(broker: int) -> PythonBroker:
+    def make_broker(broker: int) -> PythonBroker:
         return PythonBroker(servers_folder, zookeeper_connect, broker, name=f"both-{broker}", may_be_controller=True)
 
-    with started(1) as first, started(2) as second, started(3) as third, open_client(zookeeper_connect) as client:
+    with (
+        make_broker(1) as first,
+        make_broker(2) as second,
+        make_broker(3) as third,
+        open_client(zookeeper_connect) as client,
+    ):
         brokers = {each.controller_id: each for each in (first, second, third)}
         bootstrap = ",".join(each.address for each in brokers.values())
         znodes = ClusterZnodes(client)

@@ -51,7 +51,7 @@ class OnlyOurs:
             assert not self.znodes.client.exists(f"/brokers/topics/{topic}/partitions/{partition}")
             assert self.brokers_with_a_log(topic, partition) == set()
         wait_until(
-            lambda: all(not self.shown(broker, topic) & set(partitions) for broker in self.brokers),
+            lambda: all(not self.list_shown(broker, topic) & set(partitions) for broker in self.brokers),
             f"no broker shows {partitions} of {topic}",
         )
 
@@ -68,7 +68,7 @@ class OnlyOurs:
         producer.produce(topic, value=value, partition=partition)
         assert producer.flush(30) == 0
 
-    def shown(self, broker: int, topic: str) -> set[int]:
+    def list_shown(self, broker: int, topic: str) -> set[int]:
         """Return the partitions of a topic in a broker's metadata."""
         from confluent_kafka.admin import AdminClient
 
@@ -176,6 +176,6 @@ def test_a_partition_that_was_removed_begins_anew_when_it_is_added_again(ours: O
     ours.wait_until_removed("again", 1)
     ours.znodes.ask_of_partition(PARTITIONS_ADD, "again", 1, [3, 2])
     wait_until_served(ours.znodes, "again", [1])
-    wait_until(lambda: all(ours.shown(broker, "again") == {0, 1} for broker in ours.brokers), "all show it")
+    wait_until(lambda: all(ours.list_shown(broker, "again") == {0, 1} for broker in ours.brokers), "all show it")
     ours.write("again", 1, "present")
     assert read_back(ours.bootstrap, "again") == {"present"}

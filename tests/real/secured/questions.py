@@ -68,10 +68,16 @@ def questions(node: int, ids: dict[str, UUID], deletable: Iterable[str]) -> dict
 
     `deletable`: the topics whose deletion is requested.
     """
-    return {**_of_topics(ids, deletable), **_of_the_cluster(), **_of_a_node(node), **_of_brokers(), **_shown(ids)}
+    return {
+        **_make_topic_questions(ids, deletable),
+        **_make_cluster_questions(),
+        **_make_node_questions(node),
+        **_make_broker_questions(),
+        **_make_metadata_questions(ids),
+    }
 
 
-def _of_topics(ids: dict[str, UUID], deletable: Iterable[str]) -> dict[str, Question]:
+def _make_topic_questions(ids: dict[str, UUID], deletable: Iterable[str]) -> dict[str, Question]:
     new = (*THERE[:1], *MISSING, "twice", "twice", "bad name")
     created = tuple(
         CreatableTopic(
@@ -117,7 +123,7 @@ def _of_topics(ids: dict[str, UUID], deletable: Iterable[str]) -> dict[str, Ques
     }
 
 
-def _of_the_cluster() -> dict[str, Question]:
+def _make_cluster_questions() -> dict[str, Question]:
     topic = TopicName(THERE[0])
     return {
         "ElectLeaders": Question(
@@ -165,7 +171,7 @@ def _of_the_cluster() -> dict[str, Question]:
     }
 
 
-def _of_a_node(node: int) -> dict[str, Question]:
+def _make_node_questions(node: int) -> dict[str, Question]:
     name = str(node)
     return {
         "DescribeConfigs": Question(
@@ -199,7 +205,7 @@ def _of_a_node(node: int) -> dict[str, Question]:
     }
 
 
-def _of_brokers() -> dict[str, Question]:
+def _make_broker_questions() -> dict[str, Question]:
     """Return requests with an earlier epoch of the broker."""
     return {
         "AllocateProducerIds": Question(
@@ -209,22 +215,22 @@ def _of_brokers() -> dict[str, Question]:
     }
 
 
-def _shown(ids: dict[str, UUID]) -> dict[str, Question]:
+def _make_metadata_questions(ids: dict[str, UUID]) -> dict[str, Question]:
     def topics(answer: Any) -> list[Any]:
         return sorted(
             (each.name or "", _name_of(ids, each.topic_id), each.error_code, each.topic_authorized_operations)
             for each in answer.topics
         )
 
-    def asked(**wanted: Any) -> MetadataRequest:
+    def make_request(**wanted: Any) -> MetadataRequest:
         return MetadataRequest(allow_auto_topic_creation=False, include_topic_authorized_operations=True, **wanted)
 
     by_name = tuple(MetadataRequestTopic(topic_id=None, name=TopicName(name)) for name in (*THERE, *MISSING))
     by_id = tuple(MetadataRequestTopic(topic_id=topic_id, name=None) for topic_id in (*ids.values(), UUID(int=77)))
     return {
-        "Metadata of names": Question(asked(topics=by_name), topics),
-        "Metadata of ids": Question(asked(topics=by_id), topics),
-        "Metadata of all": Question(asked(topics=None), topics),
+        "Metadata of names": Question(make_request(topics=by_name), topics),
+        "Metadata of ids": Question(make_request(topics=by_id), topics),
+        "Metadata of all": Question(make_request(topics=None), topics),
         "Metadata of old": Question(
             MetadataRequest10(
                 topics=None,

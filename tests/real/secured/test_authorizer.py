@@ -121,7 +121,7 @@ class Node:
         path = acl_path(pattern)
         if entries:
             self.zookeeper.ensure_path(path)
-            self.zookeeper.set(path, encoded(entries))
+            self.zookeeper.set(path, encode_acls(entries))
         elif self.zookeeper.exists(path):
             self.zookeeper.delete(path)
         parent, told = paths.ACL_CHANGES, f"{pattern.type.value}:{pattern.name}".encode()
@@ -156,7 +156,7 @@ def _read(answer: SocketIO, length: int) -> bytes:
     return content
 
 
-def encoded(entries: frozenset[Entry]) -> bytes:
+def encode_acls(entries: frozenset[Entry]) -> bytes:
     acls = [
         {
             "principal": entry.principal,

@@ -20,7 +20,7 @@ from devcluster.running.processes import wait_until
 from devcluster.waiting.vocabulary import serve_topic
 from kontroller.history.watching.journals.journal import JournalUnreadable
 from kontroller.history.watching.journals.topic import TopicJournal
-from tests.real.operator.operated import operated_namespace, running_operator
+from tests.real.operator.operated import operate_namespace, run_operator
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -112,8 +112,8 @@ def test_the_operator_moves_partitions_by_the_login_of_the_file_and_shows_it_to_
         file = kafka.write_properties("operator.properties", zookeeper_connect=zookeeper.connect)
         with (
             open_client(kafka.zookeeper_connect) as client,
-            operated_namespace(kubernetes_api, kafka.zookeeper_connect) as objects,
-            running_operator(servers_folder, kubernetes_api, env={"KONTROLLER_PROPERTIES": str(file)}) as operator,
+            operate_namespace(kubernetes_api, kafka.zookeeper_connect) as objects,
+            run_operator(servers_folder, kubernetes_api, env={"KONTROLLER_PROPERTIES": str(file)}) as operator,
         ):
             znodes = ClusterZnodes(client)
             serve_topic(znodes, "moved", [[1]])

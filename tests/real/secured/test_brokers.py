@@ -60,7 +60,7 @@ def brokers(request: pytest.FixtureRequest, servers_folder: RunFolder, zookeeper
 
 
 @contextmanager
-def controlled(folder: RunFolder, kafka: SecuredKafka, properties: Path) -> Iterator[ControllerProcess]:
+def run_controller(folder: RunFolder, kafka: SecuredKafka, properties: Path) -> Iterator[ControllerProcess]:
     """Start a controller without waiting for it."""
     name = f"{kafka.files.name}-controller"
     settings = {"properties": str(properties), "control_plane_listener": "INTERNAL"}
@@ -84,7 +84,7 @@ def admin_of(kafka: SecuredKafka) -> AdminClient:
     return AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
 
 
-async def until(admin: AdminClient, topic: str, holds: Callable[[TopicDescription], bool]) -> None:
+async def wait_for_topic(admin: AdminClient, topic: str, holds: Callable[[TopicDescription], bool]) -> None:
     """Wait until a topic satisfies a condition; brokers hear of a topic a moment after its creation."""
     async with asyncio.timeout(60):
         while True:
@@ -101,26 +101,26 @@ def all_in_sync(topic: TopicDescription) -> bool:
     return all(len(partition.isr) == 2 for partition in topic.partitions)
 
 
-def led_by(*leaders: int) -> Callable[[TopicDescription], bool]:
+def is_led_by(*leaders: int) -> Callable[[TopicDescription], bool]:
     return lambda topic: {partition.leader for partition in topic.partitions} == set(leaders)
 
 
 async def test_the_controller_shows_who_it_is_and_leads_the_brokers(
     brokers: SecuredKafka, servers_folder: RunFolder
 ) -> None:
-    with controlled(servers_folder, brokers, brokers.write_properties()) as controller:
+    with run_controller(servers_folder, brokers, brokers.write_properties()) as controller:
         controller.process.wait_until_ready()
         admin = admin_of(brokers)
         await admin.create_topic("led", replica_assignment="1:2,2:1")
-        await until(admin, "led", led_by(1, 2))
+        await wait_for_topic(admin, "led", is_led_by(1, 2))
         brokers.broker(1).kill()
-        await until(admin, "led", led_by(2))
+        await wait_for_topic(admin, "led", is_led_by(2))
         brokers.broker(1).start()
-        await until(admin, "led", all_in_sync)
+        await wait_for_topic(admin, "led", all_in_sync)
 
 
 async def test_sessions_are_renewed_before_brokers_end_them(brokers: SecuredKafka, servers_folder: RunFolder) -> None:
-    with controlled(servers_folder, brokers, brokers.write_properties()) as controller:
+    with run_controller(servers_folder, brokers, brokers.write_properties()) as controller:
         controller.process.wait_until_ready()
         admin = admin_of(brokers)
         loop = asyncio.get_running_loop()
@@ -128,7 +128,7 @@ async def test_sessions_are_renewed_before_brokers_end_them(brokers: SecuredKafk
         while loop.time() < until_s:
             number += 1
             await admin.create_topic(f"session-{number}", 1, 2)
-            await until(admin, f"session-{number}", all_in_sync)
+            await wait_for_topic(admin, f"session-{number}", all_in_sync)
         assert "not delivered" not in controller.process.log_path.read_text()
 
 
@@ -136,8 +136,8 @@ async def test_a_password_and_a_certificate_that_change_under_load_are_taken(
     brokers: SecuredKafka, servers_folder: RunFolder
 ) -> None:
     old = brokers.authority.issue(CONTROLLER)
-    file = brokers.write_properties("renewed.properties", **login_of(brokers, ALICE), **shown(old))
-    with controlled(servers_folder, brokers, file) as controller:
+    file = brokers.write_properties("renewed.properties", **login_of(brokers, ALICE), **make_properties(old))
+    with run_controller(servers_folder, brokers, file) as controller:
         controller.process.wait_until_ready()
         admin = admin_of(brokers)
         created: list[str] = []
@@ -146,14 +146,14 @@ async def test_a_password_and_a_certificate_that_change_under_load_are_taken(
             while True:
                 name = f"load-{len(created)}"
                 await admin.create_topic(name, replica_assignment="1:2")
-                await until(admin, name, all_in_sync)
+                await wait_for_topic(admin, name, all_in_sync)
                 created.append(name)
 
         async with asyncio.TaskGroup() as group:
             load = group.create_task(create_for_ever())
             await admin.set_scram_user(ALICE, NEW_PASSWORD, mechanism="SCRAM-SHA-512")
             new = brokers.authority.issue("renewed")
-            brokers.write_properties(file.name, **login_of(brokers, ALICE, NEW_PASSWORD), **shown(new))
+            brokers.write_properties(file.name, **login_of(brokers, ALICE, NEW_PASSWORD), **make_properties(new))
             old.store().unlink()
             await asyncio.to_thread(brokers.broker(2).restart)
             await asyncio.to_thread(lambda: wait_until(lambda: len(created) > SEVERAL, "load"))
@@ -169,7 +169,7 @@ def login_of(kafka: SecuredKafka, user: str, password: str | None = None) -> dic
     return {key.replace(".", "_"): value for key, value in properties.items() if key.endswith("jaas.config")}
 
 
-def shown(certificate: CertificateFiles) -> dict[str, str]:
+def make_properties(certificate: CertificateFiles) -> dict[str, str]:
     """Return the properties of a certificate, for `write_properties`."""
     return {"ssl_keystore_location": str(certificate.store())}
 
@@ -182,7 +182,7 @@ def test_a_wrong_password_stops_nothing_and_is_corrected_without_a_restart(
     if not logins:
         pytest.skip("nobody logs in by a password")
     file = brokers.write_properties("password.properties", **logins)
-    with controlled(servers_folder, brokers, file) as controller:
+    with run_controller(servers_folder, brokers, file) as controller:
         says(controller, "does not admit admin")
         brokers.write_properties("password.properties")
         controller.process.wait_until_ready()
@@ -193,7 +193,7 @@ def test_brokers_that_are_not_trusted_are_told_nothing(brokers: SecuredKafka, se
         pytest.skip("nothing is encrypted")
     other = Authority(brokers.files / "other")
     file = brokers.write_properties("trust.properties", ssl_truststore_location=str(other.certificate))
-    with controlled(servers_folder, brokers, file) as controller:
+    with run_controller(servers_folder, brokers, file) as controller:
         says(controller, "certificate verify failed")
         brokers.write_properties("trust.properties")
         controller.process.wait_until_ready()
@@ -207,8 +207,8 @@ def test_a_certificate_that_brokers_refuse_is_renewed_without_a_restart(
         pytest.skip("certificates are not asked for")
     other = Authority(brokers.files / "other")
     bad = brokers.authority.issue("late", days=-1) if how == "expired" else other.issue("stranger")
-    file = brokers.write_properties("certificate.properties", **shown(bad))
-    with controlled(servers_folder, brokers, file) as controller:
+    file = brokers.write_properties("certificate.properties", **make_properties(bad))
+    with run_controller(servers_folder, brokers, file) as controller:
         says(controller, "ended the connection by TLS")
         brokers.write_properties("certificate.properties")
         controller.process.wait_until_ready()

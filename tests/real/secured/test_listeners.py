@@ -202,13 +202,13 @@ def test_kafka_python_creates_produces_and_consumes(site: Site) -> None:
 
 
 def test_who_asks_the_controller_alone_creates_topics_and_is_shown_the_brokers(site: Site) -> None:
-    async def asked() -> None:
+    async def ask_controller() -> None:
         admin = site.admin(site.controller.address)
         await admin.create_topic("alone", 1, 2)
         described = await admin.describe_cluster()
         assert {int(node.id) for node in described.nodes} == {1, 2, site.controller.controller_id}
 
-    asyncio.run(asked())
+    asyncio.run(ask_controller())
 
 
 def test_what_brokers_ask_of_their_controller_arrives(site: Site) -> None:
@@ -241,21 +241,21 @@ def test_somebody_else_is_not_admitted_and_the_log_says_where_he_was(site: Site)
 
 
 def test_a_user_whom_the_controller_made_is_admitted_with_his_newest_password(site: Site) -> None:
-    async def asked() -> None:
+    async def ask_controller() -> None:
         for password in ("first", "second"):
             await site.admin().set_scram_user("carol", password, mechanism="SCRAM-SHA-512")
             jaas = login("SCRAM-SHA-512", "carol", password)
             carol = site.admin(site.controller.address, **{"sasl.mechanism": "SCRAM-SHA-512", "sasl.jaas.config": jaas})
             await carol.list_topics()
 
-    asyncio.run(asked())
+    asyncio.run(ask_controller())
 
 
 def test_the_quota_of_a_user_is_that_of_who_has_logged_in(site: Site) -> None:
     """The quota is set by Kafka's own tool. With a certificate, the user is its whole subject, encoded in the path."""
     of_user = ("--alter", "--entity-type", "users", "--entity-name", ALICE if site.mechanism else f"CN={CLIENT}")
 
-    async def asked() -> None:
+    async def ask_controller() -> None:
         await site.admin(site.controller.address).create_topic("charged", 3, 1)
         with pytest.raises(Refused) as refused:
             await site.admin(site.controller.address).delete_topic("charged")
@@ -263,7 +263,7 @@ def test_the_quota_of_a_user_is_that_of_who_has_logged_in(site: Site) -> None:
 
     tool(site, tools.CONFIGS, *of_user, "--add-config", "controller_mutation_rate=0.001")
     try:
-        asyncio.run(asked())
+        asyncio.run(ask_controller())
     finally:
         tool(site, tools.CONFIGS, *of_user, "--delete-config", "controller_mutation_rate")
     asyncio.run(site.admin(site.controller.address).delete_topic("charged"))
@@ -283,7 +283,7 @@ def test_acls_are_about_the_name_that_somebody_has_logged_in_by(authorizing: Sit
     super_user = site.admin(site.controller.address, user=ADMIN)
     alice = site.admin(site.controller.address)
 
-    async def asked() -> None:
+    async def ask_controller() -> None:
         with pytest.raises(Refused) as refused:
             await alice.create_topic("alices", 1, 2)
         assert refused.value.code is ErrorCode.topic_authorization_failed
@@ -296,7 +296,7 @@ def test_acls_are_about_the_name_that_somebody_has_logged_in_by(authorizing: Sit
             return False
         return True
 
-    asyncio.run(asked())
+    asyncio.run(ask_controller())
     site.allow_alice()
     wait_until(lambda: asyncio.run(has_created()), "alice may create topics")
     wait_until_in_sync(site, "admins", 1, 2)

@@ -9,7 +9,7 @@ from devcluster.clusters.kubernetes import KubernetesCluster
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.secured_zookeeper import PASSWORD, SecuredZooKeeper
 from devcluster.running.processes import wait_until
-from tests.real.operator.operated import Objects, operated_namespace, running_operator
+from tests.real.operator.operated import Objects, operate_namespace, run_operator
 from tests.real.secured.clusters import BY_US
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(200)]
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(200)]
 def objects(
     kubernetes_api: KubernetesCluster, secured: dict[str, KafkaCluster], zookeeper_with_users: SecuredZooKeeper
 ) -> Iterator[Objects]:
-    with operated_namespace(kubernetes_api, zookeeper_with_users.secure_connect + BY_US) as found:
+    with operate_namespace(kubernetes_api, zookeeper_with_users.secure_connect + BY_US) as found:
         yield found
 
 
@@ -32,7 +32,7 @@ def test_a_topic_becomes_ready_where_the_file_names_the_cluster_s_servers(
     server = zookeeper_with_users
     file = server.write_properties("operator.properties", zookeeper_connect=server.secure_connect)
     objects.apply("KafkaTopic", "secured", {"topicName": "secured", "partitions": 2, "replicationFactor": 2})
-    with running_operator(servers_folder, kubernetes_api, env={"KONTROLLER_PROPERTIES": str(file)}) as operator:
+    with run_operator(servers_folder, kubernetes_api, env={"KONTROLLER_PROPERTIES": str(file)}) as operator:
         objects.wait_for("KafkaTopic", "secured", "Ready")
         assert PASSWORD not in operator.log()
 
@@ -44,7 +44,7 @@ def test_a_cluster_of_which_no_file_says_anything_is_said_to_be_out_of_reach(
     zookeeper_with_users: SecuredZooKeeper,
 ) -> None:
     other = zookeeper_with_users.write_properties("other.properties", zookeeper_connect="elsewhere:2182")
-    with running_operator(servers_folder, kubernetes_api, env={"KONTROLLER_PROPERTIES": str(other)}):
+    with run_operator(servers_folder, kubernetes_api, env={"KONTROLLER_PROPERTIES": str(other)}):
         wait_until(
             lambda: objects.condition("KafkaCluster", "demo").get("status") in ("False", "Unknown"),
             "the cluster is out of reach",

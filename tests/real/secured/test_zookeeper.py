@@ -35,19 +35,19 @@ async def a_day_s_work(cluster: KafkaCluster) -> None:
     kept, gone = TopicName("kept"), TopicName("gone")
     await admin.create_topic(kept, replica_assignment="1:2,2:1", configs={"retention.ms": "1000000"})
     await admin.create_topic(gone, 1, 2)
-    await as_soon_as_known(lambda: admin.alter_topic(kept, partitions=3, added_configs={"retention.ms": "2000000"}))
+    await retry_until_known(lambda: admin.alter_topic(kept, partitions=3, added_configs={"retention.ms": "2000000"}))
     first = TopicPartition(kept, PartitionId(0))
     await admin.reassign_partitions(format_reassignment({first: (BrokerId(2), BrokerId(1))}))
     await admin.preferred_replica_leader_election(format_partitions([first]))
-    await as_soon_as_known(lambda: admin.delete_topic(gone))
+    await retry_until_known(lambda: admin.delete_topic(gone))
     await admin.set_scram_user("alice", "secret", iterations=4096)
     for broker in cluster.brokers.values():
         broker.restart()
-    await as_soon_as_known(lambda: admin.describe_topic(kept))
+    await retry_until_known(lambda: admin.describe_topic(kept))
     assert (await admin.describe_topic(kept)).partitions[0].replicas == (2, 1)
 
 
-async def as_soon_as_known(ask: Callable[[], Awaitable[object]]) -> None:
+async def retry_until_known(ask: Callable[[], Awaitable[object]]) -> None:
     """Retry a request until the brokers know the topic, which takes a moment after its creation."""
     async with asyncio.timeout(60):
         while True:

@@ -48,7 +48,7 @@ class Quorum(KRaftNode):
         self.start()
 
 
-def migrated(folder: RunFolder, broker: Broker, quorum: Quorum) -> KRaftNode:
+def migrate(folder: RunFolder, broker: Broker, quorum: Quorum) -> KRaftNode:
     """Return the same broker without ZooKeeper, on the same port and with the same logs; not yet started."""
     name = f"kraft-{broker.name}"
     node = KRaftNode(folder, broker.broker_id, name, ONE_FOR_ALL, ports=broker.ports, version=KAFKA_VERSION)

@@ -13,7 +13,7 @@ from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.running.processes import wait_until
 from devcluster.waiting.under_load import nothing_lost
 from devcluster.waiting.vocabulary import serve_topic, wait_until_controlled_by, wait_until_served
-from tests.real.versions.kraft_nodes import CONTROLLER_ID, Quorum, migrated
+from tests.real.versions.kraft_nodes import CONTROLLER_ID, Quorum, migrate
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(400)]
 
@@ -52,7 +52,7 @@ def test_a_cluster_of_ours_is_migrated_to_kraft_under_load_while_our_controller_
             # From here on the quorum writes both; each broker leaves ZooKeeper in turn.
             for broker in kafka.brokers.values():
                 broker.stop()
-                started.enter_context(migrated(servers_folder, broker, quorum))
+                started.enter_context(migrate(servers_folder, broker, quorum))
                 wait_until_served(znodes, TOPIC, PARTITIONS)
             assert znodes.controller() == CONTROLLER_ID
             assert ours.process.is_running

@@ -163,7 +163,7 @@ class SimulatedConformance(ConformanceCluster):
     ) -> Any:
         raise AssertionError("simulated brokers answer no clients")
 
-    def _known_to(self, broker: int, topic: str, partition: int) -> tuple[int, list[int], int, list[int]] | None:
+    def _find_known(self, broker: int, topic: str, partition: int) -> tuple[int, list[int], int, list[int]] | None:
         known = self.simulation.cluster.broker(broker).metadata.partitions.get(tp(topic, partition))
         if known is None:
             return None

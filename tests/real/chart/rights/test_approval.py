@@ -8,7 +8,7 @@ import pytest
 
 from devcluster.clusters.kubernetes import CommandError, KubernetesApi
 from devcluster.running.processes import wait_until
-from tests.real.chart.charts import installed
+from tests.real.chart.charts import install_chart
 from tests.unit.chart.rendering import RELEASE_NAMESPACE
 
 POLICY = (
@@ -48,7 +48,7 @@ class Team:
 
 @pytest.fixture(scope="module")
 def teams(api: KubernetesApi) -> Iterator[dict[str, Team]]:
-    with installed(api, *POLICY):
+    with install_chart(api, *POLICY):
         teams = {namespace: Team(api, namespace) for namespace in ("payments", "audit")}
         for namespace in teams:
             for who, roles in {AUTHOR: ("view", "edit"), APPROVER: ("approve",)}.items():

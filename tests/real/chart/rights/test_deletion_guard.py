@@ -8,7 +8,7 @@ import pytest
 
 from devcluster.clusters.kubernetes import CommandError, KubernetesApi
 from devcluster.running.processes import wait_until
-from tests.real.chart.charts import installed
+from tests.real.chart.charts import install_chart
 
 NAMESPACE = "payments"
 OF_ITS_OWN = {"topicId": "AAAAAAAAAAAAAAAAAAAABw"}
@@ -52,7 +52,7 @@ class Topics:
 
 @pytest.fixture(scope="module")
 def topics(api: KubernetesApi) -> Iterator[Topics]:
-    with installed(api, "--set", "deletionGuard.enabled=true"):
+    with install_chart(api, "--set", "deletionGuard.enabled=true"):
         topics = Topics(api)
         wait_until(topics.is_guarded, "the guard is in force")
         yield topics

@@ -57,7 +57,7 @@ class Kontroller:
         )
         return Ended(out=done.stdout, err=done.stderr, code=done.returncode)
 
-    def at_terminal(self, *arguments: str) -> "Terminal":
+    def start_at_terminal(self, *arguments: str) -> "Terminal":
         """Start a command at a terminal, and return it while it runs."""
         return Terminal(_command(*arguments), self._env)
 
@@ -94,7 +94,7 @@ class Terminal:
         os.close(slave)
         self.said = ""
 
-    def until(self, text: str) -> str:
+    def wait_for(self, text: str) -> str:
         """Wait until a text is on the screen; return all output so far."""
         deadline_s = time.monotonic() + _DEADLINE_S
         while text not in self.said:
@@ -102,7 +102,7 @@ class Terminal:
                 raise AssertionError(f"{text!r} did not come; it said {self.said!r}")
         return self.said
 
-    def until_prompt(self) -> str:
+    def wait_for_prompt(self) -> str:
         """Wait for the shell's prompt: a line that is typed earlier would be input of the running command."""
         deadline_s = time.monotonic() + _DEADLINE_S
         while not self.said.rstrip().endswith("]>"):

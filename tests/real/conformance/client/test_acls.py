@@ -6,7 +6,7 @@ from controller_core.wire.messages import ErrorCode
 from controller_core.zk import paths
 from tests.real.conformance.clusters import ConformanceCluster
 from tests.real.conformance.set_ups import with_acls
-from tests.real.conformance.test_admin_requests import codes, growing, growth
+from tests.real.conformance.test_admin_requests import codes, growth, make_growing
 
 
 def notify(cluster: ConformanceCluster, topic: str) -> None:
@@ -18,7 +18,7 @@ def notify(cluster: ConformanceCluster, topic: str) -> None:
 def test_a_request_is_refused_where_an_acl_denies_it_and_done_where_one_allows_it(cluster: ConformanceCluster) -> None:
     cluster.serve_topic("denied", [[1, 2]])
     cluster.serve_topic("allowed", [[1, 2]])
-    request = growing(growth("allowed", 2), growth("denied", 2), validate_only=True)
+    request = make_growing(growth("allowed", 2), growth("denied", 2), validate_only=True)
     both_allowed = [("allowed", ErrorCode.none), ("denied", ErrorCode.none)]
     assert codes(cluster, request) == both_allowed
     entry = {"principal": f"User:{cluster.user}", "permissionType": "Deny", "operation": "Alter", "host": "*"}

@@ -167,14 +167,14 @@ async def test_a_throttle_is_taken_from_all_brokers_also_from_one_that_the_move_
     cluster.serve_topic(name, [[1, 2]])
     there = format_reassignment({tp(name): ids(3, 1)})
     await admin.throttle_reassignment(there, 1 << 30)
-    assert throttled_brokers(cluster) == [1, 2, 3]
+    assert list_throttled_brokers(cluster) == [1, 2, 3]
     assert (await admin.reassign_partitions(there)).error is None
     await admin.unthrottle_reassignment(there)
-    assert throttled_brokers(cluster) == []
+    assert list_throttled_brokers(cluster) == []
     assert (await admin.describe_topic(name)).configs == {}
 
 
-def throttled_brokers(cluster: ConformanceCluster) -> list[int]:
+def list_throttled_brokers(cluster: ConformanceCluster) -> list[int]:
     """Return the brokers that have a rate, according to their configurations in ZooKeeper."""
     client = cluster.znodes.client
     paths = {broker: f"/config/brokers/{broker}" for broker in (1, 2, 3)}

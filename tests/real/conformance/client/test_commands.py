@@ -170,8 +170,8 @@ def test_a_move_under_way_is_listed_verified_left_by_ctrl_c_and_cancelled(
     cluster.wait_until_everybody_knows(name)
     fill(cluster, name)
     there = ("--reassignment-json-file", plan(tmp_path, {(name, 0): [first, third]}))
-    terminal = kontroller.at_terminal("reassign", "start", *there, "--throttle", "1000")
-    terminal.until("0/1")
+    terminal = kontroller.start_at_terminal("reassign", "start", *there, "--throttle", "1000")
+    terminal.wait_for("0/1")
     terminal.interrupt()
     ended = terminal.end()
     assert ended.code == 130
@@ -216,8 +216,8 @@ def test_an_unclean_election_is_asked_about_first(
 ) -> None:
     cluster.serve_topic(name, [[1, 2]])
     one = ("--topic", name, "--partition", "0")
-    terminal = kontroller.at_terminal("elect", "unclean", *one)
-    said = terminal.until("[y/N]?")
+    terminal = kontroller.start_at_terminal("elect", "unclean", *one)
+    said = terminal.wait_for("[y/N]?")
     assert f"Please confirm the unclean election of {name}-0: records that only dead replicas have are lost." in said
     terminal.type("\n")
     ended = terminal.end()
@@ -268,16 +268,18 @@ def test_features_are_described_and_refused_where_stock_brokers_are(
         "host": host,
         "port": port,
     }
-    terminal = kontroller.at_terminal("features", "update", "--feature-upgrade", "f:2", "--feature-upgrade", "g:1")
-    said = terminal.until("[Y/n]?")
+    terminal = kontroller.start_at_terminal(
+        "features", "update", "--feature-upgrade", "f:2", "--feature-upgrade", "g:1"
+    )
+    said = terminal.wait_for("[Y/n]?")
     assert "Please confirm before finalizing the upgrade of the following features:\n" in said
     assert "1. f from none (existing) to v2 (new)\n2. g from none (existing) to v1 (new)\n" in said
     terminal.type("Y\n")
     ended = terminal.end()
     assert ended.code == 1
     assert "INVALID_REQUEST 42" in ended.out
-    terminal = kontroller.at_terminal("features", "disable", "--features", "f,g")
-    assert "Please confirm deletion of the following features:\n1. f\n2. g\n" in terminal.until("[Y/n]?")
+    terminal = kontroller.start_at_terminal("features", "disable", "--features", "f,g")
+    assert "Please confirm deletion of the following features:\n1. f\n2. g\n" in terminal.wait_for("[Y/n]?")
     terminal.type("n\n")
     assert "nothing is changed" in terminal.end().out
 

@@ -28,7 +28,7 @@ def kontroller(cluster: ConformanceCluster) -> Kontroller:
     return kontroller_of(cluster, cluster.kafka.broker(cluster.order[1]).address)
 
 
-def printed_plans(said: str) -> list[dict[str, Any]]:
+def parse_plans(said: str) -> list[dict[str, Any]]:
     """Return the plans that Kafka's tool has printed."""
     return [json.loads(line) for line in said.splitlines() if line.startswith('{"version"')]
 
@@ -63,11 +63,11 @@ def test_a_move_of_ours_is_watched_given_again_and_cancelled_by_kafka_s_tool(
     assert "throttles stay" in done.err
     assert follower_rate(cluster, third) == "1000", "neither an old plan nor another move unthrottles this one"
 
-    terminal = kontroller.at_terminal("reassign", "start", *there, "--additional", "--throttle", "2000")
-    terminal.until("0/1")
-    terminal.until("MB left")
+    terminal = kontroller.start_at_terminal("reassign", "start", *there, "--additional", "--throttle", "2000")
+    terminal.wait_for("0/1")
+    terminal.wait_for("MB left")
     cluster.wait(lambda: follower_rate(cluster, third) == "2000", "the move has another throttle")
-    terminal.until("/s, ")
+    terminal.wait_for("/s, ")
     terminal.interrupt()
     ended = terminal.end()
     assert ended.code == 130
@@ -91,7 +91,7 @@ def test_a_move_of_kafka_s_tool_is_read_cancelled_and_unthrottled_by_ours(
     cluster.wait_until_everybody_knows(name)
     fill(cluster, name)
     there = ("--reassignment-json-file", plan_file(tmp_path, name, [first, third]))
-    (present,) = printed_plans(run(cluster, REASSIGN_PARTITIONS, "--execute", *there, *SLOW))
+    (present,) = parse_plans(run(cluster, REASSIGN_PARTITIONS, "--execute", *there, *SLOW))
     (moving,) = kontroller.run("reassign", "list", "-o", "json").json()
     assert (moving["adding"], moving["removing"]) == ([third], [second])
     assert kontroller.run("reassign", "verify", *there).code == 3
@@ -112,12 +112,12 @@ def test_a_move_of_kafka_s_tool_is_read_cancelled_and_unthrottled_by_ours(
     topics = tmp_path / "topics.json"
     topics.write_text(json.dumps({"version": 1, "topics": [{"topic": name}]}))
     wanted = ("--topics-to-move-json-file", str(topics), "--broker-list", f"{second},{third}")
-    _, proposed = printed_plans(run(cluster, REASSIGN_PARTITIONS, "--generate", *wanted))
+    _, proposed = parse_plans(run(cluster, REASSIGN_PARTITIONS, "--generate", *wanted))
     moved = kontroller.run("reassign", "start", "--reassignment-json-file", "-", stdin=json.dumps(proposed))
     assert moved.code == 0, moved
     assert sorted(cluster.znodes.read_assignment(name, 0)) == sorted((second, third))
     assert "is completed" in run(
-        cluster, REASSIGN_PARTITIONS, "--verify", "--reassignment-json-file", written(tmp_path, proposed)
+        cluster, REASSIGN_PARTITIONS, "--verify", "--reassignment-json-file", write_plan(tmp_path, proposed)
     )
 
 
@@ -148,8 +148,8 @@ def test_a_command_that_waits_for_a_move_outlives_its_controller(
     fill(cluster, name)
     there = ("--reassignment-json-file", plan_file(tmp_path, name, [first, third]))
     epoch = cluster.controller_epoch()
-    waiting = kontroller.at_terminal("reassign", "start", *there, *SLOW)
-    waiting.until("0/1")
+    waiting = kontroller.start_at_terminal("reassign", "start", *there, *SLOW)
+    waiting.wait_for("0/1")
     move_controller(cluster)
     bring_back(cluster)
     cluster.wait(lambda: cluster.controller_epoch() > epoch, "another term has begun")
@@ -168,7 +168,7 @@ def follower_rate(cluster: ConformanceCluster, broker: int) -> str | None:
     return found
 
 
-def written(folder: Path, plan: dict[str, Any]) -> str:
+def write_plan(folder: Path, plan: dict[str, Any]) -> str:
     file = folder / "proposed.json"
     file.write_text(json.dumps(plan))
     return str(file)

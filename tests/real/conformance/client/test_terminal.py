@@ -25,8 +25,8 @@ def kontroller(unused_tcp_port: int, tmp_path: Path) -> Kontroller:
 
 @pytest.mark.parametrize("arguments", CONFIRMED.values(), ids=CONFIRMED)
 def test_ctrl_c_at_a_question_ends_the_command_at_once(kontroller: Kontroller, arguments: tuple[str, ...]) -> None:
-    terminal = kontroller.at_terminal(*arguments, "--timeout-ms", "100")
-    terminal.until("]? ")
+    terminal = kontroller.start_at_terminal(*arguments, "--timeout-ms", "100")
+    terminal.wait_for("]? ")
     ended = terminal.end(terminal.interrupt)
     assert ended.code == 130
     assert "interrupted: nothing is changed" in ended.out
@@ -35,8 +35,8 @@ def test_ctrl_c_at_a_question_ends_the_command_at_once(kontroller: Kontroller, a
 
 @pytest.mark.parametrize("arguments", CONFIRMED.values(), ids=CONFIRMED)
 def test_the_end_of_the_input_is_no_answer(kontroller: Kontroller, arguments: tuple[str, ...]) -> None:
-    terminal = kontroller.at_terminal(*arguments, "--timeout-ms", "100")
-    terminal.until("]? ")
+    terminal = kontroller.start_at_terminal(*arguments, "--timeout-ms", "100")
+    terminal.wait_for("]? ")
     terminal.type(CONTROL_D)
     ended = terminal.end()
     assert ended.code == 2
@@ -44,31 +44,31 @@ def test_the_end_of_the_input_is_no_answer(kontroller: Kontroller, arguments: tu
 
 
 def test_lines_of_an_earlier_shell_are_found_again(kontroller: Kontroller, tmp_path: Path) -> None:
-    shell = kontroller.at_terminal("shell")
-    shell.until_prompt()
+    shell = kontroller.start_at_terminal("shell")
+    shell.wait_for_prompt()
     shell.type("help elect unclean\n")
-    shell.until("records that it lacks are lost")
-    shell.until_prompt()
+    shell.wait_for("records that it lacks are lost")
+    shell.wait_for_prompt()
     shell.type("exit\n")
     assert shell.end().code == 0
     history = tmp_path / "kontroller" / "shell_history"
     assert history.stat().st_mode & 0o077 == 0, "what somebody has typed is nobody else's"
-    shell = kontroller.at_terminal("shell")
-    shell.until_prompt()
+    shell = kontroller.start_at_terminal("shell")
+    shell.wait_for_prompt()
     shell.type(f"{UP}{UP}\n")
-    shell.until("records that it lacks are lost")
-    shell.until_prompt()
+    shell.wait_for("records that it lacks are lost")
+    shell.wait_for_prompt()
     shell.type(CONTROL_D)
     assert shell.end().code == 0
 
 
 def test_a_question_in_the_shell_is_broken_off_and_the_shell_goes_on(kontroller: Kontroller) -> None:
-    shell = kontroller.at_terminal("shell")
-    shell.until_prompt()
+    shell = kontroller.start_at_terminal("shell")
+    shell.wait_for_prompt()
     shell.type("topics delete --topic t\n")
-    shell.until("[y/N]? ")
+    shell.wait_for("[y/N]? ")
     shell.interrupt()
-    shell.until("interrupted: nothing is changed")
-    shell.until_prompt()
+    shell.wait_for("interrupted: nothing is changed")
+    shell.wait_for_prompt()
     shell.type("exit\n")
     assert shell.end().code == 0

@@ -66,13 +66,13 @@ def crash(started_cluster: ConformanceCluster) -> Crash:
     cluster.health_gate.open()
     third, killed, successor = cluster.order
     _prepare(cluster, killed, successor, third)
-    before = {topic: cluster.seen(topic) for topic in SERVED}
+    before = {topic: cluster.read_state(topic) for topic in SERVED}
     epoch = cluster.broker_epoch(killed)
     with cluster.load("led") as producer:
         wait_until_acknowledged(producer)
         cluster.kafka.broker(killed).kill()
         _wait_until_all_is_decided(cluster, killed, before)
-        dead = {topic: cluster.seen(topic) for topic in SERVED}
+        dead = {topic: cluster.read_state(topic) for topic in SERVED}
         observed = _observe(cluster, killed, successor, third)
         cluster.kafka.broker(killed).start()
         for topic in (*SERVED, "born", "stillborn"):
@@ -86,10 +86,10 @@ def crash(started_cluster: ConformanceCluster) -> Crash:
         third=third,
         before=before,
         dead=dead,
-        back={topic: cluster.seen(topic) for topic in (*SERVED, "born", "stillborn")},
+        back={topic: cluster.read_state(topic) for topic in (*SERVED, "born", "stillborn")},
         lost=len(find_lost(acknowledged, cluster.read_back("led"))),
         epochs=(epoch, cluster.broker_epoch(killed)),
-        answered_by_returned=_answered_by(cluster, killed),
+        answered_by_returned=_ask_partitions(cluster, killed),
         logs_of_deleted=cluster.brokers_with_a_log("doomed"),
         **observed,  # type: ignore[arg-type]  # what was observed while it was dead, by field
     )
@@ -112,7 +112,7 @@ def _wait_until_all_is_decided(cluster: ConformanceCluster, killed: int, before:
     wait_until_unregistered(cluster.znodes, killed)
     for topic in SERVED:
         if topic != "untouched":
-            cluster.wait(lambda topic=topic: cluster.seen(topic).leader_epoch > before[topic].leader_epoch, topic)  # type: ignore[misc]  # a lambda with a default
+            cluster.wait(lambda topic=topic: cluster.read_state(topic).leader_epoch > before[topic].leader_epoch, topic)  # type: ignore[misc]  # a lambda with a default
         cluster.wait_until_everybody_knows(topic)
     cluster.wait_until_led("careless", cluster.order[2])
 
@@ -145,7 +145,7 @@ def _observe(cluster: ConformanceCluster, killed: int, successor: int, third: in
     znodes.mark_for_deletion("doomed")
     znodes.change_config("hopeful", UNCLEAN_ALLOWED)
     cluster.wait_until_led("born", successor)
-    answers["born"] = cluster.seen("born").leadership
+    answers["born"] = cluster.read_state("born").leadership
     cluster.wait_until_led("hopeful", successor)
     cluster.wait_until_unlisted("doomed", *live)
     return {
@@ -159,7 +159,7 @@ def _observe(cluster: ConformanceCluster, killed: int, successor: int, third: in
     }
 
 
-def _answered_by(cluster: ConformanceCluster, broker: int) -> dict[Partition, tuple[int, list[int]]]:
+def _ask_partitions(cluster: ConformanceCluster, broker: int) -> dict[Partition, tuple[int, list[int]]]:
     told: dict[Partition, tuple[int, list[int]]] = {}
     for topic in SERVED:
         cluster.wait_until_everybody_knows(topic)
@@ -319,14 +319,14 @@ def test_a_broker_that_changes_its_address_is_known_at_the_new_one_under_the_sam
     content = json.loads(data)
     content["endpoints"] = [endpoint.replace("127.0.0.1", "localhost") for endpoint in content["endpoints"]]
 
-    def known_host() -> str:
+    def find_host() -> str:
         return {node.node_id: node.host for node in cluster.metadata(keeper).brokers}.get(WireBrokerId(moved), "")
 
     cluster.znodes.client.set(path, json.dumps({**content, "host": "localhost"}).encode())
-    cluster.wait(lambda: known_host() == "localhost", "the new address is known")
+    cluster.wait(lambda: find_host() == "localhost", "the new address is known")
     cluster.serve_topic("at-the-new-address", [[moved, keeper]])
     assert cluster.broker_epoch(moved) == epoch
     request = AllocateProducerIdsRequest(broker_id=WireBrokerId(moved), broker_epoch=i64(epoch))
     assert cluster.ask_controller(request).error_code is ErrorCode.none
     cluster.znodes.client.set(path, data)
-    cluster.wait(lambda: known_host() == "127.0.0.1", "the former address is known again")
+    cluster.wait(lambda: find_host() == "127.0.0.1", "the former address is known again")

@@ -30,7 +30,7 @@ def test_a_topic_of_the_same_name_is_another_one(cluster: ConformanceCluster) ->
     wait_until_deleted(cluster, "phoenix")
     cluster.serve_topic("phoenix", [[3, 2, 1]])
     cluster.wait_until_everybody_knows("phoenix")
-    assert (cluster.seen("phoenix").leader, cluster.seen("phoenix").leader_epoch) == (3, 0)
+    assert (cluster.read_state("phoenix").leader, cluster.read_state("phoenix").leader_epoch) == (3, 0)
     for broker in cluster.znodes.live_brokers():
         assert cluster.metadata_of(broker, "phoenix").topic_id == cluster.topic_id("phoenix") != former
 
@@ -63,7 +63,7 @@ def test_a_topic_with_a_replica_on_a_broker_that_hangs_is_deleted_when_it_answer
     """Until then no broker lists it for clients, its partitions cannot be moved, and nobody can be elected."""
     first, second, third = cluster.order
     cluster.serve_topic("hanging", [[first, third]])
-    with cluster.paused(third):
+    with cluster.pause_broker(third):
         cluster.znodes.mark_for_deletion("hanging")
         cluster.wait_until_unlisted("hanging", first, second)
         assert cluster.exists("/admin/delete_topics/hanging")
@@ -79,7 +79,7 @@ def test_a_deletion_does_not_wait_for_a_reassignment_which_cannot_be_cancelled_t
     """Kafka's controller means to wait, but holds back only topics whose deletion was queued before."""
     first, second, third = cluster.order
     cluster.serve_topic("moved-first", [[first, second]])
-    with cluster.paused(third):
+    with cluster.pause_broker(third):
         assert cluster.reassign(("moved-first", 0, [third, first])) == [ErrorCode.none]
         cluster.znodes.mark_for_deletion("moved-first")
         cluster.wait_until_unlisted("moved-first", second)
@@ -94,7 +94,7 @@ def test_a_request_for_a_reassignment_goes_with_its_topic(cluster: ConformanceCl
     """Kafka's controller leaves the entry in its znode, and starts no other reassignment until somebody removes it."""
     first, second, third = cluster.order
     cluster.serve_topic("asked-by-znode", [[first, second]])
-    with cluster.paused(third):
+    with cluster.pause_broker(third):
         cluster.znodes.reassign({("asked-by-znode", 0): [third, first]})
         wait_until_reassigning(cluster.znodes, "asked-by-znode")
         cluster.znodes.mark_for_deletion("asked-by-znode")
@@ -105,7 +105,7 @@ def test_a_request_for_a_reassignment_goes_with_its_topic(cluster: ConformanceCl
 def test_a_reassignment_of_a_topic_that_is_deleted_is_dropped(cluster: ConformanceCluster) -> None:
     first, second, third = cluster.order
     cluster.serve_topic("too-late", [[first, third]])
-    with cluster.paused(third):
+    with cluster.pause_broker(third):
         cluster.znodes.mark_for_deletion("too-late")
         cluster.wait_until_unlisted("too-late", second)
         cluster.znodes.reassign({("too-late", 0): [first, second]})
@@ -117,7 +117,7 @@ def test_partitions_added_to_a_topic_that_is_deleted_are_taken_out_again(cluster
     """Otherwise a later controller would create them (KAFKA-6612)."""
     first, second, third = cluster.order
     cluster.serve_topic("grown-too-late", [[first, third]])
-    with cluster.paused(third):
+    with cluster.pause_broker(third):
         cluster.znodes.mark_for_deletion("grown-too-late")
         cluster.wait_until_unlisted("grown-too-late", second)
         cluster.znodes.add_partitions("grown-too-late", {1: [first, second]})

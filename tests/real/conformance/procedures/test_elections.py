@@ -11,7 +11,7 @@ from tests.real.conformance.clusters import PREFERRED, UNCLEAN, ConformanceClust
 from tests.real.conformance.set_ups import ours_only
 
 
-def led_by_the_second(cluster: ConformanceCluster, topic: str) -> None:
+def create_led_by_second(cluster: ConformanceCluster, topic: str) -> None:
     """Create a topic with replicas 1, 2 and 3 that 2 leads, because it was the first replica before a reordering."""
     cluster.serve_topic(topic, [[2, 1, 3]])
     assert cluster.reassign((topic, 0, [1, 2, 3])) == [ErrorCode.none]
@@ -20,11 +20,11 @@ def led_by_the_second(cluster: ConformanceCluster, topic: str) -> None:
 
 
 def test_the_preferred_replica_gets_its_leadership_back_and_the_isr_stays(cluster: ConformanceCluster) -> None:
-    led_by_the_second(cluster, "fair")
-    before = cluster.seen("fair")
+    create_led_by_second(cluster, "fair")
+    before = cluster.read_state("fair")
     cluster.znodes.elect_preferred([("fair", 0)])
     cluster.wait_until_led("fair", 1)
-    after = cluster.seen("fair")
+    after = cluster.read_state("fair")
     assert (after.isr, after.leader_epoch, after.partition_epoch) == (
         before.isr, before.leader_epoch + 1, before.partition_epoch + 1,
     )  # fmt: skip
@@ -34,22 +34,22 @@ def test_the_preferred_replica_gets_its_leadership_back_and_the_isr_stays(cluste
 
 def test_a_partition_that_its_preferred_replica_leads_is_left_alone(cluster: ConformanceCluster) -> None:
     cluster.serve_topic("content", [[1, 2]])
-    before = cluster.seen("content")
+    before = cluster.read_state("content")
     cluster.znodes.elect_preferred([("content", 0)])
     cluster.wait_until_gone(PREFERRED_ELECTION)
-    assert cluster.seen("content") == before
+    assert cluster.read_state("content") == before
 
 
 def test_a_preferred_replica_out_of_sync_is_not_elected(cluster: ConformanceCluster) -> None:
-    led_by_the_second(cluster, "out-of-sync")
+    create_led_by_second(cluster, "out-of-sync")
     cluster.leave_in_isr("out-of-sync", [2, 3])
-    before = cluster.seen("out-of-sync")
+    before = cluster.read_state("out-of-sync")
     assert cluster.elect(PREFERRED, ("out-of-sync", 0)) == {
         ("out-of-sync", 0): ErrorCode.preferred_leader_not_available
     }
     cluster.znodes.elect_preferred([("out-of-sync", 0)])
     cluster.wait_until_gone(PREFERRED_ELECTION)
-    assert cluster.seen("out-of-sync") == before
+    assert cluster.read_state("out-of-sync") == before
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_an_election_that_makes_no_sense_is_removed_and_the_next_one_is_held(
     cluster.znodes.client.create(PREFERRED_ELECTION, content)
     cluster.wait_until_gone(PREFERRED_ELECTION)
     topic = f"next-{len(content)}"
-    led_by_the_second(cluster, topic)
+    create_led_by_second(cluster, topic)
     cluster.znodes.elect_preferred([("ghost", 0), (topic, 0)])
     cluster.wait_until_led(topic, 1)
     cluster.wait_until_gone(PREFERRED_ELECTION)
@@ -80,7 +80,7 @@ def test_an_election_with_an_unreadable_entry_is_removed(cluster: ConformanceClu
 
 
 def test_an_election_by_request_answers_for_each_partition(cluster: ConformanceCluster) -> None:
-    led_by_the_second(cluster, "requested")
+    create_led_by_second(cluster, "requested")
     cluster.serve_topic("no-need", [[1, 2]])
     assert cluster.elect(PREFERRED, ("requested", 0), ("no-need", 0), ("ghost", 0), ("no-need", 7)) == {
         ("requested", 0): ErrorCode.none,
@@ -93,13 +93,13 @@ def test_an_election_by_request_answers_for_each_partition(cluster: ConformanceC
 
 def test_an_unclean_election_is_not_held_where_there_is_a_leader(cluster: ConformanceCluster) -> None:
     cluster.serve_topic("clean", [[1, 2]])
-    before = cluster.seen("clean")
+    before = cluster.read_state("clean")
     assert cluster.elect(UNCLEAN, ("clean", 0)) == {("clean", 0): ErrorCode.election_not_needed}
-    assert cluster.seen("clean") == before
+    assert cluster.read_state("clean") == before
 
 
 def test_an_election_for_all_partitions_answers_for_those_that_needed_one(cluster: ConformanceCluster) -> None:
-    led_by_the_second(cluster, "among-all")
+    create_led_by_second(cluster, "among-all")
     answers = cluster.elect(PREFERRED)
     assert answers["among-all", 0] is ErrorCode.none
     assert ErrorCode.election_not_needed not in answers.values()

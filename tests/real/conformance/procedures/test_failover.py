@@ -45,13 +45,13 @@ def begin_a_new_term_with(
 
 def test_a_new_controller_raises_the_epoch_and_changes_no_partition(cluster: ConformanceCluster) -> None:
     cluster.serve_topic("lasting", [[1, 2, 3], [2, 3], [3]])
-    before = [cluster.seen("lasting", partition) for partition in range(3)]
+    before = [cluster.read_state("lasting", partition) for partition in range(3)]
     epoch = cluster.controller_epoch()
     cluster.begin_a_new_term()
     cluster.serve_topic("first-of-its-term", [[1, 2]])
     assert cluster.controller_epoch() > epoch
-    assert [cluster.seen("lasting", partition) for partition in range(3)] == before
-    assert cluster.seen("first-of-its-term").controller_epoch == cluster.controller_epoch()
+    assert [cluster.read_state("lasting", partition) for partition in range(3)] == before
+    assert cluster.read_state("first-of-its-term").controller_epoch == cluster.controller_epoch()
 
 
 @ours_only
@@ -63,7 +63,7 @@ def test_what_a_deposed_controller_writes_too_late_is_refused(cluster: Conforman
     own = cluster.own_controller
     assert own is not None
     cluster.serve_topic("written-late", [[1, 2]])
-    before = cluster.seen("written-late")
+    before = cluster.read_state("written-late")
     fenced_before = own.process.log_path.read_text(errors="replace").count(FENCED)
     own.kill(ends_session=False)
     own.start_stepping("/brokers/topics/written-late/")
@@ -78,10 +78,10 @@ def test_what_a_deposed_controller_writes_too_late_is_refused(cluster: Conforman
         with suppress(ConnectionClosed):  # a resigning controller may close the connection before this answer
             assert answer.result().error_code is ErrorCode.not_controller
     wait_until_controlled_by(cluster.znodes, own.controller_id)
-    assert cluster.seen("written-late") == before
+    assert cluster.read_state("written-late") == before
     assert own.process.log_path.read_text(errors="replace").count(FENCED) == fenced_before + 1
     own.restart_whole()
-    assert cluster.seen("written-late") == before
+    assert cluster.read_state("written-late") == before
 
 
 def test_every_broker_learns_of_the_new_controller(cluster: ConformanceCluster) -> None:
@@ -98,7 +98,7 @@ def test_leaders_go_on_changing_isrs_under_the_new_controller(cluster: Conforman
     cluster.serve_topic("handed-on", [[1, 2, 3]])
     cluster.begin_a_new_term()
     cluster.leave_in_isr("handed-on", [1, 2])
-    assert cluster.seen("handed-on").controller_epoch == cluster.controller_epoch()
+    assert cluster.read_state("handed-on").controller_epoch == cluster.controller_epoch()
     cluster.wait_until_everybody_knows("handed-on")
 
 
@@ -150,9 +150,9 @@ def test_a_reassignment_and_an_election_that_were_asked_for_without_a_controller
 def test_a_running_reassignment_goes_on_under_the_next_controller(cluster: ConformanceCluster) -> None:
     first, second, third = cluster.order
     cluster.serve_topic("resumed", [[first, second]])
-    with cluster.paused(third):
+    with cluster.pause_broker(third):
         assert cluster.reassign(("resumed", 0, [third, first]))[0].name == "none"
-        assert cluster.running_reassignments(("resumed", 0))
+        assert cluster.list_reassignments(("resumed", 0))
         cluster.begin_a_new_term()
         assert cluster.znodes.leader("resumed", 0) == first
     cluster.wait_until_moved("resumed", [third, first])
@@ -177,10 +177,10 @@ def test_a_state_that_a_later_controller_wrote_is_not_touched(cluster: Conforman
     path = "/brokers/topics/later/partitions/0/state"
     content = cluster.znodes.read(path)
     cluster.znodes.client.set(path, json.dumps({**content, "controller_epoch": 10**9}).encode())
-    before = cluster.seen("later")
+    before = cluster.read_state("later")
     cluster.znodes.elect_preferred([("later", 0)])
     cluster.wait_until_gone(PREFERRED_ELECTION)
-    assert cluster.seen("later") == before
+    assert cluster.read_state("later") == before
     cluster.znodes.client.set(path, json.dumps(content).encode())
     cluster.znodes.elect_preferred([("later", 0)])
     cluster.wait_until_led("later", 1)

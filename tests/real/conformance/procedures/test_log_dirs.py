@@ -33,7 +33,7 @@ def lost_directory(started_cluster: ConformanceCluster) -> LostDirectory:
     cluster.health_gate.open()
     other, broker, _ = cluster.order
     topics = _topics_on_both_directories(cluster, broker, other)
-    before = {name: cluster.seen(topic) for name, topic in topics.items()}
+    before = {name: cluster.read_state(topic) for name, topic in topics.items()}
     directory = cluster.directory_of(broker, topics[HIT])
     assert directory is not None
     lose_directory(directory)
@@ -41,7 +41,7 @@ def lost_directory(started_cluster: ConformanceCluster) -> LostDirectory:
     wait_until_in_sync(cluster.znodes, topics[HIT], other)
     cluster.wait_until_everybody_knows(topics[HIT])
     wait_until_empty(cluster.znodes, NOTIFICATIONS)
-    after = {name: cluster.seen(topic) for name, topic in topics.items()}
+    after = {name: cluster.read_state(topic) for name, topic in topics.items()}
     told = cluster.metadata_of_partition(other, topics[HIT])
     assert told is not None
     cluster.serve_topic("to-the-sound-disk", [[broker, other]])
@@ -59,7 +59,7 @@ def lost_directory(started_cluster: ConformanceCluster) -> LostDirectory:
         after=after,
         offline_replicas=[*told.offline_replicas],
         left_notifications=left,
-        back={name: cluster.seen(topic) for name, topic in topics.items()},
+        back={name: cluster.read_state(topic) for name, topic in topics.items()},
     )
 
 

@@ -47,11 +47,11 @@ def test_a_request_is_checked_as_kafka_checks_it(
 ) -> None:
     if not cluster.exists("/brokers/topics/checked"):
         cluster.serve_topic("checked", [[1, 2]])
-    before = cluster.seen("checked")
+    before = cluster.read_state("checked")
     assert cluster.reassign((topic, partition, target)) == [error]
-    assert cluster.running_reassignments() == {}
+    assert cluster.list_reassignments() == {}
     if error is not ErrorCode.none:
-        assert cluster.seen("checked") == before
+        assert cluster.read_state("checked") == before
 
 
 def test_a_bad_entry_holds_up_no_good_one(cluster: ConformanceCluster) -> None:
@@ -140,13 +140,13 @@ def test_a_partition_moves_while_it_is_written_to_and_nothing_is_lost(cluster: C
 def test_the_replicas_that_are_added_are_sent_the_next_leader_epoch(cluster: ConformanceCluster) -> None:
     first, second, third = cluster.order
     cluster.serve_topic("announced", [[first, second]])
-    before = cluster.seen("announced")
-    with cluster.paused(third):
+    before = cluster.read_state("announced")
+    with cluster.pause_broker(third):
         assert cluster.reassign(("announced", 0, [second, third])) == [ErrorCode.none]
-        cluster.wait(lambda: cluster.seen("announced").leader_epoch == before.leader_epoch + 1, "the next epoch")
-        seen = cluster.seen("announced")
+        cluster.wait(lambda: cluster.read_state("announced").leader_epoch == before.leader_epoch + 1, "the next epoch")
+        seen = cluster.read_state("announced")
         assert (seen.leader, seen.isr, seen.partition_epoch) == (first, before.isr, before.partition_epoch + 1)
-        assert cluster.running_reassignments(("announced", 0)) == {
+        assert cluster.list_reassignments(("announced", 0)) == {
             ("announced", 0): ([second, third, first], [third], [first])
         }
         cluster.wait(
@@ -157,19 +157,19 @@ def test_the_replicas_that_are_added_are_sent_the_next_leader_epoch(cluster: Con
             "clients learn of all replicas",
         )
     cluster.wait_until_moved("announced", [second, third])
-    assert cluster.running_reassignments(("announced", 0)) == {}
+    assert cluster.list_reassignments(("announced", 0)) == {}
     assert cluster.znodes.leader("announced", 0) == second
 
 
 def test_only_what_runs_is_listed(cluster: ConformanceCluster) -> None:
     first, second, third = cluster.order
     cluster.serve_topic("listed", [[first, second], [first, second]])
-    with cluster.paused(third):
+    with cluster.pause_broker(third):
         cluster.reassign(("listed", 1, [first, third]))
         wanted = {("listed", 1): ([first, third, second], [third], [second])}
-        assert cluster.running_reassignments() == wanted
-        assert cluster.running_reassignments(("listed", 1), ("listed", 0), ("ghost", 0)) == wanted
-        assert cluster.running_reassignments(("listed", 0)) == {}
+        assert cluster.list_reassignments() == wanted
+        assert cluster.list_reassignments(("listed", 1), ("listed", 0), ("ghost", 0)) == wanted
+        assert cluster.list_reassignments(("listed", 0)) == {}
     cluster.wait_until_moved("listed", [first, third], partition=1)
 
 
@@ -191,10 +191,10 @@ def test_a_partition_moves_wherever_it_is_asked_to(cluster: ConformanceCluster, 
 def test_a_reassignment_that_is_cancelled_leaves_no_trace(cluster: ConformanceCluster) -> None:
     first, second, third = cluster.order
     cluster.serve_topic("taken-back", [[first, second]])
-    with cluster.paused(third):
+    with cluster.pause_broker(third):
         assert cluster.reassign(("taken-back", 0, [third, second])) == [ErrorCode.none]
         assert cluster.reassign(("taken-back", 0, None)) == [ErrorCode.none]
-        cluster.wait(lambda: cluster.running_reassignments(("taken-back", 0)) == {}, "nothing runs any more")
+        cluster.wait(lambda: cluster.list_reassignments(("taken-back", 0)) == {}, "nothing runs any more")
         assert cluster.znodes.leader("taken-back", 0) == first
         assert sorted(cluster.znodes.read_assignment("taken-back", 0)) == sorted([first, second])
     cluster.wait_until_only_replicas_have_logs("taken-back")
@@ -206,10 +206,10 @@ def test_a_reassignment_that_is_cancelled_leaves_the_order_of_the_replicas(clust
     """Kafka's controller forgets it: the remaining replicas then have the order of the target."""
     first, second, third = cluster.order
     cluster.serve_topic("in-its-order", [[first, second]])
-    with cluster.paused(third):
+    with cluster.pause_broker(third):
         cluster.reassign(("in-its-order", 0, [second, third]))
         cluster.reassign(("in-its-order", 0, None))
-        cluster.wait(lambda: cluster.running_reassignments() == {}, "nothing runs any more")
+        cluster.wait(lambda: cluster.list_reassignments() == {}, "nothing runs any more")
         assert cluster.znodes.read_assignment("in-its-order", 0) == [first, second]
     cluster.wait_until_only_replicas_have_logs("in-its-order")
 
@@ -217,7 +217,7 @@ def test_a_reassignment_that_is_cancelled_leaves_the_order_of_the_replicas(clust
 def test_another_target_replaces_the_running_one(cluster: ConformanceCluster) -> None:
     first, second, third = cluster.order
     cluster.serve_topic("replaced", [[first]])
-    with cluster.paused(third):
+    with cluster.pause_broker(third):
         assert cluster.reassign(("replaced", 0, [third])) == [ErrorCode.none]
         assert cluster.reassign(("replaced", 0, [second])) == [ErrorCode.none]
         cluster.wait_until_moved("replaced", [second])
@@ -228,7 +228,7 @@ def test_another_target_replaces_the_running_one(cluster: ConformanceCluster) ->
 def test_a_request_supplants_what_zookeeper_asks_for_the_same_partition(cluster: ConformanceCluster) -> None:
     first, second, third = cluster.order
     cluster.serve_topic("supplanted", [[first]])
-    with cluster.paused(third):
+    with cluster.pause_broker(third):
         cluster.znodes.reassign({("supplanted", 0): [third]})
         wait_until_reassigning(cluster.znodes, "supplanted")
         assert cluster.reassign(("supplanted", 0, [second])) == [ErrorCode.none]
@@ -240,7 +240,7 @@ def test_another_target_in_the_same_znode_replaces_the_running_one(cluster: Conf
     """Kafka's controller watches for its creation only (KAFKA-9478)."""
     first, second, third = cluster.order
     cluster.serve_topic("rewritten", [[first]])
-    with cluster.paused(third):
+    with cluster.pause_broker(third):
         cluster.znodes.reassign({("rewritten", 0): [third]})
         wait_until_reassigning(cluster.znodes, "rewritten")
         cluster.znodes.rewrite_reassignment({("rewritten", 0): [second]})
@@ -252,9 +252,9 @@ def test_a_topic_that_vanishes_takes_its_reassignment_with_it(cluster: Conforman
     first, second, third = cluster.order
     cluster.serve_topic("vanishing", [[first]])
     cluster.serve_topic("staying", [[first]])
-    with cluster.paused(third):
+    with cluster.pause_broker(third):
         cluster.reassign(("vanishing", 0, [third]))
         cluster.znodes.client.delete("/brokers/topics/vanishing", recursive=True)
-        cluster.wait(lambda: cluster.running_reassignments() == {}, "nothing runs any more")
+        cluster.wait(lambda: cluster.list_reassignments() == {}, "nothing runs any more")
     assert cluster.reassign(("staying", 0, [second])) == [ErrorCode.none]
     cluster.wait_until_moved("staying", [second])

@@ -14,7 +14,7 @@ from controller_core.wire.messages import ControlledShutdownRequest, ControlledS
 from devcluster.clients.znodes import PREFERRED_ELECTION
 from devcluster.waiting.under_load import nothing_lost
 from tests.real.conformance.clusters import PREFERRED, ConformanceCluster, Seen
-from tests.real.conformance.set_ups import since
+from tests.real.conformance.set_ups import mark_since
 
 RELIEVED = ("Controlled shutdown request returned successfully", "Controlled shutdown succeeded")
 """The log lines of a broker after a controlled shutdown; the latter is Kafka 3.0's."""
@@ -48,7 +48,7 @@ def ask(cluster: ConformanceCluster, broker: int, epoch: int) -> ControlledShutd
     return response
 
 
-def remaining_topics(answer: ControlledShutdownResponse) -> list[str]:
+def list_remaining_topics(answer: ControlledShutdownResponse) -> list[str]:
     """Return the topics of `TOPICS` in the answer: other tests' topics may also have no other replica in sync."""
     return [partition.topic_name for partition in answer.remaining_partitions if partition.topic_name in TOPICS]
 
@@ -65,21 +65,21 @@ def shutdown(started_cluster: ConformanceCluster) -> Shutdown:
     cluster.serve_topic("last-in-sync", [[stopping, second]])
     cluster.leave_in_isr("last-in-sync", [stopping])
     cluster.serve_topic("only-replica", [[stopping]])
-    before = {topic: cluster.seen(topic) for topic in TOPICS}
-    with cluster.paused(second):  # otherwise it joins the ISR of `second-is-behind` again before that is read
+    before = {topic: cluster.read_state(topic) for topic in TOPICS}
+    with cluster.pause_broker(second):  # otherwise it joins the ISR of `second-is-behind` again before that is read
         first_answer = ask(cluster, stopping, cluster.broker_epoch(stopping))
-        after = {topic: cluster.seen(topic) for topic in TOPICS}
+        after = {topic: cluster.read_state(topic) for topic in TOPICS}
     cluster.wait_until_everybody_knows("handed-over")
     told = cluster.metadata_of_partition(stopping, "handed-over")
     assert told is not None
     second_answer = ask(cluster, stopping, -1)
-    after_again = {topic: cluster.seen(topic) for topic in TOPICS if topic != "second-is-behind"}
+    after_again = {topic: cluster.read_state(topic) for topic in TOPICS if topic != "second-is-behind"}
     rejoining = cluster.alter_isr("left", [third, stopping]).error_code
     elected = cluster.elect(PREFERRED, ("handed-over", 0))["handed-over", 0]
     cluster.znodes.create_topic("born-meanwhile", [[stopping, second]])
     cluster.znodes.create_topic("unborn-meanwhile", [[stopping]])
     cluster.wait_until_led("born-meanwhile", second)
-    born = cluster.seen("born-meanwhile")
+    born = cluster.read_state("born-meanwhile")
     unborn = cluster.exists("/brokers/topics/unborn-meanwhile/partitions/0/state")
     cluster.kafka.broker(stopping).restart()
     for topic in (*TOPICS, "born-meanwhile", "unborn-meanwhile"):
@@ -97,7 +97,7 @@ def shutdown(started_cluster: ConformanceCluster) -> Shutdown:
         elected=elected,
         born=born,
         unborn_had_a_state=unborn,
-        back={topic: cluster.seen(topic) for topic in TOPICS},
+        back={topic: cluster.read_state(topic) for topic in TOPICS},
     )
 
 
@@ -120,7 +120,7 @@ def test_where_it_followed_it_leaves_the_isr(shutdown: Shutdown) -> None:
 def test_the_answer_names_what_nobody_can_take_over(shutdown: Shutdown) -> None:
     """A partition without another replica is not named, because waiting for one would be in vain."""
     assert shutdown.answers[0].error_code is ErrorCode.none
-    assert remaining_topics(shutdown.answers[0]) == ["last-in-sync"]
+    assert list_remaining_topics(shutdown.answers[0]) == ["last-in-sync"]
 
 
 def test_what_nobody_can_take_over_is_not_touched(shutdown: Shutdown) -> None:
@@ -131,7 +131,7 @@ def test_what_nobody_can_take_over_is_not_touched(shutdown: Shutdown) -> None:
 def test_asking_again_changes_nothing(shutdown: Shutdown) -> None:
     """An epoch of -1, which brokers before KIP-380 send, is not compared."""
     assert shutdown.answers[1].error_code is ErrorCode.none
-    assert remaining_topics(shutdown.answers[1]) == remaining_topics(shutdown.answers[0])
+    assert list_remaining_topics(shutdown.answers[1]) == list_remaining_topics(shutdown.answers[0])
     for topic, seen in shutdown.after_again.items():
         assert seen.leadership == shutdown.after[topic].leadership
 
@@ -162,7 +162,7 @@ def test_when_it_is_back_it_serves_like_any_other(shutdown: Shutdown) -> None:
     assert shutdown.back["only-replica"].leader == shutdown.stopping
 
 
-@since("3.0", "they look for their controller among registered brokers when they stop, and do not find ours")
+@mark_since("3.0", "they look for their controller among registered brokers when they stop, and do not find ours")
 def test_a_stop_in_good_order_interrupts_no_producer_and_then_its_leaderships_are_given_back(
     cluster: ConformanceCluster,
 ) -> None:

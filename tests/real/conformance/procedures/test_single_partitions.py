@@ -17,7 +17,7 @@ def test_partitions_are_added_one_by_one_and_served(cluster: ConformanceCluster)
     cluster.wait_until_gone(cluster.znodes.ask_of_partition(PARTITIONS_ADD, "grown-singly", 2, [2]))
     cluster.wait_until_served("grown-singly", 3)
     assert cluster.znodes.partitions("grown-singly") == {0: [1, 2, 3], 1: [3, 1], 2: [2]}
-    assert [cluster.seen("grown-singly", partition).leader for partition in (1, 2)] == [3, 2]
+    assert [cluster.read_state("grown-singly", partition).leader for partition in (1, 2)] == [3, 2]
     for partition in (1, 2):
         cluster.wait_until_everybody_knows("grown-singly", partition)
     assert not cluster.exists(f"{PARTITIONS_ADD}/grown-singly")

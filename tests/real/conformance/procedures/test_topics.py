@@ -10,7 +10,7 @@ from tests.real.conformance.set_ups import ours_only
 
 def test_a_new_topic_is_led_by_the_first_replica_with_all_in_sync(cluster: ConformanceCluster) -> None:
     cluster.serve_topic("fresh", [[3, 1, 2], [2, 1]])
-    seen = [cluster.seen("fresh", partition) for partition in range(2)]
+    seen = [cluster.read_state("fresh", partition) for partition in range(2)]
     assert [(state.leader, state.isr) for state in seen] == [(3, (3, 1, 2)), (2, (2, 1))]
     assert [(state.leader_epoch, state.partition_epoch) for state in seen] == [(0, 0)] * 2
 
@@ -25,11 +25,11 @@ def test_many_topics_created_at_once_are_all_served(cluster: ConformanceCluster)
 
 def test_added_partitions_are_served_and_the_others_left_alone(cluster: ConformanceCluster) -> None:
     cluster.serve_topic("growing", [[1, 2]])
-    before, topic_id = cluster.seen("growing"), cluster.topic_id("growing")
+    before, topic_id = cluster.read_state("growing"), cluster.topic_id("growing")
     cluster.znodes.add_partitions("growing", {1: [2, 3], 2: [3, 1]})
     cluster.wait_until_served("growing", 3)
-    assert [cluster.seen("growing", partition).leader for partition in (1, 2)] == [2, 3]
-    assert cluster.seen("growing") == before
+    assert [cluster.read_state("growing", partition).leader for partition in (1, 2)] == [2, 3]
+    assert cluster.read_state("growing") == before
     assert cluster.topic_id("growing") == topic_id
     for broker in cluster.znodes.live_brokers():
         cluster.wait(lambda broker=broker: len(cluster.metadata_of(broker, "growing").partitions) == 3, "three")  # type: ignore[misc]  # a lambda with a default
@@ -39,13 +39,13 @@ def test_another_assignment_of_a_known_partition_is_no_reassignment(cluster: Con
     """Only partitions that are new in the znode are read from it."""
     cluster.serve_topic("edited", [[1, 2]])
     cluster.wait_until_only_replicas_have_logs("edited")
-    before = cluster.seen("edited")
+    before = cluster.read_state("edited")
     path = "/brokers/topics/edited"
     content = cluster.znodes.read(path)
     content["partitions"] = {"0": [1, 3], "1": [2, 3]}
     cluster.znodes.client.set(path, json.dumps(content).encode())
     wait_until_served(cluster.znodes, "edited", [1])
-    assert cluster.seen("edited") == before
+    assert cluster.read_state("edited") == before
     assert cluster.brokers_with_a_log("edited") == {1, 2}
 
 

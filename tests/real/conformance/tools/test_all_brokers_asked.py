@@ -11,7 +11,7 @@ from kio.schema.list_groups.v5.request import ListGroupsRequest
 from devcluster.clients import tools
 from tests.real.conformance.at_clients_listener import run_at_brokers
 from tests.real.conformance.clusters import ConformanceCluster
-from tests.real.conformance.set_ups import since
+from tests.real.conformance.set_ups import mark_since
 
 
 def test_each_replica_is_in_the_log_directories_of_its_broker_alone(cluster: ConformanceCluster) -> None:
@@ -27,7 +27,7 @@ def test_each_replica_is_in_the_log_directories_of_its_broker_alone(cluster: Con
     assert sorted(replicas) == [(1, "looked-for-0"), (2, "looked-for-0"), (2, "looked-for-1"), (3, "looked-for-1")]
 
 
-@since("3.0", "they do not list transactions")
+@mark_since("3.0", "they do not list transactions")
 def test_a_transactional_id_is_listed_once(cluster: ConformanceCluster) -> None:
     told = cluster.librdkafka(cluster.kafka.bootstrap_servers)
     Producer({**told, "transactional.id": "listed"}).init_transactions(60)

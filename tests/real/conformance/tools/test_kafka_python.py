@@ -17,7 +17,7 @@ from kafka.errors import (
 )
 
 from tests.real.conformance.clusters import ConformanceCluster
-from tests.real.conformance.set_ups import since
+from tests.real.conformance.set_ups import mark_since
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_topics_are_created_described_grown_and_deleted(cluster: ConformanceClus
         admin.delete_topics(["kp-one"])
 
 
-@since("3.7", "this client misses in their answer what came with version 1 of DescribeCluster")
+@mark_since("3.7", "this client misses in their answer what came with version 1 of DescribeCluster")
 def test_the_cluster_is_described(cluster: ConformanceCluster, admin: Any) -> None:
     described = admin.describe_cluster()
     assert described["controller_id"] == cluster.znodes.controller()

@@ -27,22 +27,22 @@ LEADER_AND_ISR, STOP_REPLICA = 4, 5
 STALE_BROKER_EPOCH = 77
 
 
-def with_an_error(head: RequestHead) -> bytes:
+def answer_error(head: RequestHead) -> bytes:
     body = struct.pack(">h", STALE_BROKER_EPOCH)
     if head.api_key in (LEADER_AND_ISR, STOP_REPLICA):
         body += b"\x01"
     return make_frame(struct.pack(">ib", head.correlation_id, 0) + body + b"\x00")
 
 
-def with_nonsense(head: RequestHead) -> bytes:
+def answer_nonsense(head: RequestHead) -> bytes:
     return make_frame(struct.pack(">ib", head.correlation_id, 0) + b"\xff" * 40)
 
 
-def for_somebody_else(head: RequestHead) -> bytes:
-    return with_an_error(replace(head, correlation_id=head.correlation_id + 1))
+def answer_somebody_else(head: RequestHead) -> bytes:
+    return answer_error(replace(head, correlation_id=head.correlation_id + 1))
 
 
-def by_closing(_: RequestHead) -> None:
+def close_unanswered(_: RequestHead) -> None:
     return None
 
 
@@ -51,13 +51,13 @@ def bad_broker(cluster: OurCluster, answer: Answer) -> Iterator[threading.Event]
     """Register a fake broker; the yielded event is set when the controller has sent it a request."""
     asked = threading.Event()
 
-    def noted(head: RequestHead) -> bytes | None:
+    def note_request(head: RequestHead) -> bytes | None:
         if head.api_key == API_VERSIONS:  # this only checks whether it is there
             return is_there(head)
         asked.set()
         return answer(head)
 
-    with stand_in_broker(noted) as port:
+    with stand_in_broker(note_request) as port:
         register(cluster.znodes.client, BAD_BROKER, port)
         try:
             yield asked
@@ -65,7 +65,7 @@ def bad_broker(cluster: OurCluster, answer: Answer) -> Iterator[threading.Event]
             unregister(cluster.znodes.client, BAD_BROKER)
 
 
-@pytest.mark.parametrize("answer", [with_an_error, with_nonsense, for_somebody_else, by_closing])
+@pytest.mark.parametrize("answer", [answer_error, answer_nonsense, answer_somebody_else, close_unanswered])
 def test_the_other_brokers_are_served_beside_a_broker_that_answers(our_cluster: OurCluster, answer: Any) -> None:
     topic = f"beside-{answer.__name__}"
     with bad_broker(our_cluster, answer) as asked:

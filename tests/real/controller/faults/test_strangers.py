@@ -83,7 +83,7 @@ def little_work(cluster: OurCluster) -> Iterator[None]:
 
 
 @contextmanager
-def unmoved(cluster: OurCluster, topic: str) -> Iterator[None]:
+def assert_unmoved(cluster: OurCluster, topic: str) -> Iterator[None]:
     """Assert that after the block a new topic is served with little work, clients see it, and the controller is the
     same.
     """
@@ -97,7 +97,7 @@ def unmoved(cluster: OurCluster, topic: str) -> Iterator[None]:
 
 def test_a_stranger_cannot_shut_brokers_down(our_cluster: OurCluster, stranger: Connection) -> None:
     our_cluster.serve_topic("led-on", [[1, 2, 3]])
-    with unmoved(our_cluster, "after-shutdowns"):
+    with assert_unmoved(our_cluster, "after-shutdowns"):
         for broker in range(1, 7):
             request = ControlledShutdownRequest(broker_id=BrokerId(broker), broker_epoch=BrokerEpoch(-1))
             answer = stranger.ask(request)
@@ -132,7 +132,7 @@ def test_millions_of_items_hold_up_nobody(our_cluster: OurCluster, address: str)
     count = 2_000_000
     body = encode_unsigned_varint(count + 1) + b"\1" * count + struct.pack(">i", 1000) + b"\0"
     content = struct.pack(">hhih", 20, 5, 5, -1) + b"\0" + body
-    with unmoved(our_cluster, f"after-millions-{address}"):
+    with assert_unmoved(our_cluster, f"after-millions-{address}"):
         connection = Connection(our_cluster, address)
         with little_work(our_cluster):
             assert connection.send(struct.pack(">i", len(content)) + content) is None
@@ -147,6 +147,6 @@ def test_thousands_of_idle_and_half_open_connections_leave_our_own_working(our_c
             open_ones.callback(connection.close)
             with suppress(ConnectionError):  # there are too many already
                 connection.begin(beginnings[number % len(beginnings)])
-        with unmoved(our_cluster, "beside-idle-ones"):
+        with assert_unmoved(our_cluster, "beside-idle-ones"):
             our_cluster.kafka.broker(6).stop()  # it requests a controlled shutdown
             our_cluster.kafka.broker(6).start()  # and the controller opens a new connection to it

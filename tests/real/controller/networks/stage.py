@@ -97,7 +97,7 @@ class Stage:
         """Wait until every replica is in sync and its broker has a log."""
         wait_until_served(self.znodes, topic, brokers=self.kafka.brokers)
 
-    def logged(self, process: int = FIRST, since: int = 0) -> str:
+    def read_log(self, process: int = FIRST, since: int = 0) -> str:
         return self.controllers[process].process.log_path.read_text(errors="replace")[since:]
 
     def epochs(self, process: int) -> set[int]:
@@ -165,7 +165,7 @@ class Vacancy:
     _ended: threading.Event = field(default_factory=threading.Event)
 
     @contextmanager
-    def watched(self, stage: Stage) -> Iterator[None]:
+    def watch(self, stage: Stage) -> Iterator[None]:
         thread = threading.Thread(target=self._look, args=(stage,), name="vacancy")
         thread.start()
         try:
@@ -183,14 +183,14 @@ class Vacancy:
 
 
 @contextmanager
-def under_load(stage: Stage, topic: str) -> Iterator[None]:
+def run_under_load(stage: Stage, topic: str) -> Iterator[None]:
     """Produce to all brokers, and check that every acknowledged message can be read.
 
     Also check that no two controllers decided in one epoch, and that a new topic is served afterwards.
     """
     vacancy = Vacancy()
     stage.serve(topic, ALL)
-    with nothing_lost(stage.kafka.bootstrap_servers, topic) as producer, vacancy.watched(stage):
+    with nothing_lost(stage.kafka.bootstrap_servers, topic) as producer, vacancy.watch(stage):
         yield
         began_s = time.monotonic()
         stage.serve(f"{topic}-after", ALL)
@@ -204,4 +204,4 @@ def under_load(stage: Stage, topic: str) -> Iterator[None]:
         longest_pause_of_load_s=round(producer.stop().longest_pause_s, 1),
     )
     assert stage.epochs(FIRST) & stage.epochs(SECOND) == set()
-    assert not any("unexpected error" in stage.logged(process) for process in stage.controllers)
+    assert not any("unexpected error" in stage.read_log(process) for process in stage.controllers)

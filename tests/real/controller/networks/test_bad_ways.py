@@ -14,7 +14,7 @@ import structlog
 from devcluster.machines.network import Machine
 from devcluster.running.processes import wait_until
 from devcluster.waiting.vocabulary import wait_until_controlled_by, wait_until_logged
-from tests.real.controller.networks.stage import FIRST, SECOND, Stage, under_load
+from tests.real.controller.networks.stage import FIRST, SECOND, Stage, run_under_load
 
 log = structlog.get_logger()
 LOST_SHARE = 0.15
@@ -35,7 +35,7 @@ def cut_off(stage: Stage, machine: Machine, way: str) -> Iterator[None]:
 def test_a_controller_serves_while_packets_between_it_and_zookeeper_are_lost(stage: Stage) -> None:
     stage.give_role_to(FIRST)
     with (
-        under_load(stage, "zookeeper-lossy"),
+        run_under_load(stage, "zookeeper-lossy"),
         stage.network.lossy(stage.first, stage.zookeeper, share=LOST_SHARE),
     ):
         for number in range(3):
@@ -45,7 +45,7 @@ def test_a_controller_serves_while_packets_between_it_and_zookeeper_are_lost(sta
 def test_a_controller_keeps_the_role_while_zookeeper_is_far_away(stage: Stage) -> None:
     stage.give_role_to(FIRST)
     epochs = stage.epochs(FIRST)
-    with under_load(stage, "zookeeper-slow"), stage.network.slow(stage.first, stage.zookeeper):
+    with run_under_load(stage, "zookeeper-slow"), stage.network.slow(stage.first, stage.zookeeper):
         for number in range(3):
             stage.serve(f"zookeeper-slow-{number}", [1 + number, 1 + (number + 1) % 3])
         assert (stage.holder(), stage.epochs(FIRST)) == (FIRST, epochs)
@@ -57,7 +57,7 @@ def test_a_controller_that_is_cut_off_from_zookeeper_loses_the_role_and_stands_b
 ) -> None:
     stage.give_role_to(FIRST)
     name = f"zookeeper-cut-{way.replace(' ', '-')}"
-    with under_load(stage, name):
+    with run_under_load(stage, name):
         with cut_off(stage, stage.zookeeper, way):
             began_s = time.monotonic()
             stage.create(f"{name}-asked-for", [1, 2, 3])
@@ -72,10 +72,10 @@ def test_a_controller_that_is_cut_off_from_zookeeper_loses_the_role_and_stands_b
 def test_one_broker_gets_what_it_is_sent_over_a_bad_way(stage: Stage) -> None:
     stage.give_role_to(FIRST)
     far = stage.broker(3)
-    with under_load(stage, "broker-lossy"), stage.network.lossy(stage.first, far, share=LOST_SHARE):
+    with run_under_load(stage, "broker-lossy"), stage.network.lossy(stage.first, far, share=LOST_SHARE):
         stage.serve("broker-lossy-near", [1, 2])
         stage.serve("broker-lossy-far", [3])
-    with under_load(stage, "broker-slow"), stage.network.slow(stage.first, far):
+    with run_under_load(stage, "broker-slow"), stage.network.slow(stage.first, far):
         stage.serve("broker-slow-near", [1, 2])
         stage.serve("broker-slow-far", [3])
     assert stage.holder() == FIRST
@@ -85,8 +85,8 @@ def test_one_broker_gets_what_it_is_sent_over_a_bad_way(stage: Stage) -> None:
 def test_a_broker_that_is_cut_off_is_noticed_holds_up_no_other_and_gets_what_it_missed(stage: Stage, way: str) -> None:
     stage.give_role_to(FIRST)
     name = f"broker-cut-{way.replace(' ', '-')}"
-    with under_load(stage, name):
-        logged = len(stage.logged())
+    with run_under_load(stage, name):
+        logged = len(stage.read_log())
         with cut_off(stage, stage.broker(3), way):
             stage.create(f"{name}-missed", [3])
             stage.serve(f"{name}-beside", [1, 2])

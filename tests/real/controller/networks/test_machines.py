@@ -96,15 +96,15 @@ def test_whoever_is_in_the_middle_reaches_all_whatever_is_cut(network: Network) 
 def test_names_are_a_machines_own(network: Network) -> None:
     one, two, _ = network.machines.values()
 
-    def known(machine: Machine) -> str:
+    def resolve_name(machine: Machine) -> str:
         asked = [*machine.entering, "getent", "hosts", "somebody.test"]
         return subprocess.run(asked, capture_output=True, text=True, check=False).stdout
 
     one.know({"somebody.test": two.address})
-    assert two.address in known(one)
-    assert known(two) == ""
+    assert two.address in resolve_name(one)
+    assert resolve_name(two) == ""
     one.know({})
-    assert known(one) == ""
+    assert resolve_name(one) == ""
 
 
 def test_a_machine_that_moves_is_reached_at_its_new_address_alone(network: Network) -> None:

@@ -11,7 +11,7 @@ from controller_core.model.ids import BrokerEpoch, BrokerId
 from controller_core.model.metadata import Broker, Endpoint
 from controller_core.zk import codecs, paths
 from devcluster.waiting.vocabulary import wait_until_logged
-from tests.real.controller.networks.stage import FIRST, Stage, name_of, under_load
+from tests.real.controller.networks.stage import FIRST, Stage, name_of, run_under_load
 
 SILENT_NAME_SERVER = "10.91.0.254"
 """The router, which drops DNS queries."""
@@ -20,7 +20,7 @@ HANGING = range(50, 62)
 
 
 @contextmanager
-def hanging_name_server(stage: Stage) -> Iterator[None]:
+def silence_name_server(stage: Stage) -> Iterator[None]:
     """Make the first controller's name server silent: it does not even say that names are unknown."""
     rule = ("INPUT", "-p", "udp", "--dport", "53", "-j", "DROP")
     stage.network.router.run("iptables", "-w", "-A", *rule)
@@ -51,8 +51,8 @@ def brokers_of_hanging_names(stage: Stage) -> Iterator[None]:
 
 def test_a_broker_whose_name_is_not_known_gets_what_it_missed_when_it_is(stage: Stage) -> None:
     stage.give_role_to(FIRST)
-    with under_load(stage, "unknown"):
-        logged = len(stage.logged())
+    with run_under_load(stage, "unknown"):
+        logged = len(stage.read_log())
         stage.first.know(stage.names(without=[3]))
         try:
             stage.kafka.broker(3).restart()
@@ -67,7 +67,7 @@ def test_a_broker_whose_name_is_not_known_gets_what_it_missed_when_it_is(stage: 
 
 def test_names_for_which_the_name_server_hangs_hold_up_no_broker_of_another_name(stage: Stage) -> None:
     stage.give_role_to(FIRST)
-    with under_load(stage, "hanging"), hanging_name_server(stage), brokers_of_hanging_names(stage):
+    with run_under_load(stage, "hanging"), silence_name_server(stage), brokers_of_hanging_names(stage):
         wait_until_logged(stage.controllers[FIRST].process, f"{name_of(HANGING[-1])}:9092 cannot be reached")
         for number in (1, 2):  # each gets a new connection
             stage.kafka.broker(number).restart()
@@ -79,7 +79,7 @@ def test_names_for_which_the_name_server_hangs_hold_up_no_broker_of_another_name
 def test_a_broker_is_found_at_the_address_that_its_name_has_now(stage: Stage) -> None:
     stage.give_role_to(FIRST)
     broker, machine = stage.kafka.broker(3), stage.broker(3)
-    with under_load(stage, "moved"):
+    with run_under_load(stage, "moved"):
         broker.stop()
         before = machine.address
         stage.network.move(machine)

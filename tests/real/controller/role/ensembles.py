@@ -21,7 +21,7 @@ class Servers:
     """The settings of controllers."""
 
 
-def in_the_clear(folder: RunFolder) -> Servers:
+def start_plain(folder: RunFolder) -> Servers:
     ensemble = ZooKeeperEnsemble(folder, name="quorum", sync_ticks=6)
     return Servers(
         ensemble=ensemble,
@@ -34,7 +34,7 @@ def in_the_clear(folder: RunFolder) -> Servers:
     )
 
 
-def by_tls(folder: RunFolder) -> Servers:
+def start_with_tls(folder: RunFolder) -> Servers:
     """Start servers with TLS. Observers have no certificate, so no ACLs are set."""
     ensemble = SecuredEnsemble(folder, name="secured-quorum", sync_ticks=6)
     first, open_to_all = ensemble.first, {"zookeeper.set.acl": "false"}

@@ -22,7 +22,7 @@ from devcluster.running.processes import wait_until
 from devcluster.running.ways import Silence, Way
 from devcluster.waiting.under_load import nothing_lost
 from devcluster.waiting.vocabulary import wait_until_ended
-from tests.real.controller.role.ensembles import Servers, by_tls, in_the_clear
+from tests.real.controller.role.ensembles import Servers, start_plain, start_with_tls
 
 log = structlog.get_logger()
 FIRST, SECOND = 1000, 1001
@@ -90,7 +90,7 @@ class Stage:
         return said is not None and said["hindrance"] is None
 
 
-@pytest.fixture(scope="module", params=[in_the_clear, by_tls])
+@pytest.fixture(scope="module", params=[start_plain, start_with_tls])
 def stage(request: pytest.FixtureRequest, servers_folder: RunFolder) -> Iterator[Stage]:
     with ExitStack() as started:
         servers: Servers = request.param(servers_folder)
@@ -127,7 +127,7 @@ def stage(request: pytest.FixtureRequest, servers_folder: RunFolder) -> Iterator
 
 
 @contextmanager
-def under_load(stage: Stage, topic: str) -> Iterator[None]:
+def run_under_load(stage: Stage, topic: str) -> Iterator[None]:
     """Produce to a topic on all brokers, read all acknowledged messages back, and create a topic after the block."""
     stage.serve_topic(topic)
     with nothing_lost(stage.kafka.bootstrap_servers, topic):
@@ -141,7 +141,7 @@ def under_load(stage: Stage, topic: str) -> Iterator[None]:
 def test_the_leader_of_the_servers_is_killed(stage: Stage) -> None:
     leader = stage.ensemble.leader()
     assert leader is not None
-    with under_load(stage, "leader-killed"):
+    with run_under_load(stage, "leader-killed"):
         leader.kill()
         wait_until(lambda: stage.ensemble.leader() is not None, "another server leads")
     leader.start()
@@ -150,7 +150,7 @@ def test_the_leader_of_the_servers_is_killed(stage: Stage) -> None:
 def test_the_leader_of_the_servers_hangs_for_longer_than_the_others_wait_and_comes_back(stage: Stage) -> None:
     leader = stage.ensemble.leader()
     assert leader is not None
-    with under_load(stage, "leader-hung"):
+    with run_under_load(stage, "leader-hung"):
         leader.pause()
         try:
             wait_until(lambda: stage.ensemble.leader() not in (None, leader), "another server leads")
@@ -160,7 +160,7 @@ def test_the_leader_of_the_servers_hangs_for_longer_than_the_others_wait_and_com
 
 
 def test_the_servers_are_restarted_one_after_the_other(stage: Stage) -> None:
-    with under_load(stage, "rolled"):
+    with run_under_load(stage, "rolled"):
         for _ in stage.ensemble.restart_in_turn():
             wait_until(stage.is_led_by_ours, "one of ours leads")
 
@@ -169,7 +169,7 @@ def test_the_servers_are_restarted_one_after_the_other(stage: Stage) -> None:
 def test_a_controller_that_is_cut_off_one_way_from_all_servers_loses_the_role(stage: Stage, silence: Silence) -> None:
     """It exits after `zookeeper_timeout_ms` of silence, which ends a session that its requests keep alive."""
     stage.give_role_to(FIRST)
-    with under_load(stage, f"cut-off-{silence.name.lower()}"):
+    with run_under_load(stage, f"cut-off-{silence.name.lower()}"):
         try:
             for way in stage.ways:
                 way.swallows = silence
@@ -184,7 +184,7 @@ def test_a_controller_that_is_cut_off_one_way_from_all_servers_loses_the_role(st
 def test_a_controller_and_the_server_that_it_is_connected_to_hang_beyond_its_session(stage: Stage) -> None:
     stage.give_role_to(SECOND)
     holder, server = stage.controllers[SECOND], stage.ensemble.servers[0]
-    with under_load(stage, "hung-with-server"):
+    with run_under_load(stage, "hung-with-server"):
         holder.pause()
         server.pause()
         try:

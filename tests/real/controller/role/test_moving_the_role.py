@@ -36,7 +36,7 @@ def says(cluster: OurCluster, process: int, name: str) -> object:
     return said.get(name) if said.get("hindrance") is None else None
 
 
-def moved(cluster: OurCluster, *arguments: str) -> None:
+def move_role(cluster: OurCluster, *arguments: str) -> None:
     """Run a command that moves the role to its end, and log the time without a controller that it prints."""
     done = run_command("controller", *arguments, "--zookeeper", cluster.kafka.zookeeper_connect, "--yes")
     assert done.returncode == 0, done.stderr
@@ -54,14 +54,14 @@ def test_the_role_goes_to_another_of_ours_to_kafka_and_back_under_load_and_nothi
         hot_standby(our_cluster, servers_folder) as other,
     ):
         epoch = int(znodes.read("/controller_epoch"))
-        moved(our_cluster, "hand-over", "--to", str(OTHER))
+        move_role(our_cluster, "hand-over", "--to", str(OTHER))
         assert (znodes.controller(), int(znodes.read("/controller_epoch"))) == (OTHER, epoch + 1)
         our_cluster.serve_topic("made-by-the-other", [[4, 5]])
-        moved(our_cluster, "hand-over")
+        move_role(our_cluster, "hand-over")
         assert znodes.controller() in our_cluster.znodes.live_brokers()
         our_cluster.serve_topic("made-by-a-broker", [[4, 5]])
         assert says(our_cluster, OTHER, "whereabouts") is not None, "it could lead, and does not"
-        moved(our_cluster, "take-over", "--id", str(OTHER))
+        move_role(our_cluster, "take-over", "--id", str(OTHER))
         assert znodes.controller() == OTHER
         epoch = int(znodes.read("/controller_epoch"))
         other.stop()

@@ -70,15 +70,15 @@ def wait_until_all_in_sync(kraft: KRaftCluster) -> None:
 
 def assert_comes_to(folded: Folded, said: MetadataResponse) -> None:
     """Assert that the journal agrees with the cluster's metadata."""
-    assert _recorded(folded) == _said(said)
+    assert _describe_recorded(folded) == _describe_said(said)
 
 
 def wait_until_it_comes_to(journal: Path, said: MetadataResponse) -> None:
     """Wait until the journal agrees: a recorder learns of decisions when brokers do, not sooner."""
-    wait_until(lambda: _recorded(fold(read(journal))) == _said(said), "the journal comes to it")
+    wait_until(lambda: _describe_recorded(fold(read(journal))) == _describe_said(said), "the journal comes to it")
 
 
-def _recorded(folded: Folded) -> dict[str, object]:
+def _describe_recorded(folded: Folded) -> dict[str, object]:
     image = folded.image
     if image is None:
         return {}
@@ -97,7 +97,7 @@ def _recorded(folded: Folded) -> dict[str, object]:
     }
 
 
-def _said(said: MetadataResponse) -> dict[str, object]:
+def _describe_said(said: MetadataResponse) -> dict[str, object]:
     return {
         "brokers": {int(broker.node_id) for broker in said.brokers},
         "topics": {str(topic.name): str(topic.topic_id) for topic in said.topics},

@@ -67,12 +67,12 @@ class Day:
         self._wait_for_state("risky", leader=3, isr=(3,))
         self.cluster.broker(3).kill()
         self._wait_for_state("alone", leader=None)
-        wait_until(lambda: ("alone", "raised") in self._told(), "an alarm tells of it")
+        wait_until(lambda: ("alone", "raised") in self._list_alarms(), "an alarm tells of it")
         self.cluster.broker(2).start()
         self._wait_for_state("risky", leader=2)
         self.cluster.broker(3).start()
         self._wait_until_all_in_sync()
-        wait_until(lambda: ("alone", "cleared") in self._told(), "an alarm is over")
+        wait_until(lambda: ("alone", "cleared") in self._list_alarms(), "an alarm is over")
         self._elect_another_controller()
         moves = {"version": 1, "partitions": [{"topic": "kept", "partition": 0, "replicas": [1, 3]}]}
         asyncio.run(self.admin.reassign_partitions(json.dumps(moves)))
@@ -84,16 +84,16 @@ class Day:
         asked = [AdminClient({"bootstrap.servers": broker.address}) for broker in self.cluster.brokers.values()]
         return all(set(asyncio.run(each.list_topics()).alive) >= set(TOPICS) for each in asked)
 
-    def _told(self) -> set[tuple[str, str]]:
+    def _list_alarms(self) -> set[tuple[str, str]]:
         return {(alarm["topic"], alarm["state"]) for alarm in alarms_in(self.alarms)}
 
     def _elect_another_controller(self) -> None:
-        before = self._recorded_leader()
+        before = self._find_recorded_leader()
         self.cluster.controller(before).kill()
-        wait_until(lambda: self._recorded_leader() != before, "another controller leads")
+        wait_until(lambda: self._find_recorded_leader() != before, "another controller leads")
         self.cluster.controller(before).start()
 
-    def _recorded_leader(self) -> int:
+    def _find_recorded_leader(self) -> int:
         return changes(self.journal)[-1].controller_id
 
     def _wait_for_state(self, topic: str, *, leader: int | None, isr: tuple[int, ...] | None = None) -> None:

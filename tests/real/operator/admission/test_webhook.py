@@ -25,8 +25,8 @@ from tests.real.operator.operated import (
     RELEASE,
     Objects,
     Operator,
-    operated_namespace,
-    running_operator,
+    operate_namespace,
+    run_operator,
 )
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -112,7 +112,7 @@ def asking(
             client.ensure_path("/asking")
         stack.enter_context(ControllerProcess(servers_folder, kafka.zookeeper_connect, name="asking-controller"))
         stack.enter_context(kafka)
-        objects = stack.enter_context(operated_namespace(kubernetes_api, kafka.zookeeper_connect))
+        objects = stack.enter_context(operate_namespace(kubernetes_api, kafka.zookeeper_connect))
         operators = []
         for port in ports:
             settings = {
@@ -120,7 +120,7 @@ def asking(
                 "KONTROLLER_WEBHOOK_CERTIFICATE": str(certificate.certificate),
                 "KONTROLLER_WEBHOOK_KEY": str(certificate.key),
             }
-            running = running_operator(servers_folder, kubernetes_api, lease=LEASE, env=settings)
+            running = run_operator(servers_folder, kubernetes_api, lease=LEASE, env=settings)
             operators.append(stack.enter_context(running))
             objects.wait_ready("kafkacluster", "demo")
             wait_until(lambda port=port: accepts(port), "the webhook listens")  # type: ignore[misc]  # a lambda with a default

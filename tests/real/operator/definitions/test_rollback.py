@@ -15,7 +15,7 @@ from devcluster.clusters.kubernetes import KubernetesCluster
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.running.processes import wait_until
-from tests.real.operator.operated import PROJECT, Objects, operated_namespace, running_operator
+from tests.real.operator.operated import PROJECT, Objects, operate_namespace, run_operator
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -33,7 +33,7 @@ def kafka(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[KafkaClus
 
 
 @contextmanager
-def rolled_back(api: KubernetesCluster) -> Iterator[None]:
+def roll_back(api: KubernetesCluster) -> Iterator[None]:
     """Use the definition of a release without `suspend` while the block runs."""
     earlier = yaml.safe_load(DEFINITION.read_text())
     del earlier["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["suspend"]
@@ -51,20 +51,20 @@ def is_shown_suspended(objects: Objects) -> bool:
 def test_a_suspended_move_outlives_a_rollback_of_its_definition(
     kafka: KafkaCluster, servers_folder: RunFolder, kubernetes_api: KubernetesCluster
 ) -> None:
-    with open_client(kafka.zookeeper_connect) as client, operated_namespace(
+    with open_client(kafka.zookeeper_connect) as client, operate_namespace(
         kubernetes_api, kafka.zookeeper_connect
     ) as objects:  # fmt: skip
         znodes = ClusterZnodes(client)
         znodes.create_topic("kept", [[1]])
-        with running_operator(servers_folder, kubernetes_api):
+        with run_operator(servers_folder, kubernetes_api):
             objects.apply("PartitionReassignment", "kept", {**MOVE, "suspend": True})
             objects.wait_ready(KIND, "kept", "False", "Suspended")
-        with running_operator(servers_folder, kubernetes_api) as operator:
+        with run_operator(servers_folder, kubernetes_api) as operator:
             wait_until(lambda: operator.trouble() is None, "it is ready")
-            with rolled_back(kubernetes_api):
+            with roll_back(kubernetes_api):
                 wait_until(lambda: not is_shown_suspended(objects), "the API server drops the field")
                 wait_until(lambda: "lacks spec.suspend" in (operator.trouble() or ""), "it is noticed")
-                with running_operator(servers_folder, kubernetes_api) as another:
+                with run_operator(servers_folder, kubernetes_api) as another:
                     wait_until(lambda: "lacks spec.suspend" in (another.trouble() or ""), "it is noticed at once")
                     assert not another.writes()
                     assert znodes.read_assignment("kept", 0) == [1]

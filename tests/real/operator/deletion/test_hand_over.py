@@ -12,7 +12,7 @@ from devcluster.clusters.run_folder import RunFolder
 from devcluster.filling.parts import Part
 from devcluster.running.processes import wait_until
 from tests.real.operator.deletion.conftest import WITH_ZOOKEEPER, WITHOUT_ZOOKEEPER, Clusters
-from tests.real.operator.operated import NAMESPACE, RECORDS, Objects, fill, operated_namespace, running_operator
+from tests.real.operator.operated import NAMESPACE, RECORDS, Objects, fill, operate_namespace, run_operator
 from tests.real.operator.witnesses import witness_of
 
 pytestmark = [pytest.mark.real(Part.KRAFT), pytest.mark.timeout(300)]
@@ -23,8 +23,8 @@ def objects(servers_folder: RunFolder, kubernetes_api: KubernetesCluster, cluste
     with_zookeeper = clusters[WITH_ZOOKEEPER]
     assert isinstance(with_zookeeper, KafkaCluster)
     with (
-        operated_namespace(kubernetes_api, with_zookeeper.zookeeper_connect) as found,
-        running_operator(servers_folder, kubernetes_api),
+        operate_namespace(kubernetes_api, with_zookeeper.zookeeper_connect) as found,
+        run_operator(servers_folder, kubernetes_api),
     ):
         found.apply("KafkaCluster", WITH_ZOOKEEPER, {"zookeeper": {"connect": with_zookeeper.zookeeper_connect}})
         without_zookeeper = {"bootstrapServers": clusters[WITHOUT_ZOOKEEPER].bootstrap_servers}

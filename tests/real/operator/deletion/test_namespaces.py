@@ -26,8 +26,8 @@ from tests.real.operator.operated import (
     Objects,
     fill,
     install_chart,
-    operated_namespace,
-    running_operator,
+    operate_namespace,
+    run_operator,
 )
 from tests.real.operator.witnesses import witness_of
 
@@ -72,10 +72,10 @@ def metrics_port(servers_folder: RunFolder, kubernetes_api: KubernetesCluster, c
     env = {"KONTROLLER_METRICS_PORT": str(port)}
     first = clusters[WITH_ZOOKEEPER]
     assert isinstance(first, KafkaCluster)
-    with operated_namespace(kubernetes_api, first.zookeeper_connect):
+    with operate_namespace(kubernetes_api, first.zookeeper_connect):
         _make_namespace(kubernetes_api)
         install_chart(kubernetes_api, NAMESPACE, TEAM)
-        with running_operator(servers_folder, kubernetes_api, env=env, namespaces=(NAMESPACE, TEAM)):
+        with run_operator(servers_folder, kubernetes_api, env=env, namespaces=(NAMESPACE, TEAM)):
             yield port
     release_port(port)
 

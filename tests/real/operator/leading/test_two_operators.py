@@ -22,8 +22,8 @@ from tests.real.operator.operated import (
     RELEASE,
     Objects,
     Operator,
-    operated_namespace,
-    running_operator,
+    operate_namespace,
+    run_operator,
 )
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -53,7 +53,7 @@ def znodes(kafka: KafkaCluster) -> Iterator[ClusterZnodes]:
 
 @pytest.fixture
 def objects(kubernetes_api: KubernetesCluster, kafka: KafkaCluster) -> Iterator[Objects]:
-    with operated_namespace(kubernetes_api, kafka.zookeeper_connect) as found:
+    with operate_namespace(kubernetes_api, kafka.zookeeper_connect) as found:
         yield found
     kubernetes_api.kubectl("delete", "lease", LEASE, "--namespace", NAMESPACE, "--ignore-not-found")
 
@@ -63,9 +63,9 @@ def operators(
     servers_folder: RunFolder, kubernetes_api: KubernetesCluster, objects: Objects
 ) -> Iterator[tuple[Operator, Operator]]:
     """The working operator, and the standby: the first has the lease before the second starts."""
-    with running_operator(servers_folder, kubernetes_api, lease=LEASE) as first:
+    with run_operator(servers_folder, kubernetes_api, lease=LEASE) as first:
         wait_until(lambda: holder(kubernetes_api) is not None, "somebody has the lease")
-        with running_operator(servers_folder, kubernetes_api, lease=LEASE) as second:
+        with run_operator(servers_folder, kubernetes_api, lease=LEASE) as second:
             yield first, second
 
 
@@ -80,7 +80,7 @@ def holder(api: KubernetesCluster) -> str | None:
     return found
 
 
-def made_at(znodes: ClusterZnodes, topic: str) -> float:
+def find_creation_time(znodes: ClusterZnodes, topic: str) -> float:
     """Return the creation time of a topic's znode, by ZooKeeper's clock, which is this machine's."""
     _, stat = znodes.client.get(f"/brokers/topics/{topic}")
     return float(stat.ctime) / 1000
@@ -149,7 +149,7 @@ def test_a_leader_that_is_stopped_in_its_work_is_followed_and_writes_nothing_whe
     of_the_second = lease(kubernetes_api)
     assert of_the_second["leaseTransitions"] == of_the_first["leaseTransitions"] + 1
     assert datetime.fromisoformat(of_the_second["acquireTime"]).timestamp() - stopped_at < FOLLOWED_WITHIN_S
-    first_act = min(made_at(znodes, f"stopped-{number}") for number in range(BEFORE_THE_STOP, TOPICS))
+    first_act = min(find_creation_time(znodes, f"stopped-{number}") for number in range(BEFORE_THE_STOP, TOPICS))
     assert 0 < first_act - stopped_at < FOLLOWED_WITHIN_S
 
     before = when_calm(kubernetes_api, znodes)

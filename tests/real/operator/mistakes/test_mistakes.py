@@ -16,7 +16,7 @@ from devcluster.clusters.kubernetes import CommandError, KubernetesCluster
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper
 from devcluster.running.processes import wait_until
-from tests.real.operator.operated import NAMESPACE, Objects, operated_namespace, running_operator
+from tests.real.operator.operated import NAMESPACE, Objects, operate_namespace, run_operator
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -311,8 +311,8 @@ def stage(servers_folder: RunFolder, zookeeper: ZooKeeper, kubernetes_api: Kuber
             client.ensure_path("/mistaken")
         stack.enter_context(ControllerProcess(servers_folder, kafka.zookeeper_connect, name="mistaken-controller"))
         stack.enter_context(kafka)
-        objects = stack.enter_context(operated_namespace(kubernetes_api, kafka.zookeeper_connect, **HOME))
-        stack.enter_context(running_operator(servers_folder, kubernetes_api))
+        objects = stack.enter_context(operate_namespace(kubernetes_api, kafka.zookeeper_connect, **HOME))
+        stack.enter_context(run_operator(servers_folder, kubernetes_api))
         objects.wait_ready("kafkacluster", "demo")
         objects.apply("KafkaTopic", "orders", TOPIC)
         objects.wait_ready("kafkatopic", "orders")

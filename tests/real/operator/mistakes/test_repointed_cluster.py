@@ -14,7 +14,7 @@ from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper
 from devcluster.filling.parts import Part
 from devcluster.running.processes import wait_until
-from tests.real.operator.operated import NAMESPACE, Objects, operated_namespace, running_operator
+from tests.real.operator.operated import NAMESPACE, Objects, operate_namespace, run_operator
 from tests.real.operator.witnesses import Witness, witness_of
 
 pytestmark = [pytest.mark.real(Part.KRAFT), pytest.mark.timeout(300)]
@@ -39,8 +39,8 @@ def second(servers_folder: RunFolder) -> Iterator[KRaftCluster]:
 @pytest.fixture
 def objects(servers_folder: RunFolder, kubernetes_api: KubernetesCluster, first: KafkaCluster) -> Iterator[Objects]:
     with (
-        operated_namespace(kubernetes_api, first.zookeeper_connect) as found,
-        running_operator(servers_folder, kubernetes_api),
+        operate_namespace(kubernetes_api, first.zookeeper_connect) as found,
+        run_operator(servers_folder, kubernetes_api),
     ):
         yield found
 

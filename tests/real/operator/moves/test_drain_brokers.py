@@ -15,7 +15,7 @@ from devcluster.clusters.kubernetes import KubernetesCluster
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.running.processes import wait_until
-from tests.real.operator.operated import NAMESPACE, PROJECT, operated_namespace, running_operator
+from tests.real.operator.operated import NAMESPACE, PROJECT, operate_namespace, run_operator
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -48,9 +48,9 @@ def check_empty(kafka: KafkaCluster, broker: int) -> subprocess.CompletedProcess
 def test_a_broker_is_emptied_by_the_plan_that_was_shown_while_it_was_suspended(
     kafka: KafkaCluster, servers_folder: RunFolder, kubernetes_api: KubernetesCluster
 ) -> None:
-    with open_client(kafka.zookeeper_connect) as client, operated_namespace(
+    with open_client(kafka.zookeeper_connect) as client, operate_namespace(
         kubernetes_api, kafka.zookeeper_connect
-    ) as objects, running_operator(servers_folder, kubernetes_api):  # fmt: skip
+    ) as objects, run_operator(servers_folder, kubernetes_api):  # fmt: skip
         znodes = ClusterZnodes(client)
         znodes.create_topic("emptied", [[1, 2], [2, 3], [3, 1], [4, 1]])
         wait_until(lambda: znodes.is_served("emptied", range(4)), "the topic is served")

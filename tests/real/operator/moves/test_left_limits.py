@@ -13,7 +13,7 @@ from devcluster.clusters.run_folder import RunFolder
 from devcluster.filling.parts import Part
 from devcluster.running.processes import wait_until
 from kontroller.client.admin_client import BlockingAdminClient
-from tests.real.operator.operated import NAMESPACE, RECORD_BYTES, Objects, fill, operated_namespace, running_operator
+from tests.real.operator.operated import NAMESPACE, RECORD_BYTES, Objects, fill, operate_namespace, run_operator
 from tests.real.operator.witnesses import limit_without_zookeeper, witness_of
 
 pytestmark = [pytest.mark.real(Part.KRAFT), pytest.mark.timeout(300)]
@@ -31,14 +31,14 @@ def kafka(servers_folder: RunFolder) -> Iterator[KRaftCluster]:
 
 @pytest.fixture(scope="module")
 def objects(kubernetes_api: KubernetesCluster, kafka: KRaftCluster) -> Iterator[Objects]:
-    with operated_namespace(kubernetes_api, bootstrapServers=kafka.bootstrap_servers) as found:
+    with operate_namespace(kubernetes_api, bootstrapServers=kafka.bootstrap_servers) as found:
         yield found
 
 
 def leave_a_limit(kafka: KRaftCluster, objects: Objects, folder: RunFolder, api: KubernetesCluster, topic: str) -> str:
     """Start a slow move, kill the operator, delete the object by hand, and end the move; return the owner."""
     spec = {"partitions": [{"topic": topic, "partition": 0, "replicas": [2]}], "throttle": {"bytesPerSecond": RATE}}
-    with running_operator(folder, api) as operator:
+    with run_operator(folder, api) as operator:
         objects.apply("KafkaTopic", "theirs", {"replicaAssignment": [[1, 3]]})
         objects.wait_ready("kafkatopic", "theirs")
         objects.apply("KafkaTopic", topic, {"replicaAssignment": [[1]], "driftPolicy": "Ignore"})
@@ -74,7 +74,7 @@ def test_a_limit_without_its_object_is_warned_of_first_and_then_removed(
 ) -> None:
     owner = leave_a_limit(kafka, objects, servers_folder, kubernetes_api, "robbed")
     limit_without_zookeeper(kafka, "theirs", RATE)
-    with witness_of(kafka) as witness, running_operator(servers_folder, kubernetes_api):
+    with witness_of(kafka) as witness, run_operator(servers_folder, kubernetes_api):
         wait_until(lambda: bool(ownerless(objects)), "the KafkaCluster shows it")
         (row,) = ownerless(objects)
         assert (row["owner"], row["bytesPerSecond"], row["topics"]) == (owner, RATE, ["robbed"])

@@ -20,7 +20,7 @@ from devcluster.clusters.kubernetes import KubernetesCluster
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.running.processes import wait_until
-from tests.real.operator.operated import RECORD_BYTES, Objects, fill, operated_namespace, running_operator, slowed
+from tests.real.operator.operated import RECORD_BYTES, Objects, fill, operate_namespace, run_operator, slow_down
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -44,9 +44,9 @@ def kafka(request: pytest.FixtureRequest, servers_folder: RunFolder, zookeeper: 
 def test_disjoint_moves_run_at_the_same_time_and_one_that_overlaps_waits_with_what_overlaps_alone(
     kafka: KafkaCluster, servers_folder: RunFolder, kubernetes_api: KubernetesCluster
 ) -> None:
-    with open_client(kafka.zookeeper_connect) as client, operated_namespace(
+    with open_client(kafka.zookeeper_connect) as client, operate_namespace(
         kubernetes_api, kafka.zookeeper_connect
-    ) as objects, running_operator(servers_folder, kubernetes_api):  # fmt: skip
+    ) as objects, run_operator(servers_folder, kubernetes_api):  # fmt: skip
         znodes = ClusterZnodes(client)
         for topic, replicas in {"first": [1], "second": [2]}.items():
             znodes.create_topic(topic, [replicas, [2]])
@@ -80,15 +80,15 @@ def test_disjoint_moves_run_at_the_same_time_and_one_that_overlaps_waits_with_wh
 def test_whenever_one_partition_is_done_the_next_one_begins(
     kafka: KafkaCluster, servers_folder: RunFolder, kubernetes_api: KubernetesCluster
 ) -> None:
-    with open_client(kafka.zookeeper_connect) as client, operated_namespace(
+    with open_client(kafka.zookeeper_connect) as client, operate_namespace(
         kubernetes_api, kafka.zookeeper_connect
-    ) as objects, running_operator(servers_folder, kubernetes_api):  # fmt: skip
+    ) as objects, run_operator(servers_folder, kubernetes_api):  # fmt: skip
         znodes = ClusterZnodes(client)
         znodes.create_topic("sliding", [[1]] * 5)
         wait_until(lambda: znodes.is_served("sliding", range(5)), "the topic is served")
         fill(kafka, "sliding")
         targets = {("sliding", number): 3 for number in range(5)}
-        with slowed(kafka, "sliding"):
+        with slow_down(kafka, "sliding"):
             _move(objects, "sliding", targets, maxConcurrentPartitions=2)
             wait_until(
                 lambda: objects.status(KIND, "sliding").get("counts", {}).get("done") == 4,

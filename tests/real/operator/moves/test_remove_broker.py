@@ -16,7 +16,7 @@ from devcluster.clusters.kubernetes import KubernetesCluster
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper
 from devcluster.running.processes import wait_until
-from tests.real.operator.operated import NAMESPACE, PROJECT, Objects, operated_namespace, running_operator
+from tests.real.operator.operated import NAMESPACE, PROJECT, Objects, operate_namespace, run_operator
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(400)]
 
@@ -70,7 +70,7 @@ def removal(objects: Objects) -> dict[int, str | None]:
 def test_a_broker_is_marked_drained_and_stopped_and_nothing_comes_back_to_it(
     served: Served, servers_folder: RunFolder, kubernetes_api: KubernetesCluster
 ) -> None:
-    with operated_namespace(kubernetes_api, **served.address) as objects, running_operator(
+    with operate_namespace(kubernetes_api, **served.address) as objects, run_operator(
         servers_folder, kubernetes_api
     ):  # fmt: skip
         objects.apply("KafkaTopic", "pinned", PINNED)

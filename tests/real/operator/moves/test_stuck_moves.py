@@ -15,7 +15,7 @@ from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper
 from devcluster.filling.parts import Part
 from devcluster.running.processes import wait_until
-from tests.real.operator.operated import Objects, operated_namespace, running_operator
+from tests.real.operator.operated import Objects, operate_namespace, run_operator
 
 pytestmark = [pytest.mark.real(Part.KRAFT), pytest.mark.timeout(300)]
 
@@ -43,16 +43,16 @@ def kafka(
 @pytest.fixture(scope="module")
 def objects(kubernetes_api: KubernetesCluster, kafka: KafkaCluster | KRaftCluster) -> Iterator[Objects]:
     if isinstance(kafka, KRaftCluster):
-        with operated_namespace(kubernetes_api, bootstrapServers=kafka.bootstrap_servers) as found:
+        with operate_namespace(kubernetes_api, bootstrapServers=kafka.bootstrap_servers) as found:
             yield found
         return
-    with operated_namespace(kubernetes_api, kafka.zookeeper_connect) as found:
+    with operate_namespace(kubernetes_api, kafka.zookeeper_connect) as found:
         yield found
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _operator(servers_folder: RunFolder, kubernetes_api: KubernetesCluster, objects: Objects) -> Iterator[None]:
-    with running_operator(servers_folder, kubernetes_api):
+    with run_operator(servers_folder, kubernetes_api):
         yield
 
 
@@ -90,4 +90,4 @@ def test_a_move_off_a_dead_broker_names_it_and_ends_when_it_is_back(
     (row,) = objects.status(KIND, "off-a-dead-broker")["partitions"]
     assert "message" not in row
     objects.wait_for_event("off-a-dead-broker", "ReassignmentCompleted")
-    assert dict(objects.counted_events("off-a-dead-broker")) == {"PartitionsOffline": 1, "ReassignmentCompleted": 1}
+    assert dict(objects.count_events("off-a-dead-broker")) == {"PartitionsOffline": 1, "ReassignmentCompleted": 1}

@@ -18,7 +18,7 @@ from tests.real.operator.operated import (
     RELEASE,
     Objects,
     Operator,
-    operated_namespace,
+    operate_namespace,
 )
 from tests.real.operator.watching.watched import (
     NOWHERE,
@@ -26,7 +26,7 @@ from tests.real.operator.watching.watched import (
     is_seen,
     remove_definition,
     restore_definition,
-    watching,
+    run_watching_operator,
 )
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -37,7 +37,7 @@ TOPICS = 40
 
 @pytest.fixture
 def objects(kubernetes_api: KubernetesCluster) -> Iterator[Objects]:
-    with operated_namespace(kubernetes_api, NOWHERE) as found:
+    with operate_namespace(kubernetes_api, NOWHERE) as found:
         yield found
 
 
@@ -56,7 +56,7 @@ def test_what_went_while_nobody_watched_is_known_and_kopf_writes_nothing(
         pytest.skip("it needs an API server of its own")
     for number in range(TOPICS):
         a_topic(objects, f"gone-{number}")
-    with watching(servers_folder, kubernetes_api) as operator:
+    with run_watching_operator(servers_folder, kubernetes_api) as operator:
         wait_until(lambda: operator.count("KafkaTopic") == TOPICS, "all are known")
         operator.process.send_signal(signal.SIGSTOP)
         try:
@@ -79,7 +79,7 @@ def test_an_api_server_that_stands_still_and_one_that_is_restarted_are_waited_fo
 ) -> None:
     if not isinstance(kubernetes_api, KubernetesApi):
         pytest.skip("it needs an API server of its own")
-    with watching(servers_folder, kubernetes_api) as operator:
+    with run_watching_operator(servers_folder, kubernetes_api) as operator:
         kubernetes_api.process.kill()
         wait_until(lambda: operator.trouble() is not None, "it says that the API server does not answer")
         kubernetes_api.process.start()
@@ -95,7 +95,7 @@ def test_an_api_server_that_stands_still_and_one_that_is_restarted_are_waited_fo
 def test_rights_that_are_taken_away_are_said_and_waited_for(
     servers_folder: RunFolder, kubernetes_api: KubernetesCluster, objects: Objects
 ) -> None:
-    with watching(servers_folder, kubernetes_api) as operator:
+    with run_watching_operator(servers_folder, kubernetes_api) as operator:
         binding = kubernetes_api.get("rolebinding", ROLE, "--namespace", NAMESPACE)
         kubernetes_api.kubectl("delete", "rolebinding", ROLE, "--namespace", NAMESPACE)
         wait_until(lambda: "403" in (operator.trouble() or ""), "it says that it may not")
@@ -109,7 +109,7 @@ def test_definitions_that_go_and_come_end_the_process_and_the_next_one_serves_wh
 ) -> None:
     with ExitStack() as stack:
         stack.callback(restore_definition, kubernetes_api)
-        operator = stack.enter_context(watching(servers_folder, kubernetes_api))
+        operator = stack.enter_context(run_watching_operator(servers_folder, kubernetes_api))
         remove_definition(kubernetes_api)
         operator.wait_until_dead()
         assert operator.process.exit_code == 1

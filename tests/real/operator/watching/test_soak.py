@@ -19,13 +19,13 @@ import pytest
 from devcluster.clusters.kubernetes import KubernetesApi, KubernetesCluster
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.running.processes import wait_until
-from tests.real.operator.operated import Objects, Operator, operated_namespace
+from tests.real.operator.operated import Objects, Operator, operate_namespace
 from tests.real.operator.watching.watched import (
     NOWHERE,
     a_topic,
     remove_definition,
     restore_definition,
-    watching,
+    run_watching_operator,
 )
 
 MINUTES = float(os.environ.get("KONTROLLER_SOAK_MINUTES", "3"))
@@ -145,7 +145,7 @@ class Course:
 
 @pytest.fixture
 def objects(kubernetes_api: KubernetesCluster) -> Iterator[Objects]:
-    with operated_namespace(kubernetes_api, NOWHERE) as found:
+    with operate_namespace(kubernetes_api, NOWHERE) as found:
         yield found
 
 
@@ -155,7 +155,7 @@ def test_whatever_happens_it_knows_what_there_is(
     if not isinstance(kubernetes_api, KubernetesApi):
         pytest.skip("it needs an API server of its own")
     until_s = time.monotonic() + 60 * MINUTES
-    with watching(servers_folder, kubernetes_api) as operator:
+    with run_watching_operator(servers_folder, kubernetes_api) as operator:
         course = Course(kubernetes_api, objects, operator, SEED)
         while time.monotonic() < until_s:
             for _ in range(10):

@@ -7,7 +7,7 @@ from devcluster.clusters.kubernetes import CommandError, KubernetesCluster
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.running.ports import release_port, reserve_port
 from devcluster.running.processes import wait_until
-from tests.real.operator.operated import PROJECT, Objects, Operator, running_operator
+from tests.real.operator.operated import PROJECT, Objects, Operator, run_operator
 
 NOWHERE = "127.0.0.1:1"
 """A ZooKeeper that does not exist: these tests are about objects."""
@@ -15,12 +15,12 @@ _DEFINITION = PROJECT / "crds" / "featuresets.yaml"
 
 
 @contextmanager
-def watching(folder: RunFolder, api: KubernetesCluster) -> Iterator[Operator]:
+def run_watching_operator(folder: RunFolder, api: KubernetesCluster) -> Iterator[Operator]:
     with ExitStack() as stack:
         port = reserve_port()
         stack.callback(release_port, port)
         settings = {"KONTROLLER_METRICS_PORT": str(port)}
-        operator = stack.enter_context(running_operator(folder, api, env=settings))
+        operator = stack.enter_context(run_operator(folder, api, env=settings))
         operator.metrics_port = port
         wait_until(lambda: operator.trouble() is None, "it is ready")
         yield operator

@@ -33,12 +33,12 @@ class TwoDirectories:
         self.topic = topic
         cluster.serve_topic(topic, [[broker.broker_id, 1, 2], [broker.broker_id, 2, 1]], CONFIG)
 
-        def found() -> list[list[int]]:
+        def find_places() -> list[list[int]]:
             return [[number for number in (0, 1) if (one / f"{topic}-{number}").is_dir()] for one in directories]
 
         # The state has the replica in sync before the broker has heard of it.
-        wait_until(lambda: all(found()), "there is a partition in each directory")
-        (self.first,), (self.second,) = found()
+        wait_until(lambda: all(find_places()), "there is a partition in each directory")
+        (self.first,), (self.second,) = find_places()
 
     def wait_until_lost(self, partition: int) -> None:
         """Wait until a stock broker leads a partition, and this broker's replica is not in its ISR."""

@@ -34,13 +34,13 @@ MOST_BYTES = 10_000
 WHOLE = batch(b"good")
 
 
-def damaged(data: bytes, at: int) -> bytes:
+def damage(data: bytes, at: int) -> bytes:
     return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
 
 
 BATCHES = {
-    "a byte of a record is another": damaged(WHOLE, len(WHOLE) - 2),
-    "the CRC is another": damaged(WHOLE, 20),
+    "a byte of a record is another": damage(WHOLE, len(WHOLE) - 2),
+    "the CRC is another": damage(WHOLE, 20),
     "cut within the records": WHOLE[:-1],
     "cut within the header": WHOLE[:30],
     "larger than the topic allows": batch(secrets.token_bytes(MOST_BYTES)),

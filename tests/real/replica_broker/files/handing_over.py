@@ -21,17 +21,17 @@ def command(cluster: KafkaCluster, main_class: str, *arguments: str, stdin: str 
     return tool.stdout
 
 
-def produced(cluster: KafkaCluster, values: list[str]) -> None:
+def produce(cluster: KafkaCluster, values: list[str]) -> None:
     settings = ("--producer-property", "batch.size=100", "--producer-property", "enable.idempotence=true")
     command(cluster, CONSOLE_PRODUCER, "--topic", "orders", *settings, stdin="".join(f"{value}\n" for value in values))
 
 
-def consumed(cluster: KafkaCluster, count: int) -> list[str]:
+def consume(cluster: KafkaCluster, count: int) -> list[str]:
     limits = ("--from-beginning", "--max-messages", str(count), "--timeout-ms", "30000")
     return command(cluster, CONSOLE_CONSUMER, "--topic", "orders", *limits).splitlines()
 
 
-def taken_over(cluster: KafkaCluster) -> LogDirectories:
+def take_over(cluster: KafkaCluster) -> LogDirectories:
     with open_client(cluster.zookeeper_connect) as client:
         cluster_id = json.loads(client.get("/cluster/id")[0])["id"]
     return LogDirectories.open(

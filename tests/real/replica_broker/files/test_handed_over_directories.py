@@ -8,7 +8,7 @@ from replica_broker.disk.disk import DirectoryInUse
 from replica_broker.log.directories import LogDirectories
 from replica_broker.log.record_batches import read_batches
 from tests.real.conftest import StartKafka
-from tests.real.replica_broker.files.handing_over import ORDERS_0, command, consumed, produced, taken_over
+from tests.real.replica_broker.files.handing_over import ORDERS_0, command, consume, produce, take_over
 from tests.unit.replica_broker.log.batches import batch
 
 
@@ -30,11 +30,11 @@ def test_a_directory_goes_from_a_stock_broker_to_ours_and_back(start_kafka: Star
     broker = cluster.broker(1)
     command(cluster, TOPICS, "--create", "--topic", "orders", "--partitions", "1")
     values = [f"stock-{number}" for number in range(200)]
-    produced(cluster, values)
+    produce(cluster, values)
     with pytest.raises(DirectoryInUse):
-        taken_over(cluster)
+        take_over(cluster)
     broker.stop() if is_clean else broker.kill()
-    directories = taken_over(cluster)
+    directories = take_over(cluster)
     assert directories.find_topic_id(ORDERS_0) is not None
     assert directories.offline == frozenset()
     assert read_by_us(directories) == 200
@@ -51,7 +51,7 @@ def test_a_directory_goes_from_a_stock_broker_to_ours_and_back(start_kafka: Star
         directories.checkpoint_high_watermarks({ORDERS_0: log.log_end_offset})
         directories.abandon()
     broker.start()
-    produced(cluster, ["last"])
-    assert consumed(cluster, 301) == [*values, "last"]
+    produce(cluster, ["last"])
+    assert consume(cluster, 301) == [*values, "last"]
     broker.stop()
-    assert read_by_us(taken_over(cluster)) == 301
+    assert read_by_us(take_over(cluster)) == 301

@@ -24,7 +24,7 @@ _BATCH = re.compile(
 _WRONG = re.compile(r"mismatch|out of order|not found|isvalid: false|exception|corrupt", re.IGNORECASE)
 
 
-def dumped(folder: Path, suffix: str, *options: str) -> str:
+def dump_files(folder: Path, suffix: str, *options: str) -> str:
     """Return the tool's output about all files of a kind."""
     files = sorted(str(path) for path in folder.glob(f"*{suffix}"))
     assert len(files) > 1
@@ -39,7 +39,7 @@ def time_of(number: int) -> int:
     return NOW_MS + number * 10 + (number * 7919 % 13) * 25
 
 
-def written(folder: Path) -> list[tuple[str, str, str]]:
+def write_log(folder: Path) -> list[tuple[str, str, str]]:
     """Write a log that was rolled, truncated, and closed uncleanly and cleanly; return its records: offset, time,
     value.
     """
@@ -75,17 +75,17 @@ def written(folder: Path) -> list[tuple[str, str, str]]:
 
 def test_kafka_finds_nothing_wrong_with_a_log_and_reads_the_same_records(tmp_path: Path) -> None:
     folder = tmp_path / "orders-0"
-    records = written(folder)
-    printed = dumped(folder, ".log", "--deep-iteration", "--print-data-log")
+    records = write_log(folder)
+    printed = dump_files(folder, ".log", "--deep-iteration", "--print-data-log")
     assert _RECORD.findall(printed) == records
     batches = _BATCH.findall(printed)
     assert len(batches) == COUNT
     assert {epoch for _, _, epoch, _ in batches} == {str(EPOCH + number) for number in range(4)}
     assert {is_valid for _, _, _, is_valid in batches} == {"true"}
     for suffix in (".index", ".timeindex"):
-        assert len(re.findall(r"^(?:offset|timestamp): ", dumped(folder, suffix), re.MULTILINE)) > 10
-        dumped(folder, suffix, "--verify-index-only")
-        assert "passed sanity check" in dumped(folder, suffix, "--index-sanity-check")
+        assert len(re.findall(r"^(?:offset|timestamp): ", dump_files(folder, suffix), re.MULTILINE)) > 10
+        dump_files(folder, suffix, "--verify-index-only")
+        assert "passed sanity check" in dump_files(folder, suffix, "--index-sanity-check")
 
 
 def test_kafka_reads_the_times_that_the_broker_gave(tmp_path: Path) -> None:
@@ -96,8 +96,8 @@ def test_kafka_reads_the_times_that_the_broker_gave(tmp_path: Path) -> None:
     for number in range(12):
         log.append_as_leader(batch(b"a", b"b", times_ms=[5, 6]), EPOCH, NOW_MS + number)
     log.close()
-    printed = dumped(tmp_path / "orders-0", ".log", "--deep-iteration")
+    printed = dump_files(tmp_path / "orders-0", ".log", "--deep-iteration")
     times = re.findall(r"^\| offset: \d+ LogAppendTime: (\d+)", printed, re.MULTILINE)
     assert times == [str(NOW_MS + number // 2) for number in range(24)]
     for suffix in (".index", ".timeindex"):
-        dumped(tmp_path / "orders-0", suffix, "--verify-index-only")
+        dump_files(tmp_path / "orders-0", suffix, "--verify-index-only")

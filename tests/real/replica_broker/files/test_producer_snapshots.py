@@ -13,7 +13,7 @@ from replica_broker.disk.local_disk import LocalDisk
 from replica_broker.log.config import LogConfig
 from replica_broker.log.log import Log
 from tests.real.conftest import StartKafka
-from tests.real.replica_broker.files.handing_over import ORDERS_0, command, produced, taken_over
+from tests.real.replica_broker.files.handing_over import ORDERS_0, command, produce, take_over
 from tests.real.replica_broker.files.test_log_files import DUMP_LOG_SEGMENTS
 from tests.unit.replica_broker.log.batches import EPOCH, NOW_MS, batch
 
@@ -24,7 +24,7 @@ _ENTRY: Final = re.compile(
 )
 
 
-def dumped(snapshot: Path) -> list[tuple[int, ...]]:
+def dump_producers(snapshot: Path) -> list[tuple[int, ...]]:
     """Return the producers in the tool's output: id, epoch, first and last sequence, and last offset of each."""
     tool = run_tool(DUMP_LOG_SEGMENTS, "--files", str(snapshot))
     assert tool.returncode == 0, tool.stdout + tool.stderr
@@ -32,7 +32,7 @@ def dumped(snapshot: Path) -> list[tuple[int, ...]]:
     return [tuple(map(int, entry)) for entry in _ENTRY.findall(tool.stdout)]
 
 
-def known(log: Log) -> list[tuple[int, ...]]:
+def list_producers(log: Log) -> list[tuple[int, ...]]:
     """Return our log's state of producers, in the same order."""
     return [
         (producer_id, state.epoch, last.base_sequence, last.last_sequence, last.last_offset)
@@ -54,15 +54,15 @@ def test_kafkas_tool_prints_our_snapshots(tmp_path: Path) -> None:
         200,
     ]
     assert (
-        sorted(dumped(snapshots[-1]))
-        == sorted(known(log))
+        sorted(dump_producers(snapshots[-1]))
+        == sorted(list_producers(log))
         == [
             (0, 2, 66, 67, 199),
             (1, 2, 64, 65, 195),
             (2, 2, 64, 65, 197),
         ]
     )
-    assert len(dumped(snapshots[0])) == 3
+    assert len(dump_producers(snapshots[0])) == 3
 
 
 def test_producers_go_on_where_they_were_when_a_directory_goes_from_a_stock_broker_to_ours_and_back(
@@ -71,13 +71,13 @@ def test_producers_go_on_where_they_were_when_a_directory_goes_from_a_stock_brok
     cluster = start_kafka(brokers=1, properties={"log.segment.bytes": 4_000})
     broker = cluster.broker(1)
     command(cluster, TOPICS, "--create", "--topic", "orders", "--partitions", "1")
-    produced(cluster, [f"stock-{number}" for number in range(200)])
+    produce(cluster, [f"stock-{number}" for number in range(200)])
     broker.stop()
     folder = broker.log_folder / str(ORDERS_0)
-    theirs = dumped(max(folder.glob("*.snapshot")))
-    directories = taken_over(cluster)
+    theirs = dump_producers(max(folder.glob("*.snapshot")))
+    directories = take_over(cluster)
     log = directories.logs[ORDERS_0]
-    assert known(log) == theirs
+    assert list_producers(log) == theirs
     ((producer_id, epoch, _, last_sequence, last_offset),) = theirs
     assert last_offset == 199
     now_ms = time.time_ns() // 1_000_000
