@@ -55,6 +55,7 @@ class VirtualClock:
 
 async def wait_until_quiet() -> None:
     """Run the event loop until it has nothing left to run."""
+    # asyncio has no public way to ask whether callbacks are ready.
     ready = cast(Any, asyncio.get_running_loop())._ready
     quiet_turns = 0
     for _ in range(_MAX_TURNS):

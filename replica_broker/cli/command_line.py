@@ -49,9 +49,7 @@ def run(
     ] = None,
     advertise: Annotated[
         list[str] | None,
-        typer.Option(
-            help="LISTENER://HOST:PORT that clients and brokers connect to, if it differs from --listen. May be repeated."
-        ),
+        typer.Option(help="LISTENER://HOST:PORT that others connect to, if it differs from --listen. May be repeated."),
     ] = None,
     inter_broker_listener: Annotated[
         str | None,

@@ -82,6 +82,7 @@ class LogDirectory:
     def load(self, config_of: Callable[[TopicName], LogConfig], clock: Clock) -> None:
         """Open all logs, and finish deletions that were interrupted."""
         is_clean = self._disk.exists(self.path / CLEAN_SHUTDOWN)
+        # Removed before any log is opened: a crash from here on must lead to a scan at the next start.
         self._disk.remove(self.path / CLEAN_SHUTDOWN)
         self._disk.flush_folder(self.path)
         self.high_watermarks = self._offsets_in(HIGH_WATERMARKS)

@@ -288,6 +288,7 @@ class Log:
 
     def _append(self, append: Append, now_ms: int) -> Appended:
         first_offset = append.batches[0].base_offset if append.batches else self.log_end_offset
+        # Before the write, so that no batch on the disk has an epoch that the epoch file lacks.
         self._epochs.learn(append.batches)
         write(self._segments, self._producers, append.data, append.batches, self.config, now_ms)
         return Appended(

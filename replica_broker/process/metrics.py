@@ -67,7 +67,7 @@ class ReplicaGauges(Collector):
 async def begin_metrics(
     stack: AsyncExitStack, settings: BrokerProcessSettings, registry: CollectorRegistry, gauges: ReplicaGauges
 ) -> None:
-    """Serve the metrics until the stack is unwound, if the settings have a port. Raises `OSError` if the port is taken."""
+    """Serve the metrics until the stack is unwound, if a port is set. Raises `OSError` if the port is taken."""
     if settings.metrics_port is not None:
         registry.register(gauges)
         stack.push_async_callback(await serve_metrics(settings.metrics_host, settings.metrics_port, registry))

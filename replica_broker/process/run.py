@@ -85,7 +85,7 @@ class _Process:
         features: Features,
         others: SecuredBrokers,
     ) -> None:
-        """Initialize the process; `others` has the security settings for connections to the brokers and the controller."""
+        """Initialize the process; `others` has the security settings for connections to other servers."""
         self._settings = settings
         self._zk = zk
         self._node = node

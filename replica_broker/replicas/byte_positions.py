@@ -20,6 +20,7 @@ class BytePositions:
     def note(self, end_offset: int, size_bytes: int) -> None:
         """Record an append of this size that ended before the offset."""
         if len(self._offsets) >= _MOST_NOTES:
+            # Keeps the first and the last record, so the interpolation still covers the whole log.
             del self._offsets[1:-1:2], self._bytes[1:-1:2]
         self._offsets.append(end_offset)
         self._bytes.append(self._bytes[-1] + size_bytes)

@@ -56,6 +56,7 @@ class Follower:
         """Record a fetch at an offset: the follower has all messages before it, from its log start on."""
         if offset >= leader_end:
             self.last_caught_up_ms = max(self.last_caught_up_ms, now_ms)
+        # It has reached the end of its previous fetch, so it was caught up at that time.
         elif offset >= self.leader_end_at_last_fetch != UNKNOWN_OFFSET:
             self.last_caught_up_ms = max(self.last_caught_up_ms, self.last_fetch_ms)
         self.end_offset = offset

@@ -92,7 +92,7 @@ def _repair(found: list[Segment], recovery_point: int | None) -> list[Segment]:
 
 def _ensure_indexes(segment: Segment) -> None:
     if not segment.has_valid_indexes():
-        log.warning("indexes of a segment are made anew", segment=str(segment.path))
+        log.warning("indexes of a segment are rebuilt", segment=str(segment.path))
         next_offset = segment.next_offset
         segment.rebuild_indexes()
         segment.indexes.seal()
@@ -101,7 +101,7 @@ def _ensure_indexes(segment: Segment) -> None:
 
 def _find_end(active: Segment) -> None:
     if not active.has_valid_indexes():
-        log.warning("indexes of a segment are made anew", segment=str(active.path))
+        log.warning("indexes of a segment are rebuilt", segment=str(active.path))
         active.rebuild_indexes()
     try:
         active.find_end()

@@ -94,6 +94,7 @@ class Segments:
         base_offset = self.active.next_offset
         if batch.last_offset - base_offset > INT32_MAX:
             base_offset = batch.base_offset
+        # An empty segment has the file name of the new one, or a base offset too far from the batch.
         if not self.active.size_bytes:
             self._remove_last()
         return self.begin(base_offset, now_ms)

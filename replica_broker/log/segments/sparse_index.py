@@ -100,6 +100,7 @@ class SparseIndex:
             self._open_file().truncate(0)
             return bytearray()
         read = bytearray(self._disk.read_whole(self._path))
+        # A crash may have left a partial entry at the end.
         del read[found_bytes - found_bytes % self._entry.size :]
         self._written_bytes = len(read)
         if len(read) < found_bytes:

@@ -44,6 +44,7 @@ class Stopping:
         if self._storage.is_offline(topic_partition):
             return ErrorCode.kafka_storage_error
         partition = self._storage.hosted.get(topic_partition)
+        # These two say that the epoch is unknown, or that the topic is deleted, and switch the check off.
         is_epoch_compared = state.leader_epoch not in (NO_EPOCH, EPOCH_DURING_DELETE)
         if partition is not None and is_epoch_compared and state.leader_epoch < partition.leader_epoch:
             return ErrorCode.fenced_leader_epoch

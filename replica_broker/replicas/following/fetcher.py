@@ -177,6 +177,7 @@ class Fetcher:
                 self._handle_refusal(each, None)
 
     def _take(self, following: Following, asked: Asked, answer: Fetched) -> None:
+        # The log has changed since the request, so this answer does not continue it.
         if following.partition.replica.end_offset != asked.offset:
             return
         if answer.error_code is not ErrorCode.none:

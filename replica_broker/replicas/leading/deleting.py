@@ -55,6 +55,7 @@ class Deleting:
             except (ReplicaRefused, LogError) as error:
                 answers[topic_partition] = Deleted(error_code=error.error_code)
         if deletions:
+            # Before the answer: a crash must not bring deleted messages back.
             self._storage.directories.checkpoint_recovery_points()
             self._storage.take_offline()
             await self._wait_until_done(deletions, answers, timeout_ms)

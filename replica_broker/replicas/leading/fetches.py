@@ -125,6 +125,7 @@ class Fetches:
                 if (diverging := _find_divergence(partition, one)) is not None:
                     return _make_answer(partition, b"", diverging)
                 records = _read(partition, one, left_bytes, is_follower=asked.is_from_follower)
+            # Only the first batch of a response may exceed the limit; otherwise a large batch could never be fetched.
             return _make_answer(partition, b"" if has_some and len(records) > left_bytes else records, None)
         except (ReplicaRefused, LogError) as error:
             names_leader = error.error_code in (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch)

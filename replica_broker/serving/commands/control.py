@@ -105,6 +105,7 @@ class Control:
         if request.is_kraft_controller:
             log.warning("command refused: it is from a KRaft controller", command=asked)
             return ErrorCode.stale_controller_epoch
+        # Only an older epoch is stale. A newer one means that the controller saw a registration before this broker did.
         if _UNCHECKED != request.broker_epoch < self._node.epoch:
             log.info(
                 "command refused: it is for an earlier registration of this broker",

@@ -66,6 +66,7 @@ class StateChangeQueue:
             if request.change == "close-replica":
                 before = kept.get(request.topic_partition)
                 latest = (request.epoch, path)
+                # Ordered by epoch, then by the sequential path, so the latest request survives.
                 kept[request.topic_partition] = latest if before is None else max(before, latest)
         names = {path for _, path in kept.values()}
         for path, _ in requests:
