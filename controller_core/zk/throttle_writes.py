@@ -79,7 +79,7 @@ async def set_throttle(
     it would also block those of others.
     """
     if bytes_per_second <= 0:
-        raise ValueError(f"a throttle of {bytes_per_second} bytes per second: set a positive number")
+        raise ValueError(f"a throttle of {bytes_per_second} bytes per second: it must be positive")
     write = write or zk.transact
     await ensure_znodes(zk, [Create(path=parent) for parent in _PARENTS], write)
     path = paths.throttle(owner)
