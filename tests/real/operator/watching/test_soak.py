@@ -89,7 +89,7 @@ class Course:
         """
         if not self._operator.process.is_running:
             assert self._operator.process.exit_code == 1
-            reasons = ("a new process begins to watch", "is served now", "403 Forbidden")
+            reasons = ("a new process must begin them", "is served now", "403 Forbidden")
             assert any(reason in self._operator.log() for reason in reasons)
             self.happened["ended by itself"] += 1
             self._operator.start()
