@@ -74,7 +74,7 @@ def bootstrap_addresses(
 
 
 def can_be_asked(configured: str | None, view: ClusterView, listener: BrokerListener = ANY_PLAINTEXT) -> bool:
-    """Return True unless the brokers are known to have only listeners that the operator cannot use."""
+    """Return True if servers are configured, or if a broker may have a listener that the operator can use."""
     is_other_kind_only = any(broker.endpoints for broker in view.brokers.values()) and not any(
         listener.addresses(broker) for broker in view.brokers.values()
     )

@@ -178,7 +178,7 @@ def _pause(
 
 
 def _judge_obstacles(rows: Sequence[FeatureRow]) -> tuple[Verdict, float | None]:
-    """Return the verdict if nothing is left to request and only a person can remove the rest. A refusal may end."""
+    """Return the verdict if nothing is left to request and only a person can remove the rest. A refusal may end later."""
     obstacles = [row.obstacle for row in rows if row.obstacle]
     is_refused = any(reason is Reason.REQUEST_REFUSED for reason, _ in obstacles)
     verdict = Verdict.make_stalled(obstacles[0][0], list_some(message for _, message in obstacles))
