@@ -13,7 +13,9 @@ async def test_of_two_sessions_that_count_at_once_each_counts(ensemble: Ensemble
     def count_once(node: ZkNode | None) -> list[WriteOp]:
         return [put("/counter", node, b"%d" % (int(node.data) + 1 if node is not None else 1))]
 
-    turns = [compare_and_set(make_reader(zk, "/counter"), count_once, zk.transact) for _ in range(10) for zk in sessions]
+    turns = [
+        compare_and_set(make_reader(zk, "/counter"), count_once, zk.transact) for _ in range(10) for zk in sessions
+    ]
     settled = await asyncio.gather(*turns)
     (node,) = await sessions[0].read_many(["/counter"])
     assert node is not None

@@ -166,9 +166,7 @@ class TestControlledShutdownLeader:
         assert read_selection(selection) == (3, (3,), (1, 2, 3))
 
     def test_those_that_shut_down_are_sent_it_and_the_dead_are_not(self) -> None:
-        selection = selectors.elect_controlled_shutdown_leader(
-            ids(1, 2, 3), lead(1, 1, 2), set(ids(1, 2)), set(ids(1))
-        )
+        selection = selectors.elect_controlled_shutdown_leader(ids(1, 2, 3), lead(1, 1, 2), set(ids(1, 2)), set(ids(1)))
         assert read_selection(selection) == (2, (2,), (1, 2))
 
     def test_the_last_in_sync_replica_keeps_the_leadership(self) -> None:
@@ -242,4 +240,5 @@ def test_a_raised_leadership_is_the_same_but_for_its_epoch() -> None:
 
 
 def test_where_nothing_is_assigned_nobody_is_preferred_and_it_says_so() -> None:
-    assert selectors.elect_preferred_replica_leader((), lead(1, 1), set(ids(1))) == NoLeader(reason="no replica is assigned")
+    elected = selectors.elect_preferred_replica_leader((), lead(1, 1), set(ids(1)))
+    assert elected == NoLeader(reason="no replica is assigned")

@@ -128,6 +128,5 @@ def test_other_kinds_say_it_in_their_own_lists(kind: str, status: dict[str, Any]
 
 
 def test_what_is_stalled_waits_for_a_person() -> None:
-    assert (
-        plan.find_next_steps(make_seen("KafkaTopic", conditions=STALLED)).exit_code(fails_on_changes=False) is ExitCode.WAITS
-    )
+    steps = plan.find_next_steps(make_seen("KafkaTopic", conditions=STALLED))
+    assert steps.exit_code(fails_on_changes=False) is ExitCode.WAITS

@@ -66,7 +66,9 @@ def _ask(resource: FeatureSet, view: ClusterView, own: list[str], context: Conte
     trouble = next((reply.trouble for reply in context.replies if reply.trouble), None)
     if is_overdue(resource.metadata, context.now) and (context.replies or view.controller is None):
         why = trouble or ("the cluster has no controller" if view.controller is None else "its answer does not show")
-        message = f"the finalized levels of {list_some(own)} stay: not deleted within {DELETION_PATIENCE}, because {why}"
+        message = (
+            f"the finalized levels of {list_some(own)} stay: not deleted within {DELETION_PATIENCE}, because {why}"
+        )
         return make_release(resource.status, "DeletionUnfinished", message, is_warning=True)
     if trouble is not None:
         verdict = Verdict.make_working(Reason.BROKERS_UNAVAILABLE, f"the controller could not be asked: {trouble}")

@@ -18,7 +18,9 @@ Install = Callable[[], AbstractAsyncContextManager[Any]]
 def leaders(world: World | QuorumWorld) -> list[int]:
     """The leaders of the partitions of `orders`."""
     partitions = [tp("orders", number) for number in (0, 1)]
-    led = [world.find_leader(at) if isinstance(world, World) else world.cluster.find_leadership(at) for at in partitions]
+    led = [
+        world.find_leader(at) if isinstance(world, World) else world.cluster.find_leadership(at) for at in partitions
+    ]
     return [each[0] for each in led if each is not None]
 
 

@@ -41,7 +41,9 @@ async def a_topic_gets_a_new_order_of_its_replicas(world: QuorumWorld) -> None:
     key = await world.apply("KafkaTopic", "orders", {"replicaAssignment": [[1, 2], [2, 3]]})
     await world.wait_until(lambda: world.is_ready(key))
     await world.apply("KafkaTopic", "orders", {"replicaAssignment": [[2, 1], [2, 3]]})
-    await world.wait_until(lambda: world.is_ready(key) and (world.cluster.find_leadership(tp("orders", 0)) or (0,))[0] == 2)
+    await world.wait_until(
+        lambda: world.is_ready(key) and (world.cluster.find_leadership(tp("orders", 0)) or (0,))[0] == 2
+    )
 
 
 async def a_topic_is_deleted_with_its_object(world: QuorumWorld) -> None:

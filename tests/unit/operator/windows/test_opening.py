@@ -44,7 +44,9 @@ def test_without_windows_it_is_always_open() -> None:
     ],
 )
 def test_it_opens_at_its_time_and_closes_after_its_duration(now: str, is_open: bool, changes_at: str) -> None:
-    assert find_opening(windows(NIGHTLY), parse_time(now)) == Opening(is_open=is_open, changes_at=parse_time(changes_at))
+    assert find_opening(windows(NIGHTLY), parse_time(now)) == Opening(
+        is_open=is_open, changes_at=parse_time(changes_at)
+    )
 
 
 def test_of_several_one_that_is_open_is_enough_and_the_next_one_counts() -> None:

@@ -68,7 +68,9 @@ async def test_a_certificate_that_no_rule_names_is_not_admitted(
         with pytest.raises((CannotConnect, asyncio.IncompleteReadError, OSError)):
             await site.ask(listener, tls=site.client_tls(client))
         await wait_until(lambda: list_reasons(logged))
-    assert list_reasons(logged) == ["its certificate has no usable name: no rule applies to the certificate of CN=client"]
+    assert list_reasons(logged) == [
+        "its certificate has no usable name: no rule applies to the certificate of CN=client"
+    ]
 
 
 async def test_where_one_is_requested_who_shows_none_is_anonymous(site: Site, server: CertificateFiles) -> None:
@@ -129,9 +131,7 @@ async def test_who_speaks_plaintext_to_it_is_told_apart_in_the_log(
             async with asyncio.timeout(DEADLINE_S):
                 await reader.read()
             writer.close()
-    assert list_reasons(logged) == [
-        "it does not speak TLS: a client configured for PLAINTEXT, or not a Kafka client"
-    ]
+    assert list_reasons(logged) == ["it does not speak TLS: a client configured for PLAINTEXT, or not a Kafka client"]
 
 
 async def test_who_speaks_tls_to_plaintext_is_told_apart_in_the_log(site: Site, logged: list[Any]) -> None:
