@@ -32,7 +32,8 @@ def elect_reordered(
 
 def plan_election(election: SubmitPreferredElection, view: ClusterView, context: Context) -> tuple[Verdict, bool]:
     """Return the verdict on a move whose last step is an election, and whether the election can be requested now."""
-    message = f"asking for the election of {format_count(len(election.partitions), 'leader')}, because replicas have a new order"
+    leaders = format_count(len(election.partitions), "leader")
+    message = f"asking for the election of {leaders}, because replicas have a new order"
     trouble = next((reply.trouble for reply in context.elections if reply.trouble), None)
     if view.controller is None:
         return Verdict.make_working(Reason.NO_CONTROLLER, f"{message}: the cluster has no controller"), False
