@@ -187,13 +187,13 @@ class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings):
         "None: refuse such topics.",
     )
     remote_log_storage_system_enable: bool = Field(
-        default=False, description="Allow topics with remote storage, because the brokers have it enabled."
+        default=False, description="Allow topics with remote storage. Set it if the brokers have remote storage."
     )
     admin_cidr: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
         default=(),
         description="Networks whose addresses may change the cluster: topics, reassignments, elections, features, "
-        "SCRAM credentials. Default: private networks may change everything but credentials, which only this machine may "
-        "change.",
+        "SCRAM credentials. Default: private networks may change everything but credentials, which only this machine "
+        "may change.",
     )
     broker_cidr: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
         default=(),
@@ -201,7 +201,8 @@ class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings):
         "on machines with several addresses.",
     )
     relay: bool = Field(
-        default=True, description="Forward requests that brokers answer to a broker. Otherwise clients are refused."
+        default=True,
+        description="Relay requests that only brokers can answer to one of them. Otherwise clients are refused.",
     )
     journal_directory: Path | None = Field(
         default=None, description="Folder to write the journal of the cluster's state to. None: no journal there."

@@ -62,10 +62,12 @@ def run(
     zookeeper_jute_maxbuffer_bytes: options.ZooKeeperJuteMaxbufferBytes = None,
     zookeeper_timeout_ms: options.ZooKeeperTimeoutMs = None,
     hot_standby: Annotated[
-        bool | None, typer.Option(help="Keep a copy of the cluster's state while standing by, for a faster failover.")
+        bool | None,
+        typer.Option(help="Keep a copy of the cluster's state while standing by, for a faster failover. Default: on."),
     ] = None,
     exclusive: Annotated[
-        bool | None, typer.Option(help="Take the role from a Kafka broker that has it, without being asked.")
+        bool | None,
+        typer.Option(help="Take the role from a Kafka broker that has it, without being asked. Default: on."),
     ] = None,
     request_timeout_ms: Annotated[
         int | None, typer.Option(help="Milliseconds that a broker has to answer a request. Default: 30000.")
@@ -81,7 +83,9 @@ def run(
     metrics_port: options.MetricsPort = None,
     unclean_leader_election_enable: Annotated[
         bool | None,
-        typer.Option(help="Allow unclean elections of topics that do not set unclean.leader.election.enable."),
+        typer.Option(
+            help="Allow unclean elections of topics that do not set unclean.leader.election.enable. Default: off."
+        ),
     ] = None,
     unclean_recovery_timeout_ms: Annotated[
         int | None,
@@ -91,7 +95,7 @@ def run(
         ),
     ] = None,
     auto_leader_rebalance_enable: Annotated[
-        bool | None, typer.Option(help="Move leaderships back to the preferred replicas automatically.")
+        bool | None, typer.Option(help="Move leaderships back to the preferred replicas automatically. Default: on.")
     ] = None,
     leader_imbalance_per_broker_percentage: Annotated[
         int | None,
@@ -103,23 +107,24 @@ def run(
     leader_imbalance_check_interval_seconds: Annotated[
         int | None, typer.Option(help="Seconds between checks of the leader imbalance. Default: 300.")
     ] = None,
-    delete_topic_enable: Annotated[bool | None, typer.Option(help="Allow the deletion of topics.")] = None,
+    delete_topic_enable: Annotated[bool | None, typer.Option(help="Allow the deletion of topics. Default: on.")] = None,
     num_partitions: Annotated[
         int | None,
         typer.Option(
-            help="Partitions of a topic that is created without a number. Set it as num.partitions of the brokers. "
+            help="Partitions of a topic that is created without a number, as num.partitions of the brokers. "
             "Default: refuse such topics."
         ),
     ] = None,
     default_replication_factor: Annotated[
         int | None,
         typer.Option(
-            help="Replicas of a topic that is created without a number. Set it as default.replication.factor of the "
+            help="Replicas of a topic that is created without a number, as default.replication.factor of the "
             "brokers. Default: refuse such topics."
         ),
     ] = None,
     remote_log_storage_system_enable: Annotated[
-        bool | None, typer.Option(help="Allow topics with remote storage, because the brokers have it enabled.")
+        bool | None,
+        typer.Option(help="Allow topics with remote storage. Set it if the brokers have remote storage. Default: off."),
     ] = None,
     admin_cidr: Annotated[
         list[str] | None, typer.Option(help="Network whose addresses may change the cluster. May be repeated.")
@@ -128,7 +133,9 @@ def run(
         list[str] | None,
         typer.Option(help="Network of brokers, in addition to the addresses that they register. May be repeated."),
     ] = None,
-    relay: Annotated[bool | None, typer.Option(help="Forward requests that brokers answer to a broker.")] = None,
+    relay: Annotated[
+        bool | None, typer.Option(help="Relay requests that only brokers can answer to one of them. Default: on.")
+    ] = None,
     socket_request_max_bytes: options.SocketRequestMaxBytes = None,
     max_connections: options.MaxConnections = None,
     max_connections_per_address: options.MaxConnectionsPerAddress = None,

@@ -146,7 +146,7 @@ def test_a_journal_with_a_token_is_for_those_who_show_it(served: Path, tmp_path:
             with pytest.raises(HTTPError) as refused:
                 urlopen(f"{url}{segment}")
             assert (refused.value.code, refused.value.headers["WWW-Authenticate"]) == (401, "Bearer")
-            assert "for those who show its token" in refused.value.read().decode()
+            assert "requires its token" in refused.value.read().decode()
             refused.value.close()
         assert fetch_bytes(str(given)) == fetch_bytes(f"{url}/={given}") == lines(1, 2)
         (served / NAME).write_bytes(lines(1, 2, 3))

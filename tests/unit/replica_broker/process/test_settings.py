@@ -49,7 +49,7 @@ def test_features_are_ranges() -> None:
         ({"listen": "here:9092"}, "is not of the form PLAINTEXT://HOST:PORT"),
         ({"listen": "SSL://here:9092"}, "SSL needs --properties"),
         ({"listen": "PLAINTEXT://0.0.0.0:9092"}, "nobody can connect to 0.0.0.0"),
-        ({"advertise": "OTHER://here:9092"}, "OTHER is advertised and not listened on"),
+        ({"advertise": "OTHER://here:9092"}, "OTHER is advertised, but there is no such listener"),
         ({"listen": ["A://h:1", "A://h:2"]}, "--listen: listener A is given twice"),
         ({"listen": ["A://h:1", "B://h:1"]}, "--listen: two listeners have the address h:1: give each its own"),
         ({"listen": ["A://h:1", "B://0.0.0.0:2"]}, "set advertise to a reachable host and port for B"),
