@@ -142,6 +142,7 @@ class TcpBrokerLink:
             if self._closed:
                 raise BrokerUnreachable(f"the link to {self._host}:{self._port} is closed")
             try:
+                # A timeout without a deadline: `close` sets it to now, which ends a waiting request.
                 async with asyncio.timeout(None) as self._until_closed:
                     return await ask()
             except TimeoutError as error:

@@ -226,6 +226,7 @@ async def settle(zk: ZkSession, *, write: Write | None = None, report: Report = 
         try:
             is_settled = not (await compare_and_set(partial(_read, zk, report), step, write or zk.transact)).is_written
         except TooLarge:
+            # Large configurations may exceed one request together, so try fewer at a time.
             if configs_at_once == 1:
                 raise
             configs_at_once = max(1, configs_at_once // 4)

@@ -92,6 +92,7 @@ async def _mark(term: Term, names: list[TopicName]) -> None:
     await ensure_paths(term, [paths.ADMIN, paths.DELETE_TOPICS])
     failed = (await term.writer.write({name: [Create(path=paths.delete_topic(name))] for name in names})).failed
     for error in failed.values():
+        # A topic that somebody else has marked is marked as well.
         if not isinstance(error, NodeExists):
             raise error
 

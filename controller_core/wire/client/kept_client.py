@@ -97,6 +97,7 @@ class KeptClient:
             try:
                 return await self._exchange(frame)
             except BaseException:
+                # After a cancellation too: the late answer would be taken for that of the next question.
                 self.move_on()
                 raise
 

@@ -268,6 +268,7 @@ class ClientConnection:
     async def _share(self, start: RequestStart, budget: ByteBudget) -> AsyncIterator[bytearray]:
         """Yield the content of a request, which holds its share of the memory until the end of the block."""
         timeout_s = self._limits.frame_timeout_s(start.length)
+        # A stack, because the timeout ends when the request has been read, and the share when it is answered.
         async with AsyncExitStack() as stack:
             try:
                 async with asyncio.timeout(timeout_s):
