@@ -207,13 +207,13 @@ async def _import_topics(
     left_out: "LeftOut",
 ) -> "AsyncGenerator[Imported, None]":
     from controller_operator.clusters.opening import make_poller
-    from controller_operator.connecting import make_listener_finder, zookeeper_connector
+    from controller_operator.connecting import make_listener_finder, make_zookeeper_connector
     from controller_operator.kafka.ensembles import Ensembles
     from controller_operator.resources.cluster_address import AtZooKeeper
     from kontroller.importing.live_topics import import_seen_topics, import_topics
 
     if isinstance(address, AtZooKeeper):
-        session = await zookeeper_connector(settings)(address.connect)
+        session = await make_zookeeper_connector(settings)(address.connect)
         try:
             async for each in import_topics(session, choice, target, names, left_out):
                 yield each

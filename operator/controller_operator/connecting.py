@@ -31,7 +31,7 @@ def make_listener_finder(settings: OperatorSettings, ensembles: Ensembles) -> Li
     return listener_of
 
 
-def zookeeper_connector(settings: OperatorSettings, ensembles: Ensembles | None = None) -> Connect:
+def make_zookeeper_connector(settings: OperatorSettings, ensembles: Ensembles | None = None) -> Connect:
     """Return a function that opens ZooKeeper sessions with the timeouts of the settings. Raises `InvalidProperties`."""
     ensembles = ensembles or Ensembles(settings.properties)
     ensembles.check()

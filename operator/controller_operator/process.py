@@ -18,7 +18,7 @@ from controller_operator.admission.judge import Judge
 from controller_operator.admission.onlooking import Onlooker
 from controller_operator.admission.server import AdmissionServer, Certificate
 from controller_operator.clusters.pool import Connect
-from controller_operator.connecting import make_listener_finder, zookeeper_connector
+from controller_operator.connecting import make_listener_finder, make_zookeeper_connector
 from controller_operator.kafka.broker_listeners import ListenerOf, any_plaintext
 from controller_operator.kafka.ensembles import Ensembles
 from controller_operator.kubernetes.api_client import ApiRequests
@@ -64,7 +64,7 @@ async def operate(
     """
     ensembles = Ensembles(settings.properties)
     ensembles.check_brokers()
-    connect = connect or zookeeper_connector(settings, ensembles)
+    connect = connect or make_zookeeper_connector(settings, ensembles)
     listener_of = make_listener_finder(settings, ensembles)
     async with AsyncExitStack() as stack:
         objects = api if api is not None else await stack.enter_async_context(kubernetes_objects())
@@ -82,7 +82,7 @@ async def operate(
             readiness = partial(_trouble, runtime, elector)
             stop_answering = await serve_probes(settings.liveness, health=runtime.is_stuck, readiness=readiness)
             stack.push_async_callback(stop_answering)
-        _serve_webhook(settings, runtime, watcher, stack, zookeeper_connector(settings, ensembles), listener_of)
+        _serve_webhook(settings, runtime, watcher, stack, make_zookeeper_connector(settings, ensembles), listener_of)
         _log.info("operator begins", namespaces=settings.namespaces or "all", lease=settings.lease)
         try:
             await run_until_one_ends(_lead(runtime, elector), watcher.keep())

@@ -168,7 +168,7 @@ class Judge:
         handler = self._handlers(access)[type(resource).definition.kind]
         context = Context(now=now, limits=grant.kafka.limits, is_view_fresh=True)
         plan = plan_object(handler, resource, grant, context)
-        refusal: Verdict | None = grant.permission.refusal_of_steps(plan.steps)
+        refusal: Verdict | None = grant.permission.refuse_steps(plan.steps)
         return conditions(refusal, resource.status, resource.metadata, now) if refusal else plan.status.conditions
 
     def _handlers(self, access: ClusterAccess) -> Mapping[str, KindHandler]:

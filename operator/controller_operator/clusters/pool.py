@@ -33,7 +33,7 @@ class ClusterPool:
             cluster.start()
         return cluster
 
-    def last_view(self, address: ClusterAddress) -> ClusterView | None:
+    def find_last_view(self, address: ClusterAddress) -> ClusterView | None:
         """Return the last view of a cluster, current or not; None if it is not observed, or was not read yet."""
         cluster = self._clusters.get(address)
         return cluster.observation.view if cluster else None

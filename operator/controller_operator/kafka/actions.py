@@ -102,7 +102,7 @@ class Outcome(Enum):
 
 async def execute(action: Action, session: ZkSession) -> Outcome:
     """Carry out an action. Raises `TooLarge`, and the `ZkError`s that are no answer to the action itself."""
-    ops = await _present_operations(action, session)
+    ops = await _make_present_operations(action, session)
     if ops is None:
         return Outcome.LOOK_AGAIN
     try:
@@ -133,7 +133,7 @@ def list_touched_paths(action: Action) -> tuple[str, ...]:
             return (paths.PREFERRED_REPLICA_ELECTION, *states)
 
 
-def operations(action: Action) -> Sequence[WriteOp]:
+def make_operations(action: Action) -> Sequence[WriteOp]:
     """Return the transaction of an action in its largest form, because znodes that it creates may exist already."""
     match action:
         case CreateTopic():
@@ -155,7 +155,7 @@ def operations(action: Action) -> Sequence[WriteOp]:
             assert_never(action)
 
 
-async def _present_operations(action: Action, session: ZkSession) -> Sequence[WriteOp] | None:
+async def _make_present_operations(action: Action, session: ZkSession) -> Sequence[WriteOp] | None:
     """Return the transaction of an action for the present znodes; None if the action no longer applies."""
     match action:
         case CreateTopic():
@@ -168,7 +168,7 @@ async def _present_operations(action: Action, session: ZkSession) -> Sequence[Wr
                 return None
             return _mark_for_deletion(action, node.version)
         case _:
-            return operations(action)
+            return make_operations(action)
 
 
 def _create_topic(action: CreateTopic, left_behind: ZkNode | None) -> Sequence[WriteOp]:

@@ -23,7 +23,7 @@ from controller_operator.kafka.actions import (
     AlterTopicConfig,
     CreateTopic,
     SubmitReassignment,
-    operations,
+    make_operations,
 )
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.throttle_steps import SetThrottle, ThrottleStep
@@ -44,7 +44,7 @@ _REMEDIES: Final[dict[type[Action | ThrottleStep], str]] = {
 }
 
 
-def remedy(steps: Iterable[object]) -> str:
+def find_remedy(steps: Iterable[object]) -> str:
     """Return the change to make if one of the steps did not fit."""
     known = (words for step in steps for kind, words in _REMEDIES.items() if isinstance(step, kind))
     return next(known, _LARGER)
@@ -63,17 +63,17 @@ class WriteLimits:
 
     def why_too_large(self, action: Action) -> str | None:
         """Return why an action cannot be carried out, and the change to make; None if it fits."""
-        size_bytes = self._bytes(operations(action))
+        size_bytes = self._bytes(make_operations(action))
         if size_bytes <= self.max_bytes:
             return None
         too_large = f"it is a write of {size_bytes} bytes, and ZooKeeper takes {self.max_bytes} (its jute.maxbuffer)"
-        return f"{too_large}: {remedy([action])}"
+        return f"{too_large}: {find_remedy([action])}"
 
     def why_no_reassignment(self, targets: Targets, view: ClusterView, *, is_by_znode: bool = True) -> str | None:
         """Like `why_too_large`, for a reassignment. The topics' znodes must have room too, because each names the old
         and the new replicas during the move. A reassignment by request (not `is_by_znode`) needs no other znode."""
         for topic, of_topic in group_by_topic(targets):
-            size_bytes = self._bytes([_while_moving(topic, {each: targets[each] for each in of_topic}, view)])
+            size_bytes = self._bytes([_make_begin_write(topic, {each: targets[each] for each in of_topic}, view)])
             if size_bytes > self.max_bytes:
                 return (
                     f"the znode of topic {topic} would take {size_bytes} bytes while its partitions move, and ZooKeeper "
@@ -87,7 +87,7 @@ class WriteLimits:
         def has_room(number: int) -> bool:
             return self.why_no_reassignment(dict(islice(targets.items(), number)), view) is None
 
-        return dict(islice(targets.items(), _most_that(has_room, min(len(targets), most))))
+        return dict(islice(targets.items(), _find_largest(has_room, min(len(targets), most))))
 
     def choose_fitting(self, items: Sequence[T], action: Callable[[tuple[T, ...]], Action]) -> tuple[T, ...]:
         """Return as many of the first items as one action may have; at least one."""
@@ -95,14 +95,14 @@ class WriteLimits:
         def fits(number: int) -> bool:
             return self.why_too_large(action(tuple(items[:number]))) is None
 
-        return tuple(items[: _most_that(fits, len(items))])
+        return tuple(items[: _find_largest(fits, len(items))])
 
     def _bytes(self, ops: Sequence[WriteOp]) -> int:
         answers = (len(op.data) + _AROUND_AN_ANSWER for op in ops if isinstance(op, Create | SetData))
         return max(self.transaction_bytes(ops), *answers)
 
 
-def _most_that(is_possible: Callable[[int], bool], most: int) -> int:
+def _find_largest(is_possible: Callable[[int], bool], most: int) -> int:
     """Return the largest number up to `most` for which it is possible; 1 if it is possible for none."""
     if most <= 1 or is_possible(most):
         return most
@@ -110,7 +110,7 @@ def _most_that(is_possible: Callable[[int], bool], most: int) -> int:
     return max(1, bisect_right(range(1, most), False, key=lambda number: not is_possible(number)))
 
 
-def _while_moving(topic: TopicName, targets: Targets, view: ClusterView) -> WriteOp:
+def _make_begin_write(topic: TopicName, targets: Targets, view: ClusterView) -> WriteOp:
     """Return the controller's write that begins the reassignment of a topic's partitions."""
     known = view.topics.get(topic)
     if known is None:

@@ -36,14 +36,14 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 def api_client(configuration: Configuration, *, connections: int | None = None) -> ApiClient:
     """Make a client. `connections`: the limit of connections; 0: no limit; None: the default of the package."""
     own = copy.deepcopy(configuration)
-    own.proxy = own.proxy or proxy_for(own.host)
+    own.proxy = own.proxy or find_proxy(own.host)
     own.client_session_kwargs = {"trust_env": False}
     if connections is not None:
         own.connection_pool_maxsize = connections
     return ApiClient(own)
 
 
-def proxy_for(address: str) -> str | None:
+def find_proxy(address: str) -> str | None:
     """Return the proxy for an address from the environment (`HTTPS_PROXY`, `NO_PROXY`, ...); None if there is none."""
     url = urlsplit(address)
     return None if proxy_bypass(url.hostname or "") else getproxies().get(url.scheme)
@@ -74,7 +74,7 @@ class ApiRequests:
             raise ApiUnavailable(f"{type(error).__name__}: {error}") from error
         if not response.ok:
             said = answer[:500].decode(errors="replace")
-            raise error_of(response.status, f"{response.status} {response.reason}: {said}")
+            raise make_error(response.status, f"{response.status} {response.reason}: {said}")
         try:
             return orjson.loads(answer)
         except orjson.JSONDecodeError as error:
@@ -106,7 +106,7 @@ class ApiRequests:
         return response
 
 
-def error_of(status: int, message: str) -> ApiError:
+def make_error(status: int, message: str) -> ApiError:
     """Return the error that an HTTP status stands for."""
     if status == 404:
         return ObjectGone(message)

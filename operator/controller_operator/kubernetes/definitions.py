@@ -44,7 +44,7 @@ class Definitions:
             self._is_told = False
             return set()
         self._is_told = True
-        before, self._lacking = self._lacking, dict(_lacks(published))
+        before, self._lacking = self._lacking, dict(_find_missing_fields(published))
         for kind, fields in self._lacking.items():
             if before.get(kind) != fields:
                 _log.error("nothing is done for objects of this kind", kind=kind, why=self.trouble_of(kind))
@@ -66,10 +66,10 @@ class Definitions:
         return next((self.trouble_of(kind) for kind in sorted(self._lacking)), None)
 
 
-def _lacks(published: Mapping[str, Schema]) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _find_missing_fields(published: Mapping[str, Schema]) -> Iterator[tuple[str, tuple[str, ...]]]:
     for kind, wanted in _make_wanted_schemas().items():
         # A missing definition is reported when its objects are listed.
-        if kind in published and (fields := tuple(_absent(wanted, published[kind], ""))):
+        if kind in published and (fields := tuple(_find_absent(wanted, published[kind], ""))):
             yield kind, fields
 
 
@@ -84,7 +84,7 @@ def _schema_of(definition: Schema) -> Schema:
     return {"properties": {name: schema["properties"][name] for name in _SEEN_PARTS}}
 
 
-def _absent(wanted: Schema, published: Schema, path: str) -> Iterator[str]:
+def _find_absent(wanted: Schema, published: Schema, path: str) -> Iterator[str]:
     """Yield the outermost wanted fields that are not published."""
     # The API server keeps everything below such a field, so nothing can be missing.
     if published.get("x-kubernetes-preserve-unknown-fields"):
@@ -92,10 +92,10 @@ def _absent(wanted: Schema, published: Schema, path: str) -> Iterator[str]:
     known = published.get("properties", {})
     for name, inner in wanted.get("properties", {}).items():
         if name in known:
-            yield from _absent(inner, known[name], f"{path}{name}.")
+            yield from _find_absent(inner, known[name], f"{path}{name}.")
         else:
             yield f"{path}{name}"
     for nested in ("items", "additionalProperties"):
         if isinstance(wanted.get(nested), Mapping):
             found = published.get(nested)
-            yield from _absent(wanted[nested], found if isinstance(found, Mapping) else {}, path)
+            yield from _find_absent(wanted[nested], found if isinstance(found, Mapping) else {}, path)

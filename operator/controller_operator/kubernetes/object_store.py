@@ -272,11 +272,11 @@ class ObjectStore:
         gone = [self.remove(key, uid) for key, uid in known.items() if uid not in present]
         return [each for each in gone if each]
 
-    def conditions(self) -> Counter[Said]:
+    def count_conditions(self) -> Counter[Said]:
         """Return the numbers of objects by condition."""
         return Counter(self._said)
 
-    def unready(self, limit: int) -> list[Unready]:
+    def list_unready(self, limit: int) -> list[Unready]:
         """Return at most `limit` objects whose condition Ready is not True, those that need a person first."""
         by_need = sorted(self._unready.items(), key=lambda item: not _is_stalled(self._objects[item[0]].said))
         return [Unready(*key, said.status, said.reason) for key, said in by_need[:limit]]
@@ -328,7 +328,7 @@ class ObjectStore:
         found = [cluster for _, cluster in self._clusters()]
         return sorted(found, key=lambda each: (str(each.metadata.creation_timestamp), each.metadata.uid))
 
-    def disks(self) -> Iterator[tuple[BrokerLabels, int]]:
+    def list_disks(self) -> Iterator[tuple[BrokerLabels, int]]:
         """Yield the used percent of each broker's fullest disk, by the statuses of the KafkaClusters."""
         for key, cluster in self._clusters():
             for broker in cluster.status.brokers:

@@ -18,7 +18,7 @@ import structlog
 
 from controller_operator.kubernetes.object_api import ApiError, ApiRefused, ObjectChanged, ObjectGone
 from controller_operator.leading.leadership import NotLeading
-from controller_operator.leading.lease import NOBODY, Lease, first_claim, release_claim, renew_claim, take_over
+from controller_operator.leading.lease import NOBODY, Lease, make_first_claim, release_claim, renew_claim, take_over
 from controller_operator.leading.lease_api import LeaseApi
 
 _log = structlog.get_logger(__name__)
@@ -155,12 +155,12 @@ class Elector:
             return False
         sent_at_s = self._clock_s()
         if lease is None:
-            claim = first_claim(self._identity, self._times.duration_s, self._now())
+            claim = make_first_claim(self._identity, self._times.duration_s, self._now())
             written = await self._api.create(claim, self._times.answer_s)
         else:
             claim = take_over(lease.claim, self._identity, self._times.duration_s, self._now())
             written = await self._api.write(lease, claim, self._times.answer_s)
-        self._holds(written, sent_at_s)
+        self._hold(written, sent_at_s)
         return True
 
     async def renew(self) -> bool:
@@ -173,9 +173,9 @@ class Elector:
         except ObjectGone as error:
             raise self._lose("the Lease was deleted: another operator may be at work") from error
         except ObjectChanged:
-            self._lease = await self._still_ours(self._lease)
+            self._lease = await self._read_own_lease(self._lease)
             return False
-        self._holds(written, sent_at_s)
+        self._hold(written, sent_at_s)
         return True
 
     def _may_take(self, lease: Lease | None) -> bool:
@@ -200,7 +200,7 @@ class Elector:
         left_s = self._seen.since_s + self._seen.patience_s - self._clock_s()
         return min(max(left_s, self._times.pause_after_failure_s), self._times.pause_s)
 
-    def _holds(self, lease: Lease, sent_at_s: float) -> None:
+    def _hold(self, lease: Lease, sent_at_s: float) -> None:
         self._lease = lease
         # Counted from the sending, because the others count from a later moment: when they see the renewal.
         self._held_until_s = sent_at_s + self._times.renew_deadline_s
@@ -209,7 +209,7 @@ class Elector:
         self._held_until_s = 0.0
         return NotLeading(why)
 
-    async def _still_ours(self, known: Lease) -> Lease:
+    async def _read_own_lease(self, known: Lease) -> Lease:
         """Return the present lease if this process still has it: somebody labelled it, or a renewal's answer was lost.
 
         Raises `NotLeading`, and `ApiError`s."""

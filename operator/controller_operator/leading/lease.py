@@ -42,7 +42,7 @@ class Lease:
     claim: Claim
 
 
-def first_claim(holder: str, duration_s: int, now: datetime) -> Claim:
+def make_first_claim(holder: str, duration_s: int, now: datetime) -> Claim:
     """Return the first holder's claim."""
     return Claim(holder=holder, duration_s=duration_s, acquired_at=now, renewed_at=now, transitions=0)
 
@@ -51,7 +51,7 @@ def take_over(before: Claim, holder: str, duration_s: int, now: datetime) -> Cla
     """Return the next holder's claim."""
     # The API server refuses more than an int32.
     transitions = before.transitions + 1 if before.transitions < _TRANSITIONS_MAX else 0
-    return replace(first_claim(holder, duration_s, now), transitions=transitions)
+    return replace(make_first_claim(holder, duration_s, now), transitions=transitions)
 
 
 def renew_claim(claim: Claim, now: datetime) -> Claim:

@@ -84,7 +84,7 @@ class Observations:
             self._done = asked
             self._changed.notify_all()
 
-    async def not_refreshed(self, asked: int, why: str) -> None:
+    async def fail_refreshes(self, asked: int, why: str) -> None:
         """Fail so many refreshes, because it is unknown if everything was seen. The view is current otherwise."""
         self._in_vain = (asked, why)
         await self.mark_refreshed(asked)

@@ -224,7 +224,7 @@ class ClusterObserver:
         if path is None:
             self._trees.discard(tree)
             self._armed.discard(tree)
-            self._make_dirty((*(each for each in LISTS if each == tree), *self._known.paths_below(tree)))
+            self._make_dirty((*(each for each in LISTS if each == tree), *self._known.list_paths_below(tree)))
         elif changed := self._find_touched((path,)):
             self._make_dirty(changed)
 
@@ -239,7 +239,7 @@ class ClusterObserver:
 
     def _make_all_dirty(self) -> None:
         self._armed -= self._trees  # their children are listed again
-        below = (path for tree in self._trees for path in self._known.paths_below(tree))
+        below = (path for tree in self._trees for path in self._known.list_paths_below(tree))
         self._make_dirty((*SINGLES, *LISTS, *self._armed, *below))
 
     def _make_dirty(self, changed: Iterable[str]) -> None:

@@ -117,7 +117,7 @@ class KnownZnodes:
         is_read = path in (paths.topic(topic), paths.topic_config(topic)) or _partition_of(path) is not None
         return [path] if is_read and self.is_wanted(path) else []
 
-    def paths_below(self, tree: str) -> list[str]:
+    def list_paths_below(self, tree: str) -> list[str]:
         """Return all relevant paths of one of `TREES`, without itself."""
         if tree == paths.TOPIC_CONFIGS:
             return [paths.topic_config(topic) for topic in self._assignments]

@@ -150,7 +150,7 @@ class ClusterAccess:
 
     def _present_id(self, cluster: KafkaCluster) -> str | None:
         """Return the id of the Kafka cluster that was last seen at the address of a KafkaCluster."""
-        view = self._pool.last_view(cluster.spec.address)
+        view = self._pool.find_last_view(cluster.spec.address)
         return view.cluster_id if view else None
 
     def find_siblings(self, cluster: KafkaCluster) -> list[KafkaCluster]:
@@ -260,7 +260,7 @@ class ClusterAccess:
                 return _make_refusal(namespace, cluster, each)
             prefixes |= {entry.topic_prefix: None} if entry.topic_prefix else {}
         permission = Permission(namespace=namespace, prefixes=tuple(prefixes))
-        return permission.refusal(resource) or permission
+        return permission.refuse(resource) or permission
 
     def _reach(self, cluster: KafkaCluster, permission: Permission, grace_s: float) -> Granted | Withheld:
         address = cluster.spec.address

@@ -290,7 +290,7 @@ def add_next_steps(
 def _plan_permitted(handler: KindHandler, grant: Granted, resource: AnyResource, context: Context) -> Plan[Status]:
     """Return a plan, as far as the namespace of the object has the right to it."""
     plan = plan_object(handler, resource, grant, context)
-    refusal = grant.permission.refusal_of_steps(plan.steps)
+    refusal = grant.permission.refuse_steps(plan.steps)
     return Plan(status=make_status(refusal, resource, context.now)) if refusal else plan
 
 

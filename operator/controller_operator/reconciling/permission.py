@@ -51,17 +51,17 @@ class Permission:
     prefixes: tuple[str, ...] = ()
     """Required prefixes of every topic's name, all of them; empty: nothing is forbidden."""
 
-    def refusal(self, resource: AnyResource) -> Verdict | None:
+    def refuse(self, resource: AnyResource) -> Verdict | None:
         """Return why an object gets nothing of the cluster; None if it may have what it names."""
-        return self._refusal_of(reach_of(resource)) if self.prefixes else None
+        return self._refuse(find_reach(resource)) if self.prefixes else None
 
-    def refusal_of_steps(self, steps: Sequence[Step]) -> Verdict | None:
+    def refuse_steps(self, steps: Sequence[Step]) -> Verdict | None:
         """Return why the steps must not be carried out; None if all of them may be."""
         if not self.prefixes:
             return None
-        return next((refusal for step in steps if (refusal := self._refusal_of(reach_of_step(step)))), None)
+        return next((refusal for step in steps if (refusal := self._refuse(find_reach_of_step(step)))), None)
 
-    def _refusal_of(self, reach: Reach) -> Verdict | None:
+    def _refuse(self, reach: Reach) -> Verdict | None:
         must = " and ".join(self.prefixes)
         if isinstance(reach, WholeCluster):
             message = f"namespace {self.namespace} may only have topics whose names begin with {must}: {reach.what}"
@@ -75,7 +75,7 @@ class Permission:
         return Verdict.make_stalled(Reason.TOPIC_PREFIX_REQUIRED, message)
 
 
-def reach_of(resource: AnyResource) -> Reach:
+def find_reach(resource: AnyResource) -> Reach:
     """Return the subject of an object, by its spec."""
     match resource:
         case KafkaCluster():
@@ -98,7 +98,7 @@ def reach_of(resource: AnyResource) -> Reach:
             assert_never(resource)
 
 
-def reach_of_step(step: Step) -> Reach:
+def find_reach_of_step(step: Step) -> Reach:
     """Return the subject of a step's changes."""
     match step:
         case CreateTopic() | AddPartitions() | AlterTopicConfig() | MarkTopicForDeletion() | MissTopic():

@@ -22,7 +22,7 @@ from controller_operator.kafka.requests.features import FeatureReply
 from controller_operator.kafka.requests.moves import MoveReply
 from controller_operator.kafka.requests.throttles import ThrottleReply
 from controller_operator.kafka.requests.topics import TopicReply
-from controller_operator.kafka.write_limits import remedy
+from controller_operator.kafka.write_limits import find_remedy
 from controller_operator.kubernetes.object_api import ApiRefused, ApiUnavailable, ObjectApi, ObjectChanged, ObjectGone
 from controller_operator.kubernetes.object_store import AnyResource, Key, ObjectStore, StoredObject
 from controller_operator.metrics import OperatorMetrics
@@ -222,7 +222,7 @@ class Reconciler:
                 grant = replace(grant, view=await grant.kafka.refresh())
                 context = replace(context, is_view_fresh=True)
                 continue
-            refusal = grant.permission.refusal_of_steps(plan.steps)
+            refusal = grant.permission.refuse_steps(plan.steps)
             if refusal is not None:
                 return await self._reconcile_without_cluster(stored, stored.resource, Withheld(verdict=refusal))
             if postponed_s := self._writer.find_delay_s(stored, plan):
@@ -241,7 +241,7 @@ class Reconciler:
                 done, replies = await self._steps.carry_out(stored, plan.steps, grant)
             except TooLarge as error:  # no plan has measured it; nothing was sent
                 return await self._write_stalled(
-                    stored, Verdict.make_stalled(Reason.TOO_LARGE, f"{error}: {remedy(plan.steps)}")
+                    stored, Verdict.make_stalled(Reason.TOO_LARGE, f"{error}: {find_remedy(plan.steps)}")
                 )
             grant = replace(grant, view=await _read_view(plan.steps, done, replies, grant))
             context = _add_results(context, tuple(done), replies)

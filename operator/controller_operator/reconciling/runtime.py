@@ -188,7 +188,7 @@ class OperatorRuntime:
         for each in self._at_beginning:
             self._once.append(start_task(each(), name="what is done as the work begins"))
         self.metrics.leader.set(1)
-        self.metrics.observe(self._store.conditions, self._store.unready, self._store.disks)
+        self.metrics.observe(self._store.count_conditions, self._store.list_unready, self._store.list_disks)
         for key in self._store.keys(KafkaCluster.definition.kind):
             if (stored := self._store.get(key)) is not None:
                 self._find_concerned_by_cluster(stored)

@@ -7,7 +7,7 @@ import pytest
 from aiohttp import web
 from kubernetes.aio.client.configuration import Configuration
 
-from controller_operator.kubernetes.api_client import ApiRequests, api_client, proxy_for
+from controller_operator.kubernetes.api_client import ApiRequests, api_client, find_proxy
 from controller_operator.kubernetes.object_api import (
     ApiForbidden,
     ApiRefused,
@@ -56,7 +56,7 @@ def test_the_proxy_is_that_of_the_environment(
 ) -> None:
     monkeypatch.setenv("HTTPS_PROXY", PROXY)
     monkeypatch.setenv("NO_PROXY", no_proxy)
-    assert proxy_for(API_SERVER) == found
+    assert find_proxy(API_SERVER) == found
 
 
 async def test_a_client_goes_by_the_proxy_of_the_kubeconfig_before_that_of_the_environment(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from kubernetes.aio.client.configuration import Configuration
 
-from controller_operator.kubernetes.api_client import error_of
+from controller_operator.kubernetes.api_client import make_error
 from controller_operator.kubernetes.kubernetes_objects import KubernetesObjects
 from controller_operator.kubernetes.object_store import Key
 from tests.unit.operator.clusters import raw
@@ -58,7 +58,7 @@ class _Refusing:
         self.asked.append((method, path, body))
         status = self._statuses.pop(0)
         if status >= 400:
-            raise error_of(status, str(status))
+            raise make_error(status, str(status))
         return {}
 
 

@@ -144,7 +144,7 @@ def test_conditions_are_counted_as_they_are_now() -> None:
         }
 
     store, metrics = ObjectStore(), OperatorMetrics()
-    metrics.observe(store.conditions, store.unready, store.disks)
+    metrics.observe(store.count_conditions, store.list_unready, store.list_disks)
     store.put({**topic_raw("one"), "status": {"conditions": [make_condition("True", "Reconciled")]}})
     store.put(
         {**topic_raw("two", resourceVersion="1"), "status": {"conditions": [make_condition("True", "Reconciled")]}}
@@ -170,20 +170,20 @@ def test_objects_that_are_not_ready_are_named_and_those_that_need_a_person_come_
         return {**topic_raw(name, resourceVersion=str(version)), "status": {"conditions": said}}
 
     store, metrics = ObjectStore(), OperatorMetrics()
-    metrics.observe(store.conditions, store.unready, store.disks)
+    metrics.observe(store.count_conditions, store.list_unready, store.list_disks)
     store.put(topic("waiting", "Unknown", "ZooKeeperUnavailable", "Reconciling"))
     store.put(topic("well", "True", "Reconciled"))
     store.put(topic("wrong", "False", "InvalidConfig", "Stalled"))
     store.put(topic_raw("new", resourceVersion="1"))
     wrong = ("KafkaTopic", "shop", "wrong", "False", "InvalidConfig")
     waiting = ("KafkaTopic", "shop", "waiting", "Unknown", "ZooKeeperUnavailable")
-    assert store.unready(10) == [wrong, waiting]
-    assert store.unready(1) == [wrong]
+    assert store.list_unready(10) == [wrong, waiting]
+    assert store.list_unready(1) == [wrong]
     labels = dict(zip(("kind", "object_namespace", "name", "status", "reason"), wrong, strict=True))
     assert metrics.registry.get_sample_value("kontroller_operator_object_not_ready", labels) == 1
     store.put(topic("wrong", "True", "Reconciled", version=2))
     store.remove(Key("KafkaTopic", "shop", "waiting"))
-    assert store.unready(10) == []
+    assert store.list_unready(10) == []
 
 
 def test_of_thousands_of_topics_only_those_that_changed_are_looked_for() -> None:
@@ -291,7 +291,7 @@ def test_the_metrics_show_how_full_the_fullest_disk_of_each_broker_is() -> None:
     brokers = [{"id": 1, "state": "Registered", "disk": disk}, {"id": 2, "state": "Registered"}]
     cluster = {**raw("KafkaCluster", {}, name="demo", status={"brokers": brokers})}
     store, metrics = ObjectStore(), OperatorMetrics()
-    metrics.observe(store.conditions, store.unready, store.disks)
+    metrics.observe(store.count_conditions, store.list_unready, store.list_disks)
     store.put({**cluster, "spec": {"zookeeper": {"connect": "zk:2181"}}})
     labels = {"object_namespace": "shop", "name": "demo", "broker": "1"}
     assert metrics.registry.get_sample_value("kontroller_operator_broker_disk_used_percent", labels) == 84

@@ -92,11 +92,11 @@ class ClusterPoller:
             await self._tell_trouble(error)
             return
         before = self.observation
-        view = self._views.next_one(before.next_version)
+        view = self._views.make_next_view(before.next_version)
         if view is not None or before.trouble is not None:
             await self._observations.tell(Observation(view=view or before.view))
         if self._looks.known.active is None:
-            await self._observations.not_refreshed(asked, "the controllers have no leader")
+            await self._observations.fail_refreshes(asked, "the controllers have no leader")
         else:
             await self._observations.mark_refreshed(asked)
 

@@ -34,7 +34,7 @@ class Views:
         self._known = known
         self._topics = TopicViews()
 
-    def next_one(self, version: int) -> ClusterView | None:
+    def make_next_view(self, version: int) -> ClusterView | None:
         """Return a view of everything known; None if it would equal the last one."""
         known = self._known
         if not known.has_news:

@@ -11,7 +11,7 @@ from controller_operator.kubernetes.api_client import ApiRequests
 from controller_operator.kubernetes.api_server import load_configuration
 from controller_operator.kubernetes.object_api import ApiUnavailable, ObjectChanged, ObjectGone
 from controller_operator.leading.kubernetes_lease import KubernetesLease
-from controller_operator.leading.lease import NOBODY, first_claim, release_claim, renew_claim, take_over
+from controller_operator.leading.lease import NOBODY, make_first_claim, release_claim, renew_claim, take_over
 from controller_operator.leading.lease_api import LeaseApi
 from devcluster.clusters.kubernetes import KubernetesCluster
 from tests.unit.operator.leading.simulated_lease import SimulatedLease
@@ -64,8 +64,8 @@ async def kept(request: pytest.FixtureRequest, kubernetes_api: KubernetesCluster
 
 async def test_a_lease_is_read_as_it_was_written(kept: Kept) -> None:
     assert await kept.api.read(TIMEOUT_S) is None
-    created = await kept.api.create(first_claim("first", 10, NOW), TIMEOUT_S)
-    assert created.claim == first_claim("first", 10, NOW)
+    created = await kept.api.create(make_first_claim("first", 10, NOW), TIMEOUT_S)
+    assert created.claim == make_first_claim("first", 10, NOW)
     later = renew_claim(created.claim, NOW + timedelta(seconds=2, microseconds=5))
     written = await kept.api.write(created, later, TIMEOUT_S)
     assert (written.claim, written.uid) == (later, created.uid)
@@ -74,16 +74,16 @@ async def test_a_lease_is_read_as_it_was_written(kept: Kept) -> None:
 
 
 async def test_only_one_of_two_that_write_the_same_version_succeeds(kept: Kept) -> None:
-    created = await kept.api.create(first_claim("first", 10, NOW), TIMEOUT_S)
+    created = await kept.api.create(make_first_claim("first", 10, NOW), TIMEOUT_S)
     with pytest.raises(ObjectChanged):
-        await kept.api.create(first_claim("second", 10, NOW), TIMEOUT_S)
+        await kept.api.create(make_first_claim("second", 10, NOW), TIMEOUT_S)
     await kept.api.write(created, renew_claim(created.claim, NOW + timedelta(seconds=1)), TIMEOUT_S)
     with pytest.raises(ObjectChanged):
         await kept.api.write(created, take_over(created.claim, "second", 10, NOW), TIMEOUT_S)
 
 
 async def test_what_people_do_to_it_makes_it_another_version(kept: Kept) -> None:
-    created = await kept.api.create(first_claim("first", 10, NOW), TIMEOUT_S)
+    created = await kept.api.create(make_first_claim("first", 10, NOW), TIMEOUT_S)
     await kept.label()
     with pytest.raises(ObjectChanged):
         await kept.api.write(created, renew_claim(created.claim, NOW), TIMEOUT_S)
@@ -93,7 +93,7 @@ async def test_what_people_do_to_it_makes_it_another_version(kept: Kept) -> None
 
 
 async def test_a_lease_that_was_given_back_has_no_holder(kept: Kept) -> None:
-    created = await kept.api.create(first_claim("first", 10, NOW), TIMEOUT_S)
+    created = await kept.api.create(make_first_claim("first", 10, NOW), TIMEOUT_S)
     released = await kept.api.write(created, release_claim(created.claim, NOW), TIMEOUT_S)
     assert released.claim.holder == NOBODY
     again = await kept.api.write(released, take_over(released.claim, "second", 10, NOW), TIMEOUT_S)
@@ -101,12 +101,12 @@ async def test_a_lease_that_was_given_back_has_no_holder(kept: Kept) -> None:
 
 
 async def test_a_deleted_lease_is_gone_and_the_next_one_is_another(kept: Kept) -> None:
-    created = await kept.api.create(first_claim("first", 10, NOW), TIMEOUT_S)
+    created = await kept.api.create(make_first_claim("first", 10, NOW), TIMEOUT_S)
     await kept.delete()
     assert await kept.api.read(TIMEOUT_S) is None
     with pytest.raises(ObjectGone):
         await kept.api.write(created, renew_claim(created.claim, NOW), TIMEOUT_S)
-    another = await kept.api.create(first_claim("second", 10, NOW), TIMEOUT_S)
+    another = await kept.api.create(make_first_claim("second", 10, NOW), TIMEOUT_S)
     assert another.uid != created.uid
     with pytest.raises(ObjectChanged):
         await kept.api.write(created, renew_claim(created.claim, NOW), TIMEOUT_S)

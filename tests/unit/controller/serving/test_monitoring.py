@@ -38,7 +38,7 @@ async def list_exported(cluster: Cluster) -> set[str]:
     cluster.start_brokers(1, 2, 3)
     await cluster.serve()
     operator, store = OperatorMetrics(), ObjectStore()
-    operator.observe(store.conditions, store.unready, store.disks)
+    operator.observe(store.count_conditions, store.list_unready, store.list_disks)
     return names(cluster.active.registry.collect()) | names(operator.registry.collect())
 
 

@@ -13,7 +13,7 @@ from controller_core.model.metadata import TopicAssignment
 from controller_core.zk import codecs, paths
 from controller_core.zk.delegating_session import DelegatingSession
 from controller_core.zk.session import ANY_VERSION, Create, SetData, Watch, ZkNode, ZkSession
-from controller_operator.connecting import zookeeper_connector
+from controller_operator.connecting import make_zookeeper_connector
 from controller_operator.kubernetes.object_api import ApiError, ApiForbidden, ApiUnavailable
 from controller_operator.kubernetes.object_store import Key
 from controller_operator.observation.observer import ChrootMissing
@@ -426,6 +426,6 @@ async def test_the_operator_s_own_session_makes_no_chroot(monkeypatch: pytest.Mo
 
     monkeypatch.setattr("controller_operator.connecting.KazooSession.connect", connect)
     with pytest.raises(ChrootMissing, match="there is no /kafak"):
-        await zookeeper_connector(OperatorSettings(all_namespaces=True))("zk:2181/kafak")
+        await make_zookeeper_connector(OperatorSettings(all_namespaces=True))("zk:2181/kafak")
     assert asked["makes_chroot"] is False
     assert Session.closed

@@ -203,13 +203,13 @@ class TestSteps:
         ],
     )
     def test_one_that_reaches_a_topic_of_others_is_refused(self, step: Step) -> None:
-        assert self.HELD.refusal_of_steps([step]) is not None
-        assert Permission(namespace=TENANT).refusal_of_steps([step]) is None
+        assert self.HELD.refuse_steps([step]) is not None
+        assert Permission(namespace=TENANT).refuse_steps([step]) is None
 
     def test_every_prefix_of_several_is_to_hold(self) -> None:
         def make_steps(topic: str) -> list[Step]:
             return [SubmitPreferredElection(partitions=(TopicPartition(TopicName(topic), PartitionId(0)),))]
 
         both = Permission(namespace=TENANT, prefixes=("pay", PREFIX))
-        assert both.refusal_of_steps(make_steps("pay")) is not None
-        assert both.refusal_of_steps(make_steps(MINE)) is None
+        assert both.refuse_steps(make_steps("pay")) is not None
+        assert both.refuse_steps(make_steps(MINE)) is None

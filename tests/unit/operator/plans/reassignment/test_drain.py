@@ -117,7 +117,7 @@ def test_more_partitions_than_one_object_may_move_are_too_many(monkeypatch: Any)
 
 
 def test_who_is_held_to_a_prefix_empties_no_brokers() -> None:
-    refusal = Permission(namespace="payments", prefixes=("payments.",)).refusal(make_drain(1))
+    refusal = Permission(namespace="payments", prefixes=("payments.",)).refuse(make_drain(1))
     assert refusal is not None
     assert refusal.reason is Reason.TOPIC_PREFIX_REQUIRED
     assert "instead of drainBrokers" in refusal.message
