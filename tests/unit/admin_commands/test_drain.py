@@ -246,7 +246,7 @@ async def test_a_lost_answer_is_asked_for_again() -> None:
 
 
 async def test_without_a_controller_it_ends_at_its_deadline() -> None:
-    with pytest.raises(NotDrained, match=r"nobody is the controller; gave up after 0.05 s; nothing was changed"):
+    with pytest.raises(NotDrained, match=r"there is no controller; gave up after 0.05 s; nothing was changed"):
         await Attempt(AnsweringCluster({}), find_controller=lambda: None).run(0.05)
 
 

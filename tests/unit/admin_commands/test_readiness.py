@@ -71,7 +71,7 @@ async def test_the_controller_is_asked_only_about_replicas_that_are_not_in_sync(
 async def test_what_no_controller_excuses_is_late() -> None:
     why = await look_at_broker(make_asked_broker(make_receiving_cluster(), lambda: None), BROKER, LONG_S)
     assert why == (
-        "1 of 2 replicas not in sync: moved-0; whether a reassignment adds them is not known: nobody is the controller"
+        "1 of 2 replicas not in sync: moved-0; whether a reassignment adds them is not known: there is no controller"
     )
 
 

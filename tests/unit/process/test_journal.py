@@ -34,5 +34,5 @@ async def test_every_metric_of_both_journals_is_described(tmp_path: Path) -> Non
 def test_a_topic_without_the_library_for_it_is_refused_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "confluent_kafka", None)
     monkeypatch.delitem(sys.modules, "controller_core.journal.topic", raising=False)
-    with pytest.raises(MissingLibrary, match=r"install kontroller\[journal-topic\]"):
+    with pytest.raises(MissingLibrary, match=r"pip install '\.\[journal-topic\]'"):
         open_topic_journal(*TO_NOWHERE, CollectorRegistry())
