@@ -19,8 +19,8 @@ _HEAD: Final = """\
 It does the work of kafka-topics, kafka-reassign-partitions, kafka-leader-election and kafka-features, with the same files
 and flags. The [client library](admin-client.md) does the same.
 
-**Connection.** `--bootstrap-server HOST:PORT[,HOST:PORT...]`, or `KONTROLLER_BOOTSTRAP` in the environment, names any of
-the cluster's servers. `--command-config FILE` (`KONTROLLER_COMMAND_CONFIG`) has properties by the names of Kafka's
+**Connection.** `--bootstrap-server HOST:PORT[,HOST:PORT...]`, or `KONTROLLER_BOOTSTRAP_SERVER` in the environment, names
+any of the cluster's servers. `--command-config FILE` (`KONTROLLER_COMMAND_CONFIG`) has properties by the names of Kafka's
 clients: `security.protocol`, `ssl.*` with PEM files, `sasl.mechanism` (PLAIN, SCRAM-SHA-256, SCRAM-SHA-512),
 `sasl.jaas.config`, `client.id` and `default.api.timeout.ms`. With `zookeeper.connect`, the commands also know the topics
 that are marked for deletion.

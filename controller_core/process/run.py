@@ -115,10 +115,12 @@ def _begin_authorization(
 
 def _open_journals(settings: ControllerProcessSettings, registry: CollectorRegistry) -> list[JournalWriter]:
     writers = []
-    if settings.journal_topic is not None and settings.journal_bootstrap is not None:
+    if settings.journal_topic is not None and settings.journal_bootstrap_server is not None:
         try:
             security = librdkafka_source(open_secured_brokers(settings.properties))
-            writers.append(open_topic_journal(settings.journal_topic, settings.journal_bootstrap, registry, security))
+            writers.append(
+                open_topic_journal(settings.journal_topic, settings.journal_bootstrap_server, registry, security)
+            )
         except MissingLibrary as error:
             raise InvalidSettings(str(error)) from error
     if settings.journal_directory is not None:

@@ -213,7 +213,7 @@ class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings):
         description="Kafka topic to write the journal to, in addition to the directory or instead of it. None: no "
         "topic.",
     )
-    journal_bootstrap: str | None = Field(
+    journal_bootstrap_server: str | None = Field(
         default=None,
         pattern=r"^[^:/,\s]+:\d{1,5}(,[^:/,\s]+:\d{1,5})*$",
         description="Brokers of the journal's topic: HOST:PORT[,HOST:PORT...].",
@@ -265,7 +265,7 @@ class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings):
 
     @model_validator(mode="after")
     def _check_journal_topic(self) -> "ControllerProcessSettings":
-        if (self.journal_topic is None) != (self.journal_bootstrap is None):
+        if (self.journal_topic is None) != (self.journal_bootstrap_server is None):
             raise ValueError("journal-topic and journal-bootstrap go together: give both, or neither")
         return self
 

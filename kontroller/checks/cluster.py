@@ -29,7 +29,9 @@ async def look_at_cluster(client: ClusterClient) -> str:
     try:
         metadata = await client.ask_any(NO_TOPICS, MetadataResponse)
     except RequestError as error:
-        raise NotWell(f"no server answers: {error}; give the address of a running broker with --bootstrap") from error
+        raise NotWell(
+            f"no server answers: {error}; give the address of a running broker with --bootstrap-server"
+        ) from error
     picture = read_picture(metadata)
     if picture.controller is None:
         raise NotWell("no controller is known: check the logs of `kontroller controller run` and of the brokers")

@@ -170,7 +170,7 @@ def run(
     journal_snapshot_interval_seconds: options.JournalSnapshotIntervalSeconds = None,
     journal_alive_interval_seconds: options.JournalAliveIntervalSeconds = None,
     journal_topic: Annotated[str | None, typer.Option(help="Kafka topic to write the journal to.")] = None,
-    journal_bootstrap: Annotated[
+    journal_bootstrap_server: Annotated[
         str | None, typer.Option(help="Brokers of the journal's topic: HOST:PORT[,HOST:PORT...].")
     ] = None,
     log_format: options.LogFormat = None,

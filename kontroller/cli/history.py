@@ -122,11 +122,11 @@ def ingest(
         raise usage_error(
             WrongOption(
                 "say what to take in: --journal FOLDER, --journal http://HOST:9404/journal, --topic NAME with "
-                "--bootstrap, or --kafka-logs FOLDER"
+                "--bootstrap-server, or --kafka-logs FOLDER"
             )
         )
     if bool(topic) != bool(bootstrap):
-        raise usage_error(WrongOption("--topic and --bootstrap go together: give both, or neither"))
+        raise usage_error(WrongOption("--topic and --bootstrap-server go together: give both, or neither"))
     if logs and not cluster_id:
         raise usage_error(
             WrongOption("--kafka-logs needs --cluster-id, because Kafka's logs do not name their cluster")

@@ -45,8 +45,9 @@ def import_topics(
     bootstrap: Annotated[
         str | None,
         typer.Option(
+            "--bootstrap-server",
             help="Brokers of a cluster without ZooKeeper: HOST:PORT[,HOST:PORT...], if the bootstrapServers in the "
-            "KafkaCluster are not reachable from here."
+            "KafkaCluster are not reachable from here.",
         ),
     ] = None,
     properties: Annotated[
@@ -61,7 +62,7 @@ def import_topics(
         typer.Option(
             "--without-kubernetes",
             help="Do not ask an API server; treat every topic as one without a KafkaTopic. Needs --zookeeper or "
-            "--bootstrap.",
+            "--bootstrap-server.",
         ),
     ] = False,
     internal: Annotated[bool, typer.Option("--internal", help="Also import Kafka's own topics.")] = False,
@@ -92,7 +93,7 @@ def import_topics(
         if zookeeper or bootstrap or replica_assignment or without_kubernetes:
             raise usage_error(
                 ValueError(
-                    "--from-strimzi reads no cluster: leave out --zookeeper, --bootstrap, --replica-assignment and "
+                    "--from-strimzi reads no cluster: leave out --zookeeper, --bootstrap-server, --replica-assignment and "
                     "--without-kubernetes"
                 )
             )
@@ -107,7 +108,7 @@ def import_topics(
     if cluster is None:
         raise usage_error(ValueError("name the KafkaCluster: --cluster"))
     if zookeeper and bootstrap:
-        raise usage_error(ValueError("--zookeeper and --bootstrap exclude each other: give one"))
+        raise usage_error(ValueError("--zookeeper and --bootstrap-server exclude each other: give one"))
 
     from controller_core.security.properties_file import InvalidProperties
     from controller_core.zk.session import ZkError
@@ -126,7 +127,7 @@ def import_topics(
         known = None if without_kubernetes else await _read_cluster(target, context)
         address = known.address if given is None and known is not None else given
         if address is None:
-            message = "--without-kubernetes needs the address of the cluster: give --zookeeper or --bootstrap"
+            message = "--without-kubernetes needs the address of the cluster: give --zookeeper or --bootstrap-server"
             raise usage_error(ValueError(message))
         await _import_live(address, target, choice, known, out, properties or [])
 

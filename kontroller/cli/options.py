@@ -16,7 +16,12 @@ _LONGEST_S = 24 * 3600
 
 Bootstrap = Annotated[
     str,
-    typer.Option(help="Kafka servers: HOST:PORT[,HOST:PORT...].", envvar="KONTROLLER_BOOTSTRAP", show_default=False),
+    typer.Option(
+        "--bootstrap-server",
+        help="Kafka servers: HOST:PORT[,HOST:PORT...].",
+        envvar="KONTROLLER_BOOTSTRAP_SERVER",
+        show_default=False,
+    ),
 ]
 BrokerIdOption = Annotated[
     int, typer.Option(help="Id of the broker.", envvar="KONTROLLER_BROKER_ID", min=0, max=_LARGEST_ID)
@@ -107,10 +112,10 @@ JournalTokenFilesOption = Annotated[
     ),
 ]
 JournalTopicOption = Annotated[
-    str | None, typer.Option(help="Kafka topic that controllers write their journals to. Needs --bootstrap.")
+    str | None, typer.Option(help="Kafka topic that controllers write their journals to. Needs --bootstrap-server.")
 ]
 TopicBootstrapOption = Annotated[
-    str | None, typer.Option(help="Brokers of the journal's topic: HOST:PORT[,HOST:PORT...].")
+    str | None, typer.Option("--bootstrap-server", help="Brokers of the journal's topic: HOST:PORT[,HOST:PORT...].")
 ]
 TopicPropertiesOption = Annotated[
     Path | None,
@@ -147,13 +152,13 @@ QueuedMaxRequestBytes = Annotated[
 
 
 def parse_bootstrap(text: str) -> "tuple[Address, ...]":
-    """Return the servers of `--bootstrap`. Ends the command if it is not a list of servers."""
+    """Return the servers of `--bootstrap-server`. Ends the command if it is not a list of servers."""
     from controller_core.wire.client.request_client import parse_addresses
 
     try:
         return parse_addresses(text)
     except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--bootstrap") from error
+        raise typer.BadParameter(str(error), param_hint="--bootstrap-server") from error
 
 
 class TwoFiles(Exception):

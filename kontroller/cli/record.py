@@ -13,12 +13,14 @@ from kontroller.cli.options import LogLevel
 
 def record(
     zookeeper: options.ZooKeeperServers = None,
-    bootstrap: Annotated[
+    bootstrap_server: Annotated[
         str | None, typer.Option(help="Brokers of a cluster without ZooKeeper: HOST:PORT[,HOST:PORT...].")
     ] = None,
     command_config: Annotated[
         Path | None,
-        typer.Option(help="File of client properties for --bootstrap, as for Kafka's tools: security.protocol, ..."),
+        typer.Option(
+            help="File of client properties for --bootstrap-server, as for Kafka's tools: security.protocol, ..."
+        ),
     ] = None,
     properties: options.ClusterProperties = None,
     journal_directory: options.JournalDirectory = None,

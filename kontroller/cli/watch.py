@@ -22,7 +22,7 @@ def watch(
     journal: JournalsOption = None,
     journal_token_file: JournalTokenFilesOption = None,
     topic: JournalTopicOption = None,
-    bootstrap: TopicBootstrapOption = None,
+    bootstrap_server: TopicBootstrapOption = None,
     properties: TopicPropertiesOption = None,
     leaderless_after_seconds: Annotated[
         float | None, typer.Option(help="Seconds that a partition may be without a leader. Default: 30.")

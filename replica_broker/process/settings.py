@@ -349,7 +349,7 @@ class BrokerProcessSettings(ListenerLimitSettings):
             metrics_port=None,
             journal_directory=None,
             journal_topic=None,
-            journal_bootstrap=None,
+            journal_bootstrap_server=None,
             **{name: getattr(self, name) for name in ListenerLimitSettings.model_fields if name != "properties"},
         )
 

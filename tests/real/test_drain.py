@@ -57,7 +57,7 @@ def drain_command(
     cluster: ConformanceCluster, broker: int, *, deadline_s: int = _LONG_S, patience_s: int = 60
 ) -> list[str]:
     return [
-        *("drain", "--bootstrap", cluster.kafka.bootstrap_servers, "--broker-id", str(broker)),
+        *("drain", "--bootstrap-server", cluster.kafka.bootstrap_servers, "--broker-id", str(broker)),
         *("--deadline-seconds", str(deadline_s), "--wait-for-replicas-seconds", str(patience_s)),
     ]
 
@@ -91,7 +91,7 @@ def find_line(process: subprocess.Popen[str], what: str) -> str:
 
 def ready(cluster: ConformanceCluster, broker: int, broker_id: int | None = None) -> subprocess.CompletedProcess[str]:
     address = cluster.kafka.broker(broker).address
-    return run_command("ready", "--bootstrap", address, "--broker-id", str(broker_id or broker))
+    return run_command("ready", "--bootstrap-server", address, "--broker-id", str(broker_id or broker))
 
 
 def is_ready(cluster: ConformanceCluster, broker: int) -> bool:
@@ -162,7 +162,7 @@ def test_brokers_that_are_drained_together_are_stopped_one_after_the_other(clust
 
 
 def check_cluster(kafka: KafkaCluster) -> subprocess.CompletedProcess[str]:
-    return run_command("check", "cluster", "--bootstrap", kafka.bootstrap_servers, "--deadline-seconds", "3")
+    return run_command("check", "cluster", "--bootstrap-server", kafka.bootstrap_servers, "--deadline-seconds", "3")
 
 
 def test_a_check_says_who_is_the_controller(cluster: ConformanceCluster) -> None:
@@ -198,7 +198,7 @@ def test_without_zookeeper_and_controller_it_gives_up_in_time(servers_folder: Ru
             own.process.kill()
         zookeeper.kill()
         ended = run_command(
-            *("drain", "--bootstrap", kafka.bootstrap_servers, "--broker-id", "1", "--deadline-seconds", "5"),
+            *("drain", "--bootstrap-server", kafka.bootstrap_servers, "--broker-id", "1", "--deadline-seconds", "5"),
             timeout_s=30,
         )
         assert ended.returncode == 1, ended

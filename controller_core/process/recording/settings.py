@@ -16,7 +16,7 @@ class RecorderProcessSettings(ProcessSettings):
     zookeeper: str | None = Field(
         default=None, min_length=1, description="ZooKeeper servers and chroot: HOST:PORT[,HOST:PORT...][/chroot]."
     )
-    bootstrap: str | None = Field(
+    bootstrap_server: str | None = Field(
         default=None,
         pattern=_SERVERS,
         description="Brokers of a cluster without ZooKeeper: HOST:PORT[,HOST:PORT...].",
@@ -38,10 +38,10 @@ class RecorderProcessSettings(ProcessSettings):
 
     @model_validator(mode="after")
     def _check_cluster(self) -> Self:
-        if (self.zookeeper is None) == (self.bootstrap is None):
-            raise ValueError("give either --zookeeper, or --bootstrap of a cluster without ZooKeeper")
+        if (self.zookeeper is None) == (self.bootstrap_server is None):
+            raise ValueError("give either --zookeeper, or --bootstrap-server of a cluster without ZooKeeper")
         if self.command_config is not None and self.properties is not None:
             raise ValueError("--command-config and --properties both set the security of connections: give one")
-        if self.command_config is not None and self.bootstrap is None:
-            raise ValueError("--command-config needs --bootstrap; for ZooKeeper use --properties")
+        if self.command_config is not None and self.bootstrap_server is None:
+            raise ValueError("--command-config needs --bootstrap-server; for ZooKeeper use --properties")
         return self

@@ -59,7 +59,7 @@ async def open_source(settings: RecorderProcessSettings, ended: Ended) -> AsyncI
         async with _open_zookeeper(settings, settings.zookeeper, ended) as looker:
             yield Source(looker=looker, records_clock=SystemClock())
     else:
-        async with _open_quorum(settings, settings.bootstrap or "", ended) as source:
+        async with _open_quorum(settings, settings.bootstrap_server or "", ended) as source:
             yield source
 
 

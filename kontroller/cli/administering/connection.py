@@ -30,7 +30,7 @@ Server = Annotated[
     typer.Option(
         "--bootstrap-server",
         help="Kafka servers, brokers or the controller: HOST:PORT[,HOST:PORT...].",
-        envvar="KONTROLLER_BOOTSTRAP",
+        envvar="KONTROLLER_BOOTSTRAP_SERVER",
         show_default=False,
     ),
 ]

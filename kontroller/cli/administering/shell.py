@@ -25,7 +25,7 @@ def shell(server: Server = None, command_config: Config = None) -> None:
     except InvalidArgument as error:
         raise usage_error(error) from error
     # The commands find the same cluster through these variables.
-    os.environ["KONTROLLER_BOOTSTRAP"] = ",".join(map(str, properties.bootstrap_servers))
+    os.environ["KONTROLLER_BOOTSTRAP_SERVER"] = ",".join(map(str, properties.bootstrap_servers))
     if command_config is not None:
         os.environ["KONTROLLER_COMMAND_CONFIG"] = str(command_config)
     run_shell(properties, root)

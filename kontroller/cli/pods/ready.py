@@ -19,32 +19,34 @@ from kontroller.cli.options import (
 def ready(
     bootstrap: Bootstrap,
     broker_id: BrokerIdOption,
-    timeout_seconds: Annotated[
+    timeout_ms: Annotated[
         int,
         typer.Option(
-            help="Seconds that all answers together may take.", envvar="KONTROLLER_TIMEOUT_SECONDS", min=1, max=3600
+            help="Milliseconds that all answers together may take.",
+            envvar="KONTROLLER_TIMEOUT_MS",
+            min=1,
+            max=3_600_000,
         ),
-    ] = 5,
+    ] = 5_000,
     command_config: CommandConfig = None,
     properties: PropertiesOfBrokers = None,
 ) -> None:
     """Checks that a broker is registered, answers, knows a controller, and has all its replicas in sync.
 
     Ignores replicas that a reassignment is adding to it, and replicas of partitions without a leader. Exits with 0 if
-    the broker is ready, 1 if it is not (and prints why), 2 if the command is wrong. Ask the broker itself: --bootstrap
-    is its own address, at the listener that brokers use among themselves."""
+    the broker is ready, 1 if it is not (and prints why), 2 if the command is wrong. Ask the broker itself:
+    --bootstrap-server is its own address, at the listener that brokers use among themselves."""
     addresses = parse_bootstrap(bootstrap)
 
     from controller_core.model.ids import BrokerId
     from controller_core.wire.client.request_client import RequestClient
     from kontroller.brokers.readiness import look_at_broker
 
-    timeout_ms = timeout_seconds * 1000
     security = read_security(command_config, bootstrap, properties)
     client = RequestClient(addresses, timeout_ms=timeout_ms, connect_timeout_ms=timeout_ms, security=security)
 
     async def run() -> int:
-        why = await look_at_broker(client, BrokerId(broker_id), timeout_seconds)
+        why = await look_at_broker(client, BrokerId(broker_id), timeout_ms / 1000)
         typer.echo(f"broker {broker_id} is {'ready' if why is None else f'not ready: {why}'}")
         return 0 if why is None else EXIT_FAILED
 

@@ -76,7 +76,7 @@ def _journals(settings: WatchSettings, session: aiohttp.ClientSession) -> list[J
     journals: list[Journal] = [
         ServedJournal(place, session, tokens) if "://" in place else FolderJournal(Path(place)) for place in places
     ]
-    if settings.topic is not None and settings.bootstrap is not None:
+    if settings.topic is not None and settings.bootstrap_server is not None:
         try:
             from kontroller.history.watching.journals.topic import TopicJournal
         except ImportError as error:
@@ -84,7 +84,7 @@ def _journals(settings: WatchSettings, session: aiohttp.ClientSession) -> list[J
                 "--topic needs confluent-kafka: in a checkout of Kontroller, pip install '.[journal-topic]'"
             ) from error
         security = librdkafka_source(open_secured_brokers(settings.properties))
-        journals.append(TopicJournal(settings.topic, settings.bootstrap, security))
+        journals.append(TopicJournal(settings.topic, settings.bootstrap_server, security))
     return journals
 
 

@@ -22,7 +22,7 @@ class WatchSettings(BaseSettings):
     journal: Annotated[tuple[str, ...], NoDecode] = ()
     journal_token_file: Annotated[tuple[str, ...], NoDecode] = ()
     topic: str | None = Field(default=None, pattern=r"^[a-zA-Z0-9._-]{1,249}$")
-    bootstrap: str | None = Field(default=None, pattern=_BOOTSTRAP)
+    bootstrap_server: str | None = Field(default=None, pattern=_BOOTSTRAP)
     properties: Path | None = None
     """The security settings of the topic's brokers: a broker's `server.properties`, or a part of it."""
     leaderless_after_seconds: float = Field(default=30, ge=0, le=86_400)
@@ -65,12 +65,12 @@ class WatchSettings(BaseSettings):
 
     @model_validator(mode="after")
     def _there_is_something_to_watch(self) -> "WatchSettings":
-        if (self.topic is None) != (self.bootstrap is None):
-            raise ValueError("--topic and --bootstrap go together: give both, or neither")
+        if (self.topic is None) != (self.bootstrap_server is None):
+            raise ValueError("--topic and --bootstrap-server go together: give both, or neither")
         if not self.journal and self.topic is None:
             raise ValueError(
                 "nothing to watch: give --journal FOLDER, --journal http://HOST:9404/journal, or --topic NAME and "
-                "--bootstrap"
+                "--bootstrap-server"
             )
         _ = self.rules, self.tokens
         return self

@@ -162,15 +162,15 @@ def test_what_a_pod_runs_is_admitted_by_a_file_of_properties(
     secured: Secured, command: tuple[str, ...], tmp_path: Path
 ) -> None:
     config = write_properties(tmp_path, secured, password="secret")
-    done = run_command(*command, "--bootstrap", secured.secure, "--command-config", str(config))
+    done = run_command(*command, "--bootstrap-server", secured.secure, "--command-config", str(config))
     assert done.returncode == 0, done.stdout + done.stderr
-    refused = run_command(*command, "--bootstrap", secured.secure, "--command-config", str(tmp_path / "absent"))
+    refused = run_command(*command, "--bootstrap-server", secured.secure, "--command-config", str(tmp_path / "absent"))
     assert (refused.returncode, "absent" in refused.stderr) == (2, True)
 
 
 def test_what_a_pod_runs_is_admitted_by_the_file_that_brokers_have(secured: Secured, tmp_path: Path) -> None:
     def ready(*files: str) -> CompletedProcess[str]:
-        return run_command("ready", "--broker-id", "1", "--bootstrap", secured.secure, *files)
+        return run_command("ready", "--broker-id", "1", "--bootstrap-server", secured.secure, *files)
 
     file = tmp_path / "server.properties"
     file.write_text(
@@ -189,7 +189,16 @@ def test_what_a_pod_runs_is_admitted_by_the_file_that_brokers_have(secured: Secu
 
 
 def test_a_drain_that_is_not_admitted_says_so_at_once(secured: Secured, tmp_path: Path) -> None:
-    asked = ("drain", "--broker-id", "1", "--bootstrap", secured.secure, "--deadline-seconds", "50", "--command-config")
+    asked = (
+        "drain",
+        "--broker-id",
+        "1",
+        "--bootstrap-server",
+        secured.secure,
+        "--deadline-seconds",
+        "50",
+        "--command-config",
+    )
     done = run_command(*asked, str(write_properties(tmp_path, secured, password="wrong")))
     assert done.returncode == 1, done.stdout + done.stderr
     assert "correct the file of --command-config or --properties" in done.stderr

@@ -135,7 +135,7 @@ def test_the_topic_has_what_the_files_have_though_its_brokers_die_under_the_same
             settings={
                 "journal_directory": str(journal),
                 "journal_topic": topic,
-                "journal_bootstrap": kafka.bootstrap_servers,
+                "journal_bootstrap_server": kafka.bootstrap_servers,
                 "journal_alive_interval_seconds": 1,
             },
         ) as controller,
@@ -167,7 +167,7 @@ def test_a_topic_that_is_out_of_reach_holds_up_neither_the_controller_nor_its_en
     servers_folder: RunFolder, zookeeper: ZooKeeper, zookeeper_connect: str
 ) -> None:
     port = reserve_port()
-    settings = {"journal_topic": "journal", "journal_bootstrap": f"127.0.0.1:{port}"}
+    settings = {"journal_topic": "journal", "journal_bootstrap_server": f"127.0.0.1:{port}"}
     with ControllerProcess(servers_folder, zookeeper_connect, name="unpublished", settings=settings) as controller:
         wait_until_metric(controller, "kontroller_journal_topic_failing", 1)
         controller.process.send_signal(signal.SIGTERM)

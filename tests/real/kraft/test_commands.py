@@ -39,7 +39,7 @@ def command(kraft: KRaftCluster, *arguments: str) -> str:
 
 def pod_command(kraft: KRaftCluster, name: str, broker: int) -> "subprocess.CompletedProcess[str]":
     bootstrap = kraft.broker(broker).address if name == "ready" else kraft.bootstrap_servers
-    return run_command(name, "--bootstrap", bootstrap, "--broker-id", str(broker))
+    return run_command(name, "--bootstrap-server", bootstrap, "--broker-id", str(broker))
 
 
 def wait_until_ready(kraft: KRaftCluster, broker: int) -> None:
@@ -53,18 +53,18 @@ def test_the_controller_is_who_leads_the_quorum_also_after_that_one_was_killed(k
 
     former = describe_controller()
     assert former in kraft.controllers
-    checked = run_command("check", "cluster", "--bootstrap", kraft.bootstrap_servers)
+    checked = run_command("check", "cluster", "--bootstrap-server", kraft.bootstrap_servers)
     assert re.search(rf"{former} leads the quorum of controllers in epoch \d+, and all of 1,2,3 know", checked.stdout)
     kraft.controller(former).kill()
     wait_until(lambda: describe_controller() not in (former, None), "another leads")
-    assert run_command("check", "cluster", "--bootstrap", kraft.bootstrap_servers).returncode == 0
+    assert run_command("check", "cluster", "--bootstrap-server", kraft.bootstrap_servers).returncode == 0
     kraft.controller(former).start()
 
 
 def test_topics_are_imported_with_what_was_set_for_them_and_nothing_else(kraft: KRaftCluster) -> None:
     config = ("--config", "retention.ms=5000", "--config", "min.insync.replicas=3")
     command(kraft, "topics", "create", "--topic", "two", "--partitions", "2", "--replication-factor", "2", *config)
-    where = ("--cluster", "demo", "--without-kubernetes", "--bootstrap", kraft.bootstrap_servers)
+    where = ("--cluster", "demo", "--without-kubernetes", "--bootstrap-server", kraft.bootstrap_servers)
     done = run_command("import", *where)
     assert done.returncode == 0, done.stderr
     specs = {each["metadata"]["name"]: each["spec"] for each in yaml.safe_load_all(done.stdout)}

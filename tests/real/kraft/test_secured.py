@@ -191,10 +191,10 @@ def test_commands_reach_brokers_as_a_client_s_file_says(secured: Secured, listen
     config = ("--command-config", str(secured.file(listener)))
     servers = secured.servers(listener)
     for arguments in (
-        ("check", "cluster", "--bootstrap", servers),
+        ("check", "cluster", "--bootstrap-server", servers),
         ("cluster", "describe", "--bootstrap-server", servers),
-        ("ready", "--broker-id", "1", "--bootstrap", servers.split(",")[0]),
-        ("drain", "--broker-id", "1", "--bootstrap", servers),
+        ("ready", "--broker-id", "1", "--bootstrap-server", servers.split(",")[0]),
+        ("drain", "--broker-id", "1", "--bootstrap-server", servers),
     ):
         done = run_command(*arguments, *config)
         assert done.returncode == 0, (arguments, done.stdout + done.stderr)

@@ -58,7 +58,7 @@ class Watched:
         assert shown["kind"] == "KRaft"
         return int(shown["id"])
 
-    def command(self, *arguments: str, option: str = "--bootstrap") -> str:
+    def command(self, *arguments: str, option: str = "--bootstrap-server") -> str:
         """Return the output of a command, which must succeed."""
         done = run_command(*arguments, option, self.kafka.bootstrap_servers)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -70,11 +70,13 @@ class Watched:
 
     def restart(self, node: KRaftNode) -> str:
         """Drain, stop and start a node; return the output of the drain."""
-        drained = run_command("drain", "--bootstrap", self.kafka.bootstrap_servers, "--broker-id", str(node.node_id))
+        drained = run_command(
+            "drain", "--bootstrap-server", self.kafka.bootstrap_servers, "--broker-id", str(node.node_id)
+        )
         assert drained.returncode == 0, drained.stdout + drained.stderr
         node.stop()
         node.start()
-        ready = ("ready", "--bootstrap", node.address, "--broker-id", str(node.node_id))
+        ready = ("ready", "--bootstrap-server", node.address, "--broker-id", str(node.node_id))
         wait_until(lambda: run_command(*ready).returncode == 0, f"{node.node_id} is ready")
         return drained.stdout + drained.stderr
 

@@ -38,7 +38,7 @@ class Ingest:
 
     def __init__(self, folder: Path, bootstrap: str) -> None:
         self._log = folder / "ingest.log"
-        what = ["--topic", TOPIC, "--bootstrap", bootstrap, "--jars", kafka_jars(), "--memory", "1g"]
+        what = ["--topic", TOPIC, "--bootstrap-server", bootstrap, "--jars", kafka_jars(), "--memory", "1g"]
         self._command = [sys.executable, "-m", "kontroller", "history", "ingest", *what]
         self._command += ["--history", str(folder / "history")]
 

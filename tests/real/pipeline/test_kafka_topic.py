@@ -91,7 +91,7 @@ def test_what_is_written_to_brokers_that_want_a_login_is_read_by_the_same_proper
         options = {f"kafka.{name}": value for name, value in told.items()}
         read = kafka_topic.lines(spark_with_kafka, TOPIC, kafka.bootstrap_servers, options)
         assert [row.value for row in read.orderBy("line").collect()] == written
-        command = ("--topic", TOPIC, "--bootstrap", kafka.bootstrap_servers, "--properties", str(file))
+        command = ("--topic", TOPIC, "--bootstrap-server", kafka.bootstrap_servers, "--properties", str(file))
         said, command_lines = ingest(tmp_path / "history", *command)
     kept = "".join(each.read_bytes().decode(errors="replace") for each in tmp_path.rglob("*") if each.is_file())
     assert list((tmp_path / "history").rglob("*.parquet")), said

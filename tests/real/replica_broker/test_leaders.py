@@ -69,7 +69,7 @@ def test_our_broker_is_drained_by_the_command_and_its_stop_costs_no_producer_any
     cluster.serve_topic("drained", ROTATED, TWO)
     with nothing_lost(cluster.bootstrap, "drained", more_than=200) as producer:
         drained = run_command(
-            *("drain", "--bootstrap", cluster.bootstrap, "--broker-id", str(OURS)),
+            *("drain", "--bootstrap-server", cluster.bootstrap, "--broker-id", str(OURS)),
             *("--deadline-seconds", "90", "--wait-for-replicas-seconds", "30"),
             timeout_s=120,
         )

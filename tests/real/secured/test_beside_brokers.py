@@ -36,7 +36,7 @@ def led_by_us(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[Secur
         settings = {
             "properties": str(kafka.write_properties(sasl_enabled_mechanisms="SCRAM-SHA-512")),
             "journal_topic": "journal",
-            "journal_bootstrap": addresses(kafka),
+            "journal_bootstrap_server": addresses(kafka),
         }
         with ControllerProcess(
             servers_folder, kafka.zookeeper_connect, name="beside-controller", settings=settings, listeners=LISTENERS

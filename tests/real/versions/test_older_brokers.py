@@ -98,7 +98,7 @@ def test_brokers_of_an_older_release_lead_follow_die_and_return(
             cluster.wait_for_all()
             cluster.controller.kill(ends_session=False)
             cluster.controller.start()
-            drained = run_command("drain", "--bootstrap", cluster.kafka.bootstrap_servers, "--broker-id", "1")
+            drained = run_command("drain", "--bootstrap-server", cluster.kafka.bootstrap_servers, "--broker-id", "1")
             assert drained.returncode == 0, drained.stdout + drained.stderr
             assert 1 not in cluster.leaders(), "it hands over while it runs, also who would not find us when it stops"
             cluster.kafka.broker(1).restart()

@@ -176,7 +176,7 @@ def replace_cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimulatedCluste
     cluster = SimulatedCluster()
     with monkeypatch.context() as patch:
         patch.setattr(admin_client, "AdminClient", lambda properties: SimulatedAdmin(cluster, properties))
-        patch.setenv("KONTROLLER_BOOTSTRAP", "127.0.0.1:1")
+        patch.setenv("KONTROLLER_BOOTSTRAP_SERVER", "127.0.0.1:1")
         yield cluster
 
 

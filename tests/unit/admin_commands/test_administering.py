@@ -175,7 +175,7 @@ WRONG = {
         "Invalid value for '--output' / '-o': 'xml' is not one of",
     ),
     "a command is none": (("topics", "nothing"), "No such command 'nothing'"),
-    "an id is none": (("ready", "--bootstrap", "h:1", "--broker-id", "x"), "should be a valid integer"),
+    "an id is none": (("ready", "--bootstrap-server", "h:1", "--broker-id", "x"), "should be a valid integer"),
     "a time is none": (("topics", "list", "--timeout-ms", "0"), "should be greater than or equal to 1"),
 }
 

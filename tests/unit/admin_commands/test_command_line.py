@@ -17,8 +17,8 @@ from kontroller.command_line import main
 
 NOBODY = "127.0.0.1:1"
 EVERYTHING = {
-    "drain": ("--bootstrap", NOBODY, "--broker-id", "1", "--deadline-seconds", "1"),
-    "ready": ("--bootstrap", NOBODY, "--broker-id", "1", "--timeout-seconds", "1"),
+    "drain": ("--bootstrap-server", NOBODY, "--broker-id", "1", "--deadline-seconds", "1"),
+    "ready": ("--bootstrap-server", NOBODY, "--broker-id", "1", "--timeout-ms", "1"),
 }
 
 
@@ -44,9 +44,9 @@ def test_every_command_explains_itself_and_each_of_its_options(command: tuple[st
 @pytest.mark.parametrize(
     ("option", "value", "told"),
     [
-        ("--bootstrap", "kafka", "is not host:port"),
-        ("--bootstrap", "", "is not host:port"),
-        ("--bootstrap", "PLAINTEXT://kafka:9092", "is not host:port"),
+        ("--bootstrap-server", "kafka", "is not host:port"),
+        ("--bootstrap-server", "", "is not host:port"),
+        ("--bootstrap-server", "PLAINTEXT://kafka:9092", "is not host:port"),
         ("--broker-id", "kafka-0", "valid int"),
         ("--broker-id", "-1", "0"),
         ("--broker-id", "2147483648", "2147483647"),
@@ -64,7 +64,7 @@ def test_what_cannot_be_meant_is_refused(command: str, option: str, value: str, 
     [
         ("drain", "--deadline-seconds"),
         ("drain", "--wait-for-replicas-seconds"),
-        ("ready", "--timeout-seconds"),
+        ("ready", "--timeout-ms"),
     ],
 )
 @pytest.mark.parametrize("value", ["-1", "soon", "1.5"])
@@ -73,7 +73,7 @@ def test_a_time_is_a_whole_number_of_seconds(command: str, option: str, value: s
     assert (result.exit_code, option in result.output) == (2, True)
 
 
-@pytest.mark.parametrize(("command", "option"), [("drain", "--deadline-seconds"), ("ready", "--timeout-seconds")])
+@pytest.mark.parametrize(("command", "option"), [("drain", "--deadline-seconds"), ("ready", "--timeout-ms")])
 def test_no_time_at_all_is_no_time(command: str, option: str) -> None:
     assert CliRunner().invoke(main, [command, *EVERYTHING[command], option, "0"]).exit_code == 2
 
@@ -119,7 +119,7 @@ def test_a_broker_that_does_not_answer_is_not_ready() -> None:
 
 
 def test_options_may_come_from_the_environment() -> None:
-    environment = {"KONTROLLER_BOOTSTRAP": "kafka", "KONTROLLER_BROKER_ID": "1"}
+    environment = {"KONTROLLER_BOOTSTRAP_SERVER": "kafka", "KONTROLLER_BROKER_ID": "1"}
     result = CliRunner().invoke(main, ["ready"], env=environment)
     assert (result.exit_code, "is not host:port" in result.output.replace("\n", " ")) == (2, True)
 

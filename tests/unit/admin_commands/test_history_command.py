@@ -13,7 +13,7 @@ from kontroller.command_line import main
     [
         (["ingest"], "say what to take in"),
         (["ingest", "--journal", "j", "--memory", "lots"], "--memory lots is not an amount of memory"),
-        (["ingest", "--topic", "t"], "--topic and --bootstrap go together"),
+        (["ingest", "--topic", "t"], "--topic and --bootstrap-server go together"),
         (["ingest", "--kafka-logs", "l"], "needs --cluster-id"),
         (["ingest", "--kafka-logs", "l", "--cluster-id", "c", "--logs-time-zone", "Moon"], "Moon is unknown"),
         (["ingest", "--journal", "j", "--format", "iceberg"], "--format iceberg is unknown: give parquet or delta"),

@@ -53,7 +53,7 @@ def test_a_topic_is_followed_instead_of_what_the_controllers_serve() -> None:
     topic = ("--set", r"alarms.topic.name=journal,alarms.topic.bootstrapServers=kafka-0:9092\,kafka-1:9092")
     assert find_values("journal", *ON, *topic) == []
     assert find_values("topic", *ON, *topic) == ["journal"]
-    assert find_values("bootstrap", *ON, *topic) == ["kafka-0:9092,kafka-1:9092"]
+    assert find_values("bootstrap-server", *ON, *topic) == ["kafka-0:9092,kafka-1:9092"]
 
 
 def test_the_command_has_every_option_that_it_is_given() -> None:

@@ -75,12 +75,12 @@ def test_a_topic_is_taken_in_instead_of_what_the_controllers_serve() -> None:
     reads = ("--set", "history." + topic.format("history"))
     assert journals(*ON, *reads, "--set", f"history.journals={{{ELSEWHERE}}}") == [ELSEWHERE]
     ingest, _ = steps(*ON, *reads)
-    assert ingest["args"][2:] == ["--topic=journal", "--bootstrap=kafka-0:9092,kafka-1:9092"]
+    assert ingest["args"][2:] == ["--topic=journal", "--bootstrap-server=kafka-0:9092,kafka-1:9092"]
     assert steps("--set", "history.enabled=true", *reads)[0]["args"] == ingest["args"]
     controller = container("controller", *ON, "--set", "controller.journal." + topic.format("controller.journal"))
     written = {each["name"]: each.get("value") for each in controller["env"] if "JOURNAL_" in each["name"]}
     assert written["KONTROLLER_JOURNAL_TOPIC"] == "journal"
-    assert written["KONTROLLER_JOURNAL_BOOTSTRAP"] == "kafka-0:9092,kafka-1:9092"
+    assert written["KONTROLLER_JOURNAL_BOOTSTRAP_SERVER"] == "kafka-0:9092,kafka-1:9092"
 
 
 @pytest.mark.parametrize(

@@ -36,9 +36,9 @@ def test_the_cluster_is_asked_through_what_the_release_has() -> None:
         bootstrap: str = pod["spec"]["containers"][0]["args"][2]
         return bootstrap
 
-    assert find_bootstrap(*SELF_CONTAINED) == f"--bootstrap=kontroller-kafka.{RELEASE_NAMESPACE}.svc:9092"
+    assert find_bootstrap(*SELF_CONTAINED) == f"--bootstrap-server=kontroller-kafka.{RELEASE_NAMESPACE}.svc:9092"
     controller = ("--set", "controller.enabled=true,controller.zookeeper=zk:2181")
-    assert find_bootstrap(*controller) == f"--bootstrap=kontroller-controller.{RELEASE_NAMESPACE}.svc:9093"
+    assert find_bootstrap(*controller) == f"--bootstrap-server=kontroller-controller.{RELEASE_NAMESPACE}.svc:9093"
     assert not [each for each in render() if each["metadata"]["name"] == "kontroller-test-cluster"]
 
 

@@ -39,7 +39,7 @@ def test_the_example_for_clusters_without_zookeeper_is_the_operator_alone_with_t
     bootstrap = cluster["spec"]["bootstrapServers"]
     assert f"bootstrap.servers={bootstrap}\n" in secret["stringData"]["server.properties"]
     (asks,) = find_object(objects, "Pod", "kontroller-test-cluster")["spec"]["containers"]
-    assert asks["args"][2] == f"--bootstrap={bootstrap}"
+    assert asks["args"][2] == f"--bootstrap-server={bootstrap}"
     assert asks["args"][4] == f"--command-config={asks['workingDir']}/server.properties"
 
 

@@ -17,10 +17,10 @@ STDIN = ("import", "--from-strimzi", "-")
         (("--cluster", "demo", "--without-kubernetes"), "--zookeeper"),
         (("--from-strimzi", "-", "--zookeeper", "zk:2181"), "--from-strimzi reads no cluster"),
         (("--from-strimzi", "-", "--replica-assignment"), "--from-strimzi reads no cluster"),
-        (("--from-strimzi", "-", "--bootstrap", "kafka:9092"), "--from-strimzi reads no cluster"),
+        (("--from-strimzi", "-", "--bootstrap-server", "kafka:9092"), "--from-strimzi reads no cluster"),
         (
-            ("--cluster", "demo", "--zookeeper", "zk:2181", "--bootstrap", "kafka:9092"),
-            "--zookeeper and --bootstrap exclude each other",
+            ("--cluster", "demo", "--zookeeper", "zk:2181", "--bootstrap-server", "kafka:9092"),
+            "--zookeeper and --bootstrap-server exclude each other",
         ),
     ],
 )

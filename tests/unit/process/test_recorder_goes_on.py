@@ -112,7 +112,7 @@ class Recording:
 async def record(bootstrap: str, journal: Path) -> AsyncIterator[Recording]:
     """Run a recorder until the end of the block, and kill it then."""
     port = reserve_port()
-    given = {"bootstrap": bootstrap, "journal_directory": journal, "metrics_port": port, "look_interval_ms": 10}
+    given = {"bootstrap_server": bootstrap, "journal_directory": journal, "metrics_port": port, "look_interval_ms": 10}
     running = asyncio.create_task(run_recorder(load(RecorderProcessSettings, given)))
     try:
         yield Recording(journal=journal, metrics_port=port, running=running)

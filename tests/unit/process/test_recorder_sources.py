@@ -41,7 +41,7 @@ async def test_where_the_log_is_not_told_brokers_are_asked_instead(tmp_path: Pat
     quorum = Older(topics={"orders": Topic([(1, 2)])})
     async with (
         serve(quorum),
-        open_source(settings(tmp_path, bootstrap=str(quorum.address)), NOTHING_YET) as source,
+        open_source(settings(tmp_path, bootstrap_server=str(quorum.address)), NOTHING_YET) as source,
     ):
         assert isinstance(source.looker, PolledLooker)
         view = await source.looker.look()
@@ -54,12 +54,12 @@ async def test_the_journal_of_another_cluster_is_not_gone_on_with(tmp_path: Path
     quorum, ended = Older(), Ended(cluster_id="elsewhere", epoch=ControllerEpoch(4))
     async with serve(quorum):
         with pytest.raises(UnusableDirectory, match="of cluster elsewhere, this one is kraft"):
-            async with open_source(settings(tmp_path, bootstrap=str(quorum.address)), ended):
+            async with open_source(settings(tmp_path, bootstrap_server=str(quorum.address)), ended):
                 pass
 
 
 async def test_a_cluster_that_does_not_answer_is_said_so(tmp_path: Path) -> None:
-    wanted = settings(tmp_path, bootstrap="127.0.0.1:1", bootstrap_timeout_ms=1000)
+    wanted = settings(tmp_path, bootstrap_server="127.0.0.1:1", bootstrap_timeout_ms=1000)
     with pytest.raises(ClusterLost, match="no broker answered"):
         async with open_source(wanted, NOTHING_YET):
             pass
@@ -69,10 +69,10 @@ async def test_a_cluster_that_does_not_answer_is_said_so(tmp_path: Path) -> None
     ("given", "said"),
     [
         ({}, "give either --zookeeper"),
-        ({"zookeeper": "localhost:2181", "bootstrap": "localhost:9092"}, "give either --zookeeper"),
-        ({"bootstrap": "localhost"}, "--bootstrap"),
-        ({"zookeeper": "localhost:2181", "command_config": Path("x")}, "--command-config needs --bootstrap"),
-        ({"bootstrap": "a:1", "command_config": Path("x"), "properties": Path("y")}, "give one"),
+        ({"zookeeper": "localhost:2181", "bootstrap_server": "localhost:9092"}, "give either --zookeeper"),
+        ({"bootstrap_server": "localhost"}, "--bootstrap-server"),
+        ({"zookeeper": "localhost:2181", "command_config": Path("x")}, "--command-config needs --bootstrap-server"),
+        ({"bootstrap_server": "a:1", "command_config": Path("x"), "properties": Path("y")}, "give one"),
     ],
 )
 def test_settings_say_one_cluster_and_one_way_to_it(tmp_path: Path, given: dict[str, object], said: str) -> None:
@@ -81,7 +81,7 @@ def test_settings_say_one_cluster_and_one_way_to_it(tmp_path: Path, given: dict[
 
 
 async def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
-    wanted = settings(tmp_path, bootstrap="127.0.0.1:1", command_config=tmp_path / "nowhere")
+    wanted = settings(tmp_path, bootstrap_server="127.0.0.1:1", command_config=tmp_path / "nowhere")
     with pytest.raises(InvalidSettings, match="nowhere"):
         async with open_source(wanted, NOTHING_YET):
             pass

@@ -163,7 +163,7 @@ def test_alarms_are_on_standard_output_where_no_file_is_given(journal: Path) -> 
     [
         ((), "nothing to watch"),
         (("--journal=s3a://bucket/x",), "neither a folder on this machine nor an address"),
-        (("--topic=t",), "--topic and --bootstrap go together"),
+        (("--topic=t",), "--topic and --bootstrap-server go together"),
         (("--journal=x", "--alertmanager=am:9093"), "am:9093 is not an address"),
         (("--journal=x", "--silent-after-seconds=0.1"), "alive interval"),
     ],

@@ -67,7 +67,7 @@ class Kontroller:
         return {
             **os.environ,
             "PYTHONPATH": path,
-            "KONTROLLER_BOOTSTRAP": self.bootstrap,
+            "KONTROLLER_BOOTSTRAP_SERVER": self.bootstrap,
             "TERM": "xterm",
             "COLUMNS": "200",
             "XDG_STATE_HOME": self.state,

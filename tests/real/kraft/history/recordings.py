@@ -23,7 +23,7 @@ def recorder_of(cluster: KRaftCluster, servers_folder: RunFolder, journal: Path)
         servers_folder,
         cluster.bootstrap_servers,
         journal,
-        servers_option="--bootstrap",
+        servers_option="--bootstrap-server",
         name=f"recorder-{journal.name}",
         options=OPTIONS,
     )

@@ -54,7 +54,7 @@ class Secured:
 
     def settings(self, file: Path) -> RecorderProcessSettings:
         given = {
-            "bootstrap": self.cluster.bootstrap_servers,
+            "bootstrap_server": self.cluster.bootstrap_servers,
             "properties": file,
             "journal_directory": self.folder / "unused",
         }
@@ -87,7 +87,7 @@ def test_a_brokers_own_file_says_how_controllers_are_reached(secured: Secured, s
         servers_folder,
         secured.cluster.bootstrap_servers,
         secured.folder / "journal",
-        servers_option="--bootstrap",
+        servers_option="--bootstrap-server",
         name="secured-recorder",
         options=["--properties", str(secured.cluster.broker(1).file)],
     ) as recorder:

@@ -42,7 +42,7 @@ def drain(api: KubernetesCluster, *arguments: str) -> str:
 
 def check_empty(kafka: KafkaCluster, broker: int) -> subprocess.CompletedProcess[str]:
     """Run `kontroller check empty-brokers`."""
-    return run_command("check", "empty-brokers", "--bootstrap", kafka.bootstrap_servers, "--broker", str(broker))
+    return run_command("check", "empty-brokers", "--bootstrap-server", kafka.bootstrap_servers, "--broker", str(broker))
 
 
 def test_a_broker_is_emptied_by_the_plan_that_was_shown_while_it_was_suspended(

@@ -110,7 +110,7 @@ def test_tools_describe_our_broker_as_they_do_stock_ones(cluster: MixedCluster) 
     log_dirs = tools.run_tool(tools.LOG_DIRS, *to_ours, "--describe", "--broker-list", str(OURS))
     assert f'"logDir":"{cluster.ours.log_folder}"' in log_dirs.stdout, log_dirs.stderr
     assert '"partition":"described-0"' in log_dirs.stdout
-    ready = run_command("ready", "--bootstrap", cluster.ours.address, "--broker-id", str(OURS))
+    ready = run_command("ready", "--bootstrap-server", cluster.ours.address, "--broker-id", str(OURS))
     assert ready.returncode == 0, ready.stdout
 
 
