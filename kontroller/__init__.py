@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from controller_core.process.settings import ControllerProcessSettings as ControllerSettings
     from controller_core.process.settings import InvalidSettings, load_settings
     from kontroller.client.admin_client import AdminClient, BlockingAdminClient
+    from kontroller.client.assignments import format_partitions, parse_reassignment
     from kontroller.client.describing import ClusterDescription
     from kontroller.client.elections import Elected
     from kontroller.client.errors import (
@@ -75,7 +76,9 @@ __all__ = [
     "Unsupported",
     "UpdateInProgress",
     "UpdateType",
+    "format_partitions",
     "load_settings",
+    "parse_reassignment",
     "run_controller",
 ]
 
@@ -86,6 +89,7 @@ _MODULES: Final[dict[str, tuple[str, ...]]] = {
     "controller_core.process.run": ("run_controller",),
     "controller_core.process.settings": ("ControllerProcessSettings", "InvalidSettings", "load_settings"),
     "kontroller.client.admin_client": ("AdminClient", "BlockingAdminClient"),
+    "kontroller.client.assignments": ("format_partitions", "parse_reassignment"),
     "kontroller.client.describing": ("ClusterDescription",),
     "kontroller.client.elections": ("Elected",),
     "kontroller.client.errors": (

@@ -177,8 +177,7 @@ def read_security(config: Path | None, bootstrap: str, properties: Path | None =
 
 
 def _read_client_security(config: Path, bootstrap: str) -> "SecuritySource | None":
-    from kontroller.client.errors import InvalidArgument
-    from kontroller.client.properties import ClientProperties
+    from kontroller import ClientProperties, InvalidArgument
 
     try:
         return ClientProperties.read(config, {"bootstrap.servers": bootstrap}).security_source()

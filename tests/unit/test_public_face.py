@@ -2,6 +2,7 @@
 
 import ast
 import doctest
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,9 @@ import kontroller.journal
 
 ROOT: Final = Path(__file__).parents[2]
 EXAMPLES: Final = sorted((ROOT / "examples" / "library").glob("*.py"))
+COMMANDS: Final = sorted((ROOT / "kontroller" / "cli").rglob("*.py"))
+ALLOWED: Final = {"features": {"kontroller.client.features"}}
+"""The commands check updates of features by the client's own function before they ask the user."""
 MOST_NAMES: Final = 40
 
 
@@ -39,6 +43,11 @@ def test_each_name_is_found_and_has_a_docstring(name: str) -> None:
     assert getattr(kontroller, name).__doc__
 
 
+def test_the_page_describes_every_name() -> None:
+    page = (ROOT / "docs" / "python.md").read_text()
+    assert sorted(re.findall(r"^::: kontroller\.(\w+)$", page, re.MULTILINE)) == kontroller.__all__
+
+
 def test_another_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'KeptHistory'"):
         kontroller.KeptHistory  # noqa: B018
@@ -53,6 +62,12 @@ def test_an_import_alone_loads_neither_kafka_s_messages_nor_spark() -> None:
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_imports_nothing_but_the_face(example: Path) -> None:
     assert find_imports(example.read_text()) == {"kontroller"}
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda path: path.stem)
+def test_a_command_imports_the_client_from_the_face(command: Path) -> None:
+    found = find_imports(command.read_text())
+    assert {module for module in found if module.startswith("kontroller.client")} <= ALLOWED.get(command.stem, set())
 
 
 def test_the_example_of_a_journal_prints_who_leads() -> None:

@@ -14,8 +14,7 @@ from kontroller.cli.endings import failure, usage_error
 from kontroller.cli.options import CommandConfig
 
 if TYPE_CHECKING:
-    from kontroller.client.admin_client import AdminClient
-    from kontroller.client.properties import ClientProperties
+    from kontroller import AdminClient, ClientProperties
 
 EXIT_NOT_YET: Final = 3
 EXIT_INTERRUPTED: Final = 130
@@ -68,7 +67,7 @@ class Allowance:
 
     def require_time_ms(self) -> int | None:
         """Return the time for the next request. Raises `Unreachable` if nothing is left."""
-        from kontroller.client.errors import Unreachable
+        from kontroller import Unreachable
 
         if self._allowed_ms is None:
             return None
@@ -104,8 +103,7 @@ def run(
     allowed: Allowance | int | None,
 ) -> T:
     """Return the result of work with an admin client, in the allowed time. Ends the command if the work fails."""
-    from kontroller.client.admin_client import AdminClient
-    from kontroller.client.errors import AdminError, InvalidArgument
+    from kontroller import AdminClient, AdminError, InvalidArgument
 
     allowance = allowed if isinstance(allowed, Allowance) else Allowance(allowed)
 
@@ -128,12 +126,13 @@ def run(
 
 def load_properties(server: str | None, config: Path | None) -> "ClientProperties":
     """Return the properties of the file, with the servers of the option. Raises `InvalidArgument`."""
-    from controller_core.security.properties_file import read_properties
-    from kontroller.client.errors import InvalidArgument
-    from kontroller.client.properties import ClientProperties, convert_errors
+    from controller_core.security.properties_file import InvalidProperties, read_properties
+    from kontroller import ClientProperties, InvalidArgument
 
-    with convert_errors():
+    try:
         given = read_properties(config) if config is not None else {}
+    except InvalidProperties as error:
+        raise InvalidArgument(str(error)) from error
     if server is not None:
         given["bootstrap.servers"] = server
     if "bootstrap.servers" not in given:

@@ -19,7 +19,7 @@ from kontroller.cli.administering.reassign import show_progress
 from kontroller.cli.endings import EXIT_FAILED, failure, usage_error
 
 if TYPE_CHECKING:
-    from kontroller.client.elections import Elected
+    from kontroller import Elected
 
 commands = typer.Typer(help="Leader elections: preferred, unclean, verify.", no_args_is_help=True)
 
@@ -114,7 +114,7 @@ def _read_choice(json_file: Path | None, everything: bool, topic: str | None, pa
     """Return the JSON of the selected partitions; None for all. Ends the command if the options are not one
     selection."""
     from controller_core.model.ids import PartitionId, TopicName, TopicPartition
-    from kontroller.client.assignments import format_partitions
+    from kontroller import format_partitions
 
     is_one = topic is not None or partition is not None
     if sum((json_file is not None, everything, is_one)) != 1 or (is_one and (topic is None or partition is None)):
@@ -131,7 +131,7 @@ def _read_choice(json_file: Path | None, everything: bool, topic: str | None, pa
 
 
 def _show(output: Format, elected: "Elected") -> None:
-    from kontroller.client.errors import PartlyRefused
+    from kontroller import PartlyRefused
 
     value = [
         {"topic": tp.topic, "partition": tp.partition, "error": str(error) if error else None}

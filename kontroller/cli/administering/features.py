@@ -19,7 +19,7 @@ from kontroller.cli.endings import EXIT_FAILED, usage_error
 from kontroller.screen import format_table
 
 if TYPE_CHECKING:
-    from kontroller.client.features import FeatureMetadata, FeatureUpdate
+    from kontroller import FeatureMetadata, FeatureUpdate
 
 commands = typer.Typer(help="Finalized features: describe, update, disable.", no_args_is_help=True)
 
@@ -70,8 +70,7 @@ def update(
     Kontroller does, and Kafka's controller since 4.0 (UpdateFeatures 2). With other controllers all levels are
     validated first, but a concurrent change can still make some of them fail. Asks before upgrades and before
     downgrades."""
-    from kontroller.client.admin_client import AdminClient
-    from kontroller.client.features import UpdateType
+    from kontroller import AdminClient, UpdateType
 
     upgrades = _parse_updates(feature_upgrade, "--feature-upgrade", UpdateType.ADD_OR_UPDATE)
     downgrades = _parse_updates(
@@ -109,7 +108,7 @@ def disable(
     timeout_ms: TimeoutMs = 60_000,
 ) -> None:
     """Removes finalized features, whatever the brokers support. Asks first."""
-    from kontroller.client.features import FeatureUpdate, UpdateType
+    from kontroller import FeatureUpdate, UpdateType
 
     names = [name.strip() for name in features.split(",")]
     _require_sound([FeatureUpdate(feature=name, level=0, type=UpdateType.DELETE) for name in names])
@@ -145,7 +144,7 @@ def _show(output: Format, found: "FeatureMetadata") -> None:
 
 def _require_sound(updates: Sequence["FeatureUpdate"]) -> None:
     """End the command if the updates are invalid, before the user is asked to confirm them."""
-    from kontroller.client.errors import InvalidArgument
+    from kontroller import InvalidArgument
     from kontroller.client.features import require_sound
 
     try:
@@ -166,7 +165,7 @@ def _require_as_confirmed(
     updates: Sequence["FeatureUpdate"], present: "FeatureMetadata", now: "FeatureMetadata"
 ) -> None:
     """Raise an error if a level has changed since it was shown. The change could make a small downgrade a large one."""
-    from kontroller.client.errors import AdminError
+    from kontroller import AdminError
 
     changed = [each for each in updates if present.finalized.get(each.feature) != now.finalized.get(each.feature)]
     if changed:
@@ -184,7 +183,7 @@ def _change(update: "FeatureUpdate", present: "FeatureMetadata") -> str:
 
 
 def _parse_updates(given: list[str] | None, option: str, type_: Any) -> "list[FeatureUpdate]":
-    from kontroller.client.features import FeatureUpdate
+    from kontroller import FeatureUpdate
 
     updates = []
     for each in given or ():

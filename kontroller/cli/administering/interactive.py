@@ -22,11 +22,9 @@ from prompt_toolkit.history import FileHistory, InMemoryHistory
 from typer.core import TyperCommand, TyperGroup
 
 from controller_core.supervision import start_supervised
+from kontroller import AdminClient, AdminError, BlockingAdminClient, ClientProperties
 from kontroller.cli.administering.examples import EXAMPLES
 from kontroller.cli.endings import say_in_one_line
-from kontroller.client.admin_client import AdminClient, BlockingAdminClient
-from kontroller.client.errors import AdminError
-from kontroller.client.properties import ClientProperties
 
 _EVERY_S: Final = 10.0
 _FIRST_LOOK_S: Final = 2.0

@@ -12,10 +12,10 @@ from rich.filesize import decimal
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from controller_core.supervision import start_supervised
-from kontroller.client.errors import AdminError
+from kontroller import AdminError
 
 if TYPE_CHECKING:
-    from kontroller.client.admin_client import AdminClient
+    from kontroller import AdminClient
 
 _EVERY_S: Final = 2.0
 _REFRESHES: Final = 2

@@ -23,9 +23,7 @@ from kontroller.cli.endings import failure, say_in_one_line, usage_error
 
 if TYPE_CHECKING:
     from controller_core.model.ids import TopicPartition
-    from kontroller.client.admin_client import AdminClient
-    from kontroller.client.reassigning.limits import Limit
-    from kontroller.client.reassigning.reassignments import Progress
+    from kontroller import AdminClient, Limit, Progress
 
 commands = typer.Typer(
     help="Moves of partitions between brokers: start, verify, cancel, list, limits.", no_args_is_help=True
@@ -76,7 +74,7 @@ def start(
     throttle is removed when the wait, or `verify`, finds that nothing moves. Exits with 1 if a partition does not reach
     its target. The JSON or YAML document has state (refused, unknown, begun or ended), error, before (the plan that
     reverts the move) and partitions (as in verify, of a move that has ended)."""
-    from kontroller.client.errors import AdminError
+    from kontroller import AdminError
 
     text = _read(plan)
 
@@ -121,7 +119,7 @@ def verify(
 
     Removes throttles if nothing moves in the whole cluster, because any throttle may belong to any move. Exits with 0
     if all are completed, 1 if some failed, 3 if some are in progress."""
-    from kontroller.client.reassigning.reassignments import Progress
+    from kontroller import Progress
 
     text = _read(plan)
 
@@ -147,7 +145,7 @@ def cancel(
     timeout_ms: TimeoutMs = None,
 ) -> None:
     """Moves the partitions of a plan back to their original replicas, and removes throttles if nothing else moves."""
-    from kontroller.client.assignments import parse_reassignment
+    from kontroller import parse_reassignment
 
     text = _read(plan)
 
@@ -258,7 +256,7 @@ class _Move:
 
 
 async def _begin(admin: "AdminClient", text: str, time: Allowance, move: _Move, throttle: int | None) -> None:
-    from kontroller.client.errors import AdminError, OutcomeUnknown
+    from kontroller import AdminError, OutcomeUnknown
 
     is_sent = False
     try:
@@ -278,8 +276,8 @@ async def _begin(admin: "AdminClient", text: str, time: Allowance, move: _Move, 
 
 
 async def _wait(admin: "AdminClient", text: str, time: Allowance, move: _Move, *, is_throttled: bool) -> None:
+    from kontroller import AdminError
     from kontroller.cli.administering.progress import display_progress
-    from kontroller.client.errors import AdminError
 
     try:
         async with display_progress(admin, text):
@@ -300,8 +298,7 @@ def show_progress(
     output: Format, found: "Mapping[TopicPartition, int]", *, failed: str, stay: ThrottlesStay | None = None
 ) -> None:
     """Print the progress of each partition, and exit as `verify` says. `failed`: the predicate of failed partitions."""
-    from kontroller.client.errors import AdminError
-    from kontroller.client.reassigning.reassignments import Progress
+    from kontroller import AdminError, Progress
 
     value = _make_value(found)
     rows = [each.values() for each in value]
@@ -322,7 +319,7 @@ async def _clear_throttles(admin: "AdminClient", text: str, time: Allowance) -> 
 
     No throttle says which move it belongs to, so a throttle of another move on the same brokers would be removed, too.
     Kafka's tool has this rule when it verifies; here it also applies after a cancellation and at the end of a wait."""
-    from kontroller.client.errors import AdminError
+    from kontroller import AdminError
 
     try:
         moving = await admin.list_reassignments(timeout_ms=time.require_time_ms())
@@ -360,7 +357,7 @@ def _say_stay(stay: ThrottlesStay) -> None:
 
 
 def _make_value(found: "Mapping[TopicPartition, int]") -> list[dict[str, Any]]:
-    from kontroller.client.reassigning.reassignments import Progress
+    from kontroller import Progress
 
     return [
         {"topic": tp.topic, "partition": tp.partition, "result": int(each), "meaning": Progress(each).name.lower()}
@@ -370,8 +367,7 @@ def _make_value(found: "Mapping[TopicPartition, int]") -> list[dict[str, Any]]:
 
 def _read(plan: Path) -> str:
     """Return the text of a plan. Ends the command if it is not a plan."""
-    from kontroller.client.assignments import parse_reassignment
-    from kontroller.client.errors import InvalidArgument
+    from kontroller import InvalidArgument, parse_reassignment
 
     text = read_text(plan)
     try:

@@ -12,9 +12,9 @@ def shell(server: Server = None, command_config: Config = None) -> None:
     """Reads and runs commands: topics, reassign, elect, features, cluster. `help` lists them, `exit` ends the shell.
 
     Tab completes commands, options, and names from the cluster. The prompt shows the cluster's controller."""
+    from kontroller import InvalidArgument
     from kontroller.cli.administering.groups import GROUPS
     from kontroller.cli.administering.interactive import run_shell
-    from kontroller.client.errors import InvalidArgument
 
     root = typer.Typer(name="kontroller", cls=OneLine, pretty_exceptions_enable=False, rich_markup_mode=None)
     for name, commands in GROUPS.items():

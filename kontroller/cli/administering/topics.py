@@ -20,7 +20,7 @@ from kontroller.cli.endings import EXIT_FAILED, failure
 from kontroller.screen import format_table
 
 if TYPE_CHECKING:
-    from kontroller.client.topics.administration import TopicDescription
+    from kontroller import TopicDescription
 
 commands = typer.Typer(help="Topics: create, alter, delete, list, describe.", no_args_is_help=True)
 
@@ -64,8 +64,7 @@ def create(
     """Creates a topic, with numbers or an assignment. Without either the cluster's defaults apply."""
     from kio.schema.errors import ErrorCode
 
-    from kontroller.client.admin_client import AdminClient
-    from kontroller.client.errors import Refused
+    from kontroller import AdminClient, Refused
 
     configs = parse_key_values(config, "--config")
 
@@ -163,8 +162,7 @@ def delete(
     """Deletes topics, including their data. Asks first."""
     from kio.schema.errors import ErrorCode
 
-    from kontroller.client.admin_client import AdminClient
-    from kontroller.client.errors import AdminError, Refused
+    from kontroller import AdminClient, AdminError, Refused
 
     title = "Please confirm deletion of the following topics, with their data:"
     if not confirm(title, topics, yes=yes, loses_data=True):

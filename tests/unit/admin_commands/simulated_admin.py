@@ -11,7 +11,6 @@ from typer.testing import CliRunner, Result
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.wire.client.request_client import Address
-from kontroller.client import admin_client
 from kontroller.client.admin_client import AdminClient
 from kontroller.client.assignments import format_reassignment, parse_reassignment
 from kontroller.client.elections import Elected
@@ -175,7 +174,7 @@ def replace_cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimulatedCluste
     """Replace the cluster of commands that run inside the block by this one."""
     cluster = SimulatedCluster()
     with monkeypatch.context() as patch:
-        patch.setattr(admin_client, "AdminClient", lambda properties: SimulatedAdmin(cluster, properties))
+        patch.setattr("kontroller.AdminClient", lambda properties: SimulatedAdmin(cluster, properties))
         patch.setenv("KONTROLLER_BOOTSTRAP_SERVER", "127.0.0.1:1")
         yield cluster
 
