@@ -113,10 +113,10 @@ async def _alter(term: Term, resource: AlterConfigsResource, *, validate_only: b
         _check(config)
     changes = {config.name: config.value for config in resource.configs if config.config_operation == _SET}
     deleted = {config.name for config in resource.configs if config.config_operation == _DELETE}
-    path = paths.broker_config(term.identity.id)
-    await ensure_paths(term, [paths.CONFIG, paths.BROKER_CONFIGS, paths.CONFIG_CHANGES])
     if validate_only:
         return
+    path = paths.broker_config(term.identity.id)
+    await ensure_paths(term, [paths.CONFIG, paths.BROKER_CONFIGS, paths.CONFIG_CHANGES])
 
     def plan_write(present: OwnConfig) -> list[WriteOp]:
         wanted = {name: value for name, value in present.config.items() if name not in deleted}
