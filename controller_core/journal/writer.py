@@ -125,7 +125,8 @@ class JournalWriter:
                 self._is_broken = True
                 is_written = not self._closing.wait(self._retry_s)
             if not is_written:
-                return
+                break
+        # Even if waiting batches are lost, the written ones have to reach the disk.
         try:
             self._sink.close()
         except OSError as error:

@@ -66,6 +66,7 @@ class SlowSink:
         self.released = threading.Event()
         self.reached = threading.Event()
         self.failures = failures
+        self.is_closed = False
 
     def write(self, block: Block) -> None:
         self.reached.set()
@@ -77,6 +78,7 @@ class SlowSink:
 
     def close(self) -> None:
         self.files.close()
+        self.is_closed = True
 
 
 def test_what_is_written_is_read_in_its_order(tmp_path: Path) -> None:
@@ -145,6 +147,20 @@ def test_a_directory_that_cannot_be_written_fails_nothing_but_the_journal(tmp_pa
     writer.append(snapshot(1))
     wait_until(lambda: writer.counts.is_failing, "the failure is known")
     assert writer.close(30), "it ends nevertheless"
+
+
+def test_a_journal_that_is_closed_while_writes_fail_closes_its_sink(tmp_path: Path) -> None:
+    sink = SlowSink(tmp_path)
+    sink.released.set()
+    writer = JournalWriter(sink, retry_s=60)
+    writer.append(snapshot(1))
+    wait_until(lambda: writer.is_idle, "the snapshot is written")
+    sink.failures = 1
+    writer.append(commit(2))
+    wait_until(lambda: writer.counts.is_failing, "the failure is known")
+    assert writer.close(30)
+    assert sink.is_closed
+    assert seqs(list(read(tmp_path))) == [0, 1, 2]
 
 
 def test_a_disk_that_hangs_does_not_hold_up_the_end_of_the_process(tmp_path: Path) -> None:
@@ -275,6 +291,15 @@ def test_an_error_that_nobody_expected_of_a_sink_costs_a_batch_and_not_the_journ
     assert writer.close(30)
     folded = fold(read(tmp_path))
     assert folded.image is not None
+
+
+def test_an_unexpected_error_of_a_sink_while_the_journal_is_closed_closes_the_sink(tmp_path: Path) -> None:
+    sink = StumblingSink(tmp_path, failures=2)
+    writer = JournalWriter(sink, retry_s=60)
+    writer.append(commit(1))
+    wait_until(lambda: writer.counts.errors == 2, "the batch is given up")
+    assert writer.close(30)
+    assert sink.is_closed
 
 
 def tear(directory: Path, data: bytes = b'{"v":1,"contr') -> None:
