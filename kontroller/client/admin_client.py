@@ -33,8 +33,6 @@ from kontroller.client.topics import administration as topics
 from kontroller.client.topics.administration import Alteration, Assignment, TopicDescription, TopicList
 from kontroller.client.topics.deletions import read_marked_for_deletion
 
-_UPDATE_MS: Final = 60_000
-"""The default of KIP-584."""
 _NO_CONFIGS: Final[Mapping[str, str]] = {}
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -243,14 +241,14 @@ class AdminClient:
         return await features.describe(self._cluster.call(timeout_ms), self._seen, of_controller=of_controller)
 
     async def update_features(
-        self, updates: Sequence[FeatureUpdate], *, timeout_ms: int | None = _UPDATE_MS
+        self, updates: Sequence[FeatureUpdate], *, timeout_ms: int | None = None
     ) -> FeatureMetadata:
         """Finalize levels: all or none, if the controller supports that (see `features`).
 
         Raises `UpdateInProgress` while another update of this client runs."""
         return await self._run_alone(features.update(self._cluster.call(timeout_ms), self._seen, updates))
 
-    async def delete_features(self, names: Sequence[str], *, timeout_ms: int | None = _UPDATE_MS) -> FeatureMetadata:
+    async def delete_features(self, names: Sequence[str], *, timeout_ms: int | None = None) -> FeatureMetadata:
         """Remove finalized features."""
         return await self._run_alone(features.delete(self._cluster.call(timeout_ms), self._seen, names))
 

@@ -63,7 +63,7 @@ def update(
     yes: Yes = False,
     output: FeatureOutput = Format.JSON,
     command_config: Config = None,
-    timeout_ms: TimeoutMs = 60_000,
+    timeout_ms: TimeoutMs = None,
 ) -> None:
     """Finalizes levels of features: all or none, if the controller supports that.
 
@@ -105,7 +105,7 @@ def disable(
     yes: Yes = False,
     output: FeatureOutput = Format.JSON,
     command_config: Config = None,
-    timeout_ms: TimeoutMs = 60_000,
+    timeout_ms: TimeoutMs = None,
 ) -> None:
     """Removes finalized features, whatever the brokers support. Asks first."""
     from kontroller import FeatureUpdate, UpdateType

@@ -271,6 +271,17 @@ def test_what_properties_allow_is_the_time_of_a_command_too(cluster: SimulatedCl
     assert cluster.timeouts_ms == [4000]
 
 
+@pytest.mark.parametrize("command", [UPDATE, ("features", "disable", "--features", "f")])
+def test_the_properties_limit_a_change_of_features_too(
+    cluster: SimulatedCluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr("kontroller.cli.administering.connection.time.monotonic", lambda: 0.0)
+    properties = tmp_path / "client.properties"
+    properties.write_text("default.api.timeout.ms=4000\n")
+    assert kontroller(*command, "--yes", "--command-config", str(properties)).exit_code == 0
+    assert set(cluster.timeouts_ms) - {None} == {4000}
+
+
 def test_time_that_is_over_between_two_questions_is_said(
     cluster: SimulatedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -133,6 +133,16 @@ async def test_nobody_who_is_the_controller_in_time_is_said(servers: Servers) ->
         await client(other).create_topic("orders", 1, 1, timeout_ms=700)
 
 
+async def test_the_properties_limit_a_change_of_features(servers: Servers) -> None:
+    _, broker, _ = servers
+    broker.controllers = []
+    admin = AdminClient({"bootstrap.servers": str(broker.address), "default.api.timeout.ms": 500})
+    with pytest.raises(Unreachable, match="in 500 ms"):
+        await admin.update_features([FeatureUpdate(feature="f", level=1)])
+    with pytest.raises(Unreachable, match="in 500 ms"):
+        await admin.delete_features(["f"])
+
+
 async def test_a_server_that_says_nothing_has_its_share_of_the_time(servers: Servers) -> None:
     _, broker, silent = servers
     silent.is_silent = True
