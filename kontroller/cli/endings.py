@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Coroutine, Sequence
+from contextvars import ContextVar
 from typing import Any, Final, NoReturn
 
 import typer
@@ -15,6 +16,8 @@ _UsageError: Final[Any] = typer.BadParameter.__mro__[1]
 """The error that Typer raises for a wrong command line. Typer does not export it."""
 _HELP: Final = "Usage:"
 """The first word of a help text. A group of commands without a command raises its help text as a usage error."""
+_PROGRAM: Final[ContextVar[str]] = ContextVar("program", default="kontroller")
+"""The name of the running program, with which its errors begin."""
 
 
 class OneLine(TyperGroup):
@@ -22,6 +25,13 @@ class OneLine(TyperGroup):
 
     def main(self, args: Sequence[str] | None = None, *, standalone_mode: bool = True, **more: Any) -> Any:  # type: ignore[override]  # the rest by name only
         """Override Typer's method."""
+        running = _PROGRAM.set(more.get("prog_name") or self.name or _PROGRAM.get())
+        try:
+            return self._run(args, standalone_mode=standalone_mode, **more)
+        finally:
+            _PROGRAM.reset(running)
+
+    def _run(self, args: Sequence[str] | None, *, standalone_mode: bool, **more: Any) -> Any:
         if not standalone_mode:
             return super().main(args, standalone_mode=False, **more)
         try:
@@ -32,10 +42,10 @@ class OneLine(TyperGroup):
                 error.show()
                 sys.exit(EXIT_USAGE)
             hint = f" ({error.ctx.command_path} --help says more)" if error.ctx is not None else ""
-            typer.echo(f"kontroller: {' '.join(said.split()).rstrip('.')}{hint}", err=True)
+            say_in_one_line(f"{' '.join(said.split()).rstrip('.')}{hint}")
             sys.exit(EXIT_USAGE)
         except typer.Abort:
-            typer.echo("kontroller: interrupted", err=True)
+            say_in_one_line("interrupted")
             sys.exit(EXIT_FAILED)
         sys.exit(code if isinstance(code, int) else 0)
 
@@ -53,8 +63,8 @@ def usage_error(error: Exception) -> typer.Exit:
 
 
 def say_in_one_line(said: object) -> None:
-    """Print a text on standard error in one line, even if it has several."""
-    typer.echo(f"kontroller: {' '.join(str(said).split())}", err=True)
+    """Print a text on standard error in one line, even if it has several, after the name of the program."""
+    typer.echo(f"{_PROGRAM.get()}: {' '.join(str(said).split())}", err=True)
 
 
 def run_and_exit(work: Coroutine[Any, Any, int]) -> NoReturn:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kontroller.cli.endings import EXIT_USAGE, failure
+from kontroller.cli.endings import failure, usage_error
 
 if TYPE_CHECKING:
     from controller_core.model.ids import BrokerId, TopicPartition
@@ -72,7 +72,7 @@ def create_topic(
         for number, each in enumerate(filter(None, replica_assignment.split(",")))
     }
     if topic_names.explain_illegal(topic):
-        raise _usage(f"{topic!r} is not a valid topic name")
+        raise usage_error(ValueError(f"{topic!r} is not a valid topic name"))
 
     async def create(admin: "Admin") -> None:
         await admin.create_topic(
@@ -204,7 +204,7 @@ def _run(
     try:
         asyncio.run(do())
     except InvalidProperties as error:
-        raise _usage(f"--properties: {error}") from error
+        raise usage_error(ValueError(f"--properties: {error}")) from error
     except (AdminFailed, TooFewBrokers, FollowerStateChangeQueueFull, ZkError, MalformedZnode, ValueError) as error:
         raise failure(error) from error
 
@@ -220,10 +220,5 @@ def _brokers(text: str, separator: str = ",") -> "tuple[BrokerId, ...]":
 
     parts = text.split(separator)
     if not all(part.isascii() and part.isdigit() for part in parts) or len(set(parts)) != len(parts):
-        raise _usage(f"{text!r} is not a list of distinct broker ids, such as {separator.join('123')}")
+        raise usage_error(ValueError(f"{text!r} is not a list of distinct broker ids, such as {separator.join('123')}"))
     return tuple(BrokerId(int(part)) for part in parts)
-
-
-def _usage(why: str) -> typer.Exit:
-    typer.echo(f"kontroller: {why}", err=True)
-    return typer.Exit(EXIT_USAGE)
