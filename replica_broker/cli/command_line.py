@@ -85,6 +85,39 @@ def run(
     fetch_wait_max_ms: Annotated[
         int | None, typer.Option(help="Milliseconds that a leader may hold a fetch until new messages arrive.")
     ] = None,
+    compression_type: Annotated[
+        str | None,
+        typer.Option(
+            help=(
+                "Compression of topics that do not set it: producer (the producers' own), uncompressed, gzip, snappy, "
+                "lz4 or zstd. Default: producer."
+            )
+        ),
+    ] = None,
+    retention_ms: Annotated[
+        int | None,
+        typer.Option(
+            help="Milliseconds that topics keep records if they do not set it. -1: no limit. Default: 604800000."
+        ),
+    ] = None,
+    retention_bytes: Annotated[
+        int | None,
+        typer.Option(
+            help="Bytes that each partition keeps if its topic does not set it. -1: no limit. Default: no limit."
+        ),
+    ] = None,
+    retention_check_interval_ms: Annotated[
+        int | None, typer.Option(help="Milliseconds between checks for deletable segments. Default: 300000.")
+    ] = None,
+    flush_interval_ms: Annotated[
+        str | None,
+        typer.Option(
+            metavar="INTEGER|none",
+            help=(
+                "Milliseconds between flushes of all logs to the disk. none: only when the broker ends. Default: 60000."
+            ),
+        ),
+    ] = None,
     min_insync_replicas: Annotated[
         int | None, typer.Option(help="Default min.insync.replicas of topics that do not set it.")
     ] = None,
@@ -146,7 +179,7 @@ def run(
 
     The broker has no consumer groups, transactions, compaction, quotas or authorizer: keep __consumer_offsets and
     __transaction_state on stock brokers. Every option can also be set as KONTROLLER_<OPTION> in the
-    environment, or in the settings file. These two accept more settings, such as retention_ms.
+    environment, or in the settings file.
     """
     given = {name: value for name, value in locals().items() if name != "settings" and value != []}
 

@@ -214,6 +214,11 @@ class BrokerProcessSettings(ListenerLimitSettings):
     def _one_or_several(cls, value: object) -> object:
         return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
 
+    @field_validator("flush_interval_ms", mode="before")
+    @classmethod
+    def _read_none(cls, value: object) -> object:
+        return None if value == "none" else value
+
     @field_validator("listen")
     @classmethod
     def _listeners_are_readable(cls, value: tuple[str, ...]) -> tuple[str, ...]:

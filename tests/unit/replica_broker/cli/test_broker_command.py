@@ -1,9 +1,12 @@
-"""The command `kontroller-broker`: its errors."""
+"""The command `kontroller-broker`: its options, and its errors."""
+
+import inspect
 
 import pytest
 from typer.testing import CliRunner
 
-from replica_broker.cli.command_line import main
+from replica_broker.cli.command_line import main, run
+from replica_broker.process.settings import BrokerProcessSettings
 
 DELETE_PARTITION = ("admin", "delete-partition", "--zookeeper", "zk:2181", "--topic", "t", "--partition", "0")
 
@@ -23,3 +26,14 @@ def test_errors_begin_with_the_name_of_the_command(arguments: tuple[str, ...], s
     (line,) = result.stderr.splitlines()
     assert line.startswith("kontroller-broker: ")
     assert said in line
+
+
+def test_every_setting_has_an_option() -> None:
+    assert set(BrokerProcessSettings.model_fields) - set(inspect.signature(run).parameters) == set()
+
+
+@pytest.mark.parametrize(("value", "is_refused"), [("0", True), ("soon", True), ("none", False), ("900", False)])
+def test_an_interval_of_flushes_is_a_number_or_none(value: str, is_refused: bool) -> None:
+    result = CliRunner().invoke(main, ["run", "--flush-interval-ms", value])
+    assert "--zookeeper is missing" in result.stderr
+    assert ("--flush-interval-ms: " in result.stderr) is is_refused

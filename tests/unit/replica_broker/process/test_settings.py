@@ -111,6 +111,10 @@ def test_what_topics_do_not_say_and_when_it_is_done_can_be_set() -> None:
     assert (own["log.retention.ms"], own["log.retention.bytes"], own["compression.type"]) == ("5000", "7", "zstd")
 
 
+def test_without_an_interval_logs_are_flushed_only_at_the_end() -> None:
+    assert load_settings({**GIVEN, "flush_interval_ms": "none"}).replicas.flush_interval_ms is None
+
+
 def test_the_first_listener_is_that_between_brokers_where_nobody_says_another() -> None:
     assert load_settings({**GIVEN, "listen": ["A://h:1", "B://h:2"]}).between_brokers == "A"
 
