@@ -21,6 +21,7 @@ from kio.schema.types import BrokerId
 from kio.static.primitive import i32
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from controller_core.wire.client import request_client
 from controller_core.wire.client.request_client import (
     Address,
     AnswerLost,
@@ -33,6 +34,7 @@ from controller_core.wire.messages import NO_THROTTLE
 from devcluster.running.ports import release_port, reserve_port
 from simulation.controller_client import Answer, SimulatedControllerClient
 
+TIMEOUT_MS = 60_000
 QUESTION = ListPartitionReassignmentsRequest(topics=None)
 
 
@@ -98,7 +100,9 @@ class TcpSubject:
         down = reserve_port()
         cleanup.callback(release_port, down)
         self.requests: ControllerClient = RequestClient(
-            [Address("127.0.0.1", port) for port in (down, *self._ports.values())], timeout_ms=1_000
+            [Address("127.0.0.1", port) for port in (down, *self._ports.values())],
+            timeout_ms=TIMEOUT_MS,
+            connect_timeout_ms=TIMEOUT_MS,
         )
         self._down = down
 
@@ -153,10 +157,13 @@ class TcpSubject:
 
 
 @pytest.fixture(params=["simulated", "tcp"])
-async def subject(request: pytest.FixtureRequest) -> AsyncIterator[Subject]:
+async def subject(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Subject]:
     if request.param == "simulated":
         yield SimulatedSubject()
         return
+    # The pause is as long as the timeout, so a failed attempt is the last one. The test does not wait for the timeout,
+    # which can then be too long for even a slow machine to miss.
+    monkeypatch.setattr(request_client, "_PAUSE_S", TIMEOUT_MS / 1000)
     async with AsyncExitStack() as cleanup:
         tcp = TcpSubject()
         await tcp.start(cleanup)
