@@ -10,14 +10,14 @@ that lists again after a 410 has missed deletions. An object that is created whi
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Collection, Sequence, Set
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import orjson
 
 from controller_operator.kubernetes.object_api import ObjectApi
-from controller_operator.kubernetes.object_store import Key, ObjectStore, Raw, StoredObject, uid_of
+from controller_operator.kubernetes.object_store import Key, ObjectStore, Raw, StoredObject, key_of, uid_of
 
 DELETED: Final = "DELETED"
 _TAKEN_AT_ONCE: Final = 50
@@ -33,6 +33,10 @@ class Stream(NamedTuple):
 
     kind: str
     namespace: str | None
+
+    def has(self, key: Key) -> bool:
+        """Return True if an object of this name belongs to the stream."""
+        return key.kind == self.kind and self.namespace in (None, key.namespace)
 
     def __str__(self) -> str:
         return f"{self.kind} in {self.namespace}" if self.namespace else self.kind
@@ -52,8 +56,8 @@ class _Listed:
 
     stream: Stream
     uids: Set[str]
-    known: Mapping[Key, str]
-    """The known objects when the listing was requested."""
+    known: Collection[tuple[Key, str]]
+    """The known objects when the listing was requested, with their uids."""
 
 
 class ObjectIntake:
@@ -63,9 +67,11 @@ class ObjectIntake:
         self._store = store
         self._on_change = on_change
         self._handed: asyncio.Queue[_Seen | _Listed] = asyncio.Queue()
+        self._waiting: deque[_Seen] = deque()
+        """The accepted events that the store does not have yet."""
         self._gone: dict[str, None] = {}
-        self._known: dict[Stream, dict[Key, str]] = {}
-        """The known objects when the running listing was requested."""
+        self._known: dict[Stream, Collection[tuple[Key, str]]] = {}
+        """The known objects when the running listing was requested, with their uids."""
         self._unlisted: set[Stream] = set()
         self._unseen: set[str] = set()
         """The uids of the first listings that no event has shown yet."""
@@ -73,15 +79,20 @@ class ObjectIntake:
 
     def hand_event(self, type_: str | None, raw: Raw) -> None:
         """Accept an event. The type is that of a watch, or None for an object of a listing."""
-        self._handed.put_nowait(_Seen(is_deletion=type_ == DELETED, raw=raw))
+        seen = _Seen(is_deletion=type_ == DELETED, raw=raw)
+        self._waiting.append(seen)
+        self._handed.put_nowait(seen)
 
     def begin_listing(self, stream: Stream) -> None:
         """Remember the known objects. Call it before a listing is requested."""
-        self._known[stream] = self._store.uids(stream.kind, stream.namespace)
+        known = self._store.uids(stream.kind, stream.namespace)
+        # The objects of waiting events are also older than the listing.
+        waiting = [(key_of(seen.raw), uid_of(seen.raw)) for seen in self._waiting if not seen.is_deletion]
+        self._known[stream] = [*known.items(), *((key, uid) for key, uid in waiting if stream.has(key))]
 
     def end_listing(self, stream: Stream, uids: Set[str]) -> None:
         """Accept the uids of a listing. Each of its objects also comes as an event, before or after."""
-        self._handed.put_nowait(_Listed(stream=stream, uids=uids, known=self._known.pop(stream, {})))
+        self._handed.put_nowait(_Listed(stream=stream, uids=uids, known=self._known.pop(stream, ())))
 
     def expect(self, streams: Collection[Stream]) -> None:
         """Set the streams whose first listings `wait_for_all` waits for."""
@@ -113,7 +124,7 @@ class ObjectIntake:
             present.update(map(uid_of, page.items))
             # As bytes, because the objects of all pages as JSON would take several times the memory.
             news.extend(orjson.dumps(raw) for raw in page.items if self._store.is_news(raw))
-        await self._remove_missing(known, present)
+        await self._remove_missing(known.items(), present)
         while news:
             some = [orjson.loads(news.popleft()) for _ in range(min(len(news), _TAKEN_AT_ONCE))]
             taken = [self._store.put(raw) for raw in some if uid_of(raw) not in self._gone]
@@ -127,6 +138,7 @@ class ObjectIntake:
             await self._on_change([stored for stored in taken if stored is not None], ())
 
     async def _take_event(self, seen: _Seen) -> None:
+        self._waiting.popleft()
         uid = uid_of(seen.raw)
         self._unseen.discard(uid)
         if seen.is_deletion:
@@ -147,7 +159,7 @@ class ObjectIntake:
             seen = self._store.uids(listed.stream.kind, listed.stream.namespace).values()
             self._unseen |= listed.uids - set(seen) - self._gone.keys()
 
-    async def _remove_missing(self, known: Mapping[Key, str], present: Set[str]) -> None:
+    async def _remove_missing(self, known: Collection[tuple[Key, str]], present: Set[str]) -> None:
         if gone := self._store.remove_missing(known, present):
             for each in gone:
                 self._bury(each.uid)

@@ -265,11 +265,12 @@ class ObjectStore:
         self._forget_references(key, kept)
         return known
 
-    def remove_missing(self, known: Mapping[Key, str], present: Set[str]) -> list[StoredObject]:
+    def remove_missing(self, known: Iterable[tuple[Key, str]], present: Set[str]) -> list[StoredObject]:
         """Forget the objects that are missing in a listing with these uids. Return them.
 
-        `known` is the result of `uids` before the listing was requested. Only objects in it can be known to be gone."""
-        gone = [self.remove(key, uid) for key, uid in known.items() if uid not in present]
+        `known` has the objects that were known before the listing was requested, with their uids. Only objects in it
+        can be known to be gone."""
+        gone = [self.remove(key, uid) for key, uid in known if uid not in present]
         return [each for each in gone if each]
 
     def count_conditions(self) -> Counter[Said]:

@@ -40,7 +40,7 @@ def test_a_listing_replaces_what_a_watch_has_missed() -> None:
     store = ObjectStore()
     store.put(topic_raw("kept"))
     store.put(topic_raw("gone"))
-    known = store.uids("KafkaTopic", None)
+    known = store.uids("KafkaTopic", None).items()
     listed = [topic_raw("kept"), topic_raw("new")]
     gone = store.remove_missing(known, set(map(uid_of, listed)))
     assert [each.key.name for each in gone] == ["gone"]
@@ -51,7 +51,7 @@ def test_a_listing_replaces_what_a_watch_has_missed() -> None:
 def test_a_listing_of_one_namespace_says_nothing_about_another() -> None:
     store = ObjectStore()
     store.put(topic_raw("elsewhere", namespace="payments"))
-    store.remove_missing(store.uids("KafkaTopic", "shop"), set())
+    store.remove_missing(store.uids("KafkaTopic", "shop").items(), set())
     assert store.get(Key("KafkaTopic", "payments", "elsewhere")) is not None
 
 

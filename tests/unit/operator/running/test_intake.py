@@ -173,6 +173,17 @@ async def test_a_late_event_brings_no_object_back_after_a_deletion_or_a_listing_
     assert fed.gone == ["deleted", "missed"]
 
 
+async def test_an_event_that_still_waits_when_a_listing_begins_brings_no_object_back(fed: Fed) -> None:
+    """The store may be behind the watch when the watch expires, and the new listing does not name the object."""
+    fed.intake.hand_event("ADDED", a_topic("deleted", uid="one", resourceVersion="1"))
+    fed.intake.hand_event("ADDED", a_topic("present", uid="two", resourceVersion="2"))
+    fed.intake.begin_listing(TOPICS)
+    fed.intake.end_listing(TOPICS, {"two"})
+    await fed.wait_until_taken()
+    assert fed.store.keys() == [key("present")]
+    assert fed.gone == ["deleted"]
+
+
 async def test_late_events_of_an_earlier_object_do_not_touch_its_namesake(fed: Fed) -> None:
     fed.intake.hand_event("ADDED", a_topic(uid="new", resourceVersion="30"))
     for type_, version in ((None, "10"), ("MODIFIED", "15"), ("DELETED", "20")):
