@@ -63,17 +63,17 @@ def bad() -> Iterator[tuple[Line | str, str, str]]:
                 yield drop_field(good(kind, in_snapshot=in_snapshot), name), "incomplete", f"{kind} record lacks {name}"
     for name in NUMBERS:
         yield good("controller_alive") | {name: -1}, "impossible", f": {name} is out of range"
-        yield good("controller_alive") | {name: "1"}, "unreadable", "no record"
-        yield good("controller_alive") | {name: 2**63}, "unreadable", "no record"
+        yield good("controller_alive") | {name: "1"}, "unreadable", "not a record"
+        yield good("controller_alive") | {name: 2**63}, "unreadable", "not a record"
     yield good("gap") | {"dropped": 0}, "impossible", ": dropped is out of range"
     yield good("controller_alive") | {"v": 2}, "newer_schema", "a newer Kontroller"
     yield good("controller_alive") | {"v": 2, "seq": -1, "partition": -1}, "newer_schema", "a newer Kontroller"
     yield json.dumps(good("controller_alive")), "incomplete", "record lacks seq"
-    yield good("leadership") | {"delta": {"isr": {"1": 2}}}, "unreadable", "no record"
+    yield good("leadership") | {"delta": {"isr": {"1": 2}}}, "unreadable", "not a record"
     yield json.dumps(good("controller_alive"))[:60], "torn", "the writer was stopped"
-    yield "", "unreadable", "no record"
-    yield "  ", "unreadable", "no record"
-    yield "null", "unreadable", "no record"
+    yield "", "unreadable", "not a record"
+    yield "  ", "unreadable", "not a record"
+    yield "null", "unreadable", "not a record"
     yield "what?", "unreadable", "what?"
 
 

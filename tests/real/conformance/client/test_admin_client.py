@@ -86,9 +86,9 @@ async def test_an_alteration_that_cannot_be_is_refused_before_anything_is_done(
     with pytest.raises(Refused) as refused:
         await admin.alter_topic(name, 5, added_configs={"retention.ms": "soon"})
     assert refused.value.code in (ErrorCode.invalid_config, ErrorCode.invalid_request)
-    with pytest.raises(InvalidArgument, match="none can be taken away"):
+    with pytest.raises(InvalidArgument, match="partitions cannot be removed"):
         await admin.alter_topic(name, 0, added_configs={"retention.ms": "1"})
-    with pytest.raises(InvalidArgument, match="no live brokers"):
+    with pytest.raises(InvalidArgument, match="not live brokers"):
         await admin.alter_topic(name, replica_assignment="1:9", added_configs={"retention.ms": "1"})
     described = await admin.describe_topic(name)
     assert (described.configs, len(described.partitions)) == ({}, 1)

@@ -124,7 +124,7 @@ async def test_whom_controllers_do_not_admit_asks_brokers_and_says_why(
         async with open_source(wanted, NOTHING_YET) as source:
             assert isinstance(source.looker, PolledLooker)
             assert set((await source.looker.look()).state.brokers) == {1}
-    (warning,) = [each for each in said if "brokers are asked again and again instead" in each["event"]]
+    (warning,) = [each for each in said if "polling brokers instead" in each["event"]]
     assert words in warning["error"]
     assert "secret" not in str(said)
 
