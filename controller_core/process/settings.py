@@ -29,7 +29,11 @@ from controller_core.zk.request_size import DEFAULT_JUTE_MAXBUFFER_BYTES
 
 
 class InvalidSettings(Exception):
-    """Settings that cannot be used. The message has a line for each, which says what to change."""
+    """Settings that cannot be used. Each problem says what to change."""
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
 
 
 S = TypeVar("S", bound=BaseSettings)
@@ -314,12 +318,12 @@ def load(kind: type[S], given: Mapping[str, Any], settings_file: Path | None = N
     try:
         return kind(**merged)
     except ValidationError as error:
-        raise make_invalid_settings(error) from error
+        raise make_invalid_settings(error, kind) from error
 
 
-def make_invalid_settings(error: ValidationError) -> InvalidSettings:
-    """Return the error for wrong settings, with a line for each in the terms of the command line."""
-    return InvalidSettings("\n".join(_explain(dict(detail)) for detail in error.errors()))
+def make_invalid_settings(error: ValidationError, kind: type[BaseSettings]) -> InvalidSettings:
+    """Return the error for wrong settings of a kind, with a problem for each in the terms of the command line."""
+    return InvalidSettings(*(_explain(dict(detail), kind) for detail in error.errors()))
 
 
 def _list_environment_names() -> set[str]:
@@ -338,12 +342,15 @@ def _read_file(path: Path) -> dict[str, Any]:
     return {str(name).replace("-", "_"): value for name, value in content.items()}
 
 
-def _explain(detail: dict[str, Any]) -> str:
+def _explain(detail: dict[str, Any], kind: type[BaseSettings]) -> str:
     name = ".".join(str(part) for part in detail["loc"])
     option = f"--{name.replace('_', '-')}"
     if detail["type"] == "missing":
         return f"{option} is missing: give it, or set KONTROLLER_{name.upper()}, or {name} in the settings file"
     if detail["type"] == "extra_forbidden":
         return f"{name} is not a setting"
+    field = kind.model_fields.get(name)
+    if detail["type"] == "string_pattern_mismatch" and field is not None and field.description:
+        return f"{option}: {detail['input']!r} is not valid. {field.description}"
     reason = str(detail["msg"]).removeprefix("Value error, ")
     return f"{option}: {reason}" if name else reason

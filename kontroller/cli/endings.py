@@ -57,8 +57,9 @@ def failure(error: Exception) -> typer.Exit:
 
 
 def usage_error(error: Exception) -> typer.Exit:
-    """Print what to change about the command, and return the exit."""
-    say_in_one_line(error)
+    """Print what to change about the command, one line for each problem, and return the exit."""
+    for problem in getattr(error, "problems", (error,)):
+        say_in_one_line(problem)
     return typer.Exit(EXIT_USAGE)
 
 

@@ -83,7 +83,7 @@ def run(
     try:
         settings = OperatorSettings(**{name: value for name, value in given.items() if value is not None})
     except ValidationError as error:
-        raise usage_error(make_invalid_settings(error)) from error
+        raise usage_error(make_invalid_settings(error, OperatorSettings)) from error
     configure_logging(log_format, log_level)
     try:
         asyncio.run(run_operator(settings))

@@ -58,7 +58,7 @@ async def start_operator(*, is_clusterwide: bool) -> HostedOperator:
     try:
         settings = OperatorSettings()
     except ValidationError as error:
-        raise kopf.PermanentError(make_invalid_settings(error)) from error
+        raise kopf.PermanentError(make_invalid_settings(error, OperatorSettings)) from error
     if settings.all_namespaces != is_clusterwide:
         raise kopf.PermanentError(
             "kopf and the operator must watch the same: give `kopf run` --all-namespaces and set "

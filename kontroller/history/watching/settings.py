@@ -21,8 +21,12 @@ class WatchSettings(BaseSettings):
 
     journal: Annotated[tuple[str, ...], NoDecode] = ()
     journal_token_file: Annotated[tuple[str, ...], NoDecode] = ()
-    topic: str | None = Field(default=None, pattern=r"^[a-zA-Z0-9._-]{1,249}$")
-    bootstrap_server: str | None = Field(default=None, pattern=_BOOTSTRAP)
+    topic: str | None = Field(
+        default=None, pattern=r"^[a-zA-Z0-9._-]{1,249}$", description="Kafka topic that controllers write journals to."
+    )
+    bootstrap_server: str | None = Field(
+        default=None, pattern=_BOOTSTRAP, description="Brokers of the topic: HOST:PORT[,HOST:PORT...]."
+    )
     properties: Path | None = None
     """The security settings of the topic's brokers: a broker's `server.properties`, or a part of it."""
     leaderless_after_seconds: float = Field(default=30, ge=0, le=86_400)

@@ -137,3 +137,14 @@ def test_a_probe_loads_neither_the_operator_nor_the_controller() -> None:
     loaded = ended.stdout.splitlines()[-1].split()
     assert "kio" in loaded
     assert not {"kazoo", "kopf", "kubernetes", "aiohttp", "structlog", "prometheus_client"} & set(loaded)
+
+
+def test_each_wrong_setting_has_a_line_of_its_own() -> None:
+    ended = CliRunner().invoke(main, ["history", "watch", "--topic", "a b", "--bootstrap-server", "kafka"])
+    assert (ended.exit_code, ended.stderr.splitlines()) == (
+        2,
+        [
+            "kontroller: --topic: 'a b' is not valid. Kafka topic that controllers write journals to.",
+            "kontroller: --bootstrap-server: 'kafka' is not valid. Brokers of the topic: HOST:PORT[,HOST:PORT...].",
+        ],
+    )
