@@ -8,10 +8,7 @@ from kio.schema.api_versions.v4 import ApiVersionsRequest, ApiVersionsResponse
 from kio.schema.describe_log_dirs.v5 import DescribeLogDirsRequest, DescribeLogDirsResponse
 from kio.schema.describe_quorum.v0 import DescribeQuorumResponse
 from kio.schema.errors import ErrorCode
-from kio.schema.list_partition_reassignments.v0 import (
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
-)
+from kio.schema.list_partition_reassignments.v0 import ListPartitionReassignmentsResponse
 from kio.schema.metadata.v11 import MetadataResponse
 from kio.static.primitive import i32Timedelta
 
@@ -21,6 +18,7 @@ from controller_core.wire.client.cluster_picture import EVERYTHING
 from controller_core.wire.client.kept_client import KeptClient
 from controller_core.wire.client.quorum import DESCRIBE_QUORUM, Quorum, QuorumRefused, read_quorum
 from controller_core.wire.client.request_client import ControllerUnreachable, NotAdmitted, RequestError
+from controller_core.wire.requests.partitions import make_list_reassignments_request
 
 _DESCRIBE_QUORUM: Final = int(DESCRIBE_QUORUM.__api_key__)
 _TIMEOUT: Final = i32Timedelta.parse(timedelta(seconds=4))
@@ -28,7 +26,7 @@ ASK_VERSIONS: Final = ApiVersionsRequest(client_software_name="kontroller", clie
 """In the version whose answer also has features that begin at level 0."""
 _LOG_DIRS: Final = DescribeLogDirsRequest(topics=())
 """Asks for the directories without their content, in the version that reports if they are cordoned."""
-_MOVES: Final = ListPartitionReassignmentsRequest(timeout=_TIMEOUT, topics=None)
+_MOVES: Final = make_list_reassignments_request(None, _TIMEOUT)
 
 
 class NoKRaftError(Exception):

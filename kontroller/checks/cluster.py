@@ -6,10 +6,7 @@ on each other instead."""
 from typing import Final
 
 from kio.schema.errors import ErrorCode
-from kio.schema.list_partition_reassignments.v0 import (
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
-)
+from kio.schema.list_partition_reassignments.v0 import ListPartitionReassignmentsResponse
 from kio.schema.metadata.v11 import MetadataResponse
 
 from controller_core.model.draining.broker_stop import join_ids
@@ -18,9 +15,10 @@ from controller_core.model.ids import BrokerId
 from controller_core.wire.client.cluster_picture import NO_TOPICS, read_picture
 from controller_core.wire.client.quorum import Quorum, QuorumRefused, ask_quorum
 from controller_core.wire.client.request_client import Address, ClusterClient, RequestError
+from controller_core.wire.requests.partitions import make_list_reassignments_request
 from kontroller.checks.waiting import NotWell
 
-_ONLY_A_CONTROLLER_ANSWERS: Final = ListPartitionReassignmentsRequest(topics=())
+_ONLY_A_CONTROLLER_ANSWERS: Final = make_list_reassignments_request(())
 """Every other server answers NOT_CONTROLLER."""
 
 

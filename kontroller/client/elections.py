@@ -10,7 +10,7 @@ from kio.static.primitive import i8
 from controller_core.model.draining.cluster_picture import PartitionPlace
 from controller_core.model.ids import TopicPartition
 from controller_core.wire.client.cluster_picture import read_picture
-from controller_core.wire.client.partition_requests import PREFERRED, UNCLEAN, election_request, election_results
+from controller_core.wire.requests.partitions import PREFERRED, UNCLEAN, make_election_request, read_election_results
 from kontroller.client.cluster import Call
 from kontroller.client.errors import OutcomeUnknown, Refused, make_error, require
 from kontroller.client.reassigning.reassignments import Progress
@@ -52,10 +52,10 @@ def _judge_preference(place: PartitionPlace | None) -> Progress:
 
 
 async def _elect(call: Call, election_type: i8, partitions: Sequence[TopicPartition] | None) -> Elected:
-    request = election_request(election_type, partitions, call.for_server)
+    request = make_election_request(election_type, partitions, call.for_server)
     response = await call.ask_controller(request, ElectLeadersResponse)
     require("the election", response.error_code, None)
     return {
         tp: None if each.error_code in _ELECTED else make_error(str(tp), each.error_code, each.error_message)
-        for tp, each in election_results(response).items()
+        for tp, each in read_election_results(response).items()
     }

@@ -10,17 +10,15 @@ from typing import Final
 
 from kio.schema.alter_partition_reassignments.v0 import AlterPartitionReassignmentsResponse
 from kio.schema.errors import ErrorCode
-from kio.schema.list_partition_reassignments.v0 import (
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
-)
-from kio.schema.list_partition_reassignments.v0.request import ListPartitionReassignmentsTopics
-from kio.schema.types import TopicName as WireTopicName
-from kio.static.primitive import i32
+from kio.schema.list_partition_reassignments.v0 import ListPartitionReassignmentsResponse
 
-from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition, group_by_topic
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.wire.client.cluster_picture import read_picture
-from controller_core.wire.client.partition_requests import reassignment_request, reassignment_results
+from controller_core.wire.requests.partitions import (
+    make_list_reassignments_request,
+    make_reassignment_request,
+    read_reassignment_results,
+)
 from kontroller.client.assignments import Replicas
 from kontroller.client.cluster import Call, Cluster
 from kontroller.client.errors import AdminError, OutcomeUnknown, PartlyRefused, Refused, make_error, require
@@ -105,25 +103,17 @@ async def request_moves(
     call: Call, targets: Mapping[TopicPartition, Replicas | None]
 ) -> dict[TopicPartition, Refused | OutcomeUnknown]:
     """Request moves, or their cancellation for None. Return the refusals by partition."""
-    request = reassignment_request(targets, call.for_server)
+    request = make_reassignment_request(targets, call.for_server)
     response = await call.ask_controller(request, AlterPartitionReassignmentsResponse)
     require("the reassignment", response.error_code, response.error_message)
-    answered = reassignment_results(response).items()
+    answered = read_reassignment_results(response).items()
     found = {tp: make_error(str(tp), each.error_code, each.error_message) for tp, each in answered}
     return {tp: error for tp, error in found.items() if error is not None}
 
 
 async def list_ongoing(call: Call, partitions: Sequence[TopicPartition] | None = None) -> dict[TopicPartition, Ongoing]:
     """Return the reassignments of some partitions, or of all."""
-    topics = None
-    if partitions is not None:
-        topics = tuple(
-            ListPartitionReassignmentsTopics(
-                name=WireTopicName(topic), partition_indexes=tuple(i32(tp.partition) for tp in group)
-            )
-            for topic, group in group_by_topic(partitions)
-        )
-    request = ListPartitionReassignmentsRequest(timeout=call.for_server, topics=topics)
+    request = make_list_reassignments_request(partitions, call.for_server)
     response = await call.ask_controller(request, ListPartitionReassignmentsResponse, changes_nothing=True)
     require("the list of reassignments", response.error_code, response.error_message)
     return {

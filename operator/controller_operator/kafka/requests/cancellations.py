@@ -12,8 +12,8 @@ from kio.schema.alter_partition_reassignments.v0 import AlterPartitionReassignme
 from kio.schema.errors import ErrorCode
 
 from controller_core.model.ids import TopicPartition
-from controller_core.wire.client.partition_requests import reassignment_request, reassignment_results
 from controller_core.wire.client.request_client import ControllerClient, RequestError
+from controller_core.wire.requests.partitions import make_reassignment_request, read_reassignment_results
 from controller_operator.kafka.requests.momentary import is_momentary
 from controller_operator.kafka.requests.moves import REQUEST_TIMEOUT, divide_partitions
 from controller_operator.kafka.requests.rights import ALTER_CLUSTER, describe_error
@@ -49,7 +49,7 @@ async def cancel_reassignment(step: CancelReassignment, client: ControllerClient
     reply = CancelReply(step=step)
     for part in divide_partitions(step.partitions):
         try:
-            request = reassignment_request(dict.fromkeys(part), REQUEST_TIMEOUT)
+            request = make_reassignment_request(dict.fromkeys(part), REQUEST_TIMEOUT)
             response = await client.ask(request, AlterPartitionReassignmentsResponse)
         except RequestError as error:
             _log.warning("controller not asked", error=f"{type(error).__name__}: {error}")
@@ -71,6 +71,6 @@ def _errors(
         return [(partition, response.error_code, said) for partition in asked]
     return [
         (partition, each.error_code, each.error_message or each.error_code.name)
-        for partition, each in reassignment_results(response).items()
+        for partition, each in read_reassignment_results(response).items()
         if each.error_code not in _NOTHING_TO_CANCEL
     ]

@@ -14,8 +14,8 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import i8, i32Timedelta
 
 from controller_core.model.ids import TopicPartition
-from controller_core.wire.client.partition_requests import PREFERRED, UNCLEAN, election_request, election_results
 from controller_core.wire.client.request_client import ControllerClient, RequestError
+from controller_core.wire.requests.partitions import PREFERRED, UNCLEAN, make_election_request, read_election_results
 from controller_operator.kafka.actions import SubmitPreferredElection
 from controller_operator.kafka.requests.momentary import is_momentary
 from controller_operator.kafka.requests.rights import ALTER_CLUSTER, describe_error
@@ -66,7 +66,9 @@ async def _elect(
     election_type: i8, step: ElectUnclean | SubmitPreferredElection, client: ControllerClient
 ) -> ElectionReply:
     try:
-        response = await client.ask(election_request(election_type, step.partitions, _TIMEOUT), ElectLeadersResponse)
+        response = await client.ask(
+            make_election_request(election_type, step.partitions, _TIMEOUT), ElectLeadersResponse
+        )
     except RequestError as error:
         _log.warning("controller not asked", error=f"{type(error).__name__}: {error}")
         return ElectionReply(step=step, trouble=str(error))
@@ -75,7 +77,7 @@ async def _elect(
         if is_momentary(response.error_code):
             return ElectionReply(step=step, trouble=said)
         return ElectionReply(step=step, refused=tuple((partition, said) for partition in step.partitions))
-    results = election_results(response)
+    results = read_election_results(response)
     unjudged = [each for each in results.values() if is_momentary(each.error_code)]
     if unjudged:
         return ElectionReply(step=step, trouble=unjudged[0].error_message or unjudged[0].error_code.name)

@@ -21,8 +21,8 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import i32Timedelta
 
 from controller_core.model.ids import BrokerId, TopicPartition
-from controller_core.wire.client.partition_requests import reassignment_request, reassignment_results
 from controller_core.wire.client.request_client import ControllerClient, RequestError
+from controller_core.wire.requests.partitions import make_reassignment_request, read_reassignment_results
 from controller_core.zk import paths
 from controller_core.zk.session import ANY_VERSION, Check, ConnectionLost, TransactionFailed, ZkSession
 from controller_operator.kafka.actions import Outcome, SubmitReassignment, execute
@@ -111,7 +111,7 @@ async def _ask(reply: MoveReply, targets: Targets, client: ControllerClient) -> 
     """Return the reply, extended by the answer for these partitions."""
     for part in divide_partitions(targets):
         try:
-            request = reassignment_request({partition: targets[partition] for partition in part}, REQUEST_TIMEOUT)
+            request = make_reassignment_request({partition: targets[partition] for partition in part}, REQUEST_TIMEOUT)
             response = await client.ask(request, AlterPartitionReassignmentsResponse)
         except RequestError as error:
             _log.warning("controller not asked", error=f"{type(error).__name__}: {error}")
@@ -130,7 +130,7 @@ def _refusals(
 ) -> dict[TopicPartition, Refusal]:
     if response.error_code is not ErrorCode.none:
         return dict.fromkeys(asked, _refusal(response.error_code, response.error_message))
-    results = reassignment_results(response)
+    results = read_reassignment_results(response)
     refused = {}
     for partition in asked:
         result = results.get(partition)

@@ -10,8 +10,8 @@ from kio.schema.alter_partition_reassignments.v0 import AlterPartitionReassignme
 from kio.schema.errors import ErrorCode
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
-from controller_core.wire.client.partition_requests import reassignment_request, reassignment_results
 from controller_core.wire.client.request_client import RequestClient, parse_addresses
+from controller_core.wire.requests.partitions import make_reassignment_request, read_reassignment_results
 from controller_operator.kafka.requests.moves import REQUEST_TIMEOUT
 from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.kafka import KafkaCluster
@@ -114,7 +114,7 @@ def _move(
 
 def _ask_again(kafka: KafkaCluster, topic: str, broker: int) -> ErrorCode:
     partition = TopicPartition(TopicName(topic), PartitionId(0))
-    request = reassignment_request({partition: (BrokerId(broker),)}, REQUEST_TIMEOUT)
+    request = make_reassignment_request({partition: (BrokerId(broker),)}, REQUEST_TIMEOUT)
     client = RequestClient(parse_addresses(kafka.bootstrap_servers))
     response = asyncio.run(client.ask(request, AlterPartitionReassignmentsResponse))
-    return reassignment_results(response)[partition].error_code
+    return read_reassignment_results(response)[partition].error_code

@@ -17,11 +17,11 @@ from kio.schema.errors import ErrorCode
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import Endpoint
-from controller_core.wire.client.partition_requests import reassignment_request
 from controller_core.wire.client.request_client import AnswerLost, ControllerUnreachable, RequestError
 from controller_core.wire.codecs.frames import encode_request
 from controller_core.wire.limits.request_limits import limits_of
 from controller_core.wire.messages import NO_THROTTLE
+from controller_core.wire.requests.partitions import make_reassignment_request
 from controller_core.zk import paths
 from controller_core.zk.session import Create
 from controller_operator.kafka.actions import SubmitReassignment
@@ -173,7 +173,7 @@ class TestRequests:
         """Each partition of a topic of its own, by the longest names and with the most replicas."""
         replicas = tuple(map(BrokerId, range(2**31 - MAX_REPLICAS, 2**31)))
         targets = {tp(0, f"{number:03}".ljust(MAX_TOPIC_NAME, "x")): replicas for number in range(MAX_ASKED)}
-        request = reassignment_request(targets, REQUEST_TIMEOUT)
+        request = make_reassignment_request(targets, REQUEST_TIMEOUT)
         limits = limits_of(45)
         assert len(encode_request(request, 1, "kontroller")) < limits.max_bytes
         assert limits.max_entries > MAX_ASKED

@@ -1,6 +1,10 @@
-"""Requests about many partitions, grouped by topic: reassignments, cancellations, elections, and their results."""
+"""AlterPartitionReassignments and ListPartitionReassignments (KIP-455), and ElectLeaders (KIP-183, KIP-460).
+
+The answers that list partitions by topic are read here too.
+"""
 
 from collections.abc import Iterable, Mapping
+from datetime import timedelta
 from typing import Final
 
 from kio.schema.alter_partition_reassignments.v0 import (
@@ -12,6 +16,8 @@ from kio.schema.alter_partition_reassignments.v0.response import ReassignablePar
 from kio.schema.elect_leaders.v2 import ElectLeadersRequest, ElectLeadersResponse
 from kio.schema.elect_leaders.v2.request import TopicPartitions
 from kio.schema.elect_leaders.v2.response import PartitionResult
+from kio.schema.list_partition_reassignments.v0 import ListPartitionReassignmentsRequest
+from kio.schema.list_partition_reassignments.v0.request import ListPartitionReassignmentsTopics
 from kio.schema.types import BrokerId as WireBrokerId
 from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i8, i32, i32Timedelta
@@ -21,24 +27,26 @@ from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPar
 PREFERRED: Final = i8(0)
 UNCLEAN: Final = i8(1)
 """Types of elections (KIP-460)."""
+_DEFAULT_TIMEOUT: Final = i32Timedelta.parse(timedelta(seconds=60))
+"""The default of Kafka's clients."""
 
 
-def reassignment_request(
+def make_reassignment_request(
     targets: Mapping[TopicPartition, tuple[BrokerId, ...] | None], timeout: i32Timedelta
 ) -> AlterPartitionReassignmentsRequest:
-    """Return a request for reassignments. A target of None cancels one (KIP-455)."""
+    """Return a request for reassignments. A target of None cancels one."""
     return AlterPartitionReassignmentsRequest(
         timeout=timeout,
         topics=tuple(
             ReassignableTopic(
-                name=WireTopicName(topic), partitions=tuple(_movable(each, targets[each]) for each in partitions)
+                name=WireTopicName(topic), partitions=tuple(_make_partition(each, targets[each]) for each in partitions)
             )
             for topic, partitions in group_by_topic(targets)
         ),
     )
 
 
-def reassignment_results(
+def read_reassignment_results(
     response: AlterPartitionReassignmentsResponse,
 ) -> dict[TopicPartition, ReassignablePartitionResponse]:
     """Return the result of each partition."""
@@ -49,20 +57,35 @@ def reassignment_results(
     }
 
 
-def election_request(
+def make_list_reassignments_request(
+    partitions: Iterable[TopicPartition] | None, timeout: i32Timedelta = _DEFAULT_TIMEOUT
+) -> ListPartitionReassignmentsRequest:
+    """Return a request for the ongoing reassignments of these partitions; None asks for all."""
+    topics = None
+    if partitions is not None:
+        topics = tuple(
+            ListPartitionReassignmentsTopics(
+                name=WireTopicName(topic), partition_indexes=tuple(i32(each.partition) for each in group)
+            )
+            for topic, group in group_by_topic(partitions)
+        )
+    return ListPartitionReassignmentsRequest(timeout=timeout, topics=topics)
+
+
+def make_election_request(
     election_type: i8, partitions: Iterable[TopicPartition] | None, timeout: i32Timedelta
 ) -> ElectLeadersRequest:
-    """Return a request to elect leaders of some partitions, or of all."""
+    """Return a request to elect leaders of these partitions; None asks for all."""
     wanted = None
     if partitions is not None:
         wanted = tuple(
-            TopicPartitions(topic=WireTopicName(topic), partitions=tuple(i32(each.partition) for each in of_topic))
-            for topic, of_topic in group_by_topic(partitions)
+            TopicPartitions(topic=WireTopicName(topic), partitions=tuple(i32(each.partition) for each in group))
+            for topic, group in group_by_topic(partitions)
         )
     return ElectLeadersRequest(election_type=election_type, topic_partitions=wanted, timeout=timeout)
 
 
-def election_results(response: ElectLeadersResponse) -> dict[TopicPartition, PartitionResult]:
+def read_election_results(response: ElectLeadersResponse) -> dict[TopicPartition, PartitionResult]:
     """Return the result of each partition."""
     return {
         TopicPartition(TopicName(str(topic.topic)), PartitionId(int(each.partition_id))): each
@@ -71,6 +94,6 @@ def election_results(response: ElectLeadersResponse) -> dict[TopicPartition, Par
     }
 
 
-def _movable(partition: TopicPartition, replicas: tuple[BrokerId, ...] | None) -> ReassignablePartition:
+def _make_partition(partition: TopicPartition, replicas: tuple[BrokerId, ...] | None) -> ReassignablePartition:
     wanted = None if replicas is None else tuple(map(WireBrokerId, replicas))
     return ReassignablePartition(partition_index=i32(partition.partition), replicas=wanted)
