@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Final
 
-from kio.schema.api_versions.v4 import ApiVersionsRequest, ApiVersionsResponse
+from kio.schema.api_versions.v4 import ApiVersionsResponse
 from kio.schema.describe_log_dirs.v5 import DescribeLogDirsRequest, DescribeLogDirsResponse
 from kio.schema.describe_quorum.v0 import DescribeQuorumResponse
 from kio.schema.errors import ErrorCode
@@ -14,16 +14,15 @@ from kio.static.primitive import i32Timedelta
 
 from controller_core.model.ids import TopicPartition
 from controller_core.polling.answers import MetadataParts, Move, find_comparable_parts, read_moves
-from controller_core.wire.client.cluster_picture import EVERYTHING
 from controller_core.wire.client.kept_client import KeptClient
 from controller_core.wire.client.quorum import DESCRIBE_QUORUM, Quorum, QuorumRefused, read_quorum
 from controller_core.wire.client.request_client import ControllerUnreachable, NotAdmitted, RequestError
+from controller_core.wire.requests.api_versions import SERVER_FEATURES
+from controller_core.wire.requests.metadata import ALL_TOPICS
 from controller_core.wire.requests.partitions import make_list_reassignments_request
 
 _DESCRIBE_QUORUM: Final = int(DESCRIBE_QUORUM.__api_key__)
 _TIMEOUT: Final = i32Timedelta.parse(timedelta(seconds=4))
-ASK_VERSIONS: Final = ApiVersionsRequest(client_software_name="kontroller", client_software_version="1")
-"""In the version whose answer also has features that begin at level 0."""
 _LOG_DIRS: Final = DescribeLogDirsRequest(topics=())
 """Asks for the directories without their content, in the version that reports if they are cordoned."""
 _MOVES: Final = make_list_reassignments_request(None, _TIMEOUT)
@@ -36,7 +35,7 @@ class NoKRaftError(Exception):
 async def ask_versions(client: KeptClient) -> ApiVersionsResponse:
     """Return the server's supported and finalized features, and its log offset. Raises `RequestError` and
     `NoKRaftError`."""
-    answer = await client.ask(ASK_VERSIONS, ApiVersionsResponse)
+    answer = await client.ask(SERVER_FEATURES, ApiVersionsResponse)
     known = {int(each.api_key) for each in answer.api_keys}
     if answer.error_code is ErrorCode.unsupported_version or (known and _DESCRIBE_QUORUM not in known):
         raise NoKRaftError(f"{client.server} is a broker with ZooKeeper, or older than Kafka 4")
@@ -82,7 +81,7 @@ class Metadata:
     async def ask(self, client: KeptClient) -> MetadataResponse:
         """Return the metadata: the same object as before if nothing but the order of controllers differs. Raises
         `RequestError`."""
-        content = await client.ask_unread(EVERYTHING)
+        content = await client.ask_unread(ALL_TOPICS)
         parts = find_comparable_parts(content)
         if self._answer is None or parts != self._parts:
             self._answer = client.read(content, MetadataResponse)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
 
-from kio.schema.api_versions.v0 import ApiVersionsRequest, ApiVersionsResponse
+from kio.schema.api_versions.v0 import ApiVersionsResponse
 from kio.static.protocol import RequestPayload
 
 from controller_core.model.ids import BrokerId, LeaderEpoch, TopicPartition
@@ -45,6 +45,7 @@ from controller_core.wire.link import (
     UnreadableAnswer,
 )
 from controller_core.wire.messages import ControlRequest, ControlResponse
+from controller_core.wire.requests.api_versions import BASIC_SERVER_VERSIONS
 
 DEFAULT_CONNECT_TIMEOUT_MS: Final = 10_000
 DEFAULT_REQUEST_TIMEOUT_MS: Final = 30_000
@@ -182,7 +183,7 @@ class TcpBrokerLink:
 
     async def _ask_versions(self) -> None:
         correlation_id = next(self._correlation_ids)
-        asking = [encode_request(ApiVersionsRequest(), correlation_id, self._client_id)]
+        asking = [encode_request(BASIC_SERVER_VERSIONS, correlation_id, self._client_id)]
         self._newest = await self._exchange("ApiVersions", asking, partial(_ranges, correlation_id))
         for request, oldest in OLDEST.items():
             newest = self._newest.get(request.__api_key__, -1)

@@ -17,12 +17,13 @@ from kio.schema.sasl_authenticate.v2.request import SaslAuthenticateRequest
 from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from controller_core.wire.client.negotiation import ASK_FOR_RANGES, Ranges, response_type_of
+from controller_core.wire.client.negotiation import Ranges, response_type_of
 from controller_core.wire.codecs.encoding import control_request_pieces
 from controller_core.wire.codecs.frames import decode_response, encode_request
 from controller_core.wire.codecs.versions import convert
 from controller_core.wire.connections.security import Login
 from controller_core.wire.messages import ControlRequest
+from controller_core.wire.requests.api_versions import SERVER_VERSIONS
 from devcluster.clients.identity import NOBODY, Identity
 
 CLIENT_ID = "devcluster"
@@ -64,7 +65,7 @@ def ask_in_its_version(
     answers are the same in all versions. Raises `ConnectionClosed`, `TimeoutError`, `NoCommonVersion`.
     """
     with open_connection(address, identity=identity, timeout_s=timeout_s) as connection:
-        told = answer_to(connection, encode_request(ASK_FOR_RANGES, 1, CLIENT_ID))
+        told = answer_to(connection, encode_request(SERVER_VERSIONS, 1, CLIENT_ID))
         ranges = Ranges.read(decode_response(ApiVersionsResponse, told))
         if response_type is not None:
             return decode_response(response_type, answer_to(connection, _encode_control_request(request, ranges)))

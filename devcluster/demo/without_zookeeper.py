@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kio.schema.metadata.v11 import MetadataResponse
 from kio.schema.metadata.v11.response import MetadataResponsePartition
 
-from controller_core.wire.client.cluster_picture import EVERYTHING
+from controller_core.wire.requests.metadata import ALL_TOPICS
 from devcluster.building.java import KRAFT_VERSION
 from devcluster.clients.load import AckedProducer
 from devcluster.clients.requests import ConnectionClosed, send_request
@@ -58,7 +58,7 @@ class Brokers:
         """Return the metadata of the first broker that answers."""
         for broker in self.kafka.brokers.values():
             with suppress(OSError, ConnectionClosed):
-                answer: MetadataResponse = send_request(("127.0.0.1", broker.port), EVERYTHING)
+                answer: MetadataResponse = send_request(("127.0.0.1", broker.port), ALL_TOPICS)
                 return answer
         raise ConnectionError("no broker answers")
 

@@ -27,7 +27,7 @@ from controller_core.model.draining.cluster_picture import ClusterPicture
 from controller_core.model.draining.quorum_votes import Vote, find_missing_votes
 from controller_core.model.ids import BrokerId, TopicName
 from controller_core.model.wording import format_count, list_some
-from controller_core.wire.client.cluster_picture import EVERYTHING, read_picture
+from controller_core.wire.client.cluster_picture import read_picture
 from controller_core.wire.client.min_insync_replicas import ConfigRefused, ask_min_insync_replicas
 from controller_core.wire.client.quorum import QuorumRefused, has_quorum
 from controller_core.wire.client.quorum_votes import ask_votes
@@ -38,6 +38,7 @@ from controller_core.wire.client.request_client import (
     RequestError,
 )
 from controller_core.wire.messages import ControlledShutdownRequest, ControlledShutdownResponse
+from controller_core.wire.requests.metadata import ALL_TOPICS
 
 PAUSE_S: Final = 1.0
 
@@ -132,7 +133,7 @@ class Drain:
             await asyncio.sleep(self._pause_s)
 
     async def _read_picture(self) -> ClusterPicture:
-        picture = read_picture(await self._ask(lambda: self._client.ask(EVERYTHING, MetadataResponse)))
+        picture = read_picture(await self._ask(lambda: self._client.ask(ALL_TOPICS, MetadataResponse)))
         if self._broker not in picture.brokers:
             raise NotRegistered(
                 f"broker {self._broker} is not registered: alive are {list_some(sorted(picture.brokers)) or 'none'}"

@@ -10,15 +10,16 @@ from kio.schema.metadata.v11 import MetadataResponse
 from controller_core.model.draining.broker_readiness import explain_not_ready, find_behind
 from controller_core.model.ids import BrokerId
 from controller_core.wire.client.arrivals import ArrivalsRefused, ask_arrivals
-from controller_core.wire.client.cluster_picture import EVERYTHING, read_picture
+from controller_core.wire.client.cluster_picture import read_picture
 from controller_core.wire.client.request_client import ClusterClient, RequestError
+from controller_core.wire.requests.metadata import ALL_TOPICS
 
 
 async def look_at_broker(client: ClusterClient, broker: BrokerId, timeout_s: float) -> str | None:
     """Return the reason why the broker is not ready, or None. The client must use the broker's own address."""
     until = asyncio.get_running_loop().time() + timeout_s
     try:
-        picture = read_picture(await client.ask_any(EVERYTHING, MetadataResponse))
+        picture = read_picture(await client.ask_any(ALL_TOPICS, MetadataResponse))
     except RequestError as error:
         return str(error)
     why = explain_not_ready(picture, broker)

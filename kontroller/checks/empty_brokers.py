@@ -8,8 +8,9 @@ from kio.schema.metadata.v11 import MetadataResponse
 
 from controller_core.model.ids import BrokerId
 from controller_core.model.wording import format_count, list_some
-from controller_core.wire.client.cluster_picture import EVERYTHING, read_picture
+from controller_core.wire.client.cluster_picture import read_picture
 from controller_core.wire.client.request_client import ClusterClient, RequestError
+from controller_core.wire.requests.metadata import ALL_TOPICS
 from kontroller.checks.waiting import NotWell
 
 _HIDES_NOTHING: Final = frozenset({
@@ -27,7 +28,7 @@ class ReplicasLeft(Exception):
 async def look_for_replicas(client: ClusterClient, brokers: Iterable[BrokerId]) -> str:
     """Return one line that says that the brokers hold nothing. Raises `ReplicasLeft`, and `NotWell` if nobody knows."""
     try:
-        metadata = await client.ask_any(EVERYTHING, MetadataResponse)
+        metadata = await client.ask_any(ALL_TOPICS, MetadataResponse)
     except RequestError as error:
         raise NotWell(f"no broker says what the brokers hold: {error}") from error
     hidden = [str(topic.name) for topic in metadata.topics if topic.error_code not in _HIDES_NOTHING]

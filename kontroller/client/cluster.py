@@ -17,9 +17,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 from kio.schema.errors import ErrorCode
-from kio.schema.metadata.v11 import MetadataRequest, MetadataResponse
-from kio.schema.metadata.v11.request import MetadataRequestTopic
-from kio.schema.types import TopicName as WireTopicName
+from kio.schema.metadata.v11 import MetadataResponse
 from kio.static.primitive import i32Timedelta
 from kio.static.protocol import RequestPayload, ResponsePayload
 
@@ -37,6 +35,7 @@ from controller_core.wire.client.request_client import (
     is_refused_by_another,
 )
 from controller_core.wire.codecs.frames import Unencodable
+from controller_core.wire.requests.metadata import make_metadata_request
 from kontroller.client.errors import (
     AdminError,
     InvalidArgument,
@@ -161,12 +160,7 @@ class Call:
 
     async def metadata(self, *topics: str, of_all: bool = False) -> MetadataResponse:
         """Return the metadata of some topics, all or none, from the first server that answers. Store the members."""
-        asked = (
-            None if of_all else tuple(MetadataRequestTopic(topic_id=None, name=WireTopicName(each)) for each in topics)
-        )
-        request = MetadataRequest(
-            topics=asked, allow_auto_topic_creation=False, include_topic_authorized_operations=False
-        )
+        request = make_metadata_request(None if of_all else topics)
         metadata = await self.ask_any(request, MetadataResponse)
         self.cluster.learn(metadata)
         return metadata

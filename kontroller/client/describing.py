@@ -7,9 +7,9 @@ from kio.schema.api_versions.v3 import ApiVersionsResponse
 from kio.schema.describe_quorum.v0 import DescribeQuorumResponse
 
 from controller_core.model.ids import NO_LEADER, BrokerId
-from controller_core.wire.client.negotiation import ASK_FOR_RANGES
 from controller_core.wire.client.quorum import DESCRIBE_QUORUM, QuorumRefused, knows_quorum, read_quorum
 from controller_core.wire.client.request_client import Address
+from controller_core.wire.requests.api_versions import SERVER_VERSIONS
 from kontroller.client.cluster import Call
 
 
@@ -67,7 +67,7 @@ async def describe(call: Call) -> ClusterDescription:
 async def _find_controller(call: Call) -> BrokerId | None:
     """Return the controller. Brokers without ZooKeeper name any broker as the controller, so the quorum is asked for
     its leader."""
-    if not knows_quorum(await call.ask_any(ASK_FOR_RANGES, ApiVersionsResponse)):
+    if not knows_quorum(await call.ask_any(SERVER_VERSIONS, ApiVersionsResponse)):
         return call.cluster.controller
     try:
         return read_quorum(await call.ask_any(DESCRIBE_QUORUM, DescribeQuorumResponse)).leader

@@ -15,7 +15,7 @@ from enum import Enum
 from functools import partial
 from typing import Final
 
-from kio.schema.api_versions.v4 import ApiVersionsRequest, ApiVersionsResponse
+from kio.schema.api_versions.v4 import ApiVersionsResponse
 from kio.schema.update_features.v0 import UpdateFeaturesRequest as UpdateFeaturesRequest0
 from kio.schema.update_features.v0 import UpdateFeaturesResponse as UpdateFeaturesResponse0
 from kio.schema.update_features.v0.request import FeatureUpdateKey as FeatureUpdateKey0
@@ -27,6 +27,7 @@ from kio.schema.update_features.v2.request import FeatureUpdateKey
 from kio.static.primitive import i8, i16
 
 from controller_core.wire.client.request_client import Address
+from controller_core.wire.requests.api_versions import SERVER_FEATURES
 from kontroller.client.cluster import GROWTH_OF_PATIENCE, PATIENCE_MS, Call, Question
 from kontroller.client.errors import (
     InvalidArgument,
@@ -39,7 +40,6 @@ from kontroller.client.errors import (
     require,
 )
 
-_SOFTWARE: Final = {"client_software_name": "kontroller", "client_software_version": "1"}
 _UPDATE_FEATURES: Final = int(UpdateFeaturesRequest.__api_key__)
 _ATOMIC_SINCE: Final = 2
 _VALIDATES_SINCE: Final = 1
@@ -164,8 +164,8 @@ async def _ask_current(call: Call, seen: EpochSeen, address: Address, allowed_ms
 
 
 async def _ask(call: Call, address: Address, allowed_ms: int) -> FeatureMetadata:
-    """Ask a server for its features. Version 4 also names features whose range begins at 0."""
-    response = await call.ask_at(address, ApiVersionsRequest(**_SOFTWARE), ApiVersionsResponse, allowed_ms)
+    """Return the features as a server reports them."""
+    response = await call.ask_at(address, SERVER_FEATURES, ApiVersionsResponse, allowed_ms)
     require(f"the features of {address}", response.error_code, None)
     has_epoch = response.finalized_features_epoch != _NO_EPOCH
     return FeatureMetadata(

@@ -23,15 +23,15 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.admin.cluster.cluster_view import ClusterView
 from controller_core.wire.api_table import HANDLING, REFUSED_API_KEYS, Handling
-from controller_core.wire.client.negotiation import ASK_FOR_RANGES
 from controller_core.wire.codecs.versions import Versions, convert, list_known_versions
 from controller_core.wire.listener.owned_api import AskBroker
 from controller_core.wire.messages import NO_THROTTLE
+from controller_core.wire.requests.api_versions import SERVER_VERSIONS
 
 VERSIONS: Final = Versions(ApiVersionsRequest, oldest=0)
 
 _FIRST_WITH_SOFTWARE: Final = 3
-_KNOWN_TO_ALL: Final = ASK_FOR_RANGES
+_KNOWN_TO_ALL: Final = SERVER_VERSIONS
 """Sent to a broker that does not know a newer client's version. All brokers since Kafka 2.4 know this one."""
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 

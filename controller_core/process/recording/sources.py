@@ -26,12 +26,12 @@ from controller_core.recorder.polled.looking import PolledLooker
 from controller_core.recorder.znodes.decoding import decode_cluster_id
 from controller_core.recorder.znodes.looking import ZnodesLooker
 from controller_core.security.properties_file import InvalidProperties, read_properties
-from controller_core.wire.client.cluster_picture import NO_TOPICS
 from controller_core.wire.client.kept_client import KeptClient
 from controller_core.wire.client.request_client import ControllerUnreachable, RequestClient, parse_addresses
 from controller_core.wire.connections.broker_properties import SecuredBrokers
 from controller_core.wire.connections.client_properties import ClientSecurity
 from controller_core.wire.connections.security import Security, SecuritySource
+from controller_core.wire.requests.metadata import NO_TOPICS
 from controller_core.zk import paths
 
 log = structlog.get_logger()

@@ -1,25 +1,14 @@
-"""Reads a picture of a cluster by Metadata, in the newest version of Kafka 2.8."""
-
-from typing import Final
+"""Reads a picture of a cluster from an answer to Metadata (`wire.requests.metadata`)."""
 
 from kio.schema.errors import ErrorCode
-from kio.schema.metadata.v11 import MetadataRequest, MetadataResponse
+from kio.schema.metadata.v11 import MetadataResponse
 
 from controller_core.model.draining.cluster_picture import ClusterPicture, PartitionPlace
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 
-EVERYTHING: Final = MetadataRequest(
-    topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=False
-)
-"""The request for all topics."""
-NO_TOPICS: Final = MetadataRequest(
-    topics=(), allow_auto_topic_creation=False, include_topic_authorized_operations=False
-)
-"""The request for only the brokers and the controller."""
-
 
 def read_picture(metadata: MetadataResponse) -> ClusterPicture:
-    """Return the picture in an answer to `EVERYTHING` or `NO_TOPICS`. Topics with an error are left out."""
+    """Return the picture in an answer. Topics with an error are left out."""
     brokers = frozenset(BrokerId(broker.node_id) for broker in metadata.brokers)
     controller = BrokerId(metadata.controller_id)
     return ClusterPicture(

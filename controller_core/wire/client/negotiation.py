@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from kio.index import KioIndexError, load_request_schema, load_response_schema
-from kio.schema.api_versions.v3 import ApiVersionsRequest, ApiVersionsResponse
+from kio.schema.api_versions.v3 import ApiVersionsResponse
 from kio.schema.errors import ErrorCode
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.wire.codecs.redaction import redact
 from controller_core.wire.codecs.versions import convert
 
-ASK_FOR_RANGES: Final = ApiVersionsRequest(client_software_name="kontroller", client_software_version="1")
-"""In a version that all servers since Kafka 2.4 know. Their answer has the newest versions that they speak."""
 _UPDATE_FEATURES: Final = 57
 _MEANS_WHAT_IT_SAYS_IN_ITS_VERSION_ALONE: Final = frozenset({_UPDATE_FEATURES})
 """Version 2 of UpdateFeatures takes all updates or none, unlike version 1, so the caller chooses the version."""

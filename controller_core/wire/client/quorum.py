@@ -17,8 +17,8 @@ from kio.static.primitive import i32
 
 from controller_core.model.ids import BrokerId
 from controller_core.model.topics.topic_names import CLUSTER_METADATA_TOPIC
-from controller_core.wire.client.negotiation import ASK_FOR_RANGES
 from controller_core.wire.client.request_client import ControllerClient
+from controller_core.wire.requests.api_versions import SERVER_VERSIONS
 
 METADATA_TOPIC: Final = TopicName(CLUSTER_METADATA_TOPIC)
 DESCRIBE_QUORUM: Final = DescribeQuorumRequest(
@@ -66,7 +66,7 @@ class Quorum:
 async def has_quorum(client: ControllerClient) -> bool:
     """Return True if the cluster has no ZooKeeper: only then do brokers support DescribeQuorum. Raises
     `RequestError`."""
-    return knows_quorum(await client.ask(ASK_FOR_RANGES, ApiVersionsResponse))
+    return knows_quorum(await client.ask(SERVER_VERSIONS, ApiVersionsResponse))
 
 
 def knows_quorum(answer: ApiVersionsResponse) -> bool:

@@ -18,10 +18,10 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from kio.schema.api_versions.v3 import ApiVersionsResponse
 from kio.schema.errors import ErrorCode
-from kio.schema.metadata.v11 import MetadataRequest, MetadataResponse
+from kio.schema.metadata.v11 import MetadataResponse
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from controller_core.wire.client.negotiation import ASK_FOR_RANGES, NoCommonVersion, Ranges, response_type_of
+from controller_core.wire.client.negotiation import NoCommonVersion, Ranges, response_type_of
 from controller_core.wire.codecs.decoding import Undecodable
 from controller_core.wire.codecs.frames import (
     DEFAULT_MAX_FRAME_BYTES,
@@ -35,6 +35,8 @@ from controller_core.wire.codecs.frames import (
 from controller_core.wire.codecs.versions import convert
 from controller_core.wire.connections import connecting
 from controller_core.wire.connections.security import SecuritySource
+from controller_core.wire.requests.api_versions import SERVER_VERSIONS
+from controller_core.wire.requests.metadata import NO_TOPICS
 
 CLIENT_ID: Final = "kontroller"
 DEFAULT_TIMEOUT_MS: Final = 30_000
@@ -216,8 +218,7 @@ class RequestClient:
     async def _find_controller(self, deadline: float) -> Address:
         """Return the controller's address from the first bootstrap server that knows it. Raises
         `ControllerUnreachable`."""
-        request = MetadataRequest(topics=(), allow_auto_topic_creation=False, include_topic_authorized_operations=False)
-        question = self._question(request, MetadataResponse)
+        question = self._question(NO_TOPICS, MetadataResponse)
         troubles = []
         for server, until in self._each_in_turn(deadline):
             try:
@@ -264,7 +265,7 @@ class RequestClient:
         soon = asyncio.get_running_loop().time() + self._connect_timeout_ms / 1000
         patient = replace(connection, deadline=min(connection.deadline, soon))
         try:
-            frame = encode_request(ASK_FOR_RANGES, _CORRELATION_ID, self._client_id)
+            frame = encode_request(SERVER_VERSIONS, _CORRELATION_ID, self._client_id)
             return Ranges.read(await _exchange(patient, frame, ApiVersionsResponse)).fit(request)
         except AnswerLost as error:
             if isinstance(error.__cause__, FrameTooLarge):

@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from kio.schema.api_versions.v0 import ApiVersionsRequest, ApiVersionsResponse
+from kio.schema.api_versions.v0 import ApiVersionsResponse
 from kio.schema.errors import ErrorCode
 from kio.schema.sasl_authenticate.v2 import SaslAuthenticateRequest, SaslAuthenticateResponse
 from kio.schema.sasl_handshake.v1 import SaslHandshakeRequest, SaslHandshakeResponse
@@ -33,6 +33,7 @@ from controller_core.wire.codecs.frames import (
 )
 from controller_core.wire.connections.security import Login, LoginFailed, Security, SecuritySource
 from controller_core.wire.connections.sockets import connect_socket
+from controller_core.wire.requests.api_versions import BASIC_SERVER_VERSIONS
 
 _CLIENT_ID: Final = "kontroller"
 _CORRELATION_ID: Final = 1
@@ -173,7 +174,7 @@ async def _introduce(dialogue: _Dialogue, security: Security) -> float | None:
         lifetime_s = await _log_in(dialogue, security.login)
         return began_s + lifetime_s * _USABLE_SHARE if lifetime_s > 0 else None
     if security.tls is not None:
-        await dialogue.answer_to(ApiVersionsRequest(), ApiVersionsResponse)
+        await dialogue.answer_to(BASIC_SERVER_VERSIONS, ApiVersionsResponse)
     return None
 
 

@@ -13,8 +13,8 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 from controller_core.model.features import FeatureUpdate, UpgradeType
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
-from controller_core.wire.client.cluster_picture import EVERYTHING
 from controller_core.wire.client.request_client import ControllerClient, RequestClient, parse_addresses
+from controller_core.wire.requests.metadata import ALL_TOPICS
 from controller_core.zk.session import ZkVersion
 from controller_operator.kafka.actions import (
     AddPartitions,
@@ -62,7 +62,7 @@ async def client(request: pytest.FixtureRequest) -> AsyncIterator[ControllerClie
         return
     real = RequestClient(parse_addresses(request.getfixturevalue("kraft").bootstrap_servers))
     yield real
-    for topic in (await real.ask(EVERYTHING, MetadataResponse)).topics:
+    for topic in (await real.ask(ALL_TOPICS, MetadataResponse)).topics:
         if topic.name is not None and topic.topic_id is not None:
             await ask_for_topic(MarkTopicForDeletion(topic=TopicName(topic.name), topic_id=topic.topic_id), real)  # type: ignore[arg-type]  # an id in all but its type
 
@@ -93,7 +93,7 @@ async def partitions(client: ControllerClient) -> Mapping[TopicPartition, tuple[
     """Return the replicas of each partition."""
     return {
         tp(topic.name or "", each.partition_index): tuple(map(int, each.replica_nodes))
-        for topic in (await client.ask(EVERYTHING, MetadataResponse)).topics
+        for topic in (await client.ask(ALL_TOPICS, MetadataResponse)).topics
         for each in topic.partitions
     }
 

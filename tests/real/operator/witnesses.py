@@ -29,7 +29,7 @@ from kio.static.primitive import i8, i16, i32, i32Timedelta
 from kio.static.protocol import RequestPayload
 
 from controller_core.model.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
-from controller_core.wire.client.cluster_picture import EVERYTHING
+from controller_core.wire.requests.metadata import ALL_TOPICS
 from devcluster.clients.requests import send_request
 from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.kafka import KafkaCluster
@@ -201,7 +201,7 @@ class Brokers:
 
     def _topic(self, topic: str) -> Any:
         self._wait_for_controllers()
-        return next((each for each in self._ask(EVERYTHING).topics if each.name == topic), None)
+        return next((each for each in self._ask(ALL_TOPICS).topics if each.name == topic), None)
 
     def _quorum(self) -> Any:
         return self._ask(_QUORUM).topics[0].partitions[0]

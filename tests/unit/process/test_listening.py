@@ -25,11 +25,11 @@ from controller_core.process.listening import LOADING_LOOK_S, ListenerAssembly
 from controller_core.process.run import SERVED_APIS
 from controller_core.wire.api_table import HANDLING, Handling
 from controller_core.wire.authentication.secured_listener import SecuredListener
-from controller_core.wire.client.negotiation import ASK_FOR_RANGES
 from controller_core.wire.codecs.frames import decode_response, encode_request, read_request_head
 from controller_core.wire.listener.owned_api import BrokerQuestion
 from controller_core.wire.listener.relay import Address
 from controller_core.wire.messages import AlterPartitionRequest, ErrorCode
+from controller_core.wire.requests.api_versions import SERVER_VERSIONS
 from controller_core.zk import codecs, paths
 from controller_core.zk.scram_credentials import ZkScramCredentials
 from simulation.checks import simulate_cluster
@@ -135,8 +135,8 @@ async def test_at_a_listener_that_is_not_plaintext_nothing_is_passed_on_and_the_
     acceptor = assembly.make_acceptor(bind, "INTERNAL", secured)
     assert (acceptor.relay_targets, acceptor.secured) == (None, secured)
     assert acceptor.why_not_passed_on is not None
-    (versions,) = (api for api in acceptor.apis if api.key == ASK_FOR_RANGES.__api_key__)
-    content = encode_request(ASK_FOR_RANGES, 1, "client")[4:]
+    (versions,) = (api for api in acceptor.apis if api.key == SERVER_VERSIONS.__api_key__)
+    content = encode_request(SERVER_VERSIONS, 1, "client")[4:]
     question = await versions.respond(read_request_head(content), content)
     assert isinstance(question, BrokerQuestion)
     frame = await question.otherwise()
@@ -154,9 +154,9 @@ async def test_a_process_that_stands_by_tells_its_versions_to_who_logs_in_and_sa
 
     standby = ListenerAssembly(zk, SERVED_APIS, lambda: None, never)
     (versions,) = (
-        api for api in standby.make_apis("INTERNAL", is_secured=True) if api.key == ASK_FOR_RANGES.__api_key__
+        api for api in standby.make_apis("INTERNAL", is_secured=True) if api.key == SERVER_VERSIONS.__api_key__
     )
-    content = encode_request(ASK_FOR_RANGES, 1, "client")[4:]
+    content = encode_request(SERVER_VERSIONS, 1, "client")[4:]
     question = await versions.respond(read_request_head(content), content)
     assert isinstance(question, BrokerQuestion)
     assert decode_response(ApiVersionsResponse, (await question.otherwise())[4:]).error_code is ErrorCode.none
@@ -222,8 +222,8 @@ async def test_who_asks_what_may_be_asked_while_a_term_begins_is_answered_when_b
         process = await cluster.serve()
         assembly = ListenerAssembly(cluster.zk.session(), SERVED_APIS, lambda: process.controller.term, process.answer)
         process.term.state._is_loaded = False
-        (api,) = (api for api in assembly.make_apis("PLAINTEXT") if api.key == ASK_FOR_RANGES.__api_key__)
-        content = encode_request(ASK_FOR_RANGES, 1, "client")[4:]
+        (api,) = (api for api in assembly.make_apis("PLAINTEXT") if api.key == SERVER_VERSIONS.__api_key__)
+        content = encode_request(SERVER_VERSIONS, 1, "client")[4:]
         asking = asyncio.create_task(api.respond(read_request_head(content), content))
         await asyncio.wait([asking], timeout=2 * LOADING_LOOK_S)
         assert not asking.done()

@@ -28,7 +28,6 @@ from controller_core.model.ids import TopicName
 from controller_core.model.throttles import Throttle
 from controller_core.polling.answers import TOPIC_S_OWN, read_finalized_features
 from controller_core.polling.catching_up import wait_until_caught_up
-from controller_core.polling.questions import ASK_VERSIONS
 from controller_core.wire.client.quorum import DESCRIBE_QUORUM, QuorumRefused, read_quorum
 from controller_core.wire.client.request_client import (
     AnswerLost,
@@ -37,6 +36,7 @@ from controller_core.wire.client.request_client import (
     NotAdmitted,
     RequestError,
 )
+from controller_core.wire.requests.api_versions import SERVER_FEATURES
 from controller_operator.kafka.marked_throttles import (
     LISTS,
     Change,
@@ -130,7 +130,7 @@ async def _read(step: ThrottleStep, broker: ControllerClient) -> Configs:
 
 async def _read_at_one(topics: Iterable[TopicName], broker: ControllerClient) -> Configs:
     async def ask() -> FinalizedFeatures:
-        return read_finalized_features(await broker.ask(ASK_VERSIONS, ApiVersionsResponse))
+        return read_finalized_features(await broker.ask(SERVER_FEATURES, ApiVersionsResponse))
 
     # The committed offset is one past the last record that the broker must have applied.
     if await wait_until_caught_up(ask, await _read_committed(broker) - 1) is None:

@@ -22,14 +22,14 @@ from kio.schema.delete_topics.v6.request import DeleteTopicState
 from kio.schema.errors import ErrorCode
 from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 from kio.schema.incremental_alter_configs.v1.request import AlterableConfig, AlterConfigsResource
-from kio.schema.metadata.v11 import MetadataRequest, MetadataResponse
-from kio.schema.metadata.v11.request import MetadataRequestTopic
+from kio.schema.metadata.v11 import MetadataResponse
 from kio.schema.types import BrokerId as WireBrokerId
 from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i8, i16, i32, i32Timedelta
 
 from controller_core.model.ids import BrokerId, TopicId, TopicName
 from controller_core.wire.client.request_client import ControllerClient, RequestError
+from controller_core.wire.requests.metadata import make_metadata_request
 from controller_operator.kafka.actions import AddPartitions, AlterTopicConfig, CreateTopic, MarkTopicForDeletion
 from controller_operator.kafka.requests.momentary import is_momentary
 from controller_operator.kafka.requests.rights import describe_error
@@ -143,11 +143,8 @@ async def _delete(step: MarkTopicForDeletion, client: ControllerClient) -> Topic
 
 
 async def _miss(step: MissTopic, client: ControllerClient) -> TopicReply:
-    asked = MetadataRequestTopic(topic_id=None, name=WireTopicName(step.topic))
-    request = MetadataRequest(
-        topics=(asked,), allow_auto_topic_creation=False, include_topic_authorized_operations=False
-    )
-    found = [each.error_code for each in (await client.ask(request, MetadataResponse)).topics]
+    answer = await client.ask(make_metadata_request([step.topic]), MetadataResponse)
+    found = [each.error_code for each in answer.topics]
     if all(code is ErrorCode.unknown_topic_or_partition for code in found):
         return TopicReply(step=step)
     if ErrorCode.topic_authorization_failed in found:

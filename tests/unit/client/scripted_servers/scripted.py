@@ -26,10 +26,10 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i16, i32
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from controller_core.wire.client.negotiation import ASK_FOR_RANGES
 from controller_core.wire.client.request_client import Address
 from controller_core.wire.codecs.frames import decode_request, encode_response, read_frame, read_request_head
 from controller_core.wire.codecs.versions import convert, empty
+from controller_core.wire.requests.api_versions import SERVER_VERSIONS
 from kontroller.client.admin_client import AdminClient
 from tests.unit.wire.client.servers import NO_TIME, NOBODY, spoken
 
@@ -72,7 +72,7 @@ class ScriptedBroker:
             if self.hangs:
                 continue
             head = read_request_head(content)
-            if (head.api_key, head.api_version) == (API_VERSIONS, ASK_FOR_RANGES.__version__):
+            if (head.api_key, head.api_version) == (API_VERSIONS, SERVER_VERSIONS.__version__):
                 writer.write(encode_response(spoken(self.ranges), head.correlation_id))
                 continue
             request = decode_request(load_request_schema(head.api_key, head.api_version), content)

@@ -9,8 +9,8 @@ from kio.index import load_response_schema
 from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v11 import MetadataResponse
 
-from controller_core.wire.client.cluster_picture import NO_TOPICS
 from controller_core.wire.client.request_client import RequestClient, VersionUnsupported
+from controller_core.wire.requests.metadata import NO_TOPICS
 from kontroller.client.admin_client import AdminClient
 from kontroller.client.errors import NotAdmittedError, OutcomeUnknown, Unreachable, Unsupported
 from kontroller.client.features import FeatureUpdate, UpdateType

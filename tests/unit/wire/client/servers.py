@@ -16,9 +16,9 @@ from kio.schema.types import BrokerId
 from kio.static.primitive import i16, i32, i32Timedelta
 from kio.static.protocol import ResponsePayload
 
-from controller_core.wire.client.negotiation import ASK_FOR_RANGES
 from controller_core.wire.client.request_client import Address
 from controller_core.wire.codecs.frames import encode_response, read_frame, read_request_head
+from controller_core.wire.requests.api_versions import SERVER_VERSIONS
 
 METADATA: Final = 3
 API_VERSIONS: Final = 18
@@ -54,7 +54,7 @@ class Server:
                 self.asked.append(head.api_key)
                 continue
             # a client may ask for versions at any time, so tests do not count these requests
-            if (head.api_key, head.api_version) == (API_VERSIONS, ASK_FOR_RANGES.__version__):
+            if (head.api_key, head.api_version) == (API_VERSIONS, SERVER_VERSIONS.__version__):
                 writer.write(encode_response(spoken(dict.fromkeys(range(80), (0, 99))), head.correlation_id))
                 continue
             self.asked.append(head.api_key)

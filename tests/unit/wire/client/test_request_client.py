@@ -12,7 +12,6 @@ from kio.schema.types import TopicName
 from kio.schema.update_features.v1 import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 from controller_core.names import NAMES
-from controller_core.wire.client.cluster_picture import NO_TOPICS
 from controller_core.wire.client.request_client import (
     Address,
     AnswerLost,
@@ -23,6 +22,7 @@ from controller_core.wire.client.request_client import (
 )
 from controller_core.wire.codecs.frames import make_frame
 from controller_core.wire.messages import ErrorCode
+from controller_core.wire.requests.metadata import NO_TOPICS
 from tests.unit.wire.client.servers import METADATA, NO_TIME, NOBODY, Servers, three_servers
 
 REQUEST = UpdateFeaturesRequest(feature_updates=())
