@@ -15,9 +15,7 @@ from typing import Final
 
 import structlog
 from kio.schema.describe_configs.v4 import DescribeConfigsRequest, DescribeConfigsResponse
-from kio.schema.describe_configs.v4.request import DescribeConfigsResource
 from kio.schema.errors import ErrorCode
-from kio.static.primitive import i8
 
 from controller_core.model.ids import TopicName
 from controller_core.polling.answers import NOT_TOLD, TopicConfig, read_config
@@ -26,6 +24,7 @@ from controller_core.polling.known_cluster import KnownCluster
 from controller_core.polling.pace import Credit
 from controller_core.wire.client.kept_client import KeptClient
 from controller_core.wire.client.min_insync_replicas import MIN_INSYNC_REPLICAS
+from controller_core.wire.requests.configs import make_describe_configs_request, make_topic_resource
 
 EVERY: Final = 8
 """Every eighth poll reads some configurations without a suspicion. It takes as long as four polls that read none."""
@@ -33,7 +32,6 @@ MOST_SEARCHED: Final = 12
 """Keys in which a change is searched for: those that most topics set."""
 _KEPT: Final = 0.5
 """Share of the budget that is reserved if something else has changed."""
-_TOPIC: Final = i8(2)
 _log = structlog.get_logger(__name__)
 
 Found = Mapping[TopicName, TopicConfig]
@@ -142,12 +140,7 @@ def _list_set_keys(known: KnownCluster) -> tuple[str, ...]:
 
 def _make_request(topics: Group, keys: tuple[str, ...] | None = None) -> DescribeConfigsRequest:
     """Build a request. `keys`: None for all."""
-    return DescribeConfigsRequest(
-        resources=tuple(
-            DescribeConfigsResource(resource_type=_TOPIC, resource_name=each, configuration_keys=keys)
-            for each in topics
-        )
-    )
+    return make_describe_configs_request(map(make_topic_resource, topics), keys)
 
 
 def _read(client: KeptClient, content: bytes) -> Found:

@@ -32,7 +32,7 @@ from controller_core.wire.codecs.frames import (
     read_frame,
 )
 from controller_core.wire.codecs.log_ends import decode_log_ends, log_ends_request
-from controller_core.wire.codecs.static_configs import decode_static_config, static_config_request
+from controller_core.wire.codecs.static_configs import decode_static_config
 from controller_core.wire.connections.broker_properties import NO_FILE, SourceOfListener
 from controller_core.wire.connections.connecting import CannotConnect, Connection, open_connection
 from controller_core.wire.connections.security import SecuritySource
@@ -46,6 +46,7 @@ from controller_core.wire.link import (
 )
 from controller_core.wire.messages import ControlRequest, ControlResponse
 from controller_core.wire.requests.api_versions import BASIC_SERVER_VERSIONS
+from controller_core.wire.requests.configs import make_broker_resource, make_describe_configs_request
 
 DEFAULT_CONNECT_TIMEOUT_MS: Final = 10_000
 DEFAULT_REQUEST_TIMEOUT_MS: Final = 30_000
@@ -107,7 +108,8 @@ class TcpBrokerLink:
 
     async def static_config(self, broker: BrokerId, names: Collection[str]) -> Mapping[str, str]:
         """See `BrokerLink.static_config`."""
-        return await self._ask_plainly(static_config_request(broker, names), decode_static_config)
+        request = make_describe_configs_request([make_broker_resource(broker)], sorted(names), with_sources=True)
+        return await self._ask_plainly(request, decode_static_config)
 
     async def log_ends(self, epochs: Mapping[TopicPartition, LeaderEpoch]) -> Mapping[TopicPartition, LogEnd | None]:
         """See `BrokerLink.log_ends`."""

@@ -3,21 +3,23 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from kio.schema.describe_configs.v4 import DescribeConfigsRequest, DescribeConfigsResponse
-from kio.schema.describe_configs.v4.request import DescribeConfigsResource
+from kio.schema.describe_configs.v4 import DescribeConfigsResponse
 from kio.schema.describe_configs.v4.response import DescribeConfigsResourceResult
-from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
-from kio.schema.incremental_alter_configs.v1.request import AlterableConfig, AlterConfigsResource
-from kio.static.primitive import i8
+from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsResponse
 
 from controller_core.model.ids import BrokerId
+from controller_core.wire.requests.configs import (
+    ConfigChange,
+    Operation,
+    make_alter_configs_request,
+    make_broker_resource,
+    make_describe_configs_request,
+    make_topic_resource,
+)
 from kontroller.client.brokers_business import ask_controller_or_broker
 from kontroller.client.cluster import Call
 from kontroller.client.errors import require
 
-TOPIC: Final = i8(2)
-BROKER: Final = i8(4)
-SET, DELETE, APPEND = i8(0), i8(1), i8(2)
 _OF_THE_TOPIC: Final = 1
 _OF_THE_BROKER: Final = 2
 """Sources of a configuration: set on the topic, or set dynamically on the broker."""
@@ -26,10 +28,8 @@ _LOG_DIRECTORY: Final = "log.dir"
 
 async def read_own_configs(call: Call, topics: Sequence[str]) -> dict[str, dict[str, str | None]]:
     """Return the configurations that are set on each topic. A secret has no value. Raises `Refused`."""
-    resources = (
-        DescribeConfigsResource(resource_type=TOPIC, resource_name=topic, configuration_keys=None) for topic in topics
-    )
-    response = await call.ask_any(DescribeConfigsRequest(resources=tuple(resources)), DescribeConfigsResponse)
+    request = make_describe_configs_request(map(make_topic_resource, topics))
+    response = await call.ask_any(request, DescribeConfigsResponse)
     for each in response.results:
         require(f"the configurations of topic {each.resource_name}", each.error_code, each.error_message)
     return {
@@ -55,8 +55,8 @@ async def keeps_logs(call: Call, broker: BrokerId) -> bool:
 async def _read_broker_configs(
     call: Call, broker: BrokerId, names: Sequence[str]
 ) -> dict[str, DescribeConfigsResourceResult]:
-    resource = DescribeConfigsResource(resource_type=BROKER, resource_name=str(broker), configuration_keys=tuple(names))
-    response = await call.ask_broker(broker, DescribeConfigsRequest(resources=(resource,)), DescribeConfigsResponse)
+    request = make_describe_configs_request([make_broker_resource(broker)], names)
+    response = await call.ask_broker(broker, request, DescribeConfigsResponse)
     for each in response.results:
         require(f"the configurations of broker {broker}", each.error_code, each.error_message)
     return {config.name: config for each in response.results for config in each.configs}
@@ -67,11 +67,10 @@ async def alter_configs(
 ) -> None:
     """Set and delete configurations of a topic. Raises `Refused`."""
     changes = (
-        *(AlterableConfig(name=name, config_operation=SET, value=value) for name, value in added.items()),
-        *(AlterableConfig(name=name, config_operation=DELETE, value=None) for name in deleted),
+        *(ConfigChange(name=name, operation=Operation.SET, value=value) for name, value in added.items()),
+        *(ConfigChange(name=name, operation=Operation.DELETE) for name in deleted),
     )
-    resource = AlterConfigsResource(resource_type=TOPIC, resource_name=topic, configs=changes)
-    request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=validate_only)
+    request = make_alter_configs_request({make_topic_resource(topic): changes}, validate_only=validate_only)
     response = await ask_controller_or_broker(
         call, request, IncrementalAlterConfigsResponse, changes_nothing=validate_only
     )

@@ -1,20 +1,18 @@
 """Reads `min.insync.replicas` of topics: their own values, or the default of the broker that answers."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
-from kio.schema.describe_configs.v4 import DescribeConfigsRequest, DescribeConfigsResponse
-from kio.schema.describe_configs.v4.request import DescribeConfigsResource
+from kio.schema.describe_configs.v4 import DescribeConfigsResponse
 from kio.schema.describe_configs.v4.response import DescribeConfigsResult
 from kio.schema.errors import ErrorCode
-from kio.static.primitive import i8
 
 from controller_core.model.ids import TopicName
 from controller_core.wire.client.request_client import ControllerClient
+from controller_core.wire.requests.configs import make_describe_configs_request, make_topic_resource
 
 MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 
-_TOPIC: Final = i8(2)
 _TOPICS_PER_REQUEST: Final = 500
 """Limits the requests, because a broker reads ZooKeeper for every topic."""
 _GONE: Final = (ErrorCode.unknown_topic_or_partition, ErrorCode.invalid_topic_exception)
@@ -33,20 +31,13 @@ async def ask_min_insync_replicas(client: ControllerClient, topics: Iterable[Top
     names = sorted(set(topics))
     found: dict[TopicName, int] = {}
     for start in range(0, len(names), _TOPICS_PER_REQUEST):
-        request = _request(names[start : start + _TOPICS_PER_REQUEST])
+        asked = map(make_topic_resource, names[start : start + _TOPICS_PER_REQUEST])
+        request = make_describe_configs_request(asked, (MIN_INSYNC_REPLICAS,))
         for result in (await client.ask(request, DescribeConfigsResponse)).results:
             value = _value(result)
             if value is not None:
                 found[TopicName(result.resource_name)] = value
     return found
-
-
-def _request(topics: Sequence[TopicName]) -> DescribeConfigsRequest:
-    resources = (
-        DescribeConfigsResource(resource_type=_TOPIC, resource_name=topic, configuration_keys=(MIN_INSYNC_REPLICAS,))
-        for topic in topics
-    )
-    return DescribeConfigsRequest(resources=tuple(resources))
 
 
 def _value(result: DescribeConfigsResult) -> int | None:

@@ -5,24 +5,23 @@ changed."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import TypeVar
 
-from kio.schema.describe_configs.v4 import DescribeConfigsRequest, DescribeConfigsResponse
-from kio.schema.describe_configs.v4.request import DescribeConfigsResource
+from kio.schema.describe_configs.v4 import DescribeConfigsResponse
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.model.ids import TopicName, TopicPartition
 from controller_core.model.wording import list_some
 from controller_core.wire.client.request_client import Address, RequestClient
+from controller_core.wire.requests.configs import BROKER_DEFAULTS, make_describe_configs_request
 from controller_operator.kafka.marked_throttles import Entry, entries_in, find_marked_partitions
 from controller_operator.kafka.requests.throttles import MAX_ASKED, ask_for_throttle
 from controller_operator.kafka.throttle_steps import RemoveThrottle
 from kontroller.client.cluster import Call
-from kontroller.client.configs import BROKER, read_own_configs
+from kontroller.client.configs import read_own_configs
 from kontroller.client.errors import AdminError, InvalidArgument, require
 from kontroller.client.reassigning.reassignments import list_ongoing
 
-_DEFAULTS: Final = ""
 Response = TypeVar("Response", bound=ResponsePayload)
 
 
@@ -87,8 +86,7 @@ class _OneBroker:
 
 
 async def _read_entries(call: Call) -> tuple[Entry, ...]:
-    defaults = DescribeConfigsResource(resource_type=BROKER, resource_name=_DEFAULTS, configuration_keys=None)
-    answer = await call.ask_any(DescribeConfigsRequest(resources=(defaults,)), DescribeConfigsResponse)
+    answer = await call.ask_any(make_describe_configs_request([BROKER_DEFAULTS]), DescribeConfigsResponse)
     for each in answer.results:
         require("the defaults of brokers", each.error_code, each.error_message)
     return entries_in(config.name for each in answer.results for config in each.configs)

@@ -8,10 +8,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from kio.schema.errors import ErrorCode
-from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
-from kio.schema.incremental_alter_configs.v1.request import AlterableConfig, AlterConfigsResource
+from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsResponse
 
-from controller_core.model.ids import BrokerId, TopicName, TopicPartition
+from controller_core.model.ids import BrokerId, TopicPartition
 from controller_core.model.throttles import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
@@ -21,18 +20,19 @@ from controller_core.model.throttles import (
     Throttle,
     combine_throttles,
 )
+from controller_core.wire.requests.configs import (
+    ConfigChange,
+    ConfigResource,
+    Operation,
+    ResourceType,
+    make_alter_configs_request,
+    make_broker_resource,
+    make_topic_resource,
+)
 from kontroller.client.assignments import Replicas
 from kontroller.client.brokers_business import ask_controller_or_broker
 from kontroller.client.cluster import Call
-from kontroller.client.configs import (
-    APPEND,
-    BROKER,
-    DELETE,
-    SET,
-    TOPIC,
-    read_dynamic_configs,
-    read_own_configs,
-)
+from kontroller.client.configs import read_dynamic_configs, read_own_configs
 from kontroller.client.errors import AdminError, InvalidArgument, Refused, require
 from kontroller.client.reassigning.reassignments import SETTLES_MS, read_origins, read_replicas
 
@@ -49,21 +49,25 @@ async def throttle(call: Call, targets: Mapping[TopicPartition, Replicas], bytes
     moves = {tp: Move(origin=origins[tp], target=target) for tp, target in targets.items()}
     wanted = combine_throttles([Throttle(bytes_per_second=bytes_per_second, moves=moves)])
     present = await read_own_configs(call, sorted({tp.topic for tp in targets}))
-    resources = []
+    changes = {}
     for entity, settings in wanted.items():
         kind, _, name = entity.partition("/")
         # Kafka 2.8 appends to a missing list with a leading comma, and then cannot read the list. So a missing list is
         # set.
         listed = [setting for setting in _LISTS if kind != "brokers" and present[name].get(setting)]
-        configs = tuple(
-            AlterableConfig(name=setting, config_operation=APPEND if setting in listed else SET, value=",".join(values))
+        resource = ConfigResource(ResourceType.BROKER if kind == "brokers" else ResourceType.TOPIC, name)
+        changes[resource] = tuple(
+            ConfigChange(
+                name=setting,
+                operation=Operation.APPEND if setting in listed else Operation.SET,
+                value=",".join(values),
+            )
             for setting, values in settings.items()
             if values
         )
-        resource_type = BROKER if kind == "brokers" else TOPIC
-        resources.append(AlterConfigsResource(resource_type=resource_type, resource_name=name, configs=configs))
-    topics_first = sorted(resources, key=lambda resource: resource.resource_type != TOPIC)
-    await _alter(call, topics_first)  # topics first: `unthrottle` finds leftovers by their topics' lists
+    topics_first = sorted(changes, key=lambda resource: resource.type is not ResourceType.TOPIC)
+    # Topics first: `unthrottle` finds leftovers by their topics' lists.
+    await _alter(call, {resource: changes[resource] for resource in topics_first})
 
 
 async def unthrottle(call: Call, targets: Mapping[TopicPartition, Replicas]) -> None:
@@ -93,7 +97,7 @@ async def unthrottle(call: Call, targets: Mapping[TopicPartition, Replicas]) -> 
         elif end is not None:
             raise end
     if throttled:
-        await _alter(call, [_make_topic_removal(topic) for topic in throttled])
+        await _alter(call, {make_topic_resource(topic): _delete_settings(*_LISTS) for topic in throttled})
     if troubles:
         raise AdminError(f"a throttle may stay: {'; '.join(troubles)}. Verify again when all brokers answer")
 
@@ -105,7 +109,7 @@ async def _unthrottle_broker(call: Call, broker: BrokerId, *, looks: bool) -> No
     later."""
     if looks and not await read_dynamic_configs(call, broker, (LEADER_RATE, FOLLOWER_RATE)):
         return
-    await _alter(call, [_make_broker_removal(broker)])
+    await _alter(call, {make_broker_resource(broker): _delete_settings(LEADER_RATE, FOLLOWER_RATE)})
 
 
 async def _read_all_origins(call: Call, targets: Mapping[TopicPartition, Replicas]) -> dict[TopicPartition, Replicas]:
@@ -122,28 +126,18 @@ async def _read_all_origins(call: Call, targets: Mapping[TopicPartition, Replica
         await call.pause()
 
 
-def _make_topic_removal(topic: TopicName) -> AlterConfigsResource:
-    return AlterConfigsResource(resource_type=TOPIC, resource_name=topic, configs=_delete_settings(*_LISTS))
+def _delete_settings(*settings: str) -> tuple[ConfigChange, ...]:
+    return tuple(ConfigChange(name=setting, operation=Operation.DELETE) for setting in settings)
 
 
-def _make_broker_removal(broker: BrokerId) -> AlterConfigsResource:
-    return AlterConfigsResource(
-        resource_type=BROKER, resource_name=str(broker), configs=_delete_settings(LEADER_RATE, FOLLOWER_RATE)
-    )
-
-
-def _delete_settings(*settings: str) -> tuple[AlterableConfig, ...]:
-    return tuple(AlterableConfig(name=setting, config_operation=DELETE, value=None) for setting in settings)
-
-
-async def _alter(call: Call, resources: list[AlterConfigsResource]) -> None:
+async def _alter(call: Call, changes: Mapping[ConfigResource, tuple[ConfigChange, ...]]) -> None:
     """Alter configurations. Each broker's own configurations are sent to that broker."""
-    by_broker: dict[BrokerId | None, list[AlterConfigsResource]] = {}
-    for resource in resources:
-        owner = BrokerId(int(resource.resource_name)) if resource.resource_type == BROKER else None
-        by_broker.setdefault(owner, []).append(resource)
+    by_broker: dict[BrokerId | None, dict[ConfigResource, tuple[ConfigChange, ...]]] = {}
+    for resource, changed in changes.items():
+        owner = BrokerId(int(resource.name)) if resource.type is ResourceType.BROKER else None
+        by_broker.setdefault(owner, {})[resource] = changed
     for owner, owned in by_broker.items():
-        request = IncrementalAlterConfigsRequest(resources=tuple(owned), validate_only=False)
+        request = make_alter_configs_request(owned)
         if owner is None:
             response = await ask_controller_or_broker(call, request, IncrementalAlterConfigsResponse)
         else:

@@ -12,7 +12,6 @@ rate holds. Kafka has no conditional writes, so changes are repeated until none 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
 from itertools import count
 from typing import Final, TypeAlias
 
@@ -28,6 +27,7 @@ from controller_core.model.throttles import (
     combine_throttles,
     topic_entity,
 )
+from controller_core.wire.requests.configs import ConfigChange, Operation
 
 LISTS: Final = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 LONGEST_VALUE: Final = (1 << 15) - 1
@@ -42,25 +42,7 @@ class ListTooLongError(Exception):
     """A topic's list has no room for the new entries. Nothing was changed."""
 
 
-class Operation(IntEnum):
-    """The kinds of changes of a setting, by Kafka's numbers."""
-
-    SET = 0
-    DELETE = 1
-    APPEND = 2
-    SUBTRACT = 3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """A change of a setting."""
-
-    setting: str
-    operation: Operation
-    value: str | None = None
-
-
-Changes: TypeAlias = Mapping[TopicName | None, Sequence[Change]]
+Changes: TypeAlias = Mapping[TopicName | None, Sequence[ConfigChange]]
 """Changes of the configurations of topics; the key None stands for the brokers' defaults."""
 
 
@@ -210,7 +192,7 @@ def _list(
     wanted: Values,
     marks: Collection[int],
     numbers: Collection[PartitionId],
-) -> Change | None:
+) -> ConfigChange | None:
     items = [item.strip() for item in present.split(",")] if present else []
     if ALL_REPLICAS in items:
         return None
@@ -219,9 +201,9 @@ def _list(
     surplus = [item for item in items if item not in kept and _is_of(item, marks, numbers)]
     size = sum(len(item) + 1 for item in (*items, *missing)) - 1
     if missing and size <= LONGEST_VALUE:
-        return Change(setting=name, operation=Operation.APPEND, value=",".join(missing))
+        return ConfigChange(name=name, operation=Operation.APPEND, value=",".join(missing))
     if surplus:
-        return Change(setting=name, operation=Operation.SUBTRACT, value=",".join(surplus))
+        return ConfigChange(name=name, operation=Operation.SUBTRACT, value=",".join(surplus))
     if missing:
         raise ListTooLongError(
             f"{name} of topic {topic} would have {size} characters, and Kafka takes {LONGEST_VALUE}: move fewer of its "
@@ -243,9 +225,9 @@ def _mark_of(number: str) -> int:
     return len(number) - len(str(int(number)))
 
 
-def _set(setting: str, value: str) -> Change:
-    return Change(setting=setting, operation=Operation.SET, value=value)
+def _set(setting: str, value: str) -> ConfigChange:
+    return ConfigChange(name=setting, operation=Operation.SET, value=value)
 
 
-def _delete(setting: str) -> Change:
-    return Change(setting=setting, operation=Operation.DELETE)
+def _delete(setting: str) -> ConfigChange:
+    return ConfigChange(name=setting, operation=Operation.DELETE)

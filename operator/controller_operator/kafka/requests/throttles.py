@@ -6,22 +6,19 @@ sees its own write and everything before it, and of several concurrent writers t
 Every request is idempotent.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final, TypeVar
 
 import structlog
 from kio.schema.api_versions.v4 import ApiVersionsResponse
-from kio.schema.describe_configs.v4 import DescribeConfigsRequest, DescribeConfigsResponse
-from kio.schema.describe_configs.v4.request import DescribeConfigsResource
+from kio.schema.describe_configs.v4 import DescribeConfigsResponse
 from kio.schema.describe_configs.v4.response import DescribeConfigsResult
 from kio.schema.describe_quorum.v0 import DescribeQuorumResponse
 from kio.schema.errors import ErrorCode
-from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
-from kio.schema.incremental_alter_configs.v1.request import AlterableConfig, AlterConfigsResource
+from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsResponse
 from kio.schema.incremental_alter_configs.v1.response import AlterConfigsResourceResponse
-from kio.static.primitive import i8
 
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import TopicName
@@ -37,9 +34,17 @@ from controller_core.wire.client.request_client import (
     RequestError,
 )
 from controller_core.wire.requests.api_versions import SERVER_FEATURES
+from controller_core.wire.requests.configs import (
+    BROKER_DEFAULTS,
+    ConfigChange,
+    ConfigResource,
+    ResourceType,
+    make_alter_configs_request,
+    make_describe_configs_request,
+    make_topic_resource,
+)
 from controller_operator.kafka.marked_throttles import (
     LISTS,
-    Change,
     Changes,
     Configs,
     Entry,
@@ -57,8 +62,6 @@ MAX_ASKED: Final = 100
 """Topics of one request."""
 _ROUNDS: Final = 20
 """Reads that are enough unless others change the same settings all the time."""
-_TOPIC, _BROKER = i8(2), i8(4)
-_DEFAULTS: Final = ""
 _log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
@@ -102,7 +105,7 @@ async def ask_for_throttle(step: ThrottleStep, broker: ControllerClient, control
 async def ask_for_entries(broker: ControllerClient) -> tuple[Entry, ...] | None:
     """Return the owners' wishes as a broker knows them; None if it does not show them."""
     try:
-        (defaults,) = await _describe([_make_resource(_BROKER, _DEFAULTS, None)], broker)
+        (defaults,) = await _describe([BROKER_DEFAULTS], broker)
     except RequestError as error:
         _log.info("limits not known", error=f"{type(error).__name__}: {error}")
         return None
@@ -135,7 +138,7 @@ async def _read_at_one(topics: Iterable[TopicName], broker: ControllerClient) ->
     # The committed offset is one past the last record that the broker must have applied.
     if await wait_until_caught_up(ask, await _read_committed(broker) - 1) is None:
         raise ControllerUnreachable("the broker that was asked lags behind the controllers")
-    (defaults,) = await _describe([_make_resource(_BROKER, _DEFAULTS, None)], broker)
+    (defaults,) = await _describe([BROKER_DEFAULTS], broker)
     if defaults.error_code is not ErrorCode.none:
         raise _error_of(defaults, "DescribeConfigs")
     return Configs(
@@ -155,7 +158,7 @@ async def _read_committed(broker: ControllerClient) -> int:
 async def _lists_of(topics: Sequence[TopicName], broker: ControllerClient) -> list[tuple[TopicName, dict[str, str]]]:
     """Return the lists of the existing topics, as far as they are set."""
     found = []
-    for each in await _describe([_make_resource(_TOPIC, topic, LISTS) for topic in topics], broker):
+    for each in await _describe(map(make_topic_resource, topics), broker, LISTS):
         if each.error_code is ErrorCode.none:
             own = {said.name: said.value or "" for said in each.configs if said.config_source == TOPIC_S_OWN}
             found.append((TopicName(each.resource_name), own))
@@ -164,31 +167,21 @@ async def _lists_of(topics: Sequence[TopicName], broker: ControllerClient) -> li
     return found
 
 
-def _make_resource(kind: i8, name: str, settings: tuple[str, ...] | None) -> DescribeConfigsResource:
-    return DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=settings)
-
-
 async def _describe(
-    resources: Sequence[DescribeConfigsResource], broker: ControllerClient
+    resources: Iterable[ConfigResource], broker: ControllerClient, settings: Collection[str] | None = None
 ) -> tuple[DescribeConfigsResult, ...]:
-    request = DescribeConfigsRequest(resources=tuple(resources))
+    request = make_describe_configs_request(resources, settings)
     return (await broker.ask(request, DescribeConfigsResponse)).results
 
 
-async def _change(changes: Mapping[TopicName | None, Sequence[Change]], controller: ControllerClient) -> None:
+async def _change(changes: Mapping[TopicName | None, Sequence[ConfigChange]], controller: ControllerClient) -> None:
     """Request the changes. A topic that no longer exists needs none."""
-    resources = tuple(
-        AlterConfigsResource(
-            resource_type=_BROKER if topic is None else _TOPIC,
-            resource_name=topic or _DEFAULTS,
-            configs=tuple(
-                AlterableConfig(name=each.setting, config_operation=i8(each.operation), value=each.value)
-                for each in changed
-            ),
-        )
-        for topic, changed in changes.items()
+    request = make_alter_configs_request(
+        {
+            BROKER_DEFAULTS if topic is None else make_topic_resource(topic): changed
+            for topic, changed in changes.items()
+        }
     )
-    request = IncrementalAlterConfigsRequest(resources=resources, validate_only=False)
     for each in (await controller.ask(request, IncrementalAlterConfigsResponse)).responses:
         if each.error_code not in (ErrorCode.none, ErrorCode.unknown_topic_or_partition):
             raise _error_of(each, "AlterConfigs")
@@ -196,7 +189,7 @@ async def _change(changes: Mapping[TopicName | None, Sequence[Change]], controll
 
 def _error_of(each: DescribeConfigsResult | AlterConfigsResourceResponse, right: str) -> AnswerLost | _RefusedError:
     """Return the exception for the error of one resource; `right`: the right that such a request needs."""
-    is_topic = each.resource_type == _TOPIC
+    is_topic = int(each.resource_type) == ResourceType.TOPIC
     whose, place = (f"topic {each.resource_name}", "topic") if is_topic else ("the defaults of brokers", "cluster")
     return _error(whose, each.error_code, each.error_message, f"{right} of the {place}")
 

@@ -20,15 +20,20 @@ from kio.schema.create_topics.v7.request import CreatableReplicaAssignment, Crea
 from kio.schema.delete_topics.v6 import DeleteTopicsRequest, DeleteTopicsResponse
 from kio.schema.delete_topics.v6.request import DeleteTopicState
 from kio.schema.errors import ErrorCode
-from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
-from kio.schema.incremental_alter_configs.v1.request import AlterableConfig, AlterConfigsResource
+from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsResponse
 from kio.schema.metadata.v11 import MetadataResponse
 from kio.schema.types import BrokerId as WireBrokerId
 from kio.schema.types import TopicName as WireTopicName
-from kio.static.primitive import i8, i16, i32, i32Timedelta
+from kio.static.primitive import i16, i32, i32Timedelta
 
 from controller_core.model.ids import BrokerId, TopicId, TopicName
 from controller_core.wire.client.request_client import ControllerClient, RequestError
+from controller_core.wire.requests.configs import (
+    ConfigChange,
+    Operation,
+    make_alter_configs_request,
+    make_topic_resource,
+)
 from controller_core.wire.requests.metadata import make_metadata_request
 from controller_operator.kafka.actions import AddPartitions, AlterTopicConfig, CreateTopic, MarkTopicForDeletion
 from controller_operator.kafka.requests.momentary import is_momentary
@@ -52,8 +57,6 @@ _RIGHTS: Final = {
     MarkTopicForDeletion: "Delete the topic",
     MissTopic: "Describe the topic",
 }
-_TOPIC: Final = i8(2)
-_SET, _DELETE = i8(0), i8(1)
 _log = structlog.get_logger(__name__)
 
 
@@ -127,11 +130,10 @@ async def _add_partitions(step: AddPartitions, client: ControllerClient) -> Topi
 
 async def _alter_config(step: AlterTopicConfig, client: ControllerClient) -> TopicReply:
     changes = tuple(
-        AlterableConfig(name=key, config_operation=_DELETE if value is None else _SET, value=value)
+        ConfigChange(name=key, operation=Operation.DELETE if value is None else Operation.SET, value=value)
         for key, value in sorted(step.changes.items())
     )
-    resource = AlterConfigsResource(resource_type=_TOPIC, resource_name=step.topic, configs=changes)
-    request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+    request = make_alter_configs_request({make_topic_resource(step.topic): changes})
     response = await client.ask(request, IncrementalAlterConfigsResponse)
     return _reply(step, ((each.error_code, each.error_message) for each in response.responses))
 

@@ -15,7 +15,7 @@ from kio.schema.list_partition_reassignments.v0.response import (
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32
 
-from kontroller.client.configs import APPEND, SET
+from controller_core.wire.requests.configs import Operation
 from kontroller.client.errors import AdminError, OutcomeUnknown, Refused, Unreachable
 from kontroller.client.reassigning.reassignments import Progress
 from tests.unit.client.scripted_servers.scripted import (
@@ -86,8 +86,8 @@ async def test_what_else_is_throttled_of_a_topic_stays_so_and_a_list_that_is_not
         for config in resource.configs
     }
     assert operations == {
-        "leader.replication.throttled.replicas": APPEND,
-        "follower.replication.throttled.replicas": SET,
+        "leader.replication.throttled.replicas": Operation.APPEND,
+        "follower.replication.throttled.replicas": Operation.SET,
     }
 
 

@@ -13,8 +13,8 @@ from kio.index import load_response_schema
 from kio.schema.errors import ErrorCode
 from kio.static.protocol import RequestPayload
 
+from controller_core.wire.requests.configs import ResourceType
 from kontroller.client.admin_client import AdminClient
-from kontroller.client.configs import TOPIC
 from kontroller.client.errors import AdminError, OutcomeUnknown
 from kontroller.client.features import FeatureUpdate
 from tests.unit.client.scripted_servers.every_call import every_call
@@ -119,7 +119,7 @@ def changes(request: RequestPayload) -> bool:
     """Return True if the request must not be sent twice. Changes of a topic's configuration may, because any broker
     takes them."""
     if int(request.__api_key__) == INCREMENTAL_ALTER_CONFIGS:
-        return any(each.resource_type != TOPIC for each in getattr(request, "resources", ()))
+        return any(each.resource_type != ResourceType.TOPIC for each in getattr(request, "resources", ()))
     return int(request.__api_key__) in CHANGES and not getattr(request, "validate_only", False)
 
 

@@ -21,7 +21,8 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.model.ids import TopicName
 from controller_core.model.throttles import FOLLOWER_REPLICAS, LEADER_REPLICAS
-from controller_operator.kafka.marked_throttles import Changes, Configs, Operation
+from controller_core.wire.requests.configs import Operation
+from controller_operator.kafka.marked_throttles import Changes, Configs
 from tests.unit.wire.client.quorums import quorum_decided
 
 NO_TIME: Final = i32Timedelta.parse(timedelta())
@@ -62,7 +63,7 @@ class DynamicConfigs:
         """Makes those changes that Kafka takes."""
         for topic, changed in changes.items():
             if topic is None or topic in self.topics:
-                self.alter(topic, [(each.setting, each.operation, each.value) for each in changed])
+                self.alter(topic, [(each.name, each.operation, each.value) for each in changed])
 
     def alter(self, topic: str | None, changes: Iterable[tuple[str, int, str | None]]) -> str | None:
         """Change one resource. Return the reason if Kafka refuses it."""

@@ -19,12 +19,11 @@ from controller_core.model.throttles import (
     Move,
     Throttle,
 )
+from controller_core.wire.requests.configs import ConfigChange, Operation
 from controller_operator.kafka.marked_throttles import (
-    Change,
     Changes,
     Configs,
     ListTooLongError,
-    Operation,
     changes_to_remove,
     changes_to_set,
     entries_in,
@@ -257,7 +256,7 @@ def replace_at(values: tuple[T, ...], at: int, value: T) -> tuple[T, ...]:
     return (*values[:at], value, *values[at + 1 :])
 
 
-def is_tidying(topic: TopicName | None, change: Change) -> bool:
+def is_tidying(topic: TopicName | None, change: ConfigChange) -> bool:
     return topic is not None and change.operation is Operation.DELETE
 
 
