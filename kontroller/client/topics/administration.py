@@ -4,25 +4,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kio.schema.create_partitions.v1 import CreatePartitionsRequest, CreatePartitionsResponse
-from kio.schema.create_partitions.v1.request import CreatePartitionsAssignment, CreatePartitionsTopic
-from kio.schema.create_topics.v5 import CreateTopicsRequest, CreateTopicsResponse
-from kio.schema.create_topics.v5.request import CreatableReplicaAssignment, CreatableTopic, CreatableTopicConfig
-from kio.schema.delete_topics.v5 import DeleteTopicsRequest, DeleteTopicsResponse
+from kio.schema.create_partitions.v1 import CreatePartitionsResponse
+from kio.schema.create_topics.v5 import CreateTopicsResponse
+from kio.schema.delete_topics.v5 import DeleteTopicsResponse
 from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v11.response import MetadataResponseTopic
-from kio.schema.types import BrokerId as WireBrokerId
 from kio.schema.types import TopicName as WireTopicName
-from kio.static.primitive import i16, i32
 
 from controller_core.model.ids import NO_LEADER, BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.wire.requests.topics import (
+    make_create_partitions_request,
+    make_create_topic_request,
+    make_delete_topic_by_name_request,
+)
 from kontroller.client.assignments import Replicas, require_sound
 from kontroller.client.cluster import Call
 from kontroller.client.configs import alter_configs, keeps_logs, read_own_configs
 from kontroller.client.errors import AdminError, InvalidArgument, require
 from kontroller.client.reassigning.reassignments import request_moves
 
-_BY_ASSIGNMENT: Final = -1
+_MOST_PARTITIONS: Final = (1 << 31) - 1
+_MOST_REPLICAS: Final = (1 << 15) - 1
+"""The largest numbers that the requests can carry."""
 
 Assignment = Mapping[PartitionId, Replicas]
 
@@ -96,17 +99,17 @@ async def create(
         require_sound(assignment)
         if partitions is not None or replication_factor is not None:
             raise InvalidArgument("give either numbers of partitions and replicas, or an assignment of replicas")
-    asked = CreatableTopic(
-        name=WireTopicName(topic),
-        num_partitions=i32(_check_range("partitions", partitions, (1 << 31) - 1)),
-        replication_factor=i16(_check_range("the replication factor", replication_factor, (1 << 15) - 1)),
-        assignments=tuple(
-            CreatableReplicaAssignment(partition_index=i32(number), broker_ids=tuple(map(WireBrokerId, replicas)))
-            for number, replicas in sorted((assignment or {}).items())
-        ),
-        configs=tuple(CreatableTopicConfig(name=name, value=value) for name, value in configs.items()),
+    _require_in_range("partitions", partitions, _MOST_PARTITIONS)
+    _require_in_range("the replication factor", replication_factor, _MOST_REPLICAS)
+    request = make_create_topic_request(
+        topic,
+        configs,
+        call.for_server,
+        partitions=partitions,
+        replication_factor=replication_factor,
+        assignment=assignment,
+        validate_only=validate_only,
     )
-    request = CreateTopicsRequest(topics=(asked,), timeout=call.for_server, validate_only=validate_only)
     response = await call.ask_controller(request, CreateTopicsResponse, changes_nothing=validate_only)
     for each in response.topics:
         require(f"topic {topic}", each.error_code, each.error_message)
@@ -114,7 +117,7 @@ async def create(
 
 async def delete(call: Call, topic: str) -> None:
     """Mark a topic for deletion. It is gone when its replicas are. Raises `Refused`."""
-    request = DeleteTopicsRequest(topic_names=(WireTopicName(topic),), timeout=call.for_server)
+    request = make_delete_topic_by_name_request(topic, call.for_server)
     for each in (await call.ask_controller(request, DeleteTopicsResponse)).responses:
         require(f"topic {topic}", each.error_code, each.error_message)
 
@@ -237,14 +240,9 @@ async def _add_partitions(
 ) -> None:
     new = None
     if assignment is not None:
-        new = tuple(
-            CreatePartitionsAssignment(broker_ids=tuple(map(WireBrokerId, assignment[PartitionId(number)])))
-            for number in range(len(before.partitions), count)
-        )
-    asked = CreatePartitionsTopic(
-        name=WireTopicName(before.topic), count=i32(_check_range("partitions", count, (1 << 31) - 1)), assignments=new
-    )
-    request = CreatePartitionsRequest(topics=(asked,), timeout=call.for_server, validate_only=validate_only)
+        new = [assignment[PartitionId(number)] for number in range(len(before.partitions), count)]
+    _require_in_range("partitions", count, _MOST_PARTITIONS)
+    request = make_create_partitions_request(before.topic, count, new, call.for_server, validate_only=validate_only)
     response = await call.ask_controller(request, CreatePartitionsResponse, changes_nothing=validate_only)
     for each in response.results:
         require(f"topic {before.topic}", each.error_code, each.error_message)
@@ -268,10 +266,6 @@ def _describe(topic: MetadataResponseTopic, configs: Mapping[str, str | None]) -
     )
 
 
-def _check_range(what: str, count: int | None, largest: int) -> int:
-    """Return a number as it is sent: -1 for None, which means by assignment, or by the cluster's default."""
-    if count is None:
-        return _BY_ASSIGNMENT
-    if not 1 <= count <= largest:
+def _require_in_range(what: str, count: int | None, largest: int) -> None:
+    if count is not None and not 1 <= count <= largest:
         raise InvalidArgument(f"{what} cannot be {count}: give a number from 1 to {largest}")
-    return count

@@ -13,20 +13,15 @@ from datetime import timedelta
 from typing import Final, TypeAlias
 
 import structlog
-from kio.schema.create_partitions.v1 import CreatePartitionsRequest, CreatePartitionsResponse
-from kio.schema.create_partitions.v1.request import CreatePartitionsAssignment, CreatePartitionsTopic
-from kio.schema.create_topics.v7 import CreateTopicsRequest, CreateTopicsResponse
-from kio.schema.create_topics.v7.request import CreatableReplicaAssignment, CreatableTopic, CreatableTopicConfig
-from kio.schema.delete_topics.v6 import DeleteTopicsRequest, DeleteTopicsResponse
-from kio.schema.delete_topics.v6.request import DeleteTopicState
+from kio.schema.create_partitions.v1 import CreatePartitionsResponse
+from kio.schema.create_topics.v7 import CreateTopicsResponse
+from kio.schema.delete_topics.v6 import DeleteTopicsResponse
 from kio.schema.errors import ErrorCode
 from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsResponse
 from kio.schema.metadata.v11 import MetadataResponse
-from kio.schema.types import BrokerId as WireBrokerId
-from kio.schema.types import TopicName as WireTopicName
-from kio.static.primitive import i16, i32, i32Timedelta
+from kio.static.primitive import i32Timedelta
 
-from controller_core.model.ids import BrokerId, TopicId, TopicName
+from controller_core.model.ids import TopicId, TopicName
 from controller_core.wire.client.request_client import ControllerClient, RequestError
 from controller_core.wire.requests.configs import (
     ConfigChange,
@@ -35,6 +30,11 @@ from controller_core.wire.requests.configs import (
     make_topic_resource,
 )
 from controller_core.wire.requests.metadata import make_metadata_request
+from controller_core.wire.requests.topics import (
+    make_create_assigned_topic_request,
+    make_create_partitions_request,
+    make_delete_topic_by_id_request,
+)
 from controller_operator.kafka.actions import AddPartitions, AlterTopicConfig, CreateTopic, MarkTopicForDeletion
 from controller_operator.kafka.requests.momentary import is_momentary
 from controller_operator.kafka.requests.rights import describe_error
@@ -49,7 +49,6 @@ class MissTopic:
 
 TopicStep: TypeAlias = CreateTopic | AddPartitions | AlterTopicConfig | MarkTopicForDeletion | MissTopic
 _TIMEOUT: Final = i32Timedelta.parse(timedelta(seconds=15))
-_BY_ASSIGNMENT: Final = -1
 _RIGHTS: Final = {
     CreateTopic: "Create the topic",
     AddPartitions: "Alter the topic",
@@ -97,17 +96,8 @@ async def ask_for_topic(step: TopicStep, client: ControllerClient) -> TopicReply
 
 
 async def _create(step: CreateTopic, client: ControllerClient) -> TopicReply:
-    asked = CreatableTopic(
-        name=WireTopicName(step.topic),
-        num_partitions=i32(_BY_ASSIGNMENT),
-        replication_factor=i16(_BY_ASSIGNMENT),
-        assignments=tuple(
-            CreatableReplicaAssignment(partition_index=i32(number), broker_ids=_wire(each.replicas))
-            for number, each in sorted(step.assignment.partitions.items())
-        ),
-        configs=tuple(CreatableTopicConfig(name=name, value=value) for name, value in sorted(step.config.items())),
-    )
-    request = CreateTopicsRequest(topics=(asked,), timeout=_TIMEOUT, validate_only=False)
+    assignment = {number: each.replicas for number, each in step.assignment.partitions.items()}
+    request = make_create_assigned_topic_request(step.topic, assignment, dict(sorted(step.config.items())), _TIMEOUT)
     response = await client.ask(request, CreateTopicsResponse)
     reply = _reply(step, ((each.error_code, each.error_message) for each in response.topics))
     given = next((each.topic_id for each in response.topics), None)
@@ -117,13 +107,9 @@ async def _create(step: CreateTopic, client: ControllerClient) -> TopicReply:
 
 
 async def _add_partitions(step: AddPartitions, client: ControllerClient) -> TopicReply:
-    added = [replicas for number, replicas in sorted(step.assignment.partitions.items()) if number >= step.present]
-    asked = CreatePartitionsTopic(
-        name=WireTopicName(step.topic),
-        count=i32(len(step.assignment.partitions)),
-        assignments=tuple(CreatePartitionsAssignment(broker_ids=_wire(each.replicas)) for each in added),
-    )
-    request = CreatePartitionsRequest(topics=(asked,), timeout=_TIMEOUT, validate_only=False)
+    partitions = step.assignment.partitions
+    added = [each.replicas for number, each in sorted(partitions.items()) if number >= step.present]
+    request = make_create_partitions_request(step.topic, len(partitions), added, _TIMEOUT)
     response = await client.ask(request, CreatePartitionsResponse)
     return _reply(step, ((each.error_code, each.error_message) for each in response.results))
 
@@ -139,7 +125,7 @@ async def _alter_config(step: AlterTopicConfig, client: ControllerClient) -> Top
 
 
 async def _delete(step: MarkTopicForDeletion, client: ControllerClient) -> TopicReply:
-    request = DeleteTopicsRequest(topics=(DeleteTopicState(name=None, topic_id=step.topic_id),), timeout=_TIMEOUT)
+    request = make_delete_topic_by_id_request(step.topic_id, _TIMEOUT)
     response = await client.ask(request, DeleteTopicsResponse)
     return _reply(step, ((each.error_code, each.error_message) for each in response.responses))
 
@@ -160,7 +146,3 @@ def _reply(step: TopicStep, said: Iterable[tuple[ErrorCode, str | None]]) -> Top
             why = describe_error(code, message, _RIGHTS[type(step)])
             return TopicReply(step=step, trouble=why) if is_momentary(code) else TopicReply(step=step, refused=why)
     return TopicReply(step=step)
-
-
-def _wire(replicas: tuple[BrokerId, ...]) -> tuple[WireBrokerId, ...]:
-    return tuple(map(WireBrokerId, replicas))
