@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Final
 
 from kio.schema.api_versions.v4 import ApiVersionsResponse
-from kio.schema.describe_log_dirs.v5 import DescribeLogDirsRequest, DescribeLogDirsResponse
+from kio.schema.describe_log_dirs.v5 import DescribeLogDirsResponse
 from kio.schema.describe_quorum.v0 import DescribeQuorumResponse
 from kio.schema.errors import ErrorCode
 from kio.schema.list_partition_reassignments.v0 import ListPartitionReassignmentsResponse
@@ -15,16 +15,16 @@ from kio.static.primitive import i32Timedelta
 from controller_core.model.ids import TopicPartition
 from controller_core.polling.answers import MetadataParts, Move, find_comparable_parts, read_moves
 from controller_core.wire.client.kept_client import KeptClient
-from controller_core.wire.client.quorum import DESCRIBE_QUORUM, Quorum, QuorumRefused, read_quorum
+from controller_core.wire.client.quorum import Quorum, QuorumRefused, read_quorum
 from controller_core.wire.client.request_client import ControllerUnreachable, NotAdmitted, RequestError
 from controller_core.wire.requests.api_versions import SERVER_FEATURES
+from controller_core.wire.requests.log_dirs import CORDONS
 from controller_core.wire.requests.metadata import ALL_TOPICS
 from controller_core.wire.requests.partitions import make_list_reassignments_request
+from controller_core.wire.requests.quorum import QUORUM_LEADER
 
-_DESCRIBE_QUORUM: Final = int(DESCRIBE_QUORUM.__api_key__)
+_DESCRIBE_QUORUM: Final = int(QUORUM_LEADER.__api_key__)
 _TIMEOUT: Final = i32Timedelta.parse(timedelta(seconds=4))
-_LOG_DIRS: Final = DescribeLogDirsRequest(topics=())
-"""Asks for the directories without their content, in the version that reports if they are cordoned."""
 _MOVES: Final = make_list_reassignments_request(None, _TIMEOUT)
 
 
@@ -45,7 +45,7 @@ async def ask_versions(client: KeptClient) -> ApiVersionsResponse:
 async def ask_quorum(client: KeptClient) -> Quorum:
     """Return the quorum as its leader reports it. Raises `RequestError`."""
     try:
-        return read_quorum(await client.ask(DESCRIBE_QUORUM, DescribeQuorumResponse))
+        return read_quorum(await client.ask(QUORUM_LEADER, DescribeQuorumResponse))
     except QuorumRefused as error:
         raise _make_error(error.error_code, "the quorum of controllers") from error
 
@@ -63,10 +63,10 @@ async def ask_cordoned(client: KeptClient, versions: ApiVersionsResponse) -> boo
 
     Brokers before Kafka 4.3 do not report cordons, and take new replicas. `versions`: what the broker supports. Raises
     `RequestError`."""
-    newest = next((int(each.max_version) for each in versions.api_keys if each.api_key == _LOG_DIRS.__api_key__), -1)
-    if newest < _LOG_DIRS.__version__:
+    newest = next((int(each.max_version) for each in versions.api_keys if each.api_key == CORDONS.__api_key__), -1)
+    if newest < CORDONS.__version__:
         return False
-    answer = await client.ask(_LOG_DIRS, DescribeLogDirsResponse)
+    answer = await client.ask(CORDONS, DescribeLogDirsResponse)
     usable = [each for each in answer.results if each.error_code is ErrorCode.none]
     return bool(usable) and all(each.is_cordoned for each in usable)
 

@@ -31,7 +31,7 @@ from controller_core.wire.codecs.frames import (
     read_correlation_id,
     read_frame,
 )
-from controller_core.wire.codecs.log_ends import decode_log_ends, log_ends_request
+from controller_core.wire.codecs.log_ends import decode_log_ends
 from controller_core.wire.codecs.static_configs import decode_static_config
 from controller_core.wire.connections.broker_properties import NO_FILE, SourceOfListener
 from controller_core.wire.connections.connecting import CannotConnect, Connection, open_connection
@@ -47,6 +47,7 @@ from controller_core.wire.link import (
 from controller_core.wire.messages import ControlRequest, ControlResponse
 from controller_core.wire.requests.api_versions import BASIC_SERVER_VERSIONS
 from controller_core.wire.requests.configs import make_broker_resource, make_describe_configs_request
+from controller_core.wire.requests.fetches import make_log_ends_request
 
 DEFAULT_CONNECT_TIMEOUT_MS: Final = 10_000
 DEFAULT_REQUEST_TIMEOUT_MS: Final = 30_000
@@ -113,7 +114,7 @@ class TcpBrokerLink:
 
     async def log_ends(self, epochs: Mapping[TopicPartition, LeaderEpoch]) -> Mapping[TopicPartition, LogEnd | None]:
         """See `BrokerLink.log_ends`."""
-        return await self._ask_plainly(log_ends_request(epochs), decode_log_ends)
+        return await self._ask_plainly(make_log_ends_request(epochs), decode_log_ends)
 
     async def close(self) -> None:
         """See `BrokerLink.close`. Waiting and later requests fail too."""

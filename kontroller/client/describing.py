@@ -7,9 +7,10 @@ from kio.schema.api_versions.v3 import ApiVersionsResponse
 from kio.schema.describe_quorum.v0 import DescribeQuorumResponse
 
 from controller_core.model.ids import NO_LEADER, BrokerId
-from controller_core.wire.client.quorum import DESCRIBE_QUORUM, QuorumRefused, knows_quorum, read_quorum
+from controller_core.wire.client.quorum import QuorumRefused, knows_quorum, read_quorum
 from controller_core.wire.client.request_client import Address
 from controller_core.wire.requests.api_versions import SERVER_VERSIONS
+from controller_core.wire.requests.quorum import QUORUM_LEADER
 from kontroller.client.cluster import Call
 
 
@@ -70,6 +71,6 @@ async def _find_controller(call: Call) -> BrokerId | None:
     if not knows_quorum(await call.ask_any(SERVER_VERSIONS, ApiVersionsResponse)):
         return call.cluster.controller
     try:
-        return read_quorum(await call.ask_any(DESCRIBE_QUORUM, DescribeQuorumResponse)).leader
+        return read_quorum(await call.ask_any(QUORUM_LEADER, DescribeQuorumResponse)).leader
     except QuorumRefused:
         return None

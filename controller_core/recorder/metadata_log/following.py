@@ -6,18 +6,13 @@ which is read in pieces."""
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import timedelta
 from typing import Final
-from uuid import UUID
 
 from kio.schema.errors import ErrorCode
-from kio.schema.fetch.v16 import FetchRequest, FetchResponse
-from kio.schema.fetch.v16.request import FetchPartition, FetchTopic
+from kio.schema.fetch.v16 import FetchResponse
 from kio.schema.fetch.v16.response import PartitionData
-from kio.schema.fetch_snapshot.v0 import FetchSnapshotRequest, FetchSnapshotResponse
-from kio.schema.fetch_snapshot.v0.request import PartitionSnapshot, SnapshotId, TopicSnapshot
+from kio.schema.fetch_snapshot.v0 import FetchSnapshotResponse
 from kio.schema.fetch_snapshot.v0.response import PartitionSnapshot as SnapshotPiece
-from kio.static.primitive import i32, i32Timedelta, i64
 
 from controller_core.recorder.looker import OutOfSight
 from controller_core.recorder.metadata_log.batches import BatchReader, LogBatch, LogUnreadable
@@ -29,15 +24,14 @@ from controller_core.recorder.metadata_log.quorum_leader import (
 )
 from controller_core.recorder.metadata_log.undecided import DecidedOtherwise, Place, Undecided
 from controller_core.recorder.observed_journal import AnotherCluster
-from controller_core.wire.client.quorum import METADATA_TOPIC
 from controller_core.wire.client.request_client import (
     AnswerUnreadable,
     NotAdmitted,
     RequestClient,
     RequestError,
 )
+from controller_core.wire.requests.fetches import make_metadata_log_request, make_metadata_snapshot_request
 
-_METADATA_TOPIC_ID: Final = UUID(int=1)
 _FETCH_BYTES: Final = 8 << 20
 _PIECE_BYTES: Final = 1 << 20
 _NOT_THE_LEADER: Final = (
@@ -93,7 +87,15 @@ class MetadataLog:
 
         Raises `OutOfSight`, `SnapshotDue`, `DecidedOtherwise`, `LogRefused`, `LogUnreadable`, `AnotherCluster`."""
         leader = await self._find_leader()
-        request = self._make_request(leader, max_wait_ms)
+        offset, epoch = self._undecided.end
+        request = make_metadata_log_request(
+            self._cluster_id,
+            leader_epoch=leader.epoch,
+            offset=offset,
+            last_epoch=epoch,
+            max_wait_ms=max_wait_ms,
+            max_bytes=_FETCH_BYTES,
+        )
         try:
             answer = await leader.client.ask(request, FetchResponse)
             partition = self._read_partition(answer)
@@ -120,24 +122,6 @@ class MetadataLog:
         if not reader.is_between_batches:
             raise LogUnreadable(f"the snapshot at offset {end.offset} ends within a batch")
 
-    def _make_request(self, leader: QuorumLeader, max_wait_ms: int) -> FetchRequest:
-        offset, epoch = self._undecided.end
-        partition = FetchPartition(
-            partition=i32(0),
-            current_leader_epoch=i32(leader.epoch),
-            fetch_offset=i64(offset),
-            last_fetched_epoch=i32(epoch),
-            partition_max_bytes=i32(_FETCH_BYTES),
-        )
-        return FetchRequest(
-            cluster_id=self._cluster_id,
-            max_wait=i32Timedelta.parse(timedelta(milliseconds=max_wait_ms)),
-            min_bytes=i32(0),
-            max_bytes=i32(_FETCH_BYTES),
-            topics=(FetchTopic(topic_id=_METADATA_TOPIC_ID, partitions=(partition,)),),
-            forgotten_topics_data=(),
-        )
-
     async def _find_leader(self) -> QuorumLeader:
         if self.leader is None:
             self.leader = await find_leader(self._brokers, self._source_of)
@@ -161,16 +145,13 @@ class MetadataLog:
         self._undecided.add(bytes(partition.records or b""), int(partition.high_watermark))
 
     async def _fetch_piece(self, leader: QuorumLeader, end: Place, position: int) -> SnapshotPiece:
-        wanted = PartitionSnapshot(
-            partition=i32(0),
-            current_leader_epoch=i32(leader.epoch),
-            snapshot_id=SnapshotId(end_offset=i64(end.offset), epoch=i32(end.epoch)),
-            position=i64(position),
-        )
-        request = FetchSnapshotRequest(
-            cluster_id=self._cluster_id,
-            max_bytes=i32(_PIECE_BYTES),
-            topics=(TopicSnapshot(name=METADATA_TOPIC, partitions=(wanted,)),),
+        request = make_metadata_snapshot_request(
+            self._cluster_id,
+            leader_epoch=leader.epoch,
+            end_offset=end.offset,
+            end_epoch=end.epoch,
+            position=position,
+            max_bytes=_PIECE_BYTES,
         )
         try:
             answer = await leader.client.ask(request, FetchSnapshotResponse)

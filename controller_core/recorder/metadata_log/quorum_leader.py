@@ -4,16 +4,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from kio.schema.describe_quorum.v2 import DescribeQuorumRequest, DescribeQuorumResponse
-from kio.schema.describe_quorum.v2.request import PartitionData, TopicData
+from kio.schema.describe_quorum.v2 import DescribeQuorumResponse
 from kio.schema.errors import ErrorCode
-from kio.static.primitive import i32
 
 from controller_core.model.ids import BrokerId
 from controller_core.recorder.looker import OutOfSight
 from controller_core.security.properties_file import InvalidProperties
 from controller_core.wire.client.kept_client import KeptClient
-from controller_core.wire.client.quorum import METADATA_TOPIC, QuorumRefused, the_partition
+from controller_core.wire.client.quorum import QuorumRefused, the_partition
 from controller_core.wire.client.request_client import (
     Address,
     AnswerUnreadable,
@@ -23,10 +21,8 @@ from controller_core.wire.client.request_client import (
     VersionUnsupported,
 )
 from controller_core.wire.connections.security import SecuritySource
+from controller_core.wire.requests.quorum import QUORUM_ADDRESSES
 
-_DESCRIBE: Final = DescribeQuorumRequest(
-    topics=(TopicData(topic_name=METADATA_TOPIC, partitions=(PartitionData(partition_index=i32(0)),)),)
-)
 _TIMEOUT_MS: Final = 5_000
 
 SourceOf: TypeAlias = Callable[[str], SecuritySource | None]
@@ -50,7 +46,7 @@ class QuorumLeader:
 async def find_leader(brokers: RequestClient, source_of: SourceOf) -> QuorumLeader:
     """Find the leader. Raises `OutOfSight`, and `LogRefused`."""
     try:
-        answer = await brokers.ask_any(_DESCRIBE, DescribeQuorumResponse)
+        answer = await brokers.ask_any(QUORUM_ADDRESSES, DescribeQuorumResponse)
     except (VersionUnsupported, AnswerUnreadable, NotAdmitted) as error:
         raise LogRefused(f"brokers do not reveal the leader of the quorum: {error}") from error
     except RequestError as error:

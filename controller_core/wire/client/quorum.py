@@ -6,24 +6,16 @@ real leader (KIP-836).
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from kio.schema.api_versions.v3 import ApiVersionsResponse
-from kio.schema.describe_quorum.v0 import DescribeQuorumRequest, DescribeQuorumResponse
-from kio.schema.describe_quorum.v0.request import PartitionData, TopicData
+from kio.schema.describe_quorum.v0 import DescribeQuorumResponse
 from kio.schema.errors import ErrorCode
-from kio.schema.types import TopicName
-from kio.static.primitive import i32
 
 from controller_core.model.ids import BrokerId
-from controller_core.model.topics.topic_names import CLUSTER_METADATA_TOPIC
 from controller_core.wire.client.request_client import ControllerClient
 from controller_core.wire.requests.api_versions import SERVER_VERSIONS
-
-METADATA_TOPIC: Final = TopicName(CLUSTER_METADATA_TOPIC)
-DESCRIBE_QUORUM: Final = DescribeQuorumRequest(
-    topics=(TopicData(topic_name=METADATA_TOPIC, partitions=(PartitionData(partition_index=i32(0)),)),)
-)
+from controller_core.wire.requests.quorum import QUORUM_LEADER
 
 
 class QuorumRefused(Exception):
@@ -71,14 +63,14 @@ async def has_quorum(client: ControllerClient) -> bool:
 
 def knows_quorum(answer: ApiVersionsResponse) -> bool:
     """Return True if the answer is that of a broker without ZooKeeper."""
-    return any(int(each.api_key) == int(DescribeQuorumRequest.__api_key__) for each in answer.api_keys)
+    return any(int(each.api_key) == int(QUORUM_LEADER.__api_key__) for each in answer.api_keys)
 
 
 async def ask_quorum(client: ControllerClient) -> Quorum | None:
     """Return the quorum, or None if there is none. Raises `RequestError` and `QuorumRefused`."""
     if not await has_quorum(client):
         return None
-    return read_quorum(await client.ask(DESCRIBE_QUORUM, DescribeQuorumResponse))
+    return read_quorum(await client.ask(QUORUM_LEADER, DescribeQuorumResponse))
 
 
 def read_quorum(answer: DescribeQuorumResponse) -> Quorum:

@@ -1,25 +1,18 @@
 """Reads the voters of a quorum and how far each lags, by DescribeQuorum of Kafka 3.3 (KIP-836)."""
 
-from typing import Final
-
-from kio.schema.describe_quorum.v1 import DescribeQuorumRequest, DescribeQuorumResponse
-from kio.schema.describe_quorum.v1.request import PartitionData, TopicData
+from kio.schema.describe_quorum.v1 import DescribeQuorumResponse
 from kio.schema.describe_quorum.v1.response import ReplicaState
-from kio.static.primitive import i32
 
 from controller_core.model.draining.quorum_votes import Vote
 from controller_core.model.ids import BrokerId
-from controller_core.wire.client.quorum import METADATA_TOPIC, the_partition
+from controller_core.wire.client.quorum import the_partition
 from controller_core.wire.client.request_client import ControllerClient
-
-_DESCRIBE: Final = DescribeQuorumRequest(
-    topics=(TopicData(topic_name=METADATA_TOPIC, partitions=(PartitionData(partition_index=i32(0)),)),)
-)
+from controller_core.wire.requests.quorum import QUORUM_LAG
 
 
 async def ask_votes(client: ControllerClient) -> tuple[Vote, ...]:
     """Return the votes as the leader reports them. Raises `RequestError` and `QuorumRefused`."""
-    answer = await client.ask(_DESCRIBE, DescribeQuorumResponse)
+    answer = await client.ask(QUORUM_LAG, DescribeQuorumResponse)
     found = the_partition(answer.error_code, (each for topic in answer.topics for each in topic.partitions))
     # The leader counts itself as seen now, so the latest time of all replicas is its present time.
     now_ms = max((_last_seen_ms(each) for each in (*found.current_voters, *found.observers)), default=-1)

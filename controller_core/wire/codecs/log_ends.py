@@ -5,47 +5,13 @@ from that of the sender (KIP-595). So a request that claims to have all records 
 epoch, gets the end of the broker's own records of that epoch. The broker reads no records for it.
 """
 
-from collections.abc import Mapping
-from datetime import timedelta
-from typing import Final
-
 from kio.schema.errors import ErrorCode
-from kio.schema.fetch.v12.request import FetchPartition, FetchRequest, FetchTopic
 from kio.schema.fetch.v12.response import FetchResponse, PartitionData
-from kio.schema.types import TopicName as WireTopicName
-from kio.static.primitive import i32, i32Timedelta, i64
 
-from controller_core.model.ids import LeaderEpoch, PartitionId, TopicName, TopicPartition, group_by_topic
+from controller_core.model.ids import LeaderEpoch, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import LogEnd
 from controller_core.wire.codecs.decoding import Undecodable
 from controller_core.wire.codecs.frames import decode_response
-
-_EVERYTHING: Final = i64(2**63 - 1)
-
-
-def log_ends_request(epochs: Mapping[TopicPartition, LeaderEpoch]) -> FetchRequest:
-    """Return a request for the end of one epoch in each partition. Like a consumer's request, it needs READ on the
-    topics."""
-    return FetchRequest(
-        max_wait=i32Timedelta.parse(timedelta(0)),
-        min_bytes=i32(0),
-        topics=tuple(
-            FetchTopic(
-                topic=WireTopicName(topic),
-                partitions=tuple(
-                    FetchPartition(
-                        partition=i32(each.partition),
-                        fetch_offset=_EVERYTHING,
-                        last_fetched_epoch=i32(epochs[each]),
-                        partition_max_bytes=i32(0),
-                    )
-                    for each in partitions
-                ),
-            )
-            for topic, partitions in group_by_topic(epochs)
-        ),
-        forgotten_topics_data=(),
-    )
 
 
 def decode_log_ends(content: bytes) -> dict[TopicPartition, LogEnd | None]:

@@ -6,14 +6,12 @@ Describe the cluster, reports nothing.
 
 from dataclasses import dataclass
 
-from kio.schema.describe_log_dirs.v4 import DescribeLogDirsRequest, DescribeLogDirsResponse
+from kio.schema.describe_log_dirs.v4 import DescribeLogDirsResponse
 from kio.schema.describe_log_dirs.v4.response import DescribeLogDirsResult
 from kio.schema.errors import ErrorCode
 
+from controller_core.wire.requests.log_dirs import DISK_SIZES
 from controller_operator.kafka.log_sizes import BrokerClient
-
-_NO_TOPICS = DescribeLogDirsRequest(topics=())
-"""Requests the directories without their content."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +35,7 @@ class LogDirectories:
 
 async def ask_log_directories(client: BrokerClient) -> LogDirectories | None:
     """Return a broker's log directories; None if it does not report them. Raises `RequestError`."""
-    return read_log_directories(await client.ask_any(_NO_TOPICS, DescribeLogDirsResponse))
+    return read_log_directories(await client.ask_any(DISK_SIZES, DescribeLogDirsResponse))
 
 
 def read_log_directories(response: DescribeLogDirsResponse) -> LogDirectories | None:

@@ -9,17 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeVar
 
-from kio.schema.describe_log_dirs.v2 import DescribeLogDirsRequest, DescribeLogDirsResponse
-from kio.schema.describe_log_dirs.v2.request import DescribableLogDirTopic
+from kio.schema.describe_log_dirs.v2 import DescribeLogDirsResponse
 from kio.schema.describe_log_dirs.v2.response import DescribeLogDirsResult
 from kio.schema.errors import ErrorCode
-from kio.schema.types import TopicName as WireTopicName
-from kio.static.primitive import i32
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition, group_by_topic
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.wire.client.request_client import Address
 from controller_core.wire.connections.security import SecuritySource
+from controller_core.wire.requests.log_dirs import make_log_sizes_request
 
 MAX_ASKED: Final = 500
 """Partitions of one request."""
@@ -90,7 +88,7 @@ async def ask_log_sizes(partitions: Sequence[TopicPartition], client: BrokerClie
     bytes_of: dict[TopicPartition, int] = {}
     are_all_seen = True
     for first in range(0, len(partitions), MAX_ASKED):
-        request = _request(partitions[first : first + MAX_ASKED])
+        request = make_log_sizes_request(partitions[first : first + MAX_ASKED])
         found = read_log_sizes(await client.ask_any(request, DescribeLogDirsResponse))
         bytes_of |= found.bytes_of
         are_all_seen &= found.are_all_seen
@@ -118,12 +116,3 @@ def _replicas_in(directory: DescribeLogDirsResult) -> Iterator[tuple[TopicPartit
             if not each.is_future_key:
                 partition = TopicPartition(TopicName(str(topic.name)), PartitionId(int(each.partition_index)))
                 yield partition, int(each.partition_size)
-
-
-def _request(partitions: Sequence[TopicPartition]) -> DescribeLogDirsRequest:
-    return DescribeLogDirsRequest(
-        topics=tuple(
-            DescribableLogDirTopic(topic=WireTopicName(topic), partitions=tuple(i32(each.partition) for each in group))
-            for topic, group in group_by_topic(partitions)
-        )
-    )

@@ -25,7 +25,7 @@ from controller_core.model.ids import TopicName
 from controller_core.model.throttles import Throttle
 from controller_core.polling.answers import TOPIC_S_OWN, read_finalized_features
 from controller_core.polling.catching_up import wait_until_caught_up
-from controller_core.wire.client.quorum import DESCRIBE_QUORUM, QuorumRefused, read_quorum
+from controller_core.wire.client.quorum import QuorumRefused, read_quorum
 from controller_core.wire.client.request_client import (
     AnswerLost,
     ControllerClient,
@@ -43,6 +43,7 @@ from controller_core.wire.requests.configs import (
     make_describe_configs_request,
     make_topic_resource,
 )
+from controller_core.wire.requests.quorum import QUORUM_LEADER
 from controller_operator.kafka.marked_throttles import (
     LISTS,
     Changes,
@@ -150,7 +151,7 @@ async def _read_at_one(topics: Iterable[TopicName], broker: ControllerClient) ->
 async def _read_committed(broker: ControllerClient) -> int:
     """Return the committed offset of the controllers."""
     try:
-        return read_quorum(await broker.ask(DESCRIBE_QUORUM, DescribeQuorumResponse)).committed
+        return read_quorum(await broker.ask(QUORUM_LEADER, DescribeQuorumResponse)).committed
     except QuorumRefused as error:
         raise _error("the quorum of controllers", error.error_code, None, "Describe the cluster") from error
 
