@@ -16,18 +16,19 @@ from functools import partial
 from typing import Final
 
 from kio.schema.api_versions.v4 import ApiVersionsResponse
-from kio.schema.update_features.v0 import UpdateFeaturesRequest as UpdateFeaturesRequest0
 from kio.schema.update_features.v0 import UpdateFeaturesResponse as UpdateFeaturesResponse0
-from kio.schema.update_features.v0.request import FeatureUpdateKey as FeatureUpdateKey0
-from kio.schema.update_features.v1 import UpdateFeaturesRequest as UpdateFeaturesRequest1
 from kio.schema.update_features.v1 import UpdateFeaturesResponse as UpdateFeaturesResponse1
-from kio.schema.update_features.v1.request import FeatureUpdateKey as FeatureUpdateKey1
-from kio.schema.update_features.v2 import UpdateFeaturesRequest, UpdateFeaturesResponse
-from kio.schema.update_features.v2.request import FeatureUpdateKey
-from kio.static.primitive import i8, i16
+from kio.schema.update_features.v2 import UpdateFeaturesResponse
 
+from controller_core.model import features
+from controller_core.model.features import UpgradeType
 from controller_core.wire.client.request_client import Address
 from controller_core.wire.requests.api_versions import SERVER_FEATURES
+from controller_core.wire.requests.features import (
+    make_atomic_updates_request,
+    make_separate_updates_request,
+    make_unvalidated_update_request,
+)
 from kontroller.client.cluster import GROWTH_OF_PATIENCE, PATIENCE_MS, Call, Question
 from kontroller.client.errors import (
     InvalidArgument,
@@ -40,12 +41,11 @@ from kontroller.client.errors import (
     require,
 )
 
-_UPDATE_FEATURES: Final = int(UpdateFeaturesRequest.__api_key__)
+_UPDATE_FEATURES: Final = int(UpdateFeaturesResponse.__api_key__)
 _ATOMIC_SINCE: Final = 2
 _VALIDATES_SINCE: Final = 1
 _NONE: Final = -1
 _NO_EPOCH: Final = -1
-_UPGRADE: Final = 1
 _LARGEST_LEVEL: Final = (1 << 15) - 1
 
 
@@ -186,7 +186,7 @@ async def _send(call: Call, updates: Sequence[FeatureUpdate], before: FeatureMet
     """Send updates. Raises `Unsupported` also if the role has moved to a controller with another version. Then nothing
     was done."""
     if before.updates_are_atomic:
-        request = UpdateFeaturesRequest(timeout=call.for_server, feature_updates=_make_keys(updates, before))
+        request = make_atomic_updates_request(_convert_updates(updates, before), call.for_server)
         response = await call.ask_controller(request, UpdateFeaturesResponse)
         require("the features", response.error_code, response.error_message)
     elif before.updates_by_version < _VALIDATES_SINCE:
@@ -204,16 +204,8 @@ async def _send(call: Call, updates: Sequence[FeatureUpdate], before: FeatureMet
 async def _send_one_by_one(
     call: Call, updates: Sequence[FeatureUpdate], before: FeatureMetadata, *, validate_only: bool
 ) -> tuple[Refused | OutcomeUnknown, ...]:
-    request = UpdateFeaturesRequest1(
-        timeout=call.for_server,
-        feature_updates=tuple(
-            FeatureUpdateKey1(
-                feature=key.feature, max_version_level=key.max_version_level, upgrade_type=key.upgrade_type
-            )
-            for key in _make_keys(updates, before)
-        ),
-        validate_only=validate_only,
-    )
+    converted = _convert_updates(updates, before)
+    request = make_separate_updates_request(converted, call.for_server, validate_only=validate_only)
     response = await call.ask_controller(request, UpdateFeaturesResponse1, changes_nothing=validate_only)
     require("the features", response.error_code, response.error_message)
     found = (make_error(f"feature {each.feature}", each.error_code, each.error_message) for each in response.results)
@@ -231,40 +223,31 @@ async def _send_unvalidated(call: Call, updates: Sequence[FeatureUpdate], before
             f"the controller at {before.answered_by} cannot validate updates first, as Kafka can since 3.3:"
             " ask for one at a time"
         )
-    (key,) = _make_keys(updates, before)
-    request = UpdateFeaturesRequest0(
-        timeout=call.for_server,
-        feature_updates=(
-            FeatureUpdateKey0(
-                feature=key.feature,
-                max_version_level=key.max_version_level,
-                allow_downgrade=key.upgrade_type != _UPGRADE,
-            ),
-        ),
-    )
+    (converted,) = _convert_updates(updates, before)
+    request = make_unvalidated_update_request(converted, call.for_server)
     response = await call.ask_controller(request, UpdateFeaturesResponse0)
     require("the features", response.error_code, response.error_message)
     for each in response.results:
         require(f"feature {each.feature}", each.error_code, each.error_message)
 
 
-def _make_keys(updates: Sequence[FeatureUpdate], before: FeatureMetadata) -> tuple[FeatureUpdateKey, ...]:
-    """Build the request's items. Kafka refuses an upgrade that is declared as a downgrade, so only real downgrades are
+def _convert_updates(updates: Sequence[FeatureUpdate], before: FeatureMetadata) -> tuple[features.FeatureUpdate, ...]:
+    """Convert the updates. Kafka refuses an upgrade that is declared as a downgrade, so only real downgrades are
     declared."""
     return tuple(
-        FeatureUpdateKey(
+        features.FeatureUpdate(
             feature=each.feature,
-            max_version_level=i16(each.level),
-            upgrade_type=i8(_find_upgrade_type(each, before.finalized.get(each.feature))),
+            max_version_level=each.level,
+            upgrade_type=_find_upgrade_type(each, before.finalized.get(each.feature)),
         )
         for each in updates
     )
 
 
-def _find_upgrade_type(update: FeatureUpdate, present: int | None) -> int:
+def _find_upgrade_type(update: FeatureUpdate, present: int | None) -> UpgradeType:
     if update.type is UpdateType.ADD_OR_UPDATE_ALLOW_DOWNGRADE and (present is None or present <= update.level):
-        return _UPGRADE
-    return update.type.value
+        return UpgradeType.UPGRADE
+    return UpgradeType(update.type.value)
 
 
 def require_sound(updates: Sequence[FeatureUpdate]) -> None:

@@ -10,12 +10,12 @@ from typing import Final
 
 import structlog
 from kio.schema.errors import ErrorCode
-from kio.schema.update_features.v1 import UpdateFeaturesRequest, UpdateFeaturesResponse
-from kio.schema.update_features.v1.request import FeatureUpdateKey
-from kio.static.primitive import i8, i16, i32Timedelta
+from kio.schema.update_features.v1 import UpdateFeaturesResponse
+from kio.static.primitive import i32Timedelta
 
 from controller_core.model.features import FeatureUpdate
 from controller_core.wire.client.request_client import Address, ControllerClient, RequestError, parse_addresses
+from controller_core.wire.requests.features import make_separate_updates_request
 from controller_operator.kafka.broker_listeners import ANY_PLAINTEXT, BrokerListener
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.requests.momentary import is_momentary
@@ -90,8 +90,9 @@ def _parse_addresses(configured: str) -> tuple[Address, ...]:
 
 async def update_features(step: UpdateFeatures, client: ControllerClient) -> FeatureReply:
     """Ask the controller and return its reply. An error is trouble for the plan to report and retry."""
+    request = make_separate_updates_request(step.updates, _TIMEOUT, validate_only=step.validates_only)
     try:
-        response = await client.ask(_request(step), UpdateFeaturesResponse)
+        response = await client.ask(request, UpdateFeaturesResponse)
     except RequestError as error:
         _log.warning("controller not asked", error=f"{type(error).__name__}: {error}")
         return FeatureReply(step=step, trouble=str(error))
@@ -127,18 +128,3 @@ async def update_features_singly(step: UpdateFeatures, client: ControllerClient)
         if found.trouble is not None:
             break
     return reply
-
-
-def _request(step: UpdateFeatures) -> UpdateFeaturesRequest:
-    return UpdateFeaturesRequest(
-        timeout=_TIMEOUT,
-        feature_updates=tuple(
-            FeatureUpdateKey(
-                feature=update.feature,
-                max_version_level=i16(update.max_version_level),
-                upgrade_type=i8(update.upgrade_type),
-            )
-            for update in step.updates
-        ),
-        validate_only=step.validates_only,
-    )
