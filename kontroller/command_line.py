@@ -16,6 +16,7 @@ from kontroller.cli.pods.drain import drain
 from kontroller.cli.pods.ready import ready
 from kontroller.cli.pods.scram_users import scram_users
 from kontroller.cli.record import record
+from kontroller.cli.settings_options import take_settings
 
 main = typer.Typer(
     name="kontroller",
@@ -54,5 +55,5 @@ main.command("shell")(shell)
 main.command("drain")(drain)
 main.command("import")(import_topics)
 main.command("ready")(ready)
-main.command("record")(record)
+main.command("record", cls=take_settings("controller_core.process.recording.settings:RecorderProcessSettings"))(record)
 main.command("scram-users")(scram_users)

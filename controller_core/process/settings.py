@@ -62,11 +62,11 @@ class ProcessSettings(BaseSettings):
     )
     metrics_host: str = Field(default="127.0.0.1", description="Address of the HTTP server (/metrics, /healthz, ...).")
     metrics_port: int | None = Field(
-        default=None, ge=0, le=65535, description="Port of the HTTP server. None: no HTTP server."
+        default=None, ge=0, le=65535, description="Port of the HTTP server. Default: no HTTP server."
     )
     journal_token_file: Path | None = Field(
         default=None,
-        description="File with the token that readers of /journal must present. None: everybody who can reach the port "
+        description="File with the token that readers of /journal must present. Default: everybody who can reach the port "
         "may read.",
     )
     journal_segment_bytes: int = Field(
@@ -181,14 +181,14 @@ class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings):
     num_partitions: int | None = Field(
         default=None,
         ge=1,
-        description="Partitions of a topic that is created without a number: num.partitions of the brokers. None: "
+        description="Partitions of a topic that is created without a number: num.partitions of the brokers. Default: "
         "refuse such topics.",
     )
     default_replication_factor: int | None = Field(
         default=None,
         ge=1,
         description="Replicas of a topic that is created without a number: default.replication.factor of the brokers. "
-        "None: refuse such topics.",
+        "Default: refuse such topics.",
     )
     remote_log_storage_system_enable: bool = Field(
         default=False, description="Allow topics with remote storage. Set it if the brokers have remote storage."
@@ -209,12 +209,12 @@ class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings):
         description="Relay requests that only brokers can answer to one of them. Otherwise clients are refused.",
     )
     journal_directory: Path | None = Field(
-        default=None, description="Folder to write the journal of the cluster's state to. None: no journal there."
+        default=None, description="Folder to write the journal of the cluster's state to. Default: no journal there."
     )
     journal_topic: str | None = Field(
         default=None,
         pattern=r"^[a-zA-Z0-9._-]{1,249}$",
-        description="Kafka topic to write the journal to, in addition to the directory or instead of it. None: no "
+        description="Kafka topic to write the journal to, in addition to the directory or instead of it. Default: no "
         "topic.",
     )
     journal_bootstrap_server: str | None = Field(

@@ -21,6 +21,7 @@ from kontroller.cli.options import (
     TopicBootstrapOption,
     TopicPropertiesOption,
 )
+from kontroller.cli.settings_options import take_settings
 from kontroller.cli.watch import watch
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class WrongOption(Exception):
     """The command has to be changed. The message says how."""
 
 
-commands.command("watch")(watch)
+commands.command("watch", cls=take_settings("kontroller.history.watching.settings:WatchSettings"))(watch)
 
 
 @commands.command("ingest")

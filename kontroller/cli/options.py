@@ -49,53 +49,11 @@ PropertiesOfBrokers = Annotated[
         show_default=False,
     ),
 ]
-ZooKeeperServers = Annotated[
-    str | None, typer.Option(help="ZooKeeper servers and chroot: HOST:PORT[,HOST:PORT...][/chroot].")
-]
-ZooKeeperSessionTimeoutMs = Annotated[int | None, typer.Option(help="ZooKeeper session timeout, in milliseconds.")]
-ZooKeeperJuteMaxbufferBytes = Annotated[
-    int | None, typer.Option(help="jute.maxbuffer of the ZooKeeper servers, in bytes.")
-]
-ZooKeeperTimeoutMs = Annotated[
-    int | None,
-    typer.Option(help="Milliseconds without a connection to ZooKeeper after which the process exits. Default: 60000."),
-]
 ClusterProperties = Annotated[
     Path | None,
     typer.Option(help="File with the cluster's security settings: a broker's server.properties, or a part of it."),
 ]
-MetricsHost = Annotated[
-    str | None, typer.Option(help="Address of the HTTP server (/metrics, /healthz, ...). Default: 127.0.0.1.")
-]
-MetricsPort = Annotated[
-    int | None, typer.Option(help="Port of the HTTP server (/metrics, /healthz, ...). Default: no HTTP server.")
-]
-LogFormat = Annotated[str | None, typer.Option(help="Format of log lines: json or console. Default: json.")]
-LogLevel = Annotated[
-    str | None, typer.Option(help="Lowest level to log: debug, info, warning or error. Default: info.")
-]
 SettingsFile = Annotated[Path | None, typer.Option(help="YAML file with these settings.")]
-
-# The options of a journal's writer.
-JournalDirectory = Annotated[Path | None, typer.Option(help="Folder to write the journal of the cluster's state to.")]
-JournalSegmentBytes = Annotated[
-    int | None, typer.Option(help="Bytes after which a new journal file begins. Default: 64 MiB.")
-]
-JournalRetentionBytes = Annotated[
-    int | None, typer.Option(help="Bytes of finished journal files to keep. Default: 4 GiB.")
-]
-JournalRetentionHours = Annotated[
-    int | None, typer.Option(help="Hours for which finished journal files are kept. Default: 168.")
-]
-JournalTokenFile = Annotated[
-    Path | None, typer.Option(help="File with the token that readers of /journal must present. Default: no token.")
-]
-JournalSnapshotIntervalSeconds = Annotated[
-    int | None, typer.Option(help="Seconds between snapshots of the whole state in the journal. Default: 3600.")
-]
-JournalAliveIntervalSeconds = Annotated[
-    int | None, typer.Option(help="Seconds without a record after which the journal gets a heartbeat. Default: 10.")
-]
 
 # The options of a journal's reader.
 JournalsOption = Annotated[
@@ -107,8 +65,7 @@ JournalTokenFilesOption = Annotated[
     typer.Option(
         metavar="[URL=]FILE",
         help="File with the token for the journal at URL; without URL, for all journals that have no other token. May "
-        "be "
-        "repeated.",
+        "be repeated.",
     ),
 ]
 JournalTopicOption = Annotated[
@@ -120,34 +77,6 @@ TopicBootstrapOption = Annotated[
 TopicPropertiesOption = Annotated[
     Path | None,
     typer.Option(help="File with the security settings of the topic's brokers: a server.properties, or a part of it."),
-]
-
-# The limits of a listener, for both processes that have one.
-SocketRequestMaxBytes = Annotated[
-    int | None,
-    typer.Option(help="Bytes of the largest request. Default: socket.request.max.bytes of --properties, or 100 MiB."),
-]
-MaxConnections = Annotated[
-    int | None, typer.Option(help="Open connections. Default: max.connections of --properties, or 5,000.")
-]
-MaxConnectionsPerAddress = Annotated[
-    int | None,
-    typer.Option(help="Open connections of one address. Default: max.connections.per.ip of --properties, or 1,000."),
-]
-ConnectionsMaxIdleMs = Annotated[
-    int | None,
-    typer.Option(
-        help="Milliseconds after which an idle connection is closed. Default: connections.max.idle.ms of --properties, "
-        "or "
-        "10 minutes."
-    ),
-]
-MaxRequestsInFlight = Annotated[
-    int | None, typer.Option(help="Requests of one kind that are read and not yet answered. Default: 5,000.")
-]
-QueuedMaxRequestBytes = Annotated[
-    int | None,
-    typer.Option(help="Bytes of requests in memory. Default: queued.max.request.bytes of --properties, or 192 MiB."),
 ]
 
 

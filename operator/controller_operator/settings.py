@@ -23,7 +23,7 @@ class OperatorSettings(BaseSettings):
         description="URL that answers liveness probes, http://HOST:PORT/PATH. Readiness is at /readyz of the same port.",
     )
     metrics_host: str = Field(default="127.0.0.1", description="The address that serves /metrics.")
-    metrics_port: int | None = Field(default=None, ge=0, le=65535, description="Port of /metrics; default: not served.")
+    metrics_port: int | None = Field(default=None, ge=0, le=65535, description="Port of /metrics. Default: not served.")
     zookeeper_session_timeout_ms: int = Field(
         default=10_000, ge=1000, description="Milliseconds without a heartbeat after which ZooKeeper ends the session."
     )
@@ -45,7 +45,7 @@ class OperatorSettings(BaseSettings):
     webhook: str | None = Field(
         default=None,
         pattern=r"^https://[^/\s]+:[0-9]{1,5}$",
-        description="Address of the validating webhook, https://HOST:PORT; default: no webhook.",
+        description="Address of the validating webhook, https://HOST:PORT. Default: no webhook.",
     )
     webhook_certificate: Path | None = Field(default=None, description="File with the webhook's certificate chain.")
     webhook_key: Path | None = Field(default=None, description="File with the key of the webhook's certificate.")
@@ -53,16 +53,16 @@ class OperatorSettings(BaseSettings):
         default=None,
         max_length=253,
         pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
-        description="Name of the Lease that elects one of several operators; default: this must be the only operator.",
+        description="Name of the Lease that elects one of several operators. Default: this must be the only operator.",
     )
     lease_namespace: str | None = Field(
-        default=None, max_length=63, description="Namespace of the Lease; default: that of the pod, or of KUBECONFIG."
+        default=None, max_length=63, description="Namespace of the Lease. Default: that of the pod, or of KUBECONFIG."
     )
     lease_identity: str | None = Field(
         default=None,
         min_length=1,
         max_length=253,
-        description="Unique name of this process in the Lease; default: the host name and a random number.",
+        description="Unique name of this process in the Lease. Default: the host name and a random number.",
     )
     lease_duration_s: int = Field(
         default=15,
@@ -88,6 +88,15 @@ class OperatorSettings(BaseSettings):
     )
     objects_unreachable_grace_s: float = Field(
         default=60.0, ge=0, description="Seconds for which ZooKeeper may be out of reach before other objects say so."
+    )
+
+    log_format: str = Field(
+        default="json", pattern="^(json|console)$", description="Format of log lines: json, or console for people."
+    )
+    log_level: str = Field(
+        default="info",
+        pattern="^(debug|info|warning|error)$",
+        description="Lowest level to log: debug, info, warning or error.",
     )
 
     @field_validator("properties", mode="before")

@@ -56,7 +56,7 @@ class BrokerProcessSettings(ListenerLimitSettings):
     listen: Annotated[tuple[str, ...], NoDecode] = Field(
         min_length=1,
         description=(
-            "LISTENER://HOST:PORT to listen on; may be repeated. The protocol is PLAINTEXT unless "
+            "LISTENER://HOST:PORT to listen on. The protocol is PLAINTEXT unless "
             "listener.security.protocol.map in --properties maps the listener's name to another one."
         ),
     )
@@ -76,12 +76,10 @@ class BrokerProcessSettings(ListenerLimitSettings):
         ),
     )
     log_directory: Annotated[tuple[Path, ...], NoDecode] = Field(
-        min_length=1, description="Directory of logs; may be repeated. Each belongs to this broker alone."
+        min_length=1, description="Directory of logs. Each belongs to this broker alone."
     )
     rack: str | None = Field(default=None, description="The broker's rack.")
-    feature: Annotated[tuple[str, ...], NoDecode] = Field(
-        default=(), description="Supported feature as NAME:MIN-MAX; may be repeated."
-    )
+    feature: Annotated[tuple[str, ...], NoDecode] = Field(default=(), description="Supported feature as NAME:MIN-MAX.")
     max_time_lag_ms: int = Field(
         default=30_000,
         ge=1,

@@ -19,30 +19,77 @@ class WatchSettings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="KONTROLLER_", extra="forbid", frozen=True)
 
-    journal: Annotated[tuple[str, ...], NoDecode] = ()
-    journal_token_file: Annotated[tuple[str, ...], NoDecode] = ()
+    journal: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(), description="Folder of journal files, or a controller's http://HOST:9404/journal."
+    )
+    journal_token_file: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(),
+        description="[URL=]FILE: file with the token for the journal at URL; without URL, for all journals that have no "
+        "other token.",
+    )
     topic: str | None = Field(
-        default=None, pattern=r"^[a-zA-Z0-9._-]{1,249}$", description="Kafka topic that controllers write journals to."
+        default=None,
+        pattern=r"^[a-zA-Z0-9._-]{1,249}$",
+        description="Kafka topic that controllers write their journals to. Needs --bootstrap-server.",
     )
     bootstrap_server: str | None = Field(
-        default=None, pattern=_BOOTSTRAP, description="Brokers of the topic: HOST:PORT[,HOST:PORT...]."
+        default=None, pattern=_BOOTSTRAP, description="Brokers of the journal's topic: HOST:PORT[,HOST:PORT...]."
     )
-    properties: Path | None = None
-    """The security settings of the topic's brokers: a broker's `server.properties`, or a part of it."""
-    leaderless_after_seconds: float = Field(default=30, ge=0, le=86_400)
-    under_min_isr_after_seconds: float = Field(default=30, ge=0, le=86_400)
-    min_insync_replicas: int = Field(default=1, ge=1)
-    alive_interval_seconds: float = Field(default=10, gt=0, le=3600)
-    silent_after_seconds: float = Field(default=30, gt=0, le=86_400)
-    poll_interval_seconds: float = Field(default=1, ge=0.05, le=60)
-    checkpoint: Path | None = None
-    output: str = Field(default=STANDARD_OUTPUT, min_length=1)
-    alertmanager: Annotated[tuple[str, ...], NoDecode] = ()
-    alertmanager_resend_seconds: float = Field(default=60, ge=1, le=3600)
-    metrics_host: str = "127.0.0.1"
-    metrics_port: int | None = Field(default=None, ge=0, le=65535)
-    log_format: str = Field(default="json", pattern="^(json|console)$")
-    log_level: str = Field(default="info", pattern="^(debug|info|warning|error)$")
+    properties: Path | None = Field(
+        default=None,
+        description="File with the security settings of the topic's brokers: a server.properties, or a part of it.",
+    )
+    leaderless_after_seconds: float = Field(
+        default=30, ge=0, le=86_400, description="Seconds that a partition may be without a leader."
+    )
+    under_min_isr_after_seconds: float = Field(
+        default=30,
+        ge=0,
+        le=86_400,
+        description="Seconds that a partition may have fewer in-sync replicas than min.insync.replicas.",
+    )
+    min_insync_replicas: int = Field(
+        default=1, ge=1, description="min.insync.replicas of topics for which no record has it."
+    )
+    alive_interval_seconds: float = Field(
+        default=10, gt=0, le=3600, description="--journal-alive-interval-seconds of the controllers."
+    )
+    silent_after_seconds: float = Field(
+        default=30, gt=0, le=86_400, description="Seconds without any record after which a cluster counts as silent."
+    )
+    poll_interval_seconds: float = Field(
+        default=1, ge=0.05, le=60, description="Seconds between reads of a journal that was read to its end."
+    )
+    checkpoint: Path | None = Field(
+        default=None,
+        description="File for the state of the watch, so that a restart neither repeats nor forgets an alarm.",
+    )
+    output: str = Field(
+        default=STANDARD_OUTPUT,
+        min_length=1,
+        description="File to which alarms are appended as lines of JSON; - for standard output.",
+    )
+    alertmanager: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(), description="Alertmanager, such as http://HOST:9093."
+    )
+    alertmanager_resend_seconds: float = Field(
+        default=60,
+        ge=1,
+        le=3600,
+        description="Seconds between repeated notifications of firing alarms to Alertmanager.",
+    )
+    metrics_host: str = Field(default="127.0.0.1", description="Address of the HTTP server (/metrics, /healthz, ...).")
+    metrics_port: int | None = Field(
+        default=None, ge=0, le=65535, description="Port of the HTTP server. Default: no HTTP server."
+    )
+    log_format: str = Field(
+        default="json", pattern="^(json|console)$", description="Format of log lines: json, or console for people."
+    )
+    log_level: str = Field(
+        default="info",
+        pattern="^(debug|info|warning|error)$",
+        description="Lowest level to log: debug, info, warning or error.",
+    )
 
     @field_validator("journal", "journal_token_file", "alertmanager", mode="before")
     @classmethod

@@ -144,7 +144,9 @@ def test_each_wrong_setting_has_a_line_of_its_own() -> None:
     assert (ended.exit_code, ended.stderr.splitlines()) == (
         2,
         [
-            "kontroller: --topic: 'a b' is not valid. Kafka topic that controllers write journals to.",
-            "kontroller: --bootstrap-server: 'kafka' is not valid. Brokers of the topic: HOST:PORT[,HOST:PORT...].",
+            "kontroller: --topic: 'a b' is not valid. Kafka topic that controllers write their journals to. Needs "
+            "--bootstrap-server.",
+            "kontroller: --bootstrap-server: 'kafka' is not valid. Brokers of the journal's topic: "
+            "HOST:PORT[,HOST:PORT...].",
         ],
     )

@@ -1,0 +1,69 @@
+"""Each setting of a process is an option of its command, as its model describes it."""
+
+import subprocess
+import sys
+from typing import Any, Final
+
+import pytest
+import typer
+
+from controller_core.process.recording.settings import RecorderProcessSettings
+from controller_core.process.settings import ControllerProcessSettings
+from controller_operator.settings import OperatorSettings
+from kontroller.command_line import main
+from kontroller.history.watching.settings import WatchSettings
+from replica_broker.cli.command_line import main as broker
+from replica_broker.process.settings import BrokerProcessSettings
+
+COMMANDS: Final[dict[str, tuple[typer.Typer, tuple[str, ...], Any]]] = {
+    "controller": (main, ("controller", "run"), ControllerProcessSettings),
+    "recorder": (main, ("record",), RecorderProcessSettings),
+    "operator": (main, ("operator", "run"), OperatorSettings),
+    "watch": (main, ("history", "watch"), WatchSettings),
+    "broker": (broker, ("run",), BrokerProcessSettings),
+}
+
+
+def find_command(application: typer.Typer, path: tuple[str, ...]) -> Any:
+    command: Any = typer.main.get_command(application)
+    for word in path:
+        command = command.commands[word]
+    return command
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_setting_has_an_option_with_its_description(name: str) -> None:
+    application, path, model = COMMANDS[name]
+    options = {option.name: option for option in find_command(application, path).params}
+    assert model.model_fields.keys() <= options.keys()
+    assert [field for field, told in model.model_fields.items() if not told.description] == []
+    assert all(options[field].help.startswith(told.description) for field, told in model.model_fields.items())
+
+
+def find_option(name: str, setting: str) -> Any:
+    application, path, _ = COMMANDS[name]
+    return next(option for option in find_command(application, path).params if option.name == setting)
+
+
+def test_a_list_may_be_repeated_and_a_default_is_named() -> None:
+    assert find_option("controller", "listen").multiple
+    assert find_option("controller", "listen").help.endswith("May be repeated.")
+    assert find_option("controller", "hot_standby").help.endswith("Default: on.")
+    assert find_option("watch", "silent_after_seconds").help.endswith("Default: 30.")
+
+
+def test_an_option_may_have_another_name_than_its_setting() -> None:
+    assert find_option("operator", "namespaces").opts == ["--namespace"]
+
+
+def test_the_text_none_switches_a_setting_off() -> None:
+    assert find_option("broker", "flush_interval_ms").type_descriptor.annotation is str
+
+
+def test_other_commands_do_not_import_the_models() -> None:
+    script = (
+        "import sys, typer; from kontroller.command_line import main; typer.main.get_command(main); "
+        "print(sorted(sys.modules.keys() & {'pydantic', 'pydantic_settings', 'controller_core.process.settings'}))"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ended.stdout == "[]\n"
