@@ -18,7 +18,10 @@ PLURALS = [f"{kind.definition.plural}.kontroller.dev" for kind in KINDS]
     [
         *((verb, plural) for plural in PLURALS for verb in ("get", "list", "watch")),
         *(("patch", f"{plural}/status") for plural in PLURALS),
-        *(("patch", f"{kind}.kontroller.dev") for kind in ("kafkatopics", "partitionreassignments", "featuresets")),
+        *(
+            ("patch", f"{kind}.kontroller.dev")
+            for kind in ("kafkaclusters", "kafkatopics", "partitionreassignments", "featuresets")
+        ),
         ("create", "partitionreassignments.kontroller.dev"),
         ("delete", "partitionreassignments.kontroller.dev"),
         ("delete", "preferredelections.kontroller.dev"),
@@ -34,7 +37,7 @@ def test_the_operator_may_do_its_work(api: KubernetesApi, release: str, verb: st
     [
         *((verb, plural) for plural in PLURALS for verb in ("update", "deletecollection")),
         *((verb, f"{plural}/status") for plural in PLURALS for verb in ("get", "update")),
-        *(("patch", f"{kind}.kontroller.dev") for kind in ("kafkaclusters", "preferredelections")),
+        ("patch", "preferredelections.kontroller.dev"),
         ("update", "kafkatopics.kontroller.dev/finalizers"),
         *(
             (verb, f"{kind}.kontroller.dev")
