@@ -43,7 +43,7 @@ class _SettingsCommand(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         """Override Typer's method. Give the function the settings as `ctx.obj`."""
         named = {name: ctx.params.pop(name) for name in self._load_model().model_fields}
-        ctx.obj = {name: value for name, value in named.items() if value not in (None, [])}
+        ctx.obj = {name: value for name, value in named.items() if value not in (None, [], ())}
         return super().invoke(ctx)
 
     def _load_model(self) -> "type[BaseSettings]":
