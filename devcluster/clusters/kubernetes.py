@@ -59,14 +59,25 @@ class KubernetesCluster:
     def wait_until_established(self, *definitions: str) -> None:
         """Wait until the API server serves these custom resource definitions, or all if none is named.
 
-        `kubectl wait` fails on a definition that has no conditions yet. Raises ConditionTimeoutError.
+        `kubectl wait` fails on a definition that has no conditions yet, and clients find a kind a moment after its
+        definition is established. Raises ConditionTimeoutError.
         """
 
         def are_established() -> bool:
             found = self.get("crds", *definitions)
-            return all(_is_established(each) for each in found.get("items", [found]))
+            items = found.get("items", [found])
+            return (
+                all(map(_is_established, items)) and {each["metadata"]["name"] for each in items} <= self._list_served()
+            )
 
         wait_until(are_established, "the API server serves the definitions")
+
+    def _list_served(self) -> set[str]:
+        """Return the resources that clients find, by `plural.group`; empty if the API server cannot answer for all."""
+        try:
+            return set(self.kubectl("api-resources", "--output", "name").split())
+        except CommandError:
+            return set()
 
     def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
         """Write a kubeconfig with a token of an existing service account, so with exactly that account's rights."""

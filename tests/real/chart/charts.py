@@ -18,8 +18,13 @@ NO_JOBS: Final = ("--set", "apiCheck.enabled=false,releaseFinalizers.enabled=fal
 
 @contextmanager
 def install_chart(api: KubernetesApi, *values: str) -> Iterator[str]:
-    """Install the chart with `values` and yield helm's output; remove everything at the end."""
-    yield api.helm("install", "kontroller", CHART, "--namespace", RELEASE_NAMESPACE, *NO_JOBS, *values)
+    """Install the chart with `values` and yield helm's output; remove everything at the end.
+
+    As the job that is left out would, wait until the API server serves the definitions.
+    """
+    notes = api.helm("install", "kontroller", CHART, "--namespace", RELEASE_NAMESPACE, *NO_JOBS, *values)
+    api.wait_until_established()
+    yield notes
     api.helm("uninstall", "kontroller", "--namespace", RELEASE_NAMESPACE, "--no-hooks")
     remove_definitions(api)
 
