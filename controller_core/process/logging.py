@@ -11,7 +11,7 @@ LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": loggin
 
 
 def configure_logging(log_format: str, log_level: str = "info") -> None:
-    """Log as `json` or for the `console`, from a level of `LEVELS` up. Libraries log from warnings up."""
+    """Log as `json` or for the `console`, from a level of `LEVELS` up. Libraries log the same lines, from warnings up."""
     level = LEVELS[log_level]
     structlog.configure(
         processors=make_processors(log_format),
@@ -19,9 +19,14 @@ def configure_logging(log_format: str, log_level: str = "info") -> None:
         logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
         cache_logger_on_first_use=True,
     )
-    logging.basicConfig(
-        level=max(level, logging.WARNING), stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s"
+    of_libraries = logging.StreamHandler(sys.stderr)
+    of_libraries.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[structlog.stdlib.add_logger_name],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *make_processors(log_format)],
+        )
     )
+    logging.basicConfig(level=max(level, logging.WARNING), handlers=[of_libraries])
 
 
 def make_processors(log_format: str) -> list[structlog.types.Processor]:

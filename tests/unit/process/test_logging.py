@@ -23,6 +23,22 @@ structlog.get_logger().warning("unusual")
 """
 
 
+OF_A_LIBRARY = """
+import logging
+from controller_core.process.logging import configure_logging
+configure_logging("json")
+logging.getLogger("kazoo.client").info("usual")
+logging.getLogger("kazoo.client").warning("Connection dropped: %s", "gone")
+"""
+
+
+@pytest.mark.timeout(60)
+def test_libraries_write_the_same_lines() -> None:
+    ended = subprocess.run([sys.executable, "-c", OF_A_LIBRARY], capture_output=True, text=True, check=True, timeout=50)
+    (line,) = map(json.loads, ended.stderr.splitlines())
+    assert (line["event"], line["level"], line["logger"]) == ("Connection dropped: gone", "warning", "kazoo.client")
+
+
 @pytest.mark.timeout(60)
 def test_lines_below_the_level_are_not_written() -> None:
     ended = subprocess.run([sys.executable, "-c", LEVELLED], capture_output=True, text=True, check=True, timeout=50)
