@@ -14,7 +14,7 @@ export KEEP
 
 .DEFAULT_GOAL := help
 
-.PHONY: help demo demo-history demo-fleet soak test mapped nightly flaky slow-motion release-check versions lint docs prose unit fuzz mutants spark real e2e chart node crds cli runbook bench bench-designs bench-requests bench-operator bench-polling bench-pipeline \
+.PHONY: help demo demo-history demo-fleet soak test mapped nightly flaky slow-motion release-check versions lint docs prose unit fuzz mutants spark real e2e chart try crds cli runbook bench bench-designs bench-requests bench-operator bench-polling bench-pipeline \
 	bench-fleet build images release lock sbom audit clean
 
 help: ## Show the commands
@@ -133,8 +133,8 @@ e2e: $(READY) ## Install the chart on a node whose pods really run, and disturb 
 chart: $(READY) ## Install, upgrade and uninstall the chart on a node whose pods really run: the cases of tests/chart.txt
 	$(BIN)/pytest -v --cases tests/chart.txt --without-quarantined --durations 10 tests/e2e/test_[125]_*.py
 
-node: $(READY) ## Run one node of Kubernetes with our images on it until Ctrl-C, to try the chart on (as root)
-	$(BIN)/python -m devcluster node
+try: $(RUNS) ## Run a small Kubernetes cluster with our images until Ctrl-C, to try the chart on: kind, or a node without an engine (as root) (KRAFT=1: Kafka 4)
+	$(BIN)/python -m devcluster try $(if $(KRAFT),--kraft)
 
 crds: $(READY) ## Write the definitions of the resources from their models, into crds/ and the chart, and docs/resources.md
 	$(BIN)/python -m controller_operator.resources.crds
@@ -187,8 +187,10 @@ PARTS ?=
 build: $(READY) ## Fetch and build all real servers into the cache, or some (PARTS="kafka etcd kubernetes helm health")
 	$(BIN)/python -m devcluster build $(PARTS)
 
-images: $(READY) ## Build the container images without a registry or an engine (as root) and say how to load them
-	$(BIN)/python -m devcluster.images
+IMAGES ?=
+
+images: $(RUNS) ## Build the container images, or some, without a registry or an engine (as root) and say how to load them (IMAGES=kontroller)
+	$(BIN)/python -m devcluster.images $(IMAGES)
 
 TAG ?=
 

@@ -1,4 +1,4 @@
-"""`python -m devcluster build` fills the cache; `up` and `node` run a cluster until Ctrl-C."""
+"""`python -m devcluster build` fills the cache; `up` and `try` run a cluster until Ctrl-C."""
 
 import signal
 from contextlib import ExitStack
@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from devcluster.building import progress
 from devcluster.building.cache import cache_folder
 from devcluster.building.toolchain import BuildError, MissingToolError
 from devcluster.clusters.kafka import KafkaCluster
@@ -15,6 +16,7 @@ from devcluster.clusters.run_folder import RunFolder, run_folder
 from devcluster.clusters.zookeeper import ZooKeeper
 from devcluster.filling.fill import fill_cache
 from devcluster.filling.parts import Part
+from devcluster.images import Image
 from devcluster.node.pods import NoCluster, cluster_with_pods, prepare
 from devcluster.running.processes import ConditionTimeoutError, StartError, exit_on_sigterm
 
@@ -61,16 +63,23 @@ def _cluster(folder: RunFolder, brokers: int, stack: ExitStack, *, kraft: bool) 
     return KafkaCluster(folder, zookeeper, brokers=brokers)
 
 
-@application.command()
-def node() -> None:
-    """Run a Kubernetes node with our images until Ctrl-C, and print how to use kubectl and helm on it."""
-    prepare()
+@application.command("try")
+def try_images(
+    kraft: Annotated[bool, typer.Option(help="Load Kafka 4 instead of Kafka 3.9 and ZooKeeper.")] = False,
+) -> None:
+    """Run a Kubernetes cluster with our images until Ctrl-C, and print how to use kubectl and helm on it.
+
+    It is a cluster of kind if Docker or Podman runs, otherwise a node without a container engine.
+    """
+    images = (Image.KONTROLLER, Image.KAFKA_4 if kraft else Image.KAFKA)
     with ExitStack() as stack:
         stack.enter_context(exit_on_sigterm())
-        folder = stack.enter_context(run_folder("node"))
-        pods = stack.enter_context(cluster_with_pods(folder))
+        prepare(images)
+        folder = stack.enter_context(run_folder("try"))
+        with progress.step("Starting Kubernetes and loading the images"):
+            pods = stack.enter_context(cluster_with_pods(folder, images))
         typer.echo(f"Ready. In another shell:\n\n    export PATH={pods.kubernetes.write_clients()}:$PATH\n")
-        typer.echo("Then kubectl and helm work on it, from any folder. Ctrl-C ends everything.")
+        typer.echo("Then kubectl, helm and `kubectl kontroller` work on it, from any folder. Ctrl-C ends everything.")
         signal.pause()
 
 

@@ -11,7 +11,8 @@ import secrets
 import shlex
 import ssl
 import subprocess
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPSConnection
@@ -31,6 +32,8 @@ KEY: Final = "service-accounts.key"
 """The file of `make_credentials` below the data folder: the key that signs service accounts' tokens."""
 CERTIFICATE: Final = "certificates/apiserver.crt"
 """The API server's certificate, below the data folder."""
+
+_OUR_COMMANDS: Final = ("kontroller", "kubectl-kontroller")
 
 
 class CommandError(Exception):
@@ -88,14 +91,22 @@ class KubernetesCluster:
         return path
 
     def write_clients(self) -> Path:
-        """Write a folder with `kubectl` and `helm` as programs that reach this cluster without further settings."""
+        """Write a folder with `kubectl`, its plugin `kontroller`, `helm` and others as programs that reach this cluster
+        without further settings.
+        """
         folder = self._folder.data("bin")
-        for binary in (KUBECTL.path(), HELM.path()):
-            command = self._client_command([str(binary), "--kubeconfig", str(self.kubeconfig)])
-            script = folder / binary.name
-            script.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
+        # kubectl accepts no option before the name of a plugin, so the variable says where the cluster is.
+        where = f"export KUBECONFIG={shlex.quote(str(self.kubeconfig))}"
+        for name, command in self._clients().items():
+            script = folder / name
+            script.write_text(f'#!/bin/sh\n{where}\nexec {shlex.join(command)} "$@"\n')
             script.chmod(0o755)
         return folder
+
+    def _clients(self) -> Mapping[str, list[str]]:
+        """Return the command lines of the programs of `write_clients`, by their names."""
+        binaries = (KUBECTL.path(), HELM.path(), *(Path(sys.executable).with_name(name) for name in _OUR_COMMANDS))
+        return {binary.name: self._client_command([str(binary)]) for binary in binaries}
 
     def _client_command(self, command: list[str]) -> list[str]:
         """Return the command line that runs a client so that it reaches the API server."""

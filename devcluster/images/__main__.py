@@ -1,9 +1,13 @@
 """`make images`: builds the archives and prints how to load them."""
 
-from devcluster.building.toolchain import BuildError, MissingToolError
-from devcluster.images import history_image_archive, image_archives, kafka_4_image_archive
+from typing import Annotated, Final
 
-_LOADERS = (
+import typer
+
+from devcluster.building.toolchain import BuildError, MissingToolError
+from devcluster.images import Image, image_archive
+
+_LOADERS: Final = (
     "docker load -i {path}",
     "podman load -i {path}",
     "ctr -n k8s.io images import {path}",
@@ -11,9 +15,10 @@ _LOADERS = (
 )
 
 
-def main() -> None:
+def main(images: Annotated[list[Image] | None, typer.Argument(help="Images to build. Default: all.")] = None) -> None:
+    """Build the container images without a registry or an engine, and print how to load them."""
     try:
-        archives = (*image_archives(), kafka_4_image_archive(), history_image_archive())
+        archives = [image_archive(image) for image in images or tuple(Image)]
     except (BuildError, MissingToolError) as error:
         raise SystemExit(str(error)) from error
     for archive in archives:
@@ -24,4 +29,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

@@ -7,6 +7,7 @@ definitions are in images/: the Containerfiles have the packages and settings, t
 import os
 import shutil
 from collections.abc import Callable
+from enum import StrEnum
 from pathlib import Path
 
 from devcluster.building import progress
@@ -37,29 +38,42 @@ _HISTORY = _HISTORY_FOLDER / "Containerfile"
 _KEPT_ARCHIVES = 5
 
 
-def image_archives() -> tuple[ImageArchive, ...]:
-    """Return the archives of `kontroller` and `kontroller-kafka`; build them first if an input changed.
+class Image(StrEnum):
+    """An image, by the name of its repository."""
+
+    KONTROLLER = "kontroller"
+    """The controller, the operator and the commands."""
+    KAFKA = "kontroller-kafka"
+    """Brokers and ZooKeeper."""
+    KAFKA_4 = "kontroller-kafka-4"
+    """Brokers and controllers without ZooKeeper."""
+    HISTORY = "kontroller-history"
+    """Spark; large, and only a history needs it."""
+
+
+def image_archive(image: Image) -> ImageArchive:
+    """Return the archive of an image; build it first if an input changed.
 
     Raises NeedsRoot if a build is needed and this process is not root, and the errors of `build_cached` and `require`.
     """
-    settings = containerfile.settings(_KONTROLLER)
-    layers = _kontroller_layers()
-    return _archive("kontroller", settings, layers), _kafka_archive(KAFKA_FOLDER, kafka_home())
+    match image:
+        case Image.KONTROLLER:
+            return _archive(image, containerfile.settings(_KONTROLLER), _kontroller_layers())
+        case Image.KAFKA:
+            return _kafka_archive(KAFKA_FOLDER, kafka_home())
+        case Image.KAFKA_4:
+            return _kafka_archive(KRAFT_FOLDER, other_kafka(KRAFT_VERSION).folder())
+        case Image.HISTORY:
+            return _history_archive()
 
 
-def kafka_4_image_archive() -> ImageArchive:
-    """Return the archive of `kontroller-kafka-4`: brokers and controllers without ZooKeeper. Raises as above."""
-    return _kafka_archive(KRAFT_FOLDER, other_kafka(KRAFT_VERSION).folder())
-
-
-def history_image_archive() -> ImageArchive:
-    """Return the archive of `kontroller-history`, a large image that only a history needs. Raises as above."""
+def _history_archive() -> ImageArchive:
     settings = containerfile.settings(_HISTORY, containerfile.settings(_KONTROLLER))
     layers = _kontroller_layers()
     wheels = pipeline_wheels()
     spark = _wheels_layer("spark", layers[:2], dependencies("pipeline"), wheels)
     return _archive(
-        "kontroller-history",
+        Image.HISTORY,
         settings,
         [*layers, _java_layer(), spark, _spark_home_layer(), _sbom_layer(_HISTORY_FOLDER.name)],
     )

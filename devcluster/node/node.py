@@ -1,8 +1,9 @@
 """A cluster of one node: the start of its servers in order, and the clients' way to it."""
 
 import subprocess
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Final
 
 from devcluster.building.toolchain import run
 from devcluster.clusters.kubernetes import CommandError, KubernetesCluster
@@ -14,6 +15,7 @@ from devcluster.running.processes import ManagedProcess, wait_until
 from devcluster.running.servers import Startable
 
 _START_SILENCE_S = 120.0
+_CTR: Final = ("ctr", "--address", kubelet.RUNTIME_SOCKET)
 
 
 class Node(KubernetesCluster, Startable):
@@ -51,8 +53,13 @@ class Node(KubernetesCluster, Startable):
     def load_images(self, archives: Iterable[Path]) -> None:
         """Load images from docker-archives into the node."""
         for archive in archives:
-            command = ["ctr", "--address", kubelet.RUNTIME_SOCKET, "--namespace", "k8s.io", "images", "import"]
-            run(self._isolation.server_command([*command, str(archive)]), what=f"loading {archive.name}")
+            command = [*_CTR, "--namespace", "k8s.io", "images", "import", str(archive)]
+            run(self._isolation.server_command(command), what=f"loading {archive.name}")
+
+    def _clients(self) -> Mapping[str, list[str]]:
+        """Return also `curl`, which then reaches forwarded ports, and `ctr` of the node's container runtime."""
+        own = {"curl": self._client_command(["curl"]), "ctr": self._isolation.server_command(_CTR)}
+        return {**super()._clients(), **own}
 
     def _client_command(self, command: list[str]) -> list[str]:
         return self._isolation.client_command(command)
@@ -68,7 +75,7 @@ class Node(KubernetesCluster, Startable):
         process.start()
 
     def _runtime_answers(self) -> bool:
-        asked = self._isolation.server_command(["ctr", "--address", kubelet.RUNTIME_SOCKET, "version"])
+        asked = self._isolation.server_command([*_CTR, "version"])
         return subprocess.run(asked, capture_output=True, check=False).returncode == 0
 
     def _api_answers(self) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from devcluster.images import history_image_archive
+from devcluster.images import Image
 from devcluster.node.pods import PodCluster
 from tests.e2e.manifests import cluster, topic
 from tests.e2e.release import NAMESPACE, PROJECT, Release
@@ -36,7 +36,7 @@ exec spark-submit --master k8s://https://$KUBERNETES_SERVICE_HOST:$KUBERNETES_SE
 @pytest.fixture(scope="module")
 def history(pods: PodCluster, release: Release) -> Iterator[Release]:
     """The release with the history's job, on its volume; both are removed at the end."""
-    pods.load(history_image_archive)
+    pods.load(Image.HISTORY)
     release.kubectl("apply", "--filename", str(EXAMPLES / "volume.yaml"))
     release.upgrade("--set", ON)
     yield release

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from devcluster.images import history_image_archive, image_archives
+from devcluster.images import Image as Name
+from devcluster.images import image_archive
 from devcluster.running.tokens import SPARK, machine_tokens
 from tests.real.container import Image
 
@@ -51,7 +52,7 @@ OF_AN_EXECUTOR = {
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
     """The image, and tokens of this machine for the Spark of its containers."""
-    built = Image(history_image_archive(), tmp_path_factory.mktemp("kontroller-history"))
+    built = Image(image_archive(Name.HISTORY), tmp_path_factory.mktemp("kontroller-history"))
     with machine_tokens().hold(SPARK):
         yield built
 
@@ -64,7 +65,7 @@ def run_script(image: Image, script: str, *arguments: str) -> str:
 
 
 def test_it_stands_on_the_image_of_kontroller(image: Image, tmp_path: Path) -> None:
-    kontroller = Image(image_archives()[0], tmp_path)
+    kontroller = Image(image_archive(Name.KONTROLLER), tmp_path)
     assert image.diff_ids[: len(kontroller.diff_ids)] == kontroller.diff_ids
     assert image.layer_digests == image.diff_ids
 

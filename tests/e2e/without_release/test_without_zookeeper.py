@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from devcluster.filling.parts import Part
-from devcluster.images import kafka_4_image_archive
+from devcluster.images import Image
 from devcluster.node.pods import PodCluster
 from tests.e2e.manifests import ready_condition, reassignment, topic
 from tests.e2e.release import NAME, PROJECT, Release
@@ -36,7 +36,7 @@ PLAINTEXT: Final = "bootstrap.servers=kafka-0.kafka:9092,kafka-1.kafka:9092\nsec
 @pytest.fixture(scope="module")
 def release(pods: PodCluster) -> Iterator[Release]:
     """The operator alone, beside the brokers and controllers of the example."""
-    pods.load(kafka_4_image_archive)
+    pods.load(Image.KAFKA_4)
     release = instead(pods, NAMESPACE, str(VALUES))
     try:
         release.apply(*example(FOLDER / "kafka-4-pods.yaml", images=pods.images), login())

@@ -12,7 +12,7 @@ def test_the_notes_say_what_to_do_next(api: KubernetesApi, release: str) -> None
     assert "rollout status statefulset/kontroller-controller" in release
     proposed = release.split("<<END\n")[1].split("END")[0]
     printed = api.kubectl("apply", "--dry-run=server", "-n", RELEASE_NAMESPACE, "-f", "-", stdin=proposed)
-    assert "kafkacluster.kontroller.dev/my-cluster created" in printed
+    assert "kafkacluster.kontroller.dev/demo created" in printed
     assert yaml.safe_load(proposed)["spec"]["zookeeper"]["connect"].endswith(".svc:2181/kafka")
 
 
