@@ -12,6 +12,7 @@ from devcluster.running.processes import wait_until
 PROJECT = Path(__file__).parents[2]
 CHART = str(PROJECT / "charts" / "kontroller")
 VALUES = str(PROJECT / "examples" / "helm" / "values.yaml")
+STANDBYS = ("--set", "controller.replicas=2,operator.replicas=2")
 NAMESPACE = "kafka"
 NAME = "kontroller"
 BROKERS = (1, 2, 3)
@@ -30,7 +31,7 @@ class Release:
     """
 
     def __init__(
-        self, pods: PodCluster, *, namespace: str = NAMESPACE, values: str = VALUES, options: Sequence[str] = ()
+        self, pods: PodCluster, *, namespace: str = NAMESPACE, values: str = VALUES, options: Sequence[str] = STANDBYS
     ) -> None:
         self.kubernetes = pods.kubernetes
         self.namespace = namespace

@@ -1,0 +1,110 @@
+"""The commands of a documentation page, run as a reader does who copies each block into one shell.
+
+Every block of code without a language, or with the language `sh`, has commands. A comment above a block tells what a
+reader knows: `<!-- not run: REASON -->`. A command that would go on for ever (`--watch`) is ended after some lines.
+"""
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Final
+
+import markdown
+
+_COMMANDS: Final = re.compile(r"^(kubectl|helm|kontroller|make|ctr|curl|export|echo|docker|podman) ")
+_NOT_RUN: Final = re.compile(r"\s*not run: (.+?)\s*", re.DOTALL)
+_ENDLESS: Final = re.compile(r"^(kubectl .*--watch\b.*)$", re.MULTILINE)
+_WATCHED_S: Final = 20
+_DEADLINE_S: Final = 900
+# Everything must succeed, but a grep at the end of a pipe may find nothing.
+_SHELL: Final = """
+set -o pipefail
+check() {
+    local command=$1
+    shift
+    while [ $# -gt 0 ]; do
+        [ "$1" = 0 ] || [ "$#,$1,${command%% *}" = 1,1,grep ] || { echo "exit status $1: $command" >&2; exit 1; }
+        shift
+    done
+}
+trap 'check "$BASH_COMMAND" "${PIPESTATUS[@]}"' ERR
+"""
+
+
+class CommandFailed(Exception):
+    """A command of a page failed; the message is its output."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A block of commands. `not_run` is the reason why a reader of the node cannot run it; None if they can."""
+
+    section: str
+    commands: str
+    not_run: str | None
+
+
+def read_blocks(page: Path) -> Iterator[Block]:
+    """Yield the blocks of commands of a page, in order."""
+    reader = _Reader()
+    reader.feed(markdown.markdown(page.read_text(), extensions=["fenced_code", "tables"]))
+    for block in reader.blocks:
+        if _COMMANDS.match(block.commands):
+            yield block
+
+
+def run_block(block: Block, folder: Path, environment: Mapping[str, str]) -> str:
+    """Run a block and return its output. Raises CommandFailed."""
+    commands = _ENDLESS.sub(rf"timeout {_WATCHED_S} \1 || [ $? = 124 ]", block.commands)
+    done = subprocess.run(
+        ["bash", "-c", _SHELL + commands],
+        cwd=folder,
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=_DEADLINE_S,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise CommandFailed(f"{block.section}:\n{block.commands}\n{done.stdout}")
+    return done.stdout
+
+
+class _Reader(HTMLParser):
+    """Reads blocks of code, with the section and the comment above each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks: list[Block] = []
+        self._section = self._remark = ""
+        self._text: list[str] | None = None
+        self._is_in_pre = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._is_in_pre = tag == "pre" or (self._is_in_pre and tag == "code")
+        language = dict(attrs).get("class") or "language-sh"
+        if tag in ("h1", "h2", "h3", "h4") or (tag == "code" and self._is_in_pre and language == "language-sh"):
+            self._text = []
+
+    def handle_data(self, data: str) -> None:
+        if self._text is not None:
+            self._text.append(data)
+
+    def handle_endtag(self, tag: str) -> None:
+        text = "".join(self._text or ())
+        if tag in ("h1", "h2", "h3", "h4"):
+            self._section, self._text = text, None
+        elif tag == "code" and self._is_in_pre:
+            if self._text is not None:
+                found = _NOT_RUN.fullmatch(self._remark)
+                self.blocks.append(Block(section=self._section, commands=text, not_run=found and found[1]))
+            self._text, self._remark, self._is_in_pre = None, "", False
+
+    def handle_comment(self, data: str) -> None:
+        self._remark = data

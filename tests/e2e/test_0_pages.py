@@ -1,0 +1,82 @@
+"""The commands of the pages that a new user follows, word for word, on the cluster that `make try` gives them."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from devcluster.node.pods import PodCluster
+from tests.e2e.page_commands import Block, CommandFailed, read_blocks, run_block
+from tests.e2e.release import PROJECT
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(1800)]
+
+START: Final = PROJECT / "docs" / "start.md"
+README: Final = PROJECT / "README.md"
+
+
+@pytest.fixture(scope="module")
+def environment(pods: PodCluster) -> Iterator[Mapping[str, str]]:
+    """The environment of a shell that reaches the cluster as `make try` says. Everything is uninstalled at the end."""
+    if pods.images:
+        pytest.skip("the pages name images without a registry, and the cluster of KUBECONFIG pulls them from one")
+    yield {"PATH": f"{pods.kubernetes.write_clients()}:/usr/sbin:/usr/bin:/sbin:/bin"}
+    pods.kubernetes.kubectl("delete", "namespace", "kafka", "--ignore-not-found", "--timeout=5m")
+
+
+def blocks(section: str) -> list[Block]:
+    """Return the blocks of a section of docs/start.md that can be run."""
+    found = [each for each in read_blocks(START) if each.section == section and each.not_run is None]
+    assert found, f"docs/start.md has no commands in the section {section}"
+    return found
+
+
+def run(section: str, environment: Mapping[str, str]) -> str:
+    """Run a section of docs/start.md, and return what its commands print."""
+    return "".join(run_block(block, PROJECT, environment) for block in blocks(section))
+
+
+def test_the_installation_ends_with_the_message_that_was_written(environment: Mapping[str, str]) -> None:
+    printed = run("Install on Kubernetes", environment)
+    assert "kafkacluster.kontroller.dev/demo condition met" in printed
+    assert "hello" in printed.split()
+
+
+def test_the_tour_moves_a_topic_and_loses_no_message(environment: Mapping[str, str]) -> None:
+    printed = run("A tour", environment)
+    assert "partitionreassignment.kontroller.dev/tour condition met" in printed
+    assert "23600" in printed.split()
+
+
+def test_nothing_is_left_after_the_uninstall(environment: Mapping[str, str], pods: PodCluster) -> None:
+    run("Uninstall", environment)
+    assert "kontroller" not in pods.kubernetes.kubectl("get", "crds,namespaces,clusterroles", "--output", "name")
+
+
+def test_the_readme_installs_as_the_start_page_does() -> None:
+    (installation,) = [each for each in read_blocks(README) if each.section == "Install it"]
+    known = {line.split("#")[0].strip() for block in read_blocks(START) for line in block.commands.splitlines()}
+    assert {line.split("#")[0].strip() for line in installation.commands.splitlines()} <= known
+
+
+@pytest.mark.parametrize("commands", ["false\necho hello", "false | grep hello", "echo hello\nfalse | cat"])
+def test_a_command_that_fails_is_reported(commands: str, tmp_path: Path) -> None:
+    with pytest.raises(CommandFailed, match="exit status 1"):
+        run_block(Block(section="A section", commands=commands, not_run=None), tmp_path, {})
+
+
+def test_a_grep_that_finds_nothing_is_no_failure(tmp_path: Path) -> None:
+    block = Block(section="A section", commands="echo hello | grep bye\necho end", not_run=None)
+    assert run_block(block, tmp_path, {}) == "end\n"
+
+
+def test_a_block_belongs_to_its_section_and_has_the_remark_above_it(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# Page\n\n## One\n\nText.\n\n    kubectl get nodes\n\n<!-- not run: it takes hours -->\n\n    make soak\n"
+    )
+    assert list(read_blocks(page)) == [
+        Block(section="One", commands="kubectl get nodes\n", not_run=None),
+        Block(section="One", commands="make soak\n", not_run="it takes hours"),
+    ]
