@@ -10,17 +10,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from controller_core.journal.fold import Folded, Image
-    from controller_core.journal.reader import Finding, Gap, Record
-    from controller_core.model.ids import TopicPartition
-    from controller_core.process.run import run_controller
-    from controller_core.process.settings import ControllerProcessSettings as ControllerSettings
-    from controller_core.process.settings import InvalidSettings, load_settings
-    from kontroller.client.admin_client import AdminClient, BlockingAdminClient
-    from kontroller.client.assignments import format_partitions, parse_reassignment
-    from kontroller.client.describing import ClusterDescription
-    from kontroller.client.elections import Elected
-    from kontroller.client.errors import (
+    from controller_core.client.assignments import format_partitions, parse_reassignment
+    from controller_core.client.describing import ClusterDescription
+    from controller_core.client.elections import Elected
+    from controller_core.client.errors import (
         AdminError,
         InvalidArgument,
         NotAdmittedError,
@@ -31,12 +24,19 @@ if TYPE_CHECKING:
         Unsupported,
         UpdateInProgress,
     )
-    from kontroller.client.features import FeatureMetadata, FeatureUpdate, UpdateType
-    from kontroller.client.properties import ClientProperties
-    from kontroller.client.reassigning.copying import MoveProgress
-    from kontroller.client.reassigning.limits import Limit
-    from kontroller.client.reassigning.reassignments import Ongoing, Progress, ReassignmentResult
-    from kontroller.client.topics.administration import Alteration, TopicDescription, TopicList
+    from controller_core.client.features import FeatureMetadata, FeatureUpdate, UpdateType
+    from controller_core.client.properties import ClientProperties
+    from controller_core.client.reassigning.copying import MoveProgress
+    from controller_core.client.reassigning.reassignments import Ongoing, Progress, ReassignmentResult
+    from controller_core.client.topics.administration import Alteration, TopicDescription, TopicList
+    from controller_core.journal.fold import Folded, Image
+    from controller_core.journal.reader import Finding, Gap, Record
+    from controller_core.model.ids import TopicPartition
+    from controller_core.process.run import run_controller
+    from controller_core.process.settings import ControllerProcessSettings as ControllerSettings
+    from controller_core.process.settings import InvalidSettings, load_settings
+    from kontroller.client.admin_client import AdminClient, BlockingAdminClient
+    from kontroller.client.limits import Limit
     from kontroller.history.kept_history import KeptHistory as History
     from kontroller.journal import Journal
 
@@ -89,10 +89,10 @@ _MODULES: Final[dict[str, tuple[str, ...]]] = {
     "controller_core.process.run": ("run_controller",),
     "controller_core.process.settings": ("ControllerProcessSettings", "InvalidSettings", "load_settings"),
     "kontroller.client.admin_client": ("AdminClient", "BlockingAdminClient"),
-    "kontroller.client.assignments": ("format_partitions", "parse_reassignment"),
-    "kontroller.client.describing": ("ClusterDescription",),
-    "kontroller.client.elections": ("Elected",),
-    "kontroller.client.errors": (
+    "controller_core.client.assignments": ("format_partitions", "parse_reassignment"),
+    "controller_core.client.describing": ("ClusterDescription",),
+    "controller_core.client.elections": ("Elected",),
+    "controller_core.client.errors": (
         "AdminError",
         "InvalidArgument",
         "NotAdmittedError",
@@ -103,12 +103,12 @@ _MODULES: Final[dict[str, tuple[str, ...]]] = {
         "Unsupported",
         "UpdateInProgress",
     ),
-    "kontroller.client.features": ("FeatureMetadata", "FeatureUpdate", "UpdateType"),
-    "kontroller.client.properties": ("ClientProperties",),
-    "kontroller.client.reassigning.copying": ("MoveProgress",),
-    "kontroller.client.reassigning.limits": ("Limit",),
-    "kontroller.client.reassigning.reassignments": ("Ongoing", "Progress", "ReassignmentResult"),
-    "kontroller.client.topics.administration": ("Alteration", "TopicDescription", "TopicList"),
+    "controller_core.client.features": ("FeatureMetadata", "FeatureUpdate", "UpdateType"),
+    "controller_core.client.properties": ("ClientProperties",),
+    "controller_core.client.reassigning.copying": ("MoveProgress",),
+    "kontroller.client.limits": ("Limit",),
+    "controller_core.client.reassigning.reassignments": ("Ongoing", "Progress", "ReassignmentResult"),
+    "controller_core.client.topics.administration": ("Alteration", "TopicDescription", "TopicList"),
     "kontroller.history.kept_history": ("KeptHistory",),
     "kontroller.journal": ("Journal",),
 }

@@ -1,1 +1,1 @@
-"""A client for administrators of any Kafka cluster, with any controller: `admin_client.AdminClient`."""
+"""The face of the client library (`controller_core.client`) for scripts and commands."""

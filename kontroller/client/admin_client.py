@@ -11,27 +11,28 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar
 
-from controller_core.model.ids import TopicPartition
-from kontroller.client import describing, elections, features, users
-from kontroller.client.assignments import (
+from controller_core.client import describing, elections, features, users
+from controller_core.client.assignments import (
     format_reassignment,
     parse_partitions,
     parse_reassignment,
     parse_replica_assignment,
 )
-from kontroller.client.cluster import Cluster
-from kontroller.client.describing import ClusterDescription
-from kontroller.client.elections import Elected
-from kontroller.client.errors import InvalidArgument, UpdateInProgress
-from kontroller.client.features import EpochSeen, FeatureMetadata, FeatureUpdate
-from kontroller.client.properties import ClientProperties
-from kontroller.client.reassigning import copying, limits, reassignments, throttles
-from kontroller.client.reassigning.copying import MoveProgress
-from kontroller.client.reassigning.limits import Limit
-from kontroller.client.reassigning.reassignments import Ongoing, Progress, ReassignmentResult
-from kontroller.client.topics import administration as topics
-from kontroller.client.topics.administration import Alteration, Assignment, TopicDescription, TopicList
-from kontroller.client.topics.deletions import read_marked_for_deletion
+from controller_core.client.cluster import Cluster
+from controller_core.client.describing import ClusterDescription
+from controller_core.client.elections import Elected
+from controller_core.client.errors import InvalidArgument, UpdateInProgress
+from controller_core.client.features import EpochSeen, FeatureMetadata, FeatureUpdate
+from controller_core.client.properties import ClientProperties
+from controller_core.client.reassigning import copying, reassignments, throttles
+from controller_core.client.reassigning.copying import MoveProgress
+from controller_core.client.reassigning.reassignments import Ongoing, Progress, ReassignmentResult
+from controller_core.client.topics import administration as topics
+from controller_core.client.topics.administration import Alteration, Assignment, TopicDescription, TopicList
+from controller_core.client.topics.deletions import read_marked_for_deletion
+from controller_core.model.ids import TopicPartition
+from kontroller.client import limits
+from kontroller.client.limits import Limit
 
 _NO_CONFIGS: Final[Mapping[str, str]] = {}
 P = ParamSpec("P")

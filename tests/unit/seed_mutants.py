@@ -63,7 +63,7 @@ MUTANTS: Final = (
     ),
     SeedMutant(
         part="preferredReplicaLeaderElection, its verify",
-        module="kontroller.client.elections",
+        module="controller_core.client.elections",
         code="Progress.IN_PROGRESS if first in place.isr else Progress.FAILED",
         instead="Progress.IN_PROGRESS",
     ),

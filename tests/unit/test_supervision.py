@@ -17,7 +17,7 @@ PROJECT: Final = Path(__file__).parents[2]
 SHIPPED: Final = ("controller_core", "kontroller", "operator/controller_operator", "replica_broker")
 BEGINS_WORK: Final = re.compile(r"\b(create_task|ensure_future|Thread)\(")
 AWAITED_WHERE_IT_BEGINS: Final = {
-    "kontroller/client/cluster.py",
+    "controller_core/client/cluster.py",
     "kontroller/history/watching/threads.py",
     "controller_core/controller/loop/side_by_side.py",
     "controller_core/controller/term/groups.py",

@@ -144,8 +144,8 @@ def _show(output: Format, found: "FeatureMetadata") -> None:
 
 def _require_sound(updates: Sequence["FeatureUpdate"]) -> None:
     """End the command if the updates are invalid, before the user is asked to confirm them."""
+    from controller_core.client.features import require_sound
     from kontroller import InvalidArgument
-    from kontroller.client.features import require_sound
 
     try:
         require_sound(updates)

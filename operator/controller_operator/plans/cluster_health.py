@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from controller_core.client.log_dirs.log_directories import LogDirectories
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Broker
 from controller_core.model.wording import MOST_NAMED, format_count, list_some, name_all
 from controller_operator.kafka.cluster_view import ClusterView, Counts
-from controller_operator.kafka.log_directories import LogDirectories
 from controller_operator.plans.outcome import Notice, Said
 from controller_operator.resources.cluster import BrokerDisk, BrokerState, BrokerStatus
 from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason

@@ -9,15 +9,16 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Final, Generic, TypeVar
 
+from controller_core.client.log_dirs.log_sizes import Copies
 from controller_core.model.ids import BrokerId, TopicPartition
 from controller_operator.kafka.actions import Action
-from controller_operator.kafka.log_sizes import NO_STALLS, Copies, Stalls
 from controller_operator.kafka.requests.cancellations import CancelReassignment, CancelReply
 from controller_operator.kafka.requests.elections import ElectionReply, ElectUnclean
 from controller_operator.kafka.requests.features import FeatureReply, UpdateFeatures
 from controller_operator.kafka.requests.moves import MoveReply
 from controller_operator.kafka.requests.throttles import ThrottleReply
 from controller_operator.kafka.requests.topics import MissTopic, TopicReply
+from controller_operator.kafka.stalls import NO_STALLS, Stalls
 from controller_operator.kafka.throttle_steps import ThrottleStep
 from controller_operator.kafka.write_limits import WriteLimits
 from controller_operator.resources.common import (

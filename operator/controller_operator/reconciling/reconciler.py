@@ -12,10 +12,10 @@ from typing import Final
 
 import structlog
 
+from controller_core.client.log_dirs.log_sizes import OpenBroker
 from controller_core.zk.session import TooLarge
 from controller_operator.clusters.cluster import Reply
 from controller_operator.kafka.cluster_view import ClusterView
-from controller_operator.kafka.log_sizes import OpenBroker
 from controller_operator.kafka.requests.cancellations import CancelReply
 from controller_operator.kafka.requests.elections import ElectionReply
 from controller_operator.kafka.requests.features import FeatureReply

@@ -18,6 +18,7 @@ from typing import Final
 
 import structlog
 
+from controller_core.client.log_dirs.log_sizes import OpenBroker
 from controller_core.supervision import start_supervised, start_task
 from controller_core.wire.client.request_client import RequestClient
 from controller_core.zk.codecs import MalformedZnode
@@ -26,7 +27,6 @@ from controller_operator.clusters.opening import OpenPoller, make_poller
 from controller_operator.clusters.pool import Connect
 from controller_operator.kafka.broker_listeners import ListenerOf, OpenClient, any_plaintext
 from controller_operator.kafka.cluster_view import ClusterView
-from controller_operator.kafka.log_sizes import OpenBroker
 from controller_operator.kubernetes.definitions import Definitions
 from controller_operator.kubernetes.object_api import ApiError, ApiRefused, ObjectApi, ObjectGone
 from controller_operator.kubernetes.object_intake import ObjectIntake, Stream

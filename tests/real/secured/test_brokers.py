@@ -9,6 +9,8 @@ from typing import Final
 import pytest
 from kio.schema.errors import ErrorCode
 
+from controller_core.client.errors import Refused
+from controller_core.client.topics.administration import TopicDescription
 from devcluster.clusters.certificates import Authority, CertificateFiles
 from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.listeners import ListenerNames
@@ -18,8 +20,6 @@ from devcluster.clusters.zookeeper import ZooKeeper
 from devcluster.running.processes import wait_until
 from devcluster.waiting.vocabulary import wait_until_logged
 from kontroller.client.admin_client import AdminClient
-from kontroller.client.errors import Refused
-from kontroller.client.topics.administration import TopicDescription
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 

@@ -6,9 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from controller_core.model.ids import TopicName
-from controller_core.wire.messages import ErrorCode
-from kontroller.client.errors import (
+from controller_core.client.errors import (
     AdminError,
     OutcomeUnknown,
     PartlyRefused,
@@ -16,7 +14,9 @@ from kontroller.client.errors import (
     Unreachable,
     UpdateInProgress,
 )
-from kontroller.client.topics.administration import Alteration, AlteredStep
+from controller_core.client.topics.administration import Alteration, AlteredStep
+from controller_core.model.ids import TopicName
+from controller_core.wire.messages import ErrorCode
 from tests.unit.admin_commands.simulated_admin import (
     ORDERS,
     OTHER,

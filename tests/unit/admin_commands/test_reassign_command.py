@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
+from controller_core.client.errors import AdminError, OutcomeUnknown, PartlyRefused, Refused, Unreachable
 from controller_core.wire.messages import ErrorCode
-from kontroller.client.errors import AdminError, OutcomeUnknown, PartlyRefused, Refused, Unreachable
 from tests.unit.admin_commands.simulated_admin import (
     ORDERS,
     OTHER,

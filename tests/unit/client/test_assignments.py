@@ -4,15 +4,15 @@ import json
 
 import pytest
 
-from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
-from kontroller.client.assignments import (
+from controller_core.client.assignments import (
     format_partitions,
     format_reassignment,
     parse_partitions,
     parse_reassignment,
     parse_replica_assignment,
 )
-from kontroller.client.errors import InvalidArgument
+from controller_core.client.errors import InvalidArgument
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 
 
 def tp(topic: str, partition: int) -> TopicPartition:

@@ -4,10 +4,10 @@ import pytest
 from kio.schema.errors import ErrorCode
 from kio.static.protocol import RequestPayload
 
+from controller_core.client.assignments import format_reassignment, parse_reassignment
+from controller_core.client.cluster import Call
 from controller_core.model.ids import PartitionId, TopicName, TopicPartition
 from kontroller.client.admin_client import AdminClient
-from kontroller.client.assignments import format_reassignment, parse_reassignment
-from kontroller.client.cluster import Call
 from tests.unit.admin_commands.answering_cluster import CONTROLLER, QUORUM_LEADER, AnsweringCluster, SimulatedTopic
 
 

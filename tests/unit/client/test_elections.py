@@ -10,10 +10,10 @@ from kio.schema.types import BrokerId as WireBrokerId
 from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i32
 
+from controller_core.client.cluster import Call
+from controller_core.client.elections import verify_preferred
+from controller_core.client.reassigning.reassignments import Progress
 from controller_core.model.ids import PartitionId, TopicName, TopicPartition
-from kontroller.client.cluster import Call
-from kontroller.client.elections import verify_preferred
-from kontroller.client.reassigning.reassignments import Progress
 from tests.unit.wire.client.servers import NO_TIME
 
 ORDERS = TopicPartition(TopicName("orders"), PartitionId(0))

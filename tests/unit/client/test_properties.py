@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from controller_core.client.errors import InvalidArgument
+from controller_core.client.properties import ClientProperties
 from controller_core.wire.client.request_client import Address
 from controller_core.wire.connections.security import Login
 from devcluster.clusters.certificates import CertificateFiles, make_certificate
-from kontroller.client.errors import InvalidArgument
-from kontroller.client.properties import ClientProperties
 
 SERVERS = {"bootstrap.servers": "kafka-0:9092, [::1]:9093"}
 JAAS = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="al ice" password="hun\\"ter2";'

@@ -6,16 +6,16 @@ from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 from typer.core import TyperGroup
 
+from controller_core.client.describing import ClusterDescription, Node
+from controller_core.client.errors import Unreachable
+from controller_core.client.features import FeatureMetadata
+from controller_core.client.topics.administration import TopicList
 from controller_core.model.ids import BrokerId, TopicName
 from controller_core.wire.client.request_client import Address
 from kontroller.cli.administering.groups import GROUPS
 from kontroller.cli.administering.interactive import Known, Words, look, run_line
 from kontroller.cli.endings import OneLine
 from kontroller.client.admin_client import AdminClient
-from kontroller.client.describing import ClusterDescription, Node
-from kontroller.client.errors import Unreachable
-from kontroller.client.features import FeatureMetadata
-from kontroller.client.topics.administration import TopicList
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from typing import Final
 from controller_core.model.ids import NO_LEADER
 from controller_core.model.wording import name_all
 from controller_operator.kafka.cluster_view import ClusterView
-from controller_operator.kafka.log_sizes import Stalls
+from controller_operator.kafka.stalls import Stalls
 from controller_operator.plans.outcome import Notice
 from controller_operator.plans.reassignment.copying.stalls import STALLED_AFTER_S
 from controller_operator.plans.reassignment.rows import Rows, key

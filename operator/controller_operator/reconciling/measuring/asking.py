@@ -5,11 +5,11 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
+from controller_core.client.log_dirs.log_sizes import BrokerClient, OpenBroker, UnusableSizesError
 from controller_core.model.ids import BrokerId
 from controller_core.wire.client.request_client import RequestError
 from controller_operator.kafka.broker_listeners import BrokerListener
 from controller_operator.kafka.cluster_view import ClusterView
-from controller_operator.kafka.log_sizes import BrokerClient, OpenBroker, UnusableSizesError
 
 _AT_ONCE: Final = 8
 """The number of brokers that are asked at the same time."""

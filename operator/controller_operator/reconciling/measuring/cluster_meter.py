@@ -12,12 +12,12 @@ from typing import Final
 
 import structlog
 
+from controller_core.client.log_dirs.log_directories import LogDirectories, ask_log_directories
+from controller_core.client.log_dirs.log_sizes import BrokerClient, OpenBroker
 from controller_core.model.ids import BrokerId
 from controller_core.supervision import start_task
 from controller_operator.clusters.cluster import Asking, Cluster
 from controller_operator.kafka.cluster_view import ClusterView
-from controller_operator.kafka.log_directories import LogDirectories, ask_log_directories
-from controller_operator.kafka.log_sizes import BrokerClient, OpenBroker
 from controller_operator.kafka.marked_throttles import Entry
 from controller_operator.kubernetes.object_store import Key
 from controller_operator.reconciling.measuring.asking import ask_brokers

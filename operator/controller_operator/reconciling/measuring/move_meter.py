@@ -12,23 +12,16 @@ from typing import Final
 
 import structlog
 
+from controller_core.client.log_dirs.copy_sizes import Reading, questions, take_reading
+from controller_core.client.log_dirs.log_sizes import BrokerClient, Copies, LogSizes, OpenBroker, ask_log_sizes
 from controller_core.model.ids import BrokerId
 from controller_core.supervision import start_task
 from controller_core.wire.client.request_client import RequestClient
 from controller_operator.kafka.broker_listeners import ANY_PLAINTEXT, BrokerListener
 from controller_operator.kafka.cluster_view import ClusterView
-from controller_operator.kafka.log_sizes import (
-    NO_STALLS,
-    BrokerClient,
-    Copies,
-    LogSizes,
-    OpenBroker,
-    Stalls,
-    ask_log_sizes,
-)
+from controller_operator.kafka.stalls import NO_STALLS, Stalls
 from controller_operator.kubernetes.object_store import Key, StoredObject, key_of_resource
 from controller_operator.plans.reassignment.copying.progress import add_latest, progress
-from controller_operator.plans.reassignment.copying.reading import Reading, questions, take_reading
 from controller_operator.plans.reassignment.copying.stalls import (
     NOTHING_READ,
     History,

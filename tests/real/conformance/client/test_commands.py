@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from controller_core.client.assignments import format_partitions, format_reassignment
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from devcluster.clients import tools
-from kontroller.client.assignments import format_partitions, format_reassignment
 from tests.real.conformance.client.commands import Kontroller, kontroller_of
 from tests.real.conformance.clusters import ConformanceCluster
 from tests.real.conformance.tools.test_java_tools import fill

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from controller_core.client.features import FeatureUpdate
 from controller_core.controller.loop.clock import SystemClock
 from controller_core.journal.fold import fold
 from controller_core.journal.reader import Record, read
@@ -25,7 +26,6 @@ from devcluster.filling.parts import Part
 from devcluster.running.processes import wait_until
 from devcluster.waiting.vocabulary import wait_until_recorded
 from kontroller.client.admin_client import AdminClient
-from kontroller.client.features import FeatureUpdate
 from tests.real.kraft.history.recordings import (
     DEADLINE_S,
     assert_comes_to,

@@ -11,9 +11,9 @@ from kio.schema.describe_log_dirs.v2 import DescribeLogDirsRequest
 from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i32
 
+from controller_core.client.log_dirs.log_sizes import LogSizes, ask_log_sizes
 from controller_core.model.ids import PartitionId, TopicName, TopicPartition
 from controller_core.wire.client.request_client import Address, RequestClient
-from controller_operator.kafka.log_sizes import LogSizes, ask_log_sizes
 from devcluster.clients.requests import send_request
 from devcluster.clients.tools import CONFIGS, run_tool
 from devcluster.clients.znodes import ClusterZnodes

@@ -15,9 +15,9 @@ from kio.schema.list_partition_reassignments.v0.response import (
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32
 
+from controller_core.client.errors import AdminError, OutcomeUnknown, Refused, Unreachable
+from controller_core.client.reassigning.reassignments import Progress
 from controller_core.wire.requests.configs import Operation
-from kontroller.client.errors import AdminError, OutcomeUnknown, Refused, Unreachable
-from kontroller.client.reassigning.reassignments import Progress
 from tests.unit.client.scripted_servers.scripted import (
     ALTER_REASSIGNMENTS,
     INCREMENTAL_ALTER_CONFIGS,

@@ -9,11 +9,11 @@ from kio.index import load_response_schema
 from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v11 import MetadataResponse
 
+from controller_core.client.errors import NotAdmittedError, OutcomeUnknown, Unreachable, Unsupported
+from controller_core.client.features import FeatureUpdate, UpdateType
 from controller_core.wire.client.request_client import RequestClient, VersionUnsupported
 from controller_core.wire.requests.metadata import NO_TOPICS
 from kontroller.client.admin_client import AdminClient
-from kontroller.client.errors import NotAdmittedError, OutcomeUnknown, Unreachable, Unsupported
-from kontroller.client.features import FeatureUpdate, UpdateType
 from tests.unit.client.scripted_servers.every_call import every_call
 from tests.unit.client.scripted_servers.scripted import (
     CREATE_TOPICS,
@@ -108,7 +108,7 @@ async def test_a_controller_that_hangs_on_a_question_is_asked_no_more_when_anoth
     cluster: ScriptedCluster, monkeypatch: pytest.MonkeyPatch, *, is_known: bool
 ) -> None:
     """This holds even if the only server that was named hangs."""
-    monkeypatch.setattr("kontroller.client.cluster.PATIENCE_MS", 500)
+    monkeypatch.setattr("controller_core.client.cluster.PATIENCE_MS", 500)
     admin = cluster.client(1 if is_known else 2, socket_connection_setup_timeout_ms=500)
     await admin.list_reassignments()
 
@@ -144,7 +144,7 @@ async def test_a_broker_that_hangs_on_the_users_is_left_for_the_next(
     cluster: ScriptedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The controller relays nothing, so the brokers are asked."""
-    monkeypatch.setattr("kontroller.client.brokers_business.PATIENCE_MS", 300)
+    monkeypatch.setattr("controller_core.client.brokers_business.PATIENCE_MS", 300)
 
     def hangs_from_now_on(broker: ScriptedBroker, _: object) -> None:
         broker.hangs = True

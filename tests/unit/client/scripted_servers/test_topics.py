@@ -8,7 +8,7 @@ from kio.schema.create_partitions.v3 import CreatePartitionsResponse
 from kio.schema.create_topics.v7 import CreateTopicsResponse
 from kio.schema.errors import ErrorCode
 
-from kontroller.client.errors import InvalidArgument, OutcomeUnknown
+from controller_core.client.errors import InvalidArgument, OutcomeUnknown
 from tests.unit.client.scripted_servers.scripted import (
     ALTER_REASSIGNMENTS,
     CREATE_PARTITIONS,

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from controller_core.client.log_dirs.log_directories import LogDirectories, LogDirectory, read_log_directories
 from controller_core.model.ids import BrokerId
 from controller_operator.kafka.cluster_view import ClusterView
-from controller_operator.kafka.log_directories import LogDirectories, LogDirectory, read_log_directories
 from controller_operator.plans.cluster import plan_cluster
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.resources import KafkaCluster

@@ -5,11 +5,11 @@ from datetime import timedelta
 
 import pytest
 
+from controller_core.client.log_dirs.copy_sizes import Reading, questions, take_reading
+from controller_core.client.log_dirs.log_sizes import Copies, Copy, LogSizes
 from controller_core.model.ids import NO_LEADER, BrokerId, PartitionId, TopicPartition
-from controller_operator.kafka.log_sizes import Copies, Copy, LogSizes
 from controller_operator.plans.outcome import Context
 from controller_operator.plans.reassignment.copying.progress import add_latest, format_duration, progress
-from controller_operator.plans.reassignment.copying.reading import Reading, questions, take_reading
 from controller_operator.plans.reassignment.planner import plan_reassignment
 from controller_operator.resources.reassignment import MoveProgress, ReassignmentPhase
 from tests.unit.operator.clusters import NOW, ORDERS, assign, healthy, lead, reassignment, status_of, topic, view

@@ -15,16 +15,11 @@ from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i32, i64
 from kio.static.protocol import RequestPayload
 
+from controller_core.client.log_dirs.log_sizes import LogSizes, UnusableSizesError, ask_log_sizes, read_log_sizes
 from controller_core.model.ids import BrokerEpoch, BrokerId
 from controller_core.model.metadata import Broker, Endpoint
 from controller_core.wire.messages import NO_THROTTLE
 from controller_operator.kafka.broker_listeners import ANY_PLAINTEXT
-from controller_operator.kafka.log_sizes import (
-    LogSizes,
-    UnusableSizesError,
-    ask_log_sizes,
-    read_log_sizes,
-)
 from simulation.broker_state import log_dirs
 from simulation.cluster.names import tp
 

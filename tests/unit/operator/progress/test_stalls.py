@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 
+from controller_core.client.log_dirs.copy_sizes import Reading, take_reading
+from controller_core.client.log_dirs.log_sizes import Copy, LogSizes
 from controller_core.model.ids import BrokerId, PartitionId, TopicPartition
-from controller_operator.kafka.log_sizes import NO_STALLS, Copy, LogSizes, Stalls
-from controller_operator.plans.reassignment.copying.reading import Reading, take_reading
+from controller_operator.kafka.stalls import NO_STALLS, Stalls
 from controller_operator.plans.reassignment.copying.stalls import (
     NOTHING_READ,
     STALLED_AFTER_S,

@@ -15,8 +15,8 @@ SCHEMAS: Final = ("kio", "schema")
 ELSEWHERE: Final = {
     "sasl_handshake": "controller_core/wire/connections/connecting.py",
     "sasl_authenticate": "controller_core/wire/connections/connecting.py",
-    "alter_user_scram_credentials": "kontroller/client/users.py",
-    "describe_user_scram_credentials": "kontroller/client/users.py",
+    "alter_user_scram_credentials": "controller_core/client/users.py",
+    "describe_user_scram_credentials": "controller_core/client/users.py",
 }
 """Requests of a dialogue: only the module that holds it builds them, with the secrets that they carry."""
 CONVERTED: Final = {

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
+from controller_core.client.log_dirs.copy_sizes import Reading
+from controller_core.client.log_dirs.log_sizes import Copies, Copy
 from controller_core.model.ids import NO_LEADER
-from controller_operator.kafka.log_sizes import Copies, Copy
-from controller_operator.plans.reassignment.copying.reading import Reading
 from controller_operator.plans.reassignment.rows import Rows, key
 from controller_operator.resources.reassignment import MoveProgress, ReassignmentStep
 

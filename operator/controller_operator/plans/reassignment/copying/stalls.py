@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from controller_core.client.log_dirs.copy_sizes import Reading, Replica
 from controller_core.model.ids import BrokerId, TopicPartition
-from controller_operator.kafka.log_sizes import NO_STALLS, Stalls
-from controller_operator.plans.reassignment.copying.reading import Reading, Replica
+from controller_operator.kafka.stalls import NO_STALLS, Stalls
 
 STALLED_AFTER_S: Final = 300.0
 """A shorter pause may be a restarting broker, or a throttle that lets one large request through now and then."""

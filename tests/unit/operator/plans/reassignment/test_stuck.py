@@ -9,7 +9,7 @@ import pytest
 from controller_core.model.ids import BrokerId, PartitionId, TopicPartition
 from controller_core.model.metadata import PartitionState
 from controller_operator.kafka.cluster_view import ClusterView
-from controller_operator.kafka.log_sizes import NO_STALLS, Stalls
+from controller_operator.kafka.stalls import NO_STALLS, Stalls
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.plans.reassignment.planner import plan_reassignment
 from controller_operator.resources.conditions import ConditionType, Reason

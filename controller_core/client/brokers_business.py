@@ -8,9 +8,9 @@ from typing import TypeVar
 
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from controller_core.client.cluster import GROWTH_OF_PATIENCE, PATIENCE_MS, Call
+from controller_core.client.errors import NotAnsweredError, OutcomeUnknown, Unreachable
 from controller_core.wire.client.request_client import is_refused_by_another
-from kontroller.client.cluster import GROWTH_OF_PATIENCE, PATIENCE_MS, Call
-from kontroller.client.errors import NotAnsweredError, OutcomeUnknown, Unreachable
 
 Response = TypeVar("Response", bound=ResponsePayload)
 

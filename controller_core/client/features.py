@@ -20,17 +20,8 @@ from kio.schema.update_features.v0 import UpdateFeaturesResponse as UpdateFeatur
 from kio.schema.update_features.v1 import UpdateFeaturesResponse as UpdateFeaturesResponse1
 from kio.schema.update_features.v2 import UpdateFeaturesResponse
 
-from controller_core.model import features
-from controller_core.model.features import UpgradeType
-from controller_core.wire.client.request_client import Address
-from controller_core.wire.requests.api_versions import SERVER_FEATURES
-from controller_core.wire.requests.features import (
-    make_atomic_updates_request,
-    make_separate_updates_request,
-    make_unvalidated_update_request,
-)
-from kontroller.client.cluster import GROWTH_OF_PATIENCE, PATIENCE_MS, Call, Question
-from kontroller.client.errors import (
+from controller_core.client.cluster import GROWTH_OF_PATIENCE, PATIENCE_MS, Call, Question
+from controller_core.client.errors import (
     InvalidArgument,
     OutcomeUnknown,
     PartlyRefused,
@@ -39,6 +30,15 @@ from kontroller.client.errors import (
     Unsupported,
     make_error,
     require,
+)
+from controller_core.model import features
+from controller_core.model.features import UpgradeType
+from controller_core.wire.client.request_client import Address
+from controller_core.wire.requests.api_versions import SERVER_FEATURES
+from controller_core.wire.requests.features import (
+    make_atomic_updates_request,
+    make_separate_updates_request,
+    make_unvalidated_update_request,
 )
 
 _UPDATE_FEATURES: Final = int(UpdateFeaturesResponse.__api_key__)

@@ -12,6 +12,9 @@ from kio.schema.alter_partition_reassignments.v0 import AlterPartitionReassignme
 from kio.schema.errors import ErrorCode
 from kio.schema.list_partition_reassignments.v0 import ListPartitionReassignmentsResponse
 
+from controller_core.client.assignments import Replicas
+from controller_core.client.cluster import Call, Cluster
+from controller_core.client.errors import AdminError, OutcomeUnknown, PartlyRefused, Refused, make_error, require
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.wire.client.cluster_picture import read_picture
 from controller_core.wire.requests.partitions import (
@@ -19,9 +22,6 @@ from controller_core.wire.requests.partitions import (
     make_reassignment_request,
     read_reassignment_results,
 )
-from kontroller.client.assignments import Replicas
-from kontroller.client.cluster import Call, Cluster
-from kontroller.client.errors import AdminError, OutcomeUnknown, PartlyRefused, Refused, make_error, require
 
 _POLL_S: Final = 0.5
 _LONGEST_PAUSE_S: Final = 10.0

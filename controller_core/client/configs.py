@@ -7,6 +7,9 @@ from kio.schema.describe_configs.v4 import DescribeConfigsResponse
 from kio.schema.describe_configs.v4.response import DescribeConfigsResourceResult
 from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsResponse
 
+from controller_core.client.brokers_business import ask_controller_or_broker
+from controller_core.client.cluster import Call
+from controller_core.client.errors import require
 from controller_core.model.ids import BrokerId
 from controller_core.wire.requests.configs import (
     ConfigChange,
@@ -16,9 +19,6 @@ from controller_core.wire.requests.configs import (
     make_describe_configs_request,
     make_topic_resource,
 )
-from kontroller.client.brokers_business import ask_controller_or_broker
-from kontroller.client.cluster import Call
-from kontroller.client.errors import require
 
 _OF_THE_TOPIC: Final = 1
 _OF_THE_BROKER: Final = 2

@@ -10,6 +10,12 @@ from typing import Final
 from kio.schema.errors import ErrorCode
 from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsResponse
 
+from controller_core.client.assignments import Replicas
+from controller_core.client.brokers_business import ask_controller_or_broker
+from controller_core.client.cluster import Call
+from controller_core.client.configs import read_dynamic_configs, read_own_configs
+from controller_core.client.errors import AdminError, InvalidArgument, Refused, require
+from controller_core.client.reassigning.reassignments import SETTLES_MS, read_origins, read_replicas
 from controller_core.model.ids import BrokerId, TopicPartition
 from controller_core.model.throttles import (
     FOLLOWER_RATE,
@@ -29,12 +35,6 @@ from controller_core.wire.requests.configs import (
     make_broker_resource,
     make_topic_resource,
 )
-from kontroller.client.assignments import Replicas
-from kontroller.client.brokers_business import ask_controller_or_broker
-from kontroller.client.cluster import Call
-from kontroller.client.configs import read_dynamic_configs, read_own_configs
-from kontroller.client.errors import AdminError, InvalidArgument, Refused, require
-from kontroller.client.reassigning.reassignments import SETTLES_MS, read_origins, read_replicas
 
 _BROKER_MS: Final = 5_000
 _LISTS: Final = (LEADER_REPLICAS, FOLLOWER_REPLICAS)

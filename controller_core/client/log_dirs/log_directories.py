@@ -10,8 +10,8 @@ from kio.schema.describe_log_dirs.v4 import DescribeLogDirsResponse
 from kio.schema.describe_log_dirs.v4.response import DescribeLogDirsResult
 from kio.schema.errors import ErrorCode
 
+from controller_core.client.log_dirs.log_sizes import BrokerClient
 from controller_core.wire.requests.log_dirs import DISK_SIZES
-from controller_operator.kafka.log_sizes import BrokerClient
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

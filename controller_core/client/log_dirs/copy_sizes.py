@@ -7,8 +7,8 @@ reading is complete if all brokers involved have reported the sizes of their rep
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from controller_core.client.log_dirs.log_sizes import Copies, Copy, LogSizes
 from controller_core.model.ids import BrokerId, TopicPartition
-from controller_operator.kafka.log_sizes import Copies, Copy, LogSizes
 
 Replica = tuple[TopicPartition, BrokerId]
 

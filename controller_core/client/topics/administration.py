@@ -11,17 +11,17 @@ from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v11.response import MetadataResponseTopic
 from kio.schema.types import TopicName as WireTopicName
 
+from controller_core.client.assignments import Replicas, require_sound
+from controller_core.client.cluster import Call
+from controller_core.client.configs import alter_configs, keeps_logs, read_own_configs
+from controller_core.client.errors import AdminError, InvalidArgument, require
+from controller_core.client.reassigning.reassignments import request_moves
 from controller_core.model.ids import NO_LEADER, BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.wire.requests.topics import (
     make_create_partitions_request,
     make_create_topic_request,
     make_delete_topic_by_name_request,
 )
-from kontroller.client.assignments import Replicas, require_sound
-from kontroller.client.cluster import Call
-from kontroller.client.configs import alter_configs, keeps_logs, read_own_configs
-from kontroller.client.errors import AdminError, InvalidArgument, require
-from kontroller.client.reassigning.reassignments import request_moves
 
 _MOST_PARTITIONS: Final = (1 << 31) - 1
 _MOST_REPLICAS: Final = (1 << 15) - 1

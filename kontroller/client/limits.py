@@ -10,6 +10,10 @@ from typing import TypeVar
 from kio.schema.describe_configs.v4 import DescribeConfigsResponse
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from controller_core.client.cluster import Call
+from controller_core.client.configs import read_own_configs
+from controller_core.client.errors import AdminError, InvalidArgument, require
+from controller_core.client.reassigning.reassignments import list_ongoing
 from controller_core.model.ids import TopicName, TopicPartition
 from controller_core.model.wording import list_some
 from controller_core.wire.client.request_client import Address, RequestClient
@@ -17,10 +21,6 @@ from controller_core.wire.requests.configs import BROKER_DEFAULTS, make_describe
 from controller_operator.kafka.marked_throttles import Entry, entries_in, find_marked_partitions
 from controller_operator.kafka.requests.throttles import MAX_ASKED, ask_for_throttle
 from controller_operator.kafka.throttle_steps import RemoveThrottle
-from kontroller.client.cluster import Call
-from kontroller.client.configs import read_own_configs
-from kontroller.client.errors import AdminError, InvalidArgument, require
-from kontroller.client.reassigning.reassignments import list_ongoing
 
 Response = TypeVar("Response", bound=ResponsePayload)
 

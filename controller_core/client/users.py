@@ -18,10 +18,10 @@ from kio.schema.describe_user_scram_credentials.v0 import (
 from kio.schema.errors import ErrorCode
 from kio.static.primitive import i8, i32
 
+from controller_core.client.brokers_business import ask_controller_or_broker
+from controller_core.client.cluster import Call
+from controller_core.client.errors import InvalidArgument, require
 from controller_core.model.scram import MAX_ITERATIONS, SCRAM_MECHANISMS
-from kontroller.client.brokers_business import ask_controller_or_broker
-from kontroller.client.cluster import Call
-from kontroller.client.errors import InvalidArgument, require
 
 _CODES: Final = {mechanism.name: i8(code) for code, mechanism in SCRAM_MECHANISMS.items()}
 _SALT_BYTES: Final = 24

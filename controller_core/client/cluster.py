@@ -21,6 +21,16 @@ from kio.schema.metadata.v11 import MetadataResponse
 from kio.static.primitive import i32Timedelta
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from controller_core.client.errors import (
+    AdminError,
+    InvalidArgument,
+    NotAdmittedError,
+    NotAnsweredError,
+    OutcomeUnknown,
+    Unreachable,
+    Unsupported,
+)
+from controller_core.client.properties import ClientProperties
 from controller_core.model.ids import BrokerId
 from controller_core.wire.client.request_client import (
     Address,
@@ -36,16 +46,6 @@ from controller_core.wire.client.request_client import (
 )
 from controller_core.wire.codecs.frames import Unencodable
 from controller_core.wire.requests.metadata import make_metadata_request
-from kontroller.client.errors import (
-    AdminError,
-    InvalidArgument,
-    NotAdmittedError,
-    NotAnsweredError,
-    OutcomeUnknown,
-    Unreachable,
-    Unsupported,
-)
-from kontroller.client.properties import ClientProperties
 
 Response = TypeVar("Response", bound=ResponsePayload)
 T = TypeVar("T")

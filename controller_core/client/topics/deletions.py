@@ -3,13 +3,13 @@ does."""
 
 from typing import Final
 
+from controller_core.client.cluster import Call
+from controller_core.client.errors import Unreachable
+from controller_core.client.properties import ClientProperties
 from controller_core.model.ids import TopicName
 from controller_core.zk import paths
 from controller_core.zk.kazoo.session import KazooSession
 from controller_core.zk.session import ZkError
-from kontroller.client.cluster import Call
-from kontroller.client.errors import Unreachable
-from kontroller.client.properties import ClientProperties
 
 _SESSION_TIMEOUT_MS: Final = 10_000
 

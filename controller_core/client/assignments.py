@@ -8,8 +8,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from controller_core.client.errors import InvalidArgument
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
-from kontroller.client.errors import InvalidArgument
 
 _MAX_BYTES: Final = 64 << 20
 _MAX_INT: Final = (1 << 31) - 1

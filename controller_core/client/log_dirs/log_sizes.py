@@ -6,7 +6,7 @@ An answer that contradicts itself, or is out of range, counts as no answer.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
 from kio.schema.describe_log_dirs.v2 import DescribeLogDirsResponse
@@ -58,25 +58,6 @@ class LogSizes:
     bytes_of: Mapping[TopicPartition, int]
     are_all_seen: bool
     """True if all of its directories could be read: a replica that is not named then has no log there."""
-
-
-Stalled = Mapping[TopicPartition, tuple[BrokerId, ...]]
-"""The brokers to which a partition is not copied."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stalls:
-    """Copies without progress, by the sizes seen so far."""
-
-    idle: Stalled = field(default_factory=dict)
-    """Copies to which nothing has arrived for long."""
-    on_failed_directories: Stalled = field(default_factory=dict)
-    """Copies whose replica may be in a failed log directory."""
-    falls_behind: bool = False
-    """True if producers write as much as is copied."""
-
-
-NO_STALLS: Final = Stalls()
 
 
 class UnusableSizesError(Exception):
