@@ -6,7 +6,7 @@ from typing import TypeVar
 from kio.schema.errors import ErrorCode
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from controller_core.wire.client.request_client import AnswerLost, ControllerUnreachable, error_codes
+from controller_core.client.transport.request_client import AnswerLost, ControllerUnreachable, error_codes
 from controller_core.wire.codecs.frames import decode_request, decode_response, encode_request, encode_response
 
 Response = TypeVar("Response", bound=ResponsePayload)

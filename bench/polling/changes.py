@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Final, NamedTuple
 
 from bench.polling.watched import Watched, client_of, creation, topic_name
+from controller_core.client.transport.request_client import RequestClient
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
-from controller_core.wire.client.request_client import RequestClient
 from controller_operator.kafka.actions import AlterTopicConfig, SubmitPreferredElection, SubmitReassignment
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.requests.elections import elect_preferred

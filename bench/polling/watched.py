@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from bench.setup.processor import cpu_s
+from controller_core.client.transport.kept_client import KeptClient
+from controller_core.client.transport.request_client import RequestClient, parse_addresses
 from controller_core.model.ids import BrokerId, PartitionId, TopicName
 from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
 from controller_core.polling.pace import Pace
-from controller_core.wire.client.kept_client import KeptClient
-from controller_core.wire.client.request_client import RequestClient, parse_addresses
 from controller_operator.kafka.actions import CreateTopic
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.requests.topics import ask_for_topic

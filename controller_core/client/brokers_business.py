@@ -10,7 +10,7 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.client.cluster import GROWTH_OF_PATIENCE, PATIENCE_MS, Call
 from controller_core.client.errors import NotAnsweredError, OutcomeUnknown, Unreachable
-from controller_core.wire.client.request_client import is_refused_by_another
+from controller_core.client.transport.request_client import is_refused_by_another
 
 Response = TypeVar("Response", bound=ResponsePayload)
 

@@ -31,8 +31,7 @@ from controller_core.client.errors import (
     Unsupported,
 )
 from controller_core.client.properties import ClientProperties
-from controller_core.model.ids import BrokerId
-from controller_core.wire.client.request_client import (
+from controller_core.client.transport.request_client import (
     Address,
     AnswerLost,
     AnswerUnreadable,
@@ -44,6 +43,7 @@ from controller_core.wire.client.request_client import (
     VersionUnsupported,
     is_refused_by_another,
 )
+from controller_core.model.ids import BrokerId
 from controller_core.wire.codecs.frames import Unencodable
 from controller_core.wire.requests.metadata import make_metadata_request
 

@@ -7,9 +7,9 @@ from kio.schema.api_versions.v3 import ApiVersionsResponse
 from kio.schema.describe_quorum.v0 import DescribeQuorumResponse
 
 from controller_core.client.cluster import Call
+from controller_core.client.quorum import QuorumRefused, knows_quorum, read_quorum
+from controller_core.client.transport.request_client import Address
 from controller_core.model.ids import NO_LEADER, BrokerId
-from controller_core.wire.client.quorum import QuorumRefused, knows_quorum, read_quorum
-from controller_core.wire.client.request_client import Address
 from controller_core.wire.requests.api_versions import SERVER_VERSIONS
 from controller_core.wire.requests.quorum import QUORUM_LEADER
 

@@ -8,11 +8,11 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import i8
 
 from controller_core.client.cluster import Call
+from controller_core.client.cluster_picture import read_picture
 from controller_core.client.errors import OutcomeUnknown, Refused, make_error, require
 from controller_core.client.reassigning.reassignments import Progress
 from controller_core.model.draining.cluster_picture import PartitionPlace
 from controller_core.model.ids import TopicPartition
-from controller_core.wire.client.cluster_picture import read_picture
 from controller_core.wire.requests.partitions import PREFERRED, UNCLEAN, make_election_request, read_election_results
 
 _ELECTED: Final = (ErrorCode.none, ErrorCode.election_not_needed)

@@ -31,9 +31,9 @@ from controller_core.client.errors import (
     make_error,
     require,
 )
+from controller_core.client.transport.request_client import Address
 from controller_core.model import features
 from controller_core.model.features import UpgradeType
-from controller_core.wire.client.request_client import Address
 from controller_core.wire.requests.api_versions import SERVER_FEATURES
 from controller_core.wire.requests.features import (
     make_atomic_updates_request,

@@ -8,9 +8,9 @@ from typing import Annotated, Self
 from pydantic import BeforeValidator, Field, ValidationError
 
 from controller_core.client.errors import InvalidArgument
+from controller_core.client.transport.request_client import Address, parse_addresses
 from controller_core.security.properties_file import InvalidProperties, read_properties
 from controller_core.security.property_types import describe_errors
-from controller_core.wire.client.request_client import Address, parse_addresses
 from controller_core.wire.connections.client_properties import ClientSecurity
 from controller_core.wire.connections.security import Security, SecuritySource
 from controller_core.zk.secured.properties import NO_ZK_SECURITY, ZkSecurity, parse_zk_security

@@ -12,10 +12,10 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from controller_core.client.quorum import Quorum
 from controller_core.model.ids import BrokerId, TopicPartition, group_by_topic
 from controller_core.polling.answers import Move, Moves, Topics
 from controller_core.polling.known_cluster import KnownCluster
-from controller_core.wire.client.quorum import Quorum
 
 _IDLE_S: Final = 0.75
 """Time without growth after which a log holds all that the controllers know. The active controller writes a change

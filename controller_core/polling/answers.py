@@ -13,6 +13,8 @@ from kio.schema.list_partition_reassignments.v0 import ListPartitionReassignment
 from kio.schema.metadata.v11 import MetadataResponse
 from kio.schema.metadata.v11.response import MetadataResponsePartition, MetadataResponseTopic
 
+from controller_core.client.configs import MIN_INSYNC_REPLICAS
+from controller_core.client.quorum import Quorum
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import (
     NO_LEADER,
@@ -35,8 +37,6 @@ from controller_core.model.metadata import (
     PartitionState,
     ReplicaAssignment,
 )
-from controller_core.wire.client.min_insync_replicas import MIN_INSYNC_REPLICAS
-from controller_core.wire.client.quorum import Quorum
 from controller_core.wire.codecs.decoding import Cursor
 
 TOPIC_S_OWN: Final = 1

@@ -17,13 +17,13 @@ import structlog
 from kio.schema.describe_configs.v4 import DescribeConfigsRequest, DescribeConfigsResponse
 from kio.schema.errors import ErrorCode
 
+from controller_core.client.configs import MIN_INSYNC_REPLICAS
+from controller_core.client.transport.kept_client import KeptClient
 from controller_core.model.ids import TopicName
 from controller_core.polling.answers import NOT_TOLD, TopicConfig, read_config
 from controller_core.polling.groups import Group, Told, make_groups
 from controller_core.polling.known_cluster import KnownCluster
 from controller_core.polling.pace import Credit
-from controller_core.wire.client.kept_client import KeptClient
-from controller_core.wire.client.min_insync_replicas import MIN_INSYNC_REPLICAS
 from controller_core.wire.requests.configs import make_describe_configs_request, make_topic_resource
 
 EVERY: Final = 8

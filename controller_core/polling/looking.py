@@ -17,6 +17,9 @@ from typing import Final
 
 from kio.schema.metadata.v11 import MetadataResponse
 
+from controller_core.client.quorum import Quorum
+from controller_core.client.transport.kept_client import KeptClient
+from controller_core.client.transport.request_client import Address, AnswerLost, ControllerUnreachable
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import TopicName, TopicPartition
 from controller_core.polling.agreement import Agreement, Asked, Round
@@ -34,9 +37,6 @@ from controller_core.polling.known_cluster import KnownCluster
 from controller_core.polling.log_growth import LogGrowth
 from controller_core.polling.questions import Metadata, ask_moves, ask_quorum, ask_versions
 from controller_core.polling.self_descriptions import SelfDescriptions
-from controller_core.wire.client.kept_client import KeptClient
-from controller_core.wire.client.quorum import Quorum
-from controller_core.wire.client.request_client import Address, AnswerLost, ControllerUnreachable
 
 _NOBODY: Final = Quorum(leader=None, epoch=-1, committed=-1, written=-1)
 

@@ -11,14 +11,14 @@ from typing import Final
 
 import structlog
 
+from controller_core.client.transport.kept_client import KeptClient
+from controller_core.client.transport.request_client import Address, AnswerLost, ControllerUnreachable, RequestError
 from controller_core.model.ids import TopicName
 from controller_core.polling.known_cluster import KnownCluster
 from controller_core.polling.looking import Looking
 from controller_core.polling.pace import Credit, Pace
 from controller_core.polling.questions import NoKRaftError
 from controller_core.security.properties_file import InvalidProperties
-from controller_core.wire.client.kept_client import KeptClient
-from controller_core.wire.client.request_client import Address, AnswerLost, ControllerUnreachable, RequestError
 from controller_core.wire.codecs.decoding import Undecodable
 
 OpenKept = Callable[[], tuple[KeptClient, str]]

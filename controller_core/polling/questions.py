@@ -12,11 +12,11 @@ from kio.schema.list_partition_reassignments.v0 import ListPartitionReassignment
 from kio.schema.metadata.v11 import MetadataResponse
 from kio.static.primitive import i32Timedelta
 
+from controller_core.client.quorum import Quorum, QuorumRefused, read_quorum
+from controller_core.client.transport.kept_client import KeptClient
+from controller_core.client.transport.request_client import ControllerUnreachable, NotAdmitted, RequestError
 from controller_core.model.ids import TopicPartition
 from controller_core.polling.answers import MetadataParts, Move, find_comparable_parts, read_moves
-from controller_core.wire.client.kept_client import KeptClient
-from controller_core.wire.client.quorum import Quorum, QuorumRefused, read_quorum
-from controller_core.wire.client.request_client import ControllerUnreachable, NotAdmitted, RequestError
 from controller_core.wire.requests.api_versions import SERVER_FEATURES
 from controller_core.wire.requests.log_dirs import CORDONS
 from controller_core.wire.requests.metadata import ALL_TOPICS

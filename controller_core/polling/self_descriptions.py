@@ -12,12 +12,12 @@ from typing import Final
 import structlog
 from kio.schema.api_versions.v4 import ApiVersionsResponse
 
+from controller_core.client.transport.kept_client import KeptClient
+from controller_core.client.transport.request_client import Address, RequestError
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Broker, FeatureRange
 from controller_core.polling.answers import read_supported_features
 from controller_core.polling.questions import NoKRaftError, ask_cordoned, ask_versions
-from controller_core.wire.client.kept_client import KeptClient
-from controller_core.wire.client.request_client import Address, RequestError
 
 _ALL_AGAIN_S: Final = 60.0
 """Seconds between questions to all brokers. An upgraded broker is away for longer than a poll, so it is noticed anyway;

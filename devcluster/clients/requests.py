@@ -17,7 +17,7 @@ from kio.schema.sasl_authenticate.v2.request import SaslAuthenticateRequest
 from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from controller_core.wire.client.negotiation import Ranges, response_type_of
+from controller_core.client.transport.negotiation import Ranges, response_type_of
 from controller_core.wire.codecs.encoding import control_request_pieces
 from controller_core.wire.codecs.frames import decode_response, encode_request
 from controller_core.wire.codecs.versions import convert

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from kio.schema.metadata.v12 import MetadataRequest
 
-from controller_core.wire.client.negotiation import NoCommonVersion
+from controller_core.client.transport.negotiation import NoCommonVersion
 from devcluster.clients.identity import NOBODY, Identity
 from devcluster.clients.requests import ConnectionClosed, ask_in_its_version
 from devcluster.clients.znodes import ClusterZnodes

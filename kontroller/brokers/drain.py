@@ -14,6 +14,15 @@ from typing import Final, TypeVar
 from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v11 import MetadataResponse
 
+from controller_core.client.cluster_picture import read_picture
+from controller_core.client.configs import ConfigRefused, ask_min_insync_replicas
+from controller_core.client.quorum import QuorumRefused, ask_votes, has_quorum
+from controller_core.client.transport.request_client import (
+    AnswerUnreadable,
+    ControllerClient,
+    NotAdmitted,
+    RequestError,
+)
 from controller_core.model.draining.broker_stop import (
     count_absent,
     count_missing_replicas,
@@ -27,16 +36,6 @@ from controller_core.model.draining.cluster_picture import ClusterPicture
 from controller_core.model.draining.quorum_votes import Vote, find_missing_votes
 from controller_core.model.ids import BrokerId, TopicName
 from controller_core.model.wording import format_count, list_some
-from controller_core.wire.client.cluster_picture import read_picture
-from controller_core.wire.client.min_insync_replicas import ConfigRefused, ask_min_insync_replicas
-from controller_core.wire.client.quorum import QuorumRefused, has_quorum
-from controller_core.wire.client.quorum_votes import ask_votes
-from controller_core.wire.client.request_client import (
-    AnswerUnreadable,
-    ControllerClient,
-    NotAdmitted,
-    RequestError,
-)
 from controller_core.wire.messages import ControlledShutdownRequest, ControlledShutdownResponse
 from controller_core.wire.requests.metadata import ALL_TOPICS
 

@@ -7,11 +7,11 @@ import asyncio
 
 from kio.schema.metadata.v11 import MetadataResponse
 
+from controller_core.client.cluster_picture import read_picture
+from controller_core.client.reassigning.arrivals import ArrivalsRefused, ask_arrivals
+from controller_core.client.transport.request_client import ClusterClient, RequestError
 from controller_core.model.draining.broker_readiness import explain_not_ready, find_behind
 from controller_core.model.ids import BrokerId
-from controller_core.wire.client.arrivals import ArrivalsRefused, ask_arrivals
-from controller_core.wire.client.cluster_picture import read_picture
-from controller_core.wire.client.request_client import ClusterClient, RequestError
 from controller_core.wire.requests.metadata import ALL_TOPICS
 
 

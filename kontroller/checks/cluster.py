@@ -9,12 +9,12 @@ from kio.schema.errors import ErrorCode
 from kio.schema.list_partition_reassignments.v0 import ListPartitionReassignmentsResponse
 from kio.schema.metadata.v11 import MetadataResponse
 
+from controller_core.client.cluster_picture import read_picture
+from controller_core.client.quorum import Quorum, QuorumRefused, ask_quorum
+from controller_core.client.transport.request_client import Address, ClusterClient, RequestError
 from controller_core.model.draining.broker_stop import join_ids
 from controller_core.model.draining.cluster_picture import ClusterPicture
 from controller_core.model.ids import BrokerId
-from controller_core.wire.client.cluster_picture import read_picture
-from controller_core.wire.client.quorum import Quorum, QuorumRefused, ask_quorum
-from controller_core.wire.client.request_client import Address, ClusterClient, RequestError
 from controller_core.wire.requests.metadata import NO_TOPICS
 from controller_core.wire.requests.partitions import make_list_reassignments_request
 from kontroller.checks.waiting import NotWell

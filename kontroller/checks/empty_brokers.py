@@ -6,10 +6,10 @@ from typing import Final
 from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v11 import MetadataResponse
 
+from controller_core.client.cluster_picture import read_picture
+from controller_core.client.transport.request_client import ClusterClient, RequestError
 from controller_core.model.ids import BrokerId
 from controller_core.model.wording import format_count, list_some
-from controller_core.wire.client.cluster_picture import read_picture
-from controller_core.wire.client.request_client import ClusterClient, RequestError
 from controller_core.wire.requests.metadata import ALL_TOPICS
 from kontroller.checks.waiting import NotWell
 

@@ -34,7 +34,7 @@ def check_cluster(
     Exits with 0 on success, 1 if the deadline passes (and prints what is wrong), 2 if the command is wrong."""
     addresses = parse_bootstrap(bootstrap)
 
-    from controller_core.wire.client.request_client import RequestClient
+    from controller_core.client.transport.request_client import RequestClient
     from kontroller.checks.cluster import look_at_cluster
 
     timeout_ms = min(_LONGEST_ASK_MS, deadline_seconds * 1000 // 3)
@@ -59,8 +59,8 @@ def check_empty_brokers(
     Exits with 0 if they hold none, 1 if they hold some or no server answers in time, 2 if the command is wrong."""
     addresses = parse_bootstrap(bootstrap)
 
+    from controller_core.client.transport.request_client import RequestClient
     from controller_core.model.ids import BrokerId
-    from controller_core.wire.client.request_client import RequestClient
     from kontroller.checks.empty_brokers import ReplicasLeft, look_for_replicas
 
     timeout_ms = min(_LONGEST_ASK_MS, deadline_seconds * 1000 // 3)

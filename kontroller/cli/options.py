@@ -8,7 +8,7 @@ import typer
 from kontroller.cli.endings import usage_error
 
 if TYPE_CHECKING:
-    from controller_core.wire.client.request_client import Address
+    from controller_core.client.transport.request_client import Address
     from controller_core.wire.connections.security import SecuritySource
 
 _LARGEST_ID = 2**31 - 1
@@ -82,7 +82,7 @@ TopicPropertiesOption = Annotated[
 
 def parse_bootstrap(text: str) -> "tuple[Address, ...]":
     """Return the servers of `--bootstrap-server`. Ends the command if it is not a list of servers."""
-    from controller_core.wire.client.request_client import parse_addresses
+    from controller_core.client.transport.request_client import parse_addresses
 
     try:
         return parse_addresses(text)

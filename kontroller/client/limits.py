@@ -14,9 +14,9 @@ from controller_core.client.cluster import Call
 from controller_core.client.configs import read_own_configs
 from controller_core.client.errors import AdminError, InvalidArgument, require
 from controller_core.client.reassigning.reassignments import list_ongoing
+from controller_core.client.transport.request_client import Address, RequestClient
 from controller_core.model.ids import TopicName, TopicPartition
 from controller_core.model.wording import list_some
-from controller_core.wire.client.request_client import Address, RequestClient
 from controller_core.wire.requests.configs import BROKER_DEFAULTS, make_describe_configs_request
 from controller_operator.kafka.marked_throttles import Entry, entries_in, find_marked_partitions
 from controller_operator.kafka.requests.throttles import MAX_ASKED, ask_for_throttle

@@ -10,9 +10,9 @@ from uuid import uuid4
 
 import structlog
 
+from controller_core.client.transport.request_client import RequestClient
 from controller_core.process.http import serve_metrics
 from controller_core.supervision import run_until_one_ends
-from controller_core.wire.client.request_client import RequestClient
 from controller_core.zk.session import ZkSession
 from controller_operator.admission.judge import Judge
 from controller_operator.admission.onlooking import Onlooker

@@ -17,9 +17,9 @@ from kio.schema.types import BrokerId as WireBrokerId
 from kio.static.primitive import i8, i32, i64
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from controller_core.client.transport.request_client import Address, RequestClient, RequestError, is_refused_by_another
 from controller_core.model.ids import BrokerId, ControllerEpoch, LeaderEpoch, PartitionEpoch, PartitionId, TopicId
 from controller_core.model.metadata import LeaderAndIsr, LeaderRecoveryState, PartitionState
-from controller_core.wire.client.request_client import Address, RequestClient, RequestError, is_refused_by_another
 from controller_core.wire.connections.broker_properties import NO_FILE, SourceOfListener
 from controller_core.wire.messages import (
     AlterPartitionResponse,

@@ -11,8 +11,8 @@ from kio.schema.describe_quorum.v0 import DescribeQuorumRequest
 from kio.schema.list_partition_reassignments.v0 import ListPartitionReassignmentsRequest
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from controller_core.wire.client.kept_client import DEFAULT_TIMEOUT_MS, KeptClient
-from controller_core.wire.client.request_client import Address, AnswerLost
+from controller_core.client.transport.kept_client import DEFAULT_TIMEOUT_MS, KeptClient
+from controller_core.client.transport.request_client import Address, AnswerLost
 from controller_core.wire.codecs.frames import decode_request, encode_request, encode_response, read_request_head
 from simulation.kraft.changes import apply_request
 from simulation.kraft.cluster import QuorumCluster

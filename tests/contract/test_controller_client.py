@@ -21,8 +21,8 @@ from kio.schema.types import BrokerId
 from kio.static.primitive import i32
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from controller_core.wire.client import request_client
-from controller_core.wire.client.request_client import (
+from controller_core.client.transport import request_client
+from controller_core.client.transport.request_client import (
     Address,
     AnswerLost,
     ControllerClient,

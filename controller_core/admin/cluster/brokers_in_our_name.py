@@ -13,10 +13,10 @@ from typing import Final, TypeVar
 
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from controller_core.client.transport.request_client import Address, AnswerLost, RequestClient, RequestError
 from controller_core.model.access import Need
 from controller_core.model.metadata import Broker
 from controller_core.wire.api_table import need_of
-from controller_core.wire.client.request_client import Address, AnswerLost, RequestClient, RequestError
 from controller_core.wire.connections.broker_properties import SourceOfListener
 from controller_core.wire.listener.owned_api import NoAnswerNow
 

@@ -14,8 +14,8 @@ from kio.schema.describe_log_dirs.v2.response import DescribeLogDirsResult
 from kio.schema.errors import ErrorCode
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from controller_core.client.transport.request_client import Address
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
-from controller_core.wire.client.request_client import Address
 from controller_core.wire.connections.security import SecuritySource
 from controller_core.wire.requests.log_dirs import make_log_sizes_request
 

@@ -7,13 +7,13 @@ from typing import Final
 
 from controller_core.client.assignments import Replicas
 from controller_core.client.cluster import Call
+from controller_core.client.cluster_picture import read_picture
 from controller_core.client.errors import AdminError
 from controller_core.client.log_dirs.copy_sizes import questions, take_reading
 from controller_core.client.log_dirs.log_sizes import Copy, LogSizes, UnusableSizesError, ask_log_sizes
 from controller_core.client.reassigning.reassignments import Ongoing, list_ongoing
+from controller_core.client.transport.request_client import RequestError
 from controller_core.model.ids import NO_LEADER, BrokerId, TopicPartition
-from controller_core.wire.client.cluster_picture import read_picture
-from controller_core.wire.client.request_client import RequestError
 
 _BROKER_MS: Final = 2_000
 """Time limit of one broker. A broker may hang in the middle of a move."""

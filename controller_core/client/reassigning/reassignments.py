@@ -14,9 +14,9 @@ from kio.schema.list_partition_reassignments.v0 import ListPartitionReassignment
 
 from controller_core.client.assignments import Replicas
 from controller_core.client.cluster import Call, Cluster
+from controller_core.client.cluster_picture import read_picture
 from controller_core.client.errors import AdminError, OutcomeUnknown, PartlyRefused, Refused, make_error, require
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
-from controller_core.wire.client.cluster_picture import read_picture
 from controller_core.wire.requests.partitions import (
     make_list_reassignments_request,
     make_reassignment_request,

@@ -12,6 +12,8 @@ from typing import Final
 import structlog
 from kio.schema.metadata.v11 import MetadataResponse
 
+from controller_core.client.transport.kept_client import KeptClient
+from controller_core.client.transport.request_client import ControllerUnreachable, RequestClient, parse_addresses
 from controller_core.controller.loop.clock import Clock, SystemClock
 from controller_core.process.connections import ZooKeeperOptions, open_zookeeper_session
 from controller_core.process.recording.settings import RecorderProcessSettings
@@ -26,8 +28,6 @@ from controller_core.recorder.polled.looking import PolledLooker
 from controller_core.recorder.znodes.decoding import decode_cluster_id
 from controller_core.recorder.znodes.looking import ZnodesLooker
 from controller_core.security.properties_file import InvalidProperties, read_properties
-from controller_core.wire.client.kept_client import KeptClient
-from controller_core.wire.client.request_client import ControllerUnreachable, RequestClient, parse_addresses
 from controller_core.wire.connections.broker_properties import SecuredBrokers
 from controller_core.wire.connections.client_properties import ClientSecurity
 from controller_core.wire.connections.security import Security, SecuritySource

@@ -14,6 +14,12 @@ from kio.schema.fetch.v16.response import PartitionData
 from kio.schema.fetch_snapshot.v0 import FetchSnapshotResponse
 from kio.schema.fetch_snapshot.v0.response import PartitionSnapshot as SnapshotPiece
 
+from controller_core.client.transport.request_client import (
+    AnswerUnreadable,
+    NotAdmitted,
+    RequestClient,
+    RequestError,
+)
 from controller_core.recorder.looker import OutOfSight
 from controller_core.recorder.metadata_log.batches import BatchReader, LogBatch, LogUnreadable
 from controller_core.recorder.metadata_log.quorum_leader import (
@@ -24,12 +30,6 @@ from controller_core.recorder.metadata_log.quorum_leader import (
 )
 from controller_core.recorder.metadata_log.undecided import DecidedOtherwise, Place, Undecided
 from controller_core.recorder.observed_journal import AnotherCluster
-from controller_core.wire.client.request_client import (
-    AnswerUnreadable,
-    NotAdmitted,
-    RequestClient,
-    RequestError,
-)
 from controller_core.wire.requests.fetches import make_metadata_log_request, make_metadata_snapshot_request
 
 _FETCH_BYTES: Final = 8 << 20

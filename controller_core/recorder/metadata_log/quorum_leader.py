@@ -7,12 +7,9 @@ from typing import Final, TypeAlias
 from kio.schema.describe_quorum.v2 import DescribeQuorumResponse
 from kio.schema.errors import ErrorCode
 
-from controller_core.model.ids import BrokerId
-from controller_core.recorder.looker import OutOfSight
-from controller_core.security.properties_file import InvalidProperties
-from controller_core.wire.client.kept_client import KeptClient
-from controller_core.wire.client.quorum import QuorumRefused, the_partition
-from controller_core.wire.client.request_client import (
+from controller_core.client.quorum import QuorumRefused, the_partition
+from controller_core.client.transport.kept_client import KeptClient
+from controller_core.client.transport.request_client import (
     Address,
     AnswerUnreadable,
     NotAdmitted,
@@ -20,6 +17,9 @@ from controller_core.wire.client.request_client import (
     RequestError,
     VersionUnsupported,
 )
+from controller_core.model.ids import BrokerId
+from controller_core.recorder.looker import OutOfSight
+from controller_core.security.properties_file import InvalidProperties
 from controller_core.wire.connections.security import SecuritySource
 from controller_core.wire.requests.quorum import QUORUM_ADDRESSES
 

@@ -49,8 +49,8 @@ def drain(
     wrong. Asks only the controller, over Kafka's protocol: Kontroller, or Kafka's own controller."""
     addresses = parse_bootstrap(bootstrap)
 
+    from controller_core.client.transport.request_client import RequestClient
     from controller_core.model.ids import BrokerId
-    from controller_core.wire.client.request_client import RequestClient
     from kontroller.brokers.drain import Drain, NotDrained, NotRegistered
 
     # A third of the deadline, so that an unanswered request leaves time for another controller.

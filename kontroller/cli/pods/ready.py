@@ -38,8 +38,8 @@ def ready(
     --bootstrap-server is its own address, at the listener that brokers use among themselves."""
     addresses = parse_bootstrap(bootstrap)
 
+    from controller_core.client.transport.request_client import RequestClient
     from controller_core.model.ids import BrokerId
-    from controller_core.wire.client.request_client import RequestClient
     from kontroller.brokers.readiness import look_at_broker
 
     security = read_security(command_config, bootstrap, properties)

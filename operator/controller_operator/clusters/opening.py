@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from controller_core.wire.client.kept_client import KeptClient
-from controller_core.wire.client.request_client import parse_addresses
+from controller_core.client.transport.kept_client import KeptClient
+from controller_core.client.transport.request_client import parse_addresses
 from controller_operator.clusters.cluster import Cluster
 from controller_operator.clusters.pool import Connect, OpenCluster
 from controller_operator.clusters.with_zookeeper import ClusterWithZooKeeper

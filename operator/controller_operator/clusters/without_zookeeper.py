@@ -6,9 +6,9 @@ from typing import Final, TypeVar
 
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from controller_core.client.transport.kept_client import KeptClient
+from controller_core.client.transport.request_client import ControllerClient, ControllerUnreachable
 from controller_core.model.ids import TopicName
-from controller_core.wire.client.kept_client import KeptClient
-from controller_core.wire.client.request_client import ControllerClient, ControllerUnreachable
 from controller_operator.clusters.cluster import Asking, Carried, ClusterStep, Reply, summarize_moves
 from controller_operator.kafka.actions import (
     AddPartitions,

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
+from controller_core.client.transport.request_client import Address, ControllerClient
 from controller_core.model.metadata import Broker
-from controller_core.wire.client.request_client import Address, ControllerClient
 from controller_core.wire.connections.broker_properties import PLAINTEXT
 from controller_core.wire.connections.security import SecuritySource
 from controller_operator.resources.cluster_address import ClusterAddress

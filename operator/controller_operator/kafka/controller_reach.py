@@ -10,7 +10,12 @@ from typing import TypeVar
 
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from controller_core.wire.client.request_client import Address, ControllerClient, ControllerUnreachable, RequestError
+from controller_core.client.transport.request_client import (
+    Address,
+    ControllerClient,
+    ControllerUnreachable,
+    RequestError,
+)
 from controller_core.wire.connections.security import SecuritySource
 from controller_operator.kafka.broker_listeners import OpenClient
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from controller_core.client.transport.request_client import RequestClient
 from controller_core.model.ids import BrokerId
-from controller_core.wire.client.request_client import RequestClient
 from controller_core.zk import paths
 from controller_core.zk.codecs import PreferredElectionPlan, ReassignmentPlan
 from controller_operator.clusters.cluster import Asking, Cluster

@@ -19,8 +19,8 @@ from typing import Final
 import structlog
 
 from controller_core.client.log_dirs.log_sizes import OpenBroker
+from controller_core.client.transport.request_client import RequestClient
 from controller_core.supervision import start_supervised, start_task
-from controller_core.wire.client.request_client import RequestClient
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import ZkError
 from controller_operator.clusters.opening import OpenPoller, make_poller

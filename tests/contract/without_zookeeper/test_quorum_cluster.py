@@ -10,10 +10,10 @@ import pytest
 from kio.schema.metadata.v11 import MetadataResponse
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from controller_core.client.transport.request_client import ControllerClient, RequestClient, parse_addresses
 from controller_core.model.features import FeatureUpdate, UpgradeType
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
-from controller_core.wire.client.request_client import ControllerClient, RequestClient, parse_addresses
 from controller_core.wire.requests.metadata import ALL_TOPICS
 from controller_core.zk.session import ZkVersion
 from controller_operator.kafka.actions import (

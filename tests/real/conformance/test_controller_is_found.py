@@ -10,7 +10,7 @@ from kio.schema.update_features.v1 import UpdateFeaturesRequest, UpdateFeaturesR
 from kio.schema.update_features.v1.request import FeatureUpdateKey
 from kio.static.primitive import i16
 
-from controller_core.wire.client.request_client import Address, ControllerUnreachable, RequestClient
+from controller_core.client.transport.request_client import Address, ControllerUnreachable, RequestClient
 from tests.real.conformance.conftest import ConformanceCluster
 
 pytestmark = pytest.mark.real

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
+from controller_core.client.transport.kept_client import KeptClient
+from controller_core.client.transport.request_client import parse_addresses
 from controller_core.model.ids import BrokerId, TopicName, TopicPartition
-from controller_core.wire.client.kept_client import KeptClient
-from controller_core.wire.client.request_client import parse_addresses
 from controller_operator.kafka.actions import SubmitReassignment
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.requests.moves import submit

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
+from controller_core.client.transport.request_client import RequestClient
 from controller_core.process.logging import configure_logging
-from controller_core.wire.client.request_client import RequestClient
 from controller_core.zk.session import ZkSession
 from controller_operator.connecting import make_zookeeper_connector
 from controller_operator.kubernetes.api_server import kubernetes_objects

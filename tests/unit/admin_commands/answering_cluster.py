@@ -27,7 +27,7 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.model.ids import PartitionId, TopicName
 from controller_core.wire.messages import ControlledShutdownRequest, ControlledShutdownResponse, RemainingPartition
-from tests.unit.wire.client.quorums import NO_TIME, make_api_versions, quorum_led_by, votes_in
+from tests.unit.client.transport.quorums import NO_TIME, make_api_versions, quorum_led_by, votes_in
 
 CONTROLLER = 1000
 QUORUM_LEADER = 101

@@ -15,8 +15,8 @@ from controller_core.client.features import FeatureMetadata, FeatureUpdate, Supp
 from controller_core.client.properties import ClientProperties
 from controller_core.client.reassigning.reassignments import Ongoing, Progress, ReassignmentResult
 from controller_core.client.topics.administration import Alteration, TopicList
+from controller_core.client.transport.request_client import Address
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
-from controller_core.wire.client.request_client import Address
 from kontroller.client.admin_client import AdminClient
 from kontroller.command_line import main
 

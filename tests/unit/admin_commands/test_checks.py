@@ -22,15 +22,15 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i32
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from controller_core.client.transport.request_client import Address, ControllerUnreachable
 from controller_core.model.ids import BrokerId
-from controller_core.wire.client.request_client import Address, ControllerUnreachable
 from controller_operator.kubernetes.object_api import ApiError, ApiForbidden, ApiRefused, ApiUnavailable, ObjectGone
 from controller_operator.resources import KINDS
 from kontroller.checks.api import look_at_api
 from kontroller.checks.cluster import look_at_cluster
 from kontroller.checks.empty_brokers import ReplicasLeft, look_for_replicas
 from kontroller.checks.waiting import NotWell, wait_until_well
-from tests.unit.wire.client.quorums import NO_TIME, make_api_versions, quorum_led_by
+from tests.unit.client.transport.quorums import NO_TIME, make_api_versions, quorum_led_by
 
 Response = TypeVar("Response", bound=ResponsePayload)
 

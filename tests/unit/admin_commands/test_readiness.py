@@ -8,8 +8,8 @@ from typing import TypeVar
 from kio.schema.errors import ErrorCode
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from controller_core.client.transport.request_client import Address
 from controller_core.model.ids import BrokerId
-from controller_core.wire.client.request_client import Address
 from kontroller.brokers.readiness import look_at_broker
 from simulation.controller_client import Answer, SimulatedControllerClient
 from tests.unit.admin_commands.answering_cluster import AnsweringCluster, SimulatedTopic

@@ -17,7 +17,7 @@ from kio.static.primitive import i16, i64
 from controller_core.client.errors import OutcomeUnknown, PartlyRefused, Refused, Unreachable
 from controller_core.client.features import FeatureUpdate
 from kontroller.client.admin_client import AdminClient
-from tests.unit.wire.client.servers import METADATA, NO_TIME, Server, Servers, three_servers
+from tests.unit.client.transport.servers import METADATA, NO_TIME, Server, Servers, three_servers
 
 API_VERSIONS, CREATE_TOPICS, UPDATE_FEATURES = 18, 19, 57
 

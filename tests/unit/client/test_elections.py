@@ -14,7 +14,7 @@ from controller_core.client.cluster import Call
 from controller_core.client.elections import verify_preferred
 from controller_core.client.reassigning.reassignments import Progress
 from controller_core.model.ids import PartitionId, TopicName, TopicPartition
-from tests.unit.wire.client.servers import NO_TIME
+from tests.unit.client.transport.servers import NO_TIME
 
 ORDERS = TopicPartition(TopicName("orders"), PartitionId(0))
 

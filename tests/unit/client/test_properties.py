@@ -7,7 +7,7 @@ import pytest
 
 from controller_core.client.errors import InvalidArgument
 from controller_core.client.properties import ClientProperties
-from controller_core.wire.client.request_client import Address
+from controller_core.client.transport.request_client import Address
 from controller_core.wire.connections.security import Login
 from devcluster.clusters.certificates import CertificateFiles, make_certificate
 

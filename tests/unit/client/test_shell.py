@@ -10,8 +10,8 @@ from controller_core.client.describing import ClusterDescription, Node
 from controller_core.client.errors import Unreachable
 from controller_core.client.features import FeatureMetadata
 from controller_core.client.topics.administration import TopicList
+from controller_core.client.transport.request_client import Address
 from controller_core.model.ids import BrokerId, TopicName
-from controller_core.wire.client.request_client import Address
 from kontroller.cli.administering.groups import GROUPS
 from kontroller.cli.administering.interactive import Known, Words, look, run_line
 from kontroller.cli.endings import OneLine

@@ -10,10 +10,10 @@ from kio.schema.update_features.v1 import UpdateFeaturesRequest, UpdateFeaturesR
 from kio.schema.update_features.v1.response import UpdatableFeatureResult
 from kio.static.protocol import RequestPayload
 
+from controller_core.client.transport.request_client import Address, AnswerLost, ControllerUnreachable, RequestError
 from controller_core.model.features import FeatureUpdate, UpgradeType
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Broker, Endpoint
-from controller_core.wire.client.request_client import Address, AnswerLost, ControllerUnreachable, RequestError
 from controller_core.wire.connections.security import Security
 from controller_core.wire.messages import NO_THROTTLE
 from controller_core.zk.session import ZkSession

@@ -27,10 +27,10 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
 from kio.static.protocol import ResponsePayload
 
+from controller_core.client.transport.kept_client import KeptClient
+from controller_core.client.transport.request_client import Address
 from controller_core.polling.pace import Pace
 from controller_core.polling.paced_looks import OpenKept
-from controller_core.wire.client.kept_client import KeptClient
-from controller_core.wire.client.request_client import Address
 from controller_core.wire.codecs.frames import decode_request, encode_response, read_frame, read_request_head
 
 NOBODY: Final = Address("127.0.0.1", 1)

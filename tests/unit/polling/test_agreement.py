@@ -6,11 +6,11 @@ from uuid import UUID
 
 import pytest
 
+from controller_core.client.quorum import Quorum
 from controller_core.model.ids import BrokerId, PartitionId, TopicId, TopicName
 from controller_core.polling.agreement import Agreed, Agreement, Asked, Hearing, Round
 from controller_core.polling.answers import Move, Moves, Partition, Topic, Topics
 from controller_core.polling.known_cluster import KnownCluster
-from controller_core.wire.client.quorum import Quorum
 from simulation.cluster.names import tp
 from tests.unit.operator.clusters import ORDERS_ID, lead
 

@@ -6,13 +6,13 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from controller_core.client.transport.kept_client import KeptClient
+from controller_core.client.transport.request_client import AnswerLost
 from controller_core.model.ids import TopicId, TopicName
 from controller_core.polling.answers import Topic as Told
 from controller_core.polling.configurations import EVERY, MOST_SEARCHED, Configs
 from controller_core.polling.groups import TOPICS_AT_ONCE
 from controller_core.polling.known_cluster import KnownCluster
-from controller_core.wire.client.kept_client import KeptClient
-from controller_core.wire.client.request_client import AnswerLost
 from tests.unit.polling.quorum import CONFIGS, Quorum, Topic, serve
 
 GROUPS = 3

@@ -55,7 +55,7 @@ from tests.unit.admin.cluster.test_brokers_in_our_name import (
     describe_topics,
     make_brokers,
 )
-from tests.unit.wire.client.servers import Server, three_servers
+from tests.unit.client.transport.servers import Server, three_servers
 
 ADMIN, ALICE = Principal.user("admin"), Principal.user("alice")
 ALTER_PARTITION, CREATE_TOPICS, ALTER_SCRAM, ELECT_LEADERS, PRODUCE = 56, 19, 51, 43, 0

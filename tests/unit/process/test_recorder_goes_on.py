@@ -15,6 +15,7 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import i16
 from kio.static.protocol import ResponsePayload
 
+from controller_core.client.transport.request_client import Address
 from controller_core.journal.fold import fold
 from controller_core.journal.reader import Record, read
 from controller_core.journal.records import Line
@@ -22,7 +23,6 @@ from controller_core.process.recording.run import run_recorder
 from controller_core.process.recording.settings import RecorderProcessSettings
 from controller_core.process.settings import load
 from controller_core.recorder.event_numbers import read_position
-from controller_core.wire.client.request_client import Address
 from controller_core.wire.codecs.frames import decode_request, encode_response, read_frame, read_request_head
 from devcluster.running.ports import release_port, reserve_port
 from devcluster.running.scraping import scrape

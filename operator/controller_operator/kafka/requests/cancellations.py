@@ -11,8 +11,8 @@ import structlog
 from kio.schema.alter_partition_reassignments.v0 import AlterPartitionReassignmentsResponse
 from kio.schema.errors import ErrorCode
 
+from controller_core.client.transport.request_client import ControllerClient, RequestError
 from controller_core.model.ids import TopicPartition
-from controller_core.wire.client.request_client import ControllerClient, RequestError
 from controller_core.wire.requests.partitions import make_reassignment_request, read_reassignment_results
 from controller_operator.kafka.requests.momentary import is_momentary
 from controller_operator.kafka.requests.moves import REQUEST_TIMEOUT, divide_partitions

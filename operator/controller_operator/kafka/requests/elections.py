@@ -13,8 +13,8 @@ from kio.schema.elect_leaders.v2 import ElectLeadersResponse
 from kio.schema.errors import ErrorCode
 from kio.static.primitive import i8, i32Timedelta
 
+from controller_core.client.transport.request_client import ControllerClient, RequestError
 from controller_core.model.ids import TopicPartition
-from controller_core.wire.client.request_client import ControllerClient, RequestError
 from controller_core.wire.requests.partitions import PREFERRED, UNCLEAN, make_election_request, read_election_results
 from controller_operator.kafka.actions import SubmitPreferredElection
 from controller_operator.kafka.requests.momentary import is_momentary

@@ -13,8 +13,8 @@ from kio.schema.errors import ErrorCode
 from kio.schema.update_features.v1 import UpdateFeaturesResponse
 from kio.static.primitive import i32Timedelta
 
+from controller_core.client.transport.request_client import Address, ControllerClient, RequestError, parse_addresses
 from controller_core.model.features import FeatureUpdate
-from controller_core.wire.client.request_client import Address, ControllerClient, RequestError, parse_addresses
 from controller_core.wire.requests.features import make_separate_updates_request
 from controller_operator.kafka.broker_listeners import ANY_PLAINTEXT, BrokerListener
 from controller_operator.kafka.cluster_view import ClusterView

@@ -20,8 +20,8 @@ from kio.schema.alter_partition_reassignments.v0 import AlterPartitionReassignme
 from kio.schema.errors import ErrorCode
 from kio.static.primitive import i32Timedelta
 
+from controller_core.client.transport.request_client import ControllerClient, RequestError
 from controller_core.model.ids import BrokerId, TopicPartition
-from controller_core.wire.client.request_client import ControllerClient, RequestError
 from controller_core.wire.requests.partitions import make_reassignment_request, read_reassignment_results
 from controller_core.zk import paths
 from controller_core.zk.session import ANY_VERSION, Check, ConnectionLost, TransactionFailed, ZkSession

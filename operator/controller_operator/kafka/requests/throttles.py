@@ -20,19 +20,19 @@ from kio.schema.errors import ErrorCode
 from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsResponse
 from kio.schema.incremental_alter_configs.v1.response import AlterConfigsResourceResponse
 
-from controller_core.model.features import FinalizedFeatures
-from controller_core.model.ids import TopicName
-from controller_core.model.throttles import Throttle
-from controller_core.polling.answers import TOPIC_S_OWN, read_finalized_features
-from controller_core.polling.catching_up import wait_until_caught_up
-from controller_core.wire.client.quorum import QuorumRefused, read_quorum
-from controller_core.wire.client.request_client import (
+from controller_core.client.quorum import QuorumRefused, read_quorum
+from controller_core.client.transport.request_client import (
     AnswerLost,
     ControllerClient,
     ControllerUnreachable,
     NotAdmitted,
     RequestError,
 )
+from controller_core.model.features import FinalizedFeatures
+from controller_core.model.ids import TopicName
+from controller_core.model.throttles import Throttle
+from controller_core.polling.answers import TOPIC_S_OWN, read_finalized_features
+from controller_core.polling.catching_up import wait_until_caught_up
 from controller_core.wire.requests.api_versions import SERVER_FEATURES
 from controller_core.wire.requests.configs import (
     BROKER_DEFAULTS,

@@ -21,8 +21,8 @@ from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsRespo
 from kio.schema.metadata.v11 import MetadataResponse
 from kio.static.primitive import i32Timedelta
 
+from controller_core.client.transport.request_client import ControllerClient, RequestError
 from controller_core.model.ids import TopicId, TopicName
-from controller_core.wire.client.request_client import ControllerClient, RequestError
 from controller_core.wire.requests.configs import (
     ConfigChange,
     Operation,

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable
 
 import structlog
 
+from controller_core.client.transport.request_client import Address, NotAdmitted
 from controller_core.model.ids import TopicName
 from controller_core.polling.pace import Pace
 from controller_core.polling.paced_looks import LookFailed, OpenKept, PacedLooks
 from controller_core.polling.questions import NoKRaftError
 from controller_core.security.properties_file import InvalidProperties
 from controller_core.supervision import start_supervised
-from controller_core.wire.client.request_client import Address, NotAdmitted
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.observation.observation import NotCurrent, Observation, Observations
 from controller_operator.observation.polling.views import Views

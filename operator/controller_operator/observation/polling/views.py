@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from controller_core.client.configs import MIN_INSYNC_REPLICAS
 from controller_core.model.ids import TopicName
 from controller_core.model.metadata import TopicAssignment
 from controller_core.polling.known_cluster import KnownCluster
-from controller_core.wire.client.min_insync_replicas import MIN_INSYNC_REPLICAS
 from controller_core.zk.session import ZkVersion
 from controller_operator.kafka.cluster_view import (
     Abilities,

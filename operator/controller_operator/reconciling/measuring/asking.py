@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from controller_core.client.log_dirs.log_sizes import BrokerClient, OpenBroker, UnusableSizesError
+from controller_core.client.transport.request_client import RequestError
 from controller_core.model.ids import BrokerId
-from controller_core.wire.client.request_client import RequestError
 from controller_operator.kafka.broker_listeners import BrokerListener
 from controller_operator.kafka.cluster_view import ClusterView
 

@@ -14,9 +14,9 @@ import structlog
 
 from controller_core.client.log_dirs.copy_sizes import Reading, questions, take_reading
 from controller_core.client.log_dirs.log_sizes import BrokerClient, Copies, LogSizes, OpenBroker, ask_log_sizes
+from controller_core.client.transport.request_client import RequestClient
 from controller_core.model.ids import BrokerId
 from controller_core.supervision import start_task
-from controller_core.wire.client.request_client import RequestClient
 from controller_operator.kafka.broker_listeners import ANY_PLAINTEXT, BrokerListener
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.stalls import NO_STALLS, Stalls

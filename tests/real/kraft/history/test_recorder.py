@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from controller_core.client.features import FeatureUpdate
+from controller_core.client.transport.kept_client import KeptClient
+from controller_core.client.transport.request_client import parse_addresses
 from controller_core.controller.loop.clock import SystemClock
 from controller_core.journal.fold import fold
 from controller_core.journal.reader import Record, read
@@ -18,8 +20,6 @@ from controller_core.journal.segments import segments
 from controller_core.recorder.event_numbers import read_position
 from controller_core.recorder.polled.looking import PolledLooker
 from controller_core.recorder.recorder import Recorder
-from controller_core.wire.client.kept_client import KeptClient
-from controller_core.wire.client.request_client import parse_addresses
 from devcluster.clusters.kraft import KRaftCluster, KRaftNode
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.filling.parts import Part

@@ -12,8 +12,8 @@ from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i32
 
 from controller_core.client.log_dirs.log_sizes import LogSizes, ask_log_sizes
+from controller_core.client.transport.request_client import Address, RequestClient
 from controller_core.model.ids import PartitionId, TopicName, TopicPartition
-from controller_core.wire.client.request_client import Address, RequestClient
 from devcluster.clients.requests import send_request
 from devcluster.clients.tools import CONFIGS, run_tool
 from devcluster.clients.znodes import ClusterZnodes

@@ -9,8 +9,8 @@ import pytest
 from kio.schema.alter_partition_reassignments.v0 import AlterPartitionReassignmentsResponse
 from kio.schema.errors import ErrorCode
 
+from controller_core.client.transport.request_client import RequestClient, parse_addresses
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
-from controller_core.wire.client.request_client import RequestClient, parse_addresses
 from controller_core.wire.requests.partitions import make_reassignment_request, read_reassignment_results
 from controller_operator.kafka.requests.moves import REQUEST_TIMEOUT
 from devcluster.clients.znodes import ClusterZnodes

@@ -24,7 +24,7 @@ from controller_core.model.ids import BrokerEpoch, BrokerId
 from controller_core.model.metadata import Broker, Endpoint
 from controller_core.wire.connections.broker_properties import NO_FILE
 from controller_core.wire.listener.owned_api import NoAnswerNow
-from tests.unit.wire.client.servers import NO_TIME, NOBODY, Server, Servers, three_servers
+from tests.unit.client.transport.servers import NO_TIME, NOBODY, Server, Servers, three_servers
 
 TOPIC, BROKER = i8(2), i8(4)
 DESCRIBE, ALTER = 32, 44

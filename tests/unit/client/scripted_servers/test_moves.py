@@ -29,7 +29,7 @@ from tests.unit.client.scripted_servers.scripted import (
     metadata,
     start_cluster,
 )
-from tests.unit.wire.client.servers import NO_TIME
+from tests.unit.client.transport.servers import NO_TIME
 
 TO_3 = '{"partitions":[{"topic":"orders","partition":0,"replicas":[3,1]}]}'
 RATE = "leader.replication.throttled.rate"

@@ -11,7 +11,7 @@ from kio.schema.metadata.v11 import MetadataResponse
 
 from controller_core.client.errors import NotAdmittedError, OutcomeUnknown, Unreachable, Unsupported
 from controller_core.client.features import FeatureUpdate, UpdateType
-from controller_core.wire.client.request_client import RequestClient, VersionUnsupported
+from controller_core.client.transport.request_client import RequestClient, VersionUnsupported
 from controller_core.wire.requests.metadata import NO_TOPICS
 from kontroller.client.admin_client import AdminClient
 from tests.unit.client.scripted_servers.every_call import every_call

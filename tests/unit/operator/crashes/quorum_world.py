@@ -10,8 +10,8 @@ from kio.schema.errors import ErrorCode
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.client.log_dirs.log_sizes import BrokerClient
+from controller_core.client.transport.request_client import Address, AnswerLost, ControllerClient, ControllerUnreachable
 from controller_core.polling.pace import Pace
-from controller_core.wire.client.request_client import Address, AnswerLost, ControllerClient, ControllerUnreachable
 from controller_operator.kubernetes.object_api import ObjectApi
 from controller_operator.observation.polling.poller import ClusterPoller
 from controller_operator.reconciling.runtime import OperatorRuntime

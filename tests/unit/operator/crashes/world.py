@@ -14,8 +14,8 @@ from kio.schema.describe_log_dirs.v4 import DescribeLogDirsResponse
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.client.log_dirs.log_sizes import BrokerClient
+from controller_core.client.transport.request_client import Address, ControllerClient, ControllerUnreachable
 from controller_core.model.ids import TopicName, TopicPartition
-from controller_core.wire.client.request_client import Address, ControllerClient, ControllerUnreachable
 from controller_core.wire.link import BrokerUnreachable
 from controller_core.zk import paths
 from controller_core.zk.session import ConnectionLost, Create, TreeWatch, Watch, WriteOp, ZkError, ZkNode, ZkSession

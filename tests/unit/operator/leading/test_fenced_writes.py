@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 from kio.schema.metadata.v11 import MetadataRequest, MetadataResponse
 
-from controller_core.wire.client.request_client import Address, RequestClient
+from controller_core.client.transport.request_client import Address, RequestClient
 from controller_core.zk import paths
 from controller_core.zk.delegating_session import DelegatingSession
 from controller_core.zk.session import BadVersion, Create, Delete, NodeExists, SetData, TooLarge, ZkError, ZkNode

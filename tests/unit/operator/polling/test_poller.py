@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from controller_core.client.transport.request_client import Address
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import ReplicaAssignment
 from controller_core.polling.configurations import EVERY
 from controller_core.polling.groups import TOPICS_AT_ONCE
 from controller_core.polling.pace import Pace
-from controller_core.wire.client.request_client import Address
 from controller_operator.kafka.cluster_view import ClusterView, Controller, ControllerKind
 from controller_operator.observation.observation import NotCurrent, Observation
 from controller_operator.observation.polling.poller import ClusterPoller

@@ -11,9 +11,9 @@ import pytest
 from kio.static.protocol import RequestPayload
 
 from controller_core.client.log_dirs.log_sizes import Copy
+from controller_core.client.transport.request_client import Address, AnswerLost, AnswerUnreadable, ControllerUnreachable
 from controller_core.model.ids import NO_LEADER, BrokerId
 from controller_core.model.metadata import Endpoint
-from controller_core.wire.client.request_client import Address, AnswerLost, AnswerUnreadable, ControllerUnreachable
 from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kubernetes.object_store import StoredObject
 from controller_operator.reconciling.measuring.move_meter import EVERY_S, TIMEOUT_S, MoveMeter

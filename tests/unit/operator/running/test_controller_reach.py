@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from controller_core.wire.client.request_client import Address, AnswerLost, ControllerUnreachable
+from controller_core.client.transport.request_client import Address, AnswerLost, ControllerUnreachable
 from controller_operator.kafka.controller_reach import ControllerReach
 from simulation.fast_loop import run_fast
 

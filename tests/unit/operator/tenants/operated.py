@@ -17,10 +17,10 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import i32
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from controller_core.client.transport.request_client import Address, ControllerClient, ControllerUnreachable
 from controller_core.model.ids import BrokerId, ControllerEpoch, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import Broker, Endpoint
 from controller_core.model.reassignment import begin_reassignment
-from controller_core.wire.client.request_client import Address, ControllerClient, ControllerUnreachable
 from controller_core.wire.messages import NO_THROTTLE
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import ANY_VERSION, Create, SetData, WriteOp, ZkSession

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from controller_core.client.transport.request_client import Address
 from controller_core.model.ids import BrokerEpoch, BrokerId
 from controller_core.model.metadata import Broker, Endpoint
 from controller_core.security.properties_file import InvalidProperties
-from controller_core.wire.client.request_client import Address
 from controller_core.wire.connections.security import Login
 from controller_core.zk.secured.properties import NO_ZK_SECURITY
 from controller_operator.kafka.broker_listeners import ANY_PLAINTEXT

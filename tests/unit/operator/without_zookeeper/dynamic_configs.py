@@ -23,7 +23,7 @@ from controller_core.model.ids import TopicName
 from controller_core.model.throttles import FOLLOWER_REPLICAS, LEADER_REPLICAS
 from controller_core.wire.requests.configs import Operation
 from controller_operator.kafka.marked_throttles import Changes, Configs
-from tests.unit.wire.client.quorums import quorum_decided
+from tests.unit.client.transport.quorums import quorum_decided
 
 NO_TIME: Final = i32Timedelta.parse(timedelta())
 _LISTS: Final = (LEADER_REPLICAS, FOLLOWER_REPLICAS)

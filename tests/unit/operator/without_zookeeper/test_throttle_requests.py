@@ -7,9 +7,9 @@ import pytest
 from kio.schema.errors import ErrorCode
 from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsRequest
 
+from controller_core.client.transport.request_client import AnswerLost
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, Move
-from controller_core.wire.client.request_client import AnswerLost
 from controller_operator.kafka.marked_throttles import entries_in
 from controller_operator.kafka.requests.throttles import MAX_ASKED, ThrottleReply, ask_for_throttle
 from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle, ThrottleStep

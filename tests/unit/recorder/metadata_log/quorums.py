@@ -30,13 +30,13 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i16, i32, i32Timedelta, i64, u16
 from kio.static.protocol import ResponsePayload
 
+from controller_core.client.transport.request_client import Address, RequestClient
 from controller_core.controller.loop.clock import SystemClock
 from controller_core.model.ids import BrokerId as NodeId
 from controller_core.model.ids import ControllerEpoch
 from controller_core.recorder.looker import Role
 from controller_core.recorder.metadata_log.following import MetadataLog
 from controller_core.recorder.metadata_log.looking import MetadataLogLooker
-from controller_core.wire.client.request_client import Address, RequestClient
 from controller_core.wire.codecs.frames import decode_request, encode_response, read_frame, read_request_head
 
 FETCH, VERSIONS, QUORUM, SNAPSHOT = 1, 18, 55, 59

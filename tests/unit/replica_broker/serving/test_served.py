@@ -19,11 +19,11 @@ from kio.schema.metadata.v12 import MetadataRequest, MetadataResponse
 from kio.schema.types import TransactionalId
 from kio.static.primitive import i8
 
+from controller_core.client.transport.request_client import Address, AnswerLost, NotAdmitted, RequestClient
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import TopicName
 from controller_core.model.metadata import FeatureRange
 from controller_core.wire.api_table import HANDLING
-from controller_core.wire.client.request_client import Address, AnswerLost, NotAdmitted, RequestClient
 from controller_core.wire.codecs.versions import empty
 from controller_core.wire.connections.security import Login, Security
 from controller_core.wire.listener.listener import Acceptor, Listener, LocalApi, OwnedApi

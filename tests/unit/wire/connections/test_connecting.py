@@ -10,15 +10,15 @@ from typing import Final
 
 import pytest
 
-from controller_core.model.ids import BrokerEpoch, BrokerId, ControllerEpoch
-from controller_core.model.metadata import Broker, Endpoint
-from controller_core.wire.client.request_client import (
+from controller_core.client.transport.request_client import (
     Address,
     AnswerUnreadable,
     ControllerUnreachable,
     NotAdmitted,
     RequestClient,
 )
+from controller_core.model.ids import BrokerEpoch, BrokerId, ControllerEpoch
+from controller_core.model.metadata import Broker, Endpoint
 from controller_core.wire.codecs.frames import make_frame
 from controller_core.wire.connections.broker_properties import SecuredBrokers
 from controller_core.wire.link import BrokerLink, BrokerUnreachable, NotConnected

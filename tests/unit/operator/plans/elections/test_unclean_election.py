@@ -13,8 +13,8 @@ from kio.static.primitive import i32
 from kio.static.protocol import RequestPayload
 from pydantic import ValidationError
 
+from controller_core.client.transport.request_client import ControllerUnreachable, RequestError
 from controller_core.model.ids import PartitionId, TopicPartition
-from controller_core.wire.client.request_client import ControllerUnreachable, RequestError
 from controller_core.wire.messages import NO_THROTTLE
 from controller_core.zk.codecs import PreferredElectionPlan
 from controller_operator.kafka.cluster_view import ClusterView

@@ -20,8 +20,8 @@ from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i32
 from kio.static.protocol import RequestPayload
 
+from controller_core.client.transport.request_client import ControllerUnreachable, RequestError
 from controller_core.model.ids import BrokerId, PartitionId, TopicPartition
-from controller_core.wire.client.request_client import ControllerUnreachable, RequestError
 from controller_core.wire.messages import NO_THROTTLE
 from controller_core.zk.codecs import ReassignmentPlan
 from controller_operator.kafka.cluster_view import ClusterView

@@ -15,9 +15,9 @@ from kio.schema.alter_partition_reassignments.v0.response import (
 )
 from kio.schema.errors import ErrorCode
 
+from controller_core.client.transport.request_client import AnswerLost, ControllerUnreachable, RequestError
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import Endpoint
-from controller_core.wire.client.request_client import AnswerLost, ControllerUnreachable, RequestError
 from controller_core.wire.codecs.frames import encode_request
 from controller_core.wire.limits.request_limits import limits_of
 from controller_core.wire.messages import NO_THROTTLE

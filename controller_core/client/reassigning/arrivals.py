@@ -5,8 +5,8 @@ from typing import Final
 from kio.schema.errors import ErrorCode
 from kio.schema.list_partition_reassignments.v0 import ListPartitionReassignmentsResponse
 
+from controller_core.client.transport.request_client import ControllerClient
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
-from controller_core.wire.client.request_client import ControllerClient
 from controller_core.wire.requests.partitions import make_list_reassignments_request
 
 _ALL_THAT_RUN: Final = make_list_reassignments_request(None)

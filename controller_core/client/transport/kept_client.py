@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from controller_core.wire.client.request_client import (
+from controller_core.client.transport.request_client import (
     CLIENT_ID,
     Address,
     AnswerLost,

@@ -21,7 +21,7 @@ from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v11 import MetadataResponse
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from controller_core.wire.client.negotiation import NoCommonVersion, Ranges, response_type_of
+from controller_core.client.transport.negotiation import NoCommonVersion, Ranges, response_type_of
 from controller_core.wire.codecs.decoding import Undecodable
 from controller_core.wire.codecs.frames import (
     DEFAULT_MAX_FRAME_BYTES,

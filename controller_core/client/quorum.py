@@ -1,7 +1,7 @@
 """Finds out whether a cluster has a quorum of controllers (KRaft), and which of them leads it.
 
 In Metadata, KRaft brokers name a random broker as the controller, and forward its requests. DescribeQuorum reports the
-real leader (KIP-836).
+real leader, and since Kafka 3.3 how far each voter lags (KIP-836).
 """
 
 from collections.abc import Iterable
@@ -10,12 +10,15 @@ from typing import Protocol, TypeVar
 
 from kio.schema.api_versions.v3 import ApiVersionsResponse
 from kio.schema.describe_quorum.v0 import DescribeQuorumResponse
+from kio.schema.describe_quorum.v1 import DescribeQuorumResponse as DescribeQuorumResponse1
+from kio.schema.describe_quorum.v1.response import ReplicaState
 from kio.schema.errors import ErrorCode
 
+from controller_core.client.transport.request_client import ControllerClient
+from controller_core.model.draining.quorum_votes import Vote
 from controller_core.model.ids import BrokerId
-from controller_core.wire.client.request_client import ControllerClient
 from controller_core.wire.requests.api_versions import SERVER_VERSIONS
-from controller_core.wire.requests.quorum import QUORUM_LEADER
+from controller_core.wire.requests.quorum import QUORUM_LAG, QUORUM_LEADER
 
 
 class QuorumRefused(Exception):
@@ -73,6 +76,15 @@ async def ask_quorum(client: ControllerClient) -> Quorum | None:
     return read_quorum(await client.ask(QUORUM_LEADER, DescribeQuorumResponse))
 
 
+async def ask_votes(client: ControllerClient) -> tuple[Vote, ...]:
+    """Return the votes as the leader reports them. Raises `RequestError` and `QuorumRefused`."""
+    answer = await client.ask(QUORUM_LAG, DescribeQuorumResponse1)
+    found = the_partition(answer.error_code, (each for topic in answer.topics for each in topic.partitions))
+    # The leader counts itself as seen now, so the latest time of all replicas is its present time.
+    now_ms = max((_last_seen_ms(each) for each in (*found.current_voters, *found.observers)), default=-1)
+    return tuple(_vote(each, now_ms) for each in found.current_voters)
+
+
 def read_quorum(answer: DescribeQuorumResponse) -> Quorum:
     """Return the quorum in an answer. Raises `QuorumRefused`."""
     found = the_partition(answer.error_code, (each for topic in answer.topics for each in topic.partitions))
@@ -94,3 +106,12 @@ def the_partition(error_code: ErrorCode, partitions: Iterable[Told]) -> Told:
     if found is None or code is not ErrorCode.none:
         raise QuorumRefused(ErrorCode.unknown_topic_or_partition if code is ErrorCode.none else code)
     return found
+
+
+def _last_seen_ms(state: ReplicaState) -> int:
+    return max(int(state.last_caught_up_timestamp), int(state.last_fetch_timestamp))
+
+
+def _vote(state: ReplicaState, now_ms: int) -> Vote:
+    caught_up_ms = int(state.last_caught_up_timestamp)
+    return Vote(voter=BrokerId(int(state.replica_id)), behind_ms=None if caught_up_ms < 0 else now_ms - caught_up_ms)

@@ -9,9 +9,9 @@ from kio.schema.list_partition_reassignments.v0 import (
     ListPartitionReassignmentsResponse,
 )
 
-from controller_core.wire.client.kept_client import KeptClient
-from controller_core.wire.client.request_client import AnswerLost, AnswerUnreadable, ControllerUnreachable
-from tests.unit.wire.client.servers import NO_TIME, NOBODY, Servers, three_servers
+from controller_core.client.transport.kept_client import KeptClient
+from controller_core.client.transport.request_client import AnswerLost, AnswerUnreadable, ControllerUnreachable
+from tests.unit.client.transport.servers import NO_TIME, NOBODY, Servers, three_servers
 
 REQUEST = ListPartitionReassignmentsRequest(timeout=NO_TIME, topics=None)
 ANSWER = ListPartitionReassignmentsResponse(

@@ -11,8 +11,7 @@ from kio.schema.metadata.v11 import MetadataResponse
 from kio.schema.types import TopicName
 from kio.schema.update_features.v1 import UpdateFeaturesRequest, UpdateFeaturesResponse
 
-from controller_core.names import NAMES
-from controller_core.wire.client.request_client import (
+from controller_core.client.transport.request_client import (
     Address,
     AnswerLost,
     AnswerUnreadable,
@@ -20,10 +19,11 @@ from controller_core.wire.client.request_client import (
     RequestClient,
     parse_addresses,
 )
+from controller_core.names import NAMES
 from controller_core.wire.codecs.frames import make_frame
 from controller_core.wire.messages import ErrorCode
 from controller_core.wire.requests.metadata import NO_TOPICS
-from tests.unit.wire.client.servers import METADATA, NO_TIME, NOBODY, Servers, three_servers
+from tests.unit.client.transport.servers import METADATA, NO_TIME, NOBODY, Servers, three_servers
 
 REQUEST = UpdateFeaturesRequest(feature_updates=())
 

@@ -16,7 +16,7 @@ from kio.schema.types import BrokerId
 from kio.static.primitive import i16, i32, i32Timedelta
 from kio.static.protocol import ResponsePayload
 
-from controller_core.wire.client.request_client import Address
+from controller_core.client.transport.request_client import Address
 from controller_core.wire.codecs.frames import encode_response, read_frame, read_request_head
 from controller_core.wire.requests.api_versions import SERVER_VERSIONS
 
