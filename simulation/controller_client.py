@@ -6,7 +6,8 @@ from typing import TypeVar
 from kio.schema.errors import ErrorCode
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from controller_core.client.transport.request_client import AnswerLost, ControllerUnreachable, error_codes
+from controller_core.client.errors import OutcomeUnknown, Unreachable
+from controller_core.client.transport.request_client import error_codes
 from controller_core.wire.codecs.frames import decode_request, decode_response, encode_request, encode_response
 
 Response = TypeVar("Response", bound=ResponsePayload)
@@ -30,13 +31,13 @@ class SimulatedControllerClient:
         """Send a request. See `ControllerClient.ask`. Looks for the controller only once: no time passes here."""
         answer = self._find_controller()
         if answer is None:
-            raise ControllerUnreachable("there is no controller")
+            raise Unreachable("there is no controller")
         self.requests.append(request)
         arrived = decode_request(type(request), encode_request(request, 1, "simulated")[4:])
         response = decode_response(response_type, encode_response(await answer(arrived), 1)[4:])
         if self.answers_to_lose:
             self.answers_to_lose -= 1
-            raise AnswerLost("the answer was lost")
+            raise OutcomeUnknown("the answer was lost")
         if ErrorCode.not_controller in error_codes(response):
-            raise ControllerUnreachable("the server that answered is not the controller")
+            raise Unreachable("the server that answered is not the controller")
         return response

@@ -23,28 +23,14 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.client.errors import (
     AdminError,
+    AnswerUnreadable,
     InvalidArgument,
-    NotAdmittedError,
-    NotAnsweredError,
     OutcomeUnknown,
     Unreachable,
-    Unsupported,
 )
 from controller_core.client.properties import ClientProperties
-from controller_core.client.transport.request_client import (
-    Address,
-    AnswerLost,
-    AnswerUnreadable,
-    ConnectionEnded,
-    ControllerUnreachable,
-    NotAdmitted,
-    RequestClient,
-    RequestError,
-    VersionUnsupported,
-    is_refused_by_another,
-)
+from controller_core.client.transport.request_client import Address, RequestClient, is_refused_by_another
 from controller_core.model.ids import BrokerId
-from controller_core.wire.codecs.frames import Unencodable
 from controller_core.wire.requests.metadata import make_metadata_request
 
 Response = TypeVar("Response", bound=ResponsePayload)
@@ -290,30 +276,7 @@ class Call:
         client = self.cluster.client.restrict_to(address).replace_timeout(
             self.left_ms if allowed_ms is None else allowed_ms
         )
-        return await _translate_errors(partial(client.ask_one, request, response_type))
-
-
-async def _translate_errors(ask: Callable[[], Awaitable[Response]]) -> Response:
-    try:
-        return await ask()
-    except RequestError as error:
-        raise _make_admin_error(error) from error
-    except Unencodable as error:
-        raise InvalidArgument(f"the request cannot be encoded: {error}") from error
-
-
-def _make_admin_error(error: RequestError) -> AdminError:
-    match error:
-        case ControllerUnreachable():
-            return Unreachable(str(error))
-        case AnswerLost():
-            kind = NotAnsweredError if isinstance(error, ConnectionEnded) else OutcomeUnknown
-            return kind(f"{error}: it may have been done; describe it first")
-        case VersionUnsupported():
-            return Unsupported(str(error))
-        case NotAdmitted():
-            return NotAdmittedError(str(error))
-        case AnswerUnreadable():
-            return NotAdmittedError(f"{error}: check that it is a Kafka server, and security.protocol")
-        case _:
-            return AdminError(str(error))
+        try:
+            return await client.ask_one(request, response_type)
+        except (OutcomeUnknown, AnswerUnreadable) as error:
+            raise type(error)(f"{error}: {error.remedy}") from error

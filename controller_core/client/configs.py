@@ -10,7 +10,7 @@ from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsRespo
 
 from controller_core.client.brokers_business import ask_controller_or_broker
 from controller_core.client.cluster import Call
-from controller_core.client.errors import require
+from controller_core.client.errors import Refused, require
 from controller_core.client.transport.request_client import ControllerClient
 from controller_core.model.ids import BrokerId, TopicName
 from controller_core.wire.requests.configs import (
@@ -33,16 +33,8 @@ _TOPICS_PER_REQUEST: Final = 500
 _GONE: Final = (ErrorCode.unknown_topic_or_partition, ErrorCode.invalid_topic_exception)
 
 
-class ConfigRefused(Exception):
-    """A broker refuses to describe a topic's configuration. `error_code` has the reason."""
-
-    def __init__(self, topic: str, error_code: ErrorCode, message: str | None) -> None:
-        super().__init__(f"DescribeConfigs of topic {topic}: {error_code.name}{f' ({message})' if message else ''}")
-        self.error_code = error_code
-
-
 async def ask_min_insync_replicas(client: ControllerClient, topics: Iterable[TopicName]) -> dict[TopicName, int]:
-    """Return the values by topic. Deleted topics are left out. Raises `ConfigRefused` and `RequestError`."""
+    """Return the values by topic. Deleted topics are left out. Raises `AdminError`."""
     names = sorted(set(topics))
     found: dict[TopicName, int] = {}
     for start in range(0, len(names), _TOPICS_PER_REQUEST):
@@ -112,5 +104,5 @@ def _read_min_insync_replicas(result: DescribeConfigsResult) -> int | None:
         return None
     values = [config.value for config in result.configs if config.name == MIN_INSYNC_REPLICAS]
     if result.error_code is not ErrorCode.none or not values or values[0] is None:
-        raise ConfigRefused(result.resource_name, result.error_code, result.error_message)
+        raise Refused(f"min.insync.replicas of topic {result.resource_name}", result.error_code, result.error_message)
     return int(values[0])

@@ -7,7 +7,8 @@ from kio.schema.api_versions.v3 import ApiVersionsResponse
 from kio.schema.describe_quorum.v0 import DescribeQuorumResponse
 
 from controller_core.client.cluster import Call
-from controller_core.client.quorum import QuorumRefused, knows_quorum, read_quorum
+from controller_core.client.errors import Refused
+from controller_core.client.quorum import knows_quorum, read_quorum
 from controller_core.client.transport.request_client import Address
 from controller_core.model.ids import NO_LEADER, BrokerId
 from controller_core.wire.requests.api_versions import SERVER_VERSIONS
@@ -72,5 +73,5 @@ async def _find_controller(call: Call) -> BrokerId | None:
         return call.cluster.controller
     try:
         return read_quorum(await call.ask_any(QUORUM_LEADER, DescribeQuorumResponse)).leader
-    except QuorumRefused:
+    except Refused:
         return None

@@ -1,6 +1,6 @@
-"""Errors of calls. The type says what may be done about an error, the message what to change."""
+"""The errors of the client. The type says what may be done about an error, the message what to change."""
 
-from typing import Final
+from typing import ClassVar, Final
 
 from kio.schema.errors import ErrorCode
 
@@ -23,12 +23,20 @@ class NotAdmittedError(AdminError):
     """The servers are not the expected ones, or do not know this client. Fatal: change the properties."""
 
 
+class AnswerUnreadable(NotAdmittedError):
+    """The bytes are not an answer to the request: the server does not speak this version of Kafka's protocol."""
+
+    remedy: ClassVar[str] = "check that it is a Kafka server, and security.protocol"
+
+
 class Unreachable(AdminError):
     """No server that could do it answered in time. Nothing was done, so the call may be repeated."""
 
 
 class OutcomeUnknown(AdminError):
     """The request was sent and no answer came, so it may have been done. Describe first, then repeat it."""
+
+    remedy: ClassVar[str] = "it may have been done; describe it first"
 
 
 class NotAnsweredError(OutcomeUnknown):

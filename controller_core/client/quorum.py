@@ -14,19 +14,12 @@ from kio.schema.describe_quorum.v1 import DescribeQuorumResponse as DescribeQuor
 from kio.schema.describe_quorum.v1.response import ReplicaState
 from kio.schema.errors import ErrorCode
 
+from controller_core.client.errors import Refused
 from controller_core.client.transport.request_client import ControllerClient
 from controller_core.model.draining.quorum_votes import Vote
 from controller_core.model.ids import BrokerId
 from controller_core.wire.requests.api_versions import SERVER_VERSIONS
 from controller_core.wire.requests.quorum import QUORUM_LAG, QUORUM_LEADER
-
-
-class QuorumRefused(Exception):
-    """There is a quorum, but the answer does not have its leader."""
-
-    def __init__(self, error_code: ErrorCode) -> None:
-        super().__init__(f"the leader of the quorum is unknown: {error_code.name}")
-        self.error_code = error_code
 
 
 class _Told(Protocol):
@@ -60,7 +53,7 @@ class Quorum:
 
 async def has_quorum(client: ControllerClient) -> bool:
     """Return True if the cluster has no ZooKeeper: only then do brokers support DescribeQuorum. Raises
-    `RequestError`."""
+    `AdminError`."""
     return knows_quorum(await client.ask(SERVER_VERSIONS, ApiVersionsResponse))
 
 
@@ -70,14 +63,14 @@ def knows_quorum(answer: ApiVersionsResponse) -> bool:
 
 
 async def ask_quorum(client: ControllerClient) -> Quorum | None:
-    """Return the quorum, or None if there is none. Raises `RequestError` and `QuorumRefused`."""
+    """Return the quorum, or None if there is none. Raises `AdminError`."""
     if not await has_quorum(client):
         return None
     return read_quorum(await client.ask(QUORUM_LEADER, DescribeQuorumResponse))
 
 
 async def ask_votes(client: ControllerClient) -> tuple[Vote, ...]:
-    """Return the votes as the leader reports them. Raises `RequestError` and `QuorumRefused`."""
+    """Return the votes as the leader reports them. Raises `AdminError`."""
     answer = await client.ask(QUORUM_LAG, DescribeQuorumResponse1)
     found = the_partition(answer.error_code, (each for topic in answer.topics for each in topic.partitions))
     # The leader counts itself as seen now, so the latest time of all replicas is its present time.
@@ -86,7 +79,7 @@ async def ask_votes(client: ControllerClient) -> tuple[Vote, ...]:
 
 
 def read_quorum(answer: DescribeQuorumResponse) -> Quorum:
-    """Return the quorum in an answer. Raises `QuorumRefused`."""
+    """Return the quorum in an answer. Raises `Refused`."""
     found = the_partition(answer.error_code, (each for topic in answer.topics for each in topic.partitions))
     replicas = (*found.current_voters, *found.observers)  # a leader may no longer be a voter
     own = (int(each.log_end_offset) for each in replicas if each.replica_id == found.leader_id)
@@ -100,11 +93,12 @@ def read_quorum(answer: DescribeQuorumResponse) -> Quorum:
 
 
 def the_partition(error_code: ErrorCode, partitions: Iterable[Told]) -> Told:
-    """Return the only partition of an answer to DescribeQuorum with this error code. Raises `QuorumRefused`."""
+    """Return the only partition of an answer to DescribeQuorum with this error code. Raises `Refused`."""
     found = next(iter(partitions), None)
     code = error_code if error_code is not ErrorCode.none or found is None else found.error_code
     if found is None or code is not ErrorCode.none:
-        raise QuorumRefused(ErrorCode.unknown_topic_or_partition if code is ErrorCode.none else code)
+        reason = ErrorCode.unknown_topic_or_partition if code is ErrorCode.none else code
+        raise Refused("the leader of the quorum", reason, None)
     return found
 
 

@@ -53,7 +53,7 @@ class Configs:
         self._looks = 0
 
     async def read(self, client: KeptClient, topics: Sequence[TopicName]) -> AsyncIterator[Found]:
-        """Yield the configurations of these topics, some at a time. Raises `RequestError`."""
+        """Yield the configurations of these topics, some at a time. Raises `AdminError`."""
         self._told.forget(topics)
         self._searched.forget(topics)
         for some in make_groups(topics):

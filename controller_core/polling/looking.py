@@ -17,9 +17,10 @@ from typing import Final
 
 from kio.schema.metadata.v11 import MetadataResponse
 
+from controller_core.client.errors import OutcomeUnknown, Unreachable
 from controller_core.client.quorum import Quorum
 from controller_core.client.transport.kept_client import KeptClient
-from controller_core.client.transport.request_client import Address, AnswerLost, ControllerUnreachable
+from controller_core.client.transport.request_client import Address
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import TopicName, TopicPartition
 from controller_core.polling.agreement import Agreement, Asked, Round
@@ -67,7 +68,7 @@ class Looking:
         `is_waited_for`: everything that was done before has to be visible, which is guaranteed if the controllers have
         a leader.
 
-        Raises `RequestError`, `NoKRaftError` and `Undecodable`."""
+        Raises `AdminError`, `NoKRaftError` and `Undecodable`."""
         moves, asked = await self._ask_controllers(client)
         # While something moves, the broker has to show the state that the controllers' answer is about.
         is_exact = is_waited_for or bool(moves or self.known.moves)
@@ -101,14 +102,14 @@ class Looking:
         hold.
 
         A broker without a leader keeps such requests longer than the client waits. So the conclusion "no leader"
-        requires that the broker answers other requests. Raises `RequestError` if the broker does not answer."""
+        requires that the broker answers other requests. Raises `AdminError` if the broker does not answer."""
         server = client.server
         try:
             moves, asked = await ask_moves(client), await self._ask_quorum(client)
             if asked.quorum.is_led:
                 return moves, asked
-        except (ControllerUnreachable, AnswerLost) as error:
-            if isinstance(error, AnswerLost) and not isinstance(error.__cause__, TimeoutError):
+        except (Unreachable, OutcomeUnknown) as error:
+            if isinstance(error, OutcomeUnknown) and not isinstance(error.__cause__, TimeoutError):
                 raise
             with closing(client.restrict_to(server)) as broker:
                 await ask_versions(broker)
@@ -122,7 +123,7 @@ class Looking:
         """Wait until the broker has applied the committed offset, at least that of the last poll, and store its
         features.
 
-        Raises `ControllerUnreachable` if the broker stays behind, and moves on to another one."""
+        Raises `Unreachable` if the broker stays behind, and moves on to another one."""
 
         async def ask() -> FinalizedFeatures:
             features = read_finalized_features(await ask_versions(client))
@@ -135,11 +136,11 @@ class Looking:
         self.known.take_features(features)
         self._position = features.epoch
 
-    def _leave_lagging_broker(self, client: KeptClient) -> ControllerUnreachable:
+    def _leave_lagging_broker(self, client: KeptClient) -> Unreachable:
         """Move on to another broker, and return the error for this one."""
         behind = client.server
         client.move_on()
-        return ControllerUnreachable(f"{behind} does not catch up with the controllers")
+        return Unreachable(f"{behind} does not catch up with the controllers")
 
     @staticmethod
     def _now_s() -> float:
@@ -160,7 +161,7 @@ class Looking:
         again.
 
         An awaited poll waits for the partitions that are doubtful at its start. Partitions that become doubtful later
-        are left to the next poll. Raises `RequestError`."""
+        are left to the next poll. Raises `AdminError`."""
         deadline_s = self._now_s() + BEHIND_S
         round_ = first
         waited_for: Set[TopicPartition] | None = None
@@ -176,7 +177,7 @@ class Looking:
             await asyncio.sleep(PAUSE_S)
             asked = await self._ask_quorum(client)
             if not asked.quorum.is_led:
-                raise ControllerUnreachable("the controllers have lost their leader")
+                raise Unreachable("the controllers have lost their leader")
             await self._wait_for_offset(client, asked.quorum.committed)
             topics = round_.topics
             if self._position > round_.position:

@@ -11,8 +11,9 @@ from typing import Final
 
 import structlog
 
+from controller_core.client.errors import AdminError, OutcomeUnknown, Unreachable
 from controller_core.client.transport.kept_client import KeptClient
-from controller_core.client.transport.request_client import Address, AnswerLost, ControllerUnreachable, RequestError
+from controller_core.client.transport.request_client import Address
 from controller_core.model.ids import TopicName
 from controller_core.polling.known_cluster import KnownCluster
 from controller_core.polling.looking import Looking
@@ -92,7 +93,7 @@ class PacedLooks:
             return False
         try:
             return await self._looking.has_changed(self._opened[0])
-        except (RequestError, NoKRaftError, Undecodable) as error:
+        except (AdminError, NoKRaftError, Undecodable) as error:
             _log.info("unknown whether anything has changed", error=str(error))
             return False
 
@@ -104,9 +105,9 @@ class PacedLooks:
             await self._look(client, protocol, touched, is_waited_for=is_waited_for)
         except Exception as error:
             self._failures += 1
-            if not isinstance(error, AnswerLost | ControllerUnreachable):
+            if not isinstance(error, OutcomeUnknown | Unreachable):
                 self.close()  # the security settings may be the problem
-            if isinstance(error, RequestError | InvalidProperties | NoKRaftError | Undecodable | ValueError):
+            if isinstance(error, AdminError | InvalidProperties | NoKRaftError | Undecodable | ValueError):
                 raise LookFailed(str(error) or type(error).__name__) from error
             raise
         self._failures = 0
@@ -119,7 +120,7 @@ class PacedLooks:
     async def _look(self, client: KeptClient, protocol: str, touched: Set[TopicName], *, is_waited_for: bool) -> None:
         try:
             await self._looking.look(client, protocol, touched, is_waited_for=is_waited_for)
-        except (AnswerLost, ControllerUnreachable) as error:
+        except (OutcomeUnknown, Unreachable) as error:
             _log.info("another broker is asked", now=str(client.server), error=str(error))
             await self._looking.look(client, protocol, touched, is_waited_for=is_waited_for)
 

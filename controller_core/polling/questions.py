@@ -12,9 +12,9 @@ from kio.schema.list_partition_reassignments.v0 import ListPartitionReassignment
 from kio.schema.metadata.v11 import MetadataResponse
 from kio.static.primitive import i32Timedelta
 
-from controller_core.client.quorum import Quorum, QuorumRefused, read_quorum
+from controller_core.client.errors import AdminError, NotAdmittedError, Refused, Unreachable
+from controller_core.client.quorum import Quorum, read_quorum
 from controller_core.client.transport.kept_client import KeptClient
-from controller_core.client.transport.request_client import ControllerUnreachable, NotAdmitted, RequestError
 from controller_core.model.ids import TopicPartition
 from controller_core.polling.answers import MetadataParts, Move, find_comparable_parts, read_moves
 from controller_core.wire.requests.api_versions import SERVER_FEATURES
@@ -33,7 +33,7 @@ class NoKRaftError(Exception):
 
 
 async def ask_versions(client: KeptClient) -> ApiVersionsResponse:
-    """Return the server's supported and finalized features, and its log offset. Raises `RequestError` and
+    """Return the server's supported and finalized features, and its log offset. Raises `AdminError` and
     `NoKRaftError`."""
     answer = await client.ask(SERVER_FEATURES, ApiVersionsResponse)
     known = {int(each.api_key) for each in answer.api_keys}
@@ -43,15 +43,15 @@ async def ask_versions(client: KeptClient) -> ApiVersionsResponse:
 
 
 async def ask_quorum(client: KeptClient) -> Quorum:
-    """Return the quorum as its leader reports it. Raises `RequestError`."""
+    """Return the quorum as its leader reports it. Raises `AdminError`."""
     try:
         return read_quorum(await client.ask(QUORUM_LEADER, DescribeQuorumResponse))
-    except QuorumRefused as error:
-        raise _make_error(error.error_code, "the quorum of controllers") from error
+    except Refused as error:
+        raise _make_error(error.code, "the quorum of controllers") from error
 
 
 async def ask_moves(client: KeptClient) -> Mapping[TopicPartition, Move]:
-    """Return all partitions that are being reassigned, as the controller reports them. Raises `RequestError`."""
+    """Return all partitions that are being reassigned, as the controller reports them. Raises `AdminError`."""
     answer = await client.ask(_MOVES, ListPartitionReassignmentsResponse)
     if answer.error_code is not ErrorCode.none:
         raise _make_error(answer.error_code, "the list of reassignments")
@@ -62,7 +62,7 @@ async def ask_cordoned(client: KeptClient, versions: ApiVersionsResponse) -> boo
     """Return True if all log directories of a broker are cordoned, so that it takes no new replicas (KIP-1066).
 
     Brokers before Kafka 4.3 do not report cordons, and take new replicas. `versions`: what the broker supports. Raises
-    `RequestError`."""
+    `AdminError`."""
     newest = next((int(each.max_version) for each in versions.api_keys if each.api_key == CORDONS.__api_key__), -1)
     if newest < CORDONS.__version__:
         return False
@@ -80,7 +80,7 @@ class Metadata:
 
     async def ask(self, client: KeptClient) -> MetadataResponse:
         """Return the metadata: the same object as before if nothing but the order of controllers differs. Raises
-        `RequestError`."""
+        `AdminError`."""
         content = await client.ask_unread(ALL_TOPICS)
         parts = find_comparable_parts(content)
         if self._answer is None or parts != self._parts:
@@ -89,7 +89,7 @@ class Metadata:
         return self._answer
 
 
-def _make_error(code: ErrorCode, what: str) -> RequestError:
+def _make_error(code: ErrorCode, what: str) -> AdminError:
     if code in (ErrorCode.cluster_authorization_failed, ErrorCode.topic_authorization_failed):
-        return NotAdmitted(f"{what} is not revealed to this user: allow it Describe on the cluster")
-    return ControllerUnreachable(f"no server reports {what}: {code.name}")
+        return NotAdmittedError(f"{what} is not revealed to this user: allow it Describe on the cluster")
+    return Unreachable(f"no server reports {what}: {code.name}")

@@ -12,8 +12,9 @@ from typing import Final
 import structlog
 from kio.schema.api_versions.v4 import ApiVersionsResponse
 
+from controller_core.client.errors import AdminError
 from controller_core.client.transport.kept_client import KeptClient
-from controller_core.client.transport.request_client import Address, RequestError
+from controller_core.client.transport.request_client import Address
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Broker, FeatureRange
 from controller_core.polling.answers import read_supported_features
@@ -66,7 +67,7 @@ class SelfDescriptions:
                 versions = await ask_versions(one)
                 is_cordoned = await self._is_cordoned(broker, one, versions)
                 return SelfDescription(features=read_supported_features(versions), is_cordoned=is_cordoned)
-            except (RequestError, NoKRaftError) as error:
+            except (AdminError, NoKRaftError) as error:
                 _log.warning("a broker does not describe itself", broker=broker.id, error=str(error))
                 return None
             finally:
@@ -76,6 +77,6 @@ class SelfDescriptions:
     async def _is_cordoned(broker: Broker, client: KeptClient, versions: ApiVersionsResponse) -> bool:
         try:
             return await ask_cordoned(client, versions)
-        except RequestError as error:
+        except AdminError as error:
             _log.warning("unknown whether a broker is cordoned", broker=broker.id, error=str(error))
             return False

@@ -15,14 +15,10 @@ from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v11 import MetadataResponse
 
 from controller_core.client.cluster_picture import read_picture
-from controller_core.client.configs import ConfigRefused, ask_min_insync_replicas
-from controller_core.client.quorum import QuorumRefused, ask_votes, has_quorum
-from controller_core.client.transport.request_client import (
-    AnswerUnreadable,
-    ControllerClient,
-    NotAdmitted,
-    RequestError,
-)
+from controller_core.client.configs import ask_min_insync_replicas
+from controller_core.client.errors import AdminError, AnswerUnreadable, NotAdmittedError, Refused
+from controller_core.client.quorum import ask_votes, has_quorum
+from controller_core.client.transport.request_client import ControllerClient
 from controller_core.model.draining.broker_stop import (
     count_absent,
     count_missing_replicas,
@@ -165,17 +161,17 @@ class Drain:
         """Return the votes; None if nobody can report them now; none if this user may not know them."""
         try:
             return await ask_votes(self._client)
-        except NotAdmitted as error:
+        except NotAdmittedError as error:
             raise self._report_shut_out(error) from error
-        except QuorumRefused as error:
+        except Refused as error:
             self._report(str(error))
-            if error.error_code not in _FORBIDDEN:
+            if error.code not in _FORBIDDEN:
                 return None
             self._report(
                 "if it is also a controller, the other controllers are not waited for: allow Describe on the cluster"
             )
             return ()
-        except RequestError as error:
+        except AdminError as error:
             self._report(f"no server reports the leader of the controllers: {error}")
             return None
 
@@ -226,15 +222,15 @@ class Drain:
             except AnswerUnreadable as error:
                 self._report(str(error))
                 raise self._give_up("use Kafka 3.9") from error
-            except ConfigRefused as error:
+            except Refused as error:
                 self._report(str(error))
-                if error.error_code in _FORBIDDEN:
+                if error.code in _FORBIDDEN:
                     raise self._give_up(
                         "allow DescribeConfigs on all topics to the user that drains brokers"
                     ) from error
-            except NotAdmitted as error:
+            except NotAdmittedError as error:
                 raise self._report_shut_out(error) from error
-            except RequestError as error:
+            except AdminError as error:
                 self._report(str(error))
             await asyncio.sleep(self._pause_s)
 
@@ -247,7 +243,7 @@ class Drain:
             self._said = what
             self._say(what)
 
-    def _report_shut_out(self, error: NotAdmitted) -> NotDrained:
+    def _report_shut_out(self, error: NotAdmittedError) -> NotDrained:
         self._report(str(error))
         return self._give_up("correct the file of --command-config or --properties")
 

@@ -8,8 +8,9 @@ import asyncio
 from kio.schema.metadata.v11 import MetadataResponse
 
 from controller_core.client.cluster_picture import read_picture
-from controller_core.client.reassigning.arrivals import ArrivalsRefused, ask_arrivals
-from controller_core.client.transport.request_client import ClusterClient, RequestError
+from controller_core.client.errors import AdminError
+from controller_core.client.reassigning.arrivals import ask_arrivals
+from controller_core.client.transport.request_client import ClusterClient
 from controller_core.model.draining.broker_readiness import explain_not_ready, find_behind
 from controller_core.model.ids import BrokerId
 from controller_core.wire.requests.metadata import ALL_TOPICS
@@ -20,7 +21,7 @@ async def look_at_broker(client: ClusterClient, broker: BrokerId, timeout_s: flo
     until = asyncio.get_running_loop().time() + timeout_s
     try:
         picture = read_picture(await client.ask_any(ALL_TOPICS, MetadataResponse))
-    except RequestError as error:
+    except AdminError as error:
         return str(error)
     why = explain_not_ready(picture, broker)
     if why is None or not find_behind(picture, broker):
@@ -28,7 +29,7 @@ async def look_at_broker(client: ClusterClient, broker: BrokerId, timeout_s: flo
     try:
         async with asyncio.timeout_at(until):
             arriving = await ask_arrivals(client, broker)
-    except (RequestError, ArrivalsRefused, TimeoutError) as error:
+    except (AdminError, TimeoutError) as error:
         trouble = str(error) or f"the controller did not answer in {timeout_s:g} s"
         return f"{why}; whether a reassignment adds them is not known: {trouble}"
     return explain_not_ready(picture, broker, arriving)

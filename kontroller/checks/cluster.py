@@ -10,8 +10,9 @@ from kio.schema.list_partition_reassignments.v0 import ListPartitionReassignment
 from kio.schema.metadata.v11 import MetadataResponse
 
 from controller_core.client.cluster_picture import read_picture
-from controller_core.client.quorum import Quorum, QuorumRefused, ask_quorum
-from controller_core.client.transport.request_client import Address, ClusterClient, RequestError
+from controller_core.client.errors import AdminError
+from controller_core.client.quorum import Quorum, ask_quorum
+from controller_core.client.transport.request_client import Address, ClusterClient
 from controller_core.model.draining.broker_stop import join_ids
 from controller_core.model.draining.cluster_picture import ClusterPicture
 from controller_core.model.ids import BrokerId
@@ -27,7 +28,7 @@ async def look_at_cluster(client: ClusterClient) -> str:
     """Return one line that names the controller. Raises `NotWell`."""
     try:
         metadata = await client.ask_any(NO_TOPICS, MetadataResponse)
-    except RequestError as error:
+    except AdminError as error:
         raise NotWell(
             f"no server answers: {error}; give the address of a running broker with --bootstrap-server"
         ) from error
@@ -37,7 +38,7 @@ async def look_at_cluster(client: ClusterClient) -> str:
     addresses = {BrokerId(node.node_id): Address(str(node.host), int(node.port)) for node in metadata.brokers}
     try:
         answer = await client.ask(_ONLY_A_CONTROLLER_ANSWERS, ListPartitionReassignmentsResponse)
-    except RequestError as error:
+    except AdminError as error:
         raise NotWell(f"controller {picture.controller} does not answer as the controller: {error}") from error
     if answer.error_code is not ErrorCode.none:
         raise NotWell(f"controller {picture.controller} answers {answer.error_code.name}: {answer.error_message}")
@@ -59,7 +60,7 @@ async def look_at_cluster(client: ClusterClient) -> str:
 async def _ask_quorum(client: ClusterClient) -> Quorum | None:
     try:
         quorum = await ask_quorum(client)
-    except (RequestError, QuorumRefused) as error:
+    except AdminError as error:
         raise NotWell(str(error)) from error
     if quorum is not None and quorum.leader is None:
         raise NotWell("the quorum of controllers has no leader: check their logs")
@@ -71,7 +72,7 @@ async def _expect_agreement(
 ) -> None:
     try:
         picture = read_picture(await client.ask_any(NO_TOPICS, MetadataResponse))
-    except RequestError as error:
+    except AdminError as error:
         raise NotWell(f"{member} is a member of the cluster and does not answer: {error}") from error
     if not has_quorum and picture.controller != expected.controller:
         raise NotWell(

@@ -7,7 +7,8 @@ from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v11 import MetadataResponse
 
 from controller_core.client.cluster_picture import read_picture
-from controller_core.client.transport.request_client import ClusterClient, RequestError
+from controller_core.client.errors import AdminError
+from controller_core.client.transport.request_client import ClusterClient
 from controller_core.model.ids import BrokerId
 from controller_core.model.wording import format_count, list_some
 from controller_core.wire.requests.metadata import ALL_TOPICS
@@ -29,7 +30,7 @@ async def look_for_replicas(client: ClusterClient, brokers: Iterable[BrokerId]) 
     """Return one line that says that the brokers hold nothing. Raises `ReplicasLeft`, and `NotWell` if nobody knows."""
     try:
         metadata = await client.ask_any(ALL_TOPICS, MetadataResponse)
-    except RequestError as error:
+    except AdminError as error:
         raise NotWell(f"no broker says what the brokers hold: {error}") from error
     hidden = [str(topic.name) for topic in metadata.topics if topic.error_code not in _HIDES_NOTHING]
     if hidden:

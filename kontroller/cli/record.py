@@ -13,7 +13,6 @@ def record(ctx: typer.Context, settings: options.SettingsFile = None) -> None:
 
     Every option can also be set as KONTROLLER_<OPTION> in the environment, or in the settings file. Exits with 1 if it
     cannot go on, 2 if the command or the directory has to be changed."""
-    from controller_core.client.transport.request_client import RequestError
     from controller_core.process.logging import configure_logging
     from controller_core.process.recording.run import run_recorder
     from controller_core.process.recording.settings import RecorderProcessSettings
@@ -23,6 +22,7 @@ def record(ctx: typer.Context, settings: options.SettingsFile = None) -> None:
     from controller_core.recorder.metadata_log.quorum_leader import LogRefused
     from controller_core.recorder.observed_journal import AnotherCluster
     from controller_core.zk.session import ZkError
+    from kontroller import AdminError
 
     try:
         loaded = load(RecorderProcessSettings, ctx.obj, settings)
@@ -30,5 +30,5 @@ def record(ctx: typer.Context, settings: options.SettingsFile = None) -> None:
         asyncio.run(run_recorder(loaded))
     except (InvalidSettings, UnusableDirectory, AnotherCluster) as error:
         raise usage_error(error) from error
-    except (ClusterLost, LogRefused, RequestError, ZkError, OSError) as error:
+    except (ClusterLost, LogRefused, AdminError, ZkError, OSError) as error:
         raise failure(error) from error

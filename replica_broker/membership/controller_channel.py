@@ -17,7 +17,8 @@ from kio.schema.types import BrokerId as WireBrokerId
 from kio.static.primitive import i8, i32, i64
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from controller_core.client.transport.request_client import Address, RequestClient, RequestError, is_refused_by_another
+from controller_core.client.errors import AdminError
+from controller_core.client.transport.request_client import Address, RequestClient, is_refused_by_another
 from controller_core.model.ids import BrokerId, ControllerEpoch, LeaderEpoch, PartitionEpoch, PartitionId, TopicId
 from controller_core.model.metadata import LeaderAndIsr, LeaderRecoveryState, PartitionState
 from controller_core.wire.connections.broker_properties import NO_FILE, SourceOfListener
@@ -120,7 +121,7 @@ class ControllerChannel:
         )
         try:
             response = await client.ask_one(request, response_type)
-        except RequestError as error:
+        except AdminError as error:
             raise NoController(str(error)) from error
         if is_refused_by_another(response):
             raise NoController(f"{address} is no longer the controller")

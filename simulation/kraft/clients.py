@@ -11,8 +11,9 @@ from kio.schema.describe_quorum.v0 import DescribeQuorumRequest
 from kio.schema.list_partition_reassignments.v0 import ListPartitionReassignmentsRequest
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from controller_core.client.errors import OutcomeUnknown
 from controller_core.client.transport.kept_client import DEFAULT_TIMEOUT_MS, KeptClient
-from controller_core.client.transport.request_client import Address, AnswerLost
+from controller_core.client.transport.request_client import Address
 from controller_core.wire.codecs.frames import decode_request, encode_request, encode_response, read_request_head
 from simulation.kraft.changes import apply_request
 from simulation.kraft.cluster import QuorumCluster
@@ -22,11 +23,11 @@ SERVERS = (Address("broker-1", PORT),)
 
 
 def make_answer(cluster: QuorumCluster, request: RequestPayload) -> ResponsePayload:
-    """Return a broker's answer. Raises `AnswerLost` if the request needs controllers and they have no leader."""
+    """Return a broker's answer. Raises `OutcomeUnknown` if the request needs controllers and they have no leader."""
     known = answer_question(cluster, request)
     is_passed_on = known is None or isinstance(request, DescribeQuorumRequest | ListPartitionReassignmentsRequest)
     if is_passed_on and not cluster.is_led:
-        raise AnswerLost("the broker waits for controllers that have no leader") from TimeoutError()
+        raise OutcomeUnknown("the broker waits for controllers that have no leader") from TimeoutError()
     return apply_request(cluster, request) if known is None else known
 
 
@@ -47,7 +48,7 @@ class SimulatedKeptClient(KeptClient):
         arrived = decode_request(load_request_schema(head.api_key, head.api_version), content)
         try:
             return encode_response(make_answer(self._cluster, arrived), 1)[4:]
-        except AnswerLost:
+        except OutcomeUnknown:
             await asyncio.sleep(DEFAULT_TIMEOUT_MS / 1000)
             self.move_on()
             raise

@@ -21,14 +21,9 @@ from kio.schema.types import BrokerId
 from kio.static.primitive import i32
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from controller_core.client.errors import OutcomeUnknown, Unreachable
 from controller_core.client.transport import request_client
-from controller_core.client.transport.request_client import (
-    Address,
-    AnswerLost,
-    ControllerClient,
-    ControllerUnreachable,
-    RequestClient,
-)
+from controller_core.client.transport.request_client import Address, ControllerClient, RequestClient
 from controller_core.wire.codecs.frames import decode_request, encode_response, read_frame, read_request_head
 from controller_core.wire.messages import NO_THROTTLE
 from devcluster.running.ports import release_port, reserve_port
@@ -196,21 +191,21 @@ async def test_an_error_code_is_an_answer(subject: Subject) -> None:
 @pytest.mark.parametrize("member", [None, 1], ids=["there is none", "it does not listen"])
 async def test_without_a_controller_nothing_is_done_and_the_error_says_so(subject: Subject, member: int | None) -> None:
     await subject.set_controller(member)
-    with pytest.raises(ControllerUnreachable):
+    with pytest.raises(Unreachable):
         await ask_question(subject)
     assert subject.asked == []
 
 
 async def test_who_is_not_the_controller_any_more_is_not_taken_for_it(subject: Subject) -> None:
     await subject.set_controller(1, says("not me", ErrorCode.not_controller))
-    with pytest.raises(ControllerUnreachable, match="not the controller"):
+    with pytest.raises(Unreachable, match="not the controller"):
         await ask_question(subject)
 
 
 async def test_a_request_whose_answer_is_lost_is_not_sent_again(subject: Subject) -> None:
     await subject.set_controller(1, says("I am 1"))
     subject.lose_answer()
-    with pytest.raises(AnswerLost):
+    with pytest.raises(OutcomeUnknown):
         await ask_question(subject)
     assert subject.asked == ["ListPartitionReassignmentsRequest"]
     assert await ask_question(subject) == "I am 1"

@@ -13,7 +13,8 @@ from typing import Final, TypeVar
 
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from controller_core.client.transport.request_client import Address, AnswerLost, RequestClient, RequestError
+from controller_core.client.errors import AdminError, OutcomeUnknown
+from controller_core.client.transport.request_client import Address, RequestClient
 from controller_core.model.access import Need
 from controller_core.model.metadata import Broker
 from controller_core.wire.api_table import need_of
@@ -50,11 +51,11 @@ class BrokersInOurName:
             for client in self._clients():
                 try:
                     return await client.ask_one(request, response_type)
-                except AnswerLost as error:
+                except OutcomeUnknown as error:
                     troubles.append(str(error))
                     if not may_be_twice:
                         break
-                except RequestError as error:
+                except AdminError as error:
                     troubles.append(str(error))
             raise NoAnswerNow("; ".join(troubles) or "no live broker can be asked")
 

@@ -34,7 +34,7 @@ class LogDirectories:
 
 
 async def ask_log_directories(client: BrokerClient) -> LogDirectories | None:
-    """Return a broker's log directories; None if it does not report them. Raises `RequestError`."""
+    """Return a broker's log directories; None if it does not report them. Raises `AdminError`."""
     return read_log_directories(await client.ask_any(DISK_SIZES, DescribeLogDirsResponse))
 
 

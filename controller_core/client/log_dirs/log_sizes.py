@@ -14,6 +14,7 @@ from kio.schema.describe_log_dirs.v2.response import DescribeLogDirsResult
 from kio.schema.errors import ErrorCode
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from controller_core.client.errors import AdminError
 from controller_core.client.transport.request_client import Address
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.wire.connections.security import SecuritySource
@@ -28,7 +29,7 @@ class BrokerClient(Protocol):
     """The seam for asking one broker, at any of its listeners."""
 
     async def ask_any(self, request: RequestPayload, response_type: type[Response]) -> Response:
-        """Return the first answer of a listener. Raises `RequestError`."""
+        """Return the first answer of a listener. Raises `AdminError`."""
         ...
 
 
@@ -60,12 +61,12 @@ class LogSizes:
     """True if all of its directories could be read: a replica that is not named then has no log there."""
 
 
-class UnusableSizesError(Exception):
+class UnusableSizesError(AdminError):
     """The answer of a broker about its logs is contradictory or empty."""
 
 
 async def ask_log_sizes(partitions: Sequence[TopicPartition], client: BrokerClient) -> LogSizes:
-    """Return the sizes of a broker's replicas, by 500 a request. Raises `RequestError` and `UnusableSizesError`."""
+    """Return the sizes of a broker's replicas, by 500 a request. Raises `AdminError`."""
     bytes_of: dict[TopicPartition, int] = {}
     are_all_seen = True
     for first in range(0, len(partitions), MAX_ASKED):

@@ -10,9 +10,8 @@ from controller_core.client.cluster import Call
 from controller_core.client.cluster_picture import read_picture
 from controller_core.client.errors import AdminError
 from controller_core.client.log_dirs.copy_sizes import questions, take_reading
-from controller_core.client.log_dirs.log_sizes import Copy, LogSizes, UnusableSizesError, ask_log_sizes
+from controller_core.client.log_dirs.log_sizes import Copy, LogSizes, ask_log_sizes
 from controller_core.client.reassigning.reassignments import Ongoing, list_ongoing
-from controller_core.client.transport.request_client import RequestError
 from controller_core.model.ids import NO_LEADER, BrokerId, TopicPartition
 
 _BROKER_MS: Final = 2_000
@@ -59,5 +58,5 @@ async def _ask_sizes(call: Call, broker: BrokerId, partitions: list[TopicPartiti
         return await ask_log_sizes(
             partitions, call.cluster.client.restrict_to(address).replace_timeout(min(call.left_ms, _BROKER_MS))
         )
-    except (RequestError, UnusableSizesError, AdminError):
+    except AdminError:
         return None

@@ -12,13 +12,13 @@ from typing import Final, TypeVar
 
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from controller_core.client.errors import AnswerUnreadable, NotAdmittedError, OutcomeUnknown
 from controller_core.client.transport.request_client import (
     CLIENT_ID,
+    CORRELATION_ID,
     Address,
-    AnswerLost,
-    AnswerUnreadable,
-    NotAdmitted,
-    translate_request_errors,
+    encode,
+    translate_connection_errors,
 )
 from controller_core.wire.codecs.decoding import Undecodable
 from controller_core.wire.codecs.frames import (
@@ -26,7 +26,6 @@ from controller_core.wire.codecs.frames import (
     FrameCut,
     FrameError,
     decode_response,
-    encode_request,
     read_correlation_id,
     read_frame,
 )
@@ -34,7 +33,6 @@ from controller_core.wire.connections.connecting import Connection, open_connect
 from controller_core.wire.connections.security import SecuritySource
 
 DEFAULT_TIMEOUT_MS: Final = 5_000
-_CORRELATION_ID: Final = 1
 
 Response = TypeVar("Response", bound=ResponsePayload)
 
@@ -87,12 +85,12 @@ class KeptClient:
         self._servers = (*self._servers[1:], *self._servers[:1])
 
     async def ask(self, request: RequestPayload, response_type: type[Response]) -> Response:
-        """Return the answer. Raises `RequestError`, and `Unencodable` for a request that cannot be encoded."""
+        """Return the answer. Raises `AdminError`."""
         return self.read(await self.ask_unread(request), response_type)
 
     async def ask_unread(self, request: RequestPayload) -> bytes:
         """Return the bytes of the answer, which often equal those of the one before. Raises like `ask`."""
-        frame = encode_request(request, _CORRELATION_ID, CLIENT_ID)
+        frame = encode(request, CLIENT_ID)
         async with self._turn:
             try:
                 return await self._exchange(frame)
@@ -125,18 +123,18 @@ class KeptClient:
                 content = await read_frame(connection.reader, DEFAULT_MAX_FRAME_BYTES)
                 answered = None if content is None else read_correlation_id(content)
         except TimeoutError as error:
-            raise AnswerLost(f"{self.server} did not answer within {self._timeout_s:g} s") from error
+            raise OutcomeUnknown(f"{self.server} did not answer within {self._timeout_s:g} s") from error
         except ssl.SSLError as error:  # with TLS 1.3 the server refuses a certificate after the handshake
-            raise NotAdmitted(f"{self.server} ended the connection by TLS, see ssl.keystore.*: {error}") from error
+            raise NotAdmittedError(f"{self.server} ended the connection by TLS, see ssl.keystore.*: {error}") from error
         except (OSError, FrameCut) as error:
-            raise AnswerLost(f"the connection to {self.server} broke: {error}") from error
+            raise OutcomeUnknown(f"the connection to {self.server} broke: {error}") from error
         except FrameError as error:
             raise AnswerUnreadable(f"{self.server} does not answer by Kafka's protocol: {error}") from error
         finally:
             self.waited_s += asyncio.get_running_loop().time() - asked_at_s
         if content is None:
-            raise AnswerLost(f"{self.server} closed the connection without an answer")
-        if answered != _CORRELATION_ID:
+            raise OutcomeUnknown(f"{self.server} closed the connection without an answer")
+        if answered != CORRELATION_ID:
             raise AnswerUnreadable(f"{self.server} answered another request")
         self.answers += 1
         return content
@@ -150,7 +148,7 @@ class KeptClient:
 
     async def _connect(self, deadline_s: float) -> Connection:
         host, port = self.server
-        with translate_request_errors():
+        with translate_connection_errors():
             return await open_connection(host, port, deadline_s=deadline_s, security=self._security)
 
     def _disconnect(self) -> None:

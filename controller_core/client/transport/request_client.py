@@ -4,9 +4,9 @@ Any broker, of Kafka or of Kontroller, knows the controller (Metadata), but poss
 NOT_CONTROLLER the client looks for the controller again, until its timeout. Each request has its own connection:
 requests are rare, and no connection needs to be kept alive.
 
-The type of an error tells what to do. After `ControllerUnreachable` nothing was done, and the request may be repeated.
-After `AnswerLost` the caller must first look at the cluster. With `negotiates`, each server first reports its versions
-on the same connection. A hanging server then mostly fails before it got the request.
+The type of an error tells what to do. After `Unreachable` nothing was done, and the request may be repeated. After
+`OutcomeUnknown` the caller must first look at the cluster. With `negotiates`, each server first reports its versions on
+the same connection. A hanging server then mostly fails before it got the request.
 """
 
 import asyncio
@@ -21,12 +21,22 @@ from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v11 import MetadataResponse
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from controller_core.client.errors import (
+    AnswerUnreadable,
+    InvalidArgument,
+    NotAdmittedError,
+    NotAnsweredError,
+    OutcomeUnknown,
+    Unreachable,
+    Unsupported,
+)
 from controller_core.client.transport.negotiation import NoCommonVersion, Ranges, response_type_of
 from controller_core.wire.codecs.decoding import Undecodable
 from controller_core.wire.codecs.frames import (
     DEFAULT_MAX_FRAME_BYTES,
     FrameError,
     FrameTooLarge,
+    Unencodable,
     decode_response,
     encode_request,
     read_correlation_id,
@@ -42,43 +52,13 @@ CLIENT_ID: Final = "kontroller"
 DEFAULT_TIMEOUT_MS: Final = 30_000
 DEFAULT_CONNECT_TIMEOUT_MS: Final = 5_000
 
-_CORRELATION_ID: Final = 1
+CORRELATION_ID: Final = 1
 _PAUSE_S: Final = 0.2
 _NO_BOOTSTRAP: Final = "no bootstrap server is known"
 _OF_NO_CONTROLLER: Final = frozenset({ErrorCode.not_controller, ErrorCode.stale_controller_epoch})
 _ADDRESS: Final = re.compile(r"(?:\[(?P<ipv6>[0-9a-fA-F:.]+)\]|(?P<host>[\w.-]+)):(?P<port>[0-9]{1,5})")
 
 Response = TypeVar("Response", bound=ResponsePayload)
-
-
-class RequestError(Exception):
-    """There is no answer to a request."""
-
-
-class ControllerUnreachable(RequestError):
-    """No server answers, or none knows a controller, or the controller does not answer. Nothing was done. Retriable."""
-
-
-class AnswerLost(RequestError):
-    """The request was sent, but no answer came. It is unknown whether it was done: look at the cluster before a
-    retry."""
-
-
-class ConnectionEnded(AnswerLost):
-    """The server closed the connection instead of answering. It may be shutting down, or may not support the
-    request."""
-
-
-class AnswerUnreadable(RequestError):
-    """The bytes are not an answer to the request: the server does not speak this version of Kafka's protocol. Fatal."""
-
-
-class VersionUnsupported(RequestError):
-    """The server supports no version that can carry the request. Nothing was sent. Fatal for this server."""
-
-
-class NotAdmitted(RequestError):
-    """One side does not accept the other's identity. Fatal."""
 
 
 class Address(NamedTuple):
@@ -95,8 +75,7 @@ class ControllerClient(Protocol):
     """The interface for requests to the controller."""
 
     async def ask(self, request: RequestPayload, response_type: type[Response]) -> Response:
-        """Return the answer to a request. Raises `RequestError`, and `Unencodable` for a request that cannot be
-        encoded."""
+        """Return the answer to a request. Raises `AdminError`."""
         ...
 
 
@@ -106,7 +85,7 @@ class ClusterClient(ControllerClient, Protocol):
     async def ask_any(self, request: RequestPayload, response_type: type[Response]) -> Response:
         """Return the first answer of any server. Each server is asked once, so the request must be safe to repeat.
 
-        Raises `ControllerUnreachable` if no server answers, `AnswerUnreadable`, and `Unencodable`.
+        Raises `Unreachable` if no server answers, `AnswerUnreadable`, and `InvalidArgument`.
         """
         ...
 
@@ -160,9 +139,9 @@ class RequestClient:
         while True:
             try:
                 return await self._attempt(question, deadline)
-            except ControllerUnreachable as error:
+            except Unreachable as error:
                 if asyncio.get_running_loop().time() + _PAUSE_S >= deadline:
-                    raise ControllerUnreachable(f"no controller answered in {self._timeout_ms} ms: {error}") from error
+                    raise Unreachable(f"no controller answered in {self._timeout_ms} ms: {error}") from error
             await asyncio.sleep(_PAUSE_S)
 
     async def ask_any(self, request: RequestPayload, response_type: type[Response]) -> Response:
@@ -173,16 +152,15 @@ class RequestClient:
         for server, until in self._each_in_turn(deadline):
             try:
                 response = await self._ask_server(server, question, until)
-            except (ControllerUnreachable, AnswerLost) as error:
+            except (Unreachable, OutcomeUnknown) as error:
                 troubles.append(str(error))
             else:
                 self._ask_first(server)
                 return response
-        raise ControllerUnreachable("; ".join(troubles) or _NO_BOOTSTRAP)
+        raise Unreachable("; ".join(troubles) or _NO_BOOTSTRAP)
 
     async def ask_one(self, request: RequestPayload, response_type: type[Response]) -> Response:
-        """Return the answer of the first bootstrap server, which is asked once. Raises `RequestError` and
-        `Unencodable`."""
+        """Return the answer of the first bootstrap server, which is asked once. Raises `AdminError`."""
         deadline = asyncio.get_running_loop().time() + self._timeout_ms / 1000
         return await self._ask_server(self._bootstrap[0], self._question(request, response_type), deadline)
 
@@ -206,24 +184,24 @@ class RequestClient:
         )
 
     def _question(self, request: RequestPayload, response_type: type[Response]) -> "_Question[Response]":
-        return _Question(request, response_type, encode_request(request, _CORRELATION_ID, self._client_id))
+        return _Question(request, response_type, encode(request, self._client_id))
 
     async def _attempt(self, question: "_Question[Response]", deadline: float) -> Response:
         address = await self._find_controller(deadline)
         response = await self._ask_server(address, question, deadline)
         if is_refused_by_another(response):
-            raise ControllerUnreachable(f"{address} is not the controller")
+            raise Unreachable(f"{address} is not the controller")
         return response
 
     async def _find_controller(self, deadline: float) -> Address:
         """Return the controller's address from the first bootstrap server that knows it. Raises
-        `ControllerUnreachable`."""
+        `Unreachable`."""
         question = self._question(NO_TOPICS, MetadataResponse)
         troubles = []
         for server, until in self._each_in_turn(deadline):
             try:
                 metadata = await self._ask_server(server, question, until)
-            except (ControllerUnreachable, AnswerLost) as error:
+            except (Unreachable, OutcomeUnknown) as error:
                 troubles.append(str(error))
                 continue
             controller = next((each for each in metadata.brokers if each.node_id == metadata.controller_id), None)
@@ -231,7 +209,7 @@ class RequestClient:
                 self._ask_first(server)
                 return Address(str(controller.host), int(controller.port))
             troubles.append(f"{server} knows no controller")
-        raise ControllerUnreachable("; ".join(troubles) or _NO_BOOTSTRAP)
+        raise Unreachable("; ".join(troubles) or _NO_BOOTSTRAP)
 
     def _each_in_turn(self, deadline: float) -> Iterator[tuple[Address, float]]:
         """Yield the bootstrap servers, each with an equal share of the time left, so that a hanging one does not use up
@@ -252,35 +230,35 @@ class RequestClient:
             self._before_sending()
             if request is question.request:
                 return await _exchange(connection, question.frame, question.response_type)
-            frame = encode_request(request, _CORRELATION_ID, self._client_id)
+            frame = encode(request, self._client_id)
             answer = await _exchange(connection, frame, response_type_of(request))
             return convert(answer, question.response_type)
 
     async def _fit(self, connection: "_Connection", request: RequestPayload) -> RequestPayload:
         """Return the request in a version that the server supports.
 
-        Raises `VersionUnsupported`, `AnswerUnreadable`, and `ControllerUnreachable` if the server does not answer,
+        Raises `Unsupported`, `AnswerUnreadable`, and `Unreachable` if the server does not answer,
         because the caller's request was not sent yet.
         """
         soon = asyncio.get_running_loop().time() + self._connect_timeout_ms / 1000
         patient = replace(connection, deadline=min(connection.deadline, soon))
         try:
-            frame = encode_request(SERVER_VERSIONS, _CORRELATION_ID, self._client_id)
+            frame = encode(SERVER_VERSIONS, self._client_id)
             return Ranges.read(await _exchange(patient, frame, ApiVersionsResponse)).fit(request)
-        except AnswerLost as error:
+        except OutcomeUnknown as error:
             if isinstance(error.__cause__, FrameTooLarge):
                 raise AnswerUnreadable(
                     f"{connection.address} does not answer by Kafka's protocol: {error.__cause__}"
                 ) from error
-            raise ControllerUnreachable(f"{error}, when asked for its versions") from error
+            raise Unreachable(f"{error}, when asked for its versions") from error
         except NoCommonVersion as error:
-            raise VersionUnsupported(f"{connection.address} cannot be asked: {error}") from error
+            raise Unsupported(f"{connection.address} cannot be asked: {error}") from error
 
     @asynccontextmanager
     async def _connect(self, address: Address, deadline: float) -> AsyncIterator["_Connection"]:
-        """Open a connection for one exchange. Raises `ControllerUnreachable`, `NotAdmitted` and `AnswerUnreadable`."""
+        """Open a connection for one exchange. Raises `Unreachable`, `NotAdmittedError` and `AnswerUnreadable`."""
         soon = asyncio.get_running_loop().time() + self._connect_timeout_ms / 1000
-        with translate_request_errors():
+        with translate_connection_errors():
             opened = await connecting.open_connection(
                 address.host, address.port, deadline_s=min(deadline, soon), security=self._security
             )
@@ -290,15 +268,23 @@ class RequestClient:
             opened.writer.close()
 
 
+def encode(request: RequestPayload, client_id: str) -> bytes:
+    """Encode a request as a whole frame. Raises `InvalidArgument`."""
+    try:
+        return encode_request(request, CORRELATION_ID, client_id)
+    except Unencodable as error:
+        raise InvalidArgument(f"the request cannot be encoded: {error}") from error
+
+
 @contextmanager
-def translate_request_errors() -> Iterator[None]:
-    """Raise the errors of a failed connection as `RequestError`."""
+def translate_connection_errors() -> Iterator[None]:
+    """Raise the errors of a failed connection as `AdminError`."""
     try:
         yield
     except connecting.OutOfReach as error:
-        raise ControllerUnreachable(str(error)) from error
+        raise Unreachable(str(error)) from error
     except connecting.NotAdmitted as error:
-        raise NotAdmitted(str(error)) from error
+        raise NotAdmittedError(str(error)) from error
     except connecting.NoSuchProtocol as error:
         raise AnswerUnreadable(str(error)) from error
 
@@ -333,20 +319,20 @@ class _Connection:
 
 
 async def _exchange(connection: _Connection, frame: bytes, response_type: type[Response]) -> Response:
-    """Send a request and read its answer. Raises `AnswerLost` and `AnswerUnreadable`."""
+    """Send a request and read its answer. Raises `OutcomeUnknown` and `AnswerUnreadable`."""
     try:
         async with asyncio.timeout_at(connection.deadline):
             connection.writer.write(frame)
             await connection.writer.drain()
             content = await read_frame(connection.reader, DEFAULT_MAX_FRAME_BYTES)
     except ConnectionError as error:
-        raise ConnectionEnded(f"{connection.address} closed the connection and did not answer: {error}") from error
+        raise NotAnsweredError(f"{connection.address} closed the connection and did not answer: {error}") from error
     except (OSError, FrameError, TimeoutError) as error:
-        raise AnswerLost(f"{connection.address} did not answer: {str(error) or type(error).__name__}") from error
+        raise OutcomeUnknown(f"{connection.address} did not answer: {str(error) or type(error).__name__}") from error
     if content is None:
-        raise ConnectionEnded(f"{connection.address} closed the connection and did not answer")
+        raise NotAnsweredError(f"{connection.address} closed the connection and did not answer")
     try:
-        if read_correlation_id(content) != _CORRELATION_ID:
+        if read_correlation_id(content) != CORRELATION_ID:
             raise AnswerUnreadable(f"{connection.address} answered another request")
         return decode_response(response_type, content)
     except (FrameError, Undecodable) as error:

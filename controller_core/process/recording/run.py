@@ -20,7 +20,7 @@ from controller_core.recorder.recorder import Recorder
 async def run_recorder(settings: RecorderProcessSettings) -> None:
     """Record until SIGTERM or SIGINT.
 
-    Raises `InvalidSettings`, `UnusableDirectory`, `AnotherCluster`, `ClusterLost`, `LogRefused`, `RequestError`,
+    Raises `InvalidSettings`, `UnusableDirectory`, `AnotherCluster`, `ClusterLost`, `LogRefused`, `AdminError`,
     `ZkError`, and `OSError` for a port."""
     async with AsyncExitStack() as stack:
         token = read_journal_token(settings)

@@ -12,8 +12,9 @@ from typing import Final
 import structlog
 from kio.schema.metadata.v11 import MetadataResponse
 
+from controller_core.client.errors import Unreachable
 from controller_core.client.transport.kept_client import KeptClient
-from controller_core.client.transport.request_client import ControllerUnreachable, RequestClient, parse_addresses
+from controller_core.client.transport.request_client import RequestClient, parse_addresses
 from controller_core.controller.loop.clock import Clock, SystemClock
 from controller_core.process.connections import ZooKeeperOptions, open_zookeeper_session
 from controller_core.process.recording.settings import RecorderProcessSettings
@@ -138,7 +139,7 @@ async def _ask_cluster_id(brokers: RequestClient, clock: Clock, timeout_ms: int)
     while True:
         try:
             return (await brokers.ask_any(NO_TOPICS, MetadataResponse)).cluster_id
-        except ControllerUnreachable as error:
+        except Unreachable as error:
             if clock.monotonic_ms() >= until_ms:
                 raise ClusterLost(f"no broker answered for {timeout_ms} ms: {error}") from error
         await clock.sleep_ms(_PAUSE_MS)

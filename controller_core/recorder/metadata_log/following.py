@@ -14,12 +14,8 @@ from kio.schema.fetch.v16.response import PartitionData
 from kio.schema.fetch_snapshot.v0 import FetchSnapshotResponse
 from kio.schema.fetch_snapshot.v0.response import PartitionSnapshot as SnapshotPiece
 
-from controller_core.client.transport.request_client import (
-    AnswerUnreadable,
-    NotAdmitted,
-    RequestClient,
-    RequestError,
-)
+from controller_core.client.errors import AdminError, AnswerUnreadable, NotAdmittedError
+from controller_core.client.transport.request_client import RequestClient
 from controller_core.recorder.looker import OutOfSight
 from controller_core.recorder.metadata_log.batches import BatchReader, LogBatch, LogUnreadable
 from controller_core.recorder.metadata_log.quorum_leader import (
@@ -99,7 +95,7 @@ class MetadataLog:
         try:
             answer = await leader.client.ask(request, FetchResponse)
             partition = self._read_partition(answer)
-        except RequestError as error:
+        except AdminError as error:
             raise self._convert_error(error) from error
         self._take(partition)
         found = self._undecided.take_decided()
@@ -155,7 +151,7 @@ class MetadataLog:
         )
         try:
             answer = await leader.client.ask(request, FetchSnapshotResponse)
-        except RequestError as error:
+        except AdminError as error:
             raise self._convert_error(error) from error
         piece = next((each for topic in answer.topics for each in topic.partitions), None)
         self._check(answer.error_code if piece is None else piece.error_code)
@@ -187,10 +183,10 @@ class MetadataLog:
         self.close()
         return OutOfSight(why)
 
-    def _convert_error(self, error: RequestError) -> Exception:
+    def _convert_error(self, error: AdminError) -> Exception:
         self.close()
         if isinstance(error, AnswerUnreadable):
             return LogUnreadable(f"the answer with the metadata log cannot be read: {error}")
-        if isinstance(error, NotAdmitted):
+        if isinstance(error, NotAdmittedError):
             return LogRefused(f"the metadata log cannot be read at the controllers' listener: {error}")
         return OutOfSight(f"the leader of the quorum does not answer: {error}")

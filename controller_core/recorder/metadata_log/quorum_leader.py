@@ -7,16 +7,10 @@ from typing import Final, TypeAlias
 from kio.schema.describe_quorum.v2 import DescribeQuorumResponse
 from kio.schema.errors import ErrorCode
 
-from controller_core.client.quorum import QuorumRefused, the_partition
+from controller_core.client.errors import AdminError, NotAdmittedError, Refused, Unsupported
+from controller_core.client.quorum import the_partition
 from controller_core.client.transport.kept_client import KeptClient
-from controller_core.client.transport.request_client import (
-    Address,
-    AnswerUnreadable,
-    NotAdmitted,
-    RequestClient,
-    RequestError,
-    VersionUnsupported,
-)
+from controller_core.client.transport.request_client import Address, RequestClient
 from controller_core.model.ids import BrokerId
 from controller_core.recorder.looker import OutOfSight
 from controller_core.security.properties_file import InvalidProperties
@@ -47,14 +41,14 @@ async def find_leader(brokers: RequestClient, source_of: SourceOf) -> QuorumLead
     """Find the leader. Raises `OutOfSight`, and `LogRefused`."""
     try:
         answer = await brokers.ask_any(QUORUM_ADDRESSES, DescribeQuorumResponse)
-    except (VersionUnsupported, AnswerUnreadable, NotAdmitted) as error:
+    except (Unsupported, NotAdmittedError) as error:
         raise LogRefused(f"brokers do not reveal the leader of the quorum: {error}") from error
-    except RequestError as error:
+    except AdminError as error:
         raise OutOfSight(f"no broker reports the leader of the quorum: {error}") from error
     try:
         found = the_partition(answer.error_code, (each for topic in answer.topics for each in topic.partitions))
-    except QuorumRefused as error:
-        if error.error_code in (ErrorCode.cluster_authorization_failed, ErrorCode.topic_authorization_failed):
+    except Refused as error:
+        if error.code in (ErrorCode.cluster_authorization_failed, ErrorCode.topic_authorization_failed):
             raise LogRefused(
                 "brokers do not reveal the leader of the quorum: allow the user Describe on the cluster"
             ) from error

@@ -6,8 +6,9 @@ from typing import Final, TypeVar
 
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from controller_core.client.errors import Unreachable
 from controller_core.client.transport.kept_client import KeptClient
-from controller_core.client.transport.request_client import ControllerClient, ControllerUnreachable
+from controller_core.client.transport.request_client import ControllerClient
 from controller_core.model.ids import TopicName
 from controller_operator.clusters.cluster import Asking, Carried, ClusterStep, Reply, summarize_moves
 from controller_operator.kafka.actions import (
@@ -111,7 +112,7 @@ class _Leaderless:
 
     async def ask(self, request: RequestPayload, response_type: type[Response]) -> Response:
         """See `ControllerClient`."""
-        raise ControllerUnreachable("the controllers have no leader")
+        raise Unreachable("the controllers have no leader")
 
 
 async def _ask(

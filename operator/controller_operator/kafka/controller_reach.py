@@ -10,12 +10,8 @@ from typing import TypeVar
 
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from controller_core.client.transport.request_client import (
-    Address,
-    ControllerClient,
-    ControllerUnreachable,
-    RequestError,
-)
+from controller_core.client.errors import AdminError, InvalidArgument, Unreachable
+from controller_core.client.transport.request_client import Address, ControllerClient
 from controller_core.wire.connections.security import SecuritySource
 from controller_operator.kafka.broker_listeners import OpenClient
 
@@ -55,7 +51,7 @@ class _Client:
         if known is None:
             return await self._ask(request, response_type)
         if known.is_tried:
-            raise ControllerUnreachable(known.trouble)
+            raise Unreachable(known.trouble)
         known.is_tried = True
         try:
             return await self._ask(request, response_type)
@@ -65,7 +61,9 @@ class _Client:
     async def _ask(self, request: RequestPayload, response_type: type[Response]) -> Response:
         try:
             response = await self._client.ask(request, response_type)
-        except RequestError as error:
+        except InvalidArgument:
+            raise  # nobody was asked
+        except AdminError as error:
             self._away.setdefault(self._bootstrap, _Away(str(error))).trouble = str(error)
             raise
         self._away.pop(self._bootstrap, None)

@@ -10,7 +10,8 @@ from kio.schema.update_features.v1 import UpdateFeaturesRequest, UpdateFeaturesR
 from kio.schema.update_features.v1.request import FeatureUpdateKey
 from kio.static.primitive import i16
 
-from controller_core.client.transport.request_client import Address, ControllerUnreachable, RequestClient
+from controller_core.client.errors import Unreachable
+from controller_core.client.transport.request_client import Address, RequestClient
 from tests.real.conformance.conftest import ConformanceCluster
 
 pytestmark = pytest.mark.real
@@ -37,7 +38,7 @@ async def test_a_feature_that_no_broker_supports_is_refused_in_the_same_words(cl
 
 
 async def test_where_nobody_listens_nothing_is_asked(cluster: ConformanceCluster, unused_tcp_port: int) -> None:
-    with pytest.raises(ControllerUnreachable, match=f"127.0.0.1:{unused_tcp_port} cannot be reached"):
+    with pytest.raises(Unreachable, match=f"127.0.0.1:{unused_tcp_port} cannot be reached"):
         await RequestClient([Address("127.0.0.1", unused_tcp_port)], timeout_ms=500).ask(
             ListPartitionReassignmentsRequest(topics=None), ListPartitionReassignmentsResponse
         )

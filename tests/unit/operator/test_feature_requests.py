@@ -10,7 +10,8 @@ from kio.schema.update_features.v1 import UpdateFeaturesRequest, UpdateFeaturesR
 from kio.schema.update_features.v1.response import UpdatableFeatureResult
 from kio.static.protocol import RequestPayload
 
-from controller_core.client.transport.request_client import Address, AnswerLost, ControllerUnreachable, RequestError
+from controller_core.client.errors import AdminError, OutcomeUnknown, Unreachable
+from controller_core.client.transport.request_client import Address
 from controller_core.model.features import FeatureUpdate, UpgradeType
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Broker, Endpoint
@@ -42,7 +43,7 @@ STEP = UpdateFeatures(
 class Controller:
     """A controller that answers every request the same way, and notes its requests."""
 
-    def __init__(self, answer: UpdateFeaturesResponse | RequestError) -> None:
+    def __init__(self, answer: UpdateFeaturesResponse | AdminError) -> None:
         self._answer = answer
         self.asked: list[UpdateFeaturesRequest] = []
 
@@ -50,7 +51,7 @@ class Controller:
         assert isinstance(request, UpdateFeaturesRequest)
         assert response_type is UpdateFeaturesResponse
         self.asked.append(request)
-        if isinstance(self._answer, RequestError):
+        if isinstance(self._answer, AdminError):
             raise self._answer
         return self._answer
 
@@ -98,8 +99,8 @@ async def test_a_refused_update_comes_with_its_reason(
     assert await update_features(STEP, Controller(response)) == FeatureReply(step=STEP, refused=refused)
 
 
-@pytest.mark.parametrize("error", [ControllerUnreachable("nobody is there"), AnswerLost("no answer came")])
-async def test_an_error_is_trouble_for_the_plan_to_report(error: RequestError) -> None:
+@pytest.mark.parametrize("error", [Unreachable("nobody is there"), OutcomeUnknown("no answer came")])
+async def test_an_error_is_trouble_for_the_plan_to_report(error: AdminError) -> None:
     assert await update_features(STEP, Controller(error)) == FeatureReply(step=STEP, trouble=str(error))
 
 

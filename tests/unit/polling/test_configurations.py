@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from controller_core.client.errors import OutcomeUnknown
 from controller_core.client.transport.kept_client import KeptClient
-from controller_core.client.transport.request_client import AnswerLost
 from controller_core.model.ids import TopicId, TopicName
 from controller_core.polling.answers import Topic as Told
 from controller_core.polling.configurations import EVERY, MOST_SEARCHED, Configs
@@ -110,7 +110,7 @@ async def test_a_search_that_breaks_off_hides_nothing_from_the_next_one() -> Non
         def fail() -> None:
             found.quorum.failures = 1
 
-        with pytest.raises(AnswerLost):
+        with pytest.raises(OutcomeUnknown):
             await found.search()
         assert found.read_config(FIRST) == {"retention.ms": "5"}
         await found.search()

@@ -11,7 +11,8 @@ import structlog
 from kio.schema.alter_partition_reassignments.v0 import AlterPartitionReassignmentsResponse
 from kio.schema.errors import ErrorCode
 
-from controller_core.client.transport.request_client import ControllerClient, RequestError
+from controller_core.client.errors import AdminError
+from controller_core.client.transport.request_client import ControllerClient
 from controller_core.model.ids import TopicPartition
 from controller_core.wire.requests.partitions import make_reassignment_request, read_reassignment_results
 from controller_operator.kafka.requests.momentary import is_momentary
@@ -51,7 +52,7 @@ async def cancel_reassignment(step: CancelReassignment, client: ControllerClient
         try:
             request = make_reassignment_request(dict.fromkeys(part), REQUEST_TIMEOUT)
             response = await client.ask(request, AlterPartitionReassignmentsResponse)
-        except RequestError as error:
+        except AdminError as error:
             _log.warning("controller not asked", error=f"{type(error).__name__}: {error}")
             return replace(reply, trouble=str(error))
         errors = _errors(part, response)

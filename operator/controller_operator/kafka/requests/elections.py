@@ -13,7 +13,8 @@ from kio.schema.elect_leaders.v2 import ElectLeadersResponse
 from kio.schema.errors import ErrorCode
 from kio.static.primitive import i8, i32Timedelta
 
-from controller_core.client.transport.request_client import ControllerClient, RequestError
+from controller_core.client.errors import AdminError
+from controller_core.client.transport.request_client import ControllerClient
 from controller_core.model.ids import TopicPartition
 from controller_core.wire.requests.partitions import PREFERRED, UNCLEAN, make_election_request, read_election_results
 from controller_operator.kafka.actions import SubmitPreferredElection
@@ -69,7 +70,7 @@ async def _elect(
         response = await client.ask(
             make_election_request(election_type, step.partitions, _TIMEOUT), ElectLeadersResponse
         )
-    except RequestError as error:
+    except AdminError as error:
         _log.warning("controller not asked", error=f"{type(error).__name__}: {error}")
         return ElectionReply(step=step, trouble=str(error))
     if response.error_code is not ErrorCode.none:

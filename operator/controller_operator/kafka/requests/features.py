@@ -13,7 +13,8 @@ from kio.schema.errors import ErrorCode
 from kio.schema.update_features.v1 import UpdateFeaturesResponse
 from kio.static.primitive import i32Timedelta
 
-from controller_core.client.transport.request_client import Address, ControllerClient, RequestError, parse_addresses
+from controller_core.client.errors import AdminError
+from controller_core.client.transport.request_client import Address, ControllerClient, parse_addresses
 from controller_core.model.features import FeatureUpdate
 from controller_core.wire.requests.features import make_separate_updates_request
 from controller_operator.kafka.broker_listeners import ANY_PLAINTEXT, BrokerListener
@@ -93,7 +94,7 @@ async def update_features(step: UpdateFeatures, client: ControllerClient) -> Fea
     request = make_separate_updates_request(step.updates, _TIMEOUT, validate_only=step.validates_only)
     try:
         response = await client.ask(request, UpdateFeaturesResponse)
-    except RequestError as error:
+    except AdminError as error:
         _log.warning("controller not asked", error=f"{type(error).__name__}: {error}")
         return FeatureReply(step=step, trouble=str(error))
     said = _describe_error(response.error_code, response.error_message)

@@ -20,7 +20,8 @@ from kio.schema.alter_partition_reassignments.v0 import AlterPartitionReassignme
 from kio.schema.errors import ErrorCode
 from kio.static.primitive import i32Timedelta
 
-from controller_core.client.transport.request_client import ControllerClient, RequestError
+from controller_core.client.errors import AdminError
+from controller_core.client.transport.request_client import ControllerClient
 from controller_core.model.ids import BrokerId, TopicPartition
 from controller_core.wire.requests.partitions import make_reassignment_request, read_reassignment_results
 from controller_core.zk import paths
@@ -113,7 +114,7 @@ async def _ask(reply: MoveReply, targets: Targets, client: ControllerClient) -> 
         try:
             request = make_reassignment_request({partition: targets[partition] for partition in part}, REQUEST_TIMEOUT)
             response = await client.ask(request, AlterPartitionReassignmentsResponse)
-        except RequestError as error:
+        except AdminError as error:
             _log.warning("controller not asked", error=f"{type(error).__name__}: {error}")
             return replace(reply, trouble=str(error))
         refused = _refusals(part, response)

@@ -20,14 +20,9 @@ from kio.schema.errors import ErrorCode
 from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsResponse
 from kio.schema.incremental_alter_configs.v1.response import AlterConfigsResourceResponse
 
-from controller_core.client.quorum import QuorumRefused, read_quorum
-from controller_core.client.transport.request_client import (
-    AnswerLost,
-    ControllerClient,
-    ControllerUnreachable,
-    NotAdmitted,
-    RequestError,
-)
+from controller_core.client.errors import AdminError, NotAdmittedError, OutcomeUnknown, Refused, Unreachable
+from controller_core.client.quorum import read_quorum
+from controller_core.client.transport.request_client import ControllerClient
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import TopicName
 from controller_core.model.throttles import Throttle
@@ -95,9 +90,9 @@ async def ask_for_throttle(step: ThrottleStep, broker: ControllerClient, control
                 await _change(dict(part), controller)
     except ListTooLongError as error:
         return ThrottleReply(step=step, trouble=str(error), reason=Reason.TOO_LARGE)
-    except (_RefusedError, NotAdmitted) as error:
+    except (_RefusedError, NotAdmittedError) as error:
         return ThrottleReply(step=step, trouble=str(error), reason=Reason.REQUEST_REFUSED)
-    except RequestError as error:
+    except AdminError as error:
         _log.warning("throttle not settled", owner=step.owner, error=f"{type(error).__name__}: {error}")
         return ThrottleReply(step=step, trouble=str(error))
     return ThrottleReply(step=step, trouble="others change the same configurations all the time")
@@ -107,7 +102,7 @@ async def ask_for_entries(broker: ControllerClient) -> tuple[Entry, ...] | None:
     """Return the owners' wishes as a broker knows them; None if it does not show them."""
     try:
         (defaults,) = await _describe([BROKER_DEFAULTS], broker)
-    except RequestError as error:
+    except AdminError as error:
         _log.info("limits not known", error=f"{type(error).__name__}: {error}")
         return None
     return entries_in(each.name for each in defaults.configs) if defaults.error_code is ErrorCode.none else None
@@ -127,7 +122,7 @@ async def _read(step: ThrottleStep, broker: ControllerClient) -> Configs:
     topics = tuple(dict.fromkeys(each.topic for each in partitions))
     try:
         return await _read_at_one(topics, broker)
-    except (AnswerLost, ControllerUnreachable) as error:
+    except (OutcomeUnknown, Unreachable) as error:
         _log.info("another broker is asked", error=str(error))
         return await _read_at_one(topics, broker)
 
@@ -138,7 +133,7 @@ async def _read_at_one(topics: Iterable[TopicName], broker: ControllerClient) ->
 
     # The committed offset is one past the last record that the broker must have applied.
     if await wait_until_caught_up(ask, await _read_committed(broker) - 1) is None:
-        raise ControllerUnreachable("the broker that was asked lags behind the controllers")
+        raise Unreachable("the broker that was asked lags behind the controllers")
     (defaults,) = await _describe([BROKER_DEFAULTS], broker)
     if defaults.error_code is not ErrorCode.none:
         raise _error_of(defaults, "DescribeConfigs")
@@ -152,8 +147,8 @@ async def _read_committed(broker: ControllerClient) -> int:
     """Return the committed offset of the controllers."""
     try:
         return read_quorum(await broker.ask(QUORUM_LEADER, DescribeQuorumResponse)).committed
-    except QuorumRefused as error:
-        raise _error("the quorum of controllers", error.error_code, None, "Describe the cluster") from error
+    except Refused as error:
+        raise _error("the quorum of controllers", error.code, None, "Describe the cluster") from error
 
 
 async def _lists_of(topics: Sequence[TopicName], broker: ControllerClient) -> list[tuple[TopicName, dict[str, str]]]:
@@ -188,16 +183,16 @@ async def _change(changes: Mapping[TopicName | None, Sequence[ConfigChange]], co
             raise _error_of(each, "AlterConfigs")
 
 
-def _error_of(each: DescribeConfigsResult | AlterConfigsResourceResponse, right: str) -> AnswerLost | _RefusedError:
+def _error_of(each: DescribeConfigsResult | AlterConfigsResourceResponse, right: str) -> OutcomeUnknown | _RefusedError:
     """Return the exception for the error of one resource; `right`: the right that such a request needs."""
     is_topic = int(each.resource_type) == ResourceType.TOPIC
     whose, place = (f"topic {each.resource_name}", "topic") if is_topic else ("the defaults of brokers", "cluster")
     return _error(whose, each.error_code, each.error_message, f"{right} of the {place}")
 
 
-def _error(whose: str, code: ErrorCode, message: str | None, right: str) -> AnswerLost | _RefusedError:
+def _error(whose: str, code: ErrorCode, message: str | None, right: str) -> OutcomeUnknown | _RefusedError:
     said = f"{whose}: {describe_error(code, message, right)}"
-    return AnswerLost(said) if is_momentary(code) else _RefusedError(said)
+    return OutcomeUnknown(said) if is_momentary(code) else _RefusedError(said)
 
 
 def _divide(items: Iterable[T]) -> Iterator[tuple[T, ...]]:

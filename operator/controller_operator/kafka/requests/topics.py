@@ -21,7 +21,8 @@ from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsRespo
 from kio.schema.metadata.v11 import MetadataResponse
 from kio.static.primitive import i32Timedelta
 
-from controller_core.client.transport.request_client import ControllerClient, RequestError
+from controller_core.client.errors import AdminError
+from controller_core.client.transport.request_client import ControllerClient
 from controller_core.model.ids import TopicId, TopicName
 from controller_core.wire.requests.configs import (
     ConfigChange,
@@ -90,7 +91,7 @@ async def ask_for_topic(step: TopicStep, client: ControllerClient) -> TopicReply
                 return await _delete(step, client)
             case MissTopic():
                 return await _miss(step, client)
-    except RequestError as error:
+    except AdminError as error:
         _log.warning("controller not asked", error=f"{type(error).__name__}: {error}")
         return TopicReply(step=step, trouble=str(error))
 

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable
 
 import structlog
 
-from controller_core.client.transport.request_client import Address, NotAdmitted
+from controller_core.client.errors import NotAdmittedError
+from controller_core.client.transport.request_client import Address
 from controller_core.model.ids import TopicName
 from controller_core.polling.pace import Pace
 from controller_core.polling.paced_looks import LookFailed, OpenKept, PacedLooks
@@ -105,7 +106,7 @@ class ClusterPoller:
         if isinstance(error.__cause__, NoKRaftError):
             trouble = f"{trouble}: name the ZooKeeper in spec.zookeeper.connect, or brokers of Kafka 4"
             reason = Reason.NOT_SUPPORTED
-        elif isinstance(error.__cause__, NotAdmitted | InvalidProperties):
+        elif isinstance(error.__cause__, NotAdmittedError | InvalidProperties):
             reason = Reason.NOT_ADMITTED
         if trouble != self.observation.trouble:
             _log.warning("cluster out of sight", trouble=trouble)

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from controller_core.client.log_dirs.log_sizes import BrokerClient, OpenBroker, UnusableSizesError
-from controller_core.client.transport.request_client import RequestError
+from controller_core.client.errors import AdminError
+from controller_core.client.log_dirs.log_sizes import BrokerClient, OpenBroker
 from controller_core.model.ids import BrokerId
 from controller_operator.kafka.broker_listeners import BrokerListener
 from controller_operator.kafka.cluster_view import ClusterView
@@ -33,7 +33,7 @@ async def ask_brokers(
     timeout_s: float,
 ) -> Answers[T]:
     """Return the answers of brokers of the view, each asked with its own client. Raises the exceptions of `ask` except
-    `RequestError` and `UnusableSizesError`."""
+    `AdminError`."""
     gate, troubles = asyncio.Semaphore(_AT_ONCE), list[str]()
 
     async def ask_in_turn(broker: BrokerId) -> T | None:
@@ -41,7 +41,7 @@ async def ask_brokers(
             try:
                 client = open_broker(listener.addresses(view.brokers[broker]), security=listener.security)
                 return await ask(broker, client)
-            except (RequestError, UnusableSizesError) as error:
+            except AdminError as error:
                 troubles.append(f"broker {broker}: {error or type(error).__name__}")
                 return None
 

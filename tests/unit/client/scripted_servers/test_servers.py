@@ -11,7 +11,7 @@ from kio.schema.metadata.v11 import MetadataResponse
 
 from controller_core.client.errors import NotAdmittedError, OutcomeUnknown, Unreachable, Unsupported
 from controller_core.client.features import FeatureUpdate, UpdateType
-from controller_core.client.transport.request_client import RequestClient, VersionUnsupported
+from controller_core.client.transport.request_client import RequestClient
 from controller_core.wire.requests.metadata import NO_TOPICS
 from kontroller.client.admin_client import AdminClient
 from tests.unit.client.scripted_servers.every_call import every_call
@@ -219,7 +219,7 @@ async def test_updates_of_features_are_as_safe_as_the_controller_has_them(cluste
 async def test_who_does_not_negotiate_asks_at_once(cluster: ScriptedCluster) -> None:
     cluster[1].ranges.clear()
     assert await RequestClient([cluster[1].address]).ask_one(NO_TOPICS, MetadataResponse)
-    with pytest.raises(VersionUnsupported):
+    with pytest.raises(Unsupported):
         await RequestClient([cluster[1].address], negotiates=True).ask_one(NO_TOPICS, MetadataResponse)
 
 

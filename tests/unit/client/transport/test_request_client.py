@@ -11,14 +11,8 @@ from kio.schema.metadata.v11 import MetadataResponse
 from kio.schema.types import TopicName
 from kio.schema.update_features.v1 import UpdateFeaturesRequest, UpdateFeaturesResponse
 
-from controller_core.client.transport.request_client import (
-    Address,
-    AnswerLost,
-    AnswerUnreadable,
-    ControllerUnreachable,
-    RequestClient,
-    parse_addresses,
-)
+from controller_core.client.errors import AnswerUnreadable, OutcomeUnknown, Unreachable
+from controller_core.client.transport.request_client import Address, RequestClient, parse_addresses
 from controller_core.names import NAMES
 from controller_core.wire.codecs.frames import make_frame
 from controller_core.wire.messages import ErrorCode
@@ -102,13 +96,13 @@ async def test_an_error_of_the_request_itself_is_an_answer(servers: Servers) -> 
 async def test_it_is_unreachable_when_nobody_is_the_controller_for_too_long(servers: Servers) -> None:
     controller, broker, _ = servers
     controller.script = list(repeat(answer(ErrorCode.not_controller), 100))
-    with pytest.raises(ControllerUnreachable, match=r"no controller answered in 500 ms: .* is not the controller"):
+    with pytest.raises(Unreachable, match=r"no controller answered in 500 ms: .* is not the controller"):
         await client(broker.address, timeout_ms=500).ask(REQUEST, UpdateFeaturesResponse)
 
 
 @pytest.mark.parametrize("bootstrap", [(), (NOBODY,)])
 async def test_it_is_unreachable_when_no_bootstrap_server_answers(bootstrap: tuple[Address, ...]) -> None:
-    with pytest.raises(ControllerUnreachable, match=r"cannot be reached|no bootstrap server is known"):
+    with pytest.raises(Unreachable, match=r"cannot be reached|no bootstrap server is known"):
         await client(*bootstrap, timeout_ms=300).ask(REQUEST, UpdateFeaturesResponse)
 
 
@@ -116,7 +110,7 @@ async def test_it_is_unreachable_when_no_bootstrap_server_answers(bootstrap: tup
 async def test_a_lost_answer_is_reported_and_nothing_is_sent_twice(servers: Servers, reply: bytes | None) -> None:
     controller, broker, _ = servers
     controller.script = [reply]
-    with pytest.raises(AnswerLost, match="did not answer"):
+    with pytest.raises(OutcomeUnknown, match="did not answer"):
         await client(broker.address, timeout_ms=500).ask(REQUEST, UpdateFeaturesResponse)
     assert controller.asked == [57]
 
@@ -173,7 +167,7 @@ async def test_a_server_that_answered_is_asked_first_the_next_time(servers: Serv
 async def test_it_says_of_every_server_why_none_has_answered(servers: Servers) -> None:
     _, closing, _ = servers
     closing.script = [None]
-    with pytest.raises(ControllerUnreachable, match=r"cannot be reached.*; .* did not answer"):
+    with pytest.raises(Unreachable, match=r"cannot be reached.*; .* did not answer"):
         await client(NOBODY, closing.address).ask_any(REQUEST, UpdateFeaturesResponse)
 
 

@@ -9,8 +9,9 @@ from typing import Any, Final
 from kio.schema.errors import ErrorCode
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from controller_core.client.errors import OutcomeUnknown, Unreachable
 from controller_core.client.log_dirs.log_sizes import BrokerClient
-from controller_core.client.transport.request_client import Address, AnswerLost, ControllerClient, ControllerUnreachable
+from controller_core.client.transport.request_client import Address, ControllerClient
 from controller_core.polling.pace import Pace
 from controller_operator.kubernetes.object_api import ObjectApi
 from controller_operator.observation.polling.poller import ClusterPoller
@@ -107,7 +108,7 @@ class _MortalClient:
             if self._world.code is not None:
                 return await act()
             if not is_done:
-                raise ControllerUnreachable("nobody answers")
+                raise Unreachable("nobody answers")
             self._client.answers_to_lose += 1
             return await act()
 
@@ -124,7 +125,7 @@ class _MortalClient:
 
 class _NoSizes:
     async def ask_any(self, request: RequestPayload, response_type: type[Any]) -> Any:
-        raise AnswerLost("nobody says how large a log is")
+        raise OutcomeUnknown("nobody says how large a log is")
 
 
 def _no_sizes(bootstrap: Sequence[Address], **_: object) -> BrokerClient:

@@ -13,8 +13,9 @@ from kio.schema.describe_log_dirs.v4 import DescribeLogDirsRequest as DisksReque
 from kio.schema.describe_log_dirs.v4 import DescribeLogDirsResponse
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from controller_core.client.errors import Unreachable
 from controller_core.client.log_dirs.log_sizes import BrokerClient
-from controller_core.client.transport.request_client import Address, ControllerClient, ControllerUnreachable
+from controller_core.client.transport.request_client import Address, ControllerClient
 from controller_core.model.ids import TopicName, TopicPartition
 from controller_core.wire.link import BrokerUnreachable
 from controller_core.zk import paths
@@ -191,7 +192,7 @@ class _MortalClient:
 
         async def lose(is_done: bool) -> Any:
             if not is_done:
-                raise ControllerUnreachable("nobody answers")
+                raise Unreachable("nobody answers")
             self._client.answers_to_lose += 1
             return await act()
 
@@ -220,7 +221,7 @@ class _BrokerClient:
         if isinstance(request, DisksRequest):
             self._world.disks_asked.append((asyncio.get_running_loop().time(), number))
             if number not in self._world.disks or number not in self._world.cluster.live:
-                raise ControllerUnreachable("it says nothing")
+                raise Unreachable("it says nothing")
             return self._world.disks[number]
         assert isinstance(request, DescribeLogDirsRequest)
         self._world.sizes_asked.append((asyncio.get_running_loop().time(), number))
@@ -229,7 +230,7 @@ class _BrokerClient:
         try:
             return await self._world.cluster.broker(number).describe_log_dirs(request)
         except BrokerUnreachable as error:
-            raise ControllerUnreachable(str(error)) from error
+            raise Unreachable(str(error)) from error
 
 
 @asynccontextmanager

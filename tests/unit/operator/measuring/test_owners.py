@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from controller_core.client.transport.request_client import ControllerUnreachable
+from controller_core.client.errors import Unreachable
 from controller_operator.clusters.cluster import Asking
 from controller_operator.kafka.marked_throttles import Entry
 from controller_operator.kafka.throttle_steps import RemoveThrottle
@@ -40,7 +40,7 @@ class Limits:
 
 class Silent:
     async def ask_any(self, *_: object) -> Any:
-        raise ControllerUnreachable("nobody listens")
+        raise Unreachable("nobody listens")
 
 
 class Watching:

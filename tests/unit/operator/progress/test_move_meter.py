@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from kio.static.protocol import RequestPayload
 
+from controller_core.client.errors import AnswerUnreadable, OutcomeUnknown, Unreachable
 from controller_core.client.log_dirs.log_sizes import Copy
-from controller_core.client.transport.request_client import Address, AnswerLost, AnswerUnreadable, ControllerUnreachable
+from controller_core.client.transport.request_client import Address
 from controller_core.model.ids import NO_LEADER, BrokerId
 from controller_core.model.metadata import Endpoint
 from controller_operator.kafka.cluster_view import ClusterView
@@ -105,8 +106,8 @@ async def measure() -> AsyncIterator[Measured]:
 @pytest.mark.parametrize(
     "answer",
     [
-        fail(ControllerUnreachable("nobody listens")),
-        fail(AnswerLost("closed, as to a version that is not known")),
+        fail(Unreachable("nobody listens")),
+        fail(OutcomeUnknown("closed, as to a version that is not known")),
         fail(AnswerUnreadable("no answer at all")),
         fail(RuntimeError("nobody expected that")),
         never,
@@ -142,7 +143,7 @@ def test_a_broker_that_does_not_say_it_leaves_all_of_it_unknown_until_it_does(an
 def test_nothing_is_said_where_not_all_can_be_asked(copy: Copy, cluster: ClusterView) -> None:
     async def scenario() -> None:
         async with measure() as move:
-            move.answer = fail(ControllerUnreachable("there is no address"))
+            move.answer = fail(Unreachable("there is no address"))
             await move.read(copy, cluster)
             assert move.read_left() is None
 

@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from controller_core.client.transport.request_client import Address, AnswerLost, ControllerUnreachable
+from controller_core.client.errors import OutcomeUnknown, Unreachable
+from controller_core.client.transport.request_client import Address
 from controller_operator.kafka.controller_reach import ControllerReach
 from simulation.fast_loop import run_fast
 
@@ -35,7 +36,7 @@ class _Client:
         if not self._controllers.is_away:
             return "answer"
         await asyncio.sleep(PATIENCE_S)
-        raise AnswerLost("it said nothing")
+        raise OutcomeUnknown("it said nothing")
 
 
 async def ask(reach: ControllerReach, bootstrap: Sequence[Address] = HERE) -> tuple[str, float]:
@@ -45,7 +46,7 @@ async def ask(reach: ControllerReach, bootstrap: Sequence[Address] = HERE) -> tu
     client: Any = reach.client(bootstrap)
     try:
         answer = await client.ask(None, None)
-    except (AnswerLost, ControllerUnreachable) as error:
+    except (OutcomeUnknown, Unreachable) as error:
         answer = f"{type(error).__name__}: {error}"
     return answer, round(loop.time() - began_s, 3)
 
@@ -54,11 +55,11 @@ def test_the_others_hear_at_once_what_the_last_one_heard() -> None:
     async def scenario() -> None:
         controllers = Controllers()
         reach = ControllerReach(controllers.open)
-        assert await ask(reach) == ("AnswerLost: it said nothing", PATIENCE_S)
+        assert await ask(reach) == ("OutcomeUnknown: it said nothing", PATIENCE_S)
         answers = await asyncio.gather(*(ask(reach) for _ in range(8)))
         assert answers == [
-            ("AnswerLost: it said nothing", PATIENCE_S),
-            *[("ControllerUnreachable: it said nothing", 0.0)] * 7,
+            ("OutcomeUnknown: it said nothing", PATIENCE_S),
+            *[("Unreachable: it said nothing", 0.0)] * 7,
         ]
         assert controllers.asked == 2
         assert await ask(reach, THERE) == ("answer", 0.0)

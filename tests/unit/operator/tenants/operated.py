@@ -17,7 +17,8 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import i32
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from controller_core.client.transport.request_client import Address, ControllerClient, ControllerUnreachable
+from controller_core.client.errors import Unreachable
+from controller_core.client.transport.request_client import Address, ControllerClient
 from controller_core.model.ids import BrokerId, ControllerEpoch, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import Broker, Endpoint
 from controller_core.model.reassignment import begin_reassignment
@@ -194,7 +195,7 @@ class _Silent:
     """A broker that says nothing of its logs."""
 
     async def ask_any(self, request: RequestPayload, response_type: type[Any]) -> Any:
-        raise ControllerUnreachable(f"no {response_type.__name__} to {type(request).__name__}")
+        raise Unreachable(f"no {response_type.__name__} to {type(request).__name__}")
 
 
 class _Controller:

@@ -7,7 +7,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsRequest
 
-from controller_core.client.transport.request_client import AnswerLost
+from controller_core.client.errors import OutcomeUnknown
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, Move
 from controller_operator.kafka.marked_throttles import entries_in
@@ -46,7 +46,7 @@ class DyingClient:
             if self._writes < 0:
                 if self._arrives:
                     await self._client.ask(request, response_type)
-                raise AnswerLost("the connection broke")
+                raise OutcomeUnknown("the connection broke")
         return await self._client.ask(request, response_type)
 
 

@@ -19,7 +19,8 @@ from kio.schema.metadata.v12 import MetadataRequest, MetadataResponse
 from kio.schema.types import TransactionalId
 from kio.static.primitive import i8
 
-from controller_core.client.transport.request_client import Address, AnswerLost, NotAdmitted, RequestClient
+from controller_core.client.errors import NotAdmittedError, OutcomeUnknown
+from controller_core.client.transport.request_client import Address, RequestClient
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import TopicName
 from controller_core.model.metadata import FeatureRange
@@ -109,7 +110,7 @@ async def test_a_listener_is_secured_by_the_properties_of_a_stock_broker(served:
     nobody = Security(login=Login(mechanism="PLAIN", username="alice", password="wrong"))
     request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
     assert await RequestClient([address], security=lambda: alice).ask_one(request, ApiVersionsResponse)
-    with pytest.raises(NotAdmitted):
+    with pytest.raises(NotAdmittedError):
         await RequestClient([address], security=lambda: nobody).ask_one(request, ApiVersionsResponse)
     await listener.close()
 
@@ -162,7 +163,7 @@ async def test_requests_are_counted_by_their_api(served: Served, client: Request
 
 
 async def test_what_is_not_offered_ends_the_connection(client: RequestClient) -> None:
-    with pytest.raises(AnswerLost):
+    with pytest.raises(OutcomeUnknown):
         await client.ask_one(empty(JoinGroupRequest), load_response_schema(11, 9))
 
 

@@ -10,13 +10,8 @@ from typing import Final
 
 import pytest
 
-from controller_core.client.transport.request_client import (
-    Address,
-    AnswerUnreadable,
-    ControllerUnreachable,
-    NotAdmitted,
-    RequestClient,
-)
+from controller_core.client.errors import AnswerUnreadable, NotAdmittedError, Unreachable
+from controller_core.client.transport.request_client import Address, RequestClient
 from controller_core.model.ids import BrokerEpoch, BrokerId, ControllerEpoch
 from controller_core.model.metadata import Broker, Endpoint
 from controller_core.wire.codecs.frames import make_frame
@@ -130,7 +125,7 @@ async def test_a_wrong_password_is_said_without_it_and_the_right_one_is_taken_at
     server = SecuredServer(mechanism=mechanism)
     async with listen(server), files.link(server, "SASL_PLAINTEXT") as link:
         assert "does not admit alice" in await refusal(link)
-        with pytest.raises(NotAdmitted, match="alice"):
+        with pytest.raises(NotAdmittedError, match="alice"):
             await files.client(server, "SASL_PLAINTEXT").ask_one(REQUEST, UpdateMetadataResponse)
         files.tell(mechanism)
         assert await link.send(REQUEST) == ANSWER
@@ -241,7 +236,7 @@ async def test_a_file_that_is_wrong_costs_the_connection_alone(files: Files) -> 
         assert "cannot be read as properties" in await refusal(link)
         files.tell("GSSAPI")
         assert "sasl.mechanism.inter.broker.protocol is GSSAPI, which is not supported" in await refusal(link)
-        with pytest.raises(NotAdmitted, match="GSSAPI"):
+        with pytest.raises(NotAdmittedError, match="GSSAPI"):
             await files.client(server, "SASL_PLAINTEXT").ask_one(REQUEST, UpdateMetadataResponse)
         files.tell()
         assert await link.send(REQUEST) == ANSWER
@@ -270,5 +265,5 @@ async def test_a_protocol_that_is_not_the_server_s_is_said(files: Files) -> None
     plain = SecuredServer()
     async with listen(plain), files.link(plain, "SSL", timeout_ms=500) as link:
         assert "127.0.0.1" in await refusal(link)
-        with pytest.raises((ControllerUnreachable, NotAdmitted)):
+        with pytest.raises((Unreachable, NotAdmittedError)):
             await files.client(plain, "SSL").replace_timeout(500).ask_one(REQUEST, UpdateMetadataResponse)

@@ -13,7 +13,7 @@ from kio.static.primitive import i32
 from kio.static.protocol import RequestPayload
 from pydantic import ValidationError
 
-from controller_core.client.transport.request_client import ControllerUnreachable, RequestError
+from controller_core.client.errors import AdminError, Unreachable
 from controller_core.model.ids import PartitionId, TopicPartition
 from controller_core.wire.messages import NO_THROTTLE
 from controller_core.zk.codecs import PreferredElectionPlan
@@ -180,7 +180,7 @@ class TestARestart:
 class Controller:
     """A controller that answers every request the same way, and notes its requests."""
 
-    def __init__(self, answer: ElectLeadersResponse | RequestError) -> None:
+    def __init__(self, answer: ElectLeadersResponse | AdminError) -> None:
         self._answer = answer
         self.asked: list[ElectLeadersRequest] = []
 
@@ -188,7 +188,7 @@ class Controller:
         assert isinstance(request, ElectLeadersRequest)
         assert response_type is ElectLeadersResponse
         self.asked.append(request)
-        if isinstance(self._answer, RequestError):
+        if isinstance(self._answer, AdminError):
             raise self._answer
         return self._answer
 
@@ -223,7 +223,7 @@ class TestTheRequest:
         reply = await elect_unclean(self.STEP, Controller(answer(whole=ErrorCode.cluster_authorization_failed)))
         assert {partition for partition, _ in reply.refused} == set(self.STEP.partitions)
 
-    @pytest.mark.parametrize("trouble", [ControllerUnreachable("nobody is there"), answer(ErrorCode.request_timed_out)])
+    @pytest.mark.parametrize("trouble", [Unreachable("nobody is there"), answer(ErrorCode.request_timed_out)])
     async def test_without_an_answer_leaves_everything_open(self, trouble: Any) -> None:
         reply = await elect_unclean(self.STEP, Controller(trouble))
         assert reply.trouble is not None

@@ -20,7 +20,7 @@ from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i32
 from kio.static.protocol import RequestPayload
 
-from controller_core.client.transport.request_client import ControllerUnreachable, RequestError
+from controller_core.client.errors import AdminError, Unreachable
 from controller_core.model.ids import BrokerId, PartitionId, TopicPartition
 from controller_core.wire.messages import NO_THROTTLE
 from controller_core.zk.codecs import ReassignmentPlan
@@ -187,7 +187,7 @@ def test_pausing_lets_the_object_go_and_the_move_run() -> None:
 class Controller:
     """A controller that answers every request the same way, and notes its requests."""
 
-    def __init__(self, answer: AlterPartitionReassignmentsResponse | RequestError) -> None:
+    def __init__(self, answer: AlterPartitionReassignmentsResponse | AdminError) -> None:
         self._answer = answer
         self.asked: list[AlterPartitionReassignmentsRequest] = []
 
@@ -195,7 +195,7 @@ class Controller:
         assert isinstance(request, AlterPartitionReassignmentsRequest)
         assert response_type is AlterPartitionReassignmentsResponse
         self.asked.append(request)
-        if isinstance(self._answer, RequestError):
+        if isinstance(self._answer, AdminError):
             raise self._answer
         return self._answer
 
@@ -240,5 +240,5 @@ async def test_a_refusal_of_the_whole_request_is_one_of_every_partition() -> Non
 
 
 async def test_an_error_is_trouble_for_the_plan_to_report() -> None:
-    controller = Controller(ControllerUnreachable("nobody is there"))
+    controller = Controller(Unreachable("nobody is there"))
     assert await cancel_reassignment(STEP, controller) == CancelReply(step=STEP, trouble="nobody is there")

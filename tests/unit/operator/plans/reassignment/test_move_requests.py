@@ -15,7 +15,7 @@ from kio.schema.alter_partition_reassignments.v0.response import (
 )
 from kio.schema.errors import ErrorCode
 
-from controller_core.client.transport.request_client import AnswerLost, ControllerUnreachable, RequestError
+from controller_core.client.errors import AdminError, OutcomeUnknown, Unreachable
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import Endpoint
 from controller_core.wire.codecs.frames import encode_request
@@ -55,7 +55,7 @@ def step(count: int) -> SubmitReassignment:
 class Controller:
     """Answers the requests by `answers`, in order, and all further ones with success."""
 
-    def __init__(self, *answers: Mapping[int, ErrorCode] | ErrorCode | RequestError) -> None:
+    def __init__(self, *answers: Mapping[int, ErrorCode] | ErrorCode | AdminError) -> None:
         self._answers = list(answers)
         self.words = "because of {}"
         """The message of a refusal."""
@@ -68,7 +68,7 @@ class Controller:
         numbers = [int(each.partition_index) for each in topic.partitions]
         self.asked.append(numbers)
         answer = self._answers.pop(0) if self._answers else {}
-        if isinstance(answer, RequestError):
+        if isinstance(answer, AdminError):
             raise answer
         whole, codes = (Code.none, answer) if isinstance(answer, Mapping) else (answer, {})
         partitions = tuple(
@@ -161,8 +161,8 @@ class TestRequests:
         assert [len(each) for each in controller.asked] == [MAX_ASKED, MAX_ASKED, 1]
         assert len(reply.accepted) == 2 * MAX_ASKED + 1
 
-    @pytest.mark.parametrize("trouble", [AnswerLost("no answer"), ControllerUnreachable("it is not the controller")])
-    def test_trouble_in_the_middle_leaves_what_was_answered(self, trouble: RequestError) -> None:
+    @pytest.mark.parametrize("trouble", [OutcomeUnknown("no answer"), Unreachable("it is not the controller")])
+    def test_trouble_in_the_middle_leaves_what_was_answered(self, trouble: AdminError) -> None:
         controller = Controller({3: Code.invalid_replica_assignment}, trouble)
         reply = ask_controller(3 * MAX_ASKED, controller)
         assert len(controller.asked) == 2, "nobody is asked blindly"
