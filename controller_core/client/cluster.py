@@ -6,7 +6,9 @@ request is repeated only if it was certainly not carried out.
 
 A server that hangs looks like a slow one. A request that any server can answer goes to the next one, too, after a
 while, and the first answer counts. A read-only request to the controller is given up after a while and sent to the
-controller of that moment, each time with more patience, so that even a slow answer arrives in the end."""
+controller of that moment, each time with more patience, so that even a slow answer arrives in the end.
+
+A call is given to an operation as one of two `ControllerClient`s: `to_controller` and `to_controller_or_broker`."""
 
 import asyncio
 from collections import deque
@@ -14,7 +16,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v11 import MetadataResponse
@@ -25,11 +27,17 @@ from controller_core.client.errors import (
     AdminError,
     AnswerUnreadable,
     InvalidArgument,
+    NotAnsweredError,
     OutcomeUnknown,
     Unreachable,
 )
 from controller_core.client.properties import ClientProperties
-from controller_core.client.transport.request_client import Address, RequestClient, is_refused_by_another
+from controller_core.client.transport.request_client import (
+    Address,
+    ControllerClient,
+    RequestClient,
+    is_refused_by_another,
+)
 from controller_core.model.ids import BrokerId
 from controller_core.wire.requests.metadata import make_metadata_request
 
@@ -239,6 +247,51 @@ class Call:
             self.cluster.forget()
             await self.pause()
 
+    async def ask_controller_or_broker(
+        self, request: RequestPayload, response_type: type[Response], *, changes_nothing: bool = False
+    ) -> Response:
+        """Return the answer of the controller or of a broker. Use this only for idempotent requests.
+
+        The controller is asked first, because it knows a topic as soon as it is created. A controller that is not a
+        broker, and does not relay, closes the connection: on a listener with authentication, or with `--no-relay`.
+        Then each broker is asked once, and after a pause the controller again. If a server takes too long to answer a
+        request that changes something, raise `OutcomeUnknown`: it may still be done. A request that changes nothing
+        goes to the next server instead."""
+        patience_ms = PATIENCE_MS if changes_nothing else self.allowed_ms
+        while True:
+            try:
+                return await self.ask_controller(request, response_type, patience_ms=patience_ms)
+            except OutcomeUnknown as error:
+                self._note_or_raise(error, changes_nothing=changes_nothing)
+            await self.metadata()
+            for broker, address in self.cluster.brokers_beside_the_controller:
+                allowed_ms = min(self.left_ms, patience_ms)
+                try:
+                    response = await self.ask_at(address, request, response_type, allowed_ms)
+                except Unreachable as error:
+                    self.note(str(error))
+                except OutcomeUnknown as error:
+                    self._note_or_raise(error, changes_nothing=changes_nothing)
+                else:
+                    if not is_refused_by_another(response):
+                        return response
+                    self.note(f"broker {broker} finds no controller")
+            patience_ms *= GROWTH_OF_PATIENCE
+            await self.pause()
+
+    def _note_or_raise(self, error: OutcomeUnknown, *, changes_nothing: bool) -> None:
+        if not changes_nothing and not isinstance(error, NotAnsweredError):
+            raise error
+        self.note(str(error))
+
+    def to_controller(self, *, changes_nothing: bool = False) -> ControllerClient:
+        """Return a client that sends requests by `ask_controller`."""
+        return _OneWay(self.ask_controller, changes_nothing)
+
+    def to_controller_or_broker(self, *, changes_nothing: bool = False) -> ControllerClient:
+        """Return a client that sends requests by `ask_controller_or_broker`."""
+        return _OneWay(self.ask_controller_or_broker, changes_nothing)
+
     async def ask_broker(self, broker: BrokerId, request: RequestPayload, response_type: type[Response]) -> Response:
         """Return a broker's answer. A broker without a controller has done nothing, so it is asked again. Raises
         `OutcomeUnknown`."""
@@ -280,3 +333,21 @@ class Call:
             return await client.ask_one(request, response_type)
         except (OutcomeUnknown, AnswerUnreadable) as error:
             raise type(error)(f"{error}: {error.remedy}") from error
+
+
+class _Ask(Protocol):
+    async def __call__(
+        self, request: RequestPayload, response_type: type[Response], *, changes_nothing: bool
+    ) -> Response: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _OneWay:
+    """A client that always finds its server in the same way."""
+
+    by: _Ask
+    changes_nothing: bool
+
+    async def ask(self, request: RequestPayload, response_type: type[Response]) -> Response:
+        """See `ControllerClient`."""
+        return await self.by(request, response_type, changes_nothing=self.changes_nothing)

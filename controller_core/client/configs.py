@@ -8,7 +8,6 @@ from kio.schema.describe_configs.v4.response import DescribeConfigsResourceResul
 from kio.schema.errors import ErrorCode
 from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsResponse
 
-from controller_core.client.brokers_business import ask_controller_or_broker
 from controller_core.client.cluster import Call
 from controller_core.client.errors import Refused, require
 from controller_core.client.transport.request_client import ControllerClient
@@ -92,8 +91,8 @@ async def alter_configs(
         *(ConfigChange(name=name, operation=Operation.DELETE) for name in deleted),
     )
     request = make_alter_configs_request({make_topic_resource(topic): changes}, validate_only=validate_only)
-    response = await ask_controller_or_broker(
-        call, request, IncrementalAlterConfigsResponse, changes_nothing=validate_only
+    response = await call.ask_controller_or_broker(
+        request, IncrementalAlterConfigsResponse, changes_nothing=validate_only
     )
     for each in response.responses:
         require(f"the configurations of topic {topic}", each.error_code, each.error_message)

@@ -18,7 +18,6 @@ from kio.schema.describe_user_scram_credentials.v0 import (
 from kio.schema.errors import ErrorCode
 from kio.static.primitive import i8, i32
 
-from controller_core.client.brokers_business import ask_controller_or_broker
 from controller_core.client.cluster import Call
 from controller_core.client.errors import InvalidArgument, require
 from controller_core.model.scram import MAX_ITERATIONS, SCRAM_MECHANISMS
@@ -52,7 +51,7 @@ async def delete_user(call: Call, user: str, mechanism: str) -> None:
 async def list_users(call: Call) -> dict[str, dict[str, int]]:
     """Return the users with passwords: for each user the mechanisms with their iterations."""
     request = DescribeUserScramCredentialsRequest(users=None)
-    response = await ask_controller_or_broker(call, request, DescribeUserScramCredentialsResponse, changes_nothing=True)
+    response = await call.ask_controller_or_broker(request, DescribeUserScramCredentialsResponse, changes_nothing=True)
     require("the users", response.error_code, response.error_message)
     return {
         each.user: {SCRAM_MECHANISMS[info.mechanism].name: int(info.iterations) for info in each.credential_infos}

@@ -11,11 +11,14 @@ from typing import Final
 from kio.schema.alter_partition_reassignments.v0 import AlterPartitionReassignmentsResponse
 from kio.schema.errors import ErrorCode
 from kio.schema.list_partition_reassignments.v0 import ListPartitionReassignmentsResponse
+from kio.static.primitive import i32Timedelta
 
 from controller_core.client.assignments import Replicas
 from controller_core.client.cluster import Call, Cluster
 from controller_core.client.cluster_picture import read_picture
-from controller_core.client.errors import AdminError, OutcomeUnknown, PartlyRefused, Refused, make_error, require
+from controller_core.client.errors import AdminError, OutcomeUnknown, PartlyRefused, Refused, require
+from controller_core.client.results import Result, Results
+from controller_core.client.transport.request_client import ControllerClient
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.wire.requests.partitions import (
     make_list_reassignments_request,
@@ -103,12 +106,24 @@ async def request_moves(
     call: Call, targets: Mapping[TopicPartition, Replicas | None]
 ) -> dict[TopicPartition, Refused | OutcomeUnknown]:
     """Request moves, or their cancellation for None. Return the refusals by partition."""
-    request = make_reassignment_request(targets, call.for_server)
-    response = await call.ask_controller(request, AlterPartitionReassignmentsResponse)
-    require("the reassignment", response.error_code, response.error_message)
-    answered = read_reassignment_results(response).items()
-    found = {tp: make_error(str(tp), each.error_code, each.error_message) for tp, each in answered}
+    results = await alter_reassignments(call.to_controller(), targets, call.for_server)
+    found = {tp: result.make_error(str(tp)) for tp, result in results.require("the reassignment").items()}
     return {tp: error for tp, error in found.items() if error is not None}
+
+
+async def alter_reassignments(
+    client: ControllerClient, targets: Mapping[TopicPartition, Replicas | None], timeout: i32Timedelta
+) -> Results[TopicPartition]:
+    """Request moves, or their cancellation for None. Return the result of each partition."""
+    request = make_reassignment_request(targets, timeout)
+    response = await client.ask(request, AlterPartitionReassignmentsResponse)
+    return Results(
+        overall=Result(code=response.error_code, message=response.error_message),
+        by_item={
+            tp: Result(code=each.error_code, message=each.error_message)
+            for tp, each in read_reassignment_results(response).items()
+        },
+    )
 
 
 async def list_ongoing(call: Call, partitions: Sequence[TopicPartition] | None = None) -> dict[TopicPartition, Ongoing]:

@@ -11,7 +11,6 @@ from kio.schema.errors import ErrorCode
 from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsResponse
 
 from controller_core.client.assignments import Replicas
-from controller_core.client.brokers_business import ask_controller_or_broker
 from controller_core.client.cluster import Call
 from controller_core.client.configs import read_dynamic_configs, read_own_configs
 from controller_core.client.errors import AdminError, InvalidArgument, Refused, require
@@ -139,7 +138,7 @@ async def _alter(call: Call, changes: Mapping[ConfigResource, tuple[ConfigChange
     for owner, owned in by_broker.items():
         request = make_alter_configs_request(owned)
         if owner is None:
-            response = await ask_controller_or_broker(call, request, IncrementalAlterConfigsResponse)
+            response = await call.ask_controller_or_broker(request, IncrementalAlterConfigsResponse)
         else:
             response = await call.ask_broker(owner, request, IncrementalAlterConfigsResponse)
         for each in response.responses:

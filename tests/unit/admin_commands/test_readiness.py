@@ -88,4 +88,6 @@ async def test_a_controller_that_refuses_is_reported() -> None:
     cluster = make_receiving_cluster()
     cluster.reassignments_refusal = ErrorCode.cluster_authorization_failed
     why = await look_at_broker(make_asked_broker(cluster), BROKER, LONG_S)
-    assert str(why).endswith("the list of reassignments: cluster authorization failed (CLUSTER_AUTHORIZATION_FAILED 31)")
+    assert str(why).endswith(
+        "the list of reassignments: cluster authorization failed (CLUSTER_AUTHORIZATION_FAILED 31)"
+    )

@@ -8,14 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import structlog
-from kio.schema.alter_partition_reassignments.v0 import AlterPartitionReassignmentsResponse
 from kio.schema.errors import ErrorCode
 
 from controller_core.client.errors import AdminError
+from controller_core.client.reassigning.reassignments import alter_reassignments
 from controller_core.client.transport.request_client import ControllerClient
 from controller_core.model.ids import TopicPartition
-from controller_core.wire.requests.partitions import make_reassignment_request, read_reassignment_results
-from controller_operator.kafka.requests.momentary import is_momentary
 from controller_operator.kafka.requests.moves import REQUEST_TIMEOUT, divide_partitions
 from controller_operator.kafka.requests.rights import ALTER_CLUSTER, describe_error
 
@@ -50,28 +48,15 @@ async def cancel_reassignment(step: CancelReassignment, client: ControllerClient
     reply = CancelReply(step=step)
     for part in divide_partitions(step.partitions):
         try:
-            request = make_reassignment_request(dict.fromkeys(part), REQUEST_TIMEOUT)
-            response = await client.ask(request, AlterPartitionReassignmentsResponse)
+            results = await alter_reassignments(client, dict.fromkeys(part), REQUEST_TIMEOUT)
         except AdminError as error:
             _log.warning("controller not asked", error=f"{type(error).__name__}: {error}")
             return replace(reply, trouble=str(error))
-        errors = _errors(part, response)
+        failed = {tp: each for tp, each in results.spread(part).items() if each.code not in _NOTHING_TO_CANCEL}
+        said = {tp: describe_error(each.code, each.message, ALTER_CLUSTER) for tp, each in failed.items()}
         reply = replace(
             reply,
-            trouble=next((said for _, code, said in errors if is_momentary(code)), reply.trouble),
-            refused=(*reply.refused, *((tp, said) for tp, code, said in errors if not is_momentary(code))),
+            trouble=next((said[tp] for tp, each in failed.items() if each.is_momentary), reply.trouble),
+            refused=(*reply.refused, *((tp, said[tp]) for tp, each in failed.items() if not each.is_momentary)),
         )
     return reply
-
-
-def _errors(
-    asked: tuple[TopicPartition, ...], response: AlterPartitionReassignmentsResponse
-) -> list[tuple[TopicPartition, ErrorCode, str]]:
-    if response.error_code is not ErrorCode.none:
-        said = describe_error(response.error_code, response.error_message, ALTER_CLUSTER)
-        return [(partition, response.error_code, said) for partition in asked]
-    return [
-        (partition, each.error_code, each.error_message or each.error_code.name)
-        for partition, each in read_reassignment_results(response).items()
-        if each.error_code not in _NOTHING_TO_CANCEL
-    ]

@@ -8,7 +8,7 @@ same.
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import Enum
@@ -16,14 +16,14 @@ from itertools import islice
 from typing import Final
 
 import structlog
-from kio.schema.alter_partition_reassignments.v0 import AlterPartitionReassignmentsResponse
 from kio.schema.errors import ErrorCode
 from kio.static.primitive import i32Timedelta
 
 from controller_core.client.errors import AdminError
+from controller_core.client.reassigning.reassignments import alter_reassignments
+from controller_core.client.results import Result, Results
 from controller_core.client.transport.request_client import ControllerClient
 from controller_core.model.ids import BrokerId, TopicPartition
-from controller_core.wire.requests.partitions import make_reassignment_request, read_reassignment_results
 from controller_core.zk import paths
 from controller_core.zk.session import ANY_VERSION, Check, ConnectionLost, TransactionFailed, ZkSession
 from controller_operator.kafka.actions import Outcome, SubmitReassignment, execute
@@ -112,12 +112,12 @@ async def _ask(reply: MoveReply, targets: Targets, client: ControllerClient) -> 
     """Return the reply, extended by the answer for these partitions."""
     for part in divide_partitions(targets):
         try:
-            request = make_reassignment_request({partition: targets[partition] for partition in part}, REQUEST_TIMEOUT)
-            response = await client.ask(request, AlterPartitionReassignmentsResponse)
+            targets_of_part = {partition: targets[partition] for partition in part}
+            results = await alter_reassignments(client, targets_of_part, REQUEST_TIMEOUT)
         except AdminError as error:
             _log.warning("controller not asked", error=f"{type(error).__name__}: {error}")
             return replace(reply, trouble=str(error))
-        refused = _refusals(part, response)
+        refused = _find_refusals(part, results)
         reply = replace(
             reply,
             accepted=reply.accepted | (set(part) - refused.keys()),
@@ -126,26 +126,17 @@ async def _ask(reply: MoveReply, targets: Targets, client: ControllerClient) -> 
     return reply
 
 
-def _refusals(
-    asked: Iterable[TopicPartition], response: AlterPartitionReassignmentsResponse
-) -> dict[TopicPartition, Refusal]:
-    if response.error_code is not ErrorCode.none:
-        return dict.fromkeys(asked, _refusal(response.error_code, response.error_message))
-    results = read_reassignment_results(response)
-    refused = {}
-    for partition in asked:
-        result = results.get(partition)
-        if result is None:
-            refused[partition] = Refusal(kind=RefusalKind.NOT_NOW, said="the controller did not answer for it")
-        elif result.error_code is not ErrorCode.none:
-            refused[partition] = _refusal(result.error_code, result.error_message)
-    return refused
+def _find_refusals(asked: Sequence[TopicPartition], results: Results[TopicPartition]) -> dict[TopicPartition, Refusal]:
+    found = results.spread(asked)
+    return {tp: _make_refusal(result) for tp in asked if (result := found.get(tp)) is None or not result.is_done}
 
 
-def _refusal(code: ErrorCode, message: str | None) -> Refusal:
-    said = describe_error(code, message, ALTER_CLUSTER)
-    match code:
-        case ErrorCode.invalid_replica_assignment if _CORDONED not in (message or ""):
+def _make_refusal(result: Result | None) -> Refusal:
+    if result is None:
+        return Refusal(kind=RefusalKind.NOT_NOW, said="the controller did not answer for it")
+    said = describe_error(result.code, result.message, ALTER_CLUSTER)
+    match result.code:
+        case ErrorCode.invalid_replica_assignment if _CORDONED not in (result.message or ""):
             return Refusal(kind=RefusalKind.IMPOSSIBLE, said=said)
         case ErrorCode.unknown_topic_or_partition:
             return Refusal(kind=RefusalKind.UNKNOWN, said=said)

@@ -144,7 +144,7 @@ async def test_a_broker_that_hangs_on_the_users_is_left_for_the_next(
     cluster: ScriptedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The controller relays nothing, so the brokers are asked."""
-    monkeypatch.setattr("controller_core.client.brokers_business.PATIENCE_MS", 300)
+    monkeypatch.setattr("controller_core.client.cluster.PATIENCE_MS", 300)
 
     def hangs_from_now_on(broker: ScriptedBroker, _: object) -> None:
         broker.hangs = True

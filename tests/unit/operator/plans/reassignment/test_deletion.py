@@ -220,12 +220,13 @@ def answer(
 
 
 STEP = CancelReassignment(partitions=(tp(0), tp(1), tp(2)))
+WITHOUT_THE_RIGHT = "cluster_authorization_failed (the operator's user lacks the right to Alter the cluster)"
 
 
 async def test_a_cancellation_names_no_replicas_and_only_a_real_refusal_is_one() -> None:
     codes = (ErrorCode.none, ErrorCode.no_reassignment_in_progress, ErrorCode.cluster_authorization_failed)
     controller = Controller(answer(codes))
-    refused = ((tp(2), "cluster_authorization_failed"),)
+    refused = ((tp(2), WITHOUT_THE_RIGHT),)
     assert await cancel_reassignment(STEP, controller) == CancelReply(step=STEP, refused=refused)
     (request,) = controller.asked
     assert [
@@ -235,8 +236,7 @@ async def test_a_cancellation_names_no_replicas_and_only_a_real_refusal_is_one()
 
 async def test_a_refusal_of_the_whole_request_is_one_of_every_partition() -> None:
     said = await cancel_reassignment(STEP, Controller(answer((), ErrorCode.cluster_authorization_failed)))
-    why = "cluster_authorization_failed (the operator's user lacks the right to Alter the cluster)"
-    assert said.refused == tuple((each, why) for each in STEP.partitions)
+    assert said.refused == tuple((each, WITHOUT_THE_RIGHT) for each in STEP.partitions)
 
 
 async def test_an_error_is_trouble_for_the_plan_to_report() -> None:
