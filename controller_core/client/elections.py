@@ -5,17 +5,20 @@ from typing import Final
 
 from kio.schema.elect_leaders.v2 import ElectLeadersResponse
 from kio.schema.errors import ErrorCode
-from kio.static.primitive import i8
+from kio.static.primitive import i8, i32Timedelta
 
 from controller_core.client.cluster import Call
 from controller_core.client.cluster_picture import read_picture
-from controller_core.client.errors import OutcomeUnknown, Refused, make_error, require
+from controller_core.client.errors import OutcomeUnknown, Refused
 from controller_core.client.reassigning.reassignments import Progress
+from controller_core.client.results import Result, Results
+from controller_core.client.transport.request_client import ControllerClient
 from controller_core.model.draining.cluster_picture import PartitionPlace
 from controller_core.model.ids import TopicPartition
 from controller_core.wire.requests.partitions import PREFERRED, UNCLEAN, make_election_request, read_election_results
 
-_ELECTED: Final = (ErrorCode.none, ErrorCode.election_not_needed)
+ELECTED: Final = (ErrorCode.none, ErrorCode.election_not_needed)
+"""The codes of a partition whose requested leader leads."""
 
 Elected = Mapping[TopicPartition, Refused | OutcomeUnknown | None]
 """The result for each partition: None if the requested leader leads, otherwise the error. OutcomeUnknown: not yet."""
@@ -52,10 +55,22 @@ def _judge_preference(place: PartitionPlace | None) -> Progress:
 
 
 async def _elect(call: Call, election_type: i8, partitions: Sequence[TopicPartition] | None) -> Elected:
-    request = make_election_request(election_type, partitions, call.for_server)
-    response = await call.ask_controller(request, ElectLeadersResponse)
-    require("the election", response.error_code, None)
+    results = await elect_leaders(call.to_controller(), election_type, partitions, call.for_server)
     return {
-        tp: None if each.error_code in _ELECTED else make_error(str(tp), each.error_code, each.error_message)
-        for tp, each in read_election_results(response).items()
+        tp: None if result.code in ELECTED else result.make_error(str(tp))
+        for tp, result in results.require("the election").items()
     }
+
+
+async def elect_leaders(
+    client: ControllerClient, election_type: i8, partitions: Sequence[TopicPartition] | None, timeout: i32Timedelta
+) -> Results[TopicPartition]:
+    """Request elections in some partitions, or in all. Return the result of each partition."""
+    response = await client.ask(make_election_request(election_type, partitions, timeout), ElectLeadersResponse)
+    return Results(
+        overall=Result(code=response.error_code),
+        by_item={
+            tp: Result(code=each.error_code, message=each.error_message)
+            for tp, each in read_election_results(response).items()
+        },
+    )

@@ -9,7 +9,7 @@ Brokers learn of a change one after another. An answer with a lower epoch than a
 server is asked."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -19,6 +19,7 @@ from kio.schema.api_versions.v4 import ApiVersionsResponse
 from kio.schema.update_features.v0 import UpdateFeaturesResponse as UpdateFeaturesResponse0
 from kio.schema.update_features.v1 import UpdateFeaturesResponse as UpdateFeaturesResponse1
 from kio.schema.update_features.v2 import UpdateFeaturesResponse
+from kio.static.primitive import i32Timedelta
 
 from controller_core.client.cluster import GROWTH_OF_PATIENCE, PATIENCE_MS, Call, Question
 from controller_core.client.errors import (
@@ -28,10 +29,10 @@ from controller_core.client.errors import (
     Refused,
     Unreachable,
     Unsupported,
-    make_error,
     require,
 )
-from controller_core.client.transport.request_client import Address
+from controller_core.client.results import Result, Results
+from controller_core.client.transport.request_client import Address, ControllerClient
 from controller_core.model import features
 from controller_core.model.features import UpgradeType
 from controller_core.wire.requests.api_versions import SERVER_FEATURES
@@ -204,12 +205,26 @@ async def _send(call: Call, updates: Sequence[FeatureUpdate], before: FeatureMet
 async def _send_one_by_one(
     call: Call, updates: Sequence[FeatureUpdate], before: FeatureMetadata, *, validate_only: bool
 ) -> tuple[Refused | OutcomeUnknown, ...]:
-    converted = _convert_updates(updates, before)
-    request = make_separate_updates_request(converted, call.for_server, validate_only=validate_only)
-    response = await call.ask_controller(request, UpdateFeaturesResponse1, changes_nothing=validate_only)
-    require("the features", response.error_code, response.error_message)
-    found = (make_error(f"feature {each.feature}", each.error_code, each.error_message) for each in response.results)
+    results = await update_separately(
+        call.to_controller(changes_nothing=validate_only),
+        _convert_updates(updates, before),
+        call.for_server,
+        validate_only=validate_only,
+    )
+    found = (each.make_error(f"feature {name}") for name, each in results.require("the features").items())
     return tuple(error for error in found if error is not None)
+
+
+async def update_separately(
+    client: ControllerClient, updates: Iterable[features.FeatureUpdate], timeout: i32Timedelta, *, validate_only: bool
+) -> Results[str]:
+    """Request updates of which each is applied or refused by itself. Return the result of each feature."""
+    request = make_separate_updates_request(updates, timeout, validate_only=validate_only)
+    response = await client.ask(request, UpdateFeaturesResponse1)
+    return Results(
+        overall=Result(code=response.error_code, message=response.error_message),
+        by_item={each.feature: Result(code=each.error_code, message=each.error_message) for each in response.results},
+    )
 
 
 async def _send_unvalidated(call: Call, updates: Sequence[FeatureUpdate], before: FeatureMetadata) -> None:

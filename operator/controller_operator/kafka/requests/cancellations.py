@@ -15,7 +15,8 @@ from controller_core.client.reassigning.reassignments import alter_reassignments
 from controller_core.client.transport.request_client import ControllerClient
 from controller_core.model.ids import TopicPartition
 from controller_operator.kafka.requests.moves import REQUEST_TIMEOUT, divide_partitions
-from controller_operator.kafka.requests.rights import ALTER_CLUSTER, describe_error
+from controller_operator.kafka.requests.rights import ALTER_CLUSTER
+from controller_operator.kafka.requests.verdicts import read_verdict
 
 _NOTHING_TO_CANCEL: Final = (
     ErrorCode.none,
@@ -52,11 +53,6 @@ async def cancel_reassignment(step: CancelReassignment, client: ControllerClient
         except AdminError as error:
             _log.warning("controller not asked", error=f"{type(error).__name__}: {error}")
             return replace(reply, trouble=str(error))
-        failed = {tp: each for tp, each in results.spread(part).items() if each.code not in _NOTHING_TO_CANCEL}
-        said = {tp: describe_error(each.code, each.message, ALTER_CLUSTER) for tp, each in failed.items()}
-        reply = replace(
-            reply,
-            trouble=next((said[tp] for tp, each in failed.items() if each.is_momentary), reply.trouble),
-            refused=(*reply.refused, *((tp, said[tp]) for tp, each in failed.items() if not each.is_momentary)),
-        )
+        verdict = read_verdict(results.spread(part), ALTER_CLUSTER, _NOTHING_TO_CANCEL)
+        reply = replace(reply, trouble=verdict.trouble or reply.trouble, refused=(*reply.refused, *verdict.refused))
     return reply

@@ -9,22 +9,20 @@ from datetime import timedelta
 from typing import Final
 
 import structlog
-from kio.schema.elect_leaders.v2 import ElectLeadersResponse
-from kio.schema.errors import ErrorCode
 from kio.static.primitive import i8, i32Timedelta
 
+from controller_core.client.elections import ELECTED, elect_leaders
 from controller_core.client.errors import AdminError
 from controller_core.client.transport.request_client import ControllerClient
 from controller_core.model.ids import TopicPartition
-from controller_core.wire.requests.partitions import PREFERRED, UNCLEAN, make_election_request, read_election_results
+from controller_core.wire.requests.partitions import PREFERRED, UNCLEAN
 from controller_operator.kafka.actions import SubmitPreferredElection
-from controller_operator.kafka.requests.momentary import is_momentary
-from controller_operator.kafka.requests.rights import ALTER_CLUSTER, describe_error
+from controller_operator.kafka.requests.rights import ALTER_CLUSTER
+from controller_operator.kafka.requests.verdicts import read_verdict
 
 MAX_ASKED: Final = 5_000
 """Partitions of one request. The controller's request size and working time are bounded."""
 _TIMEOUT: Final = i32Timedelta.parse(timedelta(seconds=15))
-_NO_REFUSAL: Final = (ErrorCode.none, ErrorCode.election_not_needed)
 _log = structlog.get_logger(__name__)
 
 
@@ -67,26 +65,11 @@ async def _elect(
     election_type: i8, step: ElectUnclean | SubmitPreferredElection, client: ControllerClient
 ) -> ElectionReply:
     try:
-        response = await client.ask(
-            make_election_request(election_type, step.partitions, _TIMEOUT), ElectLeadersResponse
-        )
+        results = await elect_leaders(client, election_type, step.partitions, _TIMEOUT)
     except AdminError as error:
         _log.warning("controller not asked", error=f"{type(error).__name__}: {error}")
         return ElectionReply(step=step, trouble=str(error))
-    if response.error_code is not ErrorCode.none:
-        said = describe_error(response.error_code, None, ALTER_CLUSTER)
-        if is_momentary(response.error_code):
-            return ElectionReply(step=step, trouble=said)
-        return ElectionReply(step=step, refused=tuple((partition, said) for partition in step.partitions))
-    results = read_election_results(response)
-    unjudged = [each for each in results.values() if is_momentary(each.error_code)]
-    if unjudged:
-        return ElectionReply(step=step, trouble=unjudged[0].error_message or unjudged[0].error_code.name)
-    return ElectionReply(
-        step=step,
-        refused=tuple(
-            (partition, each.error_message or each.error_code.name)
-            for partition, each in results.items()
-            if each.error_code not in _NO_REFUSAL
-        ),
-    )
+    verdict = read_verdict(results.spread(step.partitions), ALTER_CLUSTER, ELECTED)
+    if verdict.trouble is not None:
+        return ElectionReply(step=step, trouble=verdict.trouble)
+    return ElectionReply(step=step, refused=verdict.refused)

@@ -9,18 +9,16 @@ from datetime import timedelta
 from typing import Final
 
 import structlog
-from kio.schema.errors import ErrorCode
-from kio.schema.update_features.v1 import UpdateFeaturesResponse
 from kio.static.primitive import i32Timedelta
 
 from controller_core.client.errors import AdminError
+from controller_core.client.features import update_separately
 from controller_core.client.transport.request_client import Address, ControllerClient, parse_addresses
 from controller_core.model.features import FeatureUpdate
-from controller_core.wire.requests.features import make_separate_updates_request
 from controller_operator.kafka.broker_listeners import ANY_PLAINTEXT, BrokerListener
 from controller_operator.kafka.cluster_view import ClusterView
-from controller_operator.kafka.requests.momentary import is_momentary
-from controller_operator.kafka.requests.rights import ALTER_CLUSTER, describe_error
+from controller_operator.kafka.requests.rights import ALTER_CLUSTER
+from controller_operator.kafka.requests.verdicts import read_verdict
 
 _TIMEOUT: Final = i32Timedelta.parse(timedelta(seconds=15))
 _METADATA_VERSION: Final = "metadata.version"
@@ -91,31 +89,13 @@ def _parse_addresses(configured: str) -> tuple[Address, ...]:
 
 async def update_features(step: UpdateFeatures, client: ControllerClient) -> FeatureReply:
     """Ask the controller and return its reply. An error is trouble for the plan to report and retry."""
-    request = make_separate_updates_request(step.updates, _TIMEOUT, validate_only=step.validates_only)
     try:
-        response = await client.ask(request, UpdateFeaturesResponse)
+        results = await update_separately(client, step.updates, _TIMEOUT, validate_only=step.validates_only)
     except AdminError as error:
         _log.warning("controller not asked", error=f"{type(error).__name__}: {error}")
         return FeatureReply(step=step, trouble=str(error))
-    said = _describe_error(response.error_code, response.error_message)
-    if is_momentary(response.error_code):
-        return FeatureReply(step=step, trouble=said)
-    if response.error_code is not ErrorCode.none:
-        return FeatureReply(step=step, refused=tuple((update.feature, said) for update in step.updates))
-    errors = [
-        (result.feature, result.error_code, _describe_error(result.error_code, result.error_message))
-        for result in response.results
-        if result.error_code is not ErrorCode.none
-    ]
-    return FeatureReply(
-        step=step,
-        trouble=next((said for _, code, said in errors if is_momentary(code)), None),
-        refused=tuple((feature, said) for feature, code, said in errors if not is_momentary(code)),
-    )
-
-
-def _describe_error(code: ErrorCode, message: str | None) -> str:
-    return describe_error(code, message, ALTER_CLUSTER)
+    verdict = read_verdict(results.spread([update.feature for update in step.updates]), ALTER_CLUSTER)
+    return FeatureReply(step=step, trouble=verdict.trouble, refused=verdict.refused)
 
 
 async def update_features_singly(step: UpdateFeatures, client: ControllerClient) -> FeatureReply:
