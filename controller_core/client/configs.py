@@ -10,6 +10,7 @@ from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsRespo
 
 from controller_core.client.cluster import Call
 from controller_core.client.errors import Refused, require
+from controller_core.client.results import DONE, Result
 from controller_core.client.transport.request_client import ControllerClient
 from controller_core.model.ids import BrokerId, TopicName
 from controller_core.wire.requests.configs import (
@@ -83,19 +84,17 @@ async def _read_broker_configs(
 
 
 async def alter_configs(
-    call: Call, topic: str, added: Mapping[str, str], deleted: Sequence[str], *, validate_only: bool
-) -> None:
-    """Set and delete configurations of a topic. Raises `Refused`."""
-    changes = (
-        *(ConfigChange(name=name, operation=Operation.SET, value=value) for name, value in added.items()),
-        *(ConfigChange(name=name, operation=Operation.DELETE) for name in deleted),
+    client: ControllerClient, topic: str, changes: Mapping[str, str | None], *, validate_only: bool = False
+) -> Result:
+    """Set configurations of a topic, and return those with None to their defaults."""
+    changed = tuple(
+        ConfigChange(name=name, operation=Operation.DELETE if value is None else Operation.SET, value=value)
+        for name, value in changes.items()
     )
-    request = make_alter_configs_request({make_topic_resource(topic): changes}, validate_only=validate_only)
-    response = await call.ask_controller_or_broker(
-        request, IncrementalAlterConfigsResponse, changes_nothing=validate_only
-    )
-    for each in response.responses:
-        require(f"the configurations of topic {topic}", each.error_code, each.error_message)
+    request = make_alter_configs_request({make_topic_resource(topic): changed}, validate_only=validate_only)
+    response = await client.ask(request, IncrementalAlterConfigsResponse)
+    results = (Result(code=each.error_code, message=each.error_message) for each in response.responses)
+    return next((result for result in results if not result.is_done), DONE)
 
 
 def _read_min_insync_replicas(result: DescribeConfigsResult) -> int | None:

@@ -4,9 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kio.schema.create_partitions.v1 import CreatePartitionsResponse
-from kio.schema.create_topics.v5 import CreateTopicsResponse
-from kio.schema.delete_topics.v5 import DeleteTopicsResponse
 from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v11.response import MetadataResponseTopic
 from kio.schema.types import TopicName as WireTopicName
@@ -16,12 +13,8 @@ from controller_core.client.cluster import Call
 from controller_core.client.configs import alter_configs, keeps_logs, read_own_configs
 from controller_core.client.errors import AdminError, InvalidArgument, require
 from controller_core.client.reassigning.reassignments import request_moves
+from controller_core.client.topics.requests import add_partitions, create_topic, delete_topic
 from controller_core.model.ids import NO_LEADER, BrokerId, PartitionId, TopicName, TopicPartition
-from controller_core.wire.requests.topics import (
-    make_create_partitions_request,
-    make_create_topic_request,
-    make_delete_topic_by_name_request,
-)
 
 _MOST_PARTITIONS: Final = (1 << 31) - 1
 _MOST_REPLICAS: Final = (1 << 15) - 1
@@ -101,7 +94,8 @@ async def create(
             raise InvalidArgument("give either numbers of partitions and replicas, or an assignment of replicas")
     _require_in_range("partitions", partitions, _MOST_PARTITIONS)
     _require_in_range("the replication factor", replication_factor, _MOST_REPLICAS)
-    request = make_create_topic_request(
+    result = await create_topic(
+        call.to_controller(changes_nothing=validate_only),
         topic,
         configs,
         call.for_server,
@@ -110,16 +104,13 @@ async def create(
         assignment=assignment,
         validate_only=validate_only,
     )
-    response = await call.ask_controller(request, CreateTopicsResponse, changes_nothing=validate_only)
-    for each in response.topics:
-        require(f"topic {topic}", each.error_code, each.error_message)
+    result.require(f"topic {topic}")
 
 
 async def delete(call: Call, topic: str) -> None:
     """Mark a topic for deletion. It is gone when its replicas are. Raises `Refused`."""
-    request = make_delete_topic_by_name_request(topic, call.for_server)
-    for each in (await call.ask_controller(request, DeleteTopicsResponse)).responses:
-        require(f"topic {topic}", each.error_code, each.error_message)
+    result = await delete_topic(call.to_controller(), topic, call.for_server)
+    result.require(f"topic {topic}")
 
 
 async def list_alive(call: Call) -> tuple[TopicName, ...]:
@@ -164,7 +155,7 @@ async def alter(
     grows = count > len(before.partitions)
     # Validate every step before the first one is done, so that a refusal changes nothing.
     if added_configs or deleted_configs:
-        await alter_configs(call, topic, added_configs, deleted_configs, validate_only=True)
+        await _alter_configs(call, topic, added_configs, deleted_configs, validate_only=True)
     if grows:
         await _add_partitions(call, before, count, assignment, validate_only=True)
     added = {name: value for name, value in added_configs.items() if before.configs.get(name) != value}
@@ -175,7 +166,7 @@ async def alter(
         if added or deleted:
             step = f"configurations: {', '.join([*added, *deleted])}"
             if not validate_only:
-                await alter_configs(call, topic, added, deleted, validate_only=False)
+                await _alter_configs(call, topic, added, deleted, validate_only=False)
             steps.append(AlteredStep(what=step))
         if grows:
             step = f"partitions: {len(before.partitions)} to {count}"
@@ -235,6 +226,14 @@ def _find_moves(before: TopicDescription, assignment: Assignment | None) -> dict
     }
 
 
+async def _alter_configs(
+    call: Call, topic: str, added: Mapping[str, str], deleted: Sequence[str], *, validate_only: bool
+) -> None:
+    client = call.to_controller_or_broker(changes_nothing=validate_only)
+    result = await alter_configs(client, topic, {**added, **dict.fromkeys(deleted)}, validate_only=validate_only)
+    result.require(f"the configurations of topic {topic}")
+
+
 async def _add_partitions(
     call: Call, before: TopicDescription, count: int, assignment: Assignment | None, *, validate_only: bool
 ) -> None:
@@ -242,10 +241,9 @@ async def _add_partitions(
     if assignment is not None:
         new = [assignment[PartitionId(number)] for number in range(len(before.partitions), count)]
     _require_in_range("partitions", count, _MOST_PARTITIONS)
-    request = make_create_partitions_request(before.topic, count, new, call.for_server, validate_only=validate_only)
-    response = await call.ask_controller(request, CreatePartitionsResponse, changes_nothing=validate_only)
-    for each in response.results:
-        require(f"topic {before.topic}", each.error_code, each.error_message)
+    controller = call.to_controller(changes_nothing=validate_only)
+    result = await add_partitions(controller, before.topic, count, new, call.for_server, validate_only=validate_only)
+    result.require(f"topic {before.topic}")
 
 
 def _describe(topic: MetadataResponseTopic, configs: Mapping[str, str | None]) -> TopicDescription:

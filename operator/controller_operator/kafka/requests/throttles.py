@@ -22,6 +22,7 @@ from kio.schema.incremental_alter_configs.v1.response import AlterConfigsResourc
 
 from controller_core.client.errors import AdminError, NotAdmittedError, OutcomeUnknown, Refused, Unreachable
 from controller_core.client.quorum import read_quorum
+from controller_core.client.results import is_momentary
 from controller_core.client.transport.request_client import ControllerClient
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import TopicName
@@ -49,7 +50,6 @@ from controller_operator.kafka.marked_throttles import (
     changes_to_set,
     entries_in,
 )
-from controller_operator.kafka.requests.momentary import is_momentary
 from controller_operator.kafka.requests.rights import describe_error
 from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle, ThrottleStep
 from controller_operator.resources.conditions import Reason

@@ -7,37 +7,26 @@ Brokers hide topics that the user may not Describe. If such a topic is requested
 authorized, whether it exists or not.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, TypeAlias
 
 import structlog
-from kio.schema.create_partitions.v1 import CreatePartitionsResponse
-from kio.schema.create_topics.v7 import CreateTopicsResponse
-from kio.schema.delete_topics.v6 import DeleteTopicsResponse
 from kio.schema.errors import ErrorCode
-from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsResponse
-from kio.schema.metadata.v11 import MetadataResponse
 from kio.static.primitive import i32Timedelta
 
+from controller_core.client.configs import alter_configs
 from controller_core.client.errors import AdminError
+from controller_core.client.results import Result
+from controller_core.client.topics.requests import (
+    add_partitions,
+    create_assigned_topic,
+    delete_topic_by_id,
+    find_topic,
+)
 from controller_core.client.transport.request_client import ControllerClient
 from controller_core.model.ids import TopicId, TopicName
-from controller_core.wire.requests.configs import (
-    ConfigChange,
-    Operation,
-    make_alter_configs_request,
-    make_topic_resource,
-)
-from controller_core.wire.requests.metadata import make_metadata_request
-from controller_core.wire.requests.topics import (
-    make_create_assigned_topic_request,
-    make_create_partitions_request,
-    make_delete_topic_by_id_request,
-)
 from controller_operator.kafka.actions import AddPartitions, AlterTopicConfig, CreateTopic, MarkTopicForDeletion
-from controller_operator.kafka.requests.momentary import is_momentary
 from controller_operator.kafka.requests.rights import describe_error
 
 
@@ -86,9 +75,10 @@ async def ask_for_topic(step: TopicStep, client: ControllerClient) -> TopicReply
             case AddPartitions():
                 return await _add_partitions(step, client)
             case AlterTopicConfig():
-                return await _alter_config(step, client)
+                changes = dict(sorted(step.changes.items()))
+                return _make_reply(step, await alter_configs(client, step.topic, changes))
             case MarkTopicForDeletion():
-                return await _delete(step, client)
+                return _make_reply(step, await delete_topic_by_id(client, step.topic_id, _TIMEOUT))
             case MissTopic():
                 return await _miss(step, client)
     except AdminError as error:
@@ -98,52 +88,30 @@ async def ask_for_topic(step: TopicStep, client: ControllerClient) -> TopicReply
 
 async def _create(step: CreateTopic, client: ControllerClient) -> TopicReply:
     assignment = {number: each.replicas for number, each in step.assignment.partitions.items()}
-    request = make_create_assigned_topic_request(step.topic, assignment, dict(sorted(step.config.items())), _TIMEOUT)
-    response = await client.ask(request, CreateTopicsResponse)
-    reply = _reply(step, ((each.error_code, each.error_message) for each in response.topics))
-    given = next((each.topic_id for each in response.topics), None)
-    if reply.is_done and given is not None:
-        return TopicReply(step=step, topic_id=TopicId(given))
-    return reply
+    config = dict(sorted(step.config.items()))
+    result, topic_id = await create_assigned_topic(client, step.topic, assignment, config, _TIMEOUT)
+    return TopicReply(step=step, topic_id=topic_id) if result.is_done else _make_reply(step, result)
 
 
 async def _add_partitions(step: AddPartitions, client: ControllerClient) -> TopicReply:
     partitions = step.assignment.partitions
     added = [each.replicas for number, each in sorted(partitions.items()) if number >= step.present]
-    request = make_create_partitions_request(step.topic, len(partitions), added, _TIMEOUT)
-    response = await client.ask(request, CreatePartitionsResponse)
-    return _reply(step, ((each.error_code, each.error_message) for each in response.results))
-
-
-async def _alter_config(step: AlterTopicConfig, client: ControllerClient) -> TopicReply:
-    changes = tuple(
-        ConfigChange(name=key, operation=Operation.DELETE if value is None else Operation.SET, value=value)
-        for key, value in sorted(step.changes.items())
-    )
-    request = make_alter_configs_request({make_topic_resource(step.topic): changes})
-    response = await client.ask(request, IncrementalAlterConfigsResponse)
-    return _reply(step, ((each.error_code, each.error_message) for each in response.responses))
-
-
-async def _delete(step: MarkTopicForDeletion, client: ControllerClient) -> TopicReply:
-    request = make_delete_topic_by_id_request(step.topic_id, _TIMEOUT)
-    response = await client.ask(request, DeleteTopicsResponse)
-    return _reply(step, ((each.error_code, each.error_message) for each in response.responses))
+    return _make_reply(step, await add_partitions(client, step.topic, len(partitions), added, _TIMEOUT))
 
 
 async def _miss(step: MissTopic, client: ControllerClient) -> TopicReply:
-    answer = await client.ask(make_metadata_request([step.topic]), MetadataResponse)
-    found = [each.error_code for each in answer.topics]
-    if all(code is ErrorCode.unknown_topic_or_partition for code in found):
+    found = await find_topic(client, step.topic)
+    match found.code:
+        case ErrorCode.unknown_topic_or_partition:
+            return TopicReply(step=step)
+        case ErrorCode.topic_authorization_failed:
+            return _make_reply(step, found)
+        case _:
+            return TopicReply(step=step, trouble="one broker shows it, and another one does not")
+
+
+def _make_reply(step: TopicStep, result: Result) -> TopicReply:
+    if result.is_done:
         return TopicReply(step=step)
-    if ErrorCode.topic_authorization_failed in found:
-        return _reply(step, ((code, None) for code in found))
-    return TopicReply(step=step, trouble="one broker shows it, and another one does not")
-
-
-def _reply(step: TopicStep, said: Iterable[tuple[ErrorCode, str | None]]) -> TopicReply:
-    for code, message in said:
-        if code is not ErrorCode.none:
-            why = describe_error(code, message, _RIGHTS[type(step)])
-            return TopicReply(step=step, trouble=why) if is_momentary(code) else TopicReply(step=step, refused=why)
-    return TopicReply(step=step)
+    why = describe_error(result.code, result.message, _RIGHTS[type(step)])
+    return TopicReply(step=step, trouble=why) if result.is_momentary else TopicReply(step=step, refused=why)
