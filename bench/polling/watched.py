@@ -12,9 +12,9 @@ from controller_core.client.transport.kept_client import KeptClient
 from controller_core.client.transport.request_client import RequestClient, parse_addresses
 from controller_core.model.ids import BrokerId, PartitionId, TopicName
 from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
+from controller_core.model.snapshot import Snapshot
 from controller_core.polling.pace import Pace
 from controller_operator.kafka.actions import CreateTopic
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.requests.topics import ask_for_topic
 from controller_operator.observation.observation import Observation
 from controller_operator.observation.polling.poller import ClusterPoller
@@ -50,12 +50,12 @@ class Watched:
         poller.add_listener(self._hear)
 
     @property
-    def view(self) -> ClusterView:
+    def view(self) -> Snapshot:
         view = self._poller.observation.view
         assert view is not None
         return view
 
-    async def wait_until(self, is_seen: Callable[[ClusterView], bool]) -> None:
+    async def wait_until(self, is_seen: Callable[[Snapshot], bool]) -> None:
         """Wait until a view satisfies the condition."""
         async with asyncio.timeout(_SEEN_WITHIN_S):
             while self._poller.observation.view is None or not is_seen(self.view):

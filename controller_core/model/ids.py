@@ -23,6 +23,9 @@ LeaderEpoch = NewType("LeaderEpoch", int)
 """Rises with every decision that the replicas of a partition must apply."""
 PartitionEpoch = NewType("PartitionEpoch", int)
 """The znode version of a partition's state. It rises with every write."""
+TopicVersion = NewType("TopicVersion", int)
+"""The version of a topic's assignment or configuration: of its znode, or, without ZooKeeper, the end of the metadata log
+at which its last change was seen."""
 
 NO_LEADER: Final = BrokerId(-1)
 LEADER_DURING_DELETE: Final = BrokerId(-2)

@@ -175,3 +175,19 @@ class TopicAssignment:
     partitions: Mapping[PartitionId, ReplicaAssignment]
     unusable: tuple[UnusableEntry, ...] = ()
     """The entries that do not describe a partition."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReassignmentPlan:
+    """The target replicas of each partition, in the order of the document, and the reasons for rejected entries."""
+
+    partitions: Mapping[TopicPartition, tuple[BrokerId, ...]]
+    rejected: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreferredElectionPlan:
+    """The partitions that shall elect their preferred replica, and the reasons for rejected entries."""
+
+    partitions: tuple[TopicPartition, ...]
+    rejected: tuple[str, ...] = ()

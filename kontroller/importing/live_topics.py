@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from controller_core.model.ids import TopicName
 from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
+from controller_core.model.snapshot import Snapshot
 from controller_core.model.topics.topic_names import INTERNAL_TOPICS
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import ZkNode, ZkSession
-from controller_operator.kafka.cluster_view import ClusterView
 from kontroller.importing.documents import Imported, Inexpressible, Target, Wanted, build_kafka_topic
 from kontroller.importing.object_names import NameTaken, ObjectNames
 
@@ -71,7 +71,7 @@ async def import_topics(
 
 
 def import_seen_topics(
-    view: ClusterView, choice: Choice, target: Target, names: ObjectNames, left_out: LeftOut
+    view: Snapshot, choice: Choice, target: Target, names: ObjectNames, left_out: LeftOut
 ) -> Iterator[Imported]:
     """Yield each selected topic of a cluster without ZooKeeper, as its brokers report it."""
     for name in _choose(view.topics, choice, view.deleting, left_out):

@@ -6,8 +6,6 @@ Encoders write what Kafka 3.9 writes, so that brokers and tools cannot tell the 
 """
 
 from controller_core.zk.codecs.admin import (
-    PreferredElectionPlan,
-    ReassignmentPlan,
     decode_partition_removal,
     decode_preferred_election,
     decode_reassignment,
@@ -69,10 +67,8 @@ __all__ = [
     "FeatureZnode",
     "LaterVersion",
     "MalformedZnode",
-    "PreferredElectionPlan",
     "ProcessZnode",
     "ProducerIdBlock",
-    "ReassignmentPlan",
     "RoleRequest",
     "decode_broker",
     "decode_claims",

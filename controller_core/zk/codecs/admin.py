@@ -6,7 +6,6 @@ result has the reasons in words. Only data that is not such a document at all ra
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any, Final
 
@@ -14,6 +13,7 @@ import orjson
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicId, TopicName, TopicPartition
+from controller_core.model.metadata import PreferredElectionPlan, ReassignmentPlan
 from controller_core.model.topics.topic_names import explain_illegal
 from controller_core.zk import paths
 from controller_core.zk.codecs.json_fields import (
@@ -54,22 +54,6 @@ class _PartitionEntry(BaseModel):
 
 class _ReassignmentEntry(_PartitionEntry):
     replicas: Annotated[list[_NonNegative], Field(min_length=1)]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReassignmentPlan:
-    """The target replicas of each partition, in the order of the document, and the reasons for rejected entries."""
-
-    partitions: Mapping[TopicPartition, tuple[BrokerId, ...]]
-    rejected: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreferredElectionPlan:
-    """The partitions that shall elect their preferred replica, and the reasons for rejected entries."""
-
-    partitions: tuple[TopicPartition, ...]
-    rejected: tuple[str, ...] = ()
 
 
 def decode_reassignment(data: bytes) -> ReassignmentPlan:

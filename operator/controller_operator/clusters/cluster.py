@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from controller_core.model.snapshot import Snapshot
 from controller_operator.kafka.actions import Action, Outcome, SubmitReassignment
 from controller_operator.kafka.broker_listeners import ANY_PLAINTEXT, BrokerListener
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.marked_throttles import Entry
 from controller_operator.kafka.requests.cancellations import CancelReassignment, CancelReply
 from controller_operator.kafka.requests.elections import ElectionReply, ElectUnclean
@@ -77,7 +77,7 @@ class Cluster(Protocol):
         """Call the listener with every new observation, on the event loop. It must not block."""
         ...
 
-    async def refresh(self, after: Sequence[object] | None = None) -> ClusterView:
+    async def refresh(self, after: Sequence[object] | None = None) -> Snapshot:
         """Return a view that shows everything that was done before the call, or everything that these steps have
         touched.
 

@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from controller_core.model.snapshot import Snapshot
 from controller_core.zk.session import ZkSession
 from controller_operator.clusters.cluster import Cluster
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.observation.observation import Observation
 from controller_operator.resources.cluster_address import ClusterAddress
 
@@ -33,7 +33,7 @@ class ClusterPool:
             cluster.start()
         return cluster
 
-    def find_last_view(self, address: ClusterAddress) -> ClusterView | None:
+    def find_last_view(self, address: ClusterAddress) -> Snapshot | None:
         """Return the last view of a cluster, current or not; None if it is not observed, or was not read yet."""
         cluster = self._clusters.get(address)
         return cluster.observation.view if cluster else None

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from controller_core.model.snapshot import Snapshot
 from controller_core.zk import paths
 from controller_operator.clusters.cluster import Asking, Carried, ClusterStep, summarize_moves
 from controller_operator.kafka.actions import Action, Outcome, SubmitReassignment, execute, list_touched_paths
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.controller_reach import ControllerReach
 from controller_operator.kafka.marked_throttles import Entry
 from controller_operator.kafka.requests.cancellations import CancelReassignment, CancelReply, cancel_reassignment
@@ -54,7 +54,7 @@ class ClusterWithZooKeeper:
     def add_listener(self, listener: Callable[[Observation], None]) -> None:
         self._observer.add_listener(listener)
 
-    async def refresh(self, after: Sequence[object] | None = None) -> ClusterView:
+    async def refresh(self, after: Sequence[object] | None = None) -> Snapshot:
         return await self._observer.refresh(None if after is None else _list_touched_paths(after))
 
     async def carry_out(self, step: ClusterStep, asking: Asking) -> Carried:
@@ -100,8 +100,8 @@ class ClusterWithZooKeeper:
         return await submit_by_request(step, self._reach.client(bootstrap, asking.listener.security), session)
 
     @property
-    def _view(self) -> ClusterView:
-        return self._observer.observation.view or ClusterView(version=0)
+    def _view(self) -> Snapshot:
+        return self._observer.observation.view or Snapshot(version=0)
 
 
 def _make_failure(step: _Request, why: str) -> FeatureReply | CancelReply | ElectionReply:

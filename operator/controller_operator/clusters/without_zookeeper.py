@@ -10,6 +10,7 @@ from controller_core.client.errors import Unreachable
 from controller_core.client.transport.kept_client import KeptClient
 from controller_core.client.transport.request_client import ControllerClient
 from controller_core.model.ids import TopicName
+from controller_core.model.snapshot import Snapshot
 from controller_operator.clusters.cluster import Asking, Carried, ClusterStep, Reply, summarize_moves
 from controller_operator.kafka.actions import (
     AddPartitions,
@@ -20,7 +21,6 @@ from controller_operator.kafka.actions import (
     SubmitPreferredElection,
     SubmitReassignment,
 )
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.controller_reach import ControllerReach
 from controller_operator.kafka.marked_throttles import Entry
 from controller_operator.kafka.requests.cancellations import CancelReassignment, cancel_reassignment
@@ -65,7 +65,7 @@ class ClusterWithoutZooKeeper:
     def add_listener(self, listener: Callable[[Observation], None]) -> None:
         self._poller.add_listener(listener)
 
-    async def refresh(self, after: Sequence[object] | None = None) -> ClusterView:
+    async def refresh(self, after: Sequence[object] | None = None) -> Snapshot:
         return await self._poller.refresh(_list_touched_topics(after or ()))
 
     async def carry_out(self, step: ClusterStep, asking: Asking) -> Carried:

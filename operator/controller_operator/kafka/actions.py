@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import assert_never
 
-from controller_core.model.ids import BrokerId, TopicId, TopicName, TopicPartition
+from controller_core.model.ids import BrokerId, TopicId, TopicName, TopicPartition, TopicVersion
 from controller_core.model.metadata import TopicAssignment
 from controller_core.zk import codecs, paths
 from controller_core.zk.compare_and_set import put
@@ -46,7 +46,7 @@ class AddPartitions:
 
     topic: TopicName
     assignment: TopicAssignment
-    version: ZkVersion
+    version: TopicVersion
     present: int = 0
     """Number of partitions that exist already."""
 
@@ -57,7 +57,7 @@ class AlterTopicConfig:
 
     topic: TopicName
     config: Mapping[str, str]
-    version: ZkVersion | None
+    version: TopicVersion | None
     changes: Mapping[str, str | None] = field(default_factory=dict)
     """The keys that change, with their new values; None for keys that return to their defaults."""
 
@@ -140,7 +140,7 @@ def make_operations(action: Action) -> Sequence[WriteOp]:
             return _create_topic(action, left_behind=None)
         case AddPartitions():
             data = codecs.encode_topic(action.assignment)
-            return [SetData(path=paths.topic(action.topic), data=data, version=action.version)]
+            return [SetData(path=paths.topic(action.topic), data=data, version=ZkVersion(action.version))]
         case AlterTopicConfig():
             return _alter_config(action)
         case MarkTopicForDeletion():
@@ -187,7 +187,7 @@ def _alter_config(action: AlterTopicConfig) -> Sequence[WriteOp]:
     return [
         Create(path=path, data=data)
         if action.version is None
-        else SetData(path=path, data=data, version=action.version),
+        else SetData(path=path, data=data, version=ZkVersion(action.version)),
         Create(path=paths.CONFIG_CHANGE_PREFIX, data=notification, mode=mode),
     ]
 

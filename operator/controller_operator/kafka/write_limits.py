@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 
 from controller_core.model.ids import BrokerId, TopicName, TopicPartition, group_by_topic
 from controller_core.model.reassignment import begin_reassignment
+from controller_core.model.snapshot import Snapshot
 from controller_core.zk import codecs, paths
 from controller_core.zk.request_size import DEFAULT_JUTE_MAXBUFFER_BYTES, transaction_bytes
 from controller_core.zk.session import Create, SetData, WriteOp, ZkSession
@@ -25,7 +26,6 @@ from controller_operator.kafka.actions import (
     SubmitReassignment,
     make_operations,
 )
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.throttle_steps import SetThrottle, ThrottleStep
 
 Targets = Mapping[TopicPartition, tuple[BrokerId, ...]]
@@ -69,7 +69,7 @@ class WriteLimits:
         too_large = f"it is a write of {size_bytes} bytes, and ZooKeeper takes {self.max_bytes} (its jute.maxbuffer)"
         return f"{too_large}: {find_remedy([action])}"
 
-    def why_no_reassignment(self, targets: Targets, view: ClusterView, *, is_by_znode: bool = True) -> str | None:
+    def why_no_reassignment(self, targets: Targets, view: Snapshot, *, is_by_znode: bool = True) -> str | None:
         """Like `why_too_large`, for a reassignment. The topics' znodes must have room too, because each names the old
         and the new replicas during the move. A reassignment by request (not `is_by_znode`) needs no other znode."""
         for topic, of_topic in group_by_topic(targets):
@@ -81,7 +81,7 @@ class WriteLimits:
                 )
         return self.why_too_large(SubmitReassignment(partitions=targets)) if is_by_znode else None
 
-    def choose_fitting_targets(self, targets: Targets, view: ClusterView, *, most: int) -> Targets:
+    def choose_fitting_targets(self, targets: Targets, view: Snapshot, *, most: int) -> Targets:
         """Return as many of the first targets as one reassignment may have; at least one."""
 
         def has_room(number: int) -> bool:
@@ -110,7 +110,7 @@ def _find_largest(is_possible: Callable[[int], bool], most: int) -> int:
     return max(1, bisect_right(range(1, most), False, key=lambda number: not is_possible(number)))
 
 
-def _make_begin_write(topic: TopicName, targets: Targets, view: ClusterView) -> WriteOp:
+def _make_begin_write(topic: TopicName, targets: Targets, view: Snapshot) -> WriteOp:
     """Return the controller's write that begins the reassignment of a topic's partitions."""
     known = view.topics.get(topic)
     if known is None:

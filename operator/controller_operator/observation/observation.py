@@ -8,8 +8,8 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from controller_core.model.snapshot import Snapshot
 from controller_core.zk.session import ZkError
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.resources.conditions import Reason
 
 
@@ -17,7 +17,7 @@ from controller_operator.resources.conditions import Reason
 class Observation:
     """The present knowledge of a cluster. `view` is None until everything was read once."""
 
-    view: ClusterView | None = None
+    view: Snapshot | None = None
     trouble: str | None = None
     """The reason why the view may be out of date; None if it is current."""
     reason: Reason = Reason.ZOOKEEPER_UNAVAILABLE
@@ -95,7 +95,7 @@ class Observations:
             await self._changed.wait_for(lambda: predicate(self._last))
             return self._last
 
-    async def refresh(self, wake: Callable[[], None], timeout_s: float, *, waits_for_sight: bool) -> ClusterView:
+    async def refresh(self, wake: Callable[[], None], timeout_s: float, *, waits_for_sight: bool) -> Snapshot:
         """Return a view that shows everything that was done before the call; `wake` triggers the read.
 
         `waits_for_sight`: if true, wait for a cluster that is out of sight; otherwise fail as soon as it is known to

@@ -17,9 +17,9 @@ from typing import Final
 
 import structlog
 
+from controller_core.model.snapshot import Snapshot
 from controller_core.supervision import start_supervised
 from controller_core.zk.session import AccessRefused, TreeWatchUnsupported, Watch, ZkError, ZkSession
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.observation.observation import NotCurrent, Observation, Observations
 from controller_operator.observation.znodes import LISTS, SINGLES, TREES, KnownZnodes
 from controller_operator.resources.conditions import Reason
@@ -91,7 +91,7 @@ class ClusterObserver:
         """See `Observations`."""
         return await self._observations.wait_for(predicate)
 
-    async def refresh(self, paths: Iterable[str] | None = None, timeout_s: float = 10.0) -> ClusterView:
+    async def refresh(self, paths: Iterable[str] | None = None, timeout_s: float = 10.0) -> Snapshot:
         """Read these paths again, or everything. The returned view has all that was written there before the call.
 
         Raises `NotCurrent`."""

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from controller_core.model.ids import BrokerId, TopicName
-from controller_operator.kafka.cluster_view import Counts, TopicView
+from controller_core.model.snapshot import Counts, TopicSnapshot
 
 
 class TopicViews:
@@ -11,7 +11,7 @@ class TopicViews:
 
     def __init__(self) -> None:
         self.counts = Counts()
-        self._views: dict[TopicName, TopicView] = {}
+        self._views: dict[TopicName, TopicSnapshot] = {}
         self._topics_on: Counter[BrokerId] = Counter()
         """The number of topics with replicas on each broker; brokers without any are not in it."""
 
@@ -20,11 +20,11 @@ class TopicViews:
         """The brokers with replicas."""
         return frozenset(self._topics_on)
 
-    def get(self, topic: TopicName) -> TopicView | None:
+    def get(self, topic: TopicName) -> TopicSnapshot | None:
         """Return the view of a topic; None if it does not exist."""
         return self._views.get(topic)
 
-    def take(self, topic: TopicName, after: TopicView | None) -> bool:
+    def take(self, topic: TopicName, after: TopicSnapshot | None) -> bool:
         """Take in the new state of a topic, or None if it is gone. Return True if it has changed."""
         before = self._views.get(topic)
         if after == before:
@@ -44,6 +44,6 @@ class TopicViews:
             if not self._topics_on[broker]:
                 del self._topics_on[broker]
 
-    def copy(self) -> dict[TopicName, TopicView]:
+    def copy(self) -> dict[TopicName, TopicSnapshot]:
         """Return all present views."""
         return dict(self._views)

@@ -12,18 +12,24 @@ from typing import Final
 import structlog
 
 from controller_core.model.features import FinalizedFeatures
-from controller_core.model.ids import BrokerId, ControllerEpoch, PartitionId, TopicName, TopicPartition
-from controller_core.model.metadata import Broker, PartitionState, TopicAssignment
-from controller_core.zk import codecs, paths
-from controller_core.zk.codecs import MalformedZnode, PreferredElectionPlan, ReassignmentPlan
-from controller_core.zk.session import ZkNode, ZkVersion
-from controller_operator.kafka.cluster_view import (
-    ClusterView,
+from controller_core.model.ids import BrokerId, ControllerEpoch, PartitionId, TopicName, TopicPartition, TopicVersion
+from controller_core.model.metadata import (
+    Broker,
+    PartitionState,
+    PreferredElectionPlan,
+    ReassignmentPlan,
+    TopicAssignment,
+)
+from controller_core.model.snapshot import (
     Controller,
     ControllerKind,
-    TopicView,
+    Snapshot,
+    TopicSnapshot,
     read_min_isr,
 )
+from controller_core.zk import codecs, paths
+from controller_core.zk.codecs import MalformedZnode
+from controller_core.zk.session import ZkNode
 from controller_operator.observation.topic_views import TopicViews
 
 LISTS: Final = (paths.BROKER_IDS, paths.TOPICS, paths.DELETE_TOPICS)
@@ -60,8 +66,8 @@ class KnownZnodes:
         self._default_min_isr = 1
         self._brokers: dict[BrokerId, Broker | None] = {}
         self._deleting: frozenset[TopicName] = frozenset()
-        self._assignments: dict[TopicName, tuple[TopicAssignment, ZkVersion] | None] = {}
-        self._configs: dict[TopicName, tuple[dict[str, str], ZkVersion]] = {}
+        self._assignments: dict[TopicName, tuple[TopicAssignment, TopicVersion] | None] = {}
+        self._configs: dict[TopicName, tuple[dict[str, str], TopicVersion]] = {}
         self._states: dict[TopicName, dict[PartitionId, PartitionState]] = {}
         self._views = TopicViews()
         self._stale_views: set[TopicName] = set()
@@ -124,11 +130,11 @@ class KnownZnodes:
         states = (TopicPartition(topic, number) for topic in self._assignments for number in self._partitions(topic))
         return [*map(paths.topic, self._assignments), *map(paths.partition_state, states)]
 
-    def view(self, version: int) -> ClusterView:
+    def view(self, version: int) -> Snapshot:
         """Return the view of everything that was taken in so far."""
         changed = self._renew_topic_views()
         brokers = {broker_id: broker for broker_id, broker in sorted(self._brokers.items()) if broker}
-        return ClusterView(
+        return Snapshot(
             version=version,
             cluster_id=self._cluster_id,
             controller=self._present_controller(),
@@ -242,10 +248,12 @@ class KnownZnodes:
         if path == paths.topic_config(topic):
             self._configs.pop(topic, None)
             if node is not None:
-                self._configs[topic] = codecs.decode_config(node.data, path), node.version
+                self._configs[topic] = codecs.decode_config(node.data, path), TopicVersion(node.version)
             return []
         known = set(self._partitions(topic))
-        self._assignments[topic] = (codecs.decode_whole_topic(topic, node.data), node.version) if node else None
+        self._assignments[topic] = (
+            (codecs.decode_whole_topic(topic, node.data), TopicVersion(node.version)) if node else None
+        )
         new = [number for number in self._partitions(topic) if number not in known]
         return [paths.partition_state(TopicPartition(topic, number)) for number in new]
 
@@ -271,10 +279,10 @@ class KnownZnodes:
         entry = self._assignments.get(topic)
         return self._views.take(topic, self._topic_view(topic, *entry) if entry is not None else None)
 
-    def _topic_view(self, topic: TopicName, assignment: TopicAssignment, version: ZkVersion) -> TopicView:
+    def _topic_view(self, topic: TopicName, assignment: TopicAssignment, version: TopicVersion) -> TopicSnapshot:
         config, config_version = self._configs.get(topic, ({}, None))
         known = self._states.get(topic, {})
-        return TopicView(
+        return TopicSnapshot(
             name=topic,
             assignment=assignment,
             version=version,

@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Final
 
 from controller_core.model.features import FinalizedFeatures
+from controller_core.model.snapshot import Snapshot
 from controller_core.model.wording import list_some
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.plans.cluster_health import Directories, disk_notices, judge_health, list_brokers
 from controller_operator.plans.outcome import Context, Plan, Verdict, conditions
 from controller_operator.plans.partition_rows import count_fields
@@ -29,7 +29,7 @@ _NAMED: Final = 10
 
 def plan_cluster(
     cluster: KafkaCluster,
-    view: ClusterView,
+    view: Snapshot,
     context: Context,
     *,
     decider: KafkaCluster | None = None,
@@ -89,7 +89,7 @@ def _plan_other(cluster: KafkaCluster, refusal: Verdict, context: Context) -> Pl
     return Plan(status=cluster.status.model_copy(update=update))
 
 
-def _verdict(cluster: KafkaCluster, view: ClusterView, decider: KafkaCluster | None) -> Verdict:
+def _verdict(cluster: KafkaCluster, view: Snapshot, decider: KafkaCluster | None) -> Verdict:
     if view.controller is None:
         return Verdict.make_working(Reason.NO_CONTROLLER, _describe_leaderless(view))
     if view.unsupported_brokers:
@@ -116,7 +116,7 @@ def _verdict(cluster: KafkaCluster, view: ClusterView, decider: KafkaCluster | N
     )
 
 
-def _describe_leaderless(view: ClusterView) -> str:
+def _describe_leaderless(view: Snapshot) -> str:
     if view.voters is None:
         return "the cluster has no controller"
     voters = list_some(view.voters)
@@ -127,7 +127,7 @@ def _describe_leaderless(view: ClusterView) -> str:
     )
 
 
-def _features(view: ClusterView, features: FinalizedFeatures, before: FeaturesStatus | None) -> FeaturesStatus:
+def _features(view: Snapshot, features: FinalizedFeatures, before: FeaturesStatus | None) -> FeaturesStatus:
     levels = sorted(features.features.items())[:MAX_STATUS_ENTRIES]
     finalized = tuple(FinalizedFeature(name=name, max_version_level=level) for name, level in levels)
     are_same = before is not None and before.finalized == finalized

@@ -14,8 +14,8 @@ from typing import Final
 from controller_core.client.log_dirs.log_directories import LogDirectories
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Broker
+from controller_core.model.snapshot import Counts, Snapshot
 from controller_core.model.wording import MOST_NAMED, format_count, list_some, name_all
-from controller_operator.kafka.cluster_view import ClusterView, Counts
 from controller_operator.plans.outcome import Notice, Said
 from controller_operator.resources.cluster import BrokerDisk, BrokerState, BrokerStatus
 from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
@@ -38,7 +38,7 @@ class BrokerList:
 
 
 def list_brokers(
-    before: Iterable[BrokerStatus], view: ClusterView, now: datetime, directories: Directories | None = None
+    before: Iterable[BrokerStatus], view: Snapshot, now: datetime, directories: Directories | None = None
 ) -> BrokerList:
     """Return the brokers that a status shows. `before` are those that it showed last.
 

@@ -17,8 +17,8 @@ from itertools import islice
 from typing import Final
 
 from controller_core.model.ids import NO_LEADER, BrokerEpoch, BrokerId, TopicPartition
+from controller_core.model.snapshot import Controller, ControllerKind, Snapshot
 from controller_core.model.wording import MOST_NAMED, format_count, name_all
-from controller_operator.kafka.cluster_view import ClusterView, Controller, ControllerKind
 from controller_operator.plans.outcome import Notice
 from controller_operator.resources.cluster import BrokerState, BrokerStatus, KafkaClusterStatus
 
@@ -83,7 +83,7 @@ class News:
     """Seconds until news that has to wait may be reported; None if there is none."""
 
 
-def find_news(told: Told | None, status: KafkaClusterStatus, view: ClusterView, now: datetime) -> News:
+def find_news(told: Told | None, status: KafkaClusterStatus, view: Snapshot, now: datetime) -> News:
     """Return the news to report. `told` is the result of the last call; None after a restart."""
     if told is None:
         picture = _picture_in(status, view)
@@ -135,7 +135,7 @@ def _mark_told(sort: Sort, told: Told, after: Picture) -> Told:
             return replace(told, picture=Picture(controller=after.controller, brokers=brokers, lost=lost))
 
 
-def _picture_of(view: ClusterView, last_controller: Controller | None) -> Picture:
+def _picture_of(view: Snapshot, last_controller: Controller | None) -> Picture:
     return Picture(
         controller=view.controller or last_controller,
         brokers={broker.id: broker.epoch for broker in view.brokers.values()},
@@ -143,7 +143,7 @@ def _picture_of(view: ClusterView, last_controller: Controller | None) -> Pictur
     )
 
 
-def _picture_in(status: KafkaClusterStatus, view: ClusterView) -> Picture:
+def _picture_in(status: KafkaClusterStatus, view: Snapshot) -> Picture:
     """Return the picture that the status shows. Everything else is as in the view, so that it makes no news."""
     now = _picture_of(view, None)
     if status.counts is None:
@@ -170,7 +170,7 @@ def _list_registered(status: KafkaClusterStatus) -> list[BrokerStatus]:
     return [each for each in status.brokers if each.state is BrokerState.REGISTERED]
 
 
-def _find_news(told: Told, after: Picture, view: ClusterView, occurrence: str) -> dict[Sort, list[Notice]]:
+def _find_news(told: Told, after: Picture, view: Snapshot, occurrence: str) -> dict[Sort, list[Notice]]:
     """Return the news of each kind, with one event of each reason at most."""
     return {
         Sort.BROKERS_GONE: list(_brokers_gone(told, after, occurrence)),
@@ -185,7 +185,7 @@ def _brokers_gone(told: Told, after: Picture, occurrence: str) -> Iterator[Notic
         yield Notice(reason="BrokersGone", message=message, is_warning=True, occurrence=occurrence)
 
 
-def _partitions_offline(told: Told, after: Picture, view: ClusterView, occurrence: str) -> Iterator[Notice]:
+def _partitions_offline(told: Told, after: Picture, view: Snapshot, occurrence: str) -> Iterator[Notice]:
     if after.lost > told.least_lost:
         named = [str(partition) for partition in islice(_find_lost_partitions(view), MOST_NAMED)]
         more = f" and {after.lost - len(named)} more" if after.lost > len(named) else ""
@@ -209,7 +209,7 @@ def _other_changes(before: Picture, after: Picture, occurrence: str) -> Iterator
         yield notice("PartitionsOnline", f"{format_count(before.lost, 'partition')} without a leader have one again")
 
 
-def _find_lost_partitions(view: ClusterView) -> Iterator[TopicPartition]:
+def _find_lost_partitions(view: Snapshot) -> Iterator[TopicPartition]:
     for topic in view.topics.values():
         if topic.counts.lost_leader:
             for number, state in topic.states.items():

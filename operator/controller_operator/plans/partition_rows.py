@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from controller_core.model.ids import BrokerId, LeaderEpoch, TopicPartition
-from controller_operator.kafka.cluster_view import ClusterView, Counts, TopicView
+from controller_core.model.snapshot import Counts, Snapshot, TopicSnapshot
 from controller_operator.resources.common import PartitionCounts, PartitionStatus
 from controller_operator.resources.schema import MAX_STATUS_ENTRIES
 
 
-def replica_fields(view: ClusterView, partition: TopicPartition) -> dict[str, Any]:
+def replica_fields(view: Snapshot, partition: TopicPartition) -> dict[str, Any]:
     """Return AR, ISR, leader and leader epoch of a partition as fields of a `PartitionStatus`; empty if it is gone."""
     assignment, state = view.assignment_of(partition), view.state_of(partition)
     if assignment is None:
@@ -23,7 +23,7 @@ def replica_fields(view: ClusterView, partition: TopicPartition) -> dict[str, An
     }
 
 
-def topic_rows(view: ClusterView, topic: TopicView) -> tuple[PartitionStatus, ...]:
+def topic_rows(view: Snapshot, topic: TopicSnapshot) -> tuple[PartitionStatus, ...]:
     """Return the partitions of a topic, at most 500 of them, those that need attention first."""
     rows = (
         PartitionStatus(topic=topic.name, partition=number, **replica_fields(view, TopicPartition(topic.name, number)))

@@ -14,13 +14,13 @@ from typing import Final, NamedTuple
 
 from controller_core.client.transport.request_client import RequestClient
 from controller_core.model.ids import BrokerId
+from controller_core.model.metadata import PreferredElectionPlan, ReassignmentPlan
+from controller_core.model.snapshot import Snapshot
 from controller_core.zk import paths
-from controller_core.zk.codecs import PreferredElectionPlan, ReassignmentPlan
 from controller_operator.clusters.cluster import Asking, Cluster
 from controller_operator.clusters.opening import OpenPoller, make_poller, open_clusters
 from controller_operator.clusters.pool import ClusterPool, Connect
 from controller_operator.kafka.broker_listeners import ListenerOf, OpenClient, any_plaintext
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kubernetes.object_store import AnyResource, ObjectStore, cluster_key
 from controller_operator.observation.observation import Observation
 from controller_operator.plans.cluster_change import find_obstacle, find_own_change
@@ -43,7 +43,7 @@ class Granted:
 
     cluster: KafkaCluster
     kafka: Cluster
-    view: ClusterView
+    view: Snapshot
     permission: Permission
     """The rights of the object's namespace. Every step is checked against them before it is carried out."""
     asking: Asking = field(default_factory=Asking)
@@ -316,7 +316,7 @@ replica on, or for their number. They change seldom, unlike the controller's req
 partition."""
 
 
-def topics_changed(before: ClusterView | None, after: ClusterView) -> set[str] | None:
+def topics_changed(before: Snapshot | None, after: Snapshot) -> set[str] | None:
     """Return the topics that differ between two views; None if more has changed, or if a view in between was missed.
 
     Requests for moves and elections concern only moves and elections (`requests_changed`), because their effect shows
@@ -330,17 +330,17 @@ def topics_changed(before: ClusterView | None, after: ClusterView) -> set[str] |
     return {str(name) for name in after.changed | (before.deleting ^ after.deleting)}
 
 
-def requests_changed(before: ClusterView, after: ClusterView) -> bool:
+def requests_changed(before: Snapshot, after: Snapshot) -> bool:
     """Return True if the requests to the controller in ZooKeeper have changed."""
     return _requests(before) != _requests(after)
 
 
-def way_changed(before: ClusterView, after: ClusterView) -> bool:
+def way_changed(before: Snapshot, after: Snapshot) -> bool:
     """Return True if a request has appeared or disappeared, because others wait for that."""
     return [each is None for each in _requests(before)] != [each is None for each in _requests(after)]
 
 
-def _requests(view: ClusterView) -> tuple[ReassignmentPlan | None, PreferredElectionPlan | None]:
+def _requests(view: Snapshot) -> tuple[ReassignmentPlan | None, PreferredElectionPlan | None]:
     return view.reassignment, view.preferred_election
 
 

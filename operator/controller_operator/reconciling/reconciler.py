@@ -13,9 +13,9 @@ from typing import Final
 import structlog
 
 from controller_core.client.log_dirs.log_sizes import OpenBroker
+from controller_core.model.snapshot import Snapshot
 from controller_core.zk.session import TooLarge
 from controller_operator.clusters.cluster import Reply
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.requests.cancellations import CancelReply
 from controller_operator.kafka.requests.elections import ElectionReply
 from controller_operator.kafka.requests.features import FeatureReply
@@ -267,9 +267,7 @@ class Reconciler:
         return Result(word="refused")
 
 
-async def _read_view(
-    steps: Sequence[Step], done: Sequence[Step], replies: Sequence[Reply], grant: Granted
-) -> ClusterView:
+async def _read_view(steps: Sequence[Step], done: Sequence[Step], replies: Sequence[Reply], grant: Granted) -> Snapshot:
     """Return a view that shows the completed steps. Raises `NotCurrent`.
 
     If no server could be asked, return the last view: the trouble must be reported, and the same server may be what

@@ -20,13 +20,13 @@ import structlog
 
 from controller_core.client.log_dirs.log_sizes import OpenBroker
 from controller_core.client.transport.request_client import RequestClient
+from controller_core.model.snapshot import Snapshot
 from controller_core.supervision import start_supervised, start_task
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import ZkError
 from controller_operator.clusters.opening import OpenPoller, make_poller
 from controller_operator.clusters.pool import Connect
 from controller_operator.kafka.broker_listeners import ListenerOf, OpenClient, any_plaintext
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kubernetes.definitions import Definitions
 from controller_operator.kubernetes.object_api import ApiError, ApiRefused, ObjectApi, ObjectGone
 from controller_operator.kubernetes.object_intake import ObjectIntake, Stream
@@ -116,7 +116,7 @@ class OperatorRuntime:
             now=now,
             trouble_of_kind=self._definitions.trouble_of,
         )
-        self._last_views: dict[ClusterAddress, ClusterView] = {}
+        self._last_views: dict[ClusterAddress, Snapshot] = {}
         self._standings: dict[Key, tuple[str, int, str | None, str | None] | None] = {}
         """The properties of a KafkaCluster that its objects depend on: uid, generation, cluster id, and accepted
         cluster id."""
@@ -330,7 +330,7 @@ class OperatorRuntime:
         if view is not None and (before is None or before.cluster_id != view.cluster_id):
             self._wake_siblings(clusters)
 
-    def _add_concerned(self, cluster: Key, topics: set[str], before: ClusterView, view: ClusterView) -> None:
+    def _add_concerned(self, cluster: Key, topics: set[str], before: Snapshot, view: Snapshot) -> None:
         """Queue the objects that a limited change concerns.
 
         Every change concerns the objects about all topics, and planning them takes long. They follow now and then, and

@@ -12,10 +12,9 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.client.transport.request_client import ControllerClient, RequestClient, parse_addresses
 from controller_core.model.features import FeatureUpdate, UpgradeType
-from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition, TopicVersion
 from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
 from controller_core.wire.requests.metadata import ALL_TOPICS
-from controller_core.zk.session import ZkVersion
 from controller_operator.kafka.actions import (
     AddPartitions,
     AlterTopicConfig,
@@ -85,7 +84,7 @@ async def create(client: ControllerClient, *replicas: Sequence[int], name: Topic
 async def add(client: ControllerClient, *replicas: Sequence[int], present: int, name: TopicName = NAME) -> TopicReply:
     whole = assignment(*replicas)
     return await ask_for_topic(
-        AddPartitions(topic=name, assignment=whole, version=ZkVersion(0), present=present), client
+        AddPartitions(topic=name, assignment=whole, version=TopicVersion(0), present=present), client
     )
 
 

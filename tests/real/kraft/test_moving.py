@@ -8,8 +8,8 @@ import pytest
 from controller_core.client.transport.kept_client import KeptClient
 from controller_core.client.transport.request_client import parse_addresses
 from controller_core.model.ids import BrokerId, TopicName, TopicPartition
+from controller_core.model.snapshot import Snapshot
 from controller_operator.kafka.actions import SubmitReassignment
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.requests.moves import submit
 from controller_operator.observation.observation import Observation
 from controller_operator.observation.polling.poller import ClusterPoller
@@ -50,7 +50,7 @@ def kafka(request: pytest.FixtureRequest, servers_folder: RunFolder) -> Iterator
         yield cluster
 
 
-def list_resting(view: ClusterView) -> Mapping[TopicPartition, tuple[BrokerId, ...]]:
+def list_resting(view: Snapshot) -> Mapping[TopicPartition, tuple[BrokerId, ...]]:
     """Return the replicas of the partitions that do not move."""
     assignments = {partition: view.assignment_of(partition) for partition in HERE}
     return {
@@ -67,7 +67,7 @@ async def test_a_partition_is_where_it_was_or_moves_or_is_where_it_is_to_be(kafk
     wrong: list[tuple[str, TopicPartition, tuple[BrokerId, ...]]] = []
     views = 0
 
-    def judge(view: ClusterView, when: str, *allowed: Places) -> None:
+    def judge(view: Snapshot, when: str, *allowed: Places) -> None:
         nonlocal views
         views += 1
         wrong.extend(

@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from controller_core.model.ids import BrokerId
+from controller_core.model.snapshot import TopicSnapshot
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import Create, ZkSession
-from controller_operator.kafka.cluster_view import TopicView
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.plans.topic.differences import differences
 from controller_operator.plans.topic.planner import Surroundings, plan_topic
@@ -119,7 +119,7 @@ async def test_what_the_operator_would_refuse_stays_on_the_topic_and_out_of_the_
     assert [each.key for each in adopted.status.undeclared_config.keys] == left_out
 
 
-def import_views(*topics: TopicView) -> dict[str, Imported]:
+def import_views(*topics: TopicSnapshot) -> dict[str, Imported]:
     """The topics of a cluster without ZooKeeper."""
     found = import_seen_topics(view(*topics, voters=(BrokerId(1),)), Choice(), TARGET, ObjectNames(), LeftOut())
     return {each.topic: each for each in found}

@@ -14,6 +14,7 @@ from controller_core.model.ids import (
     PartitionId,
     TopicId,
     TopicName,
+    TopicVersion,
 )
 from controller_core.model.metadata import (
     Broker,
@@ -23,8 +24,7 @@ from controller_core.model.metadata import (
     ReplicaAssignment,
     TopicAssignment,
 )
-from controller_core.zk.session import ZkVersion
-from controller_operator.kafka.cluster_view import ClusterView, Controller, ControllerKind, TopicView
+from controller_core.model.snapshot import Controller, ControllerKind, Snapshot, TopicSnapshot
 from controller_operator.plans.outcome import Plan
 from controller_operator.plans.topic.ids import format_id
 from controller_operator.resources import FeatureSet, KafkaTopic, PartitionReassignment, PreferredElection
@@ -65,29 +65,29 @@ def topic(
     name: str = ORDERS,
     topic_id: TopicId | None = ORDERS_ID,
     config: Mapping[str, str] | None = None,
-) -> TopicView:
+) -> TopicSnapshot:
     """A topic from the assignment and the state of each of its partitions."""
-    return TopicView(
+    return TopicSnapshot(
         name=TopicName(name),
         assignment=TopicAssignment(
             topic_id=topic_id, partitions={PartitionId(number): a for number, (a, _) in enumerate(partitions)}
         ),
-        version=ZkVersion(4),
+        version=TopicVersion(4),
         config=config or {},
-        config_version=ZkVersion(1),
+        config_version=TopicVersion(1),
         states={PartitionId(number): state for number, (_, state) in enumerate(partitions) if state},
     )
 
 
-def healthy(*replicas: Sequence[int], **about: Any) -> TopicView:
+def healthy(*replicas: Sequence[int], **about: Any) -> TopicSnapshot:
     """A topic whose partitions are led by their preferred replicas, with all replicas in sync."""
     return topic(*((assign(each), lead(each[0], each)) for each in replicas), **about)
 
 
 def view(
-    *topics: TopicView, brokers: Sequence[int] = (1, 2, 3, 4, 5, 6), controller: int | None = 1, **about: Any
-) -> ClusterView:
-    return ClusterView(
+    *topics: TopicSnapshot, brokers: Sequence[int] = (1, 2, 3, 4, 5, 6), controller: int | None = 1, **about: Any
+) -> Snapshot:
+    return Snapshot(
         version=1,
         cluster_id="a-cluster",
         controller=None

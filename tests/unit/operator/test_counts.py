@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller_operator.kafka.cluster_view import count_partitions
+from controller_core.model.snapshot import count_partitions
 from tests.unit.operator.clusters import assign, lead, topic
 
 

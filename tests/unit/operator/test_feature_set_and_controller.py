@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from controller_core.model.snapshot import Snapshot
 from controller_core.zk import codecs, paths
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.requests.features import UpdateFeatures, update_features
 from controller_operator.observation.znodes import KnownZnodes
 from controller_operator.plans.feature_set.planner import Claims, plan_feature_set
@@ -43,7 +43,7 @@ class Operated:
 
         return answer
 
-    def view(self) -> ClusterView:
+    def view(self) -> Snapshot:
         known, tree = KnownZnodes(), self.cluster.zk.tree
         wanted = known.take_children(paths.BROKER_IDS, tree.children(paths.BROKER_IDS) or ())
         for path in (*wanted, paths.FEATURE, paths.CONTROLLER, paths.CONTROLLER_EPOCH):

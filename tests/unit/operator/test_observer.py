@@ -9,6 +9,7 @@ import pytest
 
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.model.snapshot import ControllerKind, Snapshot, sum_counts
 from controller_core.zk import codecs, paths
 from controller_core.zk.delegating_session import DelegatingSession
 from controller_core.zk.session import (
@@ -22,7 +23,6 @@ from controller_core.zk.session import (
     ZkError,
     ZkSession,
 )
-from controller_operator.kafka.cluster_view import ClusterView, ControllerKind, sum_counts
 from controller_operator.observation.observation import NotCurrent, Observation
 from controller_operator.observation.observer import ClusterObserver
 from simulation.zookeeper import SimulatedZooKeeper
@@ -45,7 +45,7 @@ class World:
     async def write(self, *ops: Create | SetData | Delete) -> None:
         await self.other.transact(ops)
 
-    async def wait_until(self, *, topics: set[str] | None = None, **counts: int) -> ClusterView:
+    async def wait_until(self, *, topics: set[str] | None = None, **counts: int) -> Snapshot:
         """Waits for a current view with these topics and counts."""
 
         def is_there(observation: Observation) -> bool:
@@ -491,7 +491,7 @@ async def test_the_clusters_id_is_read_when_it_comes(world: World) -> None:
 
 
 async def test_finalized_features_are_seen_with_their_epoch(world: World) -> None:
-    async def wait_features(wanted: FinalizedFeatures | None) -> ClusterView:
+    async def wait_features(wanted: FinalizedFeatures | None) -> Snapshot:
         async with asyncio.timeout(DEADLINE_S):
             observation = await world.observer.wait_for(
                 lambda seen: seen.view is not None and seen.trouble is None and seen.view.features == wanted

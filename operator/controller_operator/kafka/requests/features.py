@@ -15,8 +15,8 @@ from controller_core.client.errors import AdminError
 from controller_core.client.features import update_separately
 from controller_core.client.transport.request_client import Address, ControllerClient, parse_addresses
 from controller_core.model.features import FeatureUpdate
+from controller_core.model.snapshot import Snapshot
 from controller_operator.kafka.broker_listeners import ANY_PLAINTEXT, BrokerListener
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.requests.rights import ALTER_CLUSTER
 from controller_operator.kafka.requests.verdicts import read_verdict
 
@@ -50,7 +50,7 @@ class NoBootstrapServerError(Exception):
 
 
 def bootstrap_addresses(
-    configured: str | None, view: ClusterView, listener: BrokerListener = ANY_PLAINTEXT
+    configured: str | None, view: Snapshot, listener: BrokerListener = ANY_PLAINTEXT
 ) -> tuple[Address, ...]:
     """Return the addresses to ask: `spec.bootstrapServers`, or else those that the live brokers register.
 
@@ -72,7 +72,7 @@ def bootstrap_addresses(
     return registered
 
 
-def can_be_asked(configured: str | None, view: ClusterView, listener: BrokerListener = ANY_PLAINTEXT) -> bool:
+def can_be_asked(configured: str | None, view: Snapshot, listener: BrokerListener = ANY_PLAINTEXT) -> bool:
     """Return True if servers are configured, or if a broker may have a listener that the operator can use."""
     is_other_kind_only = any(broker.endpoints for broker in view.brokers.values()) and not any(
         listener.addresses(broker) for broker in view.brokers.values()

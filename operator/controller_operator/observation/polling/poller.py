@@ -12,12 +12,12 @@ import structlog
 from controller_core.client.errors import NotAdmittedError
 from controller_core.client.transport.request_client import Address
 from controller_core.model.ids import TopicName
+from controller_core.model.snapshot import Snapshot
 from controller_core.polling.pace import Pace
 from controller_core.polling.paced_looks import LookFailed, OpenKept, PacedLooks
 from controller_core.polling.questions import NoKRaftError
 from controller_core.security.properties_file import InvalidProperties
 from controller_core.supervision import start_supervised
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.observation.observation import NotCurrent, Observation, Observations
 from controller_operator.observation.polling.views import Views
 from controller_operator.resources.conditions import Reason
@@ -64,7 +64,7 @@ class ClusterPoller:
         """See `Observations`."""
         self._observations.add_listener(listener)
 
-    async def refresh(self, topics: Iterable[TopicName] = (), timeout_s: float = 20.0) -> ClusterView:
+    async def refresh(self, topics: Iterable[TopicName] = (), timeout_s: float = 20.0) -> Snapshot:
         """Return a view that shows everything that was done before the call; of configurations, only those of these
         topics and of new ones.
 

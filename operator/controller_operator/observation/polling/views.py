@@ -9,18 +9,17 @@ from dataclasses import replace
 from typing import Final
 
 from controller_core.client.configs import MIN_INSYNC_REPLICAS
-from controller_core.model.ids import TopicName
+from controller_core.model.ids import TopicName, TopicVersion
 from controller_core.model.metadata import TopicAssignment
-from controller_core.polling.known_cluster import KnownCluster
-from controller_core.zk.session import ZkVersion
-from controller_operator.kafka.cluster_view import (
+from controller_core.model.snapshot import (
     Abilities,
-    ClusterView,
     Controller,
     ControllerKind,
-    TopicView,
+    Snapshot,
+    TopicSnapshot,
     read_min_isr,
 )
+from controller_core.polling.known_cluster import KnownCluster
 from controller_operator.observation.topic_views import TopicViews
 
 ABILITIES: Final = Abilities(chooses_topic_ids=False, validates_features=True, may_hide_topics=True)
@@ -34,13 +33,13 @@ class Views:
         self._known = known
         self._topics = TopicViews()
 
-    def make_next_view(self, version: int) -> ClusterView | None:
+    def make_next_view(self, version: int) -> Snapshot | None:
         """Return a view of everything known; None if it would equal the last one."""
         known = self._known
         if not known.has_news:
             return None
         changed = frozenset(self._renew_all(known.take_news()))
-        return ClusterView(
+        return Snapshot(
             version=version,
             cluster_id=known.cluster_id,
             controller=_controller(known),
@@ -56,15 +55,15 @@ class Views:
         )
 
     def _renew_all(self, news: Mapping[TopicName, int]) -> list[TopicName]:
-        return [name for name, position in news.items() if self._renew(name, ZkVersion(position))]
+        return [name for name, position in news.items() if self._renew(name, TopicVersion(position))]
 
-    def _renew(self, name: TopicName, position: ZkVersion) -> bool:
+    def _renew(self, name: TopicName, position: TopicVersion) -> bool:
         before = self._topics.get(name)
         return self._topics.take(name, self._topic_view(name, before, position) if name in self._known.topics else None)
 
-    def _topic_view(self, name: TopicName, before: TopicView | None, position: ZkVersion) -> TopicView:
+    def _topic_view(self, name: TopicName, before: TopicSnapshot | None, position: TopicVersion) -> TopicSnapshot:
         topic, config = self._known.topics[name], self._known.find_config(name)
-        view = TopicView(
+        view = TopicSnapshot(
             name=name,
             assignment=TopicAssignment(topic_id=topic.topic_id, partitions=self._known.list_assignments(name)),
             version=before.version if before else position,

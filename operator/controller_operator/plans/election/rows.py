@@ -12,7 +12,7 @@ from heapq import nsmallest
 from typing import Final, NamedTuple
 
 from controller_core.model.ids import NO_LEADER, BrokerId, PartitionId, TopicName, TopicPartition
-from controller_operator.kafka.cluster_view import ClusterView
+from controller_core.model.snapshot import Snapshot
 from controller_operator.resources.election import (
     ElectionCounts,
     ElectionPhase,
@@ -59,7 +59,7 @@ _NOT_THERE: Final = "the cluster has no such partition"
 _NEVER_LED: Final = "it never had a leader, so it has nothing to lose: it gets one when one of its replicas is alive"
 
 
-def present_rows(election: PreferredElection, view: ClusterView) -> Rows:
+def present_rows(election: PreferredElection, view: Snapshot) -> Rows:
     """Return the present row of every partition of the election."""
     is_running = election.status.phase is ElectionPhase.RUNNING
     before = {row.tp: row for row in map(_read_row, election.status.partitions)} if is_running else {}
@@ -78,7 +78,7 @@ def present_rows(election: PreferredElection, view: ClusterView) -> Rows:
     return rows
 
 
-def scope(election: PreferredElection, view: ClusterView) -> Iterable[TopicPartition]:
+def scope(election: PreferredElection, view: Snapshot) -> Iterable[TopicPartition]:
     """Return the partitions of the election. A missing topic is represented by its partition 0."""
     if election.spec.partitions is not None:
         return [TopicPartition(each.topic, each.partition) for each in election.spec.partitions]
@@ -138,13 +138,13 @@ def _lists_all_that_wait(election: PreferredElection) -> bool:
     return first < MAX_STATUS_ENTRIES
 
 
-def _list_partitions(name: TopicName, view: ClusterView) -> list[TopicPartition]:
+def _list_partitions(name: TopicName, view: Snapshot) -> list[TopicPartition]:
     topic = view.topics.get(name)
     numbers = topic.partitions if topic else [PartitionId(0)]
     return [TopicPartition(name, number) for number in numbers]
 
 
-def _make_preferred_row(tp: TopicPartition, view: ClusterView, before: Row | None) -> Row:
+def _make_preferred_row(tp: TopicPartition, view: Snapshot, before: Row | None) -> Row:
     assignment, state = view.assignment_of(tp), view.state_of(tp)
     if assignment is None:
         return _row(tp, view, ElectionResult.FAILED, before, message=_NOT_THERE)
@@ -160,7 +160,7 @@ def _make_preferred_row(tp: TopicPartition, view: ClusterView, before: Row | Non
     return _row(tp, view, None, before)
 
 
-def _make_unclean_row(tp: TopicPartition, view: ClusterView, before: Row | None) -> Row:
+def _make_unclean_row(tp: TopicPartition, view: Snapshot, before: Row | None) -> Row:
     """Return the row of an unclean election. The ISR of a partition without a leader holds the brokers with all
     records."""
     assignment, state = view.assignment_of(tp), view.state_of(tp)
@@ -188,7 +188,7 @@ def _loss(leader: BrokerId, isr: tuple[BrokerId, ...]) -> str:
 
 def _row(
     tp: TopicPartition,
-    view: ClusterView,
+    view: Snapshot,
     result: ElectionResult | None,
     before: Row | None = None,
     *,

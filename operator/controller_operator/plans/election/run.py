@@ -10,9 +10,9 @@ elections, so the controller is asked directly (`kafka/requests/elections.py`).
 from typing import Final
 
 from controller_core.model.ids import TopicPartition
+from controller_core.model.snapshot import Snapshot
 from controller_core.model.wording import list_some
 from controller_operator.kafka.actions import SubmitPreferredElection
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.requests.elections import MAX_ASKED, ElectUnclean
 from controller_operator.plans.election.rows import (
     Rows,
@@ -43,7 +43,7 @@ _NOT_ELECTED: Final = {
 }
 
 
-def plan_run(election: PreferredElection, view: ClusterView, context: Context) -> Plan[PreferredElectionStatus]:
+def plan_run(election: PreferredElection, view: Snapshot, context: Context) -> Plan[PreferredElectionStatus]:
     """Return the plan for a run that has not ended: the next requests, and the result for each partition.
 
     A scheduled run takes the cluster as it is. An election without a schedule waits for missing partitions."""
@@ -60,7 +60,7 @@ def plan_run(election: PreferredElection, view: ClusterView, context: Context) -
     return _follow(election, rows, pending, view, context)
 
 
-def _find_missing(rows: Rows, view: ClusterView) -> Verdict | None:
+def _find_missing(rows: Rows, view: Snapshot) -> Verdict | None:
     """Return why an election waits: topics and their election may be applied at once, in any order."""
     if topics := sorted({row.tp.topic for row in rows} - view.topics.keys()):
         return Verdict.make_working(Reason.UNKNOWN_TOPIC, f"the cluster has no topic {list_some(topics)}")
@@ -71,7 +71,7 @@ def _find_missing(rows: Rows, view: ClusterView) -> Verdict | None:
 
 
 def _begin(
-    election: PreferredElection, rows: Rows, pending: list[TopicPartition], view: ClusterView, context: Context
+    election: PreferredElection, rows: Rows, pending: list[TopicPartition], view: Snapshot, context: Context
 ) -> Plan[PreferredElectionStatus]:
     wait = _wait(election, view)
     if wait is not None:
@@ -82,7 +82,7 @@ def _begin(
 
 
 def _follow(
-    election: PreferredElection, rows: Rows, pending: list[TopicPartition], view: ClusterView, context: Context
+    election: PreferredElection, rows: Rows, pending: list[TopicPartition], view: Snapshot, context: Context
 ) -> Plan[PreferredElectionStatus]:
     if _is_asked_for(election, pending, view):
         verdict = Verdict.make_working(Reason.PROGRESSING, f"{len(pending)} of {len(rows)} elections are under way")
@@ -113,7 +113,7 @@ def _look_freshly(
     return _plan(election, ElectionPhase.RUNNING, rows, verdict, context, needs_fresh_view=True)
 
 
-def _is_asked_for(election: PreferredElection, pending: list[TopicPartition], view: ClusterView) -> bool:
+def _is_asked_for(election: PreferredElection, pending: list[TopicPartition], view: Snapshot) -> bool:
     """Return True if the request is in ZooKeeper and was not handled yet."""
     if election.spec.election_type is ElectionType.UNCLEAN or view.preferred_election is None:
         return False
@@ -216,7 +216,7 @@ def _plan(
     )
 
 
-def _wait(election: PreferredElection, view: ClusterView) -> Verdict | None:
+def _wait(election: PreferredElection, view: Snapshot) -> Verdict | None:
     if view.controller is None:
         return Verdict.make_working(Reason.NO_CONTROLLER, "the cluster has no controller, so nothing would be elected")
     if view.preferred_election is not None and election.spec.election_type is ElectionType.PREFERRED:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
-from controller_operator.kafka.cluster_view import ClusterView, Counts, sum_counts
+from controller_core.model.snapshot import Counts, Snapshot, sum_counts
 from controller_operator.plans.election.rows import scope
 from controller_operator.plans.election.run import plan_run
 from controller_operator.plans.outcome import Context, Plan, Verdict, conditions
@@ -35,7 +35,7 @@ _NO_RUN: Final[dict[str, Any]] = {
 }
 
 
-def plan_scheduled(election: PreferredElection, view: ClusterView, context: Context) -> Plan[PreferredElectionStatus]:
+def plan_scheduled(election: PreferredElection, view: Snapshot, context: Context) -> Plan[PreferredElectionStatus]:
     """Return the plan for an election with a schedule."""
     spec, status = election.spec, election.status
     try:
@@ -55,7 +55,7 @@ def plan_scheduled(election: PreferredElection, view: ClusterView, context: Cont
     return _begin(election, view, times, due_at, context)
 
 
-def imbalance(election: PreferredElection, view: ClusterView) -> Counts:
+def imbalance(election: PreferredElection, view: Snapshot) -> Counts:
     """Return the counts of the election's partitions; its `non_preferred_leader` of `partitions` are out of balance."""
     spec = election.spec
     if spec.all_partitions:
@@ -72,7 +72,7 @@ def imbalance(election: PreferredElection, view: ClusterView) -> Counts:
 
 
 def _begin(
-    election: PreferredElection, view: ClusterView, times: RunTimes, due_at: datetime, context: Context
+    election: PreferredElection, view: Snapshot, times: RunTimes, due_at: datetime, context: Context
 ) -> Plan[PreferredElectionStatus]:
     counts = imbalance(election, view)
     percent = 100 * counts.non_preferred_leader // max(1, counts.partitions)

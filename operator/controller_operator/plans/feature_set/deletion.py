@@ -8,9 +8,9 @@ and when no controller has done it for too long. Features that another FeatureSe
 from collections.abc import Set
 
 from controller_core.model.features import DELETED_LEVEL, FeatureUpdate, UpgradeType
+from controller_core.model.snapshot import Snapshot
 from controller_core.model.wording import list_some
 from controller_core.zk import paths
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.requests.features import UpdateFeatures
 from controller_operator.plans.outcome import (
     DELETION_PATIENCE,
@@ -28,9 +28,7 @@ from controller_operator.resources.feature_set import FeatureSet, FeatureSetStat
 _RETRY_S = 5.0
 
 
-def plan_deletion(
-    resource: FeatureSet, view: ClusterView, foreign: Set[str], context: Context
-) -> Plan[FeatureSetStatus]:
+def plan_deletion(resource: FeatureSet, view: Snapshot, foreign: Set[str], context: Context) -> Plan[FeatureSetStatus]:
     """Return the plan for an object that is being deleted; `foreign` features are not its own."""
     if FINALIZER not in resource.metadata.finalizers:
         return Plan(status=resource.status)
@@ -62,7 +60,7 @@ def _find_reason_to_keep(resource: FeatureSet) -> str | None:
     return "its deletionPolicy is Retain" if resource.spec.deletion_policy is DeletionPolicy.RETAIN else None
 
 
-def _ask(resource: FeatureSet, view: ClusterView, own: list[str], context: Context) -> Plan[FeatureSetStatus]:
+def _ask(resource: FeatureSet, view: Snapshot, own: list[str], context: Context) -> Plan[FeatureSetStatus]:
     trouble = next((reply.trouble for reply in context.replies if reply.trouble), None)
     if is_overdue(resource.metadata, context.now) and (context.replies or view.controller is None):
         why = trouble or ("the cluster has no controller" if view.controller is None else "its answer does not show")

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from controller_core.model.features import FeatureUpdate
+from controller_core.model.snapshot import Snapshot
 from controller_core.model.wording import list_some
 from controller_core.zk import paths
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.requests.features import UpdateFeatures
 from controller_operator.plans.feature_set.deletion import plan_deletion
 from controller_operator.plans.feature_set.rows import FeatureRow, feature_row
@@ -50,9 +50,7 @@ class Claims:
     """The features of this one that any other FeatureSet has as well."""
 
 
-def plan_feature_set(
-    resource: FeatureSet, view: ClusterView, claims: Claims, context: Context
-) -> Plan[FeatureSetStatus]:
+def plan_feature_set(resource: FeatureSet, view: Snapshot, claims: Claims, context: Context) -> Plan[FeatureSetStatus]:
     """Return the plan for a set: the finalized levels, the next requests, and the obstacles."""
     if resource.metadata.deletion_timestamp is not None:
         return plan_deletion(resource, view, claims.winners.keys() | claims.shared, context)
@@ -70,7 +68,7 @@ def plan_feature_set(
     return _change(resource, view, rows, context)
 
 
-def _refusal(resource: FeatureSet, view: ClusterView, claims: Claims) -> Verdict | None:
+def _refusal(resource: FeatureSet, view: Snapshot, claims: Claims) -> Verdict | None:
     """Return why the whole set has no effect; None if it has."""
     if claims.winners:
         owned = list_some(f"{feature} belongs to {winner}" for feature, winner in sorted(claims.winners.items()))
@@ -91,7 +89,7 @@ def _judge_in_order(rows: Sequence[FeatureRow]) -> Verdict:
 
 
 def _plan_dry_run(
-    resource: FeatureSet, view: ClusterView, rows: list[FeatureRow], context: Context
+    resource: FeatureSet, view: Snapshot, rows: list[FeatureRow], context: Context
 ) -> Plan[FeatureSetStatus]:
     """Return the plan of a dry run. If the controller can validate the changes, its answer is shown; until it has
     answered, the former answer stays."""
@@ -115,9 +113,7 @@ def _dry_run(rows: Sequence[FeatureRow]) -> Verdict:
     return Verdict(ready=ConditionStatus.FALSE, reason=Reason.DRY_RUN, message=f"nothing is changed (dryRun): {said}")
 
 
-def _change(
-    resource: FeatureSet, view: ClusterView, rows: list[FeatureRow], context: Context
-) -> Plan[FeatureSetStatus]:
+def _change(resource: FeatureSet, view: Snapshot, rows: list[FeatureRow], context: Context) -> Plan[FeatureSetStatus]:
     """Request the possible updates, and report the controller's answers to the former ones."""
     rows = _add_refusals(rows, context)
     asked = {update.feature for reply in context.replies for update in reply.step.updates}
@@ -163,9 +159,7 @@ def _judge_contest(
     return Verdict.make_working(Reason.DRIFT_CONTESTED, message), (at - context.now).total_seconds()
 
 
-def _pause(
-    updates: Sequence[FeatureUpdate], view: ClusterView, context: Context
-) -> tuple[Verdict, float | None] | None:
+def _pause(updates: Sequence[FeatureUpdate], view: Snapshot, context: Context) -> tuple[Verdict, float | None] | None:
     """Return why the updates cannot be requested now, and the seconds until a retry; None if they can."""
     trouble = next((reply.trouble for reply in context.replies if reply.trouble), None)
     if trouble is not None:
@@ -211,7 +205,7 @@ def _keep_message(resource: FeatureSet, row: FeatureRow) -> FeatureRow:
 
 
 def _mark_drift(
-    resource: FeatureSet, rows: Sequence[FeatureRow], verdict: Verdict, view: ClusterView
+    resource: FeatureSet, rows: Sequence[FeatureRow], verdict: Verdict, view: Snapshot
 ) -> tuple[Verdict, tuple[Notice, ...]]:
     """Mark the verdict as drifted if the features have been as this generation of the spec says."""
     before = resource.status.condition(ConditionType.DRIFTED)
@@ -251,7 +245,7 @@ def _levels(rows: Sequence[FeatureRow]) -> str:
 
 def _plan(
     resource: FeatureSet,
-    view: ClusterView,
+    view: Snapshot,
     rows: Sequence[FeatureRow],
     verdict: Verdict,
     context: Context,

@@ -12,8 +12,8 @@ from controller_core.model.features import (
 )
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import FeatureRange
+from controller_core.model.snapshot import Snapshot
 from controller_core.model.wording import list_some
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.feature_set import Feature, FeatureStatus, SupportedVersions
 from controller_operator.resources.schema import MAX_STATUS_ENTRIES
@@ -60,7 +60,7 @@ class FeatureRow:
         )
 
 
-def feature_row(feature: Feature, view: ClusterView, *, allow_downgrade: bool) -> FeatureRow:
+def feature_row(feature: Feature, view: Snapshot, *, allow_downgrade: bool) -> FeatureRow:
     """Return a feature's state in the cluster, judged by the controller's rules."""
     finalized = view.features.features if view.features else {}
     level, wanted = finalized.get(feature.name), feature.max_version_level
@@ -82,7 +82,7 @@ def feature_row(feature: Feature, view: ClusterView, *, allow_downgrade: bool) -
 
 
 def _update(
-    feature: Feature, finalized: Mapping[str, int], view: ClusterView, blocking: Mapping[BrokerId, str]
+    feature: Feature, finalized: Mapping[str, int], view: Snapshot, blocking: Mapping[BrokerId, str]
 ) -> tuple[FeatureUpdate | None, tuple[Reason, str] | None]:
     is_downgrade = finalized.get(feature.name, 0) > feature.max_version_level
     update = FeatureUpdate(

@@ -8,16 +8,16 @@ message says so.
 from collections.abc import Iterable
 
 from controller_core.model.ids import TopicPartition
+from controller_core.model.snapshot import Snapshot
 from controller_core.model.wording import format_count, list_some
 from controller_operator.kafka.actions import SubmitPreferredElection
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.plans.outcome import Context, Verdict
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.reassignment import MovingPartition, ReassignmentStep
 
 
 def elect_reordered(
-    rows: Iterable[MovingPartition], view: ClusterView, context: Context
+    rows: Iterable[MovingPartition], view: Snapshot, context: Context
 ) -> SubmitPreferredElection | None:
     """Return the election of the first replicas of partitions with a new order of replicas; None if none is due.
 
@@ -30,7 +30,7 @@ def elect_reordered(
     return SubmitPreferredElection(partitions=fitting) if fitting else None
 
 
-def plan_election(election: SubmitPreferredElection, view: ClusterView, context: Context) -> tuple[Verdict, bool]:
+def plan_election(election: SubmitPreferredElection, view: Snapshot, context: Context) -> tuple[Verdict, bool]:
     """Return the verdict on a move whose last step is an election, and whether the election can be requested now."""
     leaders = format_count(len(election.partitions), "leader")
     message = f"asking for the election of {leaders}, because replicas have a new order"
@@ -48,7 +48,7 @@ def plan_election(election: SubmitPreferredElection, view: ClusterView, context:
     return Verdict.make_working(Reason.PROGRESSING, message), True
 
 
-def describe_leaders(rows: Iterable[MovingPartition], view: ClusterView, context: Context) -> str:
+def describe_leaders(rows: Iterable[MovingPartition], view: Snapshot, context: Context) -> str:
     """Return the words about leaders for a finished move; empty if every first replica leads."""
     refused = {tp for reply in context.elections for tp, _ in reply.refused}
     in_sync = [row for row in rows if _is_first_in_sync(row, view)]
@@ -68,13 +68,13 @@ def _is_reordered(row: MovingPartition) -> bool:
     return before != after and set(before) == set(after)
 
 
-def _is_electable(row: MovingPartition, view: ClusterView) -> bool:
+def _is_electable(row: MovingPartition, view: Snapshot) -> bool:
     """Return True if the partition has got its replicas, and the first one is in sync and does not lead."""
     state = view.state_of(_tp(row))
     return state is not None and _is_first_in_sync(row, view) and state.leader_and_isr.leader != row.target_replicas[0]
 
 
-def _is_first_in_sync(row: MovingPartition, view: ClusterView) -> bool:
+def _is_first_in_sync(row: MovingPartition, view: Snapshot) -> bool:
     state = view.state_of(_tp(row))
     if row.step is not ReassignmentStep.DONE or state is None:
         return False

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.model.snapshot import TopicSnapshot
 from controller_core.model.wording import list_some
-from controller_operator.kafka.cluster_view import TopicView
 from controller_operator.resources.reassignment import PartitionReassignment
 from controller_operator.resources.topic import Difference, KafkaTopic
 
@@ -30,7 +30,7 @@ def find_no_movers() -> Sequence[PartitionReassignment]:
 
 
 def explain_changes(
-    resource: KafkaTopic, topic: TopicView, found: Iterable[Difference], find_movers: FindMovers
+    resource: KafkaTopic, topic: TopicSnapshot, found: Iterable[Difference], find_movers: FindMovers
 ) -> list[Change]:
     """Return the differences by the moves that made them; those of unknown origin come last."""
     partitions = {each.key: _partitions(each, resource, topic) for each in found}
@@ -43,7 +43,7 @@ def explain_changes(
     return sorted((Change(how, tuple(keys)) for how, keys in by_how.items()), key=lambda each: each.how == _ELSEWHERE)
 
 
-def _partitions(difference: Difference, resource: KafkaTopic, topic: TopicView) -> list[PartitionId]:
+def _partitions(difference: Difference, resource: KafkaTopic, topic: TopicSnapshot) -> list[PartitionId]:
     """Return the partitions whose replicas a difference is about."""
     if difference.key == "replicationFactor":
         factor = resource.spec.replication_factor
@@ -51,7 +51,7 @@ def _partitions(difference: Difference, resource: KafkaTopic, topic: TopicView) 
     return [number for number in topic.partitions if difference.key == f"replicaAssignment[{number}]"]
 
 
-def _mover(tp: TopicPartition, topic: TopicView, moves: Sequence[PartitionReassignment]) -> str | None:
+def _mover(tp: TopicPartition, topic: TopicSnapshot, moves: Sequence[PartitionReassignment]) -> str | None:
     """Return the object, as namespace/name, that moved a partition to its present replicas; None if there is none."""
     present = topic.partitions[tp.partition].target
     began = [

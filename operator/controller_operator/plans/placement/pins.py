@@ -9,8 +9,8 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from controller_core.model.ids import BrokerId, TopicPartition
+from controller_core.model.snapshot import Snapshot
 from controller_core.model.wording import list_some
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.plans.outcome import Notice, Verdict, ready_reason
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.reassignment import PartitionReassignment
@@ -29,9 +29,7 @@ def find_no_pins(_counts: ReplicaCounts, _brokers: Collection[BrokerId]) -> Sequ
     return ()
 
 
-def refuse_pinned(
-    move: PartitionReassignment, targets: Targets, view: ClusterView, find_pins: FindPins
-) -> Verdict | None:
+def refuse_pinned(move: PartitionReassignment, targets: Targets, view: Snapshot, find_pins: FindPins) -> Verdict | None:
     """Return why a move that has not begun would be undone, with each KafkaTopic and the change to make; else None."""
     drained = frozenset(move.spec.drain_brokers or ()) - view.to_remove
     by_topic: defaultdict[str, dict[TopicPartition, tuple[BrokerId, ...]]] = defaultdict(dict)
@@ -51,7 +49,7 @@ def refuse_pinned(
     return Verdict.make_stalled(Reason.PINNED_BY_TOPIC, "; ".join(words)) if words else None
 
 
-def warn_of_overruled(move: PartitionReassignment, view: ClusterView, find_pins: FindPins) -> tuple[Notice, ...]:
+def warn_of_overruled(move: PartitionReassignment, view: Snapshot, find_pins: FindPins) -> tuple[Notice, ...]:
     """Return the event about KafkaTopics whose replicaAssignment is overruled by a drain of brokers to be removed."""
     removed = frozenset(move.spec.drain_brokers or ()) & view.to_remove
     topics = [each for each in find_pins({}, removed) if not removed.isdisjoint(_name_brokers(each))] if removed else []
@@ -82,13 +80,13 @@ def _refuse(pinned: Iterable[tuple[KafkaTopic, Sequence[TopicPartition]]], field
     ]
 
 
-def _find_resizing(targets: Targets, view: ClusterView) -> list[TopicPartition]:
+def _find_resizing(targets: Targets, view: Snapshot) -> list[TopicPartition]:
     """Return the partitions whose number of replicas would change."""
     present = {tp: view.assignment_of(tp) for tp in targets}
     return [tp for tp, now in present.items() if now is not None and len(now.target) != len(targets[tp])]
 
 
-def _find_pinned(resource: KafkaTopic, targets: Targets, view: ClusterView) -> list[TopicPartition]:
+def _find_pinned(resource: KafkaTopic, targets: Targets, view: Snapshot) -> list[TopicPartition]:
     """Return the partitions whose replicaAssignment differs from the move of their topic."""
     assignment = resource.spec.replica_assignment or ()
     return [

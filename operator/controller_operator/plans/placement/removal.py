@@ -1,28 +1,26 @@
 """Brokers that are to be removed: the specs that put replicas on them, and the progress of their removal.
 
-Placement leaves these brokers out anyway (`ClusterView.closed`). This module handles specs that name brokers.
+Placement leaves these brokers out anyway (`Snapshot.closed`). This module handles specs that name brokers.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 
 from controller_core.model.ids import BrokerId, TopicPartition
+from controller_core.model.snapshot import Snapshot
 from controller_core.model.wording import list_some, name_all
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.plans.outcome import Verdict
 from controller_operator.resources.cluster import BrokerRemoval, BrokerStatus
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.topic import KafkaTopicSpec
 
 
-def list_pinned_partitions(spec: KafkaTopicSpec, view: ClusterView) -> list[int]:
+def list_pinned_partitions(spec: KafkaTopicSpec, view: Snapshot) -> list[int]:
     """Return the partitions that a replicaAssignment puts on brokers that are to be removed."""
     assignment = spec.replica_assignment or ()
     return [number for number, replicas in enumerate(assignment) if not view.to_remove.isdisjoint(replicas)]
 
 
-def refuse_assignment(
-    spec: KafkaTopicSpec, view: ClusterView, partitions: Iterable[int] | None = None
-) -> Verdict | None:
+def refuse_assignment(spec: KafkaTopicSpec, view: Snapshot, partitions: Iterable[int] | None = None) -> Verdict | None:
     """Return the verdict on a KafkaTopic whose replicaAssignment names brokers to be removed; None if it names none.
 
     `partitions`: the relevant partitions; default: all."""
@@ -41,7 +39,7 @@ def refuse_assignment(
     return Verdict.make_stalled(Reason.BROKER_TO_BE_REMOVED, message)
 
 
-def refuse_targets(targets: Mapping[TopicPartition, tuple[BrokerId, ...]], view: ClusterView) -> Verdict | None:
+def refuse_targets(targets: Mapping[TopicPartition, tuple[BrokerId, ...]], view: Snapshot) -> Verdict | None:
     """Return why a move cannot begin that brings new replicas to brokers to be removed; None if it brings none."""
     found: dict[TopicPartition, frozenset[BrokerId]] = {}
     for tp, replicas in targets.items() if view.to_remove else ():
@@ -59,12 +57,24 @@ def refuse_targets(targets: Mapping[TopicPartition, tuple[BrokerId, ...]], view:
     return Verdict.make_stalled(Reason.BROKER_TO_BE_REMOVED, message)
 
 
-def mark_removals(rows: Iterable[BrokerStatus], view: ClusterView) -> tuple[BrokerStatus, ...]:
+def explain_closed(view: Snapshot) -> str:
+    """Return the words to add if there are not enough brokers; empty if all take new replicas."""
+    words = ""
+    if view.cordoned:
+        cordoned = list_some(sorted(view.cordoned))
+        words += f"; those whose log directories are all cordoned take no new replicas: {cordoned}"
+    if view.to_remove:
+        leaving = list_some(sorted(view.to_remove))
+        words += f"; those in spec.brokersToRemove of the KafkaCluster take no new replicas: {leaving}"
+    return words
+
+
+def mark_removals(rows: Iterable[BrokerStatus], view: Snapshot) -> tuple[BrokerStatus, ...]:
     """Return the brokers of a status, with the progress of the removal of those to be removed."""
     return tuple(row.model_copy(update={"removal": _removal(row.id, view)}) for row in rows)
 
 
-def describe_removals(view: ClusterView) -> str:
+def describe_removals(view: Snapshot) -> str:
     """Return the words about removals for a KafkaCluster; empty if no broker is to be removed."""
     holding = sorted(view.to_remove & view.holders)
     empty = sorted((view.to_remove & view.brokers.keys()) - view.holders)
@@ -78,7 +88,7 @@ def describe_removals(view: ClusterView) -> str:
     return words
 
 
-def _removal(broker: BrokerId, view: ClusterView) -> BrokerRemoval | None:
+def _removal(broker: BrokerId, view: Snapshot) -> BrokerRemoval | None:
     if broker not in view.to_remove:
         return None
     return BrokerRemoval.HOLDS_REPLICAS if broker in view.holders else BrokerRemoval.EMPTY

@@ -10,8 +10,8 @@ from hashlib import sha256
 from typing import Final
 
 from controller_core.model.ids import BrokerId, TopicPartition
+from controller_core.model.snapshot import Snapshot
 from controller_core.model.wording import format_count
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.plans.outcome import Verdict
 from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
 from controller_operator.resources.reassignment import HASH_DIGITS, Approval, PartitionReassignment
@@ -20,7 +20,7 @@ Targets = Mapping[TopicPartition, tuple[BrokerId, ...]]
 _COMPACT: Final = (",", ":")
 
 
-def add_plan_hash(move: PartitionReassignment, wanted: Targets, view: ClusterView) -> PartitionReassignment:
+def add_plan_hash(move: PartitionReassignment, wanted: Targets, view: Snapshot) -> PartitionReassignment:
     """Return the object with the hash of its moves in the status, if it needs approval and anything would move."""
     found = _plan_hash(wanted, view) if wanted and move.spec.approval is Approval.REQUIRED else None
     return move.model_copy(update={"status": move.status.model_copy(update={"plan_hash": found})})
@@ -40,11 +40,11 @@ def find_missing_approval(move: PartitionReassignment, wanted: Targets) -> Verdi
     return Verdict(ready=ConditionStatus.FALSE, reason=Reason.AWAITING_APPROVAL, message=message, others=(paused,))
 
 
-def _plan_hash(wanted: Targets, view: ClusterView) -> str:
+def _plan_hash(wanted: Targets, view: Snapshot) -> str:
     moves = [(tp.topic, tp.partition, _present(tp, view), [*to]) for tp, to in sorted(wanted.items())]
     return sha256(json.dumps(moves, separators=_COMPACT).encode()).hexdigest()[:HASH_DIGITS]
 
 
-def _present(tp: TopicPartition, view: ClusterView) -> list[int]:
+def _present(tp: TopicPartition, view: Snapshot) -> list[int]:
     assignment = view.assignment_of(tp)
     return [*assignment.replicas] if assignment else []

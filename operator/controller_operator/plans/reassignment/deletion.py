@@ -10,8 +10,8 @@ when all of that took too long.
 from typing import Final
 
 from controller_core.model.ids import TopicPartition
+from controller_core.model.snapshot import Snapshot
 from controller_core.model.wording import list_some
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.requests.cancellations import CancelReassignment
 from controller_operator.plans.outcome import (
     DELETION_PATIENCE,
@@ -46,9 +46,7 @@ from controller_operator.resources.reassignment import (
 _RETRY_S: Final = 5.0
 
 
-def plan_deletion(
-    move: PartitionReassignment, view: ClusterView, context: Context
-) -> Plan[PartitionReassignmentStatus]:
+def plan_deletion(move: PartitionReassignment, view: Snapshot, context: Context) -> Plan[PartitionReassignmentStatus]:
     """Return the plan for an object that is being deleted."""
     if FINALIZER not in move.metadata.finalizers:
         return Plan(status=move.status)
@@ -71,7 +69,7 @@ def plan_deletion(
     return _ask(move, rows, running, view, context, trouble)
 
 
-def _is_ours(move: PartitionReassignment, row: MovingPartition, view: ClusterView) -> bool:
+def _is_ours(move: PartitionReassignment, row: MovingPartition, view: Snapshot) -> bool:
     """Return True if the partition moves because of this object: its replicas are those of the status."""
     tp = key(row)
     assignment = view.assignment_of(tp)
@@ -84,7 +82,7 @@ def _is_ours(move: PartitionReassignment, row: MovingPartition, view: ClusterVie
     return view.reassignment is not None and view.reassignment.partitions.get(tp) == row.target_replicas
 
 
-def _end_row(row: MovingPartition, view: ClusterView) -> MovingPartition:
+def _end_row(row: MovingPartition, view: Snapshot) -> MovingPartition:
     """Return the final row of a partition that this object no longer moves."""
     if row.step in ENDED:
         return row
@@ -99,7 +97,7 @@ def _ask(
     move: PartitionReassignment,
     rows: Rows,
     running: list[TopicPartition],
-    view: ClusterView,
+    view: Snapshot,
     context: Context,
     trouble: str | None,
 ) -> Plan[PartitionReassignmentStatus]:

@@ -5,17 +5,18 @@ plan in the status is fixed, so a restarted operator continues with the same one
 """
 
 from controller_core.model.ids import TopicName
+from controller_core.model.snapshot import Snapshot
 from controller_core.model.topics.placement import NotEnoughBrokers
 from controller_core.model.wording import list_some
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.plans.outcome import Verdict
+from controller_operator.plans.placement.removal import explain_closed
 from controller_operator.plans.reassignment.draining import Assigned, Occupancy, drain, occupancy
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.reassignment import PartitionReassignment, PartitionTarget
 from controller_operator.resources.schema import MAX_PARTITIONS
 
 
-def plan_drain(move: PartitionReassignment, view: ClusterView) -> PartitionReassignment | Verdict:
+def plan_drain(move: PartitionReassignment, view: Snapshot) -> PartitionReassignment | Verdict:
     """Return the object with its plan in the status, or the reason why there is none."""
     drained = move.spec.drain_brokers or ()
     occupied = occupancy(_list_assigned(view), drained)
@@ -31,13 +32,13 @@ def plan_drain(move: PartitionReassignment, view: ClusterView) -> PartitionReass
         crowded = (
             f"topics with too many replicas for the brokers that remain: {list_some(_find_crowded(occupied, view))}"
         )
-        message = f"brokers {list_some(drained)} cannot be emptied: {error}{view.and_who_takes_none}; {crowded}"
+        message = f"brokers {list_some(drained)} cannot be emptied: {error}{explain_closed(view)}; {crowded}"
         return Verdict.make_working(Reason.NOT_ENOUGH_BROKERS, message)
     plan = tuple(PartitionTarget(topic=tp.topic, partition=tp.partition, replicas=to) for tp, to in moves.items())
     return move.model_copy(update={"status": move.status.model_copy(update={"plan": plan})})
 
 
-def _find_crowded(occupied: Occupancy, view: ClusterView) -> list[TopicName]:
+def _find_crowded(occupied: Occupancy, view: Snapshot) -> list[TopicName]:
     """Return the topics with more replicas than brokers that can have them once the drained ones are empty."""
     takers = view.racks_of_takers.keys() - occupied.drained
     return sorted(
@@ -49,7 +50,7 @@ def _find_crowded(occupied: Occupancy, view: ClusterView) -> list[TopicName]:
     )
 
 
-def _list_assigned(view: ClusterView) -> list[Assigned]:
+def _list_assigned(view: Snapshot) -> list[Assigned]:
     """Return the replicas of every partition that is not being deleted; for a moving one, its target."""
     return [
         (topic.name, number, assignment.target)

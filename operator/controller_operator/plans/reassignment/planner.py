@@ -11,9 +11,9 @@ from typing import Final
 
 from controller_core.model.ids import BrokerId, TopicPartition
 from controller_core.model.metadata import ReplicaAssignment
+from controller_core.model.snapshot import Snapshot
 from controller_core.model.wording import list_some
 from controller_operator.kafka.actions import SubmitReassignment
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.requests.moves import Refusal, RefusalKind
 from controller_operator.plans.outcome import (
     Context,
@@ -89,7 +89,7 @@ _BEFORE_IT_BEGINS: Final = (
 
 def plan_reassignment(
     move: PartitionReassignment,
-    view: ClusterView,
+    view: Snapshot,
     context: Context,
     others: Others = find_no_others,
     find_pins: FindPins = find_no_pins,
@@ -114,7 +114,7 @@ def plan_reassignment(
 
 
 def _plan_move(
-    move: PartitionReassignment, targets: Targets, view: ClusterView, context: Context, others: Others
+    move: PartitionReassignment, targets: Targets, view: Snapshot, context: Context, others: Others
 ) -> Plan[PartitionReassignmentStatus]:
     if move.metadata.deletion_timestamp is not None:
         return plan_deletion(move, view, context)
@@ -126,7 +126,7 @@ def _plan_move(
 def _begin(
     move: PartitionReassignment,
     targets: Targets,
-    view: ClusterView,
+    view: Snapshot,
     context: Context,
     others: Others,
     present: Opening,
@@ -168,7 +168,7 @@ def _begin(
 def _follow(
     move: PartitionReassignment,
     targets: Targets,
-    view: ClusterView,
+    view: Snapshot,
     context: Context,
     others: Others,
     present: Opening,
@@ -259,7 +259,7 @@ def _has_new_failure(move: PartitionReassignment, rows: Rows) -> bool:
 
 
 def _ask_again(
-    move: PartitionReassignment, rows: Rows, batch: Targets, view: ClusterView, context: Context, others: Others
+    move: PartitionReassignment, rows: Rows, batch: Targets, view: Snapshot, context: Context, others: Others
 ) -> Plan[PartitionReassignmentStatus]:
     """Repeat the request for partitions whose intent is on record and whose move the cluster does not show.
 
@@ -359,7 +359,7 @@ def _targets(move: PartitionReassignment) -> dict[TopicPartition, tuple[BrokerId
     return {TopicPartition(each.topic, each.partition): each.replicas for each in move.targets}
 
 
-def _find_missing(targets: Targets, view: ClusterView) -> dict[TopicPartition, tuple[BrokerId, ...]]:
+def _find_missing(targets: Targets, view: Snapshot) -> dict[TopicPartition, tuple[BrokerId, ...]]:
     return {
         tp: replicas
         for tp, replicas in targets.items()
@@ -367,7 +367,7 @@ def _find_missing(targets: Targets, view: ClusterView) -> dict[TopicPartition, t
     }
 
 
-def _refusal(asked: Targets, view: ClusterView) -> Verdict | None:
+def _refusal(asked: Targets, view: Snapshot) -> Verdict | None:
     """Return why the move cannot be requested in the present cluster; None if it can."""
     unknown_topics = sorted({tp.topic for tp in asked if tp.topic not in view.topics})
     if unknown_topics:
@@ -391,7 +391,7 @@ def _refusal(asked: Targets, view: ClusterView) -> Verdict | None:
     return refuse_targets(asked, view)
 
 
-def _too_large(wanted: Targets, view: ClusterView, context: Context) -> Verdict | None:
+def _too_large(wanted: Targets, view: Snapshot, context: Context) -> Verdict | None:
     why = context.limits.why_no_reassignment(wanted, view, is_by_znode=not context.can_ask_controller)
     message = f"one request cannot contain the move of {len(wanted)} partitions: {why}"
     return Verdict.make_stalled(Reason.TOO_LARGE, message) if why else None

@@ -9,7 +9,7 @@ from typing import Final
 
 from controller_core.model import reassignment as model
 from controller_core.model.ids import BrokerId, TopicPartition
-from controller_operator.kafka.cluster_view import ClusterView
+from controller_core.model.snapshot import Snapshot
 from controller_operator.plans.partition_rows import replica_fields, replica_list
 from controller_operator.resources.reassignment import (
     MAX_ROW_MESSAGE,
@@ -34,12 +34,12 @@ _STEPS: Final = {
 Rows = list[MovingPartition]
 
 
-def first_rows(move: PartitionReassignment, view: ClusterView) -> Rows:
+def first_rows(move: PartitionReassignment, view: Snapshot) -> Rows:
     """Return a row for every partition before any request. Nothing is final, and a missing topic may yet appear."""
     return [_row(target, view, None) for target in move.targets]
 
 
-def present_rows(move: PartitionReassignment, view: ClusterView) -> Rows:
+def present_rows(move: PartitionReassignment, view: Snapshot) -> Rows:
     """Return the present row of every partition of a move that was requested."""
     before = rows_before(move)
     return [_row(target, view, before.get(key(target))) for target in move.targets]
@@ -54,13 +54,13 @@ def key(row: MovingPartition | PartitionTarget) -> TopicPartition:
     return TopicPartition(row.topic, row.partition)
 
 
-def is_unseen(tp: TopicPartition, replicas: tuple[BrokerId, ...], view: ClusterView) -> bool:
+def is_unseen(tp: TopicPartition, replicas: tuple[BrokerId, ...], view: Snapshot) -> bool:
     """Return True if nothing in the cluster shows that the partition moves, or has moved, to these replicas."""
     assignment = view.assignment_of(tp)
     return assignment is not None and not _is_requested(tp, replicas, view) and assignment.target != replicas
 
 
-def judge_lost_row(row: MovingPartition, view: ClusterView) -> MovingPartition:
+def judge_lost_row(row: MovingPartition, view: Snapshot) -> MovingPartition:
     """Return the row of a partition that was moving, but neither moves for this object nor is at its target.
 
     A partition that moves away from its target has reached it. One that has its original replicas, or moves back to
@@ -122,7 +122,7 @@ def list_shown_rows(rows: Rows) -> tuple[MovingPartition, ...]:
     return tuple(sorted(rows, key=urgency)[:MAX_STATUS_ENTRIES])
 
 
-def _row(target: PartitionTarget, view: ClusterView, before: MovingPartition | None) -> MovingPartition:
+def _row(target: PartitionTarget, view: Snapshot, before: MovingPartition | None) -> MovingPartition:
     """Return the present row of one partition. A final step stays."""
     if before is not None and before.step in ENDED:
         return before
@@ -146,7 +146,7 @@ def _row(target: PartitionTarget, view: ClusterView, before: MovingPartition | N
     )
 
 
-def _is_requested(tp: TopicPartition, replicas: tuple[BrokerId, ...], view: ClusterView) -> bool:
+def _is_requested(tp: TopicPartition, replicas: tuple[BrokerId, ...], view: Snapshot) -> bool:
     return view.reassignment is not None and view.reassignment.partitions.get(tp) == replicas
 
 

@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Final
 
 from controller_core.model.ids import NO_LEADER
+from controller_core.model.snapshot import Snapshot
 from controller_core.model.wording import name_all
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.stalls import Stalls
 from controller_operator.plans.outcome import Notice
 from controller_operator.plans.reassignment.copying.stalls import STALLED_AFTER_S
@@ -31,7 +31,7 @@ reason."""
 _MINUTES: Final = int(STALLED_AFTER_S // 60)
 
 
-def find_stuck(move: PartitionReassignment, rows: Rows, view: ClusterView, stalls: Stalls) -> Obstacles:
+def find_stuck(move: PartitionReassignment, rows: Rows, view: Snapshot, stalls: Stalls) -> Obstacles:
     """Return the partitions without progress and their causes, the worst ones first."""
     moving = [row for row in rows if row.step is ReassignmentStep.CATCHING_UP]
     found = {key(row): cause for row in moving if (cause := _cause(move, row, view, stalls)) is not None}
@@ -56,11 +56,11 @@ def stuck_notices(move: PartitionReassignment, stuck: Obstacles, now: datetime) 
     )
 
 
-def _cause(move: PartitionReassignment, row: MovingPartition, view: ClusterView, stalls: Stalls) -> Obstacle | None:
+def _cause(move: PartitionReassignment, row: MovingPartition, view: Snapshot, stalls: Stalls) -> Obstacle | None:
     return next(_causes(move, row, view, stalls), None)
 
 
-def _causes(move: PartitionReassignment, row: MovingPartition, view: ClusterView, stalls: Stalls) -> Iterator[Obstacle]:
+def _causes(move: PartitionReassignment, row: MovingPartition, view: Snapshot, stalls: Stalls) -> Iterator[Obstacle]:
     new = [broker for broker in row.target_replicas if broker not in row.isr]
     if row.leader in (None, NO_LEADER):
         yield _stuck(Reason.PARTITIONS_OFFLINE, _describe_offline(row, view))
@@ -90,7 +90,7 @@ def _stuck(reason: Reason, why: str) -> Obstacle:
     return Obstacle(reason, f"{_SAID[reason]}{why}")
 
 
-def _describe_offline(row: MovingPartition, view: ClusterView) -> str:
+def _describe_offline(row: MovingPartition, view: Snapshot) -> str:
     """Return the words about a partition without a leader. Any broker of its last ISR has all of its records."""
     last = row.isr or row.original_replicas
     which = f"{name_all('broker', last)}, which {'was' if len(last) == 1 else 'were'} in sync last"

@@ -13,9 +13,9 @@ from dataclasses import replace
 from typing import Final
 
 from controller_core.model.ids import BrokerId, TopicPartition
+from controller_core.model.snapshot import ControllerKind, Snapshot
 from controller_core.model.throttles import Move
 from controller_operator.kafka.actions import SubmitReassignment
-from controller_operator.kafka.cluster_view import ClusterView, ControllerKind
 from controller_operator.kafka.requests.throttles import ThrottleReply
 from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle
 from controller_operator.plans.outcome import (
@@ -40,7 +40,7 @@ MovePlan = Plan[PartitionReassignmentStatus]
 
 
 def add_throttle(
-    move: PartitionReassignment, plan: MovePlan, targets: Targets, view: ClusterView, context: Context
+    move: PartitionReassignment, plan: MovePlan, targets: Targets, view: Snapshot, context: Context
 ) -> MovePlan:
     """Return the plan of a move, with the steps that its throttle needs first."""
     if plan.needs_fresh_view and not context.is_view_fresh:
@@ -88,7 +88,7 @@ def _plan_end(
     plan: MovePlan,
     known: ThrottleStatus | None,
     targets: Targets,
-    view: ClusterView,
+    view: Snapshot,
     context: Context,
 ) -> MovePlan:
     """Plan the removal first. The object's end is planned and reported after it.
@@ -111,7 +111,7 @@ def _plan_limit(
     move: PartitionReassignment,
     plan: MovePlan,
     targets: Targets,
-    view: ClusterView,
+    view: Snapshot,
     context: Context,
     known: ThrottleStatus | None,
     wanted: int,
@@ -147,7 +147,7 @@ def _make_pending(known: ThrottleStatus | None, wanted: int) -> ThrottleStatus:
     return ThrottleStatus(bytes_per_second=wanted, is_set=is_set)
 
 
-def _moves(targets: Targets, asked: set[TopicPartition], view: ClusterView) -> dict[TopicPartition, Move]:
+def _moves(targets: Targets, asked: set[TopicPartition], view: Snapshot) -> dict[TopicPartition, Move]:
     """Return the moves that are about to be requested, and those of the object that run."""
     moves = {}
     for tp, target in targets.items():
@@ -159,7 +159,7 @@ def _moves(targets: Targets, asked: set[TopicPartition], view: ClusterView) -> d
     return moves
 
 
-def _is_moving(tp: TopicPartition, targets: Targets, view: ClusterView) -> bool:
+def _is_moving(tp: TopicPartition, targets: Targets, view: Snapshot) -> bool:
     """Return True if the partition moves, or is about to move, to the replicas that the object wants."""
     assignment = view.assignment_of(tp)
     is_requested = view.reassignment is not None and view.reassignment.partitions.get(tp) == targets[tp]

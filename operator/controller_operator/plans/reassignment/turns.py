@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from itertools import islice
 
 from controller_core.model.ids import BrokerId, TopicPartition
+from controller_core.model.snapshot import Snapshot
 from controller_operator.kafka.actions import SubmitReassignment
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.plans.reassignment.rows import ENDED, Rows, key, rows_before
 from controller_operator.resources.reassignment import (
@@ -65,13 +65,13 @@ def next_in_turn(move: PartitionReassignment, free: Targets, rows: Rows) -> Targ
     return dict(islice(free.items(), max(0, room)))
 
 
-def is_own_request(targets: Targets, view: ClusterView) -> bool:
+def is_own_request(targets: Targets, view: Snapshot) -> bool:
     """Return True if the controller's present request is one for this move."""
     requested = view.reassignment.partitions if view.reassignment else {}
     return any(targets.get(tp) == replicas for tp, replicas in requested.items())
 
 
-def is_moving_elsewhere(tp: TopicPartition, replicas: tuple[BrokerId, ...], view: ClusterView) -> bool:
+def is_moving_elsewhere(tp: TopicPartition, replicas: tuple[BrokerId, ...], view: Snapshot) -> bool:
     """Return True if the partition moves to other replicas, or somebody has requested that."""
     requested = view.reassignment.partitions.get(tp, replicas) if view.reassignment else replicas
     assignment = view.assignment_of(tp)

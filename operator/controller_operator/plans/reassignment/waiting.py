@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from controller_core.model.ids import BrokerId, TopicName, TopicPartition
+from controller_core.model.snapshot import Snapshot
 from controller_core.model.wording import list_some
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.requests.moves import Refusal, RefusalKind
 from controller_operator.plans.outcome import Context, Verdict
 from controller_operator.plans.reassignment.rows import Rows, key, rows_before
@@ -47,7 +47,7 @@ def find_no_others(_topics: Collection[TopicName]) -> Sequence[PartitionReassign
     return ()
 
 
-def wait(view: ClusterView, context: Context, others: Others) -> Verdict | None:
+def wait(view: Snapshot, context: Context, others: Others) -> Verdict | None:
     """Return why no partition at all can be requested now; None if nothing forbids it."""
     if view.controller is None:
         return Verdict.make_working(Reason.NO_CONTROLLER, "the cluster has no controller, so nothing would begin")
@@ -60,7 +60,7 @@ def wait(view: ClusterView, context: Context, others: Others) -> Verdict | None:
     return None
 
 
-def find_obstacles(wanted: Targets, view: ClusterView, others: Others) -> Obstacles:
+def find_obstacles(wanted: Targets, view: Snapshot, others: Others) -> Obstacles:
     """Return the partitions that cannot be requested in the present cluster, and their obstacles."""
     found = {}
     moving = [tp for tp, replicas in wanted.items() if is_moving_elsewhere(tp, replicas, view)]

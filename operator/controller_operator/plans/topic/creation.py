@@ -2,12 +2,12 @@
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicName
 from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
+from controller_core.model.snapshot import Snapshot, metric_name
 from controller_core.model.topics.placement import NotEnoughBrokers
 from controller_core.model.wording import list_some
 from controller_operator.kafka.actions import CreateTopic
-from controller_operator.kafka.cluster_view import ClusterView, metric_name
 from controller_operator.plans.outcome import Context, Notice, Plan, Verdict
-from controller_operator.plans.placement.removal import refuse_assignment
+from controller_operator.plans.placement.removal import explain_closed, refuse_assignment
 from controller_operator.plans.topic.answers import apply_answers
 from controller_operator.plans.topic.claims import find_inherited_id
 from controller_operator.plans.topic.differences import list_creation_changes, new_replicas
@@ -20,7 +20,7 @@ from controller_operator.resources.topic import Plan as PlannedChanges
 
 
 def plan_absent(
-    resource: KafkaTopic, view: ClusterView, rivals: tuple[str, ...], context: Context
+    resource: KafkaTopic, view: Snapshot, rivals: tuple[str, ...], context: Context
 ) -> Plan[KafkaTopicStatus]:
     """Return the plan for a topic that is not in the cluster. `rivals` may be deleting it."""
     lost_id = find_inherited_id(resource, rivals)
@@ -59,7 +59,7 @@ def _loss_notices(resource: KafkaTopic, lost_id: str | None) -> tuple[Notice, ..
     return (Notice(reason="TopicRecreated", message=message, is_warning=True),)
 
 
-def unknown_brokers(resource: KafkaTopic, view: ClusterView) -> Verdict | None:
+def unknown_brokers(resource: KafkaTopic, view: Snapshot) -> Verdict | None:
     """Return the verdict on a replicaAssignment with unregistered brokers; None if all are registered."""
     named = {broker for replicas in resource.spec.replica_assignment or () for broker in replicas}
     unknown: list[BrokerId] = sorted(named - view.brokers.keys() - view.to_remove)
@@ -85,7 +85,7 @@ def _was_seen(resource: KafkaTopic) -> bool:
     return resource.status.topic_id is not None and resource.status.counts is not None
 
 
-def _creation(resource: KafkaTopic, view: ClusterView, notices: tuple[Notice, ...] = ()) -> Finding:
+def _creation(resource: KafkaTopic, view: Snapshot, notices: tuple[Notice, ...] = ()) -> Finding:
     name = TopicName(resource.topic_name)
     planned = list_creation_changes(resource)
     obstacle = _obstacle(resource, name, view)
@@ -96,7 +96,7 @@ def _creation(resource: KafkaTopic, view: ClusterView, notices: tuple[Notice, ..
         placed = new_replicas(name, resource.spec, partitions, view)
     except NotEnoughBrokers as error:
         return Finding(
-            verdict=Verdict.make_working(Reason.NOT_ENOUGH_BROKERS, f"{error}{view.and_who_takes_none}"),
+            verdict=Verdict.make_working(Reason.NOT_ENOUGH_BROKERS, f"{error}{explain_closed(view)}"),
             planned=planned,
         )
     known = resource.status.topic_id
@@ -121,7 +121,7 @@ def _creation(resource: KafkaTopic, view: ClusterView, notices: tuple[Notice, ..
     )
 
 
-def _obstacle(resource: KafkaTopic, name: TopicName, view: ClusterView) -> Verdict | None:
+def _obstacle(resource: KafkaTopic, name: TopicName, view: Snapshot) -> Verdict | None:
     if view.controller is None:
         return Verdict.make_working(
             Reason.NO_CONTROLLER, "the cluster has no controller, so the topic would get no leaders"

@@ -11,9 +11,9 @@ from datetime import timedelta
 from typing import Final
 
 from controller_core.model.ids import TopicId, TopicName
+from controller_core.model.snapshot import Snapshot
 from controller_core.model.wording import list_some
 from controller_operator.kafka.actions import MarkTopicForDeletion
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.requests.topics import MissTopic
 from controller_operator.plans.outcome import (
     DELETION_PATIENCE,
@@ -40,7 +40,7 @@ without the note the heir takes it over only according to its adoptionPolicy."""
 
 def plan_deletion(
     resource: KafkaTopic,
-    view: ClusterView,
+    view: Snapshot,
     context: Context,
     *,
     owner: KafkaTopic | None,
@@ -92,7 +92,7 @@ def plan_deletion(
     return make_release(resource.status, "DeletionForbidden", message, is_warning=True)
 
 
-def explain_deletion(name: TopicName, view: ClusterView) -> str:
+def explain_deletion(name: TopicName, view: Snapshot) -> str:
     """Return the message about a topic that is marked for deletion, with the reason why the cluster still waits."""
     said = f"topic {name} is being deleted"
     if view.controller is None:
@@ -108,7 +108,7 @@ def explain_deletion(name: TopicName, view: ClusterView) -> str:
 
 
 def _wait_for_cluster(
-    resource: KafkaTopic, name: TopicName, view: ClusterView, context: Context
+    resource: KafkaTopic, name: TopicName, view: Snapshot, context: Context
 ) -> Plan[KafkaTopicStatus]:
     """Return the plan that waits for the cluster. A new obstacle to the deletion makes an event."""
     words = explain_deletion(name, view)
@@ -145,7 +145,7 @@ def _plan_after_failure(resource: KafkaTopic, name: TopicName, context: Context)
     return None
 
 
-def _plan_gone(resource: KafkaTopic, name: TopicName, view: ClusterView, context: Context) -> Plan[KafkaTopicStatus]:
+def _plan_gone(resource: KafkaTopic, name: TopicName, view: Snapshot, context: Context) -> Plan[KafkaTopicStatus]:
     """Return the plan for a topic that the cluster does not show."""
     if not context.is_view_fresh:
         return Plan(status=resource.status, needs_fresh_view=True)

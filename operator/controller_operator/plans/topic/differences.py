@@ -10,11 +10,11 @@ from typing import Final
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
+from controller_core.model.snapshot import Snapshot, TopicSnapshot
 from controller_core.model.topics.config_keys import RESERVED_KEYS
 from controller_core.model.topics.placement import place_partitions, resize_replicas
 from controller_core.model.wording import format_count, list_some, shorten
 from controller_operator.kafka.actions import AddPartitions, AlterTopicConfig
-from controller_operator.kafka.cluster_view import ClusterView, TopicView
 from controller_operator.plans.partition_rows import replica_list
 from controller_operator.plans.topic.undeclared import find_undeclared
 from controller_operator.resources.schema import MAX_STATUS_ENTRIES
@@ -49,7 +49,7 @@ class Differences:
         return (*([self.partitions] if self.partitions else []), *self.replicas, *self.config)
 
 
-def differences(resource: KafkaTopic, topic: TopicView) -> Differences:
+def differences(resource: KafkaTopic, topic: TopicSnapshot) -> Differences:
     """Return the differences between the spec and the topic. A moving partition counts as having its target
     replicas."""
     spec = resource.spec
@@ -67,7 +67,7 @@ def drop_partitions(found: Differences, partitions: Collection[int]) -> Differen
     return replace(found, replicas=tuple(each for each in found.replicas if each.key not in left)) if left else found
 
 
-def alter_config(found: Differences, topic: TopicView) -> AlterTopicConfig:
+def alter_config(found: Differences, topic: TopicSnapshot) -> AlterTopicConfig:
     """Return the step that removes these differences of the configuration and keeps everything else in it."""
     changes = {_config_key(each): each.desired for each in found.config}
     config = {key: value for key, value in {**topic.config, **changes}.items() if value is not None}
@@ -86,7 +86,7 @@ def _deviation(difference: Difference) -> str:
     return f"is {difference.live}{wanted}"
 
 
-def add_partitions(spec: KafkaTopicSpec, topic: TopicView, view: ClusterView) -> AddPartitions:
+def add_partitions(spec: KafkaTopicSpec, topic: TopicSnapshot, view: Snapshot) -> AddPartitions:
     """Return the step that adds the missing partitions. Raises `NotEnoughBrokers`."""
     missing = [PartitionId(number) for number in range(len(topic.partitions), spec.partition_count)]
     factor = min(len(replicas.replicas) for replicas in topic.partitions.values())
@@ -101,7 +101,7 @@ def new_replicas(
     topic: TopicName,
     spec: KafkaTopicSpec,
     partitions: list[PartitionId],
-    view: ClusterView,
+    view: Snapshot,
     *,
     replication_factor: int | None = None,
 ) -> dict[PartitionId, tuple[BrokerId, ...]]:
@@ -112,7 +112,7 @@ def new_replicas(
     return place_partitions(topic, partitions, factor, view.racks_of_takers)
 
 
-def move_targets(spec: KafkaTopicSpec, topic: TopicView, view: ClusterView, found: Differences) -> Targets:
+def move_targets(spec: KafkaTopicSpec, topic: TopicSnapshot, view: Snapshot, found: Differences) -> Targets:
     """Return the replicas of every partition that these differences are about. Raises `NotEnoughBrokers`."""
     meant = {each.key for each in found.replicas}
     load = dict.fromkeys(view.brokers, 0)
@@ -161,7 +161,7 @@ def _choose_replicas(
     spec: KafkaTopicSpec,
     number: PartitionId,
     assignment: ReplicaAssignment,
-    view: ClusterView,
+    view: Snapshot,
     load: Mapping[BrokerId, int],
 ) -> tuple[BrokerId, ...]:
     if spec.replica_assignment is not None:
@@ -172,7 +172,7 @@ def _choose_replicas(
     return resize_replicas(assignment.target, factor, view.racks, load, closed=view.closed)
 
 
-def _replica_differences(spec: KafkaTopicSpec, topic: TopicView) -> Iterator[Difference]:
+def _replica_differences(spec: KafkaTopicSpec, topic: TopicSnapshot) -> Iterator[Difference]:
     if spec.replica_assignment is not None:
         for number, replicas in enumerate(spec.replica_assignment):
             live = topic.partitions.get(PartitionId(number))
@@ -192,7 +192,7 @@ def is_undeclared(resource: KafkaTopic, difference: Difference) -> bool:
     return is_unwanted_key and _config_key(difference) not in resource.status.config_keys
 
 
-def _config_differences(resource: KafkaTopic, topic: TopicView) -> Iterator[Difference]:
+def _config_differences(resource: KafkaTopic, topic: TopicSnapshot) -> Iterator[Difference]:
     desired = resource.spec.config or {}
     for key in sorted({*desired, *resource.status.config_keys}):
         is_in_use = key not in desired and key in RESERVED_KEYS and topic.is_being_reassigned

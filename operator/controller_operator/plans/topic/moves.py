@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Final
 
+from controller_core.model.snapshot import Snapshot, TopicSnapshot
 from controller_core.model.topics.placement import NotEnoughBrokers
-from controller_operator.kafka.cluster_view import ClusterView, TopicView
 from controller_operator.kafka.write_limits import Targets
 from controller_operator.plans.outcome import CancelMove, Context, ForgetMove, StartMove, Step, Verdict
+from controller_operator.plans.placement.removal import explain_closed
 from controller_operator.plans.topic.creation import unknown_brokers
 from controller_operator.plans.topic.differences import Differences, move_targets
 from controller_operator.resources.conditions import ConditionType, Reason
@@ -30,7 +31,7 @@ Moves = Mapping[str, PartitionReassignment]
 
 
 def plan_moves(
-    resource: KafkaTopic, topic: TopicView, view: ClusterView, moves: Moves, found: Differences, context: Context
+    resource: KafkaTopic, topic: TopicSnapshot, view: Snapshot, moves: Moves, found: Differences, context: Context
 ) -> tuple[Verdict, tuple[Step, ...]]:
     """Return the steps for replicas that are not where the spec says and should be moved there."""
     if running := list_unfinished(moves):
@@ -42,7 +43,7 @@ def plan_moves(
     try:
         targets = move_targets(resource.spec, topic, view, found)
     except NotEnoughBrokers as error:
-        return Verdict.make_working(Reason.NOT_ENOUGH_BROKERS, f"{error}{view.and_who_takes_none}"), ()
+        return Verdict.make_working(Reason.NOT_ENOUGH_BROKERS, f"{error}{explain_closed(view)}"), ()
     first = context.limits.choose_fitting_targets(targets, view, most=MAX_PARTITIONS)
     return _move(resource, _name(resource, topic, first), first, moves)
 
@@ -62,7 +63,7 @@ def explain_waits(moves: Moves) -> str:
     )
 
 
-def list_unwanted(resource: KafkaTopic, topic: TopicView, moves: Moves) -> Moves:
+def list_unwanted(resource: KafkaTopic, topic: TopicSnapshot, moves: Moves) -> Moves:
     """Return the unfinished moves that would give a partition replicas that the spec does not want."""
     return {
         name: move
@@ -71,7 +72,7 @@ def list_unwanted(resource: KafkaTopic, topic: TopicView, moves: Moves) -> Moves
     }
 
 
-def _list_unfinished(move: PartitionReassignment, topic: TopicView) -> list[PartitionTarget]:
+def _list_unfinished(move: PartitionReassignment, topic: TopicSnapshot) -> list[PartitionTarget]:
     """Return the unfinished targets of a move."""
     ended = {row.partition for row in move.status.partitions if row.topic == topic.name and row.step.is_final}
 
@@ -128,7 +129,7 @@ def _start(resource: KafkaTopic, name: str, targets: Targets) -> StartMove:
     )
 
 
-def _name(resource: KafkaTopic, topic: TopicView, targets: Targets) -> str:
+def _name(resource: KafkaTopic, topic: TopicSnapshot, targets: Targets) -> str:
     moves = [(tp.partition, topic.partitions[tp.partition].target, replicas) for tp, replicas in targets.items()]
     # The present replicas are part of the name, so the same target from another state is another move.
     identity = f"{resource.status.topic_id} {sorted(moves)}"

@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from controller_core.model.ids import TopicName
+from controller_core.model.snapshot import Snapshot, TopicSnapshot
 from controller_core.model.topics.config_keys import find_clashes, find_objections
 from controller_core.model.topics.placement import NotEnoughBrokers
 from controller_core.model.wording import list_some
 from controller_core.zk import paths
-from controller_operator.kafka.cluster_view import ClusterView, TopicView
 from controller_operator.plans.outcome import Context, Notice, Plan, Step, Verdict
 from controller_operator.plans.placement.movers import Change, FindMovers, explain_changes, find_no_movers
-from controller_operator.plans.placement.removal import list_pinned_partitions, refuse_assignment
+from controller_operator.plans.placement.removal import explain_closed, list_pinned_partitions, refuse_assignment
 from controller_operator.plans.topic.answers import apply_answers
 from controller_operator.plans.topic.claims import conflict_verdict, find_inherited_id, note_owner
 from controller_operator.plans.topic.creation import is_intended, plan_absent, plan_changes_if_absent, unknown_brokers
@@ -65,9 +65,7 @@ class Surroundings:
     find_movers: FindMovers = find_no_movers
 
 
-def plan_topic(
-    resource: KafkaTopic, view: ClusterView, around: Surroundings, context: Context
-) -> Plan[KafkaTopicStatus]:
+def plan_topic(resource: KafkaTopic, view: Snapshot, around: Surroundings, context: Context) -> Plan[KafkaTopicStatus]:
     """Return the plan for a KafkaTopic."""
     if resource.metadata.deletion_timestamp is not None:
         return plan_deletion(resource, view, context, owner=around.owner, heir=around.heir, rivals=around.rivals)
@@ -82,7 +80,7 @@ def plan_topic(
     return topic_plan(resource, view, topic, finding, context)
 
 
-def _refuse(resource: KafkaTopic, name: TopicName, view: ClusterView, around: Surroundings) -> Finding | None:
+def _refuse(resource: KafkaTopic, name: TopicName, view: Snapshot, around: Surroundings) -> Finding | None:
     """Return why nothing is done, regardless of the topic's existence; None if nothing forbids work."""
     topic = view.topics.get(name)
     noted: dict[str, object] = {"owner": note_owner(around.owner)} if around.owner is not None else {}
@@ -108,7 +106,7 @@ def _refuse(resource: KafkaTopic, name: TopicName, view: ClusterView, around: Su
     return _judge_unreadable(resource, topic)
 
 
-def _judge_unreadable(resource: KafkaTopic, topic: TopicView | None) -> Finding | None:
+def _judge_unreadable(resource: KafkaTopic, topic: TopicSnapshot | None) -> Finding | None:
     """Return the finding about a configuration that is not readable. It would otherwise be set again and again."""
     spec = resource.spec
     is_removing = spec.undeclared_config_policy is UndeclaredConfigPolicy.REMOVE
@@ -123,7 +121,7 @@ def _judge_unreadable(resource: KafkaTopic, topic: TopicView | None) -> Finding 
 
 
 def _present(
-    resource: KafkaTopic, topic: TopicView, view: ClusterView, around: Surroundings, context: Context
+    resource: KafkaTopic, topic: TopicSnapshot, view: Snapshot, around: Surroundings, context: Context
 ) -> Finding:
     live_id = format_id(topic.assignment.topic_id)
     if live_id is None:
@@ -142,7 +140,7 @@ def _present(
     return _judge_foreign(resource, topic, view, around, context, live_id)
 
 
-def _has_made(resource: KafkaTopic, topic: TopicView, view: ClusterView, context: Context) -> bool:
+def _has_made(resource: KafkaTopic, topic: TopicSnapshot, view: Snapshot, context: Context) -> bool:
     """Return True if this object requested the topic, in a cluster that itself gives topics their ids.
 
     If the request got no answer, a topic that equals the request counts as its result."""
@@ -153,7 +151,7 @@ def _has_made(resource: KafkaTopic, topic: TopicView, view: ClusterView, context
 
 
 def _judge_foreign(
-    resource: KafkaTopic, topic: TopicView, view: ClusterView, around: Surroundings, context: Context, live_id: str
+    resource: KafkaTopic, topic: TopicSnapshot, view: Snapshot, around: Surroundings, context: Context, live_id: str
 ) -> Finding:
     """Return the finding about a topic that this object has not made: an existing, or a recreated one."""
     status = resource.status
@@ -179,7 +177,7 @@ def _take_over(resource: KafkaTopic, live_id: str) -> KafkaTopic:
     return resource.model_copy(update={"status": resource.status.model_copy(update=update)})
 
 
-def _explain_refusal(topic: TopicView, policy: AdoptionPolicy, found: Differences) -> str:
+def _explain_refusal(topic: TopicSnapshot, policy: AdoptionPolicy, found: Differences) -> str:
     if policy is AdoptionPolicy.NEVER:
         return f"topic {topic.name} exists and adoptionPolicy is Never: choose another topicName, or another policy"
     return (
@@ -190,8 +188,8 @@ def _explain_refusal(topic: TopicView, policy: AdoptionPolicy, found: Difference
 
 def _judge_own(
     resource: KafkaTopic,
-    topic: TopicView,
-    view: ClusterView,
+    topic: TopicSnapshot,
+    view: Snapshot,
     around: Surroundings,
     context: Context,
     notices: tuple[Notice, ...],
@@ -250,7 +248,7 @@ def _find_applied(
 
 
 def _judge_drift(
-    resource: KafkaTopic, topic: TopicView, view: ClusterView, drifted: Differences, around: Surroundings
+    resource: KafkaTopic, topic: TopicSnapshot, view: Snapshot, drifted: Differences, around: Surroundings
 ) -> Verdict:
     """Return the verdict on a topic that is not to be changed."""
     in_order = _say_in_order(resource, topic, view, around.moves)
@@ -261,7 +259,7 @@ def _judge_drift(
     return _report(explain_changes(resource, topic, drifted.all, around.find_movers), in_order)
 
 
-def _say_pinned(finding: Finding, resource: KafkaTopic, view: ClusterView, apart: Divided, *, is_left: bool) -> Finding:
+def _say_pinned(finding: Finding, resource: KafkaTopic, view: Snapshot, apart: Divided, *, is_left: bool) -> Finding:
     """Return the finding about an unchanged topic, extended if its replicaAssignment names brokers to be removed.
 
     `is_left`: the spec asks for replicas on such brokers, and their present places stay."""
@@ -283,7 +281,7 @@ def _say_pinned(finding: Finding, resource: KafkaTopic, view: ClusterView, apart
     return replace(finding, verdict=replace(verdict, others=others), drift=drift)
 
 
-def _find_changes(resource: KafkaTopic, topic: TopicView, view: ClusterView) -> Differences:
+def _find_changes(resource: KafkaTopic, topic: TopicSnapshot, view: Snapshot) -> Differences:
     """Return the changes that the topic would get if the object were not paused."""
     found = differences(resource, topic)
     is_own = format_id(topic.assignment.topic_id) == resource.status.topic_id
@@ -294,8 +292,8 @@ def _find_changes(resource: KafkaTopic, topic: TopicView, view: ClusterView) -> 
 
 def _repair(
     resource: KafkaTopic,
-    topic: TopicView,
-    view: ClusterView,
+    topic: TopicSnapshot,
+    view: Snapshot,
     around: Surroundings,
     found: Differences,
     context: Context,
@@ -319,7 +317,7 @@ def _repair(
     return verdict, tuple(steps)
 
 
-def _add_partitions(resource: KafkaTopic, topic: TopicView, view: ClusterView) -> tuple[Verdict, tuple[Step, ...]]:
+def _add_partitions(resource: KafkaTopic, topic: TopicSnapshot, view: Snapshot) -> tuple[Verdict, tuple[Step, ...]]:
     wanted, live = resource.spec.partition_count, len(topic.partitions)
     if wanted < live:
         message = f"the topic has {live} partitions and the spec says {wanted}: set partitions to {live} or more"
@@ -338,11 +336,11 @@ def _add_partitions(resource: KafkaTopic, topic: TopicView, view: ClusterView) -
     try:
         step = add_partitions(resource.spec, topic, view)
     except NotEnoughBrokers as error:
-        return Verdict.make_working(Reason.NOT_ENOUGH_BROKERS, f"{error}{view.and_who_takes_none}"), ()
+        return Verdict.make_working(Reason.NOT_ENOUGH_BROKERS, f"{error}{explain_closed(view)}"), ()
     return Verdict.make_working(Reason.PROGRESSING, f"adding {wanted - live} partitions"), (step,)
 
 
-def _say_in_order(resource: KafkaTopic, topic: TopicView, view: ClusterView, moves: Moves) -> Verdict:
+def _say_in_order(resource: KafkaTopic, topic: TopicSnapshot, view: Snapshot, moves: Moves) -> Verdict:
     words = describe_undeclared(resource, topic)
     besides = f", and {words}" if words else ""
     said = ((ConditionType.DRIFTED, ConditionStatus.FALSE, Reason.IN_SYNC, f"the topic is as the spec says{besides}"),)

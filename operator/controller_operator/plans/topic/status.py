@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from controller_core.model.snapshot import Snapshot, TopicSnapshot
 from controller_operator.kafka.actions import Action
-from controller_operator.kafka.cluster_view import ClusterView, TopicView
 from controller_operator.plans.outcome import Context, Notice, Plan, Step, Verdict, choose_finalizer, conditions
 from controller_operator.plans.partition_rows import partition_counts, topic_rows
 from controller_operator.plans.topic.undeclared import show_undeclared
@@ -38,7 +38,7 @@ class Finding:
 
 
 def topic_plan(
-    resource: KafkaTopic, view: ClusterView, topic: TopicView | None, finding: Finding, context: Context
+    resource: KafkaTopic, view: Snapshot, topic: TopicSnapshot | None, finding: Finding, context: Context
 ) -> Plan[KafkaTopicStatus]:
     """Return the plan for a finding, without the steps that exceed ZooKeeper's limit."""
     finding = _drop_too_large(finding, context)
@@ -80,7 +80,7 @@ def _drop_too_large(finding: Finding, context: Context) -> Finding:
     return replace(finding, verdict=verdict, steps=steps, notices=finding.notices if steps else ())
 
 
-def _find_wait_s(resource: KafkaTopic, topic: TopicView, verdict: Verdict, context: Context) -> float:
+def _find_wait_s(resource: KafkaTopic, topic: TopicSnapshot, verdict: Verdict, context: Context) -> float:
     """Return the seconds for which a new topic need not report missing leaders: the controller is about to elect
     them."""
     ready = resource.status.condition(ConditionType.READY)
@@ -91,7 +91,7 @@ def _find_wait_s(resource: KafkaTopic, topic: TopicView, verdict: Verdict, conte
     return max(0.0, _LEADERS_WITHIN_S - (context.now - ready.last_transition_time).total_seconds())
 
 
-def _read_live(resource: KafkaTopic, view: ClusterView, topic: TopicView | None) -> dict[str, object]:
+def _read_live(resource: KafkaTopic, view: Snapshot, topic: TopicSnapshot | None) -> dict[str, object]:
     """Return the live fields. A missing topic keeps its last counts, because they show that it has existed."""
     if topic is None:
         return {"partitions": (), "replication_factor": None, "undeclared_config": None}

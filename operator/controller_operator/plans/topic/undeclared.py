@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Final
 
+from controller_core.model.snapshot import TopicSnapshot
 from controller_core.model.topics.config_keys import find_undeclared_keys
 from controller_core.model.wording import format_count, list_some, shorten
-from controller_operator.kafka.cluster_view import TopicView
 from controller_operator.plans.outcome import Notice
 from controller_operator.resources.topic import (
     MAX_SHOWN_TEXT,
@@ -20,12 +20,12 @@ _IN_WORDS: Final = 60
 """Characters of a key, or a value, in a message."""
 
 
-def find_undeclared(resource: KafkaTopic, topic: TopicView) -> dict[str, str]:
+def find_undeclared(resource: KafkaTopic, topic: TopicSnapshot) -> dict[str, str]:
     """Return the configuration that the spec does not name and that this object has not set, by key."""
     return find_undeclared_keys(topic.config, resource.spec.config or {}, resource.status.config_keys)
 
 
-def show_undeclared(resource: KafkaTopic, topic: TopicView) -> UndeclaredConfig | None:
+def show_undeclared(resource: KafkaTopic, topic: TopicSnapshot) -> UndeclaredConfig | None:
     """Return it as the status shows it; None if the topic's configuration is not readable."""
     if not topic.is_config_known:
         return None
@@ -37,14 +37,14 @@ def show_undeclared(resource: KafkaTopic, topic: TopicView) -> UndeclaredConfig 
     return UndeclaredConfig(total=len(found), keys=tuple(first))
 
 
-def describe_undeclared(resource: KafkaTopic, topic: TopicView) -> str:
+def describe_undeclared(resource: KafkaTopic, topic: TopicSnapshot) -> str:
     """Return words about the keys on the topic that the spec does not name; empty if there are none.
 
     With the policy Remove these keys are differences, and the words about those are enough."""
     return _describe(resource, topic, lambda key, value: f"{key}={shorten(value, _IN_WORDS)}")
 
 
-def make_undeclared_notices(resource: KafkaTopic, topic: TopicView) -> tuple[Notice, ...]:
+def make_undeclared_notices(resource: KafkaTopic, topic: TopicSnapshot) -> tuple[Notice, ...]:
     """Return an event if this configuration has changed since the last reconciliation."""
     # Events are also logged, and no log line may have the value of a configuration.
     before, words = resource.status.undeclared_config, _describe(resource, topic, lambda key, _: key)
@@ -55,7 +55,7 @@ def make_undeclared_notices(resource: KafkaTopic, topic: TopicView) -> tuple[Not
     return (Notice(reason="UndeclaredConfig", message=message, is_warning=True, occurrence=occurrence),)
 
 
-def _describe(resource: KafkaTopic, topic: TopicView, name: Callable[[str, str], str]) -> str:
+def _describe(resource: KafkaTopic, topic: TopicSnapshot, name: Callable[[str, str], str]) -> str:
     found = find_undeclared(resource, topic)
     if not found or resource.spec.undeclared_config_policy is UndeclaredConfigPolicy.REMOVE:
         return ""

@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from controller_core.model.ids import TopicPartition
+from controller_core.model.snapshot import Snapshot
 from controller_core.model.wording import list_some
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.marked_throttles import Entry, find_marked_partitions
 from controller_operator.kafka.throttle_steps import RemoveThrottle
 from controller_operator.plans.outcome import Context, Notice
@@ -37,7 +37,7 @@ class LimitsPlan:
 def plan_ownerless_limits(
     before: tuple[OwnerlessLimit, ...],
     found: tuple[Entry, ...] | None,
-    view: ClusterView,
+    view: Snapshot,
     is_owned: IsOwned,
     context: Context,
 ) -> LimitsPlan:
@@ -71,7 +71,7 @@ def _judge(
     entry: Entry,
     partitions: frozenset[TopicPartition],
     since: dict[str, datetime],
-    view: ClusterView,
+    view: Snapshot,
     context: Context,
 ) -> _Judged:
     warned_at = since.get(entry.owner, context.now)
@@ -90,7 +90,7 @@ def _judge(
     return _Judged(row=row, step=step, due_in_s=due_in_s)
 
 
-def _obstacle(partitions: frozenset[TopicPartition], view: ClusterView) -> str | None:
+def _obstacle(partitions: frozenset[TopicPartition], view: Snapshot) -> str | None:
     """Return why a throttle stays for now."""
     moving = sorted(
         each for each in partitions if (to := view.assignment_of(each)) is not None and to.is_being_reassigned

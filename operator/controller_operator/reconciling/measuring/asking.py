@@ -8,8 +8,8 @@ from typing import Final, Generic, TypeVar
 from controller_core.client.errors import AdminError
 from controller_core.client.log_dirs.log_sizes import BrokerClient, OpenBroker
 from controller_core.model.ids import BrokerId
+from controller_core.model.snapshot import Snapshot
 from controller_operator.kafka.broker_listeners import BrokerListener
-from controller_operator.kafka.cluster_view import ClusterView
 
 _AT_ONCE: Final = 8
 """The number of brokers that are asked at the same time."""
@@ -26,7 +26,7 @@ class Answers(Generic[T]):
 
 async def ask_brokers(
     brokers: Collection[BrokerId],
-    view: ClusterView,
+    view: Snapshot,
     listener: BrokerListener,
     open_broker: OpenBroker,
     ask: Callable[[BrokerId, BrokerClient], Awaitable[T | None]],

@@ -15,9 +15,9 @@ import structlog
 from controller_core.client.log_dirs.log_directories import LogDirectories, ask_log_directories
 from controller_core.client.log_dirs.log_sizes import BrokerClient, OpenBroker
 from controller_core.model.ids import BrokerId
+from controller_core.model.snapshot import Snapshot
 from controller_core.supervision import start_task
 from controller_operator.clusters.cluster import Asking, Cluster
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.marked_throttles import Entry
 from controller_operator.kubernetes.object_store import Key
 from controller_operator.reconciling.measuring.asking import ask_brokers
@@ -63,7 +63,7 @@ class ClusterMeter:
         measured = self._clusters.get(key)
         return measured.found if measured is not None and measured.uid == uid else NOTHING_FOUND
 
-    def look(self, key: Key, uid: str, kafka: Cluster, view: ClusterView, asking: Asking) -> float:
+    def look(self, key: Key, uid: str, kafka: Cluster, view: Snapshot, asking: Asking) -> float:
         """Begin a reading if one is due. Return the seconds until the next one."""
         now_s = asyncio.get_running_loop().time()
         measured = self._clusters.get(key)
@@ -97,7 +97,7 @@ class ClusterMeter:
             self.forget(key)
         await asyncio.gather(*work, return_exceptions=True)
 
-    async def _read(self, key: Key, measured: _Measured, kafka: Cluster, view: ClusterView, asking: Asking) -> None:
+    async def _read(self, key: Key, measured: _Measured, kafka: Cluster, view: Snapshot, asking: Asking) -> None:
         async def ask(_: BrokerId, client: BrokerClient) -> LogDirectories | None:
             return await ask_log_directories(client)
 

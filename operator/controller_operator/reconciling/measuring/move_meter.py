@@ -16,9 +16,9 @@ from controller_core.client.log_dirs.copy_sizes import Reading, questions, take_
 from controller_core.client.log_dirs.log_sizes import BrokerClient, Copies, LogSizes, OpenBroker, ask_log_sizes
 from controller_core.client.transport.request_client import RequestClient
 from controller_core.model.ids import BrokerId
+from controller_core.model.snapshot import Snapshot
 from controller_core.supervision import start_task
 from controller_operator.kafka.broker_listeners import ANY_PLAINTEXT, BrokerListener
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.stalls import NO_STALLS, Stalls
 from controller_operator.kubernetes.object_store import Key, StoredObject, key_of_resource
 from controller_operator.plans.reassignment.copying.progress import add_latest, progress
@@ -85,7 +85,7 @@ class MoveMeter:
         return find_stalls(measured.history, is_limited=move.spec.throttle is not None)
 
     def look(
-        self, stored: StoredObject, copies: Copies, view: ClusterView, listener: BrokerListener = ANY_PLAINTEXT
+        self, stored: StoredObject, copies: Copies, view: Snapshot, listener: BrokerListener = ANY_PLAINTEXT
     ) -> float:
         """Begin a reading if one is due. Return the seconds until the next one."""
         key, now_s = stored.key, _time_s()
@@ -113,9 +113,7 @@ class MoveMeter:
             self.forget(key)
         await asyncio.gather(*work, return_exceptions=True)
 
-    def _begin(
-        self, key: Key, measured: _Measured, copies: Copies, view: ClusterView, listener: BrokerListener
-    ) -> None:
+    def _begin(self, key: Key, measured: _Measured, copies: Copies, view: Snapshot, listener: BrokerListener) -> None:
         def nothing_known(_: Exception) -> None:
             self._keep(key, measured, None)
 
@@ -123,7 +121,7 @@ class MoveMeter:
         measured.work = start_task(reading, name=f"progress of {key}", on_error=nothing_known)
 
     async def _read(
-        self, key: Key, measured: _Measured, copies: Copies, view: ClusterView, listener: BrokerListener
+        self, key: Key, measured: _Measured, copies: Copies, view: Snapshot, listener: BrokerListener
     ) -> None:
         asked = questions(copies)
 

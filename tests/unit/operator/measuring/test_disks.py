@@ -9,7 +9,7 @@ import pytest
 
 from controller_core.client.log_dirs.log_directories import LogDirectories, LogDirectory, read_log_directories
 from controller_core.model.ids import BrokerId
-from controller_operator.kafka.cluster_view import ClusterView
+from controller_core.model.snapshot import Snapshot
 from controller_operator.plans.cluster import plan_cluster
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.resources import KafkaCluster
@@ -33,7 +33,7 @@ def full(percent: int, path: str = "/data", *gone: str) -> LogDirectories:
 def look(
     found: dict[int, LogDirectories] | None,
     status: Any = None,
-    cluster: ClusterView = WELL,
+    cluster: Snapshot = WELL,
     after: timedelta = timedelta(),
     **spec: int,
 ) -> Plan[KafkaClusterStatus]:

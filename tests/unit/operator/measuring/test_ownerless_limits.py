@@ -6,8 +6,8 @@ from datetime import timedelta
 from typing import Any
 
 from controller_core.model.ids import PartitionId, TopicName, TopicPartition
+from controller_core.model.snapshot import Snapshot
 from controller_core.model.throttles import FOLLOWER_REPLICAS, LEADER_REPLICAS
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.marked_throttles import Entry, find_marked_partitions
 from controller_operator.kafka.requests.throttles import ThrottleReply
 from controller_operator.kafka.throttle_steps import RemoveThrottle
@@ -28,7 +28,7 @@ MOVING = view(topic((assign([3, 1, 2], [3], [1]), lead(1, [1, 2])), (assign([1, 
 def look(
     before: Sequence[OwnerlessLimit] = (),
     found: tuple[Entry, ...] | None = LIMITS,
-    cluster: ClusterView = QUIET,
+    cluster: Snapshot = QUIET,
     after: timedelta = timedelta(),
     **context: Any,
 ) -> LimitsPlan:

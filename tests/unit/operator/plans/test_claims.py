@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from controller_core.model.snapshot import Snapshot
 from controller_operator.kafka.actions import AlterTopicConfig, CreateTopic, MarkTopicForDeletion
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.plans.outcome import Context, FinalizerWish, Plan
 from controller_operator.plans.topic.planner import Surroundings, plan_topic
 from controller_operator.resources import KafkaTopic
@@ -29,9 +29,7 @@ def claimant(name: str, spec: dict[str, Any] | None = None, **about: Any) -> Kaf
 OLDER = claimant("older", status=OURS)
 
 
-def plan(
-    resource: KafkaTopic, cluster: ClusterView = THERE, context: Context | None = None, **around: Any
-) -> Plan[Any]:
+def plan(resource: KafkaTopic, cluster: Snapshot = THERE, context: Context | None = None, **around: Any) -> Plan[Any]:
     return plan_topic(resource, cluster, Surroundings(moves={}, **around), context or Context(now=NOW))
 
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from controller_core.model.ids import BrokerId
-from controller_operator.kafka.cluster_view import ClusterView
+from controller_core.model.snapshot import Snapshot
 from controller_operator.resources.conditions import Condition, ConditionType, Reason
 from tests.unit.operator.clusters import assign, lead, topic, view
 from tests.unit.operator.plans.test_cluster_news import show
@@ -11,7 +11,7 @@ from tests.unit.operator.plans.test_cluster_news import show
 LOST = view(topic((assign([1, 2]), lead(-1, [1]))), brokers=(1, 2))
 
 
-def ready(cluster: ClusterView) -> Condition:
+def ready(cluster: Snapshot) -> Condition:
     return next(found for found in show(cluster).conditions if found.type == ConditionType.READY)
 
 

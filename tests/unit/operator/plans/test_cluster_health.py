@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from controller_core.model.ids import BrokerEpoch, BrokerId
-from controller_operator.kafka.cluster_view import ClusterView, TopicView
+from controller_core.model.snapshot import Snapshot, TopicSnapshot
 from controller_operator.observation.topic_views import TopicViews
 from controller_operator.plans.cluster import plan_cluster
 from controller_operator.plans.cluster_change import refuse_cluster
@@ -37,7 +37,7 @@ class Shown:
         self.annotations: dict[str, str] = {}
         self._written: dict[str, object] = {}
 
-    def look(self, cluster: ClusterView, after: timedelta = timedelta()) -> KafkaClusterStatus:
+    def look(self, cluster: Snapshot, after: timedelta = timedelta()) -> KafkaClusterStatus:
         self.now += after
         stored = raw("KafkaCluster", {}, status=self._written, annotations=self.annotations)
         resource = KafkaCluster.model_validate({**stored, "spec": {"zookeeper": {"connect": "zk:2181"}}})
@@ -161,7 +161,7 @@ class TestDegraded:
             ),
         ],
     )
-    def test_says_at_once_what_is_missing(self, cluster: ClusterView, reason: Reason, message: str) -> None:
+    def test_says_at_once_what_is_missing(self, cluster: Snapshot, reason: Reason, message: str) -> None:
         shown = Shown()
         assert find_degraded(shown.look(ALL_WELL)).status == "False"
         said = find_degraded(shown.look(cluster))
@@ -216,7 +216,7 @@ class TestDegraded:
         assert find_degraded(status).status == "False"
 
 
-def random_topic(random: Random, name: str) -> TopicView:
+def random_topic(random: Random, name: str) -> TopicSnapshot:
     replicas: list[Sequence[int]] = [random.sample(range(1, 9), 2) for _ in range(random.randrange(1, 4))]
     return healthy(*replicas, name=name)
 

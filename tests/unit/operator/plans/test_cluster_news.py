@@ -8,9 +8,9 @@ from random import Random
 import pytest
 
 from controller_core.model.ids import BrokerEpoch, BrokerId, ControllerEpoch
+from controller_core.model.snapshot import Controller, ControllerKind, Snapshot
 from controller_core.zk import paths
 from controller_core.zk.session import Delete
-from controller_operator.kafka.cluster_view import ClusterView, Controller, ControllerKind
 from controller_operator.plans.cluster import plan_cluster
 from controller_operator.plans.cluster_news import News, Told, find_news
 from controller_operator.plans.outcome import Context, Notice
@@ -26,7 +26,7 @@ CALM = view(topic(LED, LED), brokers=(1, 2, 3))
 ALL_LOST = view(topic(*[LOST] * 40), brokers=(1, 2, 3))
 
 
-def show(cluster: ClusterView, before: KafkaClusterStatus | None = None, now: datetime = BEGIN) -> KafkaClusterStatus:
+def show(cluster: Snapshot, before: KafkaClusterStatus | None = None, now: datetime = BEGIN) -> KafkaClusterStatus:
     """Return the status of a KafkaCluster that shows a view, as the API server returns it. `before` is the status
     before."""
     resource = KafkaCluster.model_validate(
@@ -43,13 +43,13 @@ def show(cluster: ClusterView, before: KafkaClusterStatus | None = None, now: da
 class Watched:
     """The news of a cluster over time, as one operator sees them."""
 
-    def __init__(self, cluster: ClusterView = CALM) -> None:
+    def __init__(self, cluster: Snapshot = CALM) -> None:
         self.now = BEGIN
         self.status = show(cluster)
         self.told: Told | None = None
         self.notices: list[Notice] = []
 
-    def look(self, cluster: ClusterView, after: timedelta = LONG) -> News:
+    def look(self, cluster: Snapshot, after: timedelta = LONG) -> News:
         self.now += after
         news = find_news(self.told, self.status, cluster, self.now)
         self.told, self.status = news.told, show(cluster, self.status, self.now)
@@ -60,13 +60,13 @@ class Watched:
         self.told = None
 
 
-def make_brokers(*ids: int, epochs: int = 0) -> ClusterView:
+def make_brokers(*ids: int, epochs: int = 0) -> Snapshot:
     brokers = {BrokerId(each): broker(each) for each in ids}
     brokers = {each: replace(one, epoch=BrokerEpoch(one.epoch + epochs)) for each, one in brokers.items()}
     return replace(CALM, brokers=brokers)
 
 
-def replace_controller(number: int, epoch: int) -> ClusterView:
+def replace_controller(number: int, epoch: int) -> Snapshot:
     kind = ControllerKind.KONTROLLER if number > 1000 else ControllerKind.KAFKA
     return replace(CALM, controller=Controller(id=BrokerId(number), epoch=ControllerEpoch(epoch), kind=kind))
 
@@ -104,7 +104,7 @@ class TestOneEvent:
         ],
     )
     def test_tells_of_what_happened_at_once(
-        self, cluster: ClusterView, reason: str, message: str, is_warning: bool
+        self, cluster: Snapshot, reason: str, message: str, is_warning: bool
     ) -> None:
         (notice,) = Watched().look(cluster).notices
         assert (notice.reason, notice.message, notice.is_warning) == (reason, message, is_warning)
@@ -133,7 +133,7 @@ class TestOneEvent:
 
 class TestNoEvent:
     @pytest.mark.parametrize("cluster", [CALM, ALL_LOST, replace_controller(3, 9)])
-    def test_is_about_what_was_there_at_first_sight(self, cluster: ClusterView) -> None:
+    def test_is_about_what_was_there_at_first_sight(self, cluster: Snapshot) -> None:
         assert not find_news(None, KafkaClusterStatus(), cluster, BEGIN).notices
 
     def test_is_about_a_topic_that_has_its_first_leaders_yet_to_get(self) -> None:

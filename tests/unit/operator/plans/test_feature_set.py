@@ -7,7 +7,7 @@ import pytest
 
 from controller_core.model.features import FeatureUpdate, FinalizedFeatures, UpgradeType
 from controller_core.model.metadata import Broker
-from controller_operator.kafka.cluster_view import ClusterView
+from controller_core.model.snapshot import Snapshot
 from controller_operator.kafka.requests.features import FeatureReply, UpdateFeatures
 from controller_operator.plans.cluster import plan_cluster
 from controller_operator.plans.feature_set.planner import Claims, plan_feature_set
@@ -24,13 +24,13 @@ DELETE = {"deletionPolicy": "Delete"}
 GONE: dict[str, Any] = {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": [FINALIZER]}
 
 
-def cluster(finalized: dict[str, int] | None, brokers: tuple[Broker, ...] = BROKERS, **about: Any) -> ClusterView:
+def cluster(finalized: dict[str, int] | None, brokers: tuple[Broker, ...] = BROKERS, **about: Any) -> Snapshot:
     """Return a cluster with these finalized levels. None: features are not set up."""
     features = None if finalized is None else FinalizedFeatures(features=finalized, epoch=7)
     return replace(view(features=features, **about), brokers={each.id: each for each in brokers})
 
 
-def look(resource: FeatureSet, seen: ClusterView, *replies: FeatureReply, claims: Claims = ALONE) -> Plan[Any]:
+def look(resource: FeatureSet, seen: Snapshot, *replies: FeatureReply, claims: Claims = ALONE) -> Plan[Any]:
     return plan_feature_set(resource, seen, claims, replace(LOOK, replies=replies))
 
 
@@ -125,7 +125,7 @@ def test_the_status_shows_levels_ranges_and_the_broker_that_stands_in_the_way() 
         (cluster({}, brokers=()), Reason.FEATURE_UNSUPPORTED, "no broker is live"),
     ],
 )
-def test_it_asks_for_nothing_where_nobody_could_do_it(seen: ClusterView, reason: Reason, message: str) -> None:
+def test_it_asks_for_nothing_where_nobody_could_do_it(seen: Snapshot, reason: Reason, message: str) -> None:
     plan = look(feature_set({"f": 4}), seen)
     assert plan.steps == ()
     assert ready(plan).reason is reason
@@ -255,7 +255,7 @@ class TestDeletion:
         ],
     )
     def test_the_object_is_let_go_where_nothing_is_to_be_deleted(
-        self, spec: dict[str, Any], about: dict[str, Any], seen: ClusterView, reason: str
+        self, spec: dict[str, Any], about: dict[str, Any], seen: Snapshot, reason: str
     ) -> None:
         plan = look(feature_set({"f": 4}, spec, **GONE, **about), seen)
         assert (plan.steps, plan.finalizer) == ((), FinalizerWish.RELEASE)
@@ -272,7 +272,7 @@ class TestDeletion:
     @pytest.mark.parametrize(
         ("seen", "trouble"), [(cluster({"f": 4}, controller=None), None), (cluster({"f": 4}), "x")]
     )
-    def test_it_waits_for_a_controller_that_answers(self, seen: ClusterView, trouble: str | None) -> None:
+    def test_it_waits_for_a_controller_that_answers(self, seen: Snapshot, trouble: str | None) -> None:
         resource = feature_set({"f": 4}, DELETE, **GONE)
         step = UpdateFeatures(updates=(FeatureUpdate(feature="f", max_version_level=0, upgrade_type=SAFE),))
         replies = [FeatureReply(step=step, trouble=trouble)] if trouble else []

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from controller_operator.kafka.cluster_view import ClusterView
+from controller_core.model.snapshot import Snapshot
 from controller_operator.plans.election.planner import plan_election
 from controller_operator.plans.outcome import Context, Plan, Verdict, conditions, make_ended_status, seconds_left
 from controller_operator.plans.reassignment.planner import plan_reassignment
@@ -101,7 +101,7 @@ def test_what_runs_once_ends_with_one_word_for_who_waits(plan: Plan[Any], ending
 
 
 @pytest.mark.parametrize("cluster", [view(), view(topic((assign([3, 4]), lead(3, [3, 4]))))], ids=["waits", "runs"])
-def test_what_has_not_ended_says_neither(cluster: ClusterView) -> None:
+def test_what_has_not_ended_says_neither(cluster: Snapshot) -> None:
     plans: list[Plan[Any]] = [
         plan_reassignment(reassignment({0: [1, 2]}), cluster, LOOK),
         plan_election(election({"topics": ["missing"]}), cluster, LOOK),

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from controller_core.model.snapshot import Snapshot
 from controller_operator.kafka.actions import AlterTopicConfig
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.plans.outcome import CancelMove, Context, Plan, StartMove
 from controller_operator.plans.topic.planner import Surroundings, plan_topic
 from controller_operator.resources import KafkaTopic, PartitionReassignment
@@ -42,13 +42,13 @@ class Edited:
         self.generation = 0
         self.look(AT_REST, **spec)
 
-    def look(self, cluster: ClusterView, **spec: Any) -> Plan[Any]:
+    def look(self, cluster: Snapshot, **spec: Any) -> Plan[Any]:
         """Give it a spec, and look at it."""
         self.generation += 1
         self.spec = {"driftPolicy": self.policy, **spec}
         return self.again(cluster)
 
-    def again(self, cluster: ClusterView) -> Plan[Any]:
+    def again(self, cluster: Snapshot) -> Plan[Any]:
         resource: KafkaTopic = kafka_topic(self.spec, status=self.status, generation=self.generation)
         plan = plan_topic(resource, cluster, Surroundings(moves=self.moves), Context(now=NOW))
         self.status = status_of(plan)
@@ -74,7 +74,7 @@ class Edited:
 @POLICIES
 class TestAMoveThatTheSpecWantsNoMore:
     @pytest.mark.parametrize("seen", [AT_REST, HALF], ids=["nothing moves yet", "one partition moves"])
-    def test_is_cancelled_and_nobody_else_is_blamed(self, policy: str, seen: ClusterView) -> None:
+    def test_is_cancelled_and_nobody_else_is_blamed(self, policy: str, seen: Snapshot) -> None:
         object_ = Edited(policy)
         (begun,) = object_.look(AT_REST, replicationFactor=3).steps
         assert isinstance(begun, StartMove)
@@ -131,7 +131,7 @@ class TestAMoveThatTheSpecStillWants:
         assert [type(step) for step in steps] == [AlterTopicConfig]
 
     @pytest.mark.parametrize("seen", [HALF, ALL], ids=["some wait for their turn", "all are asked for"])
-    def test_is_named_with_what_it_waits_for_if_it_does_not_get_on(self, policy: str, seen: ClusterView) -> None:
+    def test_is_named_with_what_it_waits_for_if_it_does_not_get_on(self, policy: str, seen: Snapshot) -> None:
         object_ = Edited(policy)
         (begun,) = object_.look(AT_REST, replicationFactor=3).steps
         assert isinstance(begun, StartMove)

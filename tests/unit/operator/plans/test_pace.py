@@ -6,7 +6,7 @@ from typing import Any
 
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import BrokerId
-from controller_operator.kafka.cluster_view import ClusterView
+from controller_core.model.snapshot import Snapshot
 from controller_operator.kafka.requests.features import FeatureReply, UpdateFeatures
 from controller_operator.plans.feature_set.planner import Claims, plan_feature_set
 from controller_operator.plans.outcome import Context, Plan
@@ -18,7 +18,7 @@ from tests.unit.operator.clusters import NOW, broker, feature_set, healthy, kafk
 WANTED = {"config": {"retention.ms": "1"}}
 
 
-def cluster(retention_ms: str | None) -> ClusterView:
+def cluster(retention_ms: str | None) -> Snapshot:
     return view(*([] if retention_ms is None else [healthy([1, 2], [2, 3], config={"retention.ms": retention_ms})]))
 
 

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from controller_core.model.ids import BrokerId, PartitionId, TopicId, TopicName
-from controller_core.zk.session import ZkVersion
+from controller_core.model.ids import BrokerId, PartitionId, TopicId, TopicName, TopicVersion
+from controller_core.model.snapshot import Snapshot
 from controller_operator.kafka.actions import AddPartitions, AlterTopicConfig, CreateTopic, MarkTopicForDeletion
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.plans.outcome import Context, FinalizerWish, ForgetMove, Plan, StartMove
 from controller_operator.plans.topic.ids import format_id, new_topic_id, parse_id
 from controller_operator.plans.topic.planner import Surroundings, plan_topic
@@ -38,13 +37,11 @@ FINALIZER = "kontroller.dev/finalizer"
 DELETED: dict[str, Any] = {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": [FINALIZER]}
 
 
-def plan(
-    resource: KafkaTopic, cluster: ClusterView, context: Context = LOOK, around: Surroundings = ALONE
-) -> Plan[Any]:
+def plan(resource: KafkaTopic, cluster: Snapshot, context: Context = LOOK, around: Surroundings = ALONE) -> Plan[Any]:
     return plan_topic(resource, cluster, around, context)
 
 
-def settle(spec: dict[str, Any] | None = None, *, cluster: ClusterView | None = None, **metadata: Any) -> KafkaTopic:
+def settle(spec: dict[str, Any] | None = None, *, cluster: Snapshot | None = None, **metadata: Any) -> KafkaTopic:
     """An object whose topic is as the spec says, and has been seen so."""
     seen = cluster or view(healthy([1, 2], [2, 3], config=(spec or {}).get("config")))
     adopted = plan(kafka_topic(spec), seen)
@@ -71,7 +68,7 @@ class TestCreation:
         ids=["asked for", "in the way", "paused"],
     )
     def test_the_plan_of_a_topic_that_is_not_there_is_to_create_it(
-        self, metadata: dict[str, Any], cluster: ClusterView
+        self, metadata: dict[str, Any], cluster: Snapshot
     ) -> None:
         shown = plan(kafka_topic({"config": {"retention.ms": "1"}}, **metadata), cluster).status.plan
         assert [(each.action, each.key, each.live, each.desired) for each in shown.changes] == [
@@ -137,7 +134,7 @@ class TestCreation:
         ],
     )
     def test_what_stands_in_the_way_is_named(
-        self, spec: dict[str, Any], cluster: ClusterView, reason: Reason, is_stalled: bool
+        self, spec: dict[str, Any], cluster: Snapshot, reason: Reason, is_stalled: bool
     ) -> None:
         refused = plan(kafka_topic(spec), cluster)
         assert refused.steps == ()
@@ -193,7 +190,7 @@ class TestChanges:
         grown = plan(_again(settle(), {"partitions": 4}), view(healthy([1, 2], [2, 3])))
         (step,) = grown.steps
         assert isinstance(step, AddPartitions)
-        assert step.version == ZkVersion(4)
+        assert step.version == TopicVersion(4)
         assert step.assignment.topic_id == ORDERS_ID
         assert [step.assignment.partitions[PartitionId(n)].replicas for n in (0, 1)] == [(1, 2), (2, 3)]
         assert len(step.assignment.partitions) == 4
@@ -221,7 +218,7 @@ class TestChanges:
             AlterTopicConfig(
                 topic=ORDERS,
                 config={"retention.ms": "9", "flush.ms": "3"},
-                version=ZkVersion(1),
+                version=TopicVersion(1),
                 changes={"retention.ms": "9", "segment.ms": None},
             ),
         )

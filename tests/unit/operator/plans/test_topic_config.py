@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from controller_core.model.ids import BrokerId
-from controller_core.zk.session import ZkVersion
+from controller_core.model.ids import BrokerId, TopicVersion
+from controller_core.model.snapshot import Snapshot, TopicSnapshot
 from controller_operator.kafka.actions import AlterTopicConfig
-from controller_operator.kafka.cluster_view import ClusterView, TopicView
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.plans.topic.planner import Surroundings, plan_topic
 from controller_operator.resources import KafkaTopic
@@ -22,11 +21,11 @@ BY_HAND = {**NAMED, "retention.ms": "1000"}
 REMOVE = {"undeclaredConfigPolicy": "Remove"}
 
 
-def plan(resource: KafkaTopic, cluster: ClusterView) -> Plan[Any]:
+def plan(resource: KafkaTopic, cluster: Snapshot) -> Plan[Any]:
     return plan_topic(resource, cluster, Surroundings(moves={}), Context(now=NOW))
 
 
-def make_view(config: dict[str, str] | None = None, **about: Any) -> ClusterView:
+def make_view(config: dict[str, str] | None = None, **about: Any) -> Snapshot:
     """A cluster with the topic, with this configuration."""
     return view(healthy([1, 2], [2, 3], config=config), **about)
 
@@ -79,7 +78,9 @@ class TestKept:
         assert ready(gone).message == "topic orders is as the spec says"
 
     def test_the_same_value_at_another_time_is_another_event(self) -> None:
-        at = [replace(healthy([1, 2], [2, 3], config=BY_HAND), config_version=ZkVersion(version)) for version in (5, 6)]
+        at = [
+            replace(healthy([1, 2], [2, 3], config=BY_HAND), config_version=TopicVersion(version)) for version in (5, 6)
+        ]
         ((first,), (second,)) = (plan(settle(), view(each)).notices for each in at)
         assert first != second
 
@@ -185,7 +186,7 @@ class TestRemoved:
 
 
 class TestThrottles:
-    def make_throttled(self, *, moving: bool = True) -> TopicView:
+    def make_throttled(self, *, moving: bool = True) -> TopicSnapshot:
         lists = {LEADER: "0:1,00:2", FOLLOWER: "0:3"}
         state = (assign([2, 3, 1], [3], [1]) if moving else assign([1, 2]), lead(1, [1, 2]))
         return topic(state, (assign([2, 3]), lead(2, [2, 3])), config={**NAMED, **lists})
@@ -231,7 +232,7 @@ class TestContradictions:
     )
     @pytest.mark.parametrize("cluster", [view(), make_view()], ids=["to be created", "there already"])
     def test_more_in_sync_than_replicas_is_stalled_before_anything_is_written(
-        self, cluster: ClusterView, replicas: dict[str, Any]
+        self, cluster: Snapshot, replicas: dict[str, Any]
     ) -> None:
         found = plan(kafka_topic({"config": {"min.insync.replicas": "3"}, **replicas}), cluster)
         assert (found.steps, ready(found).reason) == ((), Reason.INVALID_CONFIG)

@@ -10,10 +10,10 @@ import pytest
 from controller_core.client.transport.request_client import Address
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import ReplicaAssignment
+from controller_core.model.snapshot import Controller, ControllerKind, Snapshot
 from controller_core.polling.configurations import EVERY
 from controller_core.polling.groups import TOPICS_AT_ONCE
 from controller_core.polling.pace import Pace
-from controller_operator.kafka.cluster_view import ClusterView, Controller, ControllerKind
 from controller_operator.observation.observation import NotCurrent, Observation
 from controller_operator.observation.polling.poller import ClusterPoller
 from controller_operator.resources.conditions import Reason
@@ -49,7 +49,7 @@ async def wait_asked_again(quorum: Quorum) -> None:
     await wait_until(lambda: quorum.asked[MOVES] > asked + 3)
 
 
-async def refresh_in_doubt(quorum: Quorum, poller: ClusterPoller) -> asyncio.Task[ClusterView]:
+async def refresh_in_doubt(quorum: Quorum, poller: ClusterPoller) -> asyncio.Task[Snapshot]:
     """Start a refresh that waits, because the partition has more replicas than before and the controllers' leader has
     not written all."""
     await first_view(poller)
@@ -60,13 +60,13 @@ async def refresh_in_doubt(quorum: Quorum, poller: ClusterPoller) -> asyncio.Tas
     return waiting
 
 
-async def first_view(poller: ClusterPoller) -> ClusterView:
+async def first_view(poller: ClusterPoller) -> Snapshot:
     await wait_until(lambda: poller.observation.view is not None)
     assert poller.observation.view is not None
     return poller.observation.view
 
 
-def replicas(view: ClusterView, number: int = 0) -> ReplicaAssignment:
+def replicas(view: Snapshot, number: int = 0) -> ReplicaAssignment:
     assignment = view.assignment_of(TopicPartition(ORDERS, PartitionId(number)))
     assert assignment is not None
     return assignment

@@ -15,7 +15,7 @@ from controller_core.client.log_dirs.log_sizes import Copy
 from controller_core.client.transport.request_client import Address
 from controller_core.model.ids import NO_LEADER, BrokerId
 from controller_core.model.metadata import Endpoint
-from controller_operator.kafka.cluster_view import ClusterView
+from controller_core.model.snapshot import Snapshot
 from controller_operator.kubernetes.object_store import StoredObject
 from controller_operator.reconciling.measuring.move_meter import EVERY_S, TIMEOUT_S, MoveMeter
 from controller_operator.resources import PartitionReassignment
@@ -29,7 +29,7 @@ SPEC = {"partitions": [{"topic": "orders", "partition": 0, "replicas": [1, 2]}]}
 COPY = Copy(leader=BrokerId(1), to=(BrokerId(2),))
 
 
-def listen(*numbers: int) -> ClusterView:
+def listen(*numbers: int) -> Snapshot:
     found = {}
     for number in numbers:
         endpoint = Endpoint(listener="ANY", security_protocol="PLAINTEXT", host=f"broker-{number}", port=9092)
@@ -84,7 +84,7 @@ class Measured:
         found = self.meter.progress_of(self.stored.resource)
         return found.bytes_left if found else None
 
-    async def read(self, copy: Copy = COPY, cluster: ClusterView = CLUSTER) -> float:
+    async def read(self, copy: Copy = COPY, cluster: Snapshot = CLUSTER) -> float:
         """Have a reading made, and wait for it; return the time when the next one is due."""
         due_s = self.meter.look(self.stored, {PARTITION: copy}, cluster)
         await asyncio.sleep(TIMEOUT_S + 0.1)
@@ -140,7 +140,7 @@ def test_a_broker_that_does_not_say_it_leaves_all_of_it_unknown_until_it_does(an
     ],
     ids=["a broker is away", "nobody leads", "no listener without encryption"],
 )
-def test_nothing_is_said_where_not_all_can_be_asked(copy: Copy, cluster: ClusterView) -> None:
+def test_nothing_is_said_where_not_all_can_be_asked(copy: Copy, cluster: Snapshot) -> None:
     async def scenario() -> None:
         async with measure() as move:
             move.answer = fail(Unreachable("there is no address"))

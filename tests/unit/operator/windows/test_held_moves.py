@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from controller_core.model.ids import TopicPartition
+from controller_core.model.snapshot import Snapshot
 from controller_operator.kafka.actions import SubmitReassignment
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.requests.cancellations import CancelReassignment
 from controller_operator.kafka.requests.moves import MoveReply
 from controller_operator.kafka.throttle_steps import SetThrottle
@@ -38,7 +38,7 @@ class Operated:
         self.spec: dict[str, Any] = {"schedule": NIGHTLY, **spec}
         self.status: dict[str, Any] = {}
 
-    def look(self, now: datetime, cluster: ClusterView = BEFORE, **metadata: Any) -> Plan[Any]:
+    def look(self, now: datetime, cluster: Snapshot = BEFORE, **metadata: Any) -> Plan[Any]:
         """Look once, with the step that precedes a request, and stop before the request."""
         context = Context(now=now, is_view_fresh=True)
         move = reassignment(TARGETS, self.spec, status=self.status, **metadata)

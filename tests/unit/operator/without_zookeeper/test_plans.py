@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from controller_core.model.features import FinalizedFeatures
+from controller_core.model.snapshot import Snapshot
 from controller_operator.kafka.actions import AlterTopicConfig, CreateTopic, MarkTopicForDeletion
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.requests.features import FeatureReply, UpdateFeatures
 from controller_operator.kafka.requests.topics import MissTopic, TopicReply
 from controller_operator.observation.polling.views import ABILITIES
@@ -33,11 +33,11 @@ FRESH = replace(LOOK, is_view_fresh=True)
 FINALIZER = "kontroller.dev/finalizer"
 
 
-def kraft(*topics: Any, **about: Any) -> ClusterView:
+def kraft(*topics: Any, **about: Any) -> Snapshot:
     return view(*topics, abilities=ABILITIES, **about)
 
 
-def plan(resource: KafkaTopic, cluster: ClusterView, context: Context = LOOK) -> Plan[Any]:
+def plan(resource: KafkaTopic, cluster: Snapshot, context: Context = LOOK) -> Plan[Any]:
     return plan_topic(resource, cluster, Surroundings(moves={}), context)
 
 

@@ -31,9 +31,8 @@ from kio.schema.update_features.v1.response import UpdatableFeatureResult
 from kio.static.primitive import i8, i32, i32Timedelta
 
 from controller_core.model.features import FeatureUpdate, UpgradeType
-from controller_core.model.ids import TopicId
+from controller_core.model.ids import TopicId, TopicVersion
 from controller_core.model.metadata import TopicAssignment
-from controller_core.zk.session import ZkVersion
 from controller_operator.kafka.actions import AddPartitions, AlterTopicConfig, CreateTopic, MarkTopicForDeletion
 from controller_operator.kafka.requests.cancellations import CancelReassignment, cancel_reassignment
 from controller_operator.kafka.requests.elections import ElectUnclean, elect_unclean
@@ -50,7 +49,7 @@ ASSIGNMENT = TopicAssignment(
     partitions={number: assign(replicas) for number, replicas in enumerate(([1, 2], [2, 3], [3, 1]))},  # type: ignore[misc]  # short to write
 )
 CREATE = CreateTopic(topic=ORDERS, assignment=ASSIGNMENT, config={"retention.ms": "1"})
-ADD = AddPartitions(topic=ORDERS, assignment=ASSIGNMENT, version=ZkVersion(0), present=2)
+ADD = AddPartitions(topic=ORDERS, assignment=ASSIGNMENT, version=TopicVersion(0), present=2)
 ALTER = AlterTopicConfig(topic=ORDERS, config={}, version=None, changes={"retention.ms": "9", "flush.ms": None})
 DELETE = MarkTopicForDeletion(topic=ORDERS, topic_id=ORDERS_ID)
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from controller_core.model.ids import PartitionId, TopicPartition
-from controller_core.zk.codecs import PreferredElectionPlan
+from controller_core.model.metadata import PreferredElectionPlan
+from controller_core.model.snapshot import Snapshot
 from controller_operator.kafka.actions import SubmitPreferredElection
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.plans.election.planner import plan_election
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.resources.conditions import ConditionType, Reason
@@ -97,7 +97,7 @@ def test_a_leader_that_is_not_given_back_is_a_failure_that_says_why_and_what_to_
         (view(topic(WRONG), preferred_election=PreferredElectionPlan(partitions=())), Reason.PROGRESSING),
     ],
 )
-def test_it_waits_for_a_controller_and_for_another_election(cluster: ClusterView, reason: Reason) -> None:
+def test_it_waits_for_a_controller_and_for_another_election(cluster: Snapshot, reason: Reason) -> None:
     plan = plan_election(election(OF_ORDERS), cluster, LOOK)
     assert (plan.status.phase, plan.steps) == (ElectionPhase.PENDING, ())
     assert ready(plan).reason is reason

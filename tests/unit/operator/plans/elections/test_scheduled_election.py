@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from controller_core.zk.codecs import PreferredElectionPlan
+from controller_core.model.metadata import PreferredElectionPlan
+from controller_core.model.snapshot import Snapshot
 from controller_operator.kafka.actions import SubmitPreferredElection
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.plans.election.planner import plan_election
 from controller_operator.plans.outcome import Context, Notice, Plan
 from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
@@ -26,7 +26,7 @@ BALANCED = view(healthy(*[[1, 2]] * 10))
 class Operated:
     """The object over time: each look begins with the status that the last one wrote."""
 
-    def __init__(self, cluster: ClusterView = OUT_OF_BALANCE, **spec: Any) -> None:
+    def __init__(self, cluster: Snapshot = OUT_OF_BALANCE, **spec: Any) -> None:
         self.cluster = cluster
         self.now = BEGIN
         self.spec = {"allPartitions": True, "schedule": "0 * * * *", **spec}
@@ -196,7 +196,7 @@ class TestARunThatWasMissed:
         ],
         ids=["no controller", "another election"],
     )
-    def test_waits_for_the_cluster(self, obstacle: Callable[[ClusterView], ClusterView]) -> None:
+    def test_waits_for_the_cluster(self, obstacle: Callable[[Snapshot], Snapshot]) -> None:
         operated = Operated()
         operated.look()
         operated.now, operated.cluster = make_time(13), obstacle(OUT_OF_BALANCE)

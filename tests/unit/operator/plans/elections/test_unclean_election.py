@@ -15,9 +15,9 @@ from pydantic import ValidationError
 
 from controller_core.client.errors import AdminError, Unreachable
 from controller_core.model.ids import PartitionId, TopicPartition
+from controller_core.model.metadata import PreferredElectionPlan
+from controller_core.model.snapshot import Snapshot
 from controller_core.wire.messages import NO_THROTTLE
-from controller_core.zk.codecs import PreferredElectionPlan
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.requests.elections import ElectionReply, ElectUnclean, elect_unclean
 from controller_operator.plans.election.planner import plan_election
 from controller_operator.plans.outcome import Context, Plan
@@ -59,9 +59,7 @@ def answer_step(first: Plan[Any], refused: dict[int, str] | None = None, trouble
     return replace(LOOK, done=() if trouble else (step,), elections=(reply,))
 
 
-def look(
-    cluster: ClusterView, first: Plan[Any] | None = None, context: Context | None = None, **scope: Any
-) -> Plan[Any]:
+def look(cluster: Snapshot, first: Plan[Any] | None = None, context: Context | None = None, **scope: Any) -> Plan[Any]:
     """The first look, over a view of now, or one after it."""
     status = status_of(first) if first else None
     return plan_election(unclean(status, **scope), cluster, context or (LOOK if first else FRESH))

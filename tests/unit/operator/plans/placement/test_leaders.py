@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from controller_core.model.ids import PartitionId, TopicPartition
-from controller_core.zk.codecs import PreferredElectionPlan
+from controller_core.model.metadata import PreferredElectionPlan
+from controller_core.model.snapshot import Snapshot
 from controller_operator.kafka.actions import SubmitPreferredElection, SubmitReassignment
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.requests.elections import ElectionReply
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.plans.reassignment.planner import plan_reassignment
@@ -33,12 +33,12 @@ BEGUN = plan_reassignment(reassignment(TARGETS), view(healthy([1, 2], [1, 2])), 
 SAID = "all 2 partitions have the replicas of the spec"
 
 
-def there(leader: int = 1, isr: tuple[int, ...] = (1, 2), **about: Any) -> ClusterView:
+def there(leader: int = 1, isr: tuple[int, ...] = (1, 2), **about: Any) -> Snapshot:
     """Partition 0 has got its new order, and partition 1 another replica; broker 2 leads it as before."""
     return view(topic((assign([2, 1]), lead(leader, isr)), (assign([3, 2]), lead(3, [3, 2]))), **about)
 
 
-def look(seen: ClusterView, context: Context = FRESH) -> Plan[Any]:
+def look(seen: Snapshot, context: Context = FRESH) -> Plan[Any]:
     return plan_reassignment(reassignment(TARGETS, status=status_of(BEGUN)), seen, context)
 
 
@@ -80,7 +80,7 @@ ASKED = SubmitPreferredElection(partitions=(TopicPartition(ORDERS, PartitionId(0
     ids=["another election runs", "no controller", "no answer"],
 )
 def test_the_election_is_asked_for_later_if_it_cannot_be_now(
-    seen: ClusterView, elections: tuple[ElectionReply, ...], why: str
+    seen: Snapshot, elections: tuple[ElectionReply, ...], why: str
 ) -> None:
     plan = look(seen, replace(FRESH, elections=elections))
     assert (plan.steps, plan.status.phase) == ((), ReassignmentPhase.RUNNING)

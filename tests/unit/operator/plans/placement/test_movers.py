@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from controller_operator.kafka.cluster_view import ClusterView
+from controller_core.model.snapshot import Snapshot
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.plans.topic.planner import Surroundings, plan_topic
 from controller_operator.resources import KafkaTopic, PartitionReassignment
@@ -17,7 +17,7 @@ BEGUN = {"phase": "Completed", "startTime": "2026-01-01T00:00:00Z"}
 MOVED = view(healthy([3, 1], [1, 2]))
 
 
-def look(resource: KafkaTopic, seen: ClusterView, *moves: PartitionReassignment) -> Plan[Any]:
+def look(resource: KafkaTopic, seen: Snapshot, *moves: PartitionReassignment) -> Plan[Any]:
     return plan_topic(resource, seen, Surroundings(moves={}, find_movers=lambda: moves), FRESH)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from controller_core.model.ids import BrokerId
-from controller_operator.kafka.cluster_view import ClusterView
+from controller_core.model.snapshot import Snapshot
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.plans.reassignment.planner import plan_reassignment
 from controller_operator.plans.topic.planner import Surroundings, plan_topic
@@ -32,7 +32,7 @@ def make_drain(*brokers: int, status: Mapping[str, Any] | None = None, **spec: A
     return PartitionReassignment.model_validate(body)
 
 
-def look(move: PartitionReassignment, seen: ClusterView, *topics: KafkaTopic) -> Plan[Any]:
+def look(move: PartitionReassignment, seen: Snapshot, *topics: KafkaTopic) -> Plan[Any]:
     def find(_counts: Mapping[str, Collection[int]], _brokers: Collection[BrokerId]) -> Sequence[KafkaTopic]:
         return topics
 

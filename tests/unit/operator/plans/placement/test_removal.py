@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from controller_core.model.ids import BrokerId
+from controller_core.model.snapshot import Snapshot, TopicSnapshot
 from controller_operator.kafka.actions import AddPartitions, AlterTopicConfig, CreateTopic, SubmitReassignment
-from controller_operator.kafka.cluster_view import ClusterView, TopicView
 from controller_operator.plans.cluster import plan_cluster
 from controller_operator.plans.outcome import Context, Plan, StartMove
 from controller_operator.plans.reassignment.planner import plan_reassignment
@@ -39,11 +39,11 @@ PINNED = (
 ASSIGNMENT: dict[str, Any] = {"partitions": None, "replicationFactor": None, "replicaAssignment": [[4, 1], [1, 2]]}
 
 
-def mark(*topics: TopicView, brokers: Sequence[int] = (1, 2, 3, 4), to_remove: Sequence[int] = (4,)) -> ClusterView:
+def mark(*topics: TopicSnapshot, brokers: Sequence[int] = (1, 2, 3, 4), to_remove: Sequence[int] = (4,)) -> Snapshot:
     return view(*topics, brokers=brokers, to_remove=frozenset(map(BrokerId, to_remove)))
 
 
-def plan(resource: KafkaTopic, seen: ClusterView, around: Surroundings = ALONE) -> Plan[Any]:
+def plan(resource: KafkaTopic, seen: Snapshot, around: Surroundings = ALONE) -> Plan[Any]:
     return plan_topic(resource, seen, around, FRESH)
 
 
@@ -177,7 +177,7 @@ class TestMoves:
 
 class TestTheKafkaCluster:
     @staticmethod
-    def look(seen: ClusterView, status: dict[str, Any] | None = None) -> Plan[Any]:
+    def look(seen: Snapshot, status: dict[str, Any] | None = None) -> Plan[Any]:
         body = raw("KafkaCluster", {"zookeeper": {"connect": "zk:2181"}}, status=status)
         del body["spec"]["clusterRef"]
         return plan_cluster(KafkaCluster.model_validate(body), seen, FRESH)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from controller_operator.kafka.cluster_view import ClusterView
+from controller_core.model.snapshot import Snapshot
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.plans.reassignment.planner import plan_reassignment
 from controller_operator.resources.conditions import ConditionType, Reason
@@ -19,12 +19,12 @@ BEFORE = view(healthy([1, 2], [1, 2]))
 PHASE = ReassignmentPhase
 
 
-def make_plan(cluster: ClusterView, status: Any = None, targets: Any = None, **spec: Any) -> Plan[Any]:
+def make_plan(cluster: Snapshot, status: Any = None, targets: Any = None, **spec: Any) -> Plan[Any]:
     spec = {"approval": "Required", **spec}
     return plan_reassignment(reassignment(targets or TARGETS, spec, status=status or {}), cluster, LOOK)
 
 
-def hash_of(cluster: ClusterView, targets: Any = None) -> str:
+def hash_of(cluster: Snapshot, targets: Any = None) -> str:
     found: str | None = make_plan(cluster, targets=targets).status.plan_hash
     assert found is not None
     return found
@@ -51,7 +51,7 @@ def test_the_approved_plan_begins() -> None:
     [view(healthy([1, 3], [1, 2])), view(healthy([2, 1], [1, 2])), view(healthy([4, 5], [1, 2]))],
     ids=["another broker has a replica", "another replica is preferred", "one partition is there already"],
 )
-def test_an_approval_does_not_hold_for_another_plan(cluster: ClusterView) -> None:
+def test_an_approval_does_not_hold_for_another_plan(cluster: Snapshot) -> None:
     plan = make_plan(cluster, approvedPlan=hash_of(BEFORE))
     assert (plan.status.phase, plan.steps) == (PHASE.AWAITING_APPROVAL, ())
     assert "is another plan" in ready(plan).message

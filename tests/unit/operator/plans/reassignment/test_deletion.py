@@ -22,9 +22,9 @@ from kio.static.protocol import RequestPayload
 
 from controller_core.client.errors import AdminError, Unreachable
 from controller_core.model.ids import BrokerId, PartitionId, TopicPartition
+from controller_core.model.metadata import ReassignmentPlan
+from controller_core.model.snapshot import Snapshot
 from controller_core.wire.messages import NO_THROTTLE
-from controller_core.zk.codecs import ReassignmentPlan
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.requests.cancellations import CancelReassignment, CancelReply, cancel_reassignment
 from controller_operator.plans.outcome import DELETION_PATIENCE, Context, FinalizerWish, Plan
 from controller_operator.plans.reassignment.planner import plan_reassignment
@@ -144,7 +144,7 @@ def test_a_move_that_was_never_asked_for_takes_nobody_elses_back() -> None:
 
 
 @pytest.mark.parametrize("seen", [view(), view(topic(MOVING, MOVING), deleting=frozenset([ORDERS]))])
-def test_nothing_is_asked_for_a_topic_that_goes_or_is_gone(seen: ClusterView) -> None:
+def test_nothing_is_asked_for_a_topic_that_goes_or_is_gone(seen: Snapshot) -> None:
     plan = plan_reassignment(make_deleted(), seen, FRESH)
     assert (plan.steps, plan.status.phase) == ((), ReassignmentPhase.CANCELLED)
     assert set(steps_of(plan).values()) == {ReassignmentStep.FAILED}
@@ -166,7 +166,7 @@ def test_a_refusal_ends_the_run_with_the_controllers_words() -> None:
     ],
 )
 def test_it_waits_for_a_controller_that_answers_but_not_for_ever(
-    seen: ClusterView, context: Context, reason: Reason
+    seen: Snapshot, context: Context, reason: Reason
 ) -> None:
     plan = plan_reassignment(make_deleted(), seen, context)
     assert (plan.steps, plan.status.phase, ready(plan).reason) == ((), ReassignmentPhase.RUNNING, reason)

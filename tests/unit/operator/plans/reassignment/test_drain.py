@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 from controller_core.model.ids import BrokerId
+from controller_core.model.snapshot import Snapshot
 from controller_operator.kafka.actions import SubmitReassignment
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.plans.reassignment import drain_plan
 from controller_operator.plans.reassignment.planner import plan_reassignment
@@ -23,7 +23,7 @@ def make_drain(*brokers: int, status: dict[str, Any] | None = None, **spec: Any)
     return PartitionReassignment.model_validate(body)
 
 
-def look(move: PartitionReassignment, seen: ClusterView) -> Plan[Any]:
+def look(move: PartitionReassignment, seen: Snapshot) -> Plan[Any]:
     return plan_reassignment(move, seen, FRESH)
 
 

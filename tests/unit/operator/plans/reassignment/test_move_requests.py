@@ -18,6 +18,7 @@ from kio.schema.errors import ErrorCode
 from controller_core.client.errors import AdminError, OutcomeUnknown, Unreachable
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import Endpoint
+from controller_core.model.snapshot import Snapshot
 from controller_core.wire.codecs.frames import encode_request
 from controller_core.wire.limits.request_limits import limits_of
 from controller_core.wire.messages import NO_THROTTLE
@@ -25,7 +26,6 @@ from controller_core.wire.requests.partitions import make_reassignment_request
 from controller_core.zk import paths
 from controller_core.zk.session import Create
 from controller_operator.kafka.actions import SubmitReassignment
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.requests.features import can_be_asked
 from controller_operator.kafka.requests.moves import (
     MAX_ASKED,
@@ -203,5 +203,5 @@ def test_the_controller_is_asked_where_any_listener_speaks_as_the_operator_does(
     protocols: tuple[str, ...], configured: str | None, can_be: bool
 ) -> None:
     endpoints = tuple(Endpoint(listener=each, host="h", port=1, security_protocol=each) for each in protocols)
-    view = ClusterView(version=1, brokers={BrokerId(1): replace(broker(1), endpoints=endpoints)})
+    view = Snapshot(version=1, brokers={BrokerId(1): replace(broker(1), endpoints=endpoints)})
     assert can_be_asked(configured, view) is can_be

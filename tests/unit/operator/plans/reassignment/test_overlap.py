@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from controller_core.model.ids import PartitionId, TopicName, TopicPartition
+from controller_core.model.snapshot import Snapshot
 from controller_operator.kafka.actions import SubmitReassignment
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.kafka.requests.moves import MoveReply, Refusal, RefusalKind
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.plans.reassignment.planner import plan_reassignment
@@ -189,7 +189,7 @@ def test_a_broker_that_goes_before_its_turn_holds_back_its_partitions_alone() ->
 
 
 class TestWhatTheControllerRefuses:
-    def look_at(self, kind: RefusalKind, cluster: ClusterView) -> tuple[Operated, Plan[Any]]:
+    def look_at(self, kind: RefusalKind, cluster: Snapshot) -> tuple[Operated, Plan[Any]]:
         move = Operated()
         context = reply_to(move.look(BEFORE), p1=(kind, "no"))
         return move, move.look(cluster, context)

@@ -7,10 +7,9 @@ from typing import Any, ClassVar
 import pytest
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicPartition
-from controller_core.model.metadata import PartitionState, ReplicaAssignment
-from controller_core.zk.codecs import ReassignmentPlan
+from controller_core.model.metadata import PartitionState, ReassignmentPlan, ReplicaAssignment
+from controller_core.model.snapshot import Snapshot
 from controller_operator.kafka.actions import SubmitReassignment
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.plans.reassignment.planner import plan_reassignment
 from controller_operator.resources.conditions import ConditionType, Reason
@@ -50,7 +49,7 @@ def list_asked(plan: Plan[Any]) -> list[dict[int, tuple[int, ...]]]:
     ]
 
 
-def make_running_status(targets: dict[int, Sequence[int]], before: ClusterView) -> dict[str, Any]:
+def make_running_status(targets: dict[int, Sequence[int]], before: Snapshot) -> dict[str, Any]:
     """The status of a move that was about to be asked for."""
     plan = plan_reassignment(reassignment(targets), before, LOOK)
     assert plan.status.phase is ReassignmentPhase.RUNNING
@@ -121,7 +120,7 @@ def test_a_change_of_order_alone_is_a_move() -> None:
         ),
     ],
 )
-def test_a_move_that_cannot_begin_waits_and_says_why(cluster: ClusterView, reason: Reason) -> None:
+def test_a_move_that_cannot_begin_waits_and_says_why(cluster: Snapshot, reason: Reason) -> None:
     plan = plan_reassignment(reassignment({0: [2, 3]}), cluster, LOOK)
     assert plan.status.phase is ReassignmentPhase.PENDING
     assert plan.steps == ()
@@ -141,7 +140,7 @@ class TestAfterARestart:
     TARGETS: ClassVar[dict[int, Sequence[int]]] = {0: [2, 3], 1: [3, 1]}
     BEFORE = view(healthy([1, 2], [2, 3]))
 
-    def plan(self, cluster: ClusterView, context: Context = FRESH, targets: Any = None) -> Plan[Any]:
+    def plan(self, cluster: Snapshot, context: Context = FRESH, targets: Any = None) -> Plan[Any]:
         wanted = targets or self.TARGETS
         return plan_reassignment(
             reassignment(wanted, status=make_running_status(wanted, self.BEFORE)), cluster, context
@@ -177,7 +176,7 @@ class TestAfterARestart:
         assert (plan.steps, ready(plan).reason) == ((), Reason.PROGRESSING)
 
 
-def make_moving_status(targets: dict[int, Sequence[int]], before: ClusterView) -> dict[str, Any]:
+def make_moving_status(targets: dict[int, Sequence[int]], before: Snapshot) -> dict[str, Any]:
     """The status of a move whose partitions have all been seen under way."""
     seen = replace(before, reassignment=make_request(targets))
     return status_of(plan_reassignment(reassignment(targets, status=make_running_status(targets, before)), seen, LOOK))

@@ -8,7 +8,7 @@ import pytest
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicPartition
 from controller_core.model.metadata import PartitionState
-from controller_operator.kafka.cluster_view import ClusterView
+from controller_core.model.snapshot import Snapshot
 from controller_operator.kafka.stalls import NO_STALLS, Stalls
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.plans.reassignment.planner import plan_reassignment
@@ -35,12 +35,12 @@ TO_5 = (BrokerId(5),)
 FIRST, SECOND = (TopicPartition(ORDERS, PartitionId(number)) for number in (0, 1))
 
 
-def cluster(first: PartitionState, *brokers: int, assignment: Any = SINGLE) -> ClusterView:
+def cluster(first: PartitionState, *brokers: int, assignment: Any = SINGLE) -> Snapshot:
     """Two partitions that go from broker 4 to 5; the second one is doing well."""
     return view(topic((assignment, first), (SINGLE, lead(4, [4]))), brokers=brokers or (1, 2, 3, 4, 5))
 
 
-def look(seen: ClusterView, status: Any = None, stalls: Stalls = NO_STALLS, **spec: Any) -> Plan[Any]:
+def look(seen: Snapshot, status: Any = None, stalls: Stalls = NO_STALLS, **spec: Any) -> Plan[Any]:
     move = reassignment(TARGETS, spec, status=BEGUN if status is None else status)
     return plan_reassignment(move, seen, Context(now=NOW, is_view_fresh=True, stalls=stalls))
 
@@ -88,7 +88,7 @@ CAUSES = [
 
 @pytest.mark.parametrize(("seen", "stalls", "reason", "why"), CAUSES)
 def test_a_cause_is_named_in_the_row_the_conditions_and_an_event(
-    seen: ClusterView, stalls: Stalls, reason: Reason, why: str
+    seen: Snapshot, stalls: Stalls, reason: Reason, why: str
 ) -> None:
     plan = look(seen, stalls=stalls)
     assert messages(plan) == {0: why, 1: None}

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import pytest
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicPartition
+from controller_core.model.metadata import ReassignmentPlan
+from controller_core.model.snapshot import ControllerKind, Snapshot
 from controller_core.model.throttles import Move
-from controller_core.zk.codecs import ReassignmentPlan
 from controller_operator.kafka.actions import SubmitReassignment
-from controller_operator.kafka.cluster_view import ClusterView, ControllerKind
 from controller_operator.kafka.requests.moves import MoveReply
 from controller_operator.kafka.requests.throttles import ThrottleReply
 from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle
@@ -47,7 +47,7 @@ def add_done(plan: Plan[Any], context: Context = FRESH) -> Context:
     return replace(context, done=(*context.done, *plan.steps))
 
 
-def make_running_status(rate: int = 5000, cluster: ClusterView = MOVING) -> dict[str, Any]:
+def make_running_status(rate: int = 5000, cluster: Snapshot = MOVING) -> dict[str, Any]:
     """The status of a move that was asked for with this limit."""
     began = plan_reassignment(make_limited(rate), BEFORE, LOOK)
     asked = plan_reassignment(make_limited(rate, status_of(began)), BEFORE, add_done(began))
@@ -201,7 +201,7 @@ class TestAtTheEnd:
 
     @pytest.mark.parametrize(("cluster", "metadata", "phase"), ENDS)
     def test_the_object_ends_when_the_limit_is_gone(
-        self, cluster: ClusterView, metadata: dict[str, Any], phase: ReassignmentPhase
+        self, cluster: Snapshot, metadata: dict[str, Any], phase: ReassignmentPhase
     ) -> None:
         status = make_running_status()
         plan = plan_reassignment(make_limited(5000, status, **metadata), cluster, FRESH)
@@ -226,7 +226,7 @@ class TestAtTheEnd:
         ],
     )
     def test_a_move_that_goes_on_without_its_object_keeps_the_limit_where_the_controller_will_end_it(
-        self, kind: ControllerKind, cluster: ClusterView, is_removed: bool
+        self, kind: ControllerKind, cluster: Snapshot, is_removed: bool
     ) -> None:
         assert cluster.controller is not None
         seen = replace(cluster, controller=replace(cluster.controller, kind=kind))

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from controller_core.model.ids import TopicPartition
+from controller_core.model.snapshot import Snapshot
 from controller_operator.kafka.actions import SubmitReassignment
-from controller_operator.kafka.cluster_view import ClusterView
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.plans.reassignment.planner import plan_reassignment
 from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
@@ -40,7 +40,7 @@ class Operated:
     def __init__(self, targets: dict[int, Sequence[int]] = TARGETS, **spec: Any) -> None:
         self.targets, self.spec, self.status = targets, spec, dict[str, Any]()
 
-    def look(self, cluster: ClusterView, context: Context = FRESH) -> Plan[Any]:
+    def look(self, cluster: Snapshot, context: Context = FRESH) -> Plan[Any]:
         move = reassignment(self.targets, self.spec, status=self.status)
         plan = plan_reassignment(move, cluster, context)
         self.status = status_of(plan)
@@ -50,7 +50,7 @@ class Operated:
         return [row["step"] for row in sorted(self.status["partitions"], key=lambda row: int(row["partition"]))]
 
 
-def start_moves(cluster: ClusterView, *numbers: int) -> ClusterView:
+def start_moves(cluster: Snapshot, *numbers: int) -> Snapshot:
     return replace(cluster, reassignment=make_request({number: [4, 5] for number in numbers}))
 
 

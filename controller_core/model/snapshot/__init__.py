@@ -1,0 +1,22 @@
+"""A Kafka cluster as its ZooKeeper or its brokers show it at one moment.
+
+A `Snapshot` is immutable, and every change makes a new one. A topic without changes is the same object in the next
+snapshot, and `changed` names the other topics. So nobody has to search thousands of topics for a change, and the counts
+of a topic are computed once.
+"""
+
+from controller_core.model.snapshot.cluster import Abilities, Controller, ControllerKind, Snapshot, metric_name
+from controller_core.model.snapshot.topic import Counts, TopicSnapshot, count_partitions, read_min_isr, sum_counts
+
+__all__ = [
+    "Abilities",
+    "Controller",
+    "ControllerKind",
+    "Counts",
+    "Snapshot",
+    "TopicSnapshot",
+    "count_partitions",
+    "metric_name",
+    "read_min_isr",
+    "sum_counts",
+]
