@@ -8,13 +8,13 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import i8, i32Timedelta
 
 from controller_core.client.cluster import Call
-from controller_core.client.cluster_picture import read_picture
 from controller_core.client.errors import OutcomeUnknown, Refused
 from controller_core.client.reassigning.reassignments import Progress
 from controller_core.client.results import Result, Results
+from controller_core.client.snapshot import read_snapshot
 from controller_core.client.transport.request_client import ControllerClient
-from controller_core.model.draining.cluster_picture import PartitionPlace
 from controller_core.model.ids import TopicPartition
+from controller_core.model.snapshot import PartitionSnapshot
 from controller_core.wire.requests.partitions import PREFERRED, UNCLEAN, make_election_request, read_election_results
 
 ELECTED: Final = (ErrorCode.none, ErrorCode.election_not_needed)
@@ -41,11 +41,11 @@ async def verify_preferred(call: Call, partitions: Sequence[TopicPartition] | No
     could lead, and FAILED if that replica is not in sync or the partition does not exist."""
     names = sorted({tp.topic for tp in partitions}) if partitions is not None else ()
     metadata = await call.metadata(*names, of_all=partitions is None)
-    known = {place.partition: place for place in read_picture(metadata).partitions}
+    known = {place.partition: place for place in read_snapshot(metadata).list_partitions()}
     return {tp: _judge_preference(known.get(tp)) for tp in (sorted(known) if partitions is None else partitions)}
 
 
-def _judge_preference(place: PartitionPlace | None) -> Progress:
+def _judge_preference(place: PartitionSnapshot | None) -> Progress:
     if place is None or not place.replicas:
         return Progress.FAILED
     first = place.replicas[0]

@@ -35,6 +35,8 @@ UNTOLD_BROKER_EPOCH: Final = BrokerEpoch(-1)
 UNTOLD_CONTROLLER_EPOCH: Final = ControllerEpoch(-1)
 UNTOLD_PARTITION_EPOCH: Final = PartitionEpoch(-1)
 """An epoch that the source of the information did not give: brokers without ZooKeeper give none of these three."""
+UNTOLD_TOPIC_VERSION: Final = TopicVersion(-2)
+"""A version that the source did not give. ZooKeeper refuses each write that requires it; -1 would allow each."""
 EPOCH_DURING_DELETE: Final = LeaderEpoch(-2)
 
 

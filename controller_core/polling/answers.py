@@ -11,29 +11,22 @@ from kio.schema.api_versions.v4 import ApiVersionsResponse
 from kio.schema.describe_configs.v4.response import DescribeConfigsResult
 from kio.schema.list_partition_reassignments.v0 import ListPartitionReassignmentsResponse
 from kio.schema.metadata.v11 import MetadataResponse
-from kio.schema.metadata.v11.response import MetadataResponsePartition, MetadataResponseTopic
+from kio.schema.metadata.v11.response import MetadataResponseTopic
 
 from controller_core.client.configs import MIN_INSYNC_REPLICAS
 from controller_core.client.quorum import Quorum
+from controller_core.client.snapshot import read_partition_state
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import (
-    NO_LEADER,
-    UNTOLD_BROKER_EPOCH,
-    UNTOLD_CONTROLLER_EPOCH,
-    UNTOLD_PARTITION_EPOCH,
     BrokerId,
     ControllerEpoch,
-    LeaderEpoch,
     PartitionId,
     TopicId,
     TopicName,
     TopicPartition,
 )
 from controller_core.model.metadata import (
-    Broker,
-    Endpoint,
     FeatureRange,
-    LeaderAndIsr,
     PartitionState,
     ReplicaAssignment,
 )
@@ -128,20 +121,6 @@ def read_active(quorum: Quorum) -> Active | None:
     return None if quorum.leader is None else Active(quorum.leader, ControllerEpoch(quorum.epoch))
 
 
-def read_brokers(metadata: MetadataResponse, protocol: str) -> dict[BrokerId, Broker]:
-    """Return the live brokers, each with the address of the contacted listener, which has the security protocol
-    `protocol`."""
-    return {
-        BrokerId(each.node_id): Broker(
-            id=BrokerId(each.node_id),
-            epoch=UNTOLD_BROKER_EPOCH,
-            endpoints=(Endpoint(listener="", security_protocol=protocol, host=each.host, port=int(each.port)),),
-            rack=each.rack,
-        )
-        for each in sorted(metadata.brokers, key=lambda each: each.node_id)
-    }
-
-
 def read_topics(metadata: MetadataResponse) -> dict[TopicName, Topic]:
     """Return the topics, without those that the broker gives no details of."""
     return {
@@ -200,21 +179,8 @@ def _read_partitions(topic: MetadataResponseTopic) -> Iterator[tuple[PartitionId
     for each in sorted(topic.partitions, key=lambda each: each.partition_index):
         yield (
             PartitionId(int(each.partition_index)),
-            Partition(tuple(map(BrokerId, each.replica_nodes)), _read_state(each)),
+            Partition(tuple(map(BrokerId, each.replica_nodes)), read_partition_state(each)),
         )
-
-
-def _read_state(partition: MetadataResponsePartition) -> PartitionState:
-    leader = BrokerId(int(partition.leader_id))
-    return PartitionState(
-        leader_and_isr=LeaderAndIsr(
-            leader=leader if leader >= 0 else NO_LEADER,
-            isr=tuple(map(BrokerId, partition.isr_nodes)),
-            leader_epoch=LeaderEpoch(int(partition.leader_epoch)),
-        ),
-        controller_epoch=UNTOLD_CONTROLLER_EPOCH,
-        partition_epoch=UNTOLD_PARTITION_EPOCH,
-    )
 
 
 def _skip_text(cursor: Cursor) -> None:

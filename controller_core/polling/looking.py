@@ -19,6 +19,7 @@ from kio.schema.metadata.v11 import MetadataResponse
 
 from controller_core.client.errors import OutcomeUnknown, Unreachable
 from controller_core.client.quorum import Quorum
+from controller_core.client.snapshot import read_brokers
 from controller_core.client.transport.kept_client import KeptClient
 from controller_core.client.transport.request_client import Address
 from controller_core.model.features import FinalizedFeatures
@@ -28,7 +29,6 @@ from controller_core.polling.answers import (
     Moves,
     Topics,
     read_active,
-    read_brokers,
     read_finalized_features,
     read_topics,
 )

@@ -14,10 +14,10 @@ from typing import Final, TypeVar
 from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v11 import MetadataResponse
 
-from controller_core.client.cluster_picture import read_picture
 from controller_core.client.configs import ask_min_insync_replicas
 from controller_core.client.errors import AdminError, AnswerUnreadable, NotAdmittedError, Refused
 from controller_core.client.quorum import ask_votes, has_quorum
+from controller_core.client.snapshot import read_snapshot
 from controller_core.client.transport.request_client import ControllerClient
 from controller_core.model.draining.broker_stop import (
     count_absent,
@@ -28,9 +28,9 @@ from controller_core.model.draining.broker_stop import (
     find_still_led,
     find_turn,
 )
-from controller_core.model.draining.cluster_picture import ClusterPicture
 from controller_core.model.draining.quorum_votes import Vote, find_missing_votes
 from controller_core.model.ids import BrokerId, TopicName
+from controller_core.model.snapshot import Snapshot
 from controller_core.model.wording import format_count, list_some
 from controller_core.wire.messages import ControlledShutdownRequest, ControlledShutdownResponse
 from controller_core.wire.requests.metadata import ALL_TOPICS
@@ -83,13 +83,13 @@ class Drain:
             raise self._give_up(f"gave up after {deadline_s:g} s") from error
 
     async def _run(self) -> None:
-        picture = await self._wait_for_replicas()
+        snapshot = await self._wait_for_replicas()
         # Brokers that are stopped together take turns by id, and check again at their turn. Otherwise each would count
         # on the others' replicas.
-        turn = find_turn(picture, self._broker)
+        turn = find_turn(snapshot, self._broker)
         if turn:
             await asyncio.sleep(turn * self._pause_s)
-            picture = await self._wait_for_replicas()
+            snapshot = await self._wait_for_replicas()
         # Without ZooKeeper a broker hands over its leaderships itself when it stops (KIP-631), so there is no step 2.
         if await self._ask(lambda: has_quorum(self._client)):
             if await self._wait_for_votes():
@@ -106,7 +106,7 @@ class Drain:
 
     # Steps 1 and 3
 
-    async def _wait_for_replicas(self) -> ClusterPicture:
+    async def _wait_for_replicas(self) -> Snapshot:
         """Wait until every partition has enough in-sync replicas without the broker. This wait comes before
         ControlledShutdown, because that already removes the broker from the ISRs: a partition without a spare replica
         would refuse producers with acks=all.
@@ -115,25 +115,25 @@ class Drain:
         patience = _Patience(self._patience_s)
         minimum: dict[TopicName, int] = {}
         while True:
-            picture = await self._read_picture()
-            minimum |= await self._ask_minimum(picture.list_topics_on(self._broker) - minimum.keys())
-            picture = picture.select_topics(minimum.keys())
-            waiting = find_obstacles(picture, self._broker, minimum)
+            snapshot = await self._read_snapshot()
+            minimum |= await self._ask_minimum(snapshot.list_topics_on(self._broker) - minimum.keys())
+            snapshot = snapshot.select_topics(minimum.keys())
+            waiting = find_obstacles(snapshot, self._broker, minimum)
             if not waiting:
-                self._report(explain_enough(picture, self._broker, minimum), trouble=_NO_ANSWER)
-                return picture
-            self._report(explain(waiting, picture.brokers))
-            if patience.is_over((count_missing_replicas(waiting), count_absent(waiting, picture.brokers))):
+                self._report(explain_enough(snapshot, self._broker, minimum), trouble=_NO_ANSWER)
+                return snapshot
+            self._report(explain(waiting, snapshot.brokers))
+            if patience.is_over((count_missing_replicas(waiting), count_absent(waiting, snapshot.brokers))):
                 raise self._give_up(f"gave up when nothing came back for {self._patience_s:g} s")
             await asyncio.sleep(self._pause_s)
 
-    async def _read_picture(self) -> ClusterPicture:
-        picture = read_picture(await self._ask(lambda: self._client.ask(ALL_TOPICS, MetadataResponse)))
-        if self._broker not in picture.brokers:
+    async def _read_snapshot(self) -> Snapshot:
+        snapshot = read_snapshot(await self._ask(lambda: self._client.ask(ALL_TOPICS, MetadataResponse)))
+        if self._broker not in snapshot.brokers:
             raise NotRegistered(
-                f"broker {self._broker} is not registered: alive are {list_some(sorted(picture.brokers)) or 'none'}"
+                f"broker {self._broker} is not registered: alive are {list_some(sorted(snapshot.brokers)) or 'none'}"
             )
-        return picture
+        return snapshot
 
     async def _ask_minimum(self, topics: Set[TopicName]) -> dict[TopicName, int]:
         return await self._ask(lambda: ask_min_insync_replicas(self._client, topics))

@@ -7,9 +7,9 @@ import asyncio
 
 from kio.schema.metadata.v11 import MetadataResponse
 
-from controller_core.client.cluster_picture import read_picture
 from controller_core.client.errors import AdminError
 from controller_core.client.reassigning.arrivals import ask_arrivals
+from controller_core.client.snapshot import read_snapshot
 from controller_core.client.transport.request_client import ClusterClient
 from controller_core.model.draining.broker_readiness import explain_not_ready, find_behind
 from controller_core.model.ids import BrokerId
@@ -20,11 +20,11 @@ async def look_at_broker(client: ClusterClient, broker: BrokerId, timeout_s: flo
     """Return the reason why the broker is not ready, or None. The client must use the broker's own address."""
     until = asyncio.get_running_loop().time() + timeout_s
     try:
-        picture = read_picture(await client.ask_any(ALL_TOPICS, MetadataResponse))
+        snapshot = read_snapshot(await client.ask_any(ALL_TOPICS, MetadataResponse))
     except AdminError as error:
         return str(error)
-    why = explain_not_ready(picture, broker)
-    if why is None or not find_behind(picture, broker):
+    why = explain_not_ready(snapshot, broker)
+    if why is None or not find_behind(snapshot, broker):
         return why
     try:
         async with asyncio.timeout_at(until):
@@ -32,4 +32,4 @@ async def look_at_broker(client: ClusterClient, broker: BrokerId, timeout_s: flo
     except (AdminError, TimeoutError) as error:
         trouble = str(error) or f"the controller did not answer in {timeout_s:g} s"
         return f"{why}; whether a reassignment adds them is not known: {trouble}"
-    return explain_not_ready(picture, broker, arriving)
+    return explain_not_ready(snapshot, broker, arriving)

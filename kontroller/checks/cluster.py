@@ -9,13 +9,13 @@ from kio.schema.errors import ErrorCode
 from kio.schema.list_partition_reassignments.v0 import ListPartitionReassignmentsResponse
 from kio.schema.metadata.v11 import MetadataResponse
 
-from controller_core.client.cluster_picture import read_picture
 from controller_core.client.errors import AdminError
 from controller_core.client.quorum import Quorum, ask_quorum
+from controller_core.client.snapshot import read_snapshot
 from controller_core.client.transport.request_client import Address, ClusterClient
 from controller_core.model.draining.broker_stop import join_ids
-from controller_core.model.draining.cluster_picture import ClusterPicture
 from controller_core.model.ids import BrokerId
+from controller_core.model.snapshot import Snapshot
 from controller_core.wire.requests.metadata import NO_TOPICS
 from controller_core.wire.requests.partitions import make_list_reassignments_request
 from kontroller.checks.waiting import NotWell
@@ -32,27 +32,32 @@ async def look_at_cluster(client: ClusterClient) -> str:
         raise NotWell(
             f"no server answers: {error}; give the address of a running broker with --bootstrap-server"
         ) from error
-    picture = read_picture(metadata)
-    if picture.controller is None:
+    snapshot = read_snapshot(metadata)
+    if snapshot.controller is None:
         raise NotWell("no controller is known: check the logs of `kontroller controller run` and of the brokers")
-    addresses = {BrokerId(node.node_id): Address(str(node.host), int(node.port)) for node in metadata.brokers}
+    controller = snapshot.controller.id
+    addresses = {
+        number: Address(endpoint.host, endpoint.port)
+        for number, broker in snapshot.brokers.items()
+        for endpoint in broker.endpoints
+    }
     try:
         answer = await client.ask(_ONLY_A_CONTROLLER_ANSWERS, ListPartitionReassignmentsResponse)
     except AdminError as error:
-        raise NotWell(f"controller {picture.controller} does not answer as the controller: {error}") from error
+        raise NotWell(f"controller {controller} does not answer as the controller: {error}") from error
     if answer.error_code is not ErrorCode.none:
-        raise NotWell(f"controller {picture.controller} answers {answer.error_code.name}: {answer.error_message}")
+        raise NotWell(f"controller {controller} answers {answer.error_code.name}: {answer.error_message}")
     quorum = await _ask_quorum(client)
     for member, address in sorted(addresses.items()):
-        await _expect_agreement(client.restrict_to(address), member, picture, has_quorum=quorum is not None)
-    members = join_ids(sorted(picture.brokers))
+        await _expect_agreement(client.restrict_to(address), member, snapshot, has_quorum=quorum is not None)
+    members = join_ids(sorted(snapshot.brokers))
     if quorum is not None:
         return (
-            f"cluster {picture.cluster_id}: {quorum.leader} leads the quorum of controllers in epoch {quorum.epoch}, "
+            f"cluster {snapshot.cluster_id}: {quorum.leader} leads the quorum of controllers in epoch {quorum.epoch}, "
             f"and all of {members} know each other"
         )
     return (
-        f"cluster {picture.cluster_id}: {picture.controller} at {addresses[picture.controller]} is the controller, "
+        f"cluster {snapshot.cluster_id}: {controller} at {addresses[controller]} is the controller, "
         f"say all of {members}"
     )
 
@@ -67,17 +72,14 @@ async def _ask_quorum(client: ClusterClient) -> Quorum | None:
     return quorum
 
 
-async def _expect_agreement(
-    client: ClusterClient, member: BrokerId, expected: ClusterPicture, *, has_quorum: bool
-) -> None:
+async def _expect_agreement(client: ClusterClient, member: BrokerId, expected: Snapshot, *, has_quorum: bool) -> None:
     try:
-        picture = read_picture(await client.ask_any(NO_TOPICS, MetadataResponse))
+        snapshot = read_snapshot(await client.ask_any(NO_TOPICS, MetadataResponse))
     except AdminError as error:
         raise NotWell(f"{member} is a member of the cluster and does not answer: {error}") from error
-    if not has_quorum and picture.controller != expected.controller:
-        raise NotWell(
-            f"{member} believes that {picture.controller} is the controller, others believe {expected.controller}"
-        )
-    if picture.brokers != expected.brokers:
-        known, others = join_ids(sorted(picture.brokers)), join_ids(sorted(expected.brokers))
+    controller, other = (each.controller.id if each.controller else None for each in (snapshot, expected))
+    if not has_quorum and controller != other:
+        raise NotWell(f"{member} believes that {controller} is the controller, others believe {other}")
+    if snapshot.brokers.keys() != expected.brokers.keys():
+        known, others = join_ids(sorted(snapshot.brokers)), join_ids(sorted(expected.brokers))
         raise NotWell(f"{member} knows the members {known}, others {others}")

@@ -6,8 +6,8 @@ from typing import Final
 from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v11 import MetadataResponse
 
-from controller_core.client.cluster_picture import read_picture
 from controller_core.client.errors import AdminError
+from controller_core.client.snapshot import read_snapshot
 from controller_core.client.transport.request_client import ClusterClient
 from controller_core.model.ids import BrokerId
 from controller_core.model.wording import format_count, list_some
@@ -37,7 +37,8 @@ async def look_for_replicas(client: ClusterClient, brokers: Iterable[BrokerId]) 
         raise NotWell(f"the replicas of some topics are not shown: {list_some(hidden)}")
     ending = sorted(set(brokers))
     ids = ", ".join(map(str, ending))
-    left = [place.partition for place in read_picture(metadata).partitions if set(place.replicas).intersection(ending)]
+    partitions = read_snapshot(metadata).list_partitions()
+    left = [place.partition for place in partitions if set(place.replicas).intersection(ending)]
     if left:
         raise ReplicasLeft(
             f"{'broker' if len(ending) == 1 else 'brokers'} {ids} still {'has' if len(ending) == 1 else 'have'} "

@@ -7,11 +7,11 @@ from typing import Final
 
 from controller_core.client.assignments import Replicas
 from controller_core.client.cluster import Call
-from controller_core.client.cluster_picture import read_picture
 from controller_core.client.errors import AdminError
 from controller_core.client.log_dirs.copy_sizes import questions, take_reading
 from controller_core.client.log_dirs.log_sizes import Copy, LogSizes, ask_log_sizes
 from controller_core.client.reassigning.reassignments import Ongoing, list_ongoing
+from controller_core.client.snapshot import read_snapshot
 from controller_core.model.ids import NO_LEADER, BrokerId, TopicPartition
 
 _BROKER_MS: Final = 2_000
@@ -41,7 +41,7 @@ async def progress(call: Call, targets: Mapping[TopicPartition, Replicas]) -> Mo
 
 async def _ask_bytes_left(call: Call, moving: Mapping[TopicPartition, Ongoing]) -> int | None:
     metadata = await call.metadata(*sorted({tp.topic for tp in moving}))
-    leaders = {place.partition: place.leader for place in read_picture(metadata).partitions}
+    leaders = {place.partition: place.leader for place in read_snapshot(metadata).list_partitions()}
     copies = {tp: Copy(leader=leaders.get(tp, NO_LEADER), to=each.adding) for tp, each in moving.items()}
     asked = questions(copies)
     told = await asyncio.gather(*(_ask_sizes(call, broker, partitions) for broker, partitions in asked.items()))

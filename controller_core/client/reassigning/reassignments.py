@@ -15,9 +15,9 @@ from kio.static.primitive import i32Timedelta
 
 from controller_core.client.assignments import Replicas
 from controller_core.client.cluster import Call, Cluster
-from controller_core.client.cluster_picture import read_picture
 from controller_core.client.errors import AdminError, OutcomeUnknown, PartlyRefused, Refused, require
 from controller_core.client.results import Result, Results
+from controller_core.client.snapshot import read_snapshot
 from controller_core.client.transport.request_client import ControllerClient
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.wire.requests.partitions import (
@@ -207,7 +207,7 @@ async def read_replicas(call: Call, topics: set[TopicName]) -> dict[TopicPartiti
     for topic in metadata.topics:
         if topic.error_code not in _NOT_YET_KNOWN:
             require(f"topic {topic.name}", topic.error_code, None)
-    return {place.partition: place.replicas for place in read_picture(metadata).partitions}
+    return {place.partition: place.replicas for place in read_snapshot(metadata).list_partitions()}
 
 
 async def read_origins(call: Call, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Replicas]:

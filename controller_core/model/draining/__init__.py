@@ -1,1 +1,1 @@
-"""Checks that a broker can be stopped, and that it is back, from a picture of the cluster."""
+"""Checks that a broker can be stopped, and that it is back, from a snapshot of the cluster."""

@@ -10,37 +10,35 @@ something else decides how long they take, and waiting would hold up restarts an
 
 from collections.abc import Set
 
-from controller_core.model.draining.cluster_picture import ClusterPicture
 from controller_core.model.ids import BrokerId, TopicPartition
+from controller_core.model.snapshot import Snapshot
 from controller_core.model.wording import format_count, list_some
 
 NONE_ARRIVE: frozenset[TopicPartition] = frozenset()
 
 
-def explain_not_ready(
-    picture: ClusterPicture, broker: BrokerId, arriving: Set[TopicPartition] = NONE_ARRIVE
-) -> str | None:
+def explain_not_ready(snapshot: Snapshot, broker: BrokerId, arriving: Set[TopicPartition] = NONE_ARRIVE) -> str | None:
     """Return what a broker lacks, by its own metadata; None if it is ready. A new broker without replicas is ready.
 
     `arriving` are the partitions that a reassignment adds to it.
     """
-    if not picture.brokers:
+    if not snapshot.brokers:
         return f"broker {broker} knows no broker of its cluster yet: it waits for metadata from a controller"
-    if broker not in picture.brokers:
-        return f"broker {broker} is not registered: the live brokers are {list_some(sorted(picture.brokers))}"
-    if picture.controller is None:
+    if broker not in snapshot.brokers:
+        return f"broker {broker} is not registered: the live brokers are {list_some(sorted(snapshot.brokers))}"
+    if snapshot.controller is None:
         return "no controller is known, or it is not at the listener where the broker was asked"
-    late = [partition for partition in find_behind(picture, broker) if partition not in arriving]
+    late = [partition for partition in find_behind(snapshot, broker) if partition not in arriving]
     if late:
-        replicas = format_count(len(picture.list_partitions_on(broker)), "replica")
+        replicas = format_count(len(snapshot.list_partitions_on(broker)), "replica")
         return f"{len(late)} of {replicas} not in sync: {list_some(late)}"
     return None
 
 
-def find_behind(picture: ClusterPicture, broker: BrokerId) -> tuple[TopicPartition, ...]:
+def find_behind(snapshot: Snapshot, broker: BrokerId) -> tuple[TopicPartition, ...]:
     """Return the partitions whose replica on the broker is out of sync, although there is a leader to fetch from."""
     return tuple(
         place.partition
-        for place in picture.list_partitions_on(broker)
-        if broker not in place.isr and place.leader in picture.brokers
+        for place in snapshot.list_partitions_on(broker)
+        if broker not in place.isr and place.leader in snapshot.brokers
     )

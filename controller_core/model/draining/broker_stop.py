@@ -7,12 +7,12 @@ that all other replicas are in sync.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from controller_core.model.draining.cluster_picture import ClusterPicture, PartitionPlace
 from controller_core.model.ids import BrokerId, TopicName, TopicPartition
+from controller_core.model.snapshot import PartitionSnapshot, Snapshot
 from controller_core.model.wording import format_count, list_some
 
 _TURNS: Final = 6
@@ -39,14 +39,14 @@ class Obstacle:
 
 
 def find_obstacles(
-    picture: ClusterPicture, broker: BrokerId, min_insync_replicas: Mapping[TopicName, int]
+    snapshot: Snapshot, broker: BrokerId, min_insync_replicas: Mapping[TopicName, int]
 ) -> tuple[Obstacle, ...]:
     """Return the partitions that a broker has to wait for before it may stop, sorted.
 
     `min_insync_replicas` has an entry for each of its topics.
     """
     found = []
-    for place in sorted(picture.list_partitions_on(broker), key=lambda place: place.partition):
+    for place in sorted(snapshot.list_partitions_on(broker), key=lambda place: place.partition):
         minimum = min_insync_replicas[place.partition.topic]
         others = [replica for replica in place.replicas if replica != broker]
         needed, in_sync = min(minimum, len(others)), sum(member != broker for member in place.isr)
@@ -72,19 +72,19 @@ def count_missing_replicas(waiting: Iterable[Obstacle]) -> int:
     return sum(obstacle.needed - obstacle.in_sync_beside for obstacle in waiting)
 
 
-def find_turn(picture: ClusterPicture, broker: BrokerId) -> int:
+def find_turn(snapshot: Snapshot, broker: BrokerId) -> int:
     """Return the turn of a broker, from 0, if all brokers are stopped together. Many brokers share a few turns."""
-    return sum(other < broker for other in picture.brokers) % _TURNS
+    return sum(other < broker for other in snapshot.brokers) % _TURNS
 
 
-def count_absent(waiting: Iterable[Obstacle], alive: frozenset[BrokerId]) -> int:
+def count_absent(waiting: Iterable[Obstacle], alive: Collection[BrokerId]) -> int:
     """Return the number of brokers with missing replicas that are not alive."""
-    return len({broker for obstacle in waiting for broker in obstacle.missing} - alive)
+    return len({broker for obstacle in waiting for broker in obstacle.missing}.difference(alive))
 
 
-def explain_enough(picture: ClusterPicture, broker: BrokerId, min_insync_replicas: Mapping[TopicName, int]) -> str:
+def explain_enough(snapshot: Snapshot, broker: BrokerId, min_insync_replicas: Mapping[TopicName, int]) -> str:
     """Explain in one line that no partition has to be waited for, and which partitions still depend on the broker."""
-    places = picture.list_partitions_on(broker)
+    places = snapshot.list_partitions_on(broker)
     alone = [place.partition for place in places if set(place.replicas) == {broker}]
     spare_none = [
         place.partition for place in places if 1 < len(place.replicas) <= min_insync_replicas[place.partition.topic]
@@ -100,16 +100,16 @@ def explain_enough(picture: ClusterPicture, broker: BrokerId, min_insync_replica
     return "; ".join(said)
 
 
-def find_still_led(picture: ClusterPicture, broker: BrokerId) -> tuple[PartitionPlace, ...]:
+def find_still_led(snapshot: Snapshot, broker: BrokerId) -> tuple[PartitionSnapshot, ...]:
     """Return the partitions that a broker leads and that have other replicas."""
     return tuple(
         place
-        for place in picture.list_partitions_on(broker)
+        for place in snapshot.list_partitions_on(broker)
         if place.leader == broker and set(place.replicas) != {broker}
     )
 
 
-def explain(waiting: Sequence[Obstacle], alive: frozenset[BrokerId]) -> str:
+def explain(waiting: Sequence[Obstacle], alive: Collection[BrokerId]) -> str:
     """Explain in one line which partitions wait, and for which brokers."""
     missing = Counter(broker for obstacle in waiting for broker in obstacle.missing)
     brokers = [

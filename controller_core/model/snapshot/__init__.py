@@ -6,13 +6,21 @@ of a topic are computed once.
 """
 
 from controller_core.model.snapshot.cluster import Abilities, Controller, ControllerKind, Snapshot, metric_name
-from controller_core.model.snapshot.topic import Counts, TopicSnapshot, count_partitions, read_min_isr, sum_counts
+from controller_core.model.snapshot.topic import (
+    Counts,
+    PartitionSnapshot,
+    TopicSnapshot,
+    count_partitions,
+    read_min_isr,
+    sum_counts,
+)
 
 __all__ = [
     "Abilities",
     "Controller",
     "ControllerKind",
     "Counts",
+    "PartitionSnapshot",
     "Snapshot",
     "TopicSnapshot",
     "count_partitions",

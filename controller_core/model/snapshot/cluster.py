@@ -1,13 +1,13 @@
 """The whole cluster of a snapshot, and its controller."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Final
 
 from controller_core.model.features import FinalizedFeatures
-from controller_core.model.ids import BrokerId, ControllerEpoch, TopicName, TopicPartition
+from controller_core.model.ids import UNTOLD_CONTROLLER_EPOCH, BrokerId, ControllerEpoch, TopicName, TopicPartition
 from controller_core.model.metadata import (
     Broker,
     PartitionState,
@@ -15,7 +15,7 @@ from controller_core.model.metadata import (
     ReassignmentPlan,
     ReplicaAssignment,
 )
-from controller_core.model.snapshot.topic import Counts, TopicSnapshot, sum_counts
+from controller_core.model.snapshot.topic import Counts, PartitionSnapshot, TopicSnapshot, sum_counts
 
 
 class ControllerKind(StrEnum):
@@ -25,6 +25,8 @@ class ControllerKind(StrEnum):
     KAFKA = "Kafka"
     KRAFT = "KRaft"
     """A quorum of Kafka's own controllers, in a cluster without ZooKeeper."""
+    UNTOLD = "Unknown"
+    """The source does not tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +34,8 @@ class Controller:
     """The controller (with ZooKeeper: the holder of `/controller`) and its epoch."""
 
     id: BrokerId
-    epoch: ControllerEpoch
-    kind: ControllerKind
+    epoch: ControllerEpoch = UNTOLD_CONTROLLER_EPOCH
+    kind: ControllerKind = ControllerKind.UNTOLD
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +143,24 @@ class Snapshot:
         if not self.has_zookeeper and are_same and before is not None:
             return before
         return self.features.epoch if self.features else None
+
+    def list_partitions(self) -> Iterator[PartitionSnapshot]:
+        """Yield the partitions of all topics."""
+        for topic in self.topics.values():
+            yield from topic.list_partitions()
+
+    def list_partitions_on(self, broker: BrokerId) -> tuple[PartitionSnapshot, ...]:
+        """Return the partitions that have a replica on a broker."""
+        return tuple(each for each in self.list_partitions() if broker in each.replicas)
+
+    def list_topics_on(self, broker: BrokerId) -> frozenset[TopicName]:
+        """Return the topics that have a replica on a broker."""
+        return frozenset(name for name, topic in self.topics.items() if broker in topic.holders)
+
+    def select_topics(self, topics: Set[TopicName]) -> "Snapshot":
+        """Return the same snapshot with these topics only."""
+        selected = {name: topic for name, topic in self.topics.items() if name in topics}
+        return replace(self, topics=selected, known_counts=None, known_holders=None)
 
     def assignment_of(self, partition: TopicPartition) -> ReplicaAssignment | None:
         topic = self.topics.get(partition.topic)

@@ -1,12 +1,12 @@
 """One topic of a snapshot, and the counts of its partitions."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
-from controller_core.model.ids import NO_LEADER, BrokerId, PartitionId, TopicName, TopicVersion
+from controller_core.model.ids import NO_LEADER, BrokerId, PartitionId, TopicName, TopicPartition, TopicVersion
 from controller_core.model.metadata import PartitionState, ReplicaAssignment, TopicAssignment
 from controller_core.model.topics.config_keys import MIN_INSYNC_REPLICAS
 
@@ -64,6 +64,28 @@ class Counts:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionSnapshot:
+    """One partition: its replicas, and its leadership."""
+
+    partition: TopicPartition
+    assignment: ReplicaAssignment
+    state: PartitionState | None
+    """None if it has no leader yet, because the controller has not handled it."""
+
+    @property
+    def replicas(self) -> tuple[BrokerId, ...]:
+        return self.assignment.replicas
+
+    @property
+    def leader(self) -> BrokerId:
+        return self.state.leader_and_isr.leader if self.state else NO_LEADER
+
+    @property
+    def isr(self) -> tuple[BrokerId, ...]:
+        return self.state.leader_and_isr.isr if self.state else ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class TopicSnapshot:
     """One topic: its assignment and configuration with the versions that guard a write of them, and its partitions."""
@@ -96,6 +118,13 @@ class TopicSnapshot:
     @property
     def min_isr(self) -> int:
         return read_min_isr(self.config, self.default_min_isr)
+
+    def list_partitions(self) -> Iterator[PartitionSnapshot]:
+        """Yield the partitions."""
+        for number, assignment in self.partitions.items():
+            yield PartitionSnapshot(
+                partition=TopicPartition(self.name, number), assignment=assignment, state=self.states.get(number)
+            )
 
     @cached_property
     def counts(self) -> Counts:

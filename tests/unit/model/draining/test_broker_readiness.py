@@ -1,20 +1,17 @@
 """The readiness of a broker, and the reasons if it is not ready."""
 
+from dataclasses import replace
+
 import pytest
 
 from controller_core.model.draining.broker_readiness import explain_not_ready
-from controller_core.model.draining.cluster_picture import ClusterPicture
 from controller_core.model.ids import BrokerId
-from tests.unit.model.draining.test_broker_stop import BROKER, brokers, picture, place
+from controller_core.model.snapshot import Controller, Snapshot
+from tests.unit.model.draining.test_broker_stop import BROKER, brokers, place, snapshot_of
 
 
-def replace_controller(seen: ClusterPicture, controller: int | None = 1000) -> ClusterPicture:
-    return ClusterPicture(
-        cluster_id=seen.cluster_id,
-        controller=None if controller is None else BrokerId(controller),
-        brokers=seen.brokers,
-        partitions=seen.partitions,
-    )
+def replace_controller(seen: Snapshot, controller: int | None = 1000) -> Snapshot:
+    return replace(seen, controller=None if controller is None else Controller(id=BrokerId(controller)))
 
 
 @pytest.mark.parametrize(
@@ -27,41 +24,41 @@ def replace_controller(seen: ClusterPicture, controller: int | None = 1000) -> C
     ],
 )
 def test_a_broker_with_nothing_left_to_do_is_ready(replicas: list[int], isr: list[int], why: str) -> None:
-    assert explain_not_ready(replace_controller(picture(place(replicas, isr))), BROKER) is None, why
+    assert explain_not_ready(replace_controller(snapshot_of(place(replicas, isr))), BROKER) is None, why
 
 
 def test_a_partition_that_nobody_leads_is_not_waited_for() -> None:
     """For example, its only replica in sync is in a failed log directory of a live broker."""
-    seen = picture(place([1, 2], [2], leader=-1))
+    seen = snapshot_of(place([1, 2], [2], leader=-1))
     assert explain_not_ready(replace_controller(seen), BROKER) is None
 
 
 def test_replicas_that_a_reassignment_brings_do_not_count() -> None:
     arriving, late = place([1, 2], [2], 0), place([1, 2], [2], 1)
-    assert explain_not_ready(replace_controller(picture(arriving)), BROKER, {arriving.partition}) is None
-    why = explain_not_ready(replace_controller(picture(arriving, late)), BROKER, {arriving.partition})
+    assert explain_not_ready(replace_controller(snapshot_of(arriving)), BROKER, {arriving.partition}) is None
+    why = explain_not_ready(replace_controller(snapshot_of(arriving, late)), BROKER, {arriving.partition})
     assert why == "1 of 2 replicas not in sync: t-1"
 
 
 def test_a_broker_without_replicas_is_ready() -> None:
-    assert explain_not_ready(replace_controller(picture()), BROKER) is None
+    assert explain_not_ready(replace_controller(snapshot_of()), BROKER) is None
 
 
 def test_a_broker_with_replicas_that_are_not_in_sync_is_not_ready() -> None:
-    seen = picture(*(place([1, 2], [2], number) for number in range(7)), place([1, 2], [1, 2], 7))
+    seen = snapshot_of(*(place([1, 2], [2], number) for number in range(7)), place([1, 2], [1, 2], 7))
     why = explain_not_ready(replace_controller(seen), BROKER)
     assert why == "7 of 8 replicas not in sync: t-0, t-1, t-2, t-3, t-4 and 2 more"
 
 
 def test_a_broker_that_knows_nothing_yet_is_not_ready() -> None:
-    assert "waits for metadata from a controller" in str(explain_not_ready(picture(alive=()), BROKER))
+    assert "waits for metadata from a controller" in str(explain_not_ready(snapshot_of(alive=()), BROKER))
 
 
 def test_a_broker_that_is_not_registered_is_not_ready() -> None:
-    said = explain_not_ready(replace_controller(picture(alive=(2, 3))), BROKER)
+    said = explain_not_ready(replace_controller(snapshot_of(alive=(2, 3))), BROKER)
     assert said == "broker 1 is not registered: the live brokers are 2, 3"
 
 
 def test_a_broker_that_knows_no_controller_is_not_ready() -> None:
-    why = explain_not_ready(replace_controller(picture(), controller=None), brokers(2)[0])
+    why = explain_not_ready(replace_controller(snapshot_of(), controller=None), brokers(2)[0])
     assert str(why).startswith("no controller is known, or it is not at the listener")

@@ -11,8 +11,19 @@ from controller_core.model.draining.broker_stop import (
     find_still_led,
     find_turn,
 )
-from controller_core.model.draining.cluster_picture import ClusterPicture, PartitionPlace
-from controller_core.model.ids import NO_LEADER, BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.model.ids import (
+    NO_LEADER,
+    UNTOLD_BROKER_EPOCH,
+    UNTOLD_CONTROLLER_EPOCH,
+    UNTOLD_PARTITION_EPOCH,
+    UNTOLD_TOPIC_VERSION,
+    BrokerId,
+    PartitionId,
+    TopicName,
+    TopicPartition,
+)
+from controller_core.model.metadata import Broker, LeaderAndIsr, PartitionState, ReplicaAssignment, TopicAssignment
+from controller_core.model.snapshot import PartitionSnapshot, Snapshot, TopicSnapshot
 
 BROKER = BrokerId(1)
 T = TopicName("t")
@@ -22,17 +33,34 @@ def brokers(*numbers: int) -> tuple[BrokerId, ...]:
     return tuple(BrokerId(number) for number in numbers)
 
 
-def place(replicas: list[int], isr: list[int], number: int = 0, leader: int | None = None) -> PartitionPlace:
-    return PartitionPlace(
+def place(replicas: list[int], isr: list[int], number: int = 0, leader: int | None = None) -> PartitionSnapshot:
+    first = BrokerId(leader) if leader is not None else BrokerId(isr[0]) if isr else NO_LEADER
+    return PartitionSnapshot(
         partition=TopicPartition(T, PartitionId(number)),
-        leader=BrokerId(leader) if leader is not None else BrokerId(isr[0]) if isr else NO_LEADER,
-        replicas=brokers(*replicas),
-        isr=brokers(*isr),
+        assignment=ReplicaAssignment(replicas=brokers(*replicas)),
+        state=PartitionState(
+            leader_and_isr=LeaderAndIsr(leader=first, isr=brokers(*isr)),
+            controller_epoch=UNTOLD_CONTROLLER_EPOCH,
+            partition_epoch=UNTOLD_PARTITION_EPOCH,
+        ),
     )
 
 
-def picture(*places: PartitionPlace, alive: tuple[int, ...] = (1, 2, 3)) -> ClusterPicture:
-    return ClusterPicture(cluster_id="c", controller=None, brokers=frozenset(brokers(*alive)), partitions=places)
+def snapshot_of(*places: PartitionSnapshot, alive: tuple[int, ...] = (1, 2, 3)) -> Snapshot:
+    topic = TopicSnapshot(
+        name=T,
+        assignment=TopicAssignment(
+            topic_id=None, partitions={place.partition.partition: place.assignment for place in places}
+        ),
+        version=UNTOLD_TOPIC_VERSION,
+        states={place.partition.partition: place.state for place in places if place.state},
+    )
+    return Snapshot(
+        version=1,
+        cluster_id="c",
+        brokers={number: Broker(id=number, epoch=UNTOLD_BROKER_EPOCH, endpoints=()) for number in brokers(*alive)},
+        topics={T: topic},
+    )
 
 
 @pytest.mark.parametrize(
@@ -51,7 +79,7 @@ def picture(*places: PartitionPlace, alive: tuple[int, ...] = (1, 2, 3)) -> Clus
 def test_a_partition_that_can_do_without_the_broker_is_not_waited_for(
     replicas: list[int], isr: list[int], minimum: int, why: str
 ) -> None:
-    assert find_obstacles(picture(place(replicas, isr)), BROKER, {T: minimum}) == (), why
+    assert find_obstacles(snapshot_of(place(replicas, isr)), BROKER, {T: minimum}) == (), why
 
 
 @pytest.mark.parametrize(
@@ -68,13 +96,13 @@ def test_a_partition_that_can_do_without_the_broker_is_not_waited_for(
 def test_a_partition_with_too_few_replicas_in_sync_is_waited_for(
     replicas: list[int], isr: list[int], minimum: int, needed: int, missing: list[int]
 ) -> None:
-    (found,) = find_obstacles(picture(place(replicas, isr)), BROKER, {T: minimum})
+    (found,) = find_obstacles(snapshot_of(place(replicas, isr)), BROKER, {T: minimum})
     assert (found.needed, found.missing) == (needed, brokers(*missing))
 
 
 def test_waiting_makes_progress_when_a_replica_comes_into_sync_or_a_broker_comes_back() -> None:
     def measure(*isrs: list[int], alive: tuple[int, ...]) -> tuple[int, int]:
-        seen = picture(*(place([1, 2, 3], isr, number) for number, isr in enumerate(isrs)), alive=alive)
+        seen = snapshot_of(*(place([1, 2, 3], isr, number) for number, isr in enumerate(isrs)), alive=alive)
         waiting = find_obstacles(seen, BROKER, {T: 2})
         return count_missing_replicas(waiting), count_absent(waiting, seen.brokers)
 
@@ -84,7 +112,7 @@ def test_waiting_makes_progress_when_a_replica_comes_into_sync_or_a_broker_comes
 
 
 def test_what_is_waited_for_is_said_in_one_bounded_line_with_complete_counts() -> None:
-    seen = picture(*(place([1, 2, 3], [1, 2], number) for number in range(7)), place([1, 2], [1], 7), alive=(1, 2))
+    seen = snapshot_of(*(place([1, 2, 3], [1, 2], number) for number in range(7)), place([1, 2], [1], 7), alive=(1, 2))
     text = explain(find_obstacles(seen, BROKER, {T: 2}), seen.brokers)
     assert text.startswith(
         "8 partitions would have too few replicas in sync: t-0 (ISR 1,2, min.insync.replicas 2, not in sync 3), t-1 "
@@ -98,7 +126,7 @@ def test_what_is_waited_for_is_said_in_one_bounded_line_with_complete_counts() -
 
 def test_what_cannot_be_helped_is_said() -> None:
     text = explain_enough(
-        picture(place([1], [1]), place([1, 2], [1, 2], 1), place([1, 2, 3], [1, 2, 3], 2)), BROKER, {T: 2}
+        snapshot_of(place([1], [1]), place([1, 2], [1, 2], 1), place([1, 2, 3], [1, 2, 3], 2)), BROKER, {T: 2}
     )
     assert text == (
         "3 partitions of broker 1 can do without it; not waited for, no other replica, unavailable while it is stopped: "
@@ -107,10 +135,10 @@ def test_what_cannot_be_helped_is_said() -> None:
 
 
 def test_leaderships_that_nobody_can_take_over_are_not_counted() -> None:
-    seen = picture(place([1], [1]), place([1, 2], [1, 2], 1), place([1, 2], [1, 2], 2, leader=2))
+    seen = snapshot_of(place([1], [1]), place([1, 2], [1, 2], 1), place([1, 2], [1, 2], 2, leader=2))
     assert [led.partition.partition for led in find_still_led(seen, BROKER)] == [1]
 
 
 def test_brokers_that_are_stopped_together_have_turns_of_their_own() -> None:
-    seen = picture(alive=(7, 3, 5, 1000))
+    seen = snapshot_of(alive=(7, 3, 5, 1000))
     assert [find_turn(seen, broker) for broker in brokers(3, 5, 7)] == [0, 1, 2]
