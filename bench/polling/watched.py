@@ -17,7 +17,7 @@ from controller_core.polling.pace import Pace
 from controller_operator.kafka.actions import CreateTopic
 from controller_operator.kafka.requests.topics import ask_for_topic
 from controller_operator.observation.observation import Observation
-from controller_operator.observation.polling.poller import ClusterPoller
+from controller_operator.observation.poller import ClusterPoller
 from devcluster.clusters.kraft import KRaftCluster
 
 _SEEN_WITHIN_S: Final = 120.0

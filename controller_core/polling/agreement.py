@@ -14,7 +14,8 @@ from typing import Final, NamedTuple
 
 from controller_core.client.quorum import Quorum
 from controller_core.model.ids import BrokerId, TopicPartition, group_by_topic
-from controller_core.polling.answers import Move, Moves, Topics
+from controller_core.model.metadata import ReplicaAssignment
+from controller_core.polling.answers import Moves, Topics, explains
 from controller_core.polling.known_cluster import KnownCluster
 
 _IDLE_S: Final = 0.75
@@ -101,9 +102,9 @@ class Agreement:
         seen = [round_.earlier, self._known.moves]
         for tp in {tp for each in (round_.before, *seen) for tp in each}:
             shown = _find_replicas(round_.topics, tp)
-            if not shown or _explains(round_.after.get(tp), shown):
+            if not shown or explains(round_.after.get(tp), shown):
                 continue
-            if _explains(round_.before.get(tp), shown):
+            if explains(round_.before.get(tp), shown):
                 moves[tp] = round_.before[tp]
             elif move := self._find_explanation(tp, shown, seen, round_.topics):
                 if self._is_heard(tp, hearings.get(tp) or Hearing(round_.asked), round_):
@@ -135,12 +136,12 @@ class Agreement:
 
     def _find_explanation(
         self, tp: TopicPartition, shown: tuple[BrokerId, ...], seen: Iterable[Moves], topics: Topics
-    ) -> Move | None:
+    ) -> ReplicaAssignment | None:
         """Return an earlier seen move that explains the shown replicas, if there is one."""
         known = self._known.topics.get(tp.topic)
         if known is not None and known.topic_id != topics[tp.topic].topic_id:
             return None
-        return next((each[tp] for each in seen if tp in each and each[tp].explains(shown)), None)
+        return next((each[tp] for each in seen if tp in each and explains(each[tp], shown)), None)
 
     @staticmethod
     def _find_hearing(tp: TopicPartition, hearings: _Hearings, round_: Round) -> Hearing | None:
@@ -172,12 +173,8 @@ class Agreement:
                 before = known.partitions.get(number)
                 if before is not None and len(partition.replicas) > len(before.replicas):
                     tp = TopicPartition(name, number)
-                    if not _explains(moves.get(tp), partition.replicas):
+                    if not explains(moves.get(tp), partition.replicas):
                         yield tp
-
-
-def _explains(move: Move | None, shown: tuple[BrokerId, ...]) -> bool:
-    return move is not None and move.explains(shown)
 
 
 def _find_replicas(topics: Topics, tp: TopicPartition) -> tuple[BrokerId, ...]:

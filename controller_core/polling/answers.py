@@ -5,6 +5,7 @@ than comparing it. `find_comparable_parts` finds the comparable parts: everythin
 names a random broker as the controller."""
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from kio.schema.api_versions.v4 import ApiVersionsResponse
@@ -30,6 +31,7 @@ from controller_core.model.metadata import (
     PartitionState,
     ReplicaAssignment,
 )
+from controller_core.model.snapshot import Controller, ControllerKind
 from controller_core.wire.codecs.decoding import Cursor
 
 TOPIC_S_OWN: Final = 1
@@ -43,25 +45,6 @@ class MetadataParts(NamedTuple):
 
     brokers: bytes
     topics: bytes
-
-
-class Active(NamedTuple):
-    """The controller that leads the quorum, and its epoch."""
-
-    id: BrokerId
-    epoch: ControllerEpoch
-
-
-class Move(NamedTuple):
-    """A partition that is being reassigned."""
-
-    replicas: tuple[BrokerId, ...]
-    adding: tuple[BrokerId, ...]
-    removing: tuple[BrokerId, ...]
-
-    def explains(self, replicas: Collection[BrokerId]) -> bool:
-        """Return True if a broker that shows these replicas shows the partition during this move."""
-        return set(self.replicas) == set(replicas)
 
 
 class Partition(NamedTuple):
@@ -80,7 +63,8 @@ class Topic(NamedTuple):
 
 
 Topics = Mapping[TopicName, Topic]
-Moves = Mapping[TopicPartition, Move]
+Moves = Mapping[TopicPartition, ReplicaAssignment]
+"""The partitions that are being reassigned."""
 
 
 class TopicConfig(NamedTuple):
@@ -116,9 +100,11 @@ def find_comparable_parts(content: bytes) -> MetadataParts:
     return MetadataParts(brokers, content[cursor.offset :])
 
 
-def read_active(quorum: Quorum) -> Active | None:
-    """Return the active controller; None if there is none."""
-    return None if quorum.leader is None else Active(quorum.leader, ControllerEpoch(quorum.epoch))
+def read_leader(quorum: Quorum) -> Controller | None:
+    """Return the controller that leads the quorum; None if there is none."""
+    if quorum.leader is None:
+        return None
+    return Controller(id=quorum.leader, epoch=ControllerEpoch(quorum.epoch), kind=ControllerKind.KRAFT)
 
 
 def read_topics(metadata: MetadataResponse) -> dict[TopicName, Topic]:
@@ -130,24 +116,29 @@ def read_topics(metadata: MetadataResponse) -> dict[TopicName, Topic]:
     }
 
 
-def read_moves(response: ListPartitionReassignmentsResponse) -> dict[TopicPartition, Move]:
+def read_moves(response: ListPartitionReassignmentsResponse) -> Moves:
     """Return the partitions that are being reassigned."""
     return {
-        TopicPartition(TopicName(topic.name), PartitionId(int(each.partition_index))): Move(
-            tuple(map(BrokerId, each.replicas)),
-            tuple(map(BrokerId, each.adding_replicas)),
-            tuple(map(BrokerId, each.removing_replicas)),
+        TopicPartition(TopicName(topic.name), PartitionId(int(each.partition_index))): ReplicaAssignment(
+            replicas=tuple(map(BrokerId, each.replicas)),
+            adding=tuple(map(BrokerId, each.adding_replicas)),
+            removing=tuple(map(BrokerId, each.removing_replicas)),
         )
         for topic in response.topics
         for each in topic.partitions
     }
 
 
-def make_assignment(partition: Partition, move: Move | None) -> ReplicaAssignment:
+def explains(move: ReplicaAssignment | None, replicas: Collection[BrokerId]) -> bool:
+    """Return True if a broker that shows these replicas shows the partition during this move."""
+    return move is not None and set(move.replicas) == set(replicas)
+
+
+def make_assignment(partition: Partition, move: ReplicaAssignment | None) -> ReplicaAssignment:
     """Return the replicas of a partition, with those that are being added and removed."""
-    if move is None or not move.explains(partition.replicas):
+    if move is None or not explains(move, partition.replicas):
         return ReplicaAssignment(replicas=partition.replicas)
-    return ReplicaAssignment(replicas=partition.replicas, adding=move.adding, removing=move.removing)
+    return replace(move, replicas=partition.replicas)
 
 
 def read_config(result: DescribeConfigsResult) -> TopicConfig:

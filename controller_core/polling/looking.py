@@ -28,8 +28,8 @@ from controller_core.polling.agreement import Agreement, Asked, Round
 from controller_core.polling.answers import (
     Moves,
     Topics,
-    read_active,
     read_finalized_features,
+    read_leader,
     read_topics,
 )
 from controller_core.polling.catching_up import BEHIND_S, PAUSE_S, wait_until_caught_up
@@ -79,7 +79,7 @@ class Looking:
         elif topics is not self.known.topics or moves or self.known.moves or not self._agreement.has_agreed:
             first = Round(before=moves, asked=asked, topics=topics, position=self._position)
             metadata, topics, moves = await self._agree(client, metadata, first, is_waited_for=is_waited_for)
-        self.known.take_cluster(metadata.cluster_id, read_active(asked.quorum), asked.quorum.voters)
+        self.known.take_cluster(metadata.cluster_id, read_leader(asked.quorum), asked.quorum.voters)
         brokers = read_brokers(metadata, protocol)
         client.learn([Address(each.host, each.port) for broker in brokers.values() for each in broker.endpoints])
         self.known.take_brokers(brokers, await self._descriptions.read(brokers.values(), client))

@@ -1,6 +1,5 @@
 """Requests to a cluster without ZooKeeper: one request each, whatever the number of topics."""
 
-from collections.abc import Mapping
 from datetime import timedelta
 from typing import Final
 
@@ -15,8 +14,7 @@ from kio.static.primitive import i32Timedelta
 from controller_core.client.errors import AdminError, NotAdmittedError, Refused, Unreachable
 from controller_core.client.quorum import Quorum, read_quorum
 from controller_core.client.transport.kept_client import KeptClient
-from controller_core.model.ids import TopicPartition
-from controller_core.polling.answers import MetadataParts, Move, find_comparable_parts, read_moves
+from controller_core.polling.answers import MetadataParts, Moves, find_comparable_parts, read_moves
 from controller_core.wire.requests.api_versions import SERVER_FEATURES
 from controller_core.wire.requests.log_dirs import CORDONS
 from controller_core.wire.requests.metadata import ALL_TOPICS
@@ -50,7 +48,7 @@ async def ask_quorum(client: KeptClient) -> Quorum:
         raise _make_error(error.code, "the quorum of controllers") from error
 
 
-async def ask_moves(client: KeptClient) -> Mapping[TopicPartition, Move]:
+async def ask_moves(client: KeptClient) -> Moves:
     """Return all partitions that are being reassigned, as the controller reports them. Raises `AdminError`."""
     answer = await client.ask(_MOVES, ListPartitionReassignmentsResponse)
     if answer.error_code is not ErrorCode.none:

@@ -9,7 +9,8 @@ from typing import Protocol
 from controller_core.journal.batches import StateCopy
 from controller_core.journal.changes import Change
 from controller_core.journal.observed import Touched
-from controller_core.model.ids import BrokerId, ControllerEpoch, TopicId
+from controller_core.model.ids import BrokerId, TopicId
+from controller_core.model.snapshot import Controller
 
 
 class OutOfSight(Exception):
@@ -21,19 +22,11 @@ class ClusterLost(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Role:
-    """The controller, and its epoch."""
-
-    controller_id: BrokerId
-    epoch: ControllerEpoch
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class View:
     """The result of a look."""
 
     cluster_id: str | None = None
-    role: Role | None = None
+    role: Controller | None = None
     """None if there is no controller."""
     state: StateCopy = field(default_factory=StateCopy)
     """Unchanged parts should be the same objects as in the look before, because those are not compared."""
@@ -75,7 +68,7 @@ class Looker(Protocol):
         """Return when there is something to look at, at the latest after this time."""
         ...
 
-    async def read_role(self) -> Role | None:
+    async def read_role(self) -> Controller | None:
         """Ask for the controller again, which proves that it is alive. Raises `OutOfSight`."""
         ...
 

@@ -25,9 +25,10 @@ from controller_core.journal.changes import Change
 from controller_core.journal.inference import UNOBSERVED, Looks, explain, find_restarted
 from controller_core.journal.observed import count_missed_versions, difference
 from controller_core.model.ids import BrokerId, ControllerEpoch
+from controller_core.model.snapshot import Controller
 from controller_core.recorder.directory import Ended
 from controller_core.recorder.event_numbers import find_thing_of_change, number_event
-from controller_core.recorder.looker import Role, View
+from controller_core.recorder.looker import View
 
 log = structlog.get_logger()
 
@@ -65,7 +66,7 @@ class ObservedJournal:
         ended: Ended,
     ) -> None:
         self.seen = Seen()
-        self.role: Role | None = None
+        self.role: Controller | None = None
         """The controller whose term is being recorded; None while there is none."""
         self._journal = journal
         self._clock = clock
@@ -166,16 +167,16 @@ class ObservedJournal:
         if former is not None:
             self.role = former
             self._begin_event()
-            reason = f"broker {view.role.controller_id} took the role" if view.role else "nobody has the role"
+            reason = f"broker {view.role.id} took the role" if view.role else "nobody has the role"
             self._stamped.record(Resigned(context=self._make_context(_FAILOVER), reason=reason))
             self.role = view.role
         if view.role is not None:
             self._begin_term(view.role, view.state)
 
-    def _begin_term(self, role: Role, state: StateCopy) -> None:
-        log.info("recording", controller=role.controller_id, epoch=role.epoch, partitions=len(state.states))
+    def _begin_term(self, role: Controller, state: StateCopy) -> None:
+        log.info("recording", controller=role.id, epoch=role.epoch, partitions=len(state.states))
         self._last_epoch = role.epoch
-        self._controllers = dict([*self._controllers.items(), (role.epoch, role.controller_id)][-2:])
+        self._controllers = dict([*self._controllers.items(), (role.epoch, role.id)][-2:])
         self._begin_event()
         if self._recorded is None:
             self._recorded = state
@@ -197,7 +198,7 @@ class ObservedJournal:
         log.info("going on with the journal", position=view.position, partitions=len(view.state.states))
         self.role, self._recorded = view.role, view.state
         if view.role is not None:
-            self._controllers = {view.role.epoch: view.role.controller_id}
+            self._controllers = {view.role.epoch: view.role.id}
         self._stamped.begin_silence()
 
     def _skip_written(self, changes: list[Change]) -> list[Change]:
@@ -223,7 +224,7 @@ class ObservedJournal:
         assert self.role is not None
         return self._stamped.make_context(
             cluster_id=self._cluster_id,
-            controller_id=self.role.controller_id,
+            controller_id=self.role.id,
             controller_epoch=self.role.epoch,
             cause=cause,
             event=self._event,

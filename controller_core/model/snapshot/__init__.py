@@ -5,7 +5,14 @@ snapshot, and `changed` names the other topics. So nobody has to search thousand
 of a topic are computed once.
 """
 
-from controller_core.model.snapshot.cluster import Abilities, Controller, ControllerKind, Snapshot, metric_name
+from controller_core.model.snapshot.cluster import (
+    WITHOUT_ZOOKEEPER,
+    Abilities,
+    Controller,
+    ControllerKind,
+    Snapshot,
+    metric_name,
+)
 from controller_core.model.snapshot.topic import (
     Counts,
     PartitionSnapshot,
@@ -14,12 +21,15 @@ from controller_core.model.snapshot.topic import (
     read_min_isr,
     sum_counts,
 )
+from controller_core.model.snapshot.topics import KnownTopics
 
 __all__ = [
+    "WITHOUT_ZOOKEEPER",
     "Abilities",
     "Controller",
     "ControllerKind",
     "Counts",
+    "KnownTopics",
     "PartitionSnapshot",
     "Snapshot",
     "TopicSnapshot",

@@ -51,6 +51,7 @@ class Abilities:
 
 
 WITH_ZOOKEEPER: Final = Abilities()
+WITHOUT_ZOOKEEPER: Final = Abilities(chooses_topic_ids=False, validates_features=True, may_hide_topics=True)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,11 +16,12 @@ from controller_core.client.errors import Unreachable
 from controller_core.client.transport.kept_client import KeptClient
 from controller_core.client.transport.request_client import RequestClient, parse_addresses
 from controller_core.controller.loop.clock import Clock, SystemClock
+from controller_core.model.snapshot import Controller
 from controller_core.process.connections import ZooKeeperOptions, open_zookeeper_session
 from controller_core.process.recording.settings import RecorderProcessSettings
 from controller_core.process.settings import InvalidSettings
 from controller_core.recorder.directory import Ended, check_cluster
-from controller_core.recorder.looker import ClusterLost, Looker, OutOfSight, Role
+from controller_core.recorder.looker import ClusterLost, Looker, OutOfSight
 from controller_core.recorder.metadata_log.batches import LogUnreadable
 from controller_core.recorder.metadata_log.following import MetadataLog
 from controller_core.recorder.metadata_log.looking import MetadataLogLooker
@@ -126,12 +127,12 @@ async def _open_quorum(settings: RecorderProcessSettings, bootstrap: str, ended:
         yield source
 
 
-def _find_start(ended: Ended) -> tuple[int, Role] | None:
+def _find_start(ended: Ended) -> tuple[int, Controller] | None:
     """Return the place from which a journal is continued: the last event's offset, and the controller."""
     last, epoch = ended.last_event, ended.epoch
     if last is None or epoch is None:
         return None
-    return last.position, Role(controller_id=last.controller_id, epoch=epoch)
+    return last.position, Controller(id=last.controller_id, epoch=epoch)
 
 
 async def _ask_cluster_id(brokers: RequestClient, clock: Clock, timeout_ms: int) -> str | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import structlog
 
 from controller_core.model.ids import ControllerEpoch
-from controller_core.recorder.looker import Role
+from controller_core.model.snapshot import Controller
 from controller_core.recorder.metadata_log.batches import LogBatch, LogUnreadable
 from controller_core.recorder.metadata_log.image import KRAFT_VERSION
 from controller_core.recorder.metadata_log.records import (
@@ -37,7 +37,7 @@ class Event:
     time_ms: int
     """The time by the clock of the quorum's leader."""
     records: tuple[MetadataRecord, ...] = ()
-    role: Role | None = None
+    role: Controller | None = None
     """The new leader of the quorum; None: unchanged."""
 
 
@@ -69,7 +69,7 @@ class EventReader:
         for record in batch.records:
             match read_control(record.key, record.value):
                 case LeaderChange(leader=leader):
-                    role = Role(controller_id=leader, epoch=ControllerEpoch(batch.epoch))
+                    role = Controller(id=leader, epoch=ControllerEpoch(batch.epoch))
                 case KRaftVersion(level=level):
                     levels.append(FeatureLevel(name=KRAFT_VERSION, level=level))
         return Event(position=batch.last_offset, time_ms=batch.time_ms, records=tuple(levels), role=role)

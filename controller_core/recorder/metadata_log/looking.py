@@ -14,7 +14,8 @@ import structlog
 from controller_core.controller.loop.clock import Clock
 from controller_core.journal.changes import Change
 from controller_core.model.ids import ControllerEpoch
-from controller_core.recorder.looker import ClusterLost, OutOfSight, Role, View
+from controller_core.model.snapshot import Controller
+from controller_core.recorder.looker import ClusterLost, OutOfSight, View
 from controller_core.recorder.metadata_log.batches import LogBatch, LogUnreadable
 from controller_core.recorder.metadata_log.events import Event, EventReader
 from controller_core.recorder.metadata_log.following import MetadataLog, SnapshotDue
@@ -43,7 +44,7 @@ class MetadataLogLooker:
         *,
         cluster_id: str | None,
         timeout_ms: int,
-        since: tuple[int, Role] | None = None,
+        since: tuple[int, Controller] | None = None,
     ) -> None:
         self.clock = LogClock(real)
         """The clock for records from this log."""
@@ -57,7 +58,7 @@ class MetadataLogLooker:
         self._since = since
         self._image = MetadataImage()
         self._ready: deque[Event] = deque()
-        self._role: Role | None = None
+        self._role: Controller | None = None
         self._has_begun = False
         self._first: View | None = None
         """The result of the first look."""
@@ -120,7 +121,7 @@ class MetadataLogLooker:
             except OutOfSight as error:
                 self._trouble = error
 
-    async def read_role(self) -> Role | None:
+    async def read_role(self) -> Controller | None:
         """Implement `Looker`. The log has just said so, or its leader has confirmed that it is read to its end."""
         return self._role
 
@@ -175,13 +176,13 @@ class MetadataLogLooker:
             if applied % _BATCHES_AT_ONCE == 0:
                 await asyncio.sleep(0)
 
-    def _find_last_writer(self) -> Role | None:
+    def _find_last_writer(self) -> Controller | None:
         """Return the present leader if the last record is of its epoch. Its own first record may have been replaced by
         a snapshot."""
         leader = self._log.leader
         if leader is None or leader.epoch != self._log.decided.epoch:
             return None
-        return Role(controller_id=leader.node_id, epoch=ControllerEpoch(leader.epoch))
+        return Controller(id=leader.node_id, epoch=ControllerEpoch(leader.epoch))
 
     def _apply_next(self) -> None:
         """Apply the next events until something changes or some time has passed."""

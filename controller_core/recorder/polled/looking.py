@@ -8,14 +8,15 @@ from contextlib import suppress
 from typing import Final
 
 from controller_core.controller.loop.clock import Clock
+from controller_core.journal.batches import StateCopy
 from controller_core.journal.changes import Change
 from controller_core.model.ids import TopicName
-from controller_core.polling.known_cluster import KnownCluster
+from controller_core.model.snapshot import Controller
 from controller_core.polling.pace import Pace
 from controller_core.polling.paced_looks import LookFailed, OpenKept, PacedLooks
 from controller_core.polling.questions import NoKRaftError
-from controller_core.recorder.looker import ClusterLost, OutOfSight, Role, View
-from controller_core.recorder.polled.states import States
+from controller_core.recorder.looker import ClusterLost, OutOfSight, View
+from controller_core.recorder.polled.states import renew_state
 
 _NO_TOPICS: Final[frozenset[TopicName]] = frozenset()
 
@@ -25,10 +26,9 @@ class PolledLooker:
 
     def __init__(self, open_kept: OpenKept, clock: Clock, *, timeout_ms: int, pace: Pace | None = None) -> None:
         self._looks = PacedLooks(open_kept, pace=pace)
-        self._states = States(self._looks.known)
+        self._state = StateCopy()
         self._clock = clock
         self._timeout_ms = timeout_ms
-        self._role: Role | None = None
         self._blind_since_ms: float | None = None
         self._was_blind = False
         """True if the look before the last successful one had failed."""
@@ -45,8 +45,9 @@ class PolledLooker:
         except LookFailed as error:
             raise self._lose_sight(error) from error
         self._was_blind, self._blind_since_ms = self._blind_since_ms is not None, None
-        self._role = _read_role(known)
-        return View(cluster_id=known.cluster_id, role=self._role, state=self._states.make_next())
+        if known.has_news:
+            self._state = renew_state(self._state, known.take_snapshot())
+        return View(cluster_id=known.cluster_id, role=known.controller, state=self._state)
 
     def is_unobserved(self, change: Change) -> bool:
         """Implement `Looker`."""
@@ -58,10 +59,10 @@ class PolledLooker:
             async with asyncio.timeout(timeout_ms / 1000):
                 await self._looks.rest(asyncio.Event())
 
-    async def read_role(self) -> Role | None:
+    async def read_role(self) -> Controller | None:
         """Implement `Looker`. Each look asks for the leader of the controllers, so this is the answer of the last
         one."""
-        return self._role
+        return self._looks.known.controller
 
     async def regain_sight(self) -> None:
         """Implement `Looker`."""
@@ -80,7 +81,3 @@ class PolledLooker:
         if self._blind_since_ms is None:
             self._blind_since_ms = self._clock.monotonic_ms()
         return OutOfSight(str(error))
-
-
-def _read_role(known: KnownCluster) -> Role | None:
-    return None if known.active is None else Role(controller_id=known.active.id, epoch=known.active.epoch)

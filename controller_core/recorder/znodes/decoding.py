@@ -12,7 +12,7 @@ from controller_core.journal.batches import TopicCopy
 from controller_core.journal.configs import RecordedConfig
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import BrokerId, TopicName
-from controller_core.recorder.looker import Role
+from controller_core.model.snapshot import Controller
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import ZkNode
@@ -30,14 +30,14 @@ def decode_cluster_id(node: ZkNode | None) -> str | None:
     return None if node is None else _decode(None, lambda: codecs.decode_cluster_id(node.data))
 
 
-def decode_role(controller: ZkNode | None, epoch: ZkNode | None) -> Role | None:
+def decode_role(controller: ZkNode | None, epoch: ZkNode | None) -> Controller | None:
     """Return the controller; None if there is none, or it is unreadable."""
     if controller is None or epoch is None:
         return None
 
-    def decode() -> Role:
-        return Role(
-            controller_id=codecs.decode_controller(controller.data), epoch=codecs.decode_controller_epoch(epoch.data)
+    def decode() -> Controller:
+        return Controller(
+            id=codecs.decode_controller(controller.data), epoch=codecs.decode_controller_epoch(epoch.data)
         )
 
     return _decode(None, decode)

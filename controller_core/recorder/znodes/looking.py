@@ -18,7 +18,8 @@ from controller_core.journal.observed import is_replaced
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import BrokerId, TopicName, TopicPartition
 from controller_core.model.metadata import PartitionState
-from controller_core.recorder.looker import ClusterLost, OutOfSight, Role, View
+from controller_core.model.snapshot import Controller
+from controller_core.recorder.looker import ClusterLost, OutOfSight, View
 from controller_core.recorder.znodes import decoding
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import ConnectionLost, SessionExpired, SessionState, ZkNode, ZkSession
@@ -87,7 +88,7 @@ class ZnodesLooker:
         at everything."""
         return self._is_unobserved(change)
 
-    async def read_role(self) -> Role | None:
+    async def read_role(self) -> Controller | None:
         """Implement `Looker`."""
         with _convert_errors():
             return decoding.decode_role(*await self._zk.read_many(_ROLE))

@@ -11,7 +11,7 @@ from controller_operator.clusters.without_zookeeper import ClusterWithoutZooKeep
 from controller_operator.kafka.broker_listeners import ListenerOf, OpenClient
 from controller_operator.kafka.controller_reach import ControllerReach
 from controller_operator.observation.observer import ClusterObserver
-from controller_operator.observation.polling.poller import ClusterPoller
+from controller_operator.observation.poller import ClusterPoller
 from controller_operator.resources.cluster_address import AtBrokers, AtZooKeeper, ClusterAddress
 
 OpenPoller = Callable[[AtBrokers, ListenerOf], ClusterPoller]

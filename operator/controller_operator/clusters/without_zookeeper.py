@@ -32,7 +32,7 @@ from controller_operator.kafka.requests.topics import MissTopic, TopicReply, ask
 from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle, ThrottleStep
 from controller_operator.kafka.write_limits import WriteLimits
 from controller_operator.observation.observation import NotCurrent, Observation
-from controller_operator.observation.polling.poller import ClusterPoller
+from controller_operator.observation.poller import ClusterPoller
 
 _NO_LIMITS: Final = WriteLimits(max_bytes=1 << 40)
 """No limits here: the controller itself refuses a request that is too large."""

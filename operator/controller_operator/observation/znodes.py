@@ -23,6 +23,7 @@ from controller_core.model.metadata import (
 from controller_core.model.snapshot import (
     Controller,
     ControllerKind,
+    KnownTopics,
     Snapshot,
     TopicSnapshot,
     read_min_isr,
@@ -30,7 +31,6 @@ from controller_core.model.snapshot import (
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import ZkNode
-from controller_operator.observation.topic_views import TopicViews
 
 LISTS: Final = (paths.BROKER_IDS, paths.TOPICS, paths.DELETE_TOPICS)
 """The znodes whose children are watched."""
@@ -69,7 +69,7 @@ class KnownZnodes:
         self._assignments: dict[TopicName, tuple[TopicAssignment, TopicVersion] | None] = {}
         self._configs: dict[TopicName, tuple[dict[str, str], TopicVersion]] = {}
         self._states: dict[TopicName, dict[PartitionId, PartitionState]] = {}
-        self._views = TopicViews()
+        self._topics = KnownTopics()
         self._stale_views: set[TopicName] = set()
         self._malformed: dict[str, str] = {}
 
@@ -139,15 +139,15 @@ class KnownZnodes:
             cluster_id=self._cluster_id,
             controller=self._present_controller(),
             brokers=brokers,
-            topics=self._views.copy(),
+            topics=self._topics.copy(),
             reassignment=self._reassignment,
             preferred_election=self._preferred_election,
             deleting=self._deleting,
             features=self._features,
             malformed=dict(self._malformed),
             changed=changed,
-            known_counts=self._views.counts,
-            known_holders=self._views.holders,
+            known_counts=self._topics.counts,
+            known_holders=self._topics.holders,
             unsupported_brokers=self._unsupported_brokers,
         )
 
@@ -277,7 +277,7 @@ class KnownZnodes:
 
     def _renew_topic_view(self, topic: TopicName) -> bool:
         entry = self._assignments.get(topic)
-        return self._views.take(topic, self._topic_view(topic, *entry) if entry is not None else None)
+        return self._topics.take(topic, self._topic_view(topic, *entry) if entry is not None else None)
 
     def _topic_view(self, topic: TopicName, assignment: TopicAssignment, version: TopicVersion) -> TopicSnapshot:
         config, config_version = self._configs.get(topic, ({}, None))

@@ -12,7 +12,7 @@ from controller_core.model.snapshot import Snapshot
 from controller_operator.kafka.actions import SubmitReassignment
 from controller_operator.kafka.requests.moves import submit
 from controller_operator.observation.observation import Observation
-from controller_operator.observation.polling.poller import ClusterPoller
+from controller_operator.observation.poller import ClusterPoller
 from devcluster.clients.tools import TOPICS, run_tool
 from devcluster.clusters.kraft import KRaftCluster
 from devcluster.clusters.run_folder import RunFolder

@@ -8,8 +8,9 @@ import pytest
 
 from controller_core.client.quorum import Quorum
 from controller_core.model.ids import BrokerId, PartitionId, TopicId, TopicName
+from controller_core.model.metadata import ReplicaAssignment
 from controller_core.polling.agreement import Agreed, Agreement, Asked, Hearing, Round
-from controller_core.polling.answers import Move, Moves, Partition, Topic, Topics
+from controller_core.polling.answers import Moves, Partition, Topic, Topics
 from controller_core.polling.known_cluster import KnownCluster
 from simulation.cluster.names import tp
 from tests.unit.operator.clusters import ORDERS_ID, lead
@@ -25,7 +26,7 @@ def ids(*numbers: int) -> tuple[BrokerId, ...]:
 
 
 def make_moves(*replicas: int, adding: tuple[int, ...] = (), removing: tuple[int, ...] = ()) -> Moves:
-    return {FIRST: Move(ids(*replicas), ids(*adding), ids(*removing))}
+    return {FIRST: ReplicaAssignment(replicas=ids(*replicas), adding=ids(*adding), removing=ids(*removing))}
 
 
 FROM_1_TO_3 = make_moves(3, 2, 1, adding=(3,), removing=(1,))

@@ -47,7 +47,7 @@ async def test_where_the_log_is_not_told_brokers_are_asked_instead(tmp_path: Pat
         view = await source.looker.look()
         assert (view.cluster_id, set(view.state.topics)) == ("kraft", {"orders"})
         assert view.role is not None
-        assert view.role.controller_id == quorum.leader
+        assert view.role.id == quorum.leader
 
 
 async def test_the_journal_of_another_cluster_is_not_gone_on_with(tmp_path: Path) -> None:

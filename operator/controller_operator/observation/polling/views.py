@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from controller_operator.observation.topic_views import TopicViews
+
 from controller_core.client.configs import MIN_INSYNC_REPLICAS
 from controller_core.model.ids import TopicName, TopicVersion
 from controller_core.model.metadata import TopicAssignment
@@ -20,7 +22,6 @@ from controller_core.model.snapshot import (
     read_min_isr,
 )
 from controller_core.polling.known_cluster import KnownCluster
-from controller_operator.observation.topic_views import TopicViews
 
 ABILITIES: Final = Abilities(chooses_topic_ids=False, validates_features=True, may_hide_topics=True)
 """The abilities of a cluster without ZooKeeper."""

@@ -14,7 +14,7 @@ from controller_core.client.log_dirs.log_sizes import BrokerClient
 from controller_core.client.transport.request_client import Address, ControllerClient
 from controller_core.polling.pace import Pace
 from controller_operator.kubernetes.object_api import ObjectApi
-from controller_operator.observation.polling.poller import ClusterPoller
+from controller_operator.observation.poller import ClusterPoller
 from controller_operator.reconciling.runtime import OperatorRuntime
 from controller_operator.settings import OperatorSettings
 from simulation.cluster.names import tp

@@ -10,8 +10,7 @@ from typing import Final
 import pytest
 
 from controller_core.model.ids import BrokerEpoch, BrokerId
-from controller_core.model.snapshot import Snapshot, TopicSnapshot
-from controller_operator.observation.topic_views import TopicViews
+from controller_core.model.snapshot import KnownTopics, Snapshot, TopicSnapshot
 from controller_operator.plans.cluster import plan_cluster
 from controller_operator.plans.cluster_change import refuse_cluster
 from controller_operator.plans.outcome import Context, Plan
@@ -222,7 +221,7 @@ def random_topic(random: Random, name: str) -> TopicSnapshot:
 
 
 def test_the_holders_of_replicas_follow_each_change_of_a_topic() -> None:
-    random, views = Random(7), TopicViews()
+    random, views = Random(7), KnownTopics()
     for _ in range(300):
         name = f"t-{random.randrange(5)}"
         made = random_topic(random, name)

@@ -15,7 +15,7 @@ from controller_core.polling.configurations import EVERY
 from controller_core.polling.groups import TOPICS_AT_ONCE
 from controller_core.polling.pace import Pace
 from controller_operator.observation.observation import NotCurrent, Observation
-from controller_operator.observation.polling.poller import ClusterPoller
+from controller_operator.observation.poller import ClusterPoller
 from controller_operator.resources.conditions import Reason
 from tests.unit.polling.quorum import API_VERSIONS, CONFIGS, METADATA, MOVES, QUICK, QUORUM, Quorum, Topic, serve
 

@@ -4,11 +4,10 @@ from dataclasses import replace
 from typing import Any, Final
 
 from controller_core.model.features import FinalizedFeatures
-from controller_core.model.snapshot import Snapshot
+from controller_core.model.snapshot import WITHOUT_ZOOKEEPER, Snapshot
 from controller_operator.kafka.actions import AlterTopicConfig, CreateTopic, MarkTopicForDeletion
 from controller_operator.kafka.requests.features import FeatureReply, UpdateFeatures
 from controller_operator.kafka.requests.topics import MissTopic, TopicReply
-from controller_operator.observation.polling.views import ABILITIES
 from controller_operator.plans.feature_set.planner import Claims, plan_feature_set
 from controller_operator.plans.outcome import Context, FinalizerWish, Plan
 from controller_operator.plans.topic.planner import Surroundings, plan_topic
@@ -34,7 +33,7 @@ FINALIZER = "kontroller.dev/finalizer"
 
 
 def kraft(*topics: Any, **about: Any) -> Snapshot:
-    return view(*topics, abilities=ABILITIES, **about)
+    return view(*topics, abilities=WITHOUT_ZOOKEEPER, **about)
 
 
 def plan(resource: KafkaTopic, cluster: Snapshot, context: Context = LOOK) -> Plan[Any]:

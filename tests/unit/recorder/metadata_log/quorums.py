@@ -34,7 +34,7 @@ from controller_core.client.transport.request_client import Address, RequestClie
 from controller_core.controller.loop.clock import SystemClock
 from controller_core.model.ids import BrokerId as NodeId
 from controller_core.model.ids import ControllerEpoch
-from controller_core.recorder.looker import Role
+from controller_core.model.snapshot import Controller
 from controller_core.recorder.metadata_log.following import MetadataLog
 from controller_core.recorder.metadata_log.looking import MetadataLogLooker
 from controller_core.wire.codecs.frames import decode_request, encode_response, read_frame, read_request_head
@@ -218,7 +218,5 @@ def looker_of(
         SystemClock(),
         cluster_id="here",
         timeout_ms=timeout_ms,
-        since=None
-        if since is None
-        else (since[0], Role(controller_id=NodeId(since[1]), epoch=ControllerEpoch(since[2]))),
+        since=None if since is None else (since[0], Controller(id=NodeId(since[1]), epoch=ControllerEpoch(since[2]))),
     )

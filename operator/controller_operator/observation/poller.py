@@ -19,7 +19,6 @@ from controller_core.polling.questions import NoKRaftError
 from controller_core.security.properties_file import InvalidProperties
 from controller_core.supervision import start_supervised
 from controller_operator.observation.observation import NotCurrent, Observation, Observations
-from controller_operator.observation.polling.views import Views
 from controller_operator.resources.conditions import Reason
 
 _log = structlog.get_logger(__name__)
@@ -30,7 +29,6 @@ class ClusterPoller:
 
     def __init__(self, open_kept: OpenKept, *, pace: Pace | None = None) -> None:
         self._looks = PacedLooks(open_kept, pace=pace)
-        self._views = Views(self._looks.known)
         self._touched: set[TopicName] = set()
         self._woken = asyncio.Event()
         self._observations = Observations(
@@ -92,11 +90,11 @@ class ClusterPoller:
             self._touched |= touched
             await self._tell_trouble(error)
             return
-        before = self.observation
-        view = self._views.make_next_view(before.next_version)
+        before, known = self.observation, self._looks.known
+        view = known.take_snapshot() if known.has_news else None
         if view is not None or before.trouble is not None:
             await self._observations.tell(Observation(view=view or before.view))
-        if self._looks.known.active is None:
+        if known.controller is None:
             await self._observations.fail_refreshes(asked, "the controllers have no leader")
         else:
             await self._observations.mark_refreshed(asked)

@@ -1,17 +1,17 @@
-"""The views of a cluster's topics, with the counts and the holders of all of them, updated with each change."""
+"""The topics of the next snapshot, with the counts and the holders of all of them, updated with each change."""
 
 from collections import Counter
 
 from controller_core.model.ids import BrokerId, TopicName
-from controller_core.model.snapshot import Counts, TopicSnapshot
+from controller_core.model.snapshot.topic import Counts, TopicSnapshot
 
 
-class TopicViews:
-    """The topics of one cluster."""
+class KnownTopics:
+    """The topics that a reader of one cluster knows."""
 
     def __init__(self) -> None:
         self.counts = Counts()
-        self._views: dict[TopicName, TopicSnapshot] = {}
+        self._topics: dict[TopicName, TopicSnapshot] = {}
         self._topics_on: Counter[BrokerId] = Counter()
         """The number of topics with replicas on each broker; brokers without any are not in it."""
 
@@ -21,20 +21,20 @@ class TopicViews:
         return frozenset(self._topics_on)
 
     def get(self, topic: TopicName) -> TopicSnapshot | None:
-        """Return the view of a topic; None if it does not exist."""
-        return self._views.get(topic)
+        """Return a topic; None if it does not exist."""
+        return self._topics.get(topic)
 
     def take(self, topic: TopicName, after: TopicSnapshot | None) -> bool:
         """Take in the new state of a topic, or None if it is gone. Return True if it has changed."""
-        before = self._views.get(topic)
+        before = self._topics.get(topic)
         if after == before:
             return False
         self.counts += (after.counts if after else Counts()) - (before.counts if before else Counts())
         self._move_holders(before.holders if before else frozenset(), after.holders if after else frozenset())
         if after is None:
-            del self._views[topic]
+            del self._topics[topic]
         else:
-            self._views[topic] = after
+            self._topics[topic] = after
         return True
 
     def _move_holders(self, before: frozenset[BrokerId], after: frozenset[BrokerId]) -> None:
@@ -45,5 +45,5 @@ class TopicViews:
                 del self._topics_on[broker]
 
     def copy(self) -> dict[TopicName, TopicSnapshot]:
-        """Return all present views."""
-        return dict(self._views)
+        """Return all present topics."""
+        return dict(self._topics)
