@@ -8,19 +8,18 @@ from dataclasses import dataclass
 from typing import Final
 
 from controller_core.controller.role.role_znode import Holder
-from controller_core.model.ids import NO_LEADER, BrokerId, TopicName, TopicPartition
-from controller_core.zk import codecs, paths
-from controller_core.zk.codecs import MalformedZnode
+from controller_core.model.ids import NO_LEADER, BrokerId, TopicPartition
+from controller_core.zk import paths
 from controller_core.zk.session import (
     AccessRefused,
     Delete,
     SetData,
     TransactionFailed,
     WriteOp,
-    ZkNode,
     ZkSession,
     ZkVersion,
 )
+from controller_core.zk.snapshots.reading import read_snapshot
 from kontroller.role.picture import RolePicture
 
 _NEVER: Final = ZkVersion(2**31 - 1)
@@ -98,36 +97,14 @@ async def _is_refused(write: Awaitable[object]) -> bool:
 
 async def _check_topics(zk: ZkSession) -> list[str]:
     """Describe moves and problems of partitions. They continue under the next holder of the role."""
-    names = [TopicName(name) for name in (await zk.children_many([paths.TOPICS]))[0] or ()]
-    znodes = await zk.read_many([paths.topic(name) for name in names])
-    partitions: list[TopicPartition] = []
-    moving: list[TopicPartition] = []
-    bad: list[str] = []
-    for name, node in zip(names, znodes, strict=True):
-        try:
-            content = codecs.decode_topic(name, node.data) if node is not None else None
-        except MalformedZnode as error:
-            bad.append(str(error))
-            continue
-        for number, replicas in content.partitions.items() if content is not None else ():
-            partitions.append(TopicPartition(name, number))
-            if replicas.adding or replicas.removing:
-                moving.append(partitions[-1])
-    states = await zk.read_many([paths.partition_state(partition) for partition in partitions])
-    offline = [
-        each for each, node in zip(partitions, states, strict=True) if node is not None and _is_offline(each, node, bad)
-    ]
+    snapshot = await read_snapshot(zk)
+    partitions = list(snapshot.list_partitions())
+    moving = [each.partition for each in partitions if each.assignment.is_being_reassigned]
+    offline = [each.partition for each in partitions if each.state is not None and each.leader == NO_LEADER]
     told = [f"{_describe_count(moving)} being reassigned, which continues: {_list_some(moving)}"] if moving else []
     told += [f"{_describe_count(offline)} offline, and stay so: {_list_some(offline)}"] if offline else []
-    return told + [f"ignored until it is repaired: {text}" for text in bad]
-
-
-def _is_offline(partition: TopicPartition, node: ZkNode, bad: list[str]) -> bool:
-    try:
-        return codecs.decode_partition_state(partition, node).leader_and_isr.leader == NO_LEADER
-    except MalformedZnode as error:
-        bad.append(str(error))
-        return False
+    bad = {path: reason for path, reason in snapshot.malformed.items() if path.startswith(f"{paths.TOPICS}/")}
+    return told + [f"ignored until it is repaired: znode {path}: {reason}" for path, reason in bad.items()]
 
 
 async def _check_pending_work(zk: ZkSession) -> list[str]:

@@ -27,11 +27,6 @@ class Observation:
     lag_s: float | None = None
     """Seconds from the first sign of a change to this view."""
 
-    @property
-    def next_version(self) -> int:
-        """Version of the next view."""
-        return self.view.version + 1 if self.view else 1
-
 
 class NotCurrent(ZkError):
     """The cluster cannot be read at present. Retriable."""

@@ -20,8 +20,8 @@ import structlog
 from controller_core.model.snapshot import Snapshot
 from controller_core.supervision import start_supervised
 from controller_core.zk.session import AccessRefused, TreeWatchUnsupported, Watch, ZkError, ZkSession
+from controller_core.zk.snapshots.known_znodes import LISTS, SINGLES, TREES, KnownZnodes
 from controller_operator.observation.observation import NotCurrent, Observation, Observations
-from controller_operator.observation.znodes import LISTS, SINGLES, TREES, KnownZnodes
 from controller_operator.resources.conditions import Reason
 
 _CONNECT_WAIT_MS: Final = 1_000
@@ -251,7 +251,11 @@ class ClusterObserver:
         now = asyncio.get_running_loop().time()
         lag_s = now - self._dirty_since if self._dirty_since else None
         self._dirty_since = None
-        await self._observations.tell(Observation(view=self._known.view(self.observation.next_version), lag_s=lag_s))
+        before, view = self.observation.view, self._known.take_snapshot()
+        for path, reason in view.malformed.items():
+            if before is None or before.malformed.get(path) != reason:
+                _log.warning("znode makes no sense", path=path, reason=reason)
+        await self._observations.tell(Observation(view=view, lag_s=lag_s))
 
     async def _tell_trouble(self, error: Exception) -> None:
         trouble = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -17,7 +17,7 @@ from controller_core.model.ids import PartitionId, TopicId, TopicName
 from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
 from controller_core.zk.codecs import encode_topic
 from controller_core.zk.session import SessionId, ZkNode, ZkVersion
-from controller_operator.observation.znodes import KnownZnodes
+from controller_core.zk.snapshots.known_znodes import KnownZnodes
 from controller_operator.resources import KafkaTopic
 
 METRICS = """
@@ -101,7 +101,7 @@ def test_the_operator_takes_the_cluster_on_paper_for_one_whose_topics_have_leade
     wanted = known.take("/brokers/topics/orders", node(encode_topic(assignment)))
     for path in wanted:
         known.take(path, node(states[path]))
-    view = known.view(1)
+    view = known.take_snapshot()
     assert view.malformed == {}
     assert view.controller is not None
     assert set(view.brokers) == set(BROKERS)

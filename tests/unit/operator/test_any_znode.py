@@ -5,7 +5,7 @@ from hypothesis import given
 from controller_core.model.ids import TopicName
 from controller_core.zk import paths
 from controller_core.zk.session import SessionId, ZkNode, ZkVersion
-from controller_operator.observation.znodes import KnownZnodes
+from controller_core.zk.snapshots.known_znodes import KnownZnodes
 from tests.unit.controller.test_any_znode import EXAMPLES, Znode, some_znodes
 
 GOOD = TopicName("good")
@@ -30,7 +30,7 @@ def test_whatever_is_written_the_good_topic_is_in_the_view(written: list[Znode])
     for znode in written:
         if znode.path in due or not znode.path.startswith((f"{paths.BROKER_IDS}/", f"{paths.TOPICS}/")):
             due.update(known.take(znode.path, node(znode.data)))
-    (found,) = [topic for topic in known.view(1).topics.values() if topic.name == GOOD]
+    (found,) = [topic for topic in known.take_snapshot().topics.values() if topic.name == GOOD]
     assert found.partitions.keys() == {0}
 
 

@@ -11,8 +11,8 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.model.snapshot import Snapshot
 from controller_core.zk import codecs, paths
+from controller_core.zk.snapshots.known_znodes import KnownZnodes
 from controller_operator.kafka.requests.features import UpdateFeatures, update_features
-from controller_operator.observation.znodes import KnownZnodes
 from controller_operator.plans.feature_set.planner import Claims, plan_feature_set
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.resources import FeatureSet
@@ -48,7 +48,7 @@ class Operated:
         wanted = known.take_children(paths.BROKER_IDS, tree.children(paths.BROKER_IDS) or ())
         for path in (*wanted, paths.FEATURE, paths.CONTROLLER, paths.CONTROLLER_EPOCH):
             known.take(path, tree.read(path))
-        return known.view(1)
+        return known.take_snapshot()
 
     async def reconcile(self, resource: FeatureSet, rounds: int = 6) -> Plan[Any]:
         """Look, carry out the plan, and look again, like the operator, until nothing is left to do."""

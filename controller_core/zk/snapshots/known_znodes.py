@@ -1,4 +1,4 @@
-"""The decoded znodes of a cluster, and the views made from them.
+"""The decoded znodes of a cluster, and the snapshots made from them.
 
 The relevant znodes follow from others: a topic's name leads to its assignment and configuration, and the assignment to
 the states of its partitions. So taking in one znode may return further paths to read (`take`). A missing path is taken
@@ -8,8 +8,6 @@ in like any other, as None.
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
-
-import structlog
 
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import BrokerId, ControllerEpoch, PartitionId, TopicName, TopicPartition, TopicVersion
@@ -49,8 +47,6 @@ SINGLES: Final = (
 _REQUESTS: Final = (paths.REASSIGN_PARTITIONS, paths.PREFERRED_REPLICA_ELECTION)
 """A malformed request still blocks others, so it counts as a request without entries."""
 
-_log = structlog.get_logger(__name__)
-
 
 class KnownZnodes:
     """The decoded znodes of one cluster."""
@@ -70,7 +66,9 @@ class KnownZnodes:
         self._configs: dict[TopicName, tuple[dict[str, str], TopicVersion]] = {}
         self._states: dict[TopicName, dict[PartitionId, PartitionState]] = {}
         self._topics = KnownTopics()
-        self._stale_views: set[TopicName] = set()
+        self._stale: set[TopicName] = set()
+        """The topics that may differ from the last snapshot."""
+        self._snapshots = 0
         self._malformed: dict[str, str] = {}
 
     def take_children(self, path: str, names: Iterable[str]) -> list[str]:
@@ -94,7 +92,6 @@ class KnownZnodes:
         try:
             return self._take(path, node)
         except MalformedZnode as error:
-            _log.warning("znode makes no sense", path=path, reason=error.reason)
             self._malformed[path] = error.reason
             return [] if path in _REQUESTS else self._take(path, None)
 
@@ -130,12 +127,14 @@ class KnownZnodes:
         states = (TopicPartition(topic, number) for topic in self._assignments for number in self._partitions(topic))
         return [*map(paths.topic, self._assignments), *map(paths.partition_state, states)]
 
-    def view(self, version: int) -> Snapshot:
-        """Return the view of everything that was taken in so far."""
-        changed = self._renew_topic_views()
+    def take_snapshot(self) -> Snapshot:
+        """Return everything that was taken in so far as a snapshot. Topics without changes are the same objects as in
+        the last one."""
+        changed = self._renew_topics()
+        self._snapshots += 1
         brokers = {broker_id: broker for broker_id, broker in sorted(self._brokers.items()) if broker}
         return Snapshot(
-            version=version,
+            version=self._snapshots,
             cluster_id=self._cluster_id,
             controller=self._present_controller(),
             brokers=brokers,
@@ -171,7 +170,7 @@ class KnownZnodes:
         self._assignments.pop(topic, None)
         self._configs.pop(topic, None)
         self._states.pop(topic, None)
-        self._stale_views.add(topic)
+        self._stale.add(topic)
 
     def _take(self, path: str, node: ZkNode | None) -> list[str]:
         topic = _topic_of(path)
@@ -237,10 +236,10 @@ class KnownZnodes:
         default = read_min_isr(config, 1)
         if default != self._default_min_isr:
             self._default_min_isr = default
-            self._stale_views.update(self._assignments)
+            self._stale.update(self._assignments)
 
     def _take_of_topic(self, topic: TopicName, path: str, node: ZkNode | None) -> list[str]:
-        self._stale_views.add(topic)
+        self._stale.add(topic)
         partition = _partition_of(path)
         if partition is not None:
             self._take_state(TopicPartition(topic, partition), node)
@@ -267,19 +266,19 @@ class KnownZnodes:
         entry = self._assignments.get(topic)
         return entry[0].partitions if entry else ()
 
-    def _renew_topic_views(self) -> frozenset[TopicName]:
-        """Renew the views of changed topics. Return the topics whose views differ from before.
+    def _renew_topics(self) -> frozenset[TopicName]:
+        """Renew the changed topics. Return those that differ from the last snapshot.
 
-        After an outage everything is read again, and hardly any view differs."""
-        changed = frozenset(topic for topic in self._stale_views if self._renew_topic_view(topic))
-        self._stale_views.clear()
+        After an outage everything is read again, and hardly any topic differs."""
+        changed = frozenset(topic for topic in self._stale if self._renew_topic(topic))
+        self._stale.clear()
         return changed
 
-    def _renew_topic_view(self, topic: TopicName) -> bool:
+    def _renew_topic(self, topic: TopicName) -> bool:
         entry = self._assignments.get(topic)
-        return self._topics.take(topic, self._topic_view(topic, *entry) if entry is not None else None)
+        return self._topics.take(topic, self._make_topic(topic, *entry) if entry is not None else None)
 
-    def _topic_view(self, topic: TopicName, assignment: TopicAssignment, version: TopicVersion) -> TopicSnapshot:
+    def _make_topic(self, topic: TopicName, assignment: TopicAssignment, version: TopicVersion) -> TopicSnapshot:
         config, config_version = self._configs.get(topic, ({}, None))
         known = self._states.get(topic, {})
         return TopicSnapshot(
