@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from controller_core.client.assignments import format_partitions, parse_reassignment
-    from controller_core.client.describing import ClusterDescription
     from controller_core.client.elections import Elected
     from controller_core.client.errors import (
         AdminError,
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from controller_core.journal.fold import Folded, Image
     from controller_core.journal.reader import Finding, Gap, Record
     from controller_core.model.ids import TopicPartition
+    from controller_core.model.snapshot import Snapshot
     from controller_core.process.run import run_controller
     from controller_core.process.settings import ControllerProcessSettings as ControllerSettings
     from controller_core.process.settings import InvalidSettings, load_settings
@@ -46,7 +46,6 @@ __all__ = [
     "Alteration",
     "BlockingAdminClient",
     "ClientProperties",
-    "ClusterDescription",
     "ControllerSettings",
     "Elected",
     "FeatureMetadata",
@@ -69,6 +68,7 @@ __all__ = [
     "ReassignmentResult",
     "Record",
     "Refused",
+    "Snapshot",
     "TopicDescription",
     "TopicList",
     "TopicPartition",
@@ -86,11 +86,11 @@ _MODULES: Final[dict[str, tuple[str, ...]]] = {
     "controller_core.journal.fold": ("Folded", "Image"),
     "controller_core.journal.reader": ("Finding", "Gap", "Record"),
     "controller_core.model.ids": ("TopicPartition",),
+    "controller_core.model.snapshot": ("Snapshot",),
     "controller_core.process.run": ("run_controller",),
     "controller_core.process.settings": ("ControllerProcessSettings", "InvalidSettings", "load_settings"),
     "kontroller.client.admin_client": ("AdminClient", "BlockingAdminClient"),
     "controller_core.client.assignments": ("format_partitions", "parse_reassignment"),
-    "controller_core.client.describing": ("ClusterDescription",),
     "controller_core.client.elections": ("Elected",),
     "controller_core.client.errors": (
         "AdminError",

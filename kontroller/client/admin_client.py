@@ -19,7 +19,6 @@ from controller_core.client.assignments import (
     parse_replica_assignment,
 )
 from controller_core.client.cluster import Cluster
-from controller_core.client.describing import ClusterDescription
 from controller_core.client.elections import Elected
 from controller_core.client.errors import InvalidArgument, UpdateInProgress
 from controller_core.client.features import EpochSeen, FeatureMetadata, FeatureUpdate
@@ -31,6 +30,7 @@ from controller_core.client.topics import administration as topics
 from controller_core.client.topics.administration import Alteration, Assignment, TopicDescription, TopicList
 from controller_core.client.topics.deletions import read_marked_for_deletion
 from controller_core.model.ids import TopicPartition
+from controller_core.model.snapshot import Snapshot
 from kontroller.client import limits
 from kontroller.client.limits import Limit
 
@@ -51,8 +51,8 @@ class AdminClient:
         self._seen = EpochSeen()
         self._is_updating = False
 
-    async def describe_cluster(self, *, timeout_ms: int | None = None) -> ClusterDescription:
-        """Return the members of the cluster, and the state of its partitions."""
+    async def describe_cluster(self, *, timeout_ms: int | None = None) -> Snapshot:
+        """Return the brokers, the controller, and the topics with their partitions. Configurations are not read."""
         return await describing.describe(self._cluster.call(timeout_ms))
 
     # Topics

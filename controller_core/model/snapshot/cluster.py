@@ -1,5 +1,6 @@
 """The whole cluster of a snapshot, and its controller."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -56,9 +57,10 @@ WITHOUT_ZOOKEEPER: Final = Abilities(chooses_topic_ids=False, validates_features
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """The whole cluster. `version` rises with every snapshot of one reader."""
+    """A cluster as its ZooKeeper or its brokers show it at one moment. It never changes."""
 
     version: int
+    """It rises with every snapshot of one reader."""
     cluster_id: str | None = None
     controller: Controller | None = None
     brokers: Mapping[BrokerId, Broker] = field(default_factory=dict)
@@ -76,7 +78,8 @@ class Snapshot:
     features: FinalizedFeatures | None = None
     """The finalized features; None if no controller has set them up, or if they are unreadable."""
     voters: tuple[BrokerId, ...] | None = None
-    """Without ZooKeeper: the controllers of the quorum, as far as they are known."""
+    """Without ZooKeeper: the controllers of the quorum, as far as they are known. Otherwise, or if the source does not
+    tell, None."""
     malformed: Mapping[str, str] = field(default_factory=dict)
     """Malformed znodes by path, with the error. Their content is missing in this snapshot."""
     changed: frozenset[TopicName] = frozenset()
@@ -153,6 +156,10 @@ class Snapshot:
     def list_partitions_on(self, broker: BrokerId) -> tuple[PartitionSnapshot, ...]:
         """Return the partitions that have a replica on a broker."""
         return tuple(each for each in self.list_partitions() if broker in each.replicas)
+
+    def count_replicas(self) -> Counter[BrokerId]:
+        """Return the number of replicas on each broker. A controller that is listed as a broker has none."""
+        return Counter(broker for each in self.list_partitions() for broker in each.replicas)
 
     def list_topics_on(self, broker: BrokerId) -> frozenset[TopicName]:
         """Return the topics that have a replica on a broker."""

@@ -19,33 +19,34 @@ def describe(
         lambda admin, time: admin.describe_cluster(timeout_ms=time.require_time_ms()),
         timeout_ms,
     )
+    from controller_core.wire.client.request_client import Address
+
+    controller = found.controller.id if found.controller else None
+    replicas, counts = found.count_replicas(), found.counts
+    nodes = [
+        (each.id, Address(each.endpoints[0].host, each.endpoints[0].port), each.rack, replicas[each.id])
+        for each in found.brokers.values()
+    ]
     value = {
         "clusterId": found.cluster_id,
-        "controller": found.controller,
+        "controller": controller,
         "nodes": [
-            {
-                "id": each.id,
-                "host": each.address.host,
-                "port": each.address.port,
-                "rack": each.rack,
-                "replicas": each.replicas,
-            }
-            for each in found.nodes
+            {"id": number, "host": address.host, "port": address.port, "rack": rack, "replicas": held}
+            for number, address, rack, held in nodes
         ],
-        "topics": found.topics,
-        "partitions": found.partitions,
-        "offline": found.offline,
-        "underReplicated": found.under_replicated,
+        "topics": len(found.topics),
+        "partitions": counts.partitions,
+        "offline": counts.offline,
+        "underReplicated": counts.under_replicated,
     }
     if output is Format.TABLE:
-        controller = "unknown" if found.controller is None else found.controller
         typer.echo(
-            f"cluster {found.cluster_id}, controller {controller}: {found.topics} topics, {found.partitions} "
-            f"partitions, "
-            f"{found.offline} without a leader, {found.under_replicated} without all their replicas\n"
+            f"cluster {found.cluster_id}, controller {'unknown' if controller is None else controller}: "
+            f"{len(found.topics)} topics, {counts.partitions} partitions, "
+            f"{counts.offline} without a leader, {counts.under_replicated} without all their replicas\n"
         )
     rows = [
-        (each.id, each.address, each.rack, each.replicas, "controller" if each.id == found.controller else None)
-        for each in found.nodes
+        (number, address, rack, held, "controller" if number == controller else None)
+        for number, address, rack, held in nodes
     ]
     show(output, value, ("NODE", "ADDRESS", "RACK", "REPLICAS", "ROLE"), rows, empty="there are no nodes")

@@ -114,10 +114,10 @@ async def look(admin: AdminClient, known: Known) -> None:
     """Read the cluster's names. If the cluster does not answer, the last ones stay."""
     try:
         cluster = await admin.describe_cluster(timeout_ms=_ASK_MS)
-        known.controller = "none" if cluster.controller is None else str(cluster.controller)
+        controller, replicas = cluster.controller.id if cluster.controller else None, cluster.count_replicas()
+        known.controller = "none" if controller is None else str(controller)
         # A controller that is not a broker is also listed, without replicas.
-        brokers = (node for node in cluster.nodes if node.id != cluster.controller or node.replicas)
-        known.brokers = tuple(str(node.id) for node in brokers)
+        known.brokers = tuple(str(broker) for broker in cluster.brokers if broker != controller or replicas[broker])
         known.topics = tuple((await admin.list_topics(timeout_ms=_ASK_MS)).alive)
         features = await admin.describe_features(timeout_ms=_ASK_MS)
         known.features = tuple(sorted({*features.finalized, *features.supported}))

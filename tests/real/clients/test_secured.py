@@ -96,8 +96,8 @@ async def test_a_password_is_enough_over_tls(secured: Secured) -> None:
     admin = secured.client()
     await admin.create_topic("secured", 1, 1)
     assert (await admin.describe_topic("secured")).replication_factor == 1
-    (node,) = (await admin.describe_cluster()).nodes
-    assert str(node.address) == secured.secure
+    (broker,) = (await admin.describe_cluster()).brokers.values()
+    assert f"{broker.endpoints[0].host}:{broker.endpoints[0].port}" == secured.secure
 
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])

@@ -6,7 +6,8 @@ from kio.static.protocol import RequestPayload
 
 from controller_core.client.assignments import format_reassignment, parse_reassignment
 from controller_core.client.cluster import Call
-from controller_core.model.ids import PartitionId, TopicName, TopicPartition
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.model.snapshot import Controller, ControllerKind
 from kontroller.client.admin_client import AdminClient
 from tests.unit.admin_commands.answering_cluster import CONTROLLER, QUORUM_LEADER, AnsweringCluster, SimulatedTopic
 
@@ -38,15 +39,25 @@ async def test_a_move_is_taken_back_to_where_its_partitions_were_before_another_
 
 async def test_nodes_have_so_many_replicas(cluster: AnsweringCluster) -> None:
     described = await AdminClient({"bootstrap.servers": "h:1"}).describe_cluster()
-    assert {node.id: node.replicas for node in described.nodes} == {1: 2, 2: 2, 3: 1, CONTROLLER: 0}
+    replicas = described.count_replicas()
+    assert {broker: replicas[broker] for broker in described.brokers} == {1: 2, 2: 2, 3: 1, CONTROLLER: 0}
+
+
+async def test_a_described_cluster_has_the_leaders_and_isrs_of_its_partitions(cluster: AnsweringCluster) -> None:
+    described = await AdminClient({"bootstrap.servers": "h:1"}).describe_cluster()
+    isrs = {str(each.partition): (each.leader, each.isr) for each in described.list_partitions()}
+    assert isrs == {"still-0": (1, (1, 2)), "moving-0": (1, (1, 2))}
+    assert (described.counts.partitions, described.counts.under_replicated) == (2, 1)
 
 
 async def test_the_controller_of_a_cluster_without_zookeeper_is_who_leads_its_quorum_if_that_is_told(
     cluster: AnsweringCluster,
 ) -> None:
     admin = AdminClient({"bootstrap.servers": "h:1"})
-    assert (await admin.describe_cluster()).controller == CONTROLLER
+    assert (await admin.describe_cluster()).controller == Controller(id=BrokerId(CONTROLLER))
     cluster.has_quorum = True
-    assert (await admin.describe_cluster()).controller == QUORUM_LEADER
+    leader = (await admin.describe_cluster()).controller
+    assert leader is not None
+    assert (leader.id, leader.kind) == (QUORUM_LEADER, ControllerKind.KRAFT)
     cluster.quorum_refusal = ErrorCode.cluster_authorization_failed
     assert (await admin.describe_cluster()).controller is None

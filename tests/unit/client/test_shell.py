@@ -6,16 +6,17 @@ from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 from typer.core import TyperGroup
 
-from controller_core.client.describing import ClusterDescription, Node
 from controller_core.client.errors import Unreachable
 from controller_core.client.features import FeatureMetadata
 from controller_core.client.topics.administration import TopicList
 from controller_core.client.transport.request_client import Address
-from controller_core.model.ids import BrokerId, TopicName
+from controller_core.model.ids import TopicName
+from controller_core.model.snapshot import Snapshot
 from kontroller.cli.administering.groups import GROUPS
 from kontroller.cli.administering.interactive import Known, Words, look, run_line
 from kontroller.cli.endings import OneLine
 from kontroller.client.admin_client import AdminClient
+from tests.unit.model.draining.test_broker_stop import place, snapshot_of
 
 
 @pytest.fixture(scope="module")
@@ -63,22 +64,14 @@ def test_what_may_come_next_is_offered(words: Words, typed: str, expected: list[
 
 
 class DescribedCluster(AdminClient):
-    """Says that it is a cluster of these nodes; without them it says nothing."""
+    """Says that it is this cluster; without one it says nothing."""
 
-    nodes: tuple[Node, ...] = ()
+    cluster: Snapshot | None = None
 
-    async def describe_cluster(self, *, timeout_ms: int | None = None) -> ClusterDescription:
-        if not self.nodes:
+    async def describe_cluster(self, *, timeout_ms: int | None = None) -> Snapshot:
+        if self.cluster is None:
             raise Unreachable("nobody answers")
-        return ClusterDescription(
-            cluster_id="c",
-            controller=self.nodes[0].id,
-            nodes=self.nodes,
-            topics=1,
-            partitions=1,
-            offline=0,
-            under_replicated=0,
-        )
+        return self.cluster
 
     async def list_topics(self, *, timeout_ms: int | None = None) -> TopicList:
         return TopicList(alive=(TopicName("orders"),), marked_for_deletion=None)
@@ -89,16 +82,17 @@ class DescribedCluster(AdminClient):
         )
 
 
-def node(id_: int, replicas: int) -> Node:
-    return Node(id=BrokerId(id_), address=Address("h", id_), rack=None, replicas=replicas)
+def make_cluster(*brokers: int, controller: int) -> Snapshot:
+    """Return a cluster with a partition on broker 1."""
+    return snapshot_of(place([1], [1]), alive=brokers, controller=controller)
 
 
 async def test_a_controller_is_offered_as_a_broker_where_it_is_one() -> None:
     admin, known = DescribedCluster({"bootstrap.servers": "h:1"}), Known()
-    admin.nodes = (node(1000, 0), node(1, 1), node(2, 0))
+    admin.cluster = make_cluster(1, 2, 1000, controller=1000)
     await look(admin, known)
     assert (known.brokers, known.topics, known.controller) == (("1", "2"), ("orders",), "1000")
-    admin.nodes = (node(1, 1), node(2, 0))
+    admin.cluster = make_cluster(1, 2, controller=1)
     await look(admin, known)
     assert (known.brokers, known.controller) == (("1", "2"), "1"), "the prompt follows it"
 

@@ -23,7 +23,7 @@ from controller_core.model.ids import (
     TopicPartition,
 )
 from controller_core.model.metadata import Broker, LeaderAndIsr, PartitionState, ReplicaAssignment, TopicAssignment
-from controller_core.model.snapshot import PartitionSnapshot, Snapshot, TopicSnapshot
+from controller_core.model.snapshot import Controller, PartitionSnapshot, Snapshot, TopicSnapshot
 
 BROKER = BrokerId(1)
 T = TopicName("t")
@@ -46,7 +46,9 @@ def place(replicas: list[int], isr: list[int], number: int = 0, leader: int | No
     )
 
 
-def snapshot_of(*places: PartitionSnapshot, alive: tuple[int, ...] = (1, 2, 3)) -> Snapshot:
+def snapshot_of(
+    *places: PartitionSnapshot, alive: tuple[int, ...] = (1, 2, 3), controller: int | None = None
+) -> Snapshot:
     topic = TopicSnapshot(
         name=T,
         assignment=TopicAssignment(
@@ -58,6 +60,7 @@ def snapshot_of(*places: PartitionSnapshot, alive: tuple[int, ...] = (1, 2, 3)) 
     return Snapshot(
         version=1,
         cluster_id="c",
+        controller=None if controller is None else Controller(id=BrokerId(controller)),
         brokers={number: Broker(id=number, epoch=UNTOLD_BROKER_EPOCH, endpoints=()) for number in brokers(*alive)},
         topics={T: topic},
     )
