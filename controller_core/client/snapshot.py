@@ -40,10 +40,32 @@ def read_snapshot(metadata: MetadataResponse) -> Snapshot:
         controller=Controller(id=controller) if controller in brokers else None,
         brokers=brokers,
         topics={
-            TopicName(topic.name): _read_topic(TopicName(topic.name), topic)
+            TopicName(topic.name): read_topic(topic)
             for topic in metadata.topics
             if topic.name is not None and topic.error_code is ErrorCode.none
         },
+    )
+
+
+def read_topic(topic: MetadataResponseTopic) -> TopicSnapshot:
+    """Return a topic of an answer that names it, without its configuration."""
+    assert topic.name is not None, "only answers to requests by id lack names"
+    partitions = {
+        PartitionId(int(each.partition_index)): each
+        for each in sorted(topic.partitions, key=lambda each: each.partition_index)
+    }
+    return TopicSnapshot(
+        name=TopicName(topic.name),
+        assignment=TopicAssignment(
+            topic_id=TopicId(topic.topic_id) if topic.topic_id is not None else None,
+            partitions={
+                number: ReplicaAssignment(replicas=tuple(map(BrokerId, each.replica_nodes)))
+                for number, each in partitions.items()
+            },
+        ),
+        version=UNTOLD_TOPIC_VERSION,
+        is_config_known=False,
+        states={number: read_partition_state(each) for number, each in partitions.items()},
     )
 
 
@@ -72,24 +94,4 @@ def read_partition_state(partition: MetadataResponsePartition) -> PartitionState
         ),
         controller_epoch=UNTOLD_CONTROLLER_EPOCH,
         partition_epoch=UNTOLD_PARTITION_EPOCH,
-    )
-
-
-def _read_topic(name: TopicName, topic: MetadataResponseTopic) -> TopicSnapshot:
-    partitions = {
-        PartitionId(int(each.partition_index)): each
-        for each in sorted(topic.partitions, key=lambda each: each.partition_index)
-    }
-    return TopicSnapshot(
-        name=name,
-        assignment=TopicAssignment(
-            topic_id=TopicId(topic.topic_id) if topic.topic_id is not None else None,
-            partitions={
-                number: ReplicaAssignment(replicas=tuple(map(BrokerId, each.replica_nodes)))
-                for number, each in partitions.items()
-            },
-        ),
-        version=UNTOLD_TOPIC_VERSION,
-        is_config_known=False,
-        states={number: read_partition_state(each) for number, each in partitions.items()},
     )

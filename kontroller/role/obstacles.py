@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from controller_core.controller.role.role_znode import Holder
-from controller_core.model.ids import NO_LEADER, BrokerId, TopicPartition
+from controller_core.model.ids import BrokerId, TopicPartition
 from controller_core.zk import paths
 from controller_core.zk.session import (
     AccessRefused,
@@ -100,7 +100,7 @@ async def _check_topics(zk: ZkSession) -> list[str]:
     snapshot = await read_snapshot(zk)
     partitions = list(snapshot.list_partitions())
     moving = [each.partition for each in partitions if each.assignment.is_being_reassigned]
-    offline = [each.partition for each in partitions if each.state is not None and each.leader == NO_LEADER]
+    offline = [each.partition for each in partitions if each.state is not None and each.leader is None]
     told = [f"{_describe_count(moving)} being reassigned, which continues: {_list_some(moving)}"] if moving else []
     told += [f"{_describe_count(offline)} offline, and stay so: {_list_some(offline)}"] if offline else []
     bad = {path: reason for path, reason in snapshot.malformed.items() if path.startswith(f"{paths.TOPICS}/")}

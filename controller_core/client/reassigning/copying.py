@@ -41,7 +41,9 @@ async def progress(call: Call, targets: Mapping[TopicPartition, Replicas]) -> Mo
 
 async def _ask_bytes_left(call: Call, moving: Mapping[TopicPartition, Ongoing]) -> int | None:
     metadata = await call.metadata(*sorted({tp.topic for tp in moving}))
-    leaders = {place.partition: place.leader for place in read_snapshot(metadata).list_partitions()}
+    leaders = {
+        each.partition: each.leader for each in read_snapshot(metadata).list_partitions() if each.leader is not None
+    }
     copies = {tp: Copy(leader=leaders.get(tp, NO_LEADER), to=each.adding) for tp, each in moving.items()}
     asked = questions(copies)
     told = await asyncio.gather(*(_ask_sizes(call, broker, partitions) for broker, partitions in asked.items()))

@@ -13,8 +13,10 @@ from controller_core.client.cluster import Call
 from controller_core.client.configs import alter_configs, keeps_logs, read_own_configs
 from controller_core.client.errors import AdminError, InvalidArgument, require
 from controller_core.client.reassigning.reassignments import request_moves
+from controller_core.client.snapshot import read_topic
 from controller_core.client.topics.requests import add_partitions, create_topic, delete_topic
-from controller_core.model.ids import NO_LEADER, BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.model.ids import PartitionId, TopicName, TopicPartition
+from controller_core.model.snapshot import PartitionSnapshot
 
 _MOST_PARTITIONS: Final = (1 << 31) - 1
 _MOST_REPLICAS: Final = (1 << 15) - 1
@@ -33,23 +35,13 @@ class TopicList:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionDetails:
-    """A partition of a topic."""
-
-    partition: PartitionId
-    leader: BrokerId | None
-    replicas: Replicas
-    isr: Replicas
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicDescription:
     """A topic with its configurations and partitions."""
 
     topic: TopicName
     configs: Mapping[str, str | None]
     """Configurations that are set on this topic. A secret has no value."""
-    partitions: tuple[PartitionDetails, ...]
+    partitions: tuple[PartitionSnapshot, ...]
 
     @property
     def replication_factor(self) -> int:
@@ -218,7 +210,7 @@ def _require_possible(
 
 
 def _find_moves(before: TopicDescription, assignment: Assignment | None) -> dict[TopicPartition, Replicas]:
-    present = {each.partition: each.replicas for each in before.partitions}
+    present = {each.partition.partition: each.replicas for each in before.partitions}
     return {
         TopicPartition(before.topic, number): replicas
         for number, replicas in (assignment or {}).items()
@@ -247,21 +239,8 @@ async def _add_partitions(
 
 
 def _describe(topic: MetadataResponseTopic, configs: Mapping[str, str | None]) -> TopicDescription:
-    partitions = (
-        PartitionDetails(
-            partition=PartitionId(each.partition_index),
-            leader=leader if (leader := BrokerId(each.leader_id)) != NO_LEADER else None,
-            replicas=tuple(map(BrokerId, each.replica_nodes)),
-            isr=tuple(map(BrokerId, each.isr_nodes)),
-        )
-        for each in topic.partitions
-    )
-    assert topic.name is not None, "the request names its topics"
-    return TopicDescription(
-        topic=TopicName(topic.name),
-        configs=configs,
-        partitions=tuple(sorted(partitions, key=lambda each: each.partition)),
-    )
+    found = read_topic(topic)
+    return TopicDescription(topic=found.name, configs=configs, partitions=tuple(found.list_partitions()))
 
 
 def _require_in_range(what: str, count: int | None, largest: int) -> None:

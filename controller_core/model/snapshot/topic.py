@@ -78,8 +78,9 @@ class PartitionSnapshot:
         return self.assignment.replicas
 
     @property
-    def leader(self) -> BrokerId:
-        return self.state.leader_and_isr.leader if self.state else NO_LEADER
+    def leader(self) -> BrokerId | None:
+        """None if it has no leader."""
+        return self.state.leader_and_isr.leader if self.state and self.state.leader_and_isr.has_leader else None
 
     @property
     def isr(self) -> tuple[BrokerId, ...]:

@@ -19,7 +19,7 @@ def describe(
         lambda admin, time: admin.describe_cluster(timeout_ms=time.require_time_ms()),
         timeout_ms,
     )
-    from controller_core.wire.client.request_client import Address
+    from controller_core.client.transport.request_client import Address
 
     controller = found.controller.id if found.controller else None
     replicas, counts = found.count_replicas(), found.counts

@@ -237,7 +237,7 @@ def describe(
     rows = [
         (
             topic.topic,
-            each.partition,
+            each.partition.partition,
             "none" if each.leader is None else each.leader,
             format_ids(each.replicas),
             format_ids(each.isr),
@@ -265,7 +265,7 @@ def _make_value(topic: "TopicDescription") -> dict[str, Any]:
         "configs": dict(topic.configs),
         "partitions": [
             {
-                "partition": each.partition,
+                "partition": each.partition.partition,
                 "leader": each.leader,
                 "replicas": list(each.replicas),
                 "isr": list(each.isr),

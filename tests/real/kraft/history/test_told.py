@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from controller_core.client.topics.administration import PartitionDetails
+from controller_core.model.snapshot import PartitionSnapshot
 from devcluster.clusters.kontroller import run_command
 from devcluster.clusters.kraft import KRaftCluster
 from devcluster.clusters.run_folder import RunFolder
@@ -109,7 +109,7 @@ class Day:
 
         wait_until(is_so, "everything is in sync")
 
-    def _partitions(self, topic: str) -> tuple[PartitionDetails, ...]:
+    def _partitions(self, topic: str) -> tuple[PartitionSnapshot, ...]:
         return asyncio.run(self.admin.describe_topic(topic)).partitions
 
 
