@@ -92,7 +92,7 @@ class Controller:
         self._zk = PatientSession(seams.zk, settings.zookeeper_timeout_ms)
         self._queue = EventQueue(seams.clock, most_requests=settings.most_queued_requests)
         self._requests = OpenRequests(apis, seams.clock, self._queue.put)
-        self._between_groups = RequestsBetweenGroups(self._queue, self._requests, metrics)
+        self._between_groups = RequestsBetweenGroups(self._queue, self._requests, metrics, lambda: self._term)
         self._standby = Standby(
             seams.zk, seams.clock, is_enabled=settings.hot_standby, on_heat=lambda: self._role.on_heat()
         )
@@ -195,12 +195,12 @@ class Controller:
         try:
             with gc_paused():
                 # Brokers' urgent requests go first, because the operation may take long.
-                await self._between_groups.serve(term)
+                await self._between_groups.serve()
                 await operation(term)
                 await term.send_all_requests()
                 self._requests.settle(term)
                 await term.journal.end_event()
-                await term.state_change_log.write_gently(lambda: self._between_groups.serve(term))
+                await term.state_change_log.write_gently(self._between_groups.serve)
                 self._requests.settle(term)
         except Exception as error:
             fault = find_fault(error)

@@ -23,16 +23,20 @@ class RequestsBetweenGroups:
     queue: EventQueue
     requests: OpenRequests
     metrics: ControllerMetrics
+    find_term: Callable[[], Term | None]
+    """Returns the present term. Its operations answer the requests."""
 
-    def are_wanted(self, term: Term) -> bool:
+    def are_wanted(self) -> bool:
         """Return True if a request waits that may be answered now."""
-        return self.queue.has_request(self._let_in(term))
+        term = self.find_term()
+        return term is not None and self.queue.has_request(self._let_in(term))
 
-    async def serve(self, term: Term) -> None:
+    async def serve(self) -> None:
         """Answer the waiting requests that may be answered in a pause, but none that arrives during it."""
         for _ in range(len(self.queue)):
-            queued = self.queue.take_request(self._let_in(term))
-            if queued is None:
+            term = self.find_term()
+            queued = self.queue.take_request(self._let_in(term)) if term is not None else None
+            if term is None or queued is None:
                 return
             await self._answer(term, queued)
 

@@ -37,14 +37,14 @@ async def run_in_groups(
     try:
         for start in range(0, len(items), MOST_IN_A_GROUP):
             # If a request waits for a pause, all groups in progress have to end before the next one begins.
-            at_most = 0 if term.pauses.are_wanted(term) else GROUPS_AT_ONCE - 1
+            at_most = 0 if term.pauses.are_wanted() else GROUPS_AT_ONCE - 1
             while len(running) > at_most:
                 running = await _one_of(running)
             if not running or untold >= GROUPS_TOLD_TOGETHER:
                 term.send_requests()
                 untold = 0
             if not running:
-                await term.pauses.serve(term)
+                await term.pauses.serve()
             running.add(asyncio.create_task(work(items[start : start + MOST_IN_A_GROUP])))
             untold += 1
         while running:

@@ -111,11 +111,11 @@ class Counts(Protocol):
 class Pauses(Protocol):
     """Work that may be done in the middle of a long operation. The real one is `serving.between_groups`."""
 
-    def are_wanted(self, term: "Term") -> bool:
+    def are_wanted(self) -> bool:
         """Return True if a pause is needed."""
         ...
 
-    async def serve(self, term: "Term") -> None:
+    async def serve(self) -> None:
         """Serve the waiting requests. Precondition: no write in flight, and no decision that is not written."""
         ...
 
