@@ -42,6 +42,7 @@ from controller_core.controller.serving.metrics import ControllerMetrics
 from controller_core.controller.serving.open_requests import OpenRequests
 from controller_core.controller.serving.served_api import AnyServedApi
 from controller_core.controller.state.cluster_state import ClusterState
+from controller_core.controller.term.rights import Writes
 from controller_core.controller.term.standby import Standby
 from controller_core.controller.term.term import Term
 from controller_core.controller.term.traces import is_untouched, take_traces
@@ -320,7 +321,7 @@ class Controller:
         if hand_over:
             await self._give_back(term)
 
-    async def _give_back(self, term: Term) -> None:
+    async def _give_back(self, term: Writes) -> None:
         if not await self._seams.zk.wait_connected(GIVE_BACK_TIMEOUT_MS):
             return
         try:

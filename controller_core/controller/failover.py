@@ -25,6 +25,7 @@ from controller_core.controller.reassigning import drop, reassignment, requested
 from controller_core.controller.resizing import adding, removing
 from controller_core.controller.sending.prepared_topic import Prepared
 from controller_core.controller.term import epoch_raise
+from controller_core.controller.term.rights import Remembers, Writes
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import delegation_tokens, deleted_topics, recorded_configs, removed_replicas
 from controller_core.controller.znodes.partition_states import read_states
@@ -111,7 +112,7 @@ async def _load(term: Term) -> tuple[list[TopicPartition], Prepared]:
     return [partition for partition in phantoms if partition in term.state.states], prepared
 
 
-def _take_over_known(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> Prepared:
+def _take_over_known(term: Remembers, znodes: Mapping[TopicName, TopicZnode]) -> Prepared:
     """Take over what the standby read, of topics whose znodes are unchanged and need no repair.
 
     The znodes were read after the role was won. By then the standby was notified of every earlier change, and had
@@ -131,7 +132,7 @@ def _take_over_known(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> Prep
     return known.prepared
 
 
-async def _load_states(term: Term, topics: Iterable[TopicName]) -> None:
+async def _load_states(term: Remembers, topics: Iterable[TopicName]) -> None:
     """Load the states of the topics' partitions, except for those that the standby has read."""
     states = term.state.states
     unknown = [
@@ -141,7 +142,7 @@ async def _load_states(term: Term, topics: Iterable[TopicName]) -> None:
     term.state.set_states(await read_states(term.zk, unknown, term.state.unusable))
 
 
-async def _remove_isr_notifications(term: Term) -> None:
+async def _remove_isr_notifications(term: Writes) -> None:
     """Remove the notifications unread: all states are read after this, and include what they announce."""
     names = await term.watched.read_children(paths.ISR_CHANGE_NOTIFICATION, IsrChangesNotified())
     notifications = [f"{paths.ISR_CHANGE_NOTIFICATION}/{name}" for name in names]

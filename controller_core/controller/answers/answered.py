@@ -13,6 +13,7 @@ from controller_core.controller.loop.events import BrokerAnswered
 from controller_core.controller.operations import deletion
 from controller_core.controller.reassigning import completion
 from controller_core.controller.resizing import removing
+from controller_core.controller.term.rights import Reads, Remembers
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import removed_replicas
 from controller_core.model.ids import TopicPartition
@@ -66,7 +67,7 @@ async def _on_replicas_applied(term: Term, answered: BrokerAnswered, topics: Ite
     removed_replicas.on_other_topic_found(term, answered.broker, other)
 
 
-def _is_of_present_life(term: Term, answered: BrokerAnswered) -> bool:
+def _is_of_present_life(term: Reads, answered: BrokerAnswered) -> bool:
     known = term.state.brokers.get(answered.broker)
     return known is not None and known.epoch == answered.broker_epoch
 
@@ -98,7 +99,7 @@ async def _on_replicas_deleted(term: Term, answered: BrokerAnswered, response: S
     await removing.on_replicas_deleted(term, answered.broker, deleted)
 
 
-def _report_not_stopped(term: Term, answered: BrokerAnswered, response: StopReplicaResponse) -> None:
+def _report_not_stopped(term: Remembers, answered: BrokerAnswered, response: StopReplicaResponse) -> None:
     if not is_all_well(response) and response.error_code is ErrorCode.none:
         for answer in response.partition_errors:
             partition = TopicPartition(answer.topic_name, answer.partition_index)

@@ -13,9 +13,10 @@ from kio.schema.errors import ErrorCode
 from controller_core.controller.loop.answer_meanings import Meaning, interpret_answer, interpret_partition_error
 from controller_core.controller.loop.events import BrokerAnswered, ResendDue
 from controller_core.controller.operations import brokers, log_dirs
-from controller_core.controller.state.refusals import LONGEST_PAUSE_MS
 from controller_core.controller.term import epoch_raise
 from controller_core.controller.term.controller_epochs import find_epoch_after_refusal
+from controller_core.controller.term.refusals import LONGEST_PAUSE_MS
+from controller_core.controller.term.rights import Reads, Remembers
 from controller_core.controller.term.term import Term
 from controller_core.model.ids import BrokerId, PartitionReplica, TopicPartition
 from controller_core.wire.codecs.answers import is_all_well
@@ -52,7 +53,7 @@ async def on_broker_answered(term: Term, answered: BrokerAnswered) -> None:
         await _give_up_leaderships(term, answered, answered.response)
 
 
-def _send_again_later(term: Term, answered: BrokerAnswered, error: str, meaning: Meaning) -> None:
+def _send_again_later(term: Remembers, answered: BrokerAnswered, error: str, meaning: Meaning) -> None:
     """Send the broker everything again after a pause, unless that is scheduled already."""
     refusal, is_due = term.refusals.add(answered.broker, answered.broker_epoch, _reason(answered, error))
     if is_due:
@@ -84,7 +85,7 @@ async def on_leader_and_isr_answered(term: Term, answered: BrokerAnswered, respo
         await log_dirs.on_replicas_become_offline(term, broker.id, failed)
 
 
-def report_partition(term: Term, answered: BrokerAnswered, partition: TopicPartition, error: ErrorCode) -> Meaning:
+def report_partition(term: Remembers, answered: BrokerAnswered, partition: TopicPartition, error: ErrorCode) -> Meaning:
     """Log and count the error of one partition, unless the broker obeyed. Return the meaning of the error."""
     meaning = interpret_partition_error(type(answered.request), error)
     if meaning is not Meaning.OBEYED:
@@ -114,7 +115,7 @@ async def on_resend_due(term: Term, due: ResendDue) -> None:
         await brokers.send_everything(term, {known.id: known})
 
 
-def _note_obedience(term: Term, answered: BrokerAnswered) -> None:
+def _note_obedience(term: Remembers, answered: BrokerAnswered) -> None:
     refusal = term.refusals.find(answered.broker, answered.broker_epoch)
     # Only the answer to the last request proves obedience: earlier ones were sent before everything was sent again.
     if refusal is not None and refusal.sent_again_under is not None and answered.is_last:
@@ -171,7 +172,7 @@ def _reason(answered: BrokerAnswered, error: str) -> str:
 
 
 def _answers(
-    term: Term, broker: BrokerId, response: LeaderAndIsrResponse
+    term: Reads, broker: BrokerId, response: LeaderAndIsrResponse
 ) -> Iterator[tuple[TopicPartition, ErrorCode]]:
     """Yield the broker's answer for each of its replicas, except for replicas that it no longer has."""
     for topic in response.topics:

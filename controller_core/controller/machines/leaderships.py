@@ -11,6 +11,7 @@ from typing import Final
 
 import structlog
 
+from controller_core.controller.term.rights import Sends
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes.partition_states import (
     create_states,
@@ -128,7 +129,7 @@ def _make_selection(leader_and_isr: LeaderAndIsr) -> Selection:
 
 
 def _log_and_send(
-    term: Term,
+    term: Sends,
     committed: Mapping[TopicPartition, Selection],
     before: Mapping[TopicPartition, PartitionState],
     *,

@@ -15,6 +15,7 @@ from typing import Final
 from controller_core.controller.machines.leaderships import commit, commit_first, reread_or_restore
 from controller_core.controller.state.liveness import Liveness
 from controller_core.controller.term.groups import run_in_groups
+from controller_core.controller.term.rights import Reads, Remembers
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import topic_configs
 from controller_core.controller.znodes.partition_states import find_states
@@ -50,17 +51,17 @@ class NotElected:
 NotElectedPartitions = dict[TopicPartition, NotElected]
 
 
-def make_new(term: Term, partitions: Iterable[TopicPartition]) -> None:
+def make_new(term: Remembers, partitions: Iterable[TopicPartition]) -> None:
     """NonExistentPartition -> NewPartition: its assigned replicas are in the cluster state already."""
     _mark(term, _legal(term, partitions, PartitionStatus.NEW), PartitionStatus.NEW)
 
 
-def take_offline(term: Term, partitions: Iterable[TopicPartition]) -> None:
+def take_offline(term: Remembers, partitions: Iterable[TopicPartition]) -> None:
     """NewPartition, OnlinePartition -> OfflinePartition: only the mark changes."""
     _mark(term, _legal(term, partitions, PartitionStatus.OFFLINE), PartitionStatus.OFFLINE)
 
 
-def make_non_existent(term: Term, partitions: Iterable[TopicPartition]) -> None:
+def make_non_existent(term: Remembers, partitions: Iterable[TopicPartition]) -> None:
     """OfflinePartition -> NonExistentPartition: only the mark changes."""
     _mark(term, _legal(term, partitions, PartitionStatus.NON_EXISTENT), PartitionStatus.NON_EXISTENT)
 
@@ -142,7 +143,7 @@ async def _elect(
 
 
 def _select(
-    term: Term, states: Mapping[TopicPartition, PartitionState], select: "_Selector"
+    term: Reads, states: Mapping[TopicPartition, PartitionState], select: "_Selector"
 ) -> tuple[dict[TopicPartition, Selection], NotElectedPartitions]:
     """Return the new leaderships, and for the others the reasons why there is none."""
     selections: dict[TopicPartition, Selection] = {}
@@ -174,7 +175,7 @@ _Selector = Callable[[TopicPartition, LeaderAndIsr], Selection | NoLeader]
 
 
 def _selector(
-    term: Term, election: Election, log_ends: EndsOfLogs, unclean_topics: Set[TopicName] = frozenset()
+    term: Reads, election: Election, log_ends: EndsOfLogs, unclean_topics: Set[TopicName] = frozenset()
 ) -> _Selector:
     """Return the selector of an election, with its view of the cluster. The view is current until the next `await`."""
     state = term.state
@@ -205,7 +206,7 @@ def _selector(
             )
 
 
-async def _topics_allowing_unclean(term: Term, states: Mapping[TopicPartition, PartitionState]) -> set[TopicName]:
+async def _topics_allowing_unclean(term: Remembers, states: Mapping[TopicPartition, PartitionState]) -> set[TopicName]:
     """Return the topics that allow unclean elections, among those with a partition without live in-sync replica."""
     live_replicas = Liveness(term.state, term.state.live)
     in_question = {
@@ -216,13 +217,13 @@ async def _topics_allowing_unclean(term: Term, states: Mapping[TopicPartition, P
     return await topic_configs.find_allowing_unclean_election(term, in_question)
 
 
-def _legal(term: Term, partitions: Iterable[TopicPartition], wanted: PartitionStatus) -> list[TopicPartition]:
+def _legal(term: Remembers, partitions: Iterable[TopicPartition], wanted: PartitionStatus) -> list[TopicPartition]:
     legal, illegal = sort_partitions(partitions, wanted, term.state.partition_status)
     for refused in illegal:
         term.state_change_log.log_refused(refused)
     return legal
 
 
-def _mark(term: Term, partitions: Iterable[TopicPartition], status: PartitionStatus) -> None:
+def _mark(term: Remembers, partitions: Iterable[TopicPartition], status: PartitionStatus) -> None:
     for before, alike in term.state.set_partition_status(partitions, status).items():
         term.state_change_log.log_partitions(alike, before, status)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 
 from controller_core.controller.machines.leaderships import commit, retry_until_committed
 from controller_core.controller.term.groups import run_in_groups
+from controller_core.controller.term.rights import Reads, Remembers, Sends
 from controller_core.controller.term.term import Term
 from controller_core.model import leader_selectors
 from controller_core.model.ids import BrokerId, PartitionReplica, TopicPartition
@@ -17,14 +18,14 @@ from controller_core.model.transitions import ReplicaStatus, sort_replicas
 from controller_core.zk.session import TransactionFailed
 
 
-def make_new(term: Term, replicas: Iterable[PartitionReplica]) -> None:
+def make_new(term: Sends, replicas: Iterable[PartitionReplica]) -> None:
     """NonExistentReplica -> NewReplica: it is sent the current leader and ISR, if there is a leader already."""
     legal = _legal(term, replicas, ReplicaStatus.NEW)
     term.batch.add_leader_and_isr_of(group_by_partition(legal), is_new=True)
     _mark(term, legal, ReplicaStatus.NEW)
 
 
-def bring_online(term: Term, replicas: Iterable[PartitionReplica]) -> None:
+def bring_online(term: Sends, replicas: Iterable[PartitionReplica]) -> None:
     """NewReplica, OnlineReplica, OfflineReplica -> OnlineReplica: it is sent the current leader and ISR.
 
     A new replica was sent them when it became one, and it is in AR already: every way to NewReplica sets AR first.
@@ -56,7 +57,7 @@ async def take_offline(term: Term, replicas: Iterable[PartitionReplica], *, tell
     await run_in_groups(term, list(leaving), take_group_offline)
 
 
-def make_non_existent(term: Term, replicas: Iterable[PartitionReplica]) -> None:
+def make_non_existent(term: Sends, replicas: Iterable[PartitionReplica]) -> None:
     """OfflineReplica -> NonExistentReplica: it is deleted."""
     legal = _legal(term, replicas, ReplicaStatus.NON_EXISTENT)
     for replica in legal:
@@ -93,7 +94,7 @@ async def take_out(term: Term, replicas: Iterable[PartitionReplica], *, tells_un
         await leave_isr(term, back)
 
 
-def _is_in_isr_with_others(term: Term, replica: PartitionReplica) -> bool:
+def _is_in_isr_with_others(term: Reads, replica: PartitionReplica) -> bool:
     state = term.state.states.get(replica.topic_partition)
     return state is not None and len(state.leader_and_isr.isr) > 1 and replica.broker in state.leader_and_isr.isr
 
@@ -145,18 +146,18 @@ async def _leave_isr(term: Term, leaving: Mapping[TopicPartition, Set[BrokerId]]
     await retry_until_committed(term, leaving, shrink)
 
 
-def _find_staying(term: Term, partition: TopicPartition, leaving: Set[BrokerId]) -> tuple[BrokerId, ...]:
+def _find_staying(term: Reads, partition: TopicPartition, leaving: Set[BrokerId]) -> tuple[BrokerId, ...]:
     return tuple([broker for broker in term.state.assignment(partition).replicas if broker not in leaving])
 
 
-def _legal(term: Term, replicas: Iterable[PartitionReplica], wanted: ReplicaStatus) -> list[PartitionReplica]:
+def _legal(term: Remembers, replicas: Iterable[PartitionReplica], wanted: ReplicaStatus) -> list[PartitionReplica]:
     legal, illegal = sort_replicas(replicas, wanted, term.state.replica_status)
     for refused in illegal:
         term.state_change_log.log_refused(refused)
     return legal
 
 
-def _mark(term: Term, replicas: Iterable[PartitionReplica], status: ReplicaStatus) -> None:
+def _mark(term: Remembers, replicas: Iterable[PartitionReplica], status: ReplicaStatus) -> None:
     statuses, log_change = term.state.replica_status, term.state_change_log.log_replica
     for replica in replicas:
         before = statuses.get(replica, ReplicaStatus.NON_EXISTENT)

@@ -15,6 +15,7 @@ from kio.schema.errors import ErrorCode
 from controller_core.controller.loop.events import IsrChangesNotified
 from controller_core.controller.machines.leaderships import commit, reread_or_restore
 from controller_core.controller.reassigning import reassignment
+from controller_core.controller.term.rights import Reads
 from controller_core.controller.term.term import Term
 from controller_core.model.ids import (
     BrokerId,
@@ -59,7 +60,7 @@ async def on_alter_partition(term: Term, request: AlterPartitionRequest) -> Alte
     return AlterPartitionResponse(error_code=ErrorCode.none, topics=_build_answers(named, outcomes))
 
 
-def may_be_let_in(term: Term, request: AlterPartitionRequest) -> bool:
+def may_be_let_in(term: Reads, request: AlterPartitionRequest) -> bool:
     """Return True if only ISRs can change by this request. For a partition that is reassigned, much more may follow."""
     running = term.state.reassignments
     return not running or not any(partition in running for partition, _ in _iterate_changes(_find_names(term, request)))
@@ -71,7 +72,7 @@ def make_refusal(error_code: ErrorCode) -> AlterPartitionResponse:
 
 
 def check(
-    term: Term, broker: BrokerId, partition: TopicPartition, change: IsrChange, eligible: Set[BrokerId] | None
+    term: Reads, broker: BrokerId, partition: TopicPartition, change: IsrChange, eligible: Set[BrokerId] | None
 ) -> ErrorCode | None:
     """Return the error of a refused change; None if it is accepted or already made (`is_there_already`).
 
@@ -196,11 +197,11 @@ _Named = Sequence[tuple[AskedTopic, TopicName | None]]
 """The topics of a request with their names; None for an unknown topic."""
 
 
-def _find_names(term: Term, request: AlterPartitionRequest) -> _Named:
+def _find_names(term: Reads, request: AlterPartitionRequest) -> _Named:
     return [(topic, _name_of(term, topic)) for topic in request.topics]
 
 
-def _name_of(term: Term, topic: AskedTopic) -> TopicName | None:
+def _name_of(term: Reads, topic: AskedTopic) -> TopicName | None:
     if topic.name is not None:
         return topic.name if topic.name in term.state.topics else None
     return term.state.find_topic_name(topic.topic_id) if topic.topic_id else None

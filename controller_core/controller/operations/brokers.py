@@ -16,6 +16,7 @@ from controller_core.controller.operations import deletion
 from controller_core.controller.reassigning import completion, reassignment
 from controller_core.controller.state.cluster_state import find_bounced
 from controller_core.controller.term.groups import run_in_groups
+from controller_core.controller.term.rights import Reads
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import deleted_topics, removed_replicas
 from controller_core.model.features import find_incompatibilities
@@ -131,7 +132,7 @@ async def elect_offline_partitions(term: Term) -> None:
     await partition_machine.bring_online(term, find_leaderless(term))
 
 
-def find_leaderless(term: Term) -> list[TopicPartition]:
+def find_leaderless(term: Reads) -> list[TopicPartition]:
     """Return the partitions in OfflinePartition and NewPartition, except those of topics that are being deleted."""
     waiting = term.state.list_partitions_in(*_WITHOUT_LEADER)
     return [partition for partition in waiting if not term.state.is_being_deleted(partition.topic)]
@@ -159,7 +160,7 @@ async def on_broker_modified(term: Term, broker_id: BrokerId) -> None:
         term.batch.update_metadata(())
 
 
-async def read_live_brokers(term: Term) -> dict[BrokerId, Broker]:
+async def read_live_brokers(term: Reads) -> dict[BrokerId, Broker]:
     """Return the registered brokers, watched, except those that do not support the finalized features (KIP-584).
 
     Such a broker is about to stop. It does not count as alive until it registers again, or the features change. As in
@@ -178,7 +179,7 @@ async def read_live_brokers(term: Term) -> dict[BrokerId, Broker]:
     return live
 
 
-async def read_brokers(term: Term, ids: Iterable[BrokerId] | None = None) -> dict[BrokerId, Broker]:
+async def read_brokers(term: Reads, ids: Iterable[BrokerId] | None = None) -> dict[BrokerId, Broker]:
     """Return the registered brokers, watched. An unreadable registration is reported and does not count as a broker."""
     if ids is None:
         ids = await _read_registered_ids(term)
@@ -201,7 +202,7 @@ async def read_brokers(term: Term, ids: Iterable[BrokerId] | None = None) -> dic
     return brokers
 
 
-async def _read_registered_ids(term: Term) -> list[BrokerId]:
+async def _read_registered_ids(term: Reads) -> list[BrokerId]:
     names = await term.watched.read_children(paths.BROKER_IDS, BrokersChanged())
     term.state.unusable.keep_among(paths.BROKER_IDS, names)
     ids = {name: paths.parse_broker_id(name) for name in names}
@@ -210,7 +211,7 @@ async def _read_registered_ids(term: Term) -> list[BrokerId]:
     return [broker_id for broker_id in ids.values() if broker_id is not None]
 
 
-def _decode_registration(term: Term, broker_id: BrokerId, node: ZkNode) -> Broker | None:
+def _decode_registration(term: Reads, broker_id: BrokerId, node: ZkNode) -> Broker | None:
     """Return the broker of a registration.
 
     If it has become unreadable, return the last known one; None if there is none.

@@ -10,6 +10,7 @@ from typing import Final
 
 from controller_core.controller.loop.events import ConfigsChanged, StaticConfigAnswered
 from controller_core.controller.machines import partition_machine
+from controller_core.controller.term.rights import Reads, Remembers, Sends
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import recorded_configs, topic_configs
 from controller_core.model.ids import TopicName
@@ -21,7 +22,7 @@ _TOPIC: Final = "topics/"
 _NAME: Final = paths.CONFIG_CHANGE_PREFIX.rpartition("/")[2]
 
 
-async def watch_configs(term: Term) -> None:
+async def watch_configs(term: Remembers) -> None:
     """Start to watch. Elections read the configurations themselves, so earlier changes need no handling."""
     term.state.remember_config_changes(await _notifications(term))
 
@@ -43,7 +44,7 @@ async def on_configs_changed(term: Term) -> None:
     await _elect(term, changed)
 
 
-def ask_for_static_configs(term: Term) -> None:
+def ask_for_static_configs(term: Sends) -> None:
     """Ask the brokers for their static configuration, if they have not answered since they registered.
 
     Nothing waits for the answers, which arrive as events. Only one round runs at a time.
@@ -53,7 +54,7 @@ def ask_for_static_configs(term: Term) -> None:
         term.end_with_term(term.static_configs.ask(missing))
 
 
-def on_static_config_answered(term: Term, answered: StaticConfigAnswered) -> None:
+def on_static_config_answered(term: Remembers, answered: StaticConfigAnswered) -> None:
     """Record the answer, if the broker is still the one that was asked."""
     broker = term.state.brokers.get(answered.broker)
     if broker is not None and broker.epoch == answered.config.broker_epoch and answered.config.config:
@@ -73,7 +74,7 @@ async def _elect(term: Term, changed: Iterable[str]) -> None:
     await partition_machine.bring_online(term, [partition for partition in waiting if partition.topic in allowed])
 
 
-async def _notifications(term: Term) -> frozenset[str]:
+async def _notifications(term: Reads) -> frozenset[str]:
     """Return the names of the notifications, without other znodes that somebody put there.
 
     New notifications are recognized by their names, not by the highest number. Anybody may create one with a number far

@@ -16,6 +16,7 @@ from kio.schema.errors import ErrorCode
 
 from controller_core.controller.machines import partition_machine, replica_machine
 from controller_core.controller.machines.partition_machine import Election
+from controller_core.controller.term.rights import Reads, Writes
 from controller_core.controller.term.term import Term
 from controller_core.model.ids import BrokerEpoch, BrokerId, PartitionReplica, TopicPartition
 from controller_core.model.metadata import Broker
@@ -78,7 +79,7 @@ async def resume(term: Term) -> None:
             await shutdown_broker(term, broker)
 
 
-async def _read_granted(term: Term) -> list[BrokerId]:
+async def _read_granted(term: Reads) -> list[BrokerId]:
     node = (await term.zk.read_many([paths.GRANTED_SHUTDOWNS]))[0]
     if node is None:
         return []
@@ -91,13 +92,13 @@ async def _read_granted(term: Term) -> list[BrokerId]:
     return []
 
 
-def _keep_present(term: Term, granted: Mapping[BrokerId, BrokerEpoch]) -> dict[BrokerId, BrokerEpoch]:
+def _keep_present(term: Reads, granted: Mapping[BrokerId, BrokerEpoch]) -> dict[BrokerId, BrokerEpoch]:
     """Return the grants of brokers that have been registered ever since."""
     known = term.state.brokers
     return {id_: epoch for id_, epoch in granted.items() if id_ in known and known[id_].epoch == epoch}
 
 
-async def _keep_grant(term: Term, broker: Broker) -> None:
+async def _keep_grant(term: Writes, broker: Broker) -> None:
     """Write the grant, fenced. If it cannot be written the broker may stop nevertheless."""
 
     def enter(node: ZkNode | None) -> list[WriteOp]:
@@ -122,7 +123,7 @@ async def _keep_grant(term: Term, broker: Broker) -> None:
         term.state.unusable.clear(paths.GRANTED_SHUTDOWNS)
 
 
-def _find_replicated(term: Term, broker: BrokerId) -> list[TopicPartition]:
+def _find_replicated(term: Reads, broker: BrokerId) -> list[TopicPartition]:
     """Return the partitions on a broker that have replicas elsewhere."""
     return [
         partition

@@ -17,6 +17,7 @@ import structlog
 from controller_core.controller.loop.events import ReassignmentsEnded, TopicDeletionsRequested
 from controller_core.controller.machines import partition_machine, replica_machine
 from controller_core.controller.term.groups import run_in_groups
+from controller_core.controller.term.rights import Remembers, Writes
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import deleted_topics, subtrees, topic_znodes
 from controller_core.controller.znodes.reassignment_znode import supplant_requests
@@ -36,7 +37,7 @@ async def on_topic_deletions_requested(term: Term) -> None:
     await resume(term)
 
 
-async def load_deletions(term: Term) -> None:
+async def load_deletions(term: Writes) -> None:
     """Record the marked topics in the cluster state. Nothing is sent to the brokers yet."""
     marked = [
         TopicName(name) for name in await term.watched.read_children(paths.DELETE_TOPICS, TopicDeletionsRequested())
@@ -60,7 +61,7 @@ async def load_deletions(term: Term) -> None:
             log.error("logs of partitions with unreadable entries stay when their topic is deleted", topic=name)
 
 
-async def _end_reassignments(term: Term, topics: Collection[TopicName]) -> None:
+async def _end_reassignments(term: Writes, topics: Collection[TopicName]) -> None:
     """End the reassignments of topics, whatever step they have reached. All replicas in the znodes become assigned.
 
     In memory the assignments still show the origin, for requests that cancel the reassignment.
@@ -108,7 +109,7 @@ async def on_replicas_deleted(term: Term, broker: BrokerId, partitions: Iterable
     await _finish(term, by_topic)
 
 
-def on_replicas_not_deleted(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
+def on_replicas_not_deleted(term: Remembers, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
     """Record replicas that a broker cannot delete. Their topics wait until it restarts."""
     for partition in partitions:
         deletion = term.state.deletions.get(partition.topic)
@@ -180,7 +181,7 @@ async def _delete_as_known(term: Term, topics: Collection[TopicName]) -> set[Top
     return unlike.union((await term.writer.write(groups)).failed)
 
 
-async def _delete_as_found(term: Term, topic: TopicName) -> None:
+async def _delete_as_found(term: Writes, topic: TopicName) -> None:
     """Delete all znodes that a topic has, including those that somebody else left there."""
     await subtrees.delete_below(term, paths.partitions(topic))
     await subtrees.delete_existing(

@@ -19,6 +19,7 @@ from controller_core.controller.loop.events import LogEndsAnswered, PreferredEle
 from controller_core.controller.machines import partition_machine
 from controller_core.controller.machines.partition_machine import Election
 from controller_core.controller.state.liveness import Liveness
+from controller_core.controller.term.rights import Reads, Sends
 from controller_core.controller.term.term import Term
 from controller_core.model.ids import BrokerId, LeaderEpoch, TopicPartition
 from controller_core.model.metadata import Broker, EndsOfLogs
@@ -60,7 +61,7 @@ async def on_preferred_replica_election(term: Term, partitions: Iterable[TopicPa
 
 
 def begin_unclean_recovery(
-    term: Term, partitions: Iterable[TopicPartition], hold: Callable[[EndsOfLogs], Awaitable[None]]
+    term: Sends, partitions: Iterable[TopicPartition], hold: Callable[[EndsOfLogs], Awaitable[None]]
 ) -> bool:
     """Ask brokers for the ends of logs in the background, and hold the unclean election of the partitions after that.
 
@@ -86,7 +87,7 @@ async def on_log_ends_answered(answered: LogEndsAnswered) -> None:
     await answered.hold(ends)
 
 
-def _read_requested(term: Term, node: ZkNode) -> list[TopicPartition]:
+def _read_requested(term: Reads, node: ZkNode) -> list[TopicPartition]:
     try:
         request = codecs.decode_preferred_election(node.data)
     except MalformedZnode as error:
@@ -104,7 +105,7 @@ def _read_requested(term: Term, node: ZkNode) -> list[TopicPartition]:
 
 
 def _find_asked(
-    term: Term, partitions: Iterable[TopicPartition]
+    term: Reads, partitions: Iterable[TopicPartition]
 ) -> list[tuple[Broker, dict[TopicPartition, LeaderEpoch]]]:
     """Return for each broker the partitions with a choice: several live replicas, and none of them in sync."""
     asked: defaultdict[BrokerId, dict[TopicPartition, LeaderEpoch]] = defaultdict(dict)

@@ -14,6 +14,7 @@ import structlog
 
 from controller_core.controller.loop.events import FeaturesChanged
 from controller_core.controller.operations import brokers
+from controller_core.controller.term.rights import Reads, Writes
 from controller_core.controller.term.term import Term
 from controller_core.model.features import FinalizedFeatures
 from controller_core.zk import codecs, paths
@@ -38,21 +39,21 @@ class FeaturesNotWrittenError(Exception):
     """
 
 
-async def set_up(term: Term) -> None:
+async def set_up(term: Writes) -> None:
     """Load `/feature`. Create it if it is absent."""
     await _load(term, makes_it=True)
 
 
-async def load(term: Term) -> None:
+async def load(term: Writes) -> None:
     """Read `/feature`, watched. Rewrite it if it is disabled or has an old version."""
     await _load(term, makes_it=False)
 
 
-async def _load(term: Term, *, makes_it: bool) -> None:
+async def _load(term: Writes, *, makes_it: bool) -> None:
     term.state.set_finalized_features(await _read_or_repair(term, makes_it=makes_it))
 
 
-async def _read_or_repair(term: Term, *, makes_it: bool) -> FinalizedFeatures | None:
+async def _read_or_repair(term: Writes, *, makes_it: bool) -> FinalizedFeatures | None:
     def sound(node: ZkNode | None) -> list[WriteOp]:
         if node is None and not makes_it:
             return []
@@ -85,7 +86,7 @@ def _find_wanted(node: ZkNode | None) -> FeatureZnode:
     return FeatureZnode(features=found.features if found.is_enabled else {})
 
 
-async def _read(term: Term) -> ZkNode | None:
+async def _read(term: Reads) -> ZkNode | None:
     return await term.watched.read_node(paths.FEATURE, FeaturesChanged())
 
 
@@ -103,7 +104,7 @@ async def on_features_changed(term: Term) -> None:
     await brokers.on_brokers_changed(term)
 
 
-async def finalize(term: Term, judge: Callable[[FinalizedFeatures], Mapping[str, int]]) -> FinalizedFeatures | None:
+async def finalize(term: Writes, judge: Callable[[FinalizedFeatures], Mapping[str, int]]) -> FinalizedFeatures | None:
     """Write the levels that `judge` returns for the present ones, if they differ.
 
     If somebody else writes in between, `judge` runs again. Return the features that it judged last; None if `/feature`

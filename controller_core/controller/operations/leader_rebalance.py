@@ -12,6 +12,7 @@ from controller_core.controller.machines import partition_machine
 from controller_core.controller.machines.partition_machine import Election
 from controller_core.controller.state.cluster_state import ClusterState
 from controller_core.controller.state.liveness import Liveness
+from controller_core.controller.term.rights import Remembers
 from controller_core.controller.term.term import Term
 from controller_core.model.ids import TopicPartition
 from controller_core.model.leader_balance import find_brokers_over
@@ -21,7 +22,7 @@ log = structlog.get_logger()
 FIRST_LOOK_AFTER_MS: Final = 5_000
 
 
-def start_balancing(term: Term) -> None:
+def start_balancing(term: Remembers) -> None:
     """Start the timer of the first check, if balancing is enabled."""
     if term.settings.auto_leader_rebalance_enable:
         term.enqueue_later(BalanceDue(), FIRST_LOOK_AFTER_MS)

@@ -12,6 +12,7 @@ import structlog
 from controller_core.controller.loop.events import LogDirsFailed
 from controller_core.controller.machines import partition_machine, replica_machine
 from controller_core.controller.operations.brokers import elect_offline_partitions
+from controller_core.controller.term.rights import Reads, Writes
 from controller_core.controller.term.term import Term
 from controller_core.model.ids import BrokerId, PartitionReplica, TopicPartition
 from controller_core.model.transitions import PartitionStatus
@@ -46,7 +47,7 @@ async def on_log_dirs_failed(term: Term) -> None:
     await term.writer.write({path: [Delete(path=path)] for path in notifications})
 
 
-async def remove_notifications(term: Term) -> None:
+async def remove_notifications(term: Writes) -> None:
     """Remove the notifications unread. A new controller asks every broker about all its replicas anyway."""
     await term.writer.write({path: [Delete(path=path)] for path in await _notifications(term)})
 
@@ -85,6 +86,6 @@ async def on_replicas_become_offline(term: Term, broker: BrokerId, partitions: C
     term.batch.update_metadata(partitions)
 
 
-async def _notifications(term: Term) -> list[str]:
+async def _notifications(term: Reads) -> list[str]:
     names = await term.watched.read_children(paths.LOG_DIR_EVENT_NOTIFICATION, LogDirsFailed())
     return [paths.log_dir_event(name) for name in names]

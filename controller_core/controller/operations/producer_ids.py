@@ -8,7 +8,7 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import ProducerId
 from kio.static.primitive import i32
 
-from controller_core.controller.term.term import Term
+from controller_core.controller.term.rights import Writes
 from controller_core.model.ids import BrokerEpoch, BrokerId
 from controller_core.wire.messages import NO_THROTTLE, AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from controller_core.zk import codecs, paths
@@ -24,7 +24,7 @@ LAST_FIRST: Final = (1 << 63) - BLOCK_SIZE
 """The first id of the last block: ids have 64 bits."""
 
 
-async def on_allocate_producer_ids(term: Term, request: AllocateProducerIdsRequest) -> AllocateProducerIdsResponse:
+async def on_allocate_producer_ids(term: Writes, request: AllocateProducerIdsRequest) -> AllocateProducerIdsResponse:
     """Allocate the block after the last one, and record it before answering."""
     broker = term.state.brokers.get(BrokerId(request.broker_id))
     if broker is None:

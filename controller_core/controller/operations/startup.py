@@ -11,6 +11,7 @@ from typing import Final
 from controller_core.controller.machines import replica_machine
 from controller_core.controller.operations import brokers
 from controller_core.controller.sending.prepared_topic import NOTHING_PREPARED, Prepared, PreparedTopic, TopicWriter
+from controller_core.controller.term.rights import Reads, Sends
 from controller_core.controller.term.term import Term
 from controller_core.model.ids import BrokerId, PartitionReplica, TopicName, TopicPartition
 from controller_core.model.transitions import PartitionStatus, ReplicaStatus
@@ -19,7 +20,7 @@ WRITTEN_AT_ONCE: Final = 50
 """The number of topics to check, and if necessary to write, before the event loop gets its turn."""
 
 
-async def find_whole_topics(term: Term, prepared: Prepared) -> Prepared:
+async def find_whole_topics(term: Reads, prepared: Prepared) -> Prepared:
     """Return the topics whose requests can be sent as a whole: as prepared if still current, otherwise written now."""
     if term.state.failed_replicas:
         return NOTHING_PREPARED
@@ -36,7 +37,7 @@ async def find_whole_topics(term: Term, prepared: Prepared) -> Prepared:
     return whole
 
 
-def start_up_replicas(term: Term, partitions: Collection[TopicPartition], whole: Prepared = NOTHING_PREPARED) -> None:
+def start_up_replicas(term: Sends, partitions: Collection[TopicPartition], whole: Prepared = NOTHING_PREPARED) -> None:
     """Initialize each replica by the liveness of its broker, and send live brokers their replicas.
 
     -> OnlineReplica is legal for all of them: they are sent the current leader and ISR.
@@ -68,7 +69,7 @@ async def start_up_partitions(
     await replica_machine.leave_isr(term, _dead_in_isr(term, partitions))
 
 
-def _initial_statuses(term: Term, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionStatus]:
+def _initial_statuses(term: Reads, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionStatus]:
     states, live, all_sound = term.state.states, term.state.live_or_shutting_down, not term.state.failed_replicas
     statuses = {}
     for partition in partitions:
@@ -82,7 +83,7 @@ def _initial_statuses(term: Term, partitions: Iterable[TopicPartition]) -> dict[
     return statuses
 
 
-def _dead_in_isr(term: Term, partitions: Collection[TopicPartition]) -> list[PartitionReplica]:
+def _dead_in_isr(term: Reads, partitions: Collection[TopicPartition]) -> list[PartitionReplica]:
     live = term.state.live
     return [
         PartitionReplica(partition, broker)
@@ -93,11 +94,11 @@ def _dead_in_isr(term: Term, partitions: Collection[TopicPartition]) -> list[Par
     ]
 
 
-def _not_deleted(term: Term, partitions: Collection[TopicPartition]) -> Collection[TopicPartition]:
+def _not_deleted(term: Reads, partitions: Collection[TopicPartition]) -> Collection[TopicPartition]:
     leaving = {name for name in term.state.deletions if term.state.is_being_deleted(name)}
     return [partition for partition in partitions if partition.topic not in leaving] if leaving else partitions
 
 
-def _is_in_isr(term: Term, partition: TopicPartition, broker: BrokerId) -> bool:
+def _is_in_isr(term: Reads, partition: TopicPartition, broker: BrokerId) -> bool:
     state = term.state.states.get(partition)
     return state is not None and broker in (*state.leader_and_isr.isr, state.leader_and_isr.leader)

@@ -27,6 +27,7 @@ from controller_core.controller.machines.leaderships import restore
 from controller_core.controller.operations import startup
 from controller_core.controller.reassigning import reassignment
 from controller_core.controller.term.groups import run_in_groups
+from controller_core.controller.term.rights import Reads, Sends, Writes
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import recorded_configs
 from controller_core.controller.znodes.partition_states import read_states
@@ -74,7 +75,7 @@ async def on_topics_changed(term: Term, suspects: Collection[TopicName] = ()) ->
         await on_new_topic_creation(term, new, former)
 
 
-def _states_of_same(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> dict[TopicPartition, PartitionState]:
+def _states_of_same(term: Reads, znodes: Mapping[TopicName, TopicZnode]) -> dict[TopicPartition, PartitionState]:
     """Return the states of topics that somebody deleted and created again with the same id and replicas.
 
     For brokers this is the topic that they know, so they would ignore the leader epochs of a new one.
@@ -89,7 +90,7 @@ def _states_of_same(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> dict[
     }
 
 
-async def read_topic_names(term: Term) -> list[TopicName]:
+async def read_topic_names(term: Reads) -> list[TopicName]:
     """Return the names of all topics, watched for new and vanished ones. Illegal names do not count."""
     names = await term.watched.read_children(paths.TOPICS, TopicsChanged())
     term.state.unusable.keep_among(paths.TOPICS, names)
@@ -104,7 +105,7 @@ async def read_topic_names(term: Term) -> list[TopicName]:
     return topics
 
 
-def on_topics_vanished(term: Term, topics: Iterable[TopicName]) -> None:
+def on_topics_vanished(term: Sends, topics: Iterable[TopicName]) -> None:
     """Remove topics whose znodes are gone, at the brokers too. Their logs are left alone.
 
     A reassignment of such a topic ends here. The next check of `/admin/reassign_partitions` drops its entry.
@@ -141,7 +142,9 @@ async def on_new_topic_creation(
     term.enqueue(ReassignmentsRequested())
 
 
-async def _read_served_states(term: Term, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionState]:
+async def _read_served_states(
+    term: Reads, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, PartitionState]:
     """Return the states of partitions that have one already. Topics without a znode for their partitions have none."""
     by_topic: defaultdict[TopicName, list[TopicPartition]] = defaultdict(list)
     for partition in partitions:
@@ -208,22 +211,22 @@ async def _take_up_mended(
     return [partition for partition in added if partition not in served]
 
 
-def _has_lost_id(term: Term, name: TopicName, znode: TopicZnode) -> bool:
+def _has_lost_id(term: Reads, name: TopicName, znode: TopicZnode) -> bool:
     topic_id = find_known_id(term, name)
     return topic_id is not None and znode.content.topic_id != topic_id
 
 
-def _find_added(term: Term, name: TopicName, content: TopicAssignment) -> list[TopicPartition]:
+def _find_added(term: Reads, name: TopicName, content: TopicAssignment) -> list[TopicPartition]:
     known = _list_known_numbers(term, name)
     return [TopicPartition(name, partition) for partition in content.partitions if partition not in known]
 
 
-def _list_known_numbers(term: Term, name: TopicName) -> Set[PartitionId]:
+def _list_known_numbers(term: Reads, name: TopicName) -> Set[PartitionId]:
     """Return the known partitions of a topic, including those that are being removed."""
     return term.state.topics[name].partitions.keys() | term.state.removals.list_numbers_of(name)
 
 
-def _is_on_its_way_out(term: Term, name: TopicName) -> bool:
+def _is_on_its_way_out(term: Reads, name: TopicName) -> bool:
     """Return True if a topic, or its last partitions, are being deleted.
 
     New partitions would be lost, or leave a gap.
@@ -231,7 +234,7 @@ def _is_on_its_way_out(term: Term, name: TopicName) -> bool:
     return name in term.state.deletions or bool(term.state.removals.list_numbers_of(name))
 
 
-async def _remove_added(term: Term, topic: TopicName) -> None:
+async def _remove_added(term: Writes, topic: TopicName) -> None:
     """Remove partitions that were added to a topic that is being deleted, or above some that are (KAFKA-6612)."""
     log.error("partitions are removed again: their topic is being deleted, in whole or in part", topic=topic)
     known = _list_known_numbers(term, topic)
@@ -261,7 +264,7 @@ async def on_new_partition_creation(term: Term, partitions: Iterable[TopicPartit
     await run_in_groups(term, list(partitions), create)
 
 
-async def load_topics(term: Term, topics: Iterable[TopicName]) -> list[TopicName]:
+async def load_topics(term: Writes, topics: Iterable[TopicName]) -> list[TopicName]:
     """Read topics and add them to the cluster state. Return those that exist."""
     znodes = await read_topics(term, topics, watched=True)
     await add_topics(term, znodes)
@@ -269,7 +272,7 @@ async def load_topics(term: Term, topics: Iterable[TopicName]) -> list[TopicName
     return [name for name in znodes if name in term.state.topics]
 
 
-async def add_topics(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> list[TopicPartition]:
+async def add_topics(term: Writes, znodes: Mapping[TopicName, TopicZnode]) -> list[TopicPartition]:
     """Add topics to the cluster state, with a topic id and without replicas on the controller itself.
 
     Return the partitions that had such replicas.
@@ -289,7 +292,7 @@ async def add_topics(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> list
     ]
 
 
-async def _make_sound(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> dict[TopicName, TopicAssignment]:
+async def _make_sound(term: Writes, znodes: Mapping[TopicName, TopicZnode]) -> dict[TopicName, TopicAssignment]:
     """Write back what must be mended in the znodes of topics. Return the contents after that."""
     has_phantom = any(_names(term.identity.id, znode.content) for znode in znodes.values())
     replicas = Counter(

@@ -13,6 +13,7 @@ from typing import Final
 
 from controller_core.controller.loop.events import ReassignmentsCompletable, ReassignmentsEnded
 from controller_core.controller.state.cluster_state import ClusterState
+from controller_core.controller.term.rights import Reads, Remembers
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import topic_znodes
 from controller_core.controller.znodes.reassignment_znode import Targets, remove_requests
@@ -90,7 +91,7 @@ async def finish_early(term: Term, targets: Targets) -> None:
     await _finish(term, ending)
 
 
-def on_replicas_deleted(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
+def on_replicas_deleted(term: Remembers, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
     """Record that a broker deleted replicas. Reassignments that waited for the last one can be finished."""
     running = term.state.reassignments
     for partition in _find_awaiting(term, partitions):
@@ -98,7 +99,7 @@ def on_replicas_deleted(term: Term, broker: BrokerId, partitions: Iterable[Topic
         _queue_completion(term, partition)
 
 
-def on_replicas_not_deleted(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
+def on_replicas_not_deleted(term: Remembers, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
     """Record that a broker cannot delete replicas.
 
     Reassignments stop waiting, and the replicas are listed as removed.
@@ -109,13 +110,13 @@ def on_replicas_not_deleted(term: Term, broker: BrokerId, partitions: Iterable[T
         _queue_completion(term, partition)
 
 
-def _find_awaiting(term: Term, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+def _find_awaiting(term: Reads, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
     """Return the partitions whose reassignments are in their last steps."""
     running = term.state.reassignments
     return [p for p in partitions if (run := running.get(p)) is not None and run.awaiting_deletion is not None]
 
 
-def _queue_completion(term: Term, partition: TopicPartition) -> None:
+def _queue_completion(term: Remembers, partition: TopicPartition) -> None:
     """Queue the completion as an event of its own, after the answers that have arrived.
 
     A topic's partitions wait for several brokers, which answer one after the other. So the topic's znode is rewritten

@@ -6,6 +6,7 @@ They are stopped and deleted at once (KIP-455). They may be in the ISR, and one 
 from collections.abc import Collection, Iterable, Mapping
 
 from controller_core.controller.machines import partition_machine, replica_machine
+from controller_core.controller.term.rights import Reads
 from controller_core.controller.term.term import Term
 from controller_core.model.ids import BrokerId, PartitionReplica, TopicName, TopicPartition
 from controller_core.model.transitions import PartitionStatus
@@ -23,7 +24,7 @@ async def drop(term: Term, dropped: Mapping[TopicPartition, Collection[BrokerId]
     await replica_machine.delete(term, [replica for replica in replicas if replica in term.state.replica_status])
 
 
-def _has_electable(term: Term, partition: TopicPartition) -> bool:
+def _has_electable(term: Reads, partition: TopicPartition) -> bool:
     isr = term.state.states[partition].leader_and_isr.isr
     return not term.state.find_live_replicas(partition).isdisjoint(isr)
 

@@ -19,6 +19,7 @@ from controller_core.controller.machines.partition_machine import Election
 from controller_core.controller.reassigning import completion, drop, throttle_cleanup
 from controller_core.controller.state.reassignments import RunningReassignment
 from controller_core.controller.term.groups import GROUPS_AT_ONCE, MOST_IN_A_GROUP, run_in_groups
+from controller_core.controller.term.rights import Reads, Remembers
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import topic_znodes
 from controller_core.controller.znodes.partition_states import find_states
@@ -150,7 +151,7 @@ async def resume(term: Term, started: Collection[BrokerId] | None = None) -> Non
     await advance(term, outstanding)
 
 
-def remember_running(term: Term, topic: TopicName, content: TopicAssignment) -> None:
+def remember_running(term: Remembers, topic: TopicName, content: TopicAssignment) -> None:
     """Record the reassignments that run according to a topic's znode."""
     for number, assignment in content.partitions.items():
         if assignment.adding or assignment.removing:
@@ -228,7 +229,7 @@ async def _remove_old_replicas(term: Term, partitions: list[TopicPartition]) -> 
         term.state.reassignments.await_deletion(partition, term.state.live_or_shutting_down & set(removing))
 
 
-def find_full_assignment(term: Term, partition: TopicPartition) -> ReplicaAssignment:
+def find_full_assignment(term: Reads, partition: TopicPartition) -> ReplicaAssignment:
     """Return AR as ZooKeeper has it. In the last steps of a reassignment it has more replicas than are served."""
     run = term.state.reassignments.get(partition)
     return run.full if run else term.state.assignment(partition)

@@ -7,6 +7,7 @@ import structlog
 
 from controller_core.controller.reassigning import completion, reassignment
 from controller_core.controller.reassigning.room import find_targets_without_room
+from controller_core.controller.term.rights import Reads
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes.reassignment_znode import Targets, read_requests, remove_requests
 from controller_core.controller.znodes.topic_znodes import read_topics
@@ -53,7 +54,7 @@ def _report(refused: Mapping[TopicPartition, str]) -> None:
         )
 
 
-def is_done(term: Term, partition: TopicPartition, target: tuple[BrokerId, ...]) -> bool:
+def is_done(term: Reads, partition: TopicPartition, target: tuple[BrokerId, ...]) -> bool:
     """Return True if the partition has the target's replicas, and no reassignment runs."""
     return (
         partition not in term.state.reassignments
@@ -62,13 +63,13 @@ def is_done(term: Term, partition: TopicPartition, target: tuple[BrokerId, ...])
     )
 
 
-def find_not_live(term: Term, partition: TopicPartition, target: tuple[BrokerId, ...]) -> list[BrokerId]:
+def find_not_live(term: Reads, partition: TopicPartition, target: tuple[BrokerId, ...]) -> list[BrokerId]:
     """Return the brokers that are not live and would have to begin a replica, also for a running reassignment."""
     present = reassignment.find_full_assignment(term, partition).origin if term.state.has(partition) else ()
     return [broker for broker in target if broker not in present and broker not in term.state.live]
 
 
-def explain_message_loss(term: Term, partition: TopicPartition, target: tuple[BrokerId, ...]) -> str | None:
+def explain_message_loss(term: Reads, partition: TopicPartition, target: tuple[BrokerId, ...]) -> str | None:
     """Return the reason to refuse a target that drops all replicas with all acknowledged messages; None if it is safe.
 
     The replicas of a replaced target are deleted at once, and they may have messages that no other replica has.
@@ -80,7 +81,7 @@ def explain_message_loss(term: Term, partition: TopicPartition, target: tuple[Br
     return f"it would delete all in-sync replicas, {list(state.leader_and_isr.isr)}: include one of them"
 
 
-async def _unheard_of(term: Term, targets: Targets) -> set[TopicPartition]:
+async def _unheard_of(term: Reads, targets: Targets) -> set[TopicPartition]:
     """Return the partitions that ZooKeeper has and this term does not know yet.
 
     Their requests wait for the event that adds them.
@@ -90,14 +91,14 @@ async def _unheard_of(term: Term, targets: Targets) -> set[TopicPartition]:
     return {p for p in unknown if (znode := znodes.get(p.topic)) and p.partition in znode.content.partitions}
 
 
-def _can_be_done(term: Term, partition: TopicPartition, target: tuple[BrokerId, ...]) -> bool:
+def _can_be_done(term: Reads, partition: TopicPartition, target: tuple[BrokerId, ...]) -> bool:
     reason = _why_not(term, partition, target)
     if reason is not None:
         log.error("reassignment refused", partition=str(partition), target=list(target), reason=reason)
     return reason is None
 
 
-def _why_not(term: Term, partition: TopicPartition, target: tuple[BrokerId, ...]) -> str | None:
+def _why_not(term: Reads, partition: TopicPartition, target: tuple[BrokerId, ...]) -> str | None:
     if not term.state.has(partition):
         return "there is no such partition"
     if partition.topic in term.state.deletions:

@@ -11,7 +11,7 @@ from typing import Final
 
 from controller_core.controller.loop.slices import slice_up
 from controller_core.controller.reassigning.reassignment import find_full_assignment
-from controller_core.controller.term.term import Term
+from controller_core.controller.term.rights import Writes
 from controller_core.controller.znodes.reassignment_znode import Targets
 from controller_core.model.ids import BrokerId, TopicName, TopicPartition
 from controller_core.model.reassignment import begin_reassignment
@@ -25,7 +25,7 @@ Many partitions may need some, even more than once, if a broker is down while it
 """
 
 
-async def find_targets_without_room(term: Term, targets: Targets) -> dict[TopicPartition, str]:
+async def find_targets_without_room(term: Writes, targets: Targets) -> dict[TopicPartition, str]:
     """Return the targets for which the topics' znodes have no room, with the reasons, in the order of the request.
 
     A target that needs no more room than the present entry, such as the end of a reassignment, always fits.
@@ -40,7 +40,7 @@ async def find_targets_without_room(term: Term, targets: Targets) -> dict[TopicP
 
 
 async def _find_in_topic(
-    term: Term, topic: TopicName, targets: Mapping[TopicPartition, tuple[BrokerId, ...]]
+    term: Writes, topic: TopicName, targets: Mapping[TopicPartition, tuple[BrokerId, ...]]
 ) -> dict[TopicPartition, str]:
     empty = SetData(path=paths.topic(topic), data=b"")
     room_bytes = term.writer.room_bytes([empty]) - REMOVED_REPLICAS_ROOM_BYTES

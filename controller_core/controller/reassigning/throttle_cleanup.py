@@ -10,13 +10,14 @@ from typing import Final
 
 import structlog
 
-from controller_core.controller.term.term import Term
+from controller_core.controller.state.read_only_state import ReadOnlyState
+from controller_core.controller.term.rights import Reads, Writes
 from controller_core.model.ids import TopicPartition
 from controller_core.model.throttles import Throttle
 from controller_core.zk import codecs, paths, throttle_writes
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.compare_and_set import Contended
-from controller_core.zk.session import TooLarge
+from controller_core.zk.session import TooLarge, ZkSession
 
 log = structlog.get_logger()
 
@@ -24,7 +25,7 @@ LEFT: Final = "throttle is left to its owner"
 NOT_REMOVED: Final = "throttles of ended reassignments are not removed yet"
 
 
-async def mark_begun(term: Term, partitions: Collection[TopicPartition]) -> None:
+async def mark_begun(term: Writes, partitions: Collection[TopicPartition]) -> None:
     """Mark the throttles of moves that begin, or were found in progress."""
     try:
         if partitions:
@@ -37,11 +38,11 @@ async def mark_begun(term: Term, partitions: Collection[TopicPartition]) -> None
         log.error(LEFT, error=str(error))
 
 
-async def sweep(term: Term) -> None:
+async def sweep(term: Writes) -> None:
     """Remove the throttles whose moves have all ended, and complete changes that somebody left unfinished."""
     wanted = await throttle_writes.read_throttles(term.zk, term.state.unusable.report_unwatched)
     under_way = {*term.state.reassignments, *await _read_requested(term)} if wanted else set()
-    over = [owner for owner, throttle in wanted.items() if await _is_over(term, throttle, under_way)]
+    over = [owner for owner, throttle in wanted.items() if await _is_over(term.zk, term.state, throttle, under_way)]
     try:
         for owner in over:
             log.info("throttle removed, its reassignments have ended", owner=owner)
@@ -59,21 +60,16 @@ async def sweep(term: Term) -> None:
         log.error(NOT_REMOVED, error=str(error))
 
 
-async def _is_over(term: Term, throttle: Throttle, under_way: Set[TopicPartition]) -> bool:
+async def _is_over(zk: ZkSession, state: ReadOnlyState, throttle: Throttle, under_way: Set[TopicPartition]) -> bool:
     """Return True if its moves have begun and ended, or can never begin because their topics are gone."""
     if throttle.is_begun:
-        return _have_ended(term, throttle, under_way)
+        # A partition that may exist, and is still unknown, may still be moving.
+        return not any(move in under_way or (state.may_have(move) and not state.has(move)) for move in throttle.moves)
     # Ask ZooKeeper: this term may not know a topic yet that was just created.
-    return not await throttle_writes.find_existing_topics(term.zk, throttle.moves)
+    return not await throttle_writes.find_existing_topics(zk, throttle.moves)
 
 
-def _have_ended(term: Term, throttle: Throttle, under_way: Set[TopicPartition]) -> bool:
-    """Return True if no move of a throttle is in progress, and none of them is of a partition that is still unknown."""
-    state = term.state
-    return not any(move in under_way or (state.may_have(move) and not state.has(move)) for move in throttle.moves)
-
-
-async def _read_requested(term: Term) -> Collection[TopicPartition]:
+async def _read_requested(term: Reads) -> Collection[TopicPartition]:
     """Return the partitions that are requested to move, perhaps not begun yet."""
     node = (await term.zk.read_many([paths.REASSIGN_PARTITIONS]))[0]
     singly = term.state.reassignments.asked_singly

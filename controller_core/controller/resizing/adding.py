@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from controller_core.controller.operations import topics
+from controller_core.controller.term.rights import Reads, Writes
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes.partition_requests import (
     Requests,
@@ -47,7 +48,7 @@ async def on_partitions_add(term: Term) -> None:
     await remove_partition_requests(term, paths.PARTITIONS_ADD, {p: node.version for p, node in asked.items()})
 
 
-async def _find_wanted(term: Term, asked: Requests) -> dict[TopicName, Additions]:
+async def _find_wanted(term: Reads, asked: Requests) -> dict[TopicName, Additions]:
     """Return what can be added to each topic, or was added already before a former controller died. Report the rest."""
     by_topic: defaultdict[TopicName, dict[PartitionId, ReplicaAssignment]] = defaultdict(dict)
     for (topic, number), node in asked.items():
@@ -68,7 +69,7 @@ async def _find_wanted(term: Term, asked: Requests) -> dict[TopicName, Additions
     return wanted
 
 
-def _why_not(term: Term, topic: TopicName, asked: Additions, znode: TopicZnode | None) -> dict[PartitionId, str]:
+def _why_not(term: Reads, topic: TopicName, asked: Additions, znode: TopicZnode | None) -> dict[PartitionId, str]:
     """Return the partitions that cannot be added, with the reasons."""
     reason = _why_none(term, topic, znode)
     if reason is not None:
@@ -83,7 +84,7 @@ def _why_not(term: Term, topic: TopicName, asked: Additions, znode: TopicZnode |
     return refused | refuse_additions(present, new)
 
 
-def _why_none(term: Term, topic: TopicName, znode: TopicZnode | None) -> str | None:
+def _why_none(term: Reads, topic: TopicName, znode: TopicZnode | None) -> str | None:
     if topic in term.state.deletions:
         return "their topic is being deleted"
     if znode is None:
@@ -95,7 +96,7 @@ def _why_none(term: Term, topic: TopicName, znode: TopicZnode | None) -> str | N
     return None
 
 
-async def _add_to_topics(term: Term, wanted: Mapping[TopicName, Additions]) -> dict[TopicName, TopicAssignment]:
+async def _add_to_topics(term: Writes, wanted: Mapping[TopicName, Additions]) -> dict[TopicName, TopicAssignment]:
     def add_partitions(name: TopicName, content: TopicAssignment) -> TopicAssignment:
         new = {number: each for number, each in wanted[name].items() if number not in content.partitions}
         if not new:

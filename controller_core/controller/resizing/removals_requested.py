@@ -10,7 +10,7 @@ from collections.abc import Collection
 from typing import Final
 
 from controller_core.controller.loop.events import PartitionRemovalsRequested
-from controller_core.controller.term.term import Term
+from controller_core.controller.term.rights import Reads, Writes
 from controller_core.controller.znodes import deleted_topics
 from controller_core.controller.znodes.partition_requests import (
     Requests,
@@ -28,7 +28,7 @@ from controller_core.zk.session import NoNode, SetData, ZkVersion
 REFUSED: Final = "partitions are not removed"
 
 
-def divide_requests(term: Term, asked: Requests) -> tuple[list[TopicPartition], Versions]:
+def divide_requests(term: Reads, asked: Requests) -> tuple[list[TopicPartition], Versions]:
     """Return the removals that have begun and go on, and the requests whose removals have ended.
 
     A removal has ended if the partition is gone, or belonged to a former topic of the same name.
@@ -47,7 +47,7 @@ def divide_requests(term: Term, asked: Requests) -> tuple[list[TopicPartition], 
     return begun, ended
 
 
-async def accept_requests(term: Term, asked: Requests) -> list[TopicPartition]:
+async def accept_requests(term: Writes, asked: Requests) -> list[TopicPartition]:
     """Mark the requests whose removals may begin, and return their partitions. Refuse the others."""
     refused = _why_not(term, asked)
     report_refused(REFUSED, refused)
@@ -63,12 +63,12 @@ async def accept_requests(term: Term, asked: Requests) -> list[TopicPartition]:
     return list(outcome.written)
 
 
-def _mark_of_begin(term: Term, partition: TopicPartition, version: ZkVersion) -> SetData:
+def _mark_of_begin(term: Reads, partition: TopicPartition, version: ZkVersion) -> SetData:
     data = codecs.encode_partition_removal(find_known_id(term, partition.topic))
     return SetData(path=paths.partition_request(paths.PARTITIONS_REMOVE, partition), data=data, version=version)
 
 
-def _why_not(term: Term, asked: Collection[TopicPartition]) -> dict[TopicPartition, str]:
+def _why_not(term: Reads, asked: Collection[TopicPartition]) -> dict[TopicPartition, str]:
     """Return the partitions that cannot be removed, with the reasons."""
     if (reason := _why_none(term)) is not None:
         return dict.fromkeys(asked, reason)
@@ -83,7 +83,7 @@ def _why_not(term: Term, asked: Collection[TopicPartition]) -> dict[TopicPartiti
     return refused
 
 
-def _why_none(term: Term) -> str | None:
+def _why_none(term: Reads) -> str | None:
     if not term.settings.delete_topic_enable:
         return "delete-topic-enable is false"
     stock = sorted(broker.id for broker in term.state.brokers.values() if not broker.is_ours)
@@ -94,7 +94,7 @@ def _why_none(term: Term) -> str | None:
     return None
 
 
-def _why_not_now(term: Term, partition: TopicPartition) -> str | None:
+def _why_not_now(term: Reads, partition: TopicPartition) -> str | None:
     if partition.topic in term.state.deletions:
         return "its topic is being deleted"
     if term.state.unusable.has(paths.topic(partition.topic)):

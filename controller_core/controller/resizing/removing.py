@@ -21,6 +21,7 @@ from controller_core.controller.machines import partition_machine
 from controller_core.controller.operations import topics
 from controller_core.controller.resizing.removals_requested import accept_requests, divide_requests
 from controller_core.controller.term.groups import run_in_groups
+from controller_core.controller.term.rights import Reads, Remembers, Sends, Writes
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import subtrees
 from controller_core.controller.znodes.partition_requests import (
@@ -55,7 +56,7 @@ async def on_partitions_remove(term: Term) -> None:
     await finish(term)
 
 
-async def load(term: Term) -> None:
+async def load(term: Remembers) -> None:
     """Stop serving what a former controller had begun to remove, before anything is decided or sent."""
     begun, _ = divide_requests(term, await read_partition_requests(term, paths.PARTITIONS_REMOVE))
     term.state.begin_removals(begun)
@@ -69,7 +70,7 @@ async def on_replicas_deleted(term: Term, broker: BrokerId, partitions: Iterable
     await finish(term)
 
 
-def on_replicas_not_deleted(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
+def on_replicas_not_deleted(term: Reads, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
     """Report replicas that a broker cannot delete. Their partitions wait until it restarts."""
     for partition in partitions:
         removal = term.state.removals.get(partition)
@@ -83,7 +84,7 @@ async def _learn_of(term: Term, asked: Requests) -> None:
         await topics.on_topics_modified(term, unknown)
 
 
-def _begin(term: Term, partitions: Sequence[TopicPartition]) -> None:
+def _begin(term: Sends, partitions: Sequence[TopicPartition]) -> None:
     if not partitions:
         return
     log.warning("partitions are being removed", partitions=list_some(sorted(partitions)))
@@ -96,7 +97,7 @@ def _begin(term: Term, partitions: Sequence[TopicPartition]) -> None:
     term.state.begin_removals(partitions)
 
 
-def _stop_replicas(term: Term) -> None:
+def _stop_replicas(term: Sends) -> None:
     live = term.state.live_or_shutting_down
     for partition, removal in list(term.state.removals.items()):
         asking = (removal.awaiting - removal.asked) & live
@@ -126,7 +127,7 @@ async def finish(term: Term) -> None:
         term.enqueue(TopicDeletionsRequested())
 
 
-def _find_done(term: Term) -> list[TopicPartition]:
+def _find_done(term: Reads) -> list[TopicPartition]:
     """Return the partitions that can be removed: the last ones of their topics, with no log of any replica left."""
     deleted = {partition for partition, removal in term.state.removals.items() if not removal.awaiting}
     if deleted:
@@ -151,7 +152,7 @@ async def _delete_states(term: Term, partitions: Sequence[TopicPartition]) -> No
         await subtrees.delete_existing(term, [paths.partition(partition)])
 
 
-async def _take_out_of_topics(term: Term, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
+async def _take_out_of_topics(term: Writes, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
     """Return those that no topic's znode has any longer. A partition stays if somebody added another one above it."""
     by_topic = group_numbers_by_topic(partitions)
 

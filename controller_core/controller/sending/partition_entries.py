@@ -10,7 +10,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Final
 
-from controller_core.controller.state.cluster_state import ClusterState
+from controller_core.controller.state.read_only_state import ReadOnlyState
 from controller_core.model.ids import BrokerId, PartitionId, TopicId, TopicName, TopicPartition
 from controller_core.model.metadata import PartitionState, ReplicaAssignment
 from controller_core.wire.codecs import entries
@@ -26,7 +26,7 @@ _TOPIC: Final = itemgetter(0)
 class PartitionEntries:
     """The entries of partitions in LeaderAndIsr and UpdateMetadata, by topics."""
 
-    def __init__(self, state: ClusterState, deleted: Mapping[TopicPartition, TopicId | None]) -> None:
+    def __init__(self, state: ReadOnlyState, deleted: Mapping[TopicPartition, TopicId | None]) -> None:
         """`deleted` are partitions that brokers have to forget, with the ids of their topics."""
         self._state = state
         self._deleted = deleted
@@ -34,7 +34,7 @@ class PartitionEntries:
         self._unusual: dict[TopicPartition, PartitionState] = {}
         """Partitions with additional fields in LeaderAndIsr: they are being reassigned, or their leader recovers."""
         self._ends = MetadataEnds(state.live_or_shutting_down)
-        self._leaving = {name for name, deletion in state.deletions.items() if deletion.started}
+        self._leaving = set(filter(state.has_deletion_started, state.deletions))
 
     def leader_and_isr(self, partitions: Mapping[TopicPartition, bool]) -> Iterator[bytes]:
         """Yield the topics of a LeaderAndIsr. The values are True if a partition is new to the broker.

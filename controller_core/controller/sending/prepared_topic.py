@@ -16,7 +16,7 @@ from typing import Final
 
 from controller_core.controller.sending.partition_entries import USUAL, MetadataEnds
 from controller_core.controller.state.assigned_replicas import Topic
-from controller_core.controller.state.cluster_state import ClusterState
+from controller_core.controller.state.read_only_state import ReadOnlyState
 from controller_core.model.ids import BrokerId, PartitionId, TopicId, TopicName
 from controller_core.model.metadata import LeaderAndIsr, PartitionState, ReplicaAssignment
 from controller_core.wire.codecs import entries
@@ -63,7 +63,7 @@ def _are_assigned(isr: tuple[BrokerId, ...], replicas: tuple[BrokerId, ...]) -> 
 class TopicWriter:
     """Writes whole topics from the cluster state, for the given live brokers."""
 
-    def __init__(self, state: ClusterState, live: Set[BrokerId]) -> None:
+    def __init__(self, state: ReadOnlyState, live: Set[BrokerId]) -> None:
         self._state = state
         self._live = frozenset(live)
         self._metadata_ends = MetadataEnds(self._live)

@@ -4,14 +4,14 @@ import struct
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Set
 
-from controller_core.controller.state.cluster_state import ClusterState
+from controller_core.controller.state.read_only_state import ReadOnlyState
 from controller_core.model.ids import EPOCH_DURING_DELETE, NO_EPOCH, LeaderEpoch, TopicName, TopicPartition
 from controller_core.wire.codecs import entries
 from controller_core.zk import paths
 
 
 def stop_entries(
-    state: ClusterState, stops: Mapping[TopicPartition, bool], strays: Set[TopicPartition]
+    state: ReadOnlyState, stops: Mapping[TopicPartition, bool], strays: Set[TopicPartition]
 ) -> Iterator[bytes]:
     """Yield the topics of a StopReplica with these partitions. The values are True if the replica is deleted.
 
@@ -30,7 +30,7 @@ def stop_entries(
             yield entries.encode_stopped_topic(name, listed)
 
 
-def _leader_epoch(state: ClusterState, partition: TopicPartition) -> LeaderEpoch:
+def _leader_epoch(state: ReadOnlyState, partition: TopicPartition) -> LeaderEpoch:
     """Return the fence of KIP-570: a delayed StopReplica must not stop a replica that was added again since."""
     if partition.topic in state.deletions or partition in state.removals:
         return EPOCH_DURING_DELETE

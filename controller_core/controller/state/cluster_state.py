@@ -263,6 +263,10 @@ class ClusterState(AssignedReplicas):
         """Return True if a topic is no longer served. Deletion ends all reassignments of its partitions."""
         return name in self.deletions
 
+    def has_deletion_started(self, name: TopicName) -> bool:
+        """Return True if brokers have been sent the deletion of the topic."""
+        return name in self.deletions and self.deletions[name].started
+
     def is_held_up(self, name: TopicName) -> bool:
         """Return True if a topic's deletion waits: for a dead broker, or for a replica that cannot be deleted."""
         deletion = self.deletions[name]

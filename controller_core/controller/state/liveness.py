@@ -6,14 +6,14 @@ usually no log directory has failed, so here each assignment is computed once.
 
 from collections.abc import Set
 
-from controller_core.controller.state.cluster_state import ClusterState
+from controller_core.controller.state.read_only_state import ReadOnlyState
 from controller_core.model.ids import BrokerId, TopicPartition
 
 
 class Liveness:
     """The assigned replicas on the given brokers, in a sound log directory. Valid until the next `await`."""
 
-    def __init__(self, state: ClusterState, brokers: Set[BrokerId]) -> None:
+    def __init__(self, state: ReadOnlyState, brokers: Set[BrokerId]) -> None:
         self._state = state
         self._brokers = frozenset(brokers)
         self._of_assignment: dict[tuple[BrokerId, ...], frozenset[BrokerId]] = {}

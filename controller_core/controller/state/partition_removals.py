@@ -22,8 +22,8 @@ class PartitionRemoval:
     """Those of them that were sent the deletion since they started."""
 
 
-class PartitionRemovals(Entries[TopicPartition, PartitionRemoval]):
-    """Partition -> its removal, for those that have begun."""
+class RunningRemovals(Entries[TopicPartition, PartitionRemoval]):
+    """Partition -> its removal, for those that have begun, for readers. `PartitionRemovals` changes them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,6 +37,10 @@ class PartitionRemovals(Entries[TopicPartition, PartitionRemoval]):
     def topics(self) -> Set[TopicName]:
         """The topics whose partitions are being removed."""
         return self._numbers.keys()
+
+
+class PartitionRemovals(RunningRemovals):
+    """The removals that have begun, and their changes."""
 
     def begin(self, partition: TopicPartition, replicas: Iterable[BrokerId]) -> None:
         """Begin the removal of a partition with these replicas."""

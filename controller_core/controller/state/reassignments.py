@@ -38,14 +38,33 @@ class SingleRequest:
     version: ZkVersion
 
 
-class Reassignments(Entries[TopicPartition, RunningReassignment]):
-    """Partition -> its running reassignment."""
+class RunningReassignments(Entries[TopicPartition, RunningReassignment]):
+    """Partition -> its running reassignment, for readers. `Reassignments` changes them."""
 
     def __init__(self) -> None:
         super().__init__()
         self._completable: set[TopicPartition] = set()
         self._completable_since_ms: float | None = None
         self._asked_singly: dict[TopicPartition, SingleRequest] = {}
+
+    @property
+    def asked_singly(self) -> Mapping[TopicPartition, SingleRequest]:
+        """The requests as last read, except those that were removed since."""
+        return self._asked_singly
+
+    @property
+    def completable(self) -> Set[TopicPartition]:
+        """The reassignments that wait for no answers."""
+        return self._completable
+
+    @property
+    def completable_since_ms(self) -> float | None:
+        """The time since when some of them wait to be ended together with others."""
+        return self._completable_since_ms
+
+
+class Reassignments(RunningReassignments):
+    """The running reassignments, and their changes."""
 
     def begin(self, partition: TopicPartition, full: ReplicaAssignment) -> None:
         """Begin a reassignment, or replace the target of a running one."""
@@ -94,11 +113,6 @@ class Reassignments(Entries[TopicPartition, RunningReassignment]):
 
     # Requests in znodes of their own
 
-    @property
-    def asked_singly(self) -> Mapping[TopicPartition, SingleRequest]:
-        """The requests as last read, except those that were removed since."""
-        return self._asked_singly
-
     def set_asked_singly(self, requests: Mapping[TopicPartition, SingleRequest]) -> None:
         """Set the present requests."""
         self._asked_singly = dict(requests)
@@ -112,16 +126,6 @@ class Reassignments(Entries[TopicPartition, RunningReassignment]):
         return {partition: asked.pop(partition).version for partition in taken}
 
     # Complete reassignments that wait to be ended together
-
-    @property
-    def completable(self) -> Set[TopicPartition]:
-        """The reassignments that wait for no answers."""
-        return self._completable
-
-    @property
-    def completable_since_ms(self) -> float | None:
-        """The time since when some of them wait to be ended together with others."""
-        return self._completable_since_ms
 
     def mark_completable(self, partitions: Iterable[TopicPartition]) -> None:
         """Mark those of the partitions whose reassignments are complete."""

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, TypeVar
 
-from controller_core.controller.term.term import Term
+from controller_core.controller.term.rights import Sends
 
 MOST_IN_A_GROUP: Final = 250
 """Each partition is one write of its state, so a group is one transaction or two."""
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 async def run_in_groups(
-    term: Term, items: Sequence[T], work: Callable[[Sequence[T]], Coroutine[Any, Any, None]]
+    term: Sends, items: Sequence[T], work: Callable[[Sequence[T]], Coroutine[Any, Any, None]]
 ) -> None:
     """Do the work for all items in groups, and send the brokers requests after every few groups.
 

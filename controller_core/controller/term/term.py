@@ -1,7 +1,8 @@
 """A term: everything an operation needs while this process is the controller.
 
 A term begins when `/controller` is won and ends when it is lost; nothing of it outlives it. Operations are functions
-over a term, one module for each procedure of the specification. They reach the world only through the term.
+over a term, one module for each procedure of the specification. They reach the world only through the term, and their
+signatures say which of its `rights` they need.
 """
 
 import asyncio
@@ -22,12 +23,14 @@ from controller_core.controller.sending.channels import BrokerChannels
 from controller_core.controller.sending.log_ends import LogEnds
 from controller_core.controller.sending.request_batch import RequestBatch
 from controller_core.controller.state.cluster_state import ClusterState
-from controller_core.controller.state.refusals import Refusals
+from controller_core.controller.term.refusals import Refusals
 from controller_core.controller.term.standby import Standby
 from controller_core.controller.term.unserved_listeners import UnservedListeners
+from controller_core.model.ids import TopicName
+from controller_core.model.metadata import TopicAssignment
 from controller_core.supervision import start_task
 from controller_core.zk.fenced import FencedWriter
-from controller_core.zk.session import ZkSession
+from controller_core.zk.session import ZkNode, ZkSession
 
 
 class Settings(Protocol):
@@ -146,6 +149,10 @@ class Term:
     refusals: Refusals = field(default_factory=Refusals)
     timers: set[asyncio.Task[None]] = field(default_factory=set)
     """The tasks that will queue events later. They end with the term."""
+
+    def find_known_content(self, topic: TopicName, node: ZkNode) -> TopicAssignment | None:
+        """Return the content of a topic's znode if the standby has read exactly this version."""
+        return self.standby.known.content(topic, node)
 
     def enqueue_later(self, event: Event, delay_ms: float) -> None:
         """Queue an event after a delay, if this term still lasts then."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from controller_core.controller.term.term import Term
+from controller_core.controller.term.rights import Writes
 from controller_core.zk import codecs, paths
 from controller_core.zk.compare_and_set import ensure_znodes, put
 from controller_core.zk.session import Create, CreateMode, WriteOp, ZkNode
@@ -19,6 +19,6 @@ def notify(entity_path: str) -> WriteOp:
     return Create(path=paths.CONFIG_CHANGE_PREFIX, data=data, mode=CreateMode.PERSISTENT_SEQUENTIAL)
 
 
-async def ensure_paths(term: Term, wanted: Sequence[str]) -> None:
+async def ensure_paths(term: Writes, wanted: Sequence[str]) -> None:
     """Create parents that are missing, each listed after its own parent. Brokers create them at their first start."""
     await ensure_znodes(term.zk, [Create(path=path) for path in wanted], term.writer.transact)

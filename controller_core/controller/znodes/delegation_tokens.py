@@ -13,7 +13,7 @@ import structlog
 
 from controller_core.controller.loop.events import TokensDue
 from controller_core.controller.loop.slices import slice_up
-from controller_core.controller.term.term import Term
+from controller_core.controller.term.rights import Reads, Remembers, Writes
 from controller_core.controller.znodes.config_writes import ensure_paths
 from controller_core.zk import paths
 from controller_core.zk.codecs import MalformedZnode
@@ -26,13 +26,13 @@ FIRST_LOOK_AFTER_MS: Final = 5_000
 _READ_AT_ONCE: Final = 1_000
 
 
-def start_expiring(term: Term) -> None:
+def start_expiring(term: Remembers) -> None:
     """Start the timer of the first check, if the cluster has tokens."""
     if term.settings.delegation_token_check_interval_ms is not None:
         term.enqueue_later(TokensDue(), FIRST_LOOK_AFTER_MS)
 
 
-async def on_tokens_due(term: Term) -> None:
+async def on_tokens_due(term: Writes) -> None:
     """Delete the expired tokens, and start the timer again."""
     if (interval_ms := term.settings.delegation_token_check_interval_ms) is not None:
         term.enqueue_later(TokensDue(), interval_ms)
@@ -47,7 +47,7 @@ def read_end_ms(path: str, data: bytes) -> int:
     return min(integer(path, json, name, at_most=INT64_MAX) for name in ("maxTimestamp", "expiryTimestamp"))
 
 
-async def _find_expired(term: Term, now_ms: int) -> dict[str, tuple[ZkNode, int]]:
+async def _find_expired(term: Reads, now_ms: int) -> dict[str, tuple[ZkNode, int]]:
     """Return the expired tokens by their ids, with the znodes as read and their ends."""
     (names,) = await term.zk.children_many([paths.DELEGATION_TOKENS])
     term.state.unusable.keep_among(paths.DELEGATION_TOKENS, names or ())
@@ -61,7 +61,7 @@ async def _find_expired(term: Term, now_ms: int) -> dict[str, tuple[ZkNode, int]
     return over
 
 
-def _read(term: Term, token_id: str, node: ZkNode) -> int | None:
+def _read(term: Reads, token_id: str, node: ZkNode) -> int | None:
     path = paths.delegation_token(token_id)
     try:
         end_ms = read_end_ms(path, node.data)
@@ -72,7 +72,7 @@ def _read(term: Term, token_id: str, node: ZkNode) -> int | None:
     return end_ms
 
 
-async def _confirm_expired(term: Term, over: Mapping[str, tuple[ZkNode, int]]) -> dict[str, ZkNode]:
+async def _confirm_expired(term: Writes, over: Mapping[str, tuple[ZkNode, int]]) -> dict[str, ZkNode]:
     """Return those that are also expired by the clock of ZooKeeper's leader, which stamps writes with its time."""
     await term.writer.write({"now": [SetData(path=paths.DELEGATION_TOKENS, data=b"")]})
     (node,) = await term.zk.read_many([paths.DELEGATION_TOKENS])
@@ -80,7 +80,7 @@ async def _confirm_expired(term: Term, over: Mapping[str, tuple[ZkNode, int]]) -
     return {token_id: read for token_id, (read, end_ms) in over.items() if end_ms < now_ms}
 
 
-async def _delete(term: Term, over: Mapping[str, ZkNode]) -> None:
+async def _delete(term: Writes, over: Mapping[str, ZkNode]) -> None:
     await ensure_paths(term, [paths.DELEGATION_TOKEN_CHANGES] if over else [])
     writes: dict[str, list[WriteOp]] = {
         token_id: [

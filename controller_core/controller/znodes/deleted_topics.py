@@ -12,7 +12,7 @@ broker that restarted has forgotten everything anyway. A list of a later version
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from controller_core.controller.term.term import Term
+from controller_core.controller.term.rights import Remembers, Sends, Writes
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import LaterVersion, MalformedZnode
@@ -23,7 +23,7 @@ MOST_TOPICS: Final = 500
 MOST_PARTITIONS: Final = 20_000
 
 
-async def load(term: Term) -> None:
+async def load(term: Remembers) -> None:
     """Read the list when a term begins. An unreadable one is reported, and replaced at the next deletion."""
     node = (await term.zk.read_many([paths.DELETED_TOPICS]))[0]
     if node is None:
@@ -36,7 +36,7 @@ async def load(term: Term) -> None:
         term.state.unusable.report(paths.DELETED_TOPICS, "unreadable list of deleted topics, ignored", error)
 
 
-async def remember(term: Term, topics: Mapping[TopicName, int]) -> None:
+async def remember(term: Writes, topics: Mapping[TopicName, int]) -> None:
     """Enter topics with their numbers of partitions, before anything of them is deleted."""
     known = dict(term.state.deleted_topics)
     for topic, partitions in topics.items():
@@ -68,7 +68,7 @@ def _is_of_later_version(node: ZkNode) -> bool:
     return False
 
 
-def make_forgotten(term: Term, brokers: Collection[BrokerId]) -> None:
+def make_forgotten(term: Sends, brokers: Collection[BrokerId]) -> None:
     """Make brokers forget deleted topics, or the partitions that a topic's successor does not have.
 
     If the successor's znode is unreadable, wholly or partly, its unknown partitions may exist, and are not forgotten.

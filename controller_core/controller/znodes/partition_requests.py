@@ -22,7 +22,7 @@ from controller_core.controller.loop.events import (
     ReassignmentsRequested,
 )
 from controller_core.controller.term.groups import MOST_IN_A_GROUP
-from controller_core.controller.term.term import Term
+from controller_core.controller.term.rights import Reads, Writes
 from controller_core.controller.znodes import subtrees
 from controller_core.model.ids import TopicName, TopicPartition
 from controller_core.model.topics.partition_numbers import group_numbers_by_topic
@@ -49,7 +49,7 @@ _EVENTS: Final[Mapping[str, Event]] = MappingProxyType(
 )
 
 
-async def read_partition_requests(term: Term, parent: str, *, watched: bool = False) -> dict[TopicPartition, ZkNode]:
+async def read_partition_requests(term: Reads, parent: str, *, watched: bool = False) -> dict[TopicPartition, ZkNode]:
     """Return the requests below one of the three parents, watched for new ones; with `watched`, also for rewrites."""
     event = _EVENTS[parent]
     if await term.watched.read_node(parent, event) is None:
@@ -67,7 +67,7 @@ async def read_partition_requests(term: Term, parent: str, *, watched: bool = Fa
     return {partition: node for partition, node in zip(partitions, nodes, strict=True) if node is not None}
 
 
-def _topics(term: Term, parent: str, names: Sequence[str]) -> list[TopicName]:
+def _topics(term: Reads, parent: str, names: Sequence[str]) -> list[TopicName]:
     term.state.unusable.keep_among(parent, names)
     topics = []
     for name in names:
@@ -78,7 +78,7 @@ def _topics(term: Term, parent: str, names: Sequence[str]) -> list[TopicName]:
     return topics
 
 
-def _partitions(term: Term, parent: str, topic: TopicName, names: Sequence[str]) -> list[TopicPartition]:
+def _partitions(term: Reads, parent: str, topic: TopicName, names: Sequence[str]) -> list[TopicPartition]:
     above = f"{parent}/{topic}"
     term.state.unusable.keep_among(above, names)
     partitions = []
@@ -91,7 +91,7 @@ def _partitions(term: Term, parent: str, topic: TopicName, names: Sequence[str])
     return partitions
 
 
-async def remove_partition_requests(term: Term, parent: str, versions: Versions) -> None:
+async def remove_partition_requests(term: Writes, parent: str, versions: Versions) -> None:
     """Remove requests by the versions that were handled. A request that was rewritten since is handled again.
 
     The last one of a topic is removed together with the topic's znode, unless somebody adds another one. Znodes that
@@ -103,7 +103,7 @@ async def remove_partition_requests(term: Term, parent: str, versions: Versions)
     await _remove(term, parent, {partition: versions[partition] for partition in stuck})
 
 
-async def _remove(term: Term, parent: str, versions: Versions) -> list[TopicPartition]:
+async def _remove(term: Writes, parent: str, versions: Versions) -> list[TopicPartition]:
     """Remove requests. Return those that could not be removed because there are znodes below them."""
     if not versions:
         return []
@@ -121,7 +121,7 @@ async def _remove(term: Term, parent: str, versions: Versions) -> list[TopicPart
     return [partition for partition, error in failed.items() if isinstance(error, NotEmpty)]
 
 
-async def _last_of_topics(term: Term, parent: str, partitions: Iterable[TopicPartition]) -> set[TopicPartition]:
+async def _last_of_topics(term: Reads, parent: str, partitions: Iterable[TopicPartition]) -> set[TopicPartition]:
     """Return one partition of each topic whose requests are all among these."""
     by_topic = group_numbers_by_topic(partitions)
     children = await term.zk.children_many([f"{parent}/{topic}" for topic in by_topic])

@@ -12,7 +12,7 @@ from typing import Final
 import structlog
 
 from controller_core.controller.state.unusable_znodes import UnusableZnodes
-from controller_core.controller.term.term import Term
+from controller_core.controller.term.rights import Remembers, Writes, ZkReads
 from controller_core.model.ids import LeaderEpoch, PartitionEpoch, TopicPartition
 from controller_core.model.metadata import LeaderAndIsr, PartitionState
 from controller_core.zk import codecs, paths
@@ -25,7 +25,6 @@ from controller_core.zk.session import (
     TransactionFailed,
     WriteOp,
     ZkNode,
-    ZkSession,
     ZkVersion,
 )
 
@@ -45,7 +44,7 @@ _OPS_AT_ONCE: Final = 500
 
 
 async def read_states(
-    zk: ZkSession, partitions: Iterable[TopicPartition], unusable: UnusableZnodes
+    zk: ZkReads, partitions: Iterable[TopicPartition], unusable: UnusableZnodes
 ) -> dict[TopicPartition, PartitionState]:
     """Return the present states in ZooKeeper, except partitions without a state znode, or with an unreadable one.
 
@@ -73,7 +72,7 @@ async def read_states(
     return states
 
 
-async def _read(zk: ZkSession, partitions: list[TopicPartition]) -> list[ZkNode | None]:
+async def _read(zk: ZkReads, partitions: list[TopicPartition]) -> list[ZkNode | None]:
     return await zk.read_many(paths.partition_states(partitions))
 
 
@@ -96,7 +95,7 @@ def _decode(
                 unusable.clear(paths.partition_state(partition))
 
 
-async def find_states(term: Term, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionState]:
+async def find_states(term: Remembers, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionState]:
     """Return the states that this term knows, and read the others.
 
     Nobody else writes states during the term, but former controllers and people may have. A decision made from these
@@ -107,7 +106,7 @@ async def find_states(term: Term, partitions: Iterable[TopicPartition]) -> dict[
     return states if len(states) == len(wanted) else states | await reread(term, (p for p in wanted if p not in states))
 
 
-async def reread(term: Term, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionState]:
+async def reread(term: Remembers, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionState]:
     """Read the present states in ZooKeeper into the cluster state, and return them."""
     states = await read_states(term.zk, partitions, term.state.unusable)
     term.state.set_states(states)
@@ -115,7 +114,7 @@ async def reread(term: Term, partitions: Iterable[TopicPartition]) -> dict[Topic
 
 
 async def write_states(
-    term: Term, decided: Mapping[TopicPartition, LeaderAndIsr], before: Mapping[TopicPartition, PartitionState]
+    term: Writes, decided: Mapping[TopicPartition, LeaderAndIsr], before: Mapping[TopicPartition, PartitionState]
 ) -> dict[TopicPartition, TransactionFailed]:
     """Write leaderships if the states are still those that they were decided from. Return the failures.
 
@@ -139,7 +138,7 @@ async def write_states(
 
 
 async def create_states(
-    term: Term, states: Mapping[TopicPartition, LeaderAndIsr]
+    term: Writes, states: Mapping[TopicPartition, LeaderAndIsr]
 ) -> dict[TopicPartition, TransactionFailed]:
     """Create the state znodes of new partitions with their parents. Return the failures.
 
@@ -164,7 +163,7 @@ async def create_states(
     return {partition: error for partition, error in outcome.failed.items() if partition not in begun}
 
 
-async def _begin_lost(term: Term, states: Mapping[TopicPartition, LeaderAndIsr]) -> set[TopicPartition]:
+async def _begin_lost(term: Writes, states: Mapping[TopicPartition, LeaderAndIsr]) -> set[TopicPartition]:
     """Create the states of partitions whose states were lost. Return those that had none and have one now."""
     partitions = list(states)
     nodes = await _read(term.zk, partitions)
@@ -182,7 +181,7 @@ async def _begin_lost(term: Term, states: Mapping[TopicPartition, LeaderAndIsr])
 
 
 async def restore_states(
-    term: Term, decided: Mapping[TopicPartition, LeaderAndIsr], before: Mapping[TopicPartition, PartitionState]
+    term: Writes, decided: Mapping[TopicPartition, LeaderAndIsr], before: Mapping[TopicPartition, PartitionState]
 ) -> dict[TopicPartition, TransactionFailed]:
     """Create lost state znodes again, above their former partition epochs. Return the failures."""
     failed: dict[TopicPartition, TransactionFailed] = {}
@@ -194,7 +193,7 @@ async def restore_states(
 
 
 async def _create_above(
-    term: Term, partition: TopicPartition, leader_and_isr: LeaderAndIsr, above: PartitionEpoch
+    term: Writes, partition: TopicPartition, leader_and_isr: LeaderAndIsr, above: PartitionEpoch
 ) -> TransactionFailed | None:
     """Create a state znode with a partition epoch above the given one, which brokers may know. Return any error.
 
@@ -215,7 +214,7 @@ async def _create_above(
     return None
 
 
-def _remember(term: Term, written: Mapping[TopicPartition, tuple[LeaderAndIsr, PartitionEpoch]]) -> None:
+def _remember(term: Remembers, written: Mapping[TopicPartition, tuple[LeaderAndIsr, PartitionEpoch]]) -> None:
     controller_epoch = term.identity.epoch
     term.state.set_states(
         {

@@ -15,7 +15,7 @@ import structlog
 
 from controller_core.controller.loop.events import ReassignmentsRequested
 from controller_core.controller.state.reassignments import SingleRequest
-from controller_core.controller.term.term import Term
+from controller_core.controller.term.rights import Writes
 from controller_core.controller.znodes.partition_requests import read_partition_requests, remove_partition_requests
 from controller_core.model.ids import BrokerId, TopicPartition
 from controller_core.model.wording import list_some
@@ -30,7 +30,7 @@ Targets = Mapping[TopicPartition, tuple[BrokerId, ...]]
 """RAR of each partition to reassign."""
 
 
-async def read_requests(term: Term) -> Targets:
+async def read_requests(term: Writes) -> Targets:
     """Return the requested targets, watched for changes."""
     node = await term.watched.read_node(paths.REASSIGN_PARTITIONS, ReassignmentsRequested())
     together = await _decode_or_remove(term, node) if node is not None else {}
@@ -43,7 +43,7 @@ async def read_requests(term: Term) -> Targets:
     return {**together, **singly} if singly else together
 
 
-async def _read_single_requests(term: Term) -> dict[TopicPartition, tuple[BrokerId, ...]]:
+async def _read_single_requests(term: Writes) -> dict[TopicPartition, tuple[BrokerId, ...]]:
     """Return the targets requested in znodes of their own. An unreadable one is removed, with an error in the log."""
     requests = await read_partition_requests(term, paths.PARTITIONS_REASSIGNED, watched=True)
     targets: dict[TopicPartition, tuple[BrokerId, ...]] = {}
@@ -65,7 +65,7 @@ async def _read_single_requests(term: Term) -> dict[TopicPartition, tuple[Broker
     return targets
 
 
-async def remove_requests(term: Term, served: Targets) -> None:
+async def remove_requests(term: Writes, served: Targets) -> None:
     """Remove served requests: entries of `/admin/reassign_partitions`, and znodes of single requests.
 
     The last entry is removed together with the znode. A partition whose target was rewritten in between stays, and is
@@ -78,7 +78,7 @@ async def remove_requests(term: Term, served: Targets) -> None:
     await _take_out(term, served)
 
 
-async def _take_out(term: Term, served: Targets) -> None:
+async def _take_out(term: Writes, served: Targets) -> None:
     async def read() -> _Requested | None:
         node = (await term.zk.read_many([paths.REASSIGN_PARTITIONS]))[0]
         return _Requested(node, await _decode_or_remove(term, node)) if node is not None else None
@@ -111,7 +111,7 @@ def _remove_served(served: Targets, requested: _Requested | None) -> list[WriteO
     return [put(paths.REASSIGN_PARTITIONS, node, codecs.encode_reassignment(remaining))]
 
 
-async def supplant_requests(term: Term, partitions: Set[TopicPartition]) -> None:
+async def supplant_requests(term: Writes, partitions: Set[TopicPartition]) -> None:
     """Remove the requests for partitions that are reassigned in another way, whatever their targets (KIP-455)."""
     singly = term.state.reassignments.asked_singly
     await remove_requests(term, {p: request.target for p, request in singly.items() if p in partitions})
@@ -121,7 +121,7 @@ async def supplant_requests(term: Term, partitions: Set[TopicPartition]) -> None
         await _take_out(term, {p: target for p, target in requested.items() if p in partitions})
 
 
-async def _decode_or_remove(term: Term, node: ZkNode) -> Targets:
+async def _decode_or_remove(term: Writes, node: ZkNode) -> Targets:
     """Return the znode's targets. Remove an unreadable znode and skip an unreadable entry, with an error in the log."""
     try:
         plan = codecs.decode_reassignment(node.data)

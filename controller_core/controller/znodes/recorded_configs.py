@@ -7,7 +7,7 @@ recorded too, so that the journal has them before their consequences.
 
 from collections.abc import Iterable
 
-from controller_core.controller.term.term import Term
+from controller_core.controller.term.rights import Reads, Remembers
 from controller_core.journal import configs
 from controller_core.model.ids import BrokerId, TopicName
 from controller_core.zk import codecs, paths
@@ -15,19 +15,19 @@ from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import ZkNode
 
 
-async def load_of_brokers(term: Term) -> None:
+async def load_of_brokers(term: Remembers) -> None:
     """Read the dynamic configurations of all brokers that have one, and their common default."""
     if term.journal.is_kept:
         names = (await term.zk.children_many([paths.BROKER_CONFIGS]))[0] or ()
         await refresh(term, [f"{paths.BROKER_CONFIGS}/{name}" for name in names])
 
 
-async def load_of_topics(term: Term, topics: Iterable[TopicName]) -> None:
+async def load_of_topics(term: Remembers, topics: Iterable[TopicName]) -> None:
     """Read the configurations of topics that have just become known."""
     await refresh(term, map(paths.topic_config, topics))
 
 
-async def refresh(term: Term, changed: Iterable[str]) -> None:
+async def refresh(term: Remembers, changed: Iterable[str]) -> None:
     """Read configurations again by their paths, except those that the journal does not record."""
     if not term.journal.is_kept:
         return
@@ -36,7 +36,7 @@ async def refresh(term: Term, changed: Iterable[str]) -> None:
         record(term, path, node)
 
 
-def record(term: Term, path: str, node: ZkNode | None) -> None:
+def record(term: Remembers, path: str, node: ZkNode | None) -> None:
     """Record a configuration that was just read. An unreadable one keeps its former value."""
     if not term.journal.is_kept or not _is_recorded(term, path):
         return
@@ -54,7 +54,7 @@ def record(term: Term, path: str, node: ZkNode | None) -> None:
         term.state.set_broker_config(broker, configs.select_recorded(config, configs.BROKER_CONFIGS))
 
 
-def _is_recorded(term: Term, path: str) -> bool:
+def _is_recorded(term: Reads, path: str) -> bool:
     """Return True if it belongs to a known topic, to a broker, or to all brokers."""
     parent, _, name = path.rpartition("/")
     if parent == paths.TOPIC_CONFIGS:

@@ -17,7 +17,7 @@ from typing import Final
 
 import structlog
 
-from controller_core.controller.term.term import Term
+from controller_core.controller.term.rights import Reads, Remembers, Sends, Writes
 from controller_core.model.ids import (
     NO_EPOCH,
     BrokerId,
@@ -66,7 +66,7 @@ class RemovedReplicasChange:
         ]
 
 
-async def load(term: Term) -> None:
+async def load(term: Writes) -> None:
     """Read the list when a term begins, and remove entries that somebody else has assigned again."""
     await ensure_znodes(term.zk, _PARENTS, term.writer.transact)
     names = (await term.zk.children_many([paths.REMOVED_REPLICAS]))[0] or ()
@@ -85,7 +85,7 @@ async def load(term: Term) -> None:
     await strike(term, assigned)
 
 
-def clean_up(term: Term, brokers: Collection[BrokerId]) -> None:
+def clean_up(term: Sends, brokers: Collection[BrokerId]) -> None:
     """Make brokers, usually newly started ones, delete the logs of replicas that they no longer have."""
     for replica in term.state.removed_replicas:
         if replica.broker in brokers:
@@ -121,7 +121,7 @@ def limit_rewrite(
 
 
 async def find_changes(
-    term: Term,
+    term: Writes,
     rewrites: Mapping[TopicName, tuple[TopicAssignment, TopicAssignment]],
     deleted: Set[PartitionReplica],
 ) -> dict[TopicName, RemovedReplicasChange]:
@@ -148,7 +148,7 @@ async def find_changes(
     }
 
 
-def apply(term: Term, change: RemovedReplicasChange) -> None:
+def apply(term: Remembers, change: RemovedReplicasChange) -> None:
     """Apply a written change to the cluster state."""
     for replica, topic_id in change.entered.items():
         state = term.state.states.get(replica.topic_partition)
@@ -158,7 +158,7 @@ def apply(term: Term, change: RemovedReplicasChange) -> None:
         term.state.removed_replicas.strike(replica)
 
 
-async def on_replicas_deleted(term: Term, broker: BrokerId, deleted: Mapping[TopicPartition, LeaderEpoch]) -> None:
+async def on_replicas_deleted(term: Writes, broker: BrokerId, deleted: Mapping[TopicPartition, LeaderEpoch]) -> None:
     """Handle an answer that replicas are deleted. `deleted` has the leader epochs of the request."""
     await strike(
         term,
@@ -172,20 +172,20 @@ async def on_replicas_deleted(term: Term, broker: BrokerId, deleted: Mapping[Top
     )
 
 
-def on_replicas_not_deleted(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
+def on_replicas_not_deleted(term: Remembers, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
     """Record replicas that a broker cannot delete. It is asked again when it restarts."""
     for partition in partitions:
         if (replica := PartitionReplica(partition, broker)) in term.state.removed_replicas:
             term.state.removed_replicas.mark_refused(replica, is_refused=True)
 
 
-async def on_replicas_accepted(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
+async def on_replicas_accepted(term: Writes, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
     """Remove the entries of replicas that a broker serves: there is no log of a former topic of that name any longer."""
     replicas = [PartitionReplica(partition, broker) for partition in partitions]
     await strike(term, [r for r in replicas if r in term.state.removed_replicas and term.state.is_assigned(r)])
 
 
-def on_other_topic_found(term: Term, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
+def on_other_topic_found(term: Sends, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
     """Delete the listed logs of other topics of the same name, and send the broker the present topic's replicas again.
 
     The broker is asked about the log first, and deletes it afterwards, because a different topic id proves nothing: a
@@ -208,7 +208,7 @@ def on_other_topic_found(term: Term, broker: BrokerId, partitions: Iterable[Topi
         term.batch.add_leader_and_isr(replica.topic_partition, (broker,), is_new=True)
 
 
-async def strike(term: Term, replicas: Collection[PartitionReplica]) -> None:
+async def strike(term: Writes, replicas: Collection[PartitionReplica]) -> None:
     """Remove entries: the deletion is done, or nobody waits for it any longer."""
     if replicas:
         await term.writer.write({replica: [Delete(path=paths.replica_removal(replica))] for replica in replicas})
@@ -228,7 +228,7 @@ def _only_in_first(topic: TopicName, first: TopicAssignment, second: TopicAssign
     ]
 
 
-async def _read_existing(term: Term, replicas: list[PartitionReplica]) -> dict[PartitionReplica, TopicId | None]:
+async def _read_existing(term: Writes, replicas: list[PartitionReplica]) -> dict[PartitionReplica, TopicId | None]:
     """Return ZooKeeper's entries, and create their parent if it is missing.
 
     The list in memory is not enough: an entry that a person removed must not make a transaction fail.
@@ -245,22 +245,22 @@ async def _read_existing(term: Term, replicas: list[PartitionReplica]) -> dict[P
     }
 
 
-def _is_assigned_again(term: Term, replica: PartitionReplica) -> bool:
+def _is_assigned_again(term: Reads, replica: PartitionReplica) -> bool:
     return term.state.is_assigned(replica) and _is_of_present_topic(term, replica)
 
 
-def _is_of_present_topic(term: Term, replica: PartitionReplica) -> bool:
+def _is_of_present_topic(term: Reads, replica: PartitionReplica) -> bool:
     topic = term.state.topics.get(replica.topic_partition.topic)
     return topic is not None and topic.topic_id == term.state.removed_replicas[replica].topic_id
 
 
-def _may_be_assigned(term: Term, replica: PartitionReplica) -> bool:
+def _may_be_assigned(term: Reads, replica: PartitionReplica) -> bool:
     """Return True if the replica is assigned, or its topic's znode is unreadable, wholly or partly, so that it may be."""
     is_known = term.state.has(replica.topic_partition)
     return term.state.is_assigned(replica) if is_known else term.state.may_have(replica.topic_partition)
 
 
-def _is_last_in_sync(term: Term, replica: PartitionReplica) -> bool:
+def _is_last_in_sync(term: Reads, replica: PartitionReplica) -> bool:
     """Return True if no other replica has all acknowledged messages. Only interference from outside leads to this."""
     state = term.state.states.get(replica.topic_partition)
     is_last = state is not None and set(state.leader_and_isr.isr) == {replica.broker}

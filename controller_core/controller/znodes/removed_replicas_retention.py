@@ -16,7 +16,7 @@ from typing import Final
 import structlog
 
 from controller_core.controller.loop.events import LedgerDue
-from controller_core.controller.term.term import Term
+from controller_core.controller.term.rights import Reads, Writes
 from controller_core.controller.znodes import removed_replicas
 from controller_core.model.ids import BrokerId, PartitionReplica
 from controller_core.model.wording import format_count, list_some
@@ -28,7 +28,7 @@ DAY_MS: Final = 24 * 60 * 60 * 1000
 log = structlog.get_logger()
 
 
-async def on_ledger_due(term: Term) -> None:
+async def on_ledger_due(term: Writes) -> None:
     """Check the removed replicas when a term begins, and every day."""
     term.enqueue_later(LedgerDue(), DAY_MS)
     retention_ms = term.settings.removed_replicas_retention_days * DAY_MS
@@ -49,20 +49,20 @@ async def on_ledger_due(term: Term) -> None:
     await removed_replicas.strike(term, over)
 
 
-async def _zookeeper_now_ms(term: Term) -> int:
+async def _zookeeper_now_ms(term: Writes) -> int:
     """Return the time of the server that leads ZooKeeper."""
     await term.writer.write({"now": [SetData(path=paths.REMOVED_REPLICAS, data=b"")]})
     (node,) = await term.zk.read_many([paths.REMOVED_REPLICAS])
     return node.mtime_ms if node else 0
 
 
-async def _entries(term: Term) -> Mapping[PartitionReplica, ZkNode]:
+async def _entries(term: Reads) -> Mapping[PartitionReplica, ZkNode]:
     replicas = list(term.state.removed_replicas)
     nodes = await term.zk.read_many(list(map(paths.replica_removal, replicas)))
     return {replica: node for replica, node in zip(replicas, nodes, strict=True) if node is not None}
 
 
-def _report(term: Term, over: list[PartitionReplica]) -> None:
+def _report(term: Reads, over: list[PartitionReplica]) -> None:
     by_broker: defaultdict[BrokerId, list[PartitionReplica]] = defaultdict(list)
     for replica in over:
         by_broker[replica.broker].append(replica)

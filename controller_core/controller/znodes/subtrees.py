@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from controller_core.controller.term.term import Term
+from controller_core.controller.term.rights import Reads, Writes
 from controller_core.zk.compare_and_set import compare_and_set
 from controller_core.zk.session import Delete, TooLarge
 
@@ -10,14 +10,14 @@ ZNODES_PER_WRITE: Final = 900
 """The number of znodes to delete together, below the limit of a transaction."""
 
 
-async def delete_below(term: Term, path: str) -> None:
+async def delete_below(term: Writes, path: str) -> None:
     """Delete everything below a znode."""
     found = await _tree_below(term, path)
     for start in range(0, len(found), ZNODES_PER_WRITE):
         await delete_existing(term, found[start : start + ZNODES_PER_WRITE])
 
 
-async def _tree_below(term: Term, path: str) -> list[str]:
+async def _tree_below(term: Reads, path: str) -> list[str]:
     """Return all znodes below one, children before their parents."""
     found: list[str] = []
     level = [path]
@@ -28,7 +28,7 @@ async def _tree_below(term: Term, path: str) -> list[str]:
     return found
 
 
-async def delete_existing(term: Term, doomed: list[str]) -> None:
+async def delete_existing(term: Writes, doomed: list[str]) -> None:
     """Delete those of the znodes that exist. Each is listed before its parent."""
 
     async def read_existing() -> list[Delete]:

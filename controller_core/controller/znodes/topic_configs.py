@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from controller_core.controller.term.term import Settings, Term
+from controller_core.controller.term.rights import Reads, Remembers
+from controller_core.controller.term.term import Settings
 from controller_core.controller.znodes import recorded_configs
 from controller_core.journal.configs import RecordedConfig
 from controller_core.model.ids import TopicName
@@ -13,7 +14,7 @@ from controller_core.zk.session import ZkNode
 UNCLEAN_LEADER_ELECTION = "unclean.leader.election.enable"
 
 
-async def find_allowing_unclean_election(term: Term, topics: Iterable[TopicName]) -> set[TopicName]:
+async def find_allowing_unclean_election(term: Remembers, topics: Iterable[TopicName]) -> set[TopicName]:
     """Return the topics whose effective configuration allows a leader from outside the ISR.
 
     A topic without its own value has the dynamic default of the controller's own id, then that of all brokers, then the
@@ -40,7 +41,7 @@ def make_own_config(settings: Settings) -> RecordedConfig:
     return {UNCLEAN_LEADER_ELECTION: "true" if settings.unclean_leader_election_enable else "false"}
 
 
-def _read_value(term: Term, path: str, node: ZkNode | None, *, default: bool) -> bool:
+def _read_value(term: Reads, path: str, node: ZkNode | None, *, default: bool) -> bool:
     """Return a configuration's value for unclean elections, or the default."""
     try:
         value = codecs.decode_config(node.data, path).get(UNCLEAN_LEADER_ELECTION) if node else None

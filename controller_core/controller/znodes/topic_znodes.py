@@ -14,7 +14,7 @@ import structlog
 
 from controller_core.controller.loop.events import TopicModified
 from controller_core.controller.state.assigned_replicas import Topic
-from controller_core.controller.term.term import Term
+from controller_core.controller.term.rights import Reads, Remembers, Writes
 from controller_core.controller.znodes import removed_replicas
 from controller_core.controller.znodes.removed_replicas import RemovedReplicasChange
 from controller_core.model.ids import PartitionId, PartitionReplica, TopicId, TopicName, TopicPartition
@@ -44,7 +44,9 @@ Rewrite = Callable[[TopicName, TopicAssignment], TopicAssignment]
 """Returns the new content of a topic's znode from its present one; the same object if nothing changes."""
 
 
-async def read_topics(term: Term, topics: Iterable[TopicName], *, watched: bool = False) -> dict[TopicName, TopicZnode]:
+async def read_topics(
+    term: Reads, topics: Iterable[TopicName], *, watched: bool = False
+) -> dict[TopicName, TopicZnode]:
     """Return the znodes of the topics.
 
     Missing and unreadable ones are left out, the latter with an error in the log.
@@ -54,7 +56,7 @@ async def read_topics(term: Term, topics: Iterable[TopicName], *, watched: bool 
     return _decode_all(term, {name: node for name, node in zip(names, nodes, strict=True) if node is not None})
 
 
-async def read_modified_topics(term: Term, topics: Iterable[TopicName]) -> dict[TopicName, TopicZnode]:
+async def read_modified_topics(term: Reads, topics: Iterable[TopicName]) -> dict[TopicName, TopicZnode]:
     """Like `read_topics`, watched, without known topics whose last write was this controller's own."""
     names = list(topics)
     nodes = zip(names, await _read_watched(term, names), strict=True)
@@ -63,7 +65,7 @@ async def read_modified_topics(term: Term, topics: Iterable[TopicName]) -> dict[
     )
 
 
-async def _read_watched(term: Term, names: Sequence[TopicName]) -> list[ZkNode | None]:
+async def _read_watched(term: Reads, names: Sequence[TopicName]) -> list[ZkNode | None]:
     by_path = {paths.topic(name): name for name in names}
     return await term.watched.read_nodes(list(by_path), lambda path: TopicModified(by_path[path]))
 
@@ -72,7 +74,7 @@ def _is_own(known: Topic, node: ZkNode) -> bool:
     return (known.czxid, known.written) == (node.czxid, node.version)
 
 
-def _decode_all(term: Term, nodes: Mapping[TopicName, ZkNode]) -> dict[TopicName, TopicZnode]:
+def _decode_all(term: Reads, nodes: Mapping[TopicName, ZkNode]) -> dict[TopicName, TopicZnode]:
     znodes = {name: znode for name, node in nodes.items() if (znode := _decode(term, name, node)) is not None}
     borrowed = _find_borrowed_ids(term, znodes)
     for name, owner in borrowed.items():
@@ -85,7 +87,7 @@ def _decode_all(term: Term, nodes: Mapping[TopicName, ZkNode]) -> dict[TopicName
     return usable
 
 
-def _find_borrowed_ids(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> dict[TopicName, TopicName]:
+def _find_borrowed_ids(term: Reads, znodes: Mapping[TopicName, TopicZnode]) -> dict[TopicName, TopicName]:
     """Return the topics that have the id of another one, with its name, for example copies of znodes.
 
     Brokers identify topics by their ids, so their requests for one would affect the other. An id belongs to the topic
@@ -105,7 +107,7 @@ def _find_borrowed_ids(term: Term, znodes: Mapping[TopicName, TopicZnode]) -> di
 
 
 async def rewrite_topics(
-    term: Term, topics: Iterable[TopicName], rewrite: Rewrite, deleted: Set[PartitionReplica] = frozenset()
+    term: Writes, topics: Iterable[TopicName], rewrite: Rewrite, deleted: Set[PartitionReplica] = frozenset()
 ) -> dict[TopicName, TopicAssignment]:
     """Rewrite the znodes of topics from their present content. Repeat that after a write by somebody else.
 
@@ -149,7 +151,7 @@ class _Step:
 
 
 async def _steps(
-    term: Term,
+    term: Writes,
     changed: Mapping[TopicName, tuple[TopicAssignment, TopicAssignment]],
     deleted: Set[PartitionReplica],
     changes_at_once: Mapping[TopicName, int],
@@ -165,7 +167,7 @@ async def _steps(
 
 
 async def _write(
-    term: Term, znodes: Mapping[TopicName, TopicZnode], steps: Mapping[TopicName, _Step]
+    term: Writes, znodes: Mapping[TopicName, TopicZnode], steps: Mapping[TopicName, _Step]
 ) -> dict[TopicName, TransactionFailed]:
     """Write the new contents together with the removed replicas. Return the failures."""
     outcome = await term.writer.write(
@@ -183,7 +185,7 @@ async def _write(
     return outcome.failed
 
 
-def _changes_at_once(term: Term, name: TopicName, step: _Step, failed: TransactionFailed | None, before: int) -> int:
+def _changes_at_once(term: Reads, name: TopicName, step: _Step, failed: TransactionFailed | None, before: int) -> int:
     """Return the number of changes of removed replicas for the next write of a topic.
 
     It is smaller if they made the write too large, and 0, with an error in the log, if a single partition is too large.
@@ -196,14 +198,14 @@ def _changes_at_once(term: Term, name: TopicName, step: _Step, failed: Transacti
     return max(1, step.change.size // 4)
 
 
-def _remember_written(term: Term, name: TopicName, before: TopicZnode, content: TopicAssignment) -> None:
+def _remember_written(term: Remembers, name: TopicName, before: TopicZnode, content: TopicAssignment) -> None:
     known = term.state.topics.get(name)
     if known is not None and known.czxid == before.czxid:
         term.state.remember_rewritten(name, ZkVersion(before.version + 1), content)
 
 
 async def write_assignments(
-    term: Term,
+    term: Writes,
     assignments: Mapping[TopicPartition, ReplicaAssignment],
     deleted: Set[PartitionReplica] = frozenset(),
 ) -> dict[TopicPartition, ReplicaAssignment]:
@@ -234,16 +236,16 @@ async def write_assignments(
     }
 
 
-def find_known_id(term: Term, topic: TopicName) -> TopicId | None:
+def find_known_id(term: Reads, topic: TopicName) -> TopicId | None:
     """Return the known id of a topic."""
     known = term.state.topics.get(topic)
     return known.topic_id if known else None
 
 
-def _decode(term: Term, name: TopicName, node: ZkNode) -> TopicZnode | None:
+def _decode(term: Reads, name: TopicName, node: ZkNode) -> TopicZnode | None:
     path = paths.topic(name)
     try:
-        known = _rewritten(term, name, node) or term.standby.known.content(name, node)
+        known = _rewritten(term, name, node) or term.find_known_content(name, node)
         content = known or codecs.decode_topic(name, node.data)
     except MalformedZnode as error:
         term.state.unusable.report(path, "unreadable topic znode, the topic is left alone", error, topic=name)
@@ -256,7 +258,7 @@ def _decode(term: Term, name: TopicName, node: ZkNode) -> TopicZnode | None:
     return TopicZnode(content=content, version=node.version, czxid=node.czxid)
 
 
-def _rewritten(term: Term, name: TopicName, node: ZkNode) -> TopicAssignment | None:
+def _rewritten(term: Reads, name: TopicName, node: ZkNode) -> TopicAssignment | None:
     """Return the content that this controller wrote, if the znode still has it.
 
     A topic of thousands of partitions is rewritten many times during a reassignment, and need not be decoded each time.

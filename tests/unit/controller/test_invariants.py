@@ -17,8 +17,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from structlog.testing import capture_logs
 
 from controller_core.controller.sending import channels
-from controller_core.controller.state.refusals import LONGEST_PAUSE_MS
 from controller_core.controller.term import groups
+from controller_core.controller.term.refusals import LONGEST_PAUSE_MS
 from controller_core.model.ids import NO_LEADER, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import LeaderAndIsr
 from controller_core.wire.messages import (

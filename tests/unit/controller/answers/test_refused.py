@@ -5,8 +5,8 @@ from uuid import UUID
 
 import pytest
 
-from controller_core.controller.state.refusals import LONGEST_PAUSE_MS
 from controller_core.controller.term.controller_epochs import STEPS
+from controller_core.controller.term.refusals import LONGEST_PAUSE_MS
 from controller_core.model.ids import ControllerEpoch, TopicId
 from controller_core.wire.messages import ErrorCode, LeaderAndIsrRequest, UpdateMetadataRequest
 from controller_core.zk import codecs, paths
