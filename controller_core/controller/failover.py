@@ -47,7 +47,7 @@ async def on_controller_failover(term: Term) -> None:
     term.send_requests()
     partitions = list(term.state.all_partitions())
     # 1. replicaStateMachine.startup()
-    whole = await startup.find_whole_topics(term, prepared)
+    whole = await startup.find_whole_topics(term.state, prepared)
     startup.start_up_replicas(term, partitions, whole)
     # Send this now: brokers load their replicas while leaders are elected for the offline partitions.
     await term.send_all_requests()

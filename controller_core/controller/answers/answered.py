@@ -13,7 +13,8 @@ from controller_core.controller.loop.events import BrokerAnswered
 from controller_core.controller.operations import deletion
 from controller_core.controller.reassigning import completion
 from controller_core.controller.resizing import removing
-from controller_core.controller.term.rights import Reads, Remembers
+from controller_core.controller.state.read_only_state import ReadOnlyState
+from controller_core.controller.term.rights import Remembers
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import removed_replicas
 from controller_core.model.ids import TopicPartition
@@ -49,7 +50,7 @@ async def on_broker_answered(term: Term, answered: BrokerAnswered) -> None:
 
 async def _on_replicas_applied(term: Term, answered: BrokerAnswered, topics: Iterable[LeaderAndIsrTopicError]) -> None:
     """Use the broker's answer to learn whose logs it has: those of present topics, or of former ones of the same name."""
-    if answered.response.error_code is not ErrorCode.none or not _is_of_present_life(term, answered):
+    if answered.response.error_code is not ErrorCode.none or not _is_of_present_life(term.state, answered):
         return
     if not term.state.removed_replicas:
         return
@@ -67,13 +68,13 @@ async def _on_replicas_applied(term: Term, answered: BrokerAnswered, topics: Ite
     removed_replicas.on_other_topic_found(term, answered.broker, other)
 
 
-def _is_of_present_life(term: Reads, answered: BrokerAnswered) -> bool:
-    known = term.state.brokers.get(answered.broker)
+def _is_of_present_life(state: ReadOnlyState, answered: BrokerAnswered) -> bool:
+    known = state.brokers.get(answered.broker)
     return known is not None and known.epoch == answered.broker_epoch
 
 
 async def _on_replicas_deleted(term: Term, answered: BrokerAnswered, response: StopReplicaResponse) -> None:
-    if not isinstance(answered.request, StopReplicaRequest) or not _is_of_present_life(term, answered):
+    if not isinstance(answered.request, StopReplicaRequest) or not _is_of_present_life(term.state, answered):
         return
     asked = find_deleted(answered.request)
     if not asked:
@@ -95,7 +96,7 @@ async def _on_replicas_deleted(term: Term, answered: BrokerAnswered, response: S
     completion.on_replicas_not_deleted(term, answered.broker, failed)
     deletion.on_replicas_not_deleted(term, answered.broker, failed)
     await deletion.on_replicas_deleted(term, answered.broker, deleted)
-    removing.on_replicas_not_deleted(term, answered.broker, failed)
+    removing.on_replicas_not_deleted(term.state, answered.broker, failed)
     await removing.on_replicas_deleted(term, answered.broker, deleted)
 
 

@@ -13,10 +13,11 @@ from kio.schema.errors import ErrorCode
 from controller_core.controller.loop.answer_meanings import Meaning, interpret_answer, interpret_partition_error
 from controller_core.controller.loop.events import BrokerAnswered, ResendDue
 from controller_core.controller.operations import brokers, log_dirs
+from controller_core.controller.state.read_only_state import ReadOnlyState
 from controller_core.controller.term import epoch_raise
 from controller_core.controller.term.controller_epochs import find_epoch_after_refusal
 from controller_core.controller.term.refusals import LONGEST_PAUSE_MS
-from controller_core.controller.term.rights import Reads, Remembers
+from controller_core.controller.term.rights import Remembers
 from controller_core.controller.term.term import Term
 from controller_core.model.ids import BrokerId, PartitionReplica, TopicPartition
 from controller_core.wire.codecs.answers import is_all_well
@@ -71,7 +72,7 @@ async def on_leader_and_isr_answered(term: Term, answered: BrokerAnswered, respo
         return
     failed: list[TopicPartition] = []
     repaired: list[TopicPartition] = []
-    for partition, error in _answers(term, broker.id, response):
+    for partition, error in _answers(term.state, broker.id, response):
         meaning = report_partition(term, answered, partition, error)
         if meaning is Meaning.OBEYED and partition in offline:
             repaired.append(partition)
@@ -155,7 +156,7 @@ async def _give_up_leaderships(term: Term, answered: BrokerAnswered, response: L
     if refusal is None or refusal.in_a_row < PATIENCE:
         return
     disobedient = {broker, *term.refusals.find_standing(term.state.brokers)}
-    refused = [partition for partition, _ in _answers(term, broker, response)]
+    refused = [partition for partition, _ in _answers(term.state, broker, response)]
     replaceable = [
         partition
         for partition in term.state.find_led_by(refused, {broker})
@@ -172,14 +173,14 @@ def _reason(answered: BrokerAnswered, error: str) -> str:
 
 
 def _answers(
-    term: Reads, broker: BrokerId, response: LeaderAndIsrResponse
+    state: ReadOnlyState, broker: BrokerId, response: LeaderAndIsrResponse
 ) -> Iterator[tuple[TopicPartition, ErrorCode]]:
     """Yield the broker's answer for each of its replicas, except for replicas that it no longer has."""
     for topic in response.topics:
-        name = term.state.find_topic_name(topic.topic_id) if topic.topic_id else None
+        name = state.find_topic_name(topic.topic_id) if topic.topic_id else None
         if name is None:
             continue
         for answer in topic.partition_errors:
             partition = TopicPartition(name, answer.partition_index)
-            if PartitionReplica(partition, broker) in term.state.replica_status:
+            if PartitionReplica(partition, broker) in state.replica_status:
                 yield partition, answer.error_code

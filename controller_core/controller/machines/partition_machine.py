@@ -14,6 +14,7 @@ from typing import Final
 
 from controller_core.controller.machines.leaderships import commit, commit_first, reread_or_restore
 from controller_core.controller.state.liveness import Liveness
+from controller_core.controller.state.read_only_state import ReadOnlyState
 from controller_core.controller.term.groups import run_in_groups
 from controller_core.controller.term.rights import Reads, Remembers
 from controller_core.controller.term.term import Term
@@ -125,14 +126,14 @@ async def _elect(
     ZooKeeper's states, until that succeeds or gives a reason why not.
     """
     known = await find_states(term, partitions)
-    selections, _ = _select(term, known, _selector(term, election, log_ends))
+    selections, _ = _select(term, known, _selector(term.state, election, log_ends))
     lost = await _lead(term, known, selections)
     not_elected: NotElectedPartitions = {}
 
     async def elect_from_zookeeper(remaining: Sequence[TopicPartition]) -> dict[TopicPartition, Conflict]:
         found = await reread_or_restore(term, remaining)
         unclean_topics = await _topics_allowing_unclean(term, found) if election is Election.OFFLINE else set()
-        selections, refused = _select(term, found, _selector(term, election, log_ends, unclean_topics))
+        selections, refused = _select(term, found, _selector(term.state, election, log_ends, unclean_topics))
         unreadable = NotElected(reason="it has no readable state in ZooKeeper")
         not_elected.update(dict.fromkeys((p for p in remaining if p not in found), unreadable) | refused)
         return await _lead(term, found, selections)
@@ -175,10 +176,9 @@ _Selector = Callable[[TopicPartition, LeaderAndIsr], Selection | NoLeader]
 
 
 def _selector(
-    term: Reads, election: Election, log_ends: EndsOfLogs, unclean_topics: Set[TopicName] = frozenset()
+    state: ReadOnlyState, election: Election, log_ends: EndsOfLogs, unclean_topics: Set[TopicName] = frozenset()
 ) -> _Selector:
     """Return the selector of an election, with its view of the cluster. The view is current until the next `await`."""
-    state = term.state
     assignment, shutting_down = state.assignment, state.shutting_down
     live, reachable = Liveness(state, state.live), Liveness(state, state.live_or_shutting_down)
     match election:

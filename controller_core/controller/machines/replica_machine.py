@@ -7,8 +7,9 @@ replicas' knowledge.
 from collections.abc import Iterable, Mapping, Sequence, Set
 
 from controller_core.controller.machines.leaderships import commit, retry_until_committed
+from controller_core.controller.state.read_only_state import ReadOnlyState
 from controller_core.controller.term.groups import run_in_groups
-from controller_core.controller.term.rights import Reads, Remembers, Sends
+from controller_core.controller.term.rights import Remembers, Sends
 from controller_core.controller.term.term import Term
 from controller_core.model import leader_selectors
 from controller_core.model.ids import BrokerId, PartitionReplica, TopicPartition
@@ -87,16 +88,16 @@ async def take_out(term: Term, replicas: Iterable[PartitionReplica], *, tells_un
     for replica in replicas:
         if term.state.replica_status.get(replica) is not ReplicaStatus.OFFLINE:
             present.append(replica)
-        elif _is_in_isr_with_others(term, replica):
+        elif _is_in_isr_with_others(term.state, replica):
             back.append(replica)
     await take_offline(term, present, tells_unchanged=tells_unchanged)
     if back:
         await leave_isr(term, back)
 
 
-def _is_in_isr_with_others(term: Reads, replica: PartitionReplica) -> bool:
-    state = term.state.states.get(replica.topic_partition)
-    return state is not None and len(state.leader_and_isr.isr) > 1 and replica.broker in state.leader_and_isr.isr
+def _is_in_isr_with_others(state: ReadOnlyState, replica: PartitionReplica) -> bool:
+    known = state.states.get(replica.topic_partition)
+    return known is not None and len(known.leader_and_isr.isr) > 1 and replica.broker in known.leader_and_isr.isr
 
 
 def group_by_partition(replicas: Iterable[PartitionReplica]) -> dict[TopicPartition, frozenset[BrokerId]]:
@@ -133,7 +134,7 @@ async def _leave_isr(term: Term, leaving: Mapping[TopicPartition, Set[BrokerId]]
     async def shrink(states: Mapping[TopicPartition, PartitionState]) -> Mapping[TopicPartition, TransactionFailed]:
         shrunk = {
             partition: Selection(
-                leader_and_isr=leadership, receivers=_find_staying(term, partition, leaving[partition])
+                leader_and_isr=leadership, receivers=_find_staying(term.state, partition, leaving[partition])
             )
             for partition, state in states.items()
             if (leadership := leader_selectors.remove_replicas(state.leader_and_isr, leaving[partition])) is not None
@@ -146,8 +147,8 @@ async def _leave_isr(term: Term, leaving: Mapping[TopicPartition, Set[BrokerId]]
     await retry_until_committed(term, leaving, shrink)
 
 
-def _find_staying(term: Reads, partition: TopicPartition, leaving: Set[BrokerId]) -> tuple[BrokerId, ...]:
-    return tuple([broker for broker in term.state.assignment(partition).replicas if broker not in leaving])
+def _find_staying(state: ReadOnlyState, partition: TopicPartition, leaving: Set[BrokerId]) -> tuple[BrokerId, ...]:
+    return tuple([broker for broker in state.assignment(partition).replicas if broker not in leaving])
 
 
 def _legal(term: Remembers, replicas: Iterable[PartitionReplica], wanted: ReplicaStatus) -> list[PartitionReplica]:

@@ -15,6 +15,7 @@ from kio.schema.errors import ErrorCode
 from controller_core.controller.loop.events import IsrChangesNotified
 from controller_core.controller.machines.leaderships import commit, reread_or_restore
 from controller_core.controller.reassigning import reassignment
+from controller_core.controller.state.read_only_state import ReadOnlyState
 from controller_core.controller.term.rights import Reads
 from controller_core.controller.term.term import Term
 from controller_core.model.ids import (
@@ -50,7 +51,7 @@ async def on_alter_partition(term: Term, request: AlterPartitionRequest) -> Alte
     broker = term.state.brokers.get(request.broker_id)
     if broker is None or broker.epoch != request.broker_epoch:
         return make_refusal(ErrorCode.stale_broker_epoch)
-    named = _find_names(term, request)
+    named = _find_names(term.state, request)
     outcomes = await _alter(
         term, broker.id, dict(_iterate_changes(named)), asks_for_live=not _is_of_before_3_3(request)
     )
@@ -63,7 +64,9 @@ async def on_alter_partition(term: Term, request: AlterPartitionRequest) -> Alte
 def may_be_let_in(term: Reads, request: AlterPartitionRequest) -> bool:
     """Return True if only ISRs can change by this request. For a partition that is reassigned, much more may follow."""
     running = term.state.reassignments
-    return not running or not any(partition in running for partition, _ in _iterate_changes(_find_names(term, request)))
+    return not running or not any(
+        partition in running for partition, _ in _iterate_changes(_find_names(term.state, request))
+    )
 
 
 def make_refusal(error_code: ErrorCode) -> AlterPartitionResponse:
@@ -72,27 +75,27 @@ def make_refusal(error_code: ErrorCode) -> AlterPartitionResponse:
 
 
 def check(
-    term: Reads, broker: BrokerId, partition: TopicPartition, change: IsrChange, eligible: Set[BrokerId] | None
+    state: ReadOnlyState, broker: BrokerId, partition: TopicPartition, change: IsrChange, eligible: Set[BrokerId] | None
 ) -> ErrorCode | None:
     """Return the error of a refused change; None if it is accepted or already made (`is_there_already`).
 
     `eligible` are the brokers that may join the ISR; None: all brokers.
     """
-    state = term.state.states.get(partition) if term.state.has(partition) else None
-    if state is None:
+    known = state.states.get(partition) if state.has(partition) else None
+    if known is None:
         return ErrorCode.unknown_topic_or_partition
-    current, wanted = state.leader_and_isr, change.wanted
-    if change.partition_epoch > state.partition_epoch or wanted.leader_epoch > current.leader_epoch:
+    current, wanted = known.leader_and_isr, change.wanted
+    if change.partition_epoch > known.partition_epoch or wanted.leader_epoch > current.leader_epoch:
         return ErrorCode.not_controller
     if wanted.leader_epoch < current.leader_epoch:
         return ErrorCode.fenced_leader_epoch
-    if is_there_already(state, change):
+    if is_there_already(known, change):
         return None
-    if change.partition_epoch < state.partition_epoch:
+    if change.partition_epoch < known.partition_epoch:
         return ErrorCode.invalid_update_version
     if broker != current.leader:
         return ErrorCode.invalid_request
-    return _check_recovery_and_members(current, wanted, eligible, term.state.assignment(partition).replicas)
+    return _check_recovery_and_members(current, wanted, eligible, state.assignment(partition).replicas)
 
 
 def is_there_already(state: PartitionState, change: IsrChange) -> bool:
@@ -145,7 +148,7 @@ async def _alter(
         if change is None:
             outcomes[partition] = ErrorCode.invalid_request
             continue
-        error = check(term, broker, partition, change, eligible)
+        error = check(term.state, broker, partition, change, eligible)
         if error is not None:
             outcomes[partition] = error
         elif is_there_already(state := term.state.states[partition], change):
@@ -197,14 +200,14 @@ _Named = Sequence[tuple[AskedTopic, TopicName | None]]
 """The topics of a request with their names; None for an unknown topic."""
 
 
-def _find_names(term: Reads, request: AlterPartitionRequest) -> _Named:
-    return [(topic, _name_of(term, topic)) for topic in request.topics]
+def _find_names(state: ReadOnlyState, request: AlterPartitionRequest) -> _Named:
+    return [(topic, _name_of(state, topic)) for topic in request.topics]
 
 
-def _name_of(term: Reads, topic: AskedTopic) -> TopicName | None:
+def _name_of(state: ReadOnlyState, topic: AskedTopic) -> TopicName | None:
     if topic.name is not None:
-        return topic.name if topic.name in term.state.topics else None
-    return term.state.find_topic_name(topic.topic_id) if topic.topic_id else None
+        return topic.name if topic.name in state.topics else None
+    return state.find_topic_name(topic.topic_id) if topic.topic_id else None
 
 
 def _iterate_changes(named: _Named) -> Iterator[tuple[TopicPartition, AskedIsr]]:

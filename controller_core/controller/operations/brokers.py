@@ -15,6 +15,7 @@ from controller_core.controller.machines import partition_machine, replica_machi
 from controller_core.controller.operations import deletion
 from controller_core.controller.reassigning import completion, reassignment
 from controller_core.controller.state.cluster_state import find_bounced
+from controller_core.controller.state.read_only_state import ReadOnlyState
 from controller_core.controller.term.groups import run_in_groups
 from controller_core.controller.term.rights import Reads
 from controller_core.controller.term.term import Term
@@ -64,7 +65,7 @@ async def on_broker_failure(term: Term, dead: Iterable[BrokerId]) -> None:
     affected = term.state.list_partitions_on(dead)
     led = dict.fromkeys(term.state.find_led_by(affected, dead))
     # Step 2 is for all partitions without a leader, also for those without a replica on the dead brokers.
-    waiting_elsewhere = set(find_leaderless(term)).difference(affected)
+    waiting_elsewhere = set(find_leaderless(term.state)).difference(affected)
     await partition_machine.bring_online(term, sorted(waiting_elsewhere))
 
     async def heal(partitions: Sequence[TopicPartition]) -> None:
@@ -129,13 +130,13 @@ async def send_everything(term: Term, brokers: Mapping[BrokerId, Broker]) -> Non
 
 async def elect_offline_partitions(term: Term) -> None:
     """Try to elect a leader for each partition that has none, by the OfflinePartitionLeaderSelector."""
-    await partition_machine.bring_online(term, find_leaderless(term))
+    await partition_machine.bring_online(term, find_leaderless(term.state))
 
 
-def find_leaderless(term: Reads) -> list[TopicPartition]:
+def find_leaderless(state: ReadOnlyState) -> list[TopicPartition]:
     """Return the partitions in OfflinePartition and NewPartition, except those of topics that are being deleted."""
-    waiting = term.state.list_partitions_in(*_WITHOUT_LEADER)
-    return [partition for partition in waiting if not term.state.is_being_deleted(partition.topic)]
+    waiting = state.list_partitions_in(*_WITHOUT_LEADER)
+    return [partition for partition in waiting if not state.is_being_deleted(partition.topic)]
 
 
 async def on_broker_modified(term: Term, broker_id: BrokerId) -> None:
@@ -196,7 +197,7 @@ async def read_brokers(term: Reads, ids: Iterable[BrokerId] | None = None) -> di
                 broker=broker_id,
             )
             continue
-        broker = _decode_registration(term, broker_id, node)
+        broker = _decode_registration(term.state, broker_id, node)
         if broker is not None:
             brokers[broker_id] = broker
     return brokers
@@ -211,7 +212,7 @@ async def _read_registered_ids(term: Reads) -> list[BrokerId]:
     return [broker_id for broker_id in ids.values() if broker_id is not None]
 
 
-def _decode_registration(term: Reads, broker_id: BrokerId, node: ZkNode) -> Broker | None:
+def _decode_registration(state: ReadOnlyState, broker_id: BrokerId, node: ZkNode) -> Broker | None:
     """Return the broker of a registration.
 
     If it has become unreadable, return the last known one; None if there is none.
@@ -220,13 +221,13 @@ def _decode_registration(term: Reads, broker_id: BrokerId, node: ZkNode) -> Brok
     try:
         broker = codecs.decode_broker(broker_id, node)
     except MalformedZnode as error:
-        known = term.state.brokers.get(broker_id)
+        known = state.brokers.get(broker_id)
         is_of_known = known is not None and known.epoch == node.czxid
-        term.state.unusable.report(path, STAYS_KNOWN if is_of_known else IGNORED, error, broker=broker_id)
+        state.unusable.report(path, STAYS_KNOWN if is_of_known else IGNORED, error, broker=broker_id)
         return known if is_of_known else None
     if broker.unusable:
         reasons = "; ".join(broker.unusable)
-        term.state.unusable.report(path, "endpoints of a broker are left out", reasons, broker=broker_id)
+        state.unusable.report(path, "endpoints of a broker are left out", reasons, broker=broker_id)
     else:
-        term.state.unusable.clear(path)
+        state.unusable.clear(path)
     return broker

@@ -16,6 +16,7 @@ from kio.schema.errors import ErrorCode
 
 from controller_core.controller.machines import partition_machine, replica_machine
 from controller_core.controller.machines.partition_machine import Election
+from controller_core.controller.state.read_only_state import ReadOnlyState
 from controller_core.controller.term.rights import Reads, Writes
 from controller_core.controller.term.term import Term
 from controller_core.model.ids import BrokerEpoch, BrokerId, PartitionReplica, TopicPartition
@@ -43,7 +44,7 @@ async def on_controlled_shutdown(term: Term, request: ControlledShutdownRequest)
         if not remaining:
             await _keep_grant(term, broker)
     else:
-        remaining = sorted(term.state.find_led_by(_find_replicated(term, broker.id), {broker.id}))
+        remaining = sorted(term.state.find_led_by(_find_replicated(term.state, broker.id), {broker.id}))
     log.info("controlled shutdown", broker=broker.id, remaining=[str(partition) for partition in remaining])
     return ControlledShutdownResponse(
         error_code=ErrorCode.none,
@@ -60,7 +61,7 @@ async def shutdown_broker(term: Term, broker: BrokerId) -> list[TopicPartition]:
     Partitions whose only replica is on the broker are left alone, because no other broker can take them over.
     """
     term.state.begin_shutdown(broker)
-    replicated = _find_replicated(term, broker)
+    replicated = _find_replicated(term.state, broker)
     led = dict.fromkeys(term.state.find_led_by(replicated, {broker}))
     # 1. each partition whose leader is on shutdown broker -> OnlinePartition
     await partition_machine.bring_online(term, led, Election.CONTROLLED_SHUTDOWN)
@@ -84,7 +85,7 @@ async def _read_granted(term: Reads) -> list[BrokerId]:
     if node is None:
         return []
     try:
-        return sorted(_keep_present(term, codecs.decode_granted_shutdowns(node.data)))
+        return sorted(_keep_present(term.state, codecs.decode_granted_shutdowns(node.data)))
     except LaterVersion as error:
         term.state.unusable.report(paths.GRANTED_SHUTDOWNS, "list of granted shutdowns is left alone", error)
     except MalformedZnode as error:
@@ -92,9 +93,9 @@ async def _read_granted(term: Reads) -> list[BrokerId]:
     return []
 
 
-def _keep_present(term: Reads, granted: Mapping[BrokerId, BrokerEpoch]) -> dict[BrokerId, BrokerEpoch]:
+def _keep_present(state: ReadOnlyState, granted: Mapping[BrokerId, BrokerEpoch]) -> dict[BrokerId, BrokerEpoch]:
     """Return the grants of brokers that have been registered ever since."""
-    known = term.state.brokers
+    known = state.brokers
     return {id_: epoch for id_, epoch in granted.items() if id_ in known and known[id_].epoch == epoch}
 
 
@@ -111,7 +112,7 @@ async def _keep_grant(term: Writes, broker: Broker) -> None:
             pass
         if granted.get(broker.id) == broker.epoch:
             return []
-        data = codecs.encode_granted_shutdowns(_keep_present(term, granted) | {broker.id: broker.epoch})
+        data = codecs.encode_granted_shutdowns(_keep_present(term.state, granted) | {broker.id: broker.epoch})
         return [put(paths.GRANTED_SHUTDOWNS, node, data)]
 
     try:
@@ -123,14 +124,14 @@ async def _keep_grant(term: Writes, broker: Broker) -> None:
         term.state.unusable.clear(paths.GRANTED_SHUTDOWNS)
 
 
-def _find_replicated(term: Reads, broker: BrokerId) -> list[TopicPartition]:
+def _find_replicated(state: ReadOnlyState, broker: BrokerId) -> list[TopicPartition]:
     """Return the partitions on a broker that have replicas elsewhere."""
     return [
         partition
-        for partition in term.state.list_partitions_on([broker])
-        if len(term.state.assignment(partition).replicas) > 1
-        and partition in term.state.states
-        and not term.state.is_being_deleted(partition.topic)
+        for partition in state.list_partitions_on([broker])
+        if len(state.assignment(partition).replicas) > 1
+        and partition in state.states
+        and not state.is_being_deleted(partition.topic)
     ]
 
 

@@ -19,7 +19,8 @@ from controller_core.controller.loop.events import LogEndsAnswered, PreferredEle
 from controller_core.controller.machines import partition_machine
 from controller_core.controller.machines.partition_machine import Election
 from controller_core.controller.state.liveness import Liveness
-from controller_core.controller.term.rights import Reads, Sends
+from controller_core.controller.state.read_only_state import ReadOnlyState
+from controller_core.controller.term.rights import Sends
 from controller_core.controller.term.term import Term
 from controller_core.model.ids import BrokerId, LeaderEpoch, TopicPartition
 from controller_core.model.metadata import Broker, EndsOfLogs
@@ -39,7 +40,7 @@ async def on_preferred_election_requested(term: Term) -> None:
     node = await term.watched.read_node(paths.PREFERRED_REPLICA_ELECTION, PreferredElectionRequested())
     if node is None:
         return
-    await on_preferred_replica_election(term, _read_requested(term, node))
+    await on_preferred_replica_election(term, _read_requested(term.state, node))
     # An election that was written over this one has another version. It stays, and its write has queued an event.
     delete = Delete(path=paths.PREFERRED_REPLICA_ELECTION, version=node.version)
     await term.writer.write({paths.PREFERRED_REPLICA_ELECTION: [delete]})
@@ -68,7 +69,7 @@ def begin_unclean_recovery(
     Return False if there is no choice between replicas. Then nothing was started, and the election can be held at once.
     """
     timeout_ms = term.settings.unclean_recovery_timeout_ms
-    asked = _find_asked(term, partitions) if timeout_ms else []
+    asked = _find_asked(term.state, partitions) if timeout_ms else []
     if not asked:
         return False
 
@@ -87,33 +88,31 @@ async def on_log_ends_answered(answered: LogEndsAnswered) -> None:
     await answered.hold(ends)
 
 
-def _read_requested(term: Reads, node: ZkNode) -> list[TopicPartition]:
+def _read_requested(state: ReadOnlyState, node: ZkNode) -> list[TopicPartition]:
     try:
         request = codecs.decode_preferred_election(node.data)
     except MalformedZnode as error:
-        term.state.unusable.report_removed(
-            paths.PREFERRED_REPLICA_ELECTION, "unreadable preferred election removed", error
-        )
+        state.unusable.report_removed(paths.PREFERRED_REPLICA_ELECTION, "unreadable preferred election removed", error)
         return []
     for reason in request.rejected:
         log.error("entry of the preferred election skipped", reason=reason)
     partitions = list(request.partitions)
     for partition in partitions:
-        if not term.state.has(partition):
+        if not state.has(partition):
             log.error("preferred election skipped", partition=str(partition), reason="there is no such partition")
-    return [p for p in partitions if term.state.has(p) and p.topic not in term.state.deletions]
+    return [p for p in partitions if state.has(p) and p.topic not in state.deletions]
 
 
 def _find_asked(
-    term: Reads, partitions: Iterable[TopicPartition]
+    state: ReadOnlyState, partitions: Iterable[TopicPartition]
 ) -> list[tuple[Broker, dict[TopicPartition, LeaderEpoch]]]:
     """Return for each broker the partitions with a choice: several live replicas, and none of them in sync."""
     asked: defaultdict[BrokerId, dict[TopicPartition, LeaderEpoch]] = defaultdict(dict)
-    live_replicas = Liveness(term.state, term.state.live)
+    live_replicas = Liveness(state, state.live)
     for partition in partitions:
-        state, live = term.state.states.get(partition), live_replicas(partition)
-        if state is None or len(live) < 2 or not live.isdisjoint(state.leader_and_isr.isr):
+        known, live = state.states.get(partition), live_replicas(partition)
+        if known is None or len(live) < 2 or not live.isdisjoint(known.leader_and_isr.isr):
             continue
         for broker in live:
-            asked[broker][partition] = state.leader_and_isr.leader_epoch
-    return [(term.state.brokers[broker], epochs) for broker, epochs in asked.items()]
+            asked[broker][partition] = known.leader_and_isr.leader_epoch
+    return [(state.brokers[broker], epochs) for broker, epochs in asked.items()]

@@ -11,7 +11,8 @@ from typing import Final
 from controller_core.controller.machines import replica_machine
 from controller_core.controller.operations import brokers
 from controller_core.controller.sending.prepared_topic import NOTHING_PREPARED, Prepared, PreparedTopic, TopicWriter
-from controller_core.controller.term.rights import Reads, Sends
+from controller_core.controller.state.read_only_state import ReadOnlyState
+from controller_core.controller.term.rights import Sends
 from controller_core.controller.term.term import Term
 from controller_core.model.ids import BrokerId, PartitionReplica, TopicName, TopicPartition
 from controller_core.model.transitions import PartitionStatus, ReplicaStatus
@@ -20,17 +21,17 @@ WRITTEN_AT_ONCE: Final = 50
 """The number of topics to check, and if necessary to write, before the event loop gets its turn."""
 
 
-async def find_whole_topics(term: Reads, prepared: Prepared) -> Prepared:
+async def find_whole_topics(state: ReadOnlyState, prepared: Prepared) -> Prepared:
     """Return the topics whose requests can be sent as a whole: as prepared if still current, otherwise written now."""
-    if term.state.failed_replicas:
+    if state.failed_replicas:
         return NOTHING_PREPARED
-    writer = TopicWriter(term.state, term.state.live_or_shutting_down)
+    writer = TopicWriter(state, state.live_or_shutting_down)
     whole: dict[TopicName, PreparedTopic] = {}
-    for number, name in enumerate(term.state.topics):
+    for number, name in enumerate(state.topics):
         ready = prepared.get(name)
         if ready is None or not writer.is_of_now(name, ready):
             ready = writer.prepare(name)
-        if ready is not None and name not in term.state.deletions:
+        if ready is not None and name not in state.deletions:
             whole[name] = ready
         if number % WRITTEN_AT_ONCE == WRITTEN_AT_ONCE - 1:
             await asyncio.sleep(0)
@@ -48,9 +49,9 @@ def start_up_replicas(term: Sends, partitions: Collection[TopicPartition], whole
         term.state.replica_status.set_all(broker, hosted, status)
     term.batch.send_all_of(whole)
     if others := [partition for partition in partitions if partition.topic not in whole]:
-        term.batch.update_metadata(_not_deleted(term, others))
+        term.batch.update_metadata(_not_deleted(term.state, others))
         for broker, hosted in term.state.group_by_broker(others).items():
-            term.batch.add_leader_and_isr_to(broker, _not_deleted(term, hosted))
+            term.batch.add_leader_and_isr_to(broker, _not_deleted(term.state, hosted))
 
 
 async def start_up_partitions(
@@ -64,41 +65,43 @@ async def start_up_partitions(
     for name in led:
         term.state.start_partitions(dict.fromkeys(term.state.topics[name].known.values(), PartitionStatus.ONLINE))
     others = [partition for partition in partitions if partition.topic not in led]
-    term.state.start_partitions(_initial_statuses(term, others))
+    term.state.start_partitions(_initial_statuses(term.state, others))
     await brokers.elect_offline_partitions(term)
-    await replica_machine.leave_isr(term, _dead_in_isr(term, partitions))
+    await replica_machine.leave_isr(term, _dead_in_isr(term.state, partitions))
 
 
-def _initial_statuses(term: Reads, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionStatus]:
-    states, live, all_sound = term.state.states, term.state.live_or_shutting_down, not term.state.failed_replicas
+def _initial_statuses(
+    state: ReadOnlyState, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, PartitionStatus]:
+    states, live, all_sound = state.states, state.live_or_shutting_down, not state.failed_replicas
     statuses = {}
     for partition in partitions:
-        state = states.get(partition)
-        if state is None:
+        known = states.get(partition)
+        if known is None:
             statuses[partition] = PartitionStatus.NEW
-        elif state.leader_and_isr.leader in live and (all_sound or term.state.is_leader_live(partition)):
+        elif known.leader_and_isr.leader in live and (all_sound or state.is_leader_live(partition)):
             statuses[partition] = PartitionStatus.ONLINE
         else:
             statuses[partition] = PartitionStatus.OFFLINE
     return statuses
 
 
-def _dead_in_isr(term: Reads, partitions: Collection[TopicPartition]) -> list[PartitionReplica]:
-    live = term.state.live
+def _dead_in_isr(state: ReadOnlyState, partitions: Collection[TopicPartition]) -> list[PartitionReplica]:
+    live = state.live
     return [
         PartitionReplica(partition, broker)
-        for broker, hosted in term.state.group_by_broker(partitions).items()
+        for broker, hosted in state.group_by_broker(partitions).items()
         if broker not in live
-        for partition in _not_deleted(term, hosted)
-        if _is_in_isr(term, partition, broker)
+        for partition in _not_deleted(state, hosted)
+        if _is_in_isr(state, partition, broker)
     ]
 
 
-def _not_deleted(term: Reads, partitions: Collection[TopicPartition]) -> Collection[TopicPartition]:
-    leaving = {name for name in term.state.deletions if term.state.is_being_deleted(name)}
+def _not_deleted(state: ReadOnlyState, partitions: Collection[TopicPartition]) -> Collection[TopicPartition]:
+    leaving = {name for name in state.deletions if state.is_being_deleted(name)}
     return [partition for partition in partitions if partition.topic not in leaving] if leaving else partitions
 
 
-def _is_in_isr(term: Reads, partition: TopicPartition, broker: BrokerId) -> bool:
-    state = term.state.states.get(partition)
-    return state is not None and broker in (*state.leader_and_isr.isr, state.leader_and_isr.leader)
+def _is_in_isr(state: ReadOnlyState, partition: TopicPartition, broker: BrokerId) -> bool:
+    known = state.states.get(partition)
+    return known is not None and broker in (*known.leader_and_isr.isr, known.leader_and_isr.leader)

@@ -26,6 +26,7 @@ from controller_core.controller.machines import partition_machine, replica_machi
 from controller_core.controller.machines.leaderships import restore
 from controller_core.controller.operations import startup
 from controller_core.controller.reassigning import reassignment
+from controller_core.controller.state.read_only_state import ReadOnlyState
 from controller_core.controller.term.groups import run_in_groups
 from controller_core.controller.term.rights import Reads, Sends, Writes
 from controller_core.controller.term.term import Term
@@ -66,7 +67,7 @@ async def on_topics_changed(term: Term, suspects: Collection[TopicName] = ()) ->
     recreated = [name for name, znode in znodes.items() if known[name].czxid != znode.czxid]
     present = set(names)
     vanished = [name for name in known if name not in present]
-    former = _states_of_same(term, {name: znodes[name] for name in recreated})
+    former = _states_of_same(term.state, {name: znodes[name] for name in recreated})
     on_topics_vanished(term, [*vanished, *recreated])
     # A batch holds each partition once, so the brokers must be sent the end of the former one before its successor.
     term.send_requests()
@@ -75,18 +76,20 @@ async def on_topics_changed(term: Term, suspects: Collection[TopicName] = ()) ->
         await on_new_topic_creation(term, new, former)
 
 
-def _states_of_same(term: Reads, znodes: Mapping[TopicName, TopicZnode]) -> dict[TopicPartition, PartitionState]:
+def _states_of_same(
+    state: ReadOnlyState, znodes: Mapping[TopicName, TopicZnode]
+) -> dict[TopicPartition, PartitionState]:
     """Return the states of topics that somebody deleted and created again with the same id and replicas.
 
     For brokers this is the topic that they know, so they would ignore the leader epochs of a new one.
     """
-    same = [name for name, znode in znodes.items() if znode.content.topic_id == find_known_id(term, name) is not None]
+    same = [name for name, znode in znodes.items() if znode.content.topic_id == find_known_id(state, name) is not None]
     return {
-        partition: state
+        partition: known
         for name in same
         for number, assignment in znodes[name].content.partitions.items()
-        if (state := term.state.states.get(partition := TopicPartition(name, number))) is not None
-        and set(assignment.replicas).issuperset(state.leader_and_isr.isr)
+        if (known := state.states.get(partition := TopicPartition(name, number))) is not None
+        and set(assignment.replicas).issuperset(known.leader_and_isr.isr)
     }
 
 
@@ -111,7 +114,7 @@ def on_topics_vanished(term: Sends, topics: Iterable[TopicName]) -> None:
     A reassignment of such a topic ends here. The next check of `/admin/reassign_partitions` drops its entry.
     """
     for name in topics:
-        topic_id = find_known_id(term, name)
+        topic_id = find_known_id(term.state, name)
         if name in term.state.deletions:
             term.enqueue(TopicDeletionsRequested())  # else the mark would delete the next topic of this name
         if term.state.removals.list_numbers_of(name):
@@ -173,17 +176,19 @@ async def on_topics_modified(term: Term, topics: Collection[TopicName]) -> None:
     if unknown or recreated:
         await on_topics_changed(term, recreated)  # an unreadable topic may be readable now
         znodes = {name: znode for name, znode in znodes.items() if name not in recreated}
-    without_id = {name: znode for name, znode in znodes.items() if _has_lost_id(term, name, znode)}
+    without_id = {name: znode for name, znode in znodes.items() if _has_lost_id(term.state, name, znode)}
     for name in without_id:
         log.error("topic znode was rewritten without its topic id, which is restored", topic=name)
     await _make_sound(term, without_id)
-    grown = {name: znode for name, znode in znodes.items() if _find_added(term, name, znode.content)}
-    growing = {name: znode for name, znode in grown.items() if not _is_on_its_way_out(term, name)}
+    grown = {name: znode for name, znode in znodes.items() if _find_added(term.state, name, znode.content)}
+    growing = {name: znode for name, znode in grown.items() if not _is_on_its_way_out(term.state, name)}
     for name in grown.keys() - growing.keys():
         await _remove_added(term, name)
     contents = await _make_sound(term, growing)
     added = [
-        (partition, content) for name, content in contents.items() for partition in _find_added(term, name, content)
+        (partition, content)
+        for name, content in contents.items()
+        for partition in _find_added(term.state, name, content)
     ]
     for partition, content in added:
         term.state.set_assignment(partition, content.partitions[partition.partition])
@@ -211,33 +216,33 @@ async def _take_up_mended(
     return [partition for partition in added if partition not in served]
 
 
-def _has_lost_id(term: Reads, name: TopicName, znode: TopicZnode) -> bool:
-    topic_id = find_known_id(term, name)
+def _has_lost_id(state: ReadOnlyState, name: TopicName, znode: TopicZnode) -> bool:
+    topic_id = find_known_id(state, name)
     return topic_id is not None and znode.content.topic_id != topic_id
 
 
-def _find_added(term: Reads, name: TopicName, content: TopicAssignment) -> list[TopicPartition]:
-    known = _list_known_numbers(term, name)
+def _find_added(state: ReadOnlyState, name: TopicName, content: TopicAssignment) -> list[TopicPartition]:
+    known = _list_known_numbers(state, name)
     return [TopicPartition(name, partition) for partition in content.partitions if partition not in known]
 
 
-def _list_known_numbers(term: Reads, name: TopicName) -> Set[PartitionId]:
+def _list_known_numbers(state: ReadOnlyState, name: TopicName) -> Set[PartitionId]:
     """Return the known partitions of a topic, including those that are being removed."""
-    return term.state.topics[name].partitions.keys() | term.state.removals.list_numbers_of(name)
+    return state.topics[name].partitions.keys() | state.removals.list_numbers_of(name)
 
 
-def _is_on_its_way_out(term: Reads, name: TopicName) -> bool:
+def _is_on_its_way_out(state: ReadOnlyState, name: TopicName) -> bool:
     """Return True if a topic, or its last partitions, are being deleted.
 
     New partitions would be lost, or leave a gap.
     """
-    return name in term.state.deletions or bool(term.state.removals.list_numbers_of(name))
+    return name in state.deletions or bool(state.removals.list_numbers_of(name))
 
 
 async def _remove_added(term: Writes, topic: TopicName) -> None:
     """Remove partitions that were added to a topic that is being deleted, or above some that are (KAFKA-6612)."""
     log.error("partitions are removed again: their topic is being deleted, in whole or in part", topic=topic)
-    known = _list_known_numbers(term, topic)
+    known = _list_known_numbers(term.state, topic)
 
     def drop_added(_: TopicName, content: TopicAssignment) -> TopicAssignment:
         return replace(content, partitions={p: a for p, a in content.partitions.items() if p in known})
@@ -303,7 +308,7 @@ async def _make_sound(term: Writes, znodes: Mapping[TopicName, TopicZnode]) -> d
     )
 
     def sound(name: TopicName, content: TopicAssignment) -> TopicAssignment:
-        topic_id = find_known_id(term, name) or content.topic_id or term.clock.new_topic_id()
+        topic_id = find_known_id(term.state, name) or content.topic_id or term.clock.new_topic_id()
         partitions = content.partitions
         if _names(term.identity.id, content):
             partitions = replace_phantom(partitions, term.identity.id, term.state.live, replicas)

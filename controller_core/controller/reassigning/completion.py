@@ -13,7 +13,8 @@ from typing import Final
 
 from controller_core.controller.loop.events import ReassignmentsCompletable, ReassignmentsEnded
 from controller_core.controller.state.cluster_state import ClusterState
-from controller_core.controller.term.rights import Reads, Remembers
+from controller_core.controller.state.read_only_state import ReadOnlyState
+from controller_core.controller.term.rights import Remembers
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import topic_znodes
 from controller_core.controller.znodes.reassignment_znode import Targets, remove_requests
@@ -94,7 +95,7 @@ async def finish_early(term: Term, targets: Targets) -> None:
 def on_replicas_deleted(term: Remembers, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
     """Record that a broker deleted replicas. Reassignments that waited for the last one can be finished."""
     running = term.state.reassignments
-    for partition in _find_awaiting(term, partitions):
+    for partition in _find_awaiting(term.state, partitions):
         running.mark_deleted(partition, broker)
         _queue_completion(term, partition)
 
@@ -105,14 +106,14 @@ def on_replicas_not_deleted(term: Remembers, broker: BrokerId, partitions: Itera
     Reassignments stop waiting, and the replicas are listed as removed.
     """
     running = term.state.reassignments
-    for partition in _find_awaiting(term, partitions):
+    for partition in _find_awaiting(term.state, partitions):
         running.stop_awaiting(partition, {broker})
         _queue_completion(term, partition)
 
 
-def _find_awaiting(term: Reads, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+def _find_awaiting(state: ReadOnlyState, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
     """Return the partitions whose reassignments are in their last steps."""
-    running = term.state.reassignments
+    running = state.reassignments
     return [p for p in partitions if (run := running.get(p)) is not None and run.awaiting_deletion is not None]
 
 

@@ -6,7 +6,7 @@ They are stopped and deleted at once (KIP-455). They may be in the ISR, and one 
 from collections.abc import Collection, Iterable, Mapping
 
 from controller_core.controller.machines import partition_machine, replica_machine
-from controller_core.controller.term.rights import Reads
+from controller_core.controller.state.read_only_state import ReadOnlyState
 from controller_core.controller.term.term import Term
 from controller_core.model.ids import BrokerId, PartitionReplica, TopicName, TopicPartition
 from controller_core.model.transitions import PartitionStatus
@@ -19,14 +19,14 @@ async def drop(term: Term, dropped: Mapping[TopicPartition, Collection[BrokerId]
     """
     states = term.state.states
     led = [p for p, brokers in dropped.items() if (state := states.get(p)) and state.leader_and_isr.leader in brokers]
-    await partition_machine.bring_online(term, [p for p in led if _has_electable(term, p)])
+    await partition_machine.bring_online(term, [p for p in led if _has_electable(term.state, p)])
     replicas = [PartitionReplica(partition, broker) for partition, brokers in dropped.items() for broker in brokers]
     await replica_machine.delete(term, [replica for replica in replicas if replica in term.state.replica_status])
 
 
-def _has_electable(term: Reads, partition: TopicPartition) -> bool:
-    isr = term.state.states[partition].leader_and_isr.isr
-    return not term.state.find_live_replicas(partition).isdisjoint(isr)
+def _has_electable(state: ReadOnlyState, partition: TopicPartition) -> bool:
+    isr = state.states[partition].leader_and_isr.isr
+    return not state.find_live_replicas(partition).isdisjoint(isr)
 
 
 async def expel_dropped(term: Term, topics: Iterable[TopicName]) -> None:
@@ -45,7 +45,9 @@ async def expel_dropped(term: Term, topics: Iterable[TopicName]) -> None:
         and (brokers := set(state.leader_and_isr.isr).difference(assignment.replicas))
         and len(brokers) < len(state.leader_and_isr.isr)
     }
-    led = [p for p in foreign if term.state.states[p].leader_and_isr.leader in foreign[p] and _has_electable(term, p)]
+    led = [
+        p for p in foreign if term.state.states[p].leader_and_isr.leader in foreign[p] and _has_electable(term.state, p)
+    ]
     await partition_machine.bring_online(term, led)
     await replica_machine.leave_isr(term, [PartitionReplica(p, broker) for p in foreign for broker in foreign[p]])
     await elect_leaderless(term, foreign)

@@ -17,9 +17,10 @@ from controller_core.controller.machines import partition_machine, replica_machi
 from controller_core.controller.machines.leaderships import commit, retry_until_committed
 from controller_core.controller.machines.partition_machine import Election
 from controller_core.controller.reassigning import completion, drop, throttle_cleanup
+from controller_core.controller.state.read_only_state import ReadOnlyState
 from controller_core.controller.state.reassignments import RunningReassignment
 from controller_core.controller.term.groups import GROUPS_AT_ONCE, MOST_IN_A_GROUP, run_in_groups
-from controller_core.controller.term.rights import Reads, Remembers
+from controller_core.controller.term.rights import Remembers
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import topic_znodes
 from controller_core.controller.znodes.partition_states import find_states
@@ -61,7 +62,7 @@ async def _begin(term: Term, targets: Targets) -> set[TopicPartition]:
     # A batch stops replicas last. A broker that stops a replica and gets it again must receive the stop first.
     term.send_requests()
     # 1. update assigned replica list with OAR + RAR replicas
-    before = {partition: find_full_assignment(term, partition) for partition in targets}
+    before = {partition: find_full_assignment(term.state, partition) for partition in targets}
     full = {
         partition: begin_reassignment(before[partition], targets[partition]) async for partition in slice_up(targets)
     }
@@ -229,7 +230,7 @@ async def _remove_old_replicas(term: Term, partitions: list[TopicPartition]) -> 
         term.state.reassignments.await_deletion(partition, term.state.live_or_shutting_down & set(removing))
 
 
-def find_full_assignment(term: Reads, partition: TopicPartition) -> ReplicaAssignment:
+def find_full_assignment(state: ReadOnlyState, partition: TopicPartition) -> ReplicaAssignment:
     """Return AR as ZooKeeper has it. In the last steps of a reassignment it has more replicas than are served."""
-    run = term.state.reassignments.get(partition)
-    return run.full if run else term.state.assignment(partition)
+    run = state.reassignments.get(partition)
+    return run.full if run else state.assignment(partition)

@@ -65,7 +65,7 @@ def is_done(term: Reads, partition: TopicPartition, target: tuple[BrokerId, ...]
 
 def find_not_live(term: Reads, partition: TopicPartition, target: tuple[BrokerId, ...]) -> list[BrokerId]:
     """Return the brokers that are not live and would have to begin a replica, also for a running reassignment."""
-    present = reassignment.find_full_assignment(term, partition).origin if term.state.has(partition) else ()
+    present = reassignment.find_full_assignment(term.state, partition).origin if term.state.has(partition) else ()
     return [broker for broker in target if broker not in present and broker not in term.state.live]
 
 
@@ -75,7 +75,7 @@ def explain_message_loss(term: Reads, partition: TopicPartition, target: tuple[B
     The replicas of a replaced target are deleted at once, and they may have messages that no other replica has.
     """
     state = term.state.states.get(partition)
-    replicas = begin_reassignment(reassignment.find_full_assignment(term, partition), target).replicas
+    replicas = begin_reassignment(reassignment.find_full_assignment(term.state, partition), target).replicas
     if state is None or not set(replicas).isdisjoint(state.leader_and_isr.isr):
         return None
     return f"it would delete all in-sync replicas, {list(state.leader_and_isr.isr)}: include one of them"

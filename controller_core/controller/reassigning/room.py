@@ -44,7 +44,7 @@ async def _find_in_topic(
 ) -> dict[TopicPartition, str]:
     empty = SetData(path=paths.topic(topic), data=b"")
     room_bytes = term.writer.room_bytes([empty]) - REMOVED_REPLICAS_ROOM_BYTES
-    present = {p.partition: find_full_assignment(term, p) for p in term.state.list_partitions_of(topic)}
+    present = {p.partition: find_full_assignment(term.state, p) for p in term.state.list_partitions_of(topic)}
     size_bytes = codecs.topic_bytes(present)
     refused: dict[TopicPartition, str] = {}
     async for partition in slice_up(targets):

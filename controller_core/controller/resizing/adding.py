@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from controller_core.controller.operations import topics
+from controller_core.controller.state.read_only_state import ReadOnlyState
 from controller_core.controller.term.rights import Reads, Writes
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes.partition_requests import (
@@ -61,7 +62,7 @@ async def _find_wanted(term: Reads, asked: Requests) -> dict[TopicName, Addition
     wanted: dict[TopicName, Additions] = {}
     refused: dict[TopicPartition, str] = {}
     for topic, additions in by_topic.items():
-        why_not = _why_not(term, topic, additions, znodes.get(topic))
+        why_not = _why_not(term.state, topic, additions, znodes.get(topic))
         refused |= {TopicPartition(topic, number): reason for number, reason in why_not.items()}
         if accepted := {number: each for number, each in additions.items() if number not in why_not}:
             wanted[topic] = accepted
@@ -69,29 +70,31 @@ async def _find_wanted(term: Reads, asked: Requests) -> dict[TopicName, Addition
     return wanted
 
 
-def _why_not(term: Reads, topic: TopicName, asked: Additions, znode: TopicZnode | None) -> dict[PartitionId, str]:
+def _why_not(
+    state: ReadOnlyState, topic: TopicName, asked: Additions, znode: TopicZnode | None
+) -> dict[PartitionId, str]:
     """Return the partitions that cannot be added, with the reasons."""
-    reason = _why_none(term, topic, znode)
+    reason = _why_none(state, topic, znode)
     if reason is not None:
         return dict.fromkeys(asked, reason)
     present: Additions = znode.content.partitions if znode is not None else {}
     refused: dict[PartitionId, str] = {}
     for number, assignment in asked.items():
-        unknown = [broker for broker in assignment.replicas if broker not in term.state.brokers]
+        unknown = [broker for broker in assignment.replicas if broker not in state.brokers]
         if unknown and number not in present:
             refused[number] = f"brokers {unknown} are not registered: start them, or name others"
     new = [number for number in asked if number not in refused and present.get(number) != asked[number]]
     return refused | refuse_additions(present, new)
 
 
-def _why_none(term: Reads, topic: TopicName, znode: TopicZnode | None) -> str | None:
-    if topic in term.state.deletions:
+def _why_none(state: ReadOnlyState, topic: TopicName, znode: TopicZnode | None) -> str | None:
+    if topic in state.deletions:
         return "their topic is being deleted"
     if znode is None:
         return "there is no such topic, or its znode cannot be read"
     if znode.content.unusable:
         return f"entries of partitions in {paths.topic(topic)} cannot be read: repair them first"
-    if removed := term.state.removals.list_numbers_of(topic):
+    if removed := state.removals.list_numbers_of(topic):
         return f"partitions {list_some(sorted(removed))} of the topic are being removed: ask again when they are gone"
     return None
 
@@ -101,7 +104,7 @@ async def _add_to_topics(term: Writes, wanted: Mapping[TopicName, Additions]) ->
         new = {number: each for number, each in wanted[name].items() if number not in content.partitions}
         if not new:
             return content
-        topic_id = content.topic_id or find_known_id(term, name)
+        topic_id = content.topic_id or find_known_id(term.state, name)
         return replace(content, topic_id=topic_id, partitions={**content.partitions, **dict(sorted(new.items()))})
 
     return await rewrite_topics(term, wanted, add_partitions)

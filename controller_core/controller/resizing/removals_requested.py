@@ -10,6 +10,7 @@ from collections.abc import Collection
 from typing import Final
 
 from controller_core.controller.loop.events import PartitionRemovalsRequested
+from controller_core.controller.state.read_only_state import ReadOnlyState
 from controller_core.controller.term.rights import Reads, Writes
 from controller_core.controller.znodes import deleted_topics
 from controller_core.controller.znodes.partition_requests import (
@@ -28,7 +29,7 @@ from controller_core.zk.session import NoNode, SetData, ZkVersion
 REFUSED: Final = "partitions are not removed"
 
 
-def divide_requests(term: Reads, asked: Requests) -> tuple[list[TopicPartition], Versions]:
+def divide_requests(state: ReadOnlyState, asked: Requests) -> tuple[list[TopicPartition], Versions]:
     """Return the removals that have begun and go on, and the requests whose removals have ended.
 
     A removal has ended if the partition is gone, or belonged to a former topic of the same name.
@@ -40,9 +41,9 @@ def divide_requests(term: Reads, asked: Requests) -> tuple[list[TopicPartition],
         topic_id = codecs.decode_partition_removal(path, node.data)
         if topic_id is None:
             continue
-        if term.state.has(partition) and topic_id == find_known_id(term, partition.topic):
+        if state.has(partition) and topic_id == find_known_id(state, partition.topic):
             begun.append(partition)
-        elif term.state.has(partition) or not term.state.may_have(partition):
+        elif state.has(partition) or not state.may_have(partition):
             ended[partition] = node.version
     return begun, ended
 
@@ -57,14 +58,14 @@ async def accept_requests(term: Writes, asked: Requests) -> list[TopicPartition]
         return []
     counts = {topic: len(term.state.topics[topic].partitions) for topic in {p.topic for p in beginning}}
     await deleted_topics.remember(term, counts)
-    outcome = await term.writer.write({p: [_mark_of_begin(term, p, version)] for p, version in beginning.items()})
+    outcome = await term.writer.write({p: [_mark_of_begin(term.state, p, version)] for p, version in beginning.items()})
     if any(not isinstance(error, NoNode) for error in outcome.failed.values()):
         term.enqueue(PartitionRemovalsRequested())  # a request was rewritten after it was read
     return list(outcome.written)
 
 
-def _mark_of_begin(term: Reads, partition: TopicPartition, version: ZkVersion) -> SetData:
-    data = codecs.encode_partition_removal(find_known_id(term, partition.topic))
+def _mark_of_begin(state: ReadOnlyState, partition: TopicPartition, version: ZkVersion) -> SetData:
+    data = codecs.encode_partition_removal(find_known_id(state, partition.topic))
     return SetData(path=paths.partition_request(paths.PARTITIONS_REMOVE, partition), data=data, version=version)
 
 
@@ -74,7 +75,7 @@ def _why_not(term: Reads, asked: Collection[TopicPartition]) -> dict[TopicPartit
         return dict.fromkeys(asked, reason)
     refused: dict[TopicPartition, str] = {}
     for partition in asked:
-        if (reason := _why_not_now(term, partition)) is not None:
+        if (reason := _why_not_now(term.state, partition)) is not None:
             refused[partition] = reason
     for topic, numbers in group_numbers_by_topic(partition for partition in asked if partition not in refused).items():
         known = term.state.topics.get(topic)
@@ -94,11 +95,11 @@ def _why_none(term: Reads) -> str | None:
     return None
 
 
-def _why_not_now(term: Reads, partition: TopicPartition) -> str | None:
-    if partition.topic in term.state.deletions:
+def _why_not_now(state: ReadOnlyState, partition: TopicPartition) -> str | None:
+    if partition.topic in state.deletions:
         return "its topic is being deleted"
-    if term.state.unusable.has(paths.topic(partition.topic)):
+    if state.unusable.has(paths.topic(partition.topic)):
         return f"entries of partitions in {paths.topic(partition.topic)} cannot be read: repair them first"
-    if partition in term.state.reassignments:
+    if partition in state.reassignments:
         return "it is being reassigned: wait until that has ended, or cancel it"
     return None

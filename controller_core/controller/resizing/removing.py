@@ -20,8 +20,9 @@ from controller_core.controller.loop.events import (
 from controller_core.controller.machines import partition_machine
 from controller_core.controller.operations import topics
 from controller_core.controller.resizing.removals_requested import accept_requests, divide_requests
+from controller_core.controller.state.read_only_state import ReadOnlyState
 from controller_core.controller.term.groups import run_in_groups
-from controller_core.controller.term.rights import Reads, Remembers, Sends, Writes
+from controller_core.controller.term.rights import Remembers, Sends, Writes
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import subtrees
 from controller_core.controller.znodes.partition_requests import (
@@ -47,7 +48,7 @@ async def on_partitions_remove(term: Term) -> None:
     asked = await read_partition_requests(term, paths.PARTITIONS_REMOVE)
     new = {partition: node for partition, node in asked.items() if partition not in term.state.removals}
     await _learn_of(term, new)
-    begun, ended = divide_requests(term, new)
+    begun, ended = divide_requests(term.state, new)
     await remove_partition_requests(term, paths.PARTITIONS_REMOVE, ended)
     unbegun = new.keys() - {*begun, *ended}
     _begin(term, [*begun, *await accept_requests(term, {partition: new[partition] for partition in unbegun})])
@@ -58,7 +59,7 @@ async def on_partitions_remove(term: Term) -> None:
 
 async def load(term: Remembers) -> None:
     """Stop serving what a former controller had begun to remove, before anything is decided or sent."""
-    begun, _ = divide_requests(term, await read_partition_requests(term, paths.PARTITIONS_REMOVE))
+    begun, _ = divide_requests(term.state, await read_partition_requests(term, paths.PARTITIONS_REMOVE))
     term.state.begin_removals(begun)
 
 
@@ -70,10 +71,10 @@ async def on_replicas_deleted(term: Term, broker: BrokerId, partitions: Iterable
     await finish(term)
 
 
-def on_replicas_not_deleted(term: Reads, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
+def on_replicas_not_deleted(state: ReadOnlyState, broker: BrokerId, partitions: Iterable[TopicPartition]) -> None:
     """Report replicas that a broker cannot delete. Their partitions wait until it restarts."""
     for partition in partitions:
-        removal = term.state.removals.get(partition)
+        removal = state.removals.get(partition)
         if removal is not None and broker in removal.awaiting:
             log.error("partition's removal is held up until a broker restarts", partition=str(partition), broker=broker)
 
@@ -93,7 +94,7 @@ def _begin(term: Sends, partitions: Sequence[TopicPartition]) -> None:
     partition_machine.make_non_existent(term, partitions)
     for topic, numbers in group_numbers_by_topic(partitions).items():
         gone = [TopicPartition(topic, number) for number in numbers]
-        term.batch.forget_metadata(gone, find_known_id(term, topic))
+        term.batch.forget_metadata(gone, find_known_id(term.state, topic))
     term.state.begin_removals(partitions)
 
 
@@ -109,7 +110,7 @@ def _stop_replicas(term: Sends) -> None:
 
 async def finish(term: Term) -> None:
     """Run the last steps for partitions whose replicas are all deleted."""
-    done = _find_done(term)
+    done = _find_done(term.state)
     if not done:
         return
     await _delete_states(term, done)
@@ -127,14 +128,14 @@ async def finish(term: Term) -> None:
         term.enqueue(TopicDeletionsRequested())
 
 
-def _find_done(term: Reads) -> list[TopicPartition]:
+def _find_done(state: ReadOnlyState) -> list[TopicPartition]:
     """Return the partitions that can be removed: the last ones of their topics, with no log of any replica left."""
-    deleted = {partition for partition, removal in term.state.removals.items() if not removal.awaiting}
+    deleted = {partition for partition, removal in state.removals.items() if not removal.awaiting}
     if deleted:
-        deleted -= {replica.topic_partition for replica in term.state.removed_replicas}
+        deleted -= {replica.topic_partition for replica in state.removed_replicas}
     done: list[TopicPartition] = []
     for topic, numbers in group_numbers_by_topic(deleted).items():
-        present = term.state.topics[topic].partitions.keys() | term.state.removals.list_numbers_of(topic)
+        present = state.topics[topic].partitions.keys() | state.removals.list_numbers_of(topic)
         done += [TopicPartition(topic, number) for number in sorted(find_removable(present, numbers))]
     return done
 
@@ -161,7 +162,7 @@ async def _take_out_of_topics(term: Writes, partitions: Sequence[TopicPartition]
         if not gone:
             return content
         remaining = {number: each for number, each in content.partitions.items() if number not in gone}
-        return replace(content, topic_id=content.topic_id or find_known_id(term, name), partitions=remaining)
+        return replace(content, topic_id=content.topic_id or find_known_id(term.state, name), partitions=remaining)
 
     contents = await rewrite_topics(term, by_topic, remove_gone)
     return [p for p in partitions if p.topic in contents and p.partition not in contents[p.topic].partitions]

@@ -13,6 +13,7 @@ import structlog
 
 from controller_core.controller.loop.events import TokensDue
 from controller_core.controller.loop.slices import slice_up
+from controller_core.controller.state.read_only_state import ReadOnlyState
 from controller_core.controller.term.rights import Reads, Remembers, Writes
 from controller_core.controller.znodes.config_writes import ensure_paths
 from controller_core.zk import paths
@@ -56,19 +57,19 @@ async def _find_expired(term: Reads, now_ms: int) -> dict[str, tuple[ZkNode, int
         some = (names or ())[first : first + _READ_AT_ONCE]
         nodes = await term.zk.read_many(list(map(paths.delegation_token, some)))
         async for token_id, node in slice_up(zip(some, nodes, strict=True)):
-            if node is not None and (end_ms := _read(term, token_id, node)) is not None and end_ms < now_ms:
+            if node is not None and (end_ms := _read(term.state, token_id, node)) is not None and end_ms < now_ms:
                 over[token_id] = node, end_ms
     return over
 
 
-def _read(term: Reads, token_id: str, node: ZkNode) -> int | None:
+def _read(state: ReadOnlyState, token_id: str, node: ZkNode) -> int | None:
     path = paths.delegation_token(token_id)
     try:
         end_ms = read_end_ms(path, node.data)
     except MalformedZnode as error:
-        term.state.unusable.report(path, "unreadable delegation token, it is not expired", error)
+        state.unusable.report(path, "unreadable delegation token, it is not expired", error)
         return None
-    term.state.unusable.clear(path)
+    state.unusable.clear(path)
     return end_ms
 
 

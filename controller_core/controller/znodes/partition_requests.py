@@ -21,6 +21,7 @@ from controller_core.controller.loop.events import (
     PartitionsRequested,
     ReassignmentsRequested,
 )
+from controller_core.controller.state.read_only_state import ReadOnlyState
 from controller_core.controller.term.groups import MOST_IN_A_GROUP
 from controller_core.controller.term.rights import Reads, Writes
 from controller_core.controller.znodes import subtrees
@@ -55,39 +56,39 @@ async def read_partition_requests(term: Reads, parent: str, *, watched: bool = F
     if await term.watched.read_node(parent, event) is None:
         term.state.unusable.keep_among(parent, ())
         return {}
-    topics = _topics(term, parent, await term.watched.read_children(parent, event))
+    topics = _topics(term.state, parent, await term.watched.read_children(parent, event))
     partitions: list[TopicPartition] = []
     for start in range(0, len(topics), MOST_IN_A_GROUP):
         group = topics[start : start + MOST_IN_A_GROUP]
         below = await asyncio.gather(*(term.watched.read_children(f"{parent}/{topic}", event) for topic in group))
         for topic, names in zip(group, below, strict=True):
-            partitions += _partitions(term, parent, topic, names)
+            partitions += _partitions(term.state, parent, topic, names)
     found = [paths.partition_request(parent, partition) for partition in partitions]
     nodes = await (term.watched.read_nodes(found, lambda _: event) if watched else term.zk.read_many(found))
     return {partition: node for partition, node in zip(partitions, nodes, strict=True) if node is not None}
 
 
-def _topics(term: Reads, parent: str, names: Sequence[str]) -> list[TopicName]:
-    term.state.unusable.keep_among(parent, names)
+def _topics(state: ReadOnlyState, parent: str, names: Sequence[str]) -> list[TopicName]:
+    state.unusable.keep_among(parent, names)
     topics = []
     for name in names:
         if (reason := explain_illegal(name)) is None:
             topics.append(TopicName(name))
         else:
-            term.state.unusable.report(f"{parent}/{name}", NO_REQUEST, reason[:SHOWN])
+            state.unusable.report(f"{parent}/{name}", NO_REQUEST, reason[:SHOWN])
     return topics
 
 
-def _partitions(term: Reads, parent: str, topic: TopicName, names: Sequence[str]) -> list[TopicPartition]:
+def _partitions(state: ReadOnlyState, parent: str, topic: TopicName, names: Sequence[str]) -> list[TopicPartition]:
     above = f"{parent}/{topic}"
-    term.state.unusable.keep_among(above, names)
+    state.unusable.keep_among(above, names)
     partitions = []
     for name in names:
         if (number := paths.parse_partition_number(name)) is not None:
             partitions.append(TopicPartition(topic, number))
         else:
             reason = f"{name[:SHOWN]!r} is not the number of a partition"
-            term.state.unusable.report(f"{above}/{name}", NO_REQUEST, reason)
+            state.unusable.report(f"{above}/{name}", NO_REQUEST, reason)
     return partitions
 
 

@@ -7,7 +7,8 @@ recorded too, so that the journal has them before their consequences.
 
 from collections.abc import Iterable
 
-from controller_core.controller.term.rights import Reads, Remembers
+from controller_core.controller.state.read_only_state import ReadOnlyState
+from controller_core.controller.term.rights import Remembers
 from controller_core.journal import configs
 from controller_core.model.ids import BrokerId, TopicName
 from controller_core.zk import codecs, paths
@@ -31,14 +32,14 @@ async def refresh(term: Remembers, changed: Iterable[str]) -> None:
     """Read configurations again by their paths, except those that the journal does not record."""
     if not term.journal.is_kept:
         return
-    recorded = [path for path in changed if _is_recorded(term, path)]
+    recorded = [path for path in changed if _is_recorded(term.state, path)]
     for path, node in zip(recorded, await term.zk.read_many(recorded), strict=True):
         record(term, path, node)
 
 
 def record(term: Remembers, path: str, node: ZkNode | None) -> None:
     """Record a configuration that was just read. An unreadable one keeps its former value."""
-    if not term.journal.is_kept or not _is_recorded(term, path):
+    if not term.journal.is_kept or not _is_recorded(term.state, path):
         return
     try:
         config = codecs.decode_config(node.data, path) if node else {}
@@ -54,9 +55,9 @@ def record(term: Remembers, path: str, node: ZkNode | None) -> None:
         term.state.set_broker_config(broker, configs.select_recorded(config, configs.BROKER_CONFIGS))
 
 
-def _is_recorded(term: Reads, path: str) -> bool:
+def _is_recorded(state: ReadOnlyState, path: str) -> bool:
     """Return True if it belongs to a known topic, to a broker, or to all brokers."""
     parent, _, name = path.rpartition("/")
     if parent == paths.TOPIC_CONFIGS:
-        return name in term.state.topics
+        return name in state.topics
     return parent == paths.BROKER_CONFIGS and (name == paths.DEFAULT_ENTITY or paths.parse_broker_id(name) is not None)

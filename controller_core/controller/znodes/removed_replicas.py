@@ -17,7 +17,8 @@ from typing import Final
 
 import structlog
 
-from controller_core.controller.term.rights import Reads, Remembers, Sends, Writes
+from controller_core.controller.state.read_only_state import ReadOnlyState
+from controller_core.controller.term.rights import Remembers, Sends, Writes
 from controller_core.model.ids import (
     NO_EPOCH,
     BrokerId,
@@ -81,7 +82,7 @@ async def load(term: Writes) -> None:
             )
         else:
             term.state.removed_replicas.enter(replica, topic_id)
-    assigned = [replica for replica in term.state.removed_replicas if _is_assigned_again(term, replica)]
+    assigned = [replica for replica in term.state.removed_replicas if _is_assigned_again(term.state, replica)]
     await strike(term, assigned)
 
 
@@ -91,7 +92,7 @@ def clean_up(term: Sends, brokers: Collection[BrokerId]) -> None:
         if replica.broker in brokers:
             # After a restart a broker may be able to delete what it refused to delete before.
             term.state.removed_replicas.mark_refused(replica, is_refused=False)
-            if not _may_be_assigned(term, replica) and not _is_last_in_sync(term, replica):
+            if not _may_be_assigned(term.state, replica) and not _is_last_in_sync(term.state, replica):
                 term.batch.delete_stray(replica.topic_partition, replica.broker)
 
 
@@ -245,26 +246,26 @@ async def _read_existing(term: Writes, replicas: list[PartitionReplica]) -> dict
     }
 
 
-def _is_assigned_again(term: Reads, replica: PartitionReplica) -> bool:
-    return term.state.is_assigned(replica) and _is_of_present_topic(term, replica)
+def _is_assigned_again(state: ReadOnlyState, replica: PartitionReplica) -> bool:
+    return state.is_assigned(replica) and _is_of_present_topic(state, replica)
 
 
-def _is_of_present_topic(term: Reads, replica: PartitionReplica) -> bool:
-    topic = term.state.topics.get(replica.topic_partition.topic)
-    return topic is not None and topic.topic_id == term.state.removed_replicas[replica].topic_id
+def _is_of_present_topic(state: ReadOnlyState, replica: PartitionReplica) -> bool:
+    topic = state.topics.get(replica.topic_partition.topic)
+    return topic is not None and topic.topic_id == state.removed_replicas[replica].topic_id
 
 
-def _may_be_assigned(term: Reads, replica: PartitionReplica) -> bool:
+def _may_be_assigned(state: ReadOnlyState, replica: PartitionReplica) -> bool:
     """Return True if the replica is assigned, or its topic's znode is unreadable, wholly or partly, so that it may be."""
-    is_known = term.state.has(replica.topic_partition)
-    return term.state.is_assigned(replica) if is_known else term.state.may_have(replica.topic_partition)
+    is_known = state.has(replica.topic_partition)
+    return state.is_assigned(replica) if is_known else state.may_have(replica.topic_partition)
 
 
-def _is_last_in_sync(term: Reads, replica: PartitionReplica) -> bool:
+def _is_last_in_sync(state: ReadOnlyState, replica: PartitionReplica) -> bool:
     """Return True if no other replica has all acknowledged messages. Only interference from outside leads to this."""
-    state = term.state.states.get(replica.topic_partition)
-    is_last = state is not None and set(state.leader_and_isr.isr) == {replica.broker}
-    if is_last and _is_of_present_topic(term, replica):
+    known = state.states.get(replica.topic_partition)
+    is_last = known is not None and set(known.leader_and_isr.isr) == {replica.broker}
+    if is_last and _is_of_present_topic(state, replica):
         log.error("removed replica is kept: it is the last one in sync", replica=str(replica))
         return True
     return False

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from controller_core.controller.term.rights import Reads, Remembers
+from controller_core.controller.state.read_only_state import ReadOnlyState
+from controller_core.controller.term.rights import Remembers
 from controller_core.controller.term.term import Settings
 from controller_core.controller.znodes import recorded_configs
 from controller_core.journal.configs import RecordedConfig
@@ -30,9 +31,11 @@ async def find_allowing_unclean_election(term: Remembers, topics: Iterable[Topic
     own, cluster, *nodes = found = await term.zk.read_many(read)
     for path, node in zip(read, found, strict=True):
         recorded_configs.record(term, path, node)
-    by_default = _read_value(term, defaults[1], cluster, default=term.settings.unclean_leader_election_enable)
-    by_default = _read_value(term, defaults[0], own, default=by_default)
-    allowed = (_read_value(term, path, node, default=by_default) for path, node in zip(topic_paths, nodes, strict=True))
+    by_default = _read_value(term.state, defaults[1], cluster, default=term.settings.unclean_leader_election_enable)
+    by_default = _read_value(term.state, defaults[0], own, default=by_default)
+    allowed = (
+        _read_value(term.state, path, node, default=by_default) for path, node in zip(topic_paths, nodes, strict=True)
+    )
     return {name for name, allows in zip(names, allowed, strict=True) if allows}
 
 
@@ -41,12 +44,12 @@ def make_own_config(settings: Settings) -> RecordedConfig:
     return {UNCLEAN_LEADER_ELECTION: "true" if settings.unclean_leader_election_enable else "false"}
 
 
-def _read_value(term: Reads, path: str, node: ZkNode | None, *, default: bool) -> bool:
+def _read_value(state: ReadOnlyState, path: str, node: ZkNode | None, *, default: bool) -> bool:
     """Return a configuration's value for unclean elections, or the default."""
     try:
         value = codecs.decode_config(node.data, path).get(UNCLEAN_LEADER_ELECTION) if node else None
     except MalformedZnode as error:
-        term.state.unusable.report(path, "unreadable configuration: no unclean election", error)
+        state.unusable.report(path, "unreadable configuration: no unclean election", error)
         return False
-    term.state.unusable.clear(path)
+    state.unusable.clear(path)
     return default if value is None else value.strip().lower() == "true"

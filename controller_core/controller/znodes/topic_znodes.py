@@ -14,6 +14,7 @@ import structlog
 
 from controller_core.controller.loop.events import TopicModified
 from controller_core.controller.state.assigned_replicas import Topic
+from controller_core.controller.state.read_only_state import ReadOnlyState
 from controller_core.controller.term.rights import Reads, Remembers, Writes
 from controller_core.controller.znodes import removed_replicas
 from controller_core.controller.znodes.removed_replicas import RemovedReplicasChange
@@ -76,7 +77,7 @@ def _is_own(known: Topic, node: ZkNode) -> bool:
 
 def _decode_all(term: Reads, nodes: Mapping[TopicName, ZkNode]) -> dict[TopicName, TopicZnode]:
     znodes = {name: znode for name, node in nodes.items() if (znode := _decode(term, name, node)) is not None}
-    borrowed = _find_borrowed_ids(term, znodes)
+    borrowed = _find_borrowed_ids(term.state, znodes)
     for name, owner in borrowed.items():
         reason = f'its "topic_id" is that of {owner}: remove it, and the topic gets another one'
         term.state.unusable.report(paths.topic(name), "topic with the id of another is left alone", reason, topic=name)
@@ -87,7 +88,7 @@ def _decode_all(term: Reads, nodes: Mapping[TopicName, ZkNode]) -> dict[TopicNam
     return usable
 
 
-def _find_borrowed_ids(term: Reads, znodes: Mapping[TopicName, TopicZnode]) -> dict[TopicName, TopicName]:
+def _find_borrowed_ids(state: ReadOnlyState, znodes: Mapping[TopicName, TopicZnode]) -> dict[TopicName, TopicName]:
     """Return the topics that have the id of another one, with its name, for example copies of znodes.
 
     Brokers identify topics by their ids, so their requests for one would affect the other. An id belongs to the topic
@@ -100,7 +101,7 @@ def _find_borrowed_ids(term: Reads, znodes: Mapping[TopicName, TopicZnode]) -> d
         topic_id = ids[name]
         if topic_id is None:
             continue
-        owner = term.state.find_topic_name(topic_id) or owners.setdefault(topic_id, name)
+        owner = state.find_topic_name(topic_id) or owners.setdefault(topic_id, name)
         if owner != name:
             borrowed[name] = owner
     return borrowed
@@ -131,7 +132,7 @@ async def rewrite_topics(
             step, at_most = steps.get(name), remaining.pop(name)
             # A topic needs another step if this one failed, or made only a part of the changes.
             if step and (name in failed or step.content is not wanted[name]):
-                remaining[name] = _changes_at_once(term, name, step, failed.get(name), at_most)
+                remaining[name] = _changes_at_once(term.state, name, step, failed.get(name), at_most)
         return conflicts_in({name: error for name, error in failed.items() if not isinstance(error, TooLarge)})
 
     while remaining:
@@ -185,7 +186,9 @@ async def _write(
     return outcome.failed
 
 
-def _changes_at_once(term: Reads, name: TopicName, step: _Step, failed: TransactionFailed | None, before: int) -> int:
+def _changes_at_once(
+    state: ReadOnlyState, name: TopicName, step: _Step, failed: TransactionFailed | None, before: int
+) -> int:
     """Return the number of changes of removed replicas for the next write of a topic.
 
     It is smaller if they made the write too large, and 0, with an error in the log, if a single partition is too large.
@@ -193,7 +196,7 @@ def _changes_at_once(term: Reads, name: TopicName, step: _Step, failed: Transact
     if not isinstance(failed, TooLarge):
         return before
     if step.change.is_of_one_partition:
-        term.state.unusable.report(paths.topic(name), TOO_LARGE, failed, topic=name)
+        state.unusable.report(paths.topic(name), TOO_LARGE, failed, topic=name)
         return 0
     return max(1, step.change.size // 4)
 
@@ -224,7 +227,7 @@ async def write_assignments(
             return content
         return replace(
             content,
-            topic_id=content.topic_id or find_known_id(term, name),
+            topic_id=content.topic_id or find_known_id(term.state, name),
             partitions={**content.partitions, **changed},
         )
 
@@ -236,16 +239,16 @@ async def write_assignments(
     }
 
 
-def find_known_id(term: Reads, topic: TopicName) -> TopicId | None:
+def find_known_id(state: ReadOnlyState, topic: TopicName) -> TopicId | None:
     """Return the known id of a topic."""
-    known = term.state.topics.get(topic)
+    known = state.topics.get(topic)
     return known.topic_id if known else None
 
 
 def _decode(term: Reads, name: TopicName, node: ZkNode) -> TopicZnode | None:
     path = paths.topic(name)
     try:
-        known = _rewritten(term, name, node) or term.find_known_content(name, node)
+        known = _rewritten(term.state, name, node) or term.find_known_content(name, node)
         content = known or codecs.decode_topic(name, node.data)
     except MalformedZnode as error:
         term.state.unusable.report(path, "unreadable topic znode, the topic is left alone", error, topic=name)
@@ -258,11 +261,11 @@ def _decode(term: Reads, name: TopicName, node: ZkNode) -> TopicZnode | None:
     return TopicZnode(content=content, version=node.version, czxid=node.czxid)
 
 
-def _rewritten(term: Reads, name: TopicName, node: ZkNode) -> TopicAssignment | None:
+def _rewritten(state: ReadOnlyState, name: TopicName, node: ZkNode) -> TopicAssignment | None:
     """Return the content that this controller wrote, if the znode still has it.
 
     A topic of thousands of partitions is rewritten many times during a reassignment, and need not be decoded each time.
     """
-    known = term.state.topics.get(name)
-    version, content = term.state.rewritten.get(name, (None, None))
+    known = state.topics.get(name)
+    version, content = state.rewritten.get(name, (None, None))
     return content if known is not None and (known.czxid, version) == (node.czxid, node.version) else None

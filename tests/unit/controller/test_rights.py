@@ -16,6 +16,13 @@ from controller_core.controller.term.term import Term
 ROOT: Final = Path(controller_core.__path__[0]).parent
 MOST_WITH_ALL_RIGHTS: Final = 98
 """The functions that take the whole `Term`. This may only fall."""
+CALLED_WITH_A_TERM: Final = {
+    "alter_partition.may_be_let_in",
+    "requested.is_done",
+    "requested.find_not_live",
+    "requested.explain_message_loss",
+}
+"""Functions that only read the cluster state, but are called from `admin`, or by the table of APIs, with a term."""
 
 Rights = frozenset[type]
 INCLUDED: Final[dict[type, Rights]] = {
@@ -29,6 +36,7 @@ INCLUDED: Final[dict[type, Rights]] = {
 BY_NAME: Final = {right.__name__: right for right in INCLUDED}
 LOCAL_NAME: Final = re.compile(r"^ *(\w+)(?:, \w+)* = \(?(term\.state[a-z_.]*)(?:,|$)", re.MULTILINE)
 """A local name for a part of the cluster state, such as `running = term.state.reassignments`."""
+MORE_THAN_STATE: Final = re.compile(r"\bterm\b(?!\.state\b|: )")
 
 
 class Function(NamedTuple):
@@ -37,6 +45,7 @@ class Function(NamedTuple):
     name: str
     takes: type
     needs: type
+    uses_state_only: bool
 
 
 def find_functions() -> list[Function]:
@@ -48,7 +57,10 @@ def find_functions() -> list[Function]:
                 for parameter in (*node.args.args, *node.args.kwonlyargs):
                     takes = BY_NAME.get(ast.unparse(parameter.annotation)) if parameter.annotation else None
                     if parameter.arg == "term" and takes is not None:
-                        found.append(Function(f"{module.__name__}.{node.name}", takes, find_narrowest(module, node)))
+                        state_only = MORE_THAN_STATE.search(ast.unparse(node)) is None
+                        found.append(
+                            Function(f"{path.stem}.{node.name}", takes, find_narrowest(module, node), state_only)
+                        )
     return found
 
 
@@ -104,6 +116,10 @@ FUNCTIONS: Final = find_functions()
 def test_a_signature_names_no_more_rights_than_its_function_needs() -> None:
     wide = {each.name: each.needs.__name__ for each in FUNCTIONS if INCLUDED[each.takes] > INCLUDED[each.needs]}
     assert wide == {}, "name the narrower right"
+
+
+def test_a_function_that_only_reads_the_cluster_state_takes_the_state() -> None:
+    assert {each.name for each in FUNCTIONS if each.uses_state_only and each.takes is Reads} == CALLED_WITH_A_TERM
 
 
 def test_few_functions_have_all_rights() -> None:
