@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import yaml
-from pydantic import Field, IPvAnyNetwork, ValidationError, field_validator, model_validator
+from pydantic import BeforeValidator, Field, IPvAnyNetwork, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from controller_core.model.access import AccessRules
@@ -36,13 +36,37 @@ class InvalidSettings(Exception):
         self.problems = problems
 
 
+def _parse_list(value: object) -> object:
+    return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+
+
 S = TypeVar("S", bound=BaseSettings)
+T = TypeVar("T")
+Several = Annotated[tuple[T, ...], NoDecode, BeforeValidator(_parse_list)]
+"""Several values: a repeated option, or a text with commas in the environment or the settings file."""
 
 
-class ProcessSettings(BaseSettings):
-    """Settings of any process that observes or controls a cluster and may write a journal."""
+class CommonSettings(BaseSettings):
+    """The settings that all processes have: the HTTP server, and the logs."""
 
     model_config = SettingsConfigDict(env_prefix="KONTROLLER_", extra="forbid", frozen=True)
+
+    metrics_host: str = Field(default="127.0.0.1", description="Address of the HTTP server (/metrics, /healthz, ...).")
+    metrics_port: int | None = Field(
+        default=None, ge=0, le=65535, description="Port of the HTTP server. Default: no HTTP server."
+    )
+    log_format: str = Field(
+        default="json", pattern="^(json|console)$", description="Format of log lines: json, or console for people."
+    )
+    log_level: str = Field(
+        default="info",
+        pattern="^(debug|info|warning|error)$",
+        description="Lowest level to log: debug, info, warning or error.",
+    )
+
+
+class ProcessSettings(CommonSettings):
+    """Settings of any process that observes or controls a cluster and may write a journal."""
 
     zookeeper_timeout_ms: int = Field(
         default=60_000,
@@ -59,10 +83,6 @@ class ProcessSettings(BaseSettings):
         default=None,
         description="File with the cluster's security settings, by their names in a broker's server.properties "
         "(zookeeper.ssl.*, listener.security.protocol.map, sasl.*, ssl.*, ...): that file itself, or a part of it.",
-    )
-    metrics_host: str = Field(default="127.0.0.1", description="Address of the HTTP server (/metrics, /healthz, ...).")
-    metrics_port: int | None = Field(
-        default=None, ge=0, le=65535, description="Port of the HTTP server. Default: no HTTP server."
     )
     journal_token_file: Path | None = Field(
         default=None,
@@ -84,14 +104,6 @@ class ProcessSettings(BaseSettings):
     journal_alive_interval_seconds: int = Field(
         default=10, ge=1, description="Seconds without a record after which the journal gets a heartbeat."
     )
-    log_format: str = Field(
-        default="json", pattern="^(json|console)$", description="Format of log lines: json, or console for people."
-    )
-    log_level: str = Field(
-        default="info",
-        pattern="^(debug|info|warning|error)$",
-        description="Lowest level to log: debug, info, warning or error.",
-    )
 
 
 class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings):
@@ -101,14 +113,14 @@ class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings):
     id: int = Field(
         ge=0, description="Id of this controller, in the same number space as the brokers' ids. No broker may have it."
     )
-    listen: Annotated[tuple[str, ...], NoDecode] = Field(
+    listen: Several[str] = Field(
         min_length=1,
         description="Addresses to listen on: LISTENER://HOST:PORT, named like the brokers' inter-broker listener. A "
         "single address is registered under the name of every broker listener with the same protocol; several "
         "addresses are each registered under their own name. listener.security.protocol.map in --properties sets the "
         "protocol of a name; default: PLAINTEXT.",
     )
-    advertise: Annotated[tuple[str, ...], NoDecode] = Field(
+    advertise: Several[str] = Field(
         default=(),
         description="Addresses that brokers and clients connect to: LISTENER://HOST:PORT, or HOST:PORT with one "
         "--listen. Default: those of --listen.",
@@ -193,13 +205,13 @@ class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings):
     remote_log_storage_system_enable: bool = Field(
         default=False, description="Allow topics with remote storage. Set it if the brokers have remote storage."
     )
-    admin_cidr: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
+    admin_cidr: Several[IPvAnyNetwork] = Field(
         default=(),
         description="Networks whose addresses may change the cluster: topics, reassignments, elections, features, "
         "SCRAM credentials. Default: private networks may change everything but credentials, which only this machine "
         "may change.",
     )
-    broker_cidr: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
+    broker_cidr: Several[IPvAnyNetwork] = Field(
         default=(),
         description="Networks of brokers, if brokers connect from other addresses than they register: behind NAT, or "
         "on machines with several addresses.",
@@ -223,11 +235,6 @@ class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings):
         description="Brokers of the journal's topic: HOST:PORT[,HOST:PORT...].",
     )
 
-    @field_validator("listen", "advertise", "admin_cidr", "broker_cidr", mode="before")
-    @classmethod
-    def _parse_lists(cls, value: object) -> object:
-        return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
-
     @field_validator("listen")
     @classmethod
     def _check_listeners(cls, value: tuple[str, ...]) -> tuple[str, ...]:
@@ -249,12 +256,12 @@ class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings):
     def _check_reachability(self) -> "ControllerProcessSettings":
         if self.client_listener is not None and len(self.listen) > 1:
             raise ValueError(
-                "client-listener needs a single --listen that serves several listeners, but here each listener has its "
+                "--client-listener needs a single --listen that serves several listeners, but here each listener has its "
                 "own"
             )
         if (endpoint := find_unreachable(self.listeners.endpoints)) is not None:
             raise ValueError(
-                f"brokers cannot connect to {endpoint.host}: say with advertise which host and port they reach for "
+                f"brokers cannot connect to {endpoint.host}: say with --advertise which host and port they reach for "
                 f"{endpoint.listener}"
             )
         return self
@@ -264,13 +271,13 @@ class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings):
         try:
             read_token_check_interval_ms(self.properties)
         except InvalidProperties as error:
-            raise ValueError(f"properties: {error}") from error
+            raise ValueError(f"--properties: {error}") from error
         return self
 
     @model_validator(mode="after")
     def _check_journal_topic(self) -> "ControllerProcessSettings":
         if (self.journal_topic is None) != (self.journal_bootstrap_server is None):
-            raise ValueError("journal-topic and journal-bootstrap go together: give both, or neither")
+            raise ValueError("--journal-topic and --journal-bootstrap-server go together: give both, or neither")
         return self
 
     @cached_property

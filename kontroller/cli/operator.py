@@ -11,7 +11,7 @@ from kontroller.cli.settings_options import take_settings
 commands = typer.Typer(help="Run the operator, or release its resources.", no_args_is_help=True)
 
 
-@commands.command("run", cls=take_settings("controller_operator.settings:OperatorSettings", namespaces="--namespace"))
+@commands.command("run", cls=take_settings("controller_operator.settings:OperatorSettings"))
 def run(ctx: typer.Context) -> None:
     """Runs the operator: reconciles the resources of kontroller.dev (KafkaCluster, KafkaTopic, FeatureSet, ...) with
     clusters.

@@ -6,7 +6,6 @@ start quickly.
 """
 
 import inspect
-from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, get_args, get_origin
 
@@ -24,8 +23,6 @@ _OPTION_TYPES: Final = (bool, int, float)
 class _SettingsCommand(TyperCommand):
     model: ClassVar[str]
     """The settings model, as MODULE:CLASS."""
-    names: ClassVar[Mapping[str, str]]
-    """The options whose names differ from their settings', by setting."""
     _declared: list[Any]
     _all: list[Any] | None
 
@@ -33,7 +30,7 @@ class _SettingsCommand(TyperCommand):
     def params(self) -> list[Any]:
         """The options of the model, and those that the function declares."""
         if self._all is None:
-            self._all = [*_make_options(self._load_model(), self.names), *self._declared]
+            self._all = [*_make_options(self._load_model()), *self._declared]
         return self._all
 
     @params.setter
@@ -52,20 +49,19 @@ class _SettingsCommand(TyperCommand):
         return kind
 
 
-def take_settings(model: str, **names: str) -> type[TyperCommand]:
+def take_settings(model: str) -> type[TyperCommand]:
     """Return the class of a command that has an option for each setting of a model, given as MODULE:CLASS.
 
-    `names`: an option's name by its setting, such as namespaces="--namespace", if they differ. The command's function
-    gets a dictionary of the given values as `ctx.obj`.
+    The command's function gets a dictionary of the given values as `ctx.obj`.
     """
-    return type("SettingsCommand", (_SettingsCommand,), {"model": model, "names": names})
+    return type("SettingsCommand", (_SettingsCommand,), {"model": model})
 
 
-def _make_options(kind: "type[BaseSettings]", names: Mapping[str, str]) -> list[Any]:
+def _make_options(kind: "type[BaseSettings]") -> list[Any]:
     """Return an option for each field: required ones first, then those of the model itself, then inherited ones."""
     own = kind.__annotations__
     fields = dict(sorted(kind.model_fields.items(), key=lambda each: (not each[1].is_required(), each[0] not in own)))
-    annotations = {name: _annotate(field, names.get(name)) for name, field in fields.items()}
+    annotations = {name: _annotate(field) for name, field in fields.items()}
 
     def collect(**_: Any) -> None:
         """Stand for a function with these parameters: Typer makes the options from its signature."""
@@ -84,15 +80,14 @@ def _make_options(kind: "type[BaseSettings]", names: Mapping[str, str]) -> list[
     return options
 
 
-def _annotate(field: "FieldInfo", name: str | None) -> Any:
+def _annotate(field: "FieldInfo") -> Any:
     is_list = get_origin(field.annotation) is tuple
     types = [get_args(each)[0] if get_origin(each) is Annotated else each for each in get_args(field.annotation)]
     kind = next((each for each in _OPTION_TYPES if each in (types or [field.annotation])), str)
     if type(None) in types and field.default is not None:
         kind = str  # the text `none` switches the setting off
     given: Any = list[str] if is_list else kind
-    option = typer.Option(*([] if name is None else [name]), help=_describe(field, is_list=is_list))
-    return Annotated[given | None, option]
+    return Annotated[given | None, typer.Option(help=_describe(field, is_list=is_list))]
 
 
 def _describe(field: "FieldInfo", *, is_list: bool) -> str:

@@ -62,7 +62,8 @@ async def start_operator(*, is_clusterwide: bool) -> HostedOperator:
     if settings.all_namespaces != is_clusterwide:
         raise kopf.PermanentError(
             "kopf and the operator must watch the same: give `kopf run` --all-namespaces and set "
-            "KONTROLLER_ALL_NAMESPACES=true, or give it --namespace and set KONTROLLER_NAMESPACES to a list of the same"
+            "KONTROLLER_ALL_NAMESPACES=true, or give it --namespace and set KONTROLLER_NAMESPACE to the same names, "
+            "separated by commas"
         )
     configure_logging("console")
     thread = LoopThread("operator")

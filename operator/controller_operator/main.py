@@ -13,5 +13,5 @@ from controller_operator.watching.kopf_watcher import KopfThread
 
 async def run(settings: OperatorSettings, *, api: ObjectApi | None = None, connect: Connect | None = None) -> None:
     """Run the operator until SIGTERM or SIGINT. Must be called in the main thread. See `process.operate`."""
-    make_watcher = partial(KopfThread, namespaces=settings.namespaces)
+    make_watcher = partial(KopfThread, namespaces=settings.namespace)
     await run_until_signalled(operate(settings, make_watcher, api=api, connect=connect))

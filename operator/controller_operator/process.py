@@ -83,7 +83,7 @@ async def operate(
             stop_answering = await serve_probes(settings.liveness, health=runtime.is_stuck, readiness=readiness)
             stack.push_async_callback(stop_answering)
         _serve_webhook(settings, runtime, watcher, stack, make_zookeeper_connector(settings, ensembles), listener_of)
-        _log.info("operator begins", namespaces=settings.namespaces or "all", lease=settings.lease)
+        _log.info("operator begins", namespaces=settings.namespace or "all", lease=settings.lease)
         try:
             await run_until_one_ends(_lead(runtime, elector), watcher.keep())
         finally:

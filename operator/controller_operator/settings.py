@@ -1,29 +1,27 @@
 """The settings of the operator: the command's options, then the environment (`KONTROLLER_*`)."""
 
 from pathlib import Path
-from typing import Annotated
 
-from pydantic import Field, field_validator, model_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic import Field, model_validator
+from pydantic_settings import SettingsConfigDict
 
+from controller_core.process.settings import CommonSettings, Several
 from controller_core.zk.request_size import DEFAULT_JUTE_MAXBUFFER_BYTES
 
 
-class OperatorSettings(BaseSettings):
+class OperatorSettings(CommonSettings):
     """All settings of the operator. The access to the API server comes from the pod's service account or
     `KUBECONFIG`."""
 
-    model_config = SettingsConfigDict(env_prefix="KONTROLLER_", extra="ignore", frozen=True)
+    model_config = SettingsConfigDict(extra="ignore")
 
-    namespaces: tuple[str, ...] = Field(default=(), description="The namespaces to watch.")
+    namespace: Several[str] = Field(default=(), description="The namespaces to watch.")
     all_namespaces: bool = Field(default=False, description="Watch all namespaces.")
     liveness: str | None = Field(
         default=None,
         pattern=r"^http://[^/\s]+:[0-9]{1,5}(/\S*)?$",
         description="URL that answers liveness probes, http://HOST:PORT/PATH. Readiness is at /readyz of the same port.",
     )
-    metrics_host: str = Field(default="127.0.0.1", description="The address that serves /metrics.")
-    metrics_port: int | None = Field(default=None, ge=0, le=65535, description="Port of /metrics. Default: not served.")
     zookeeper_session_timeout_ms: int = Field(
         default=10_000, ge=1000, description="Milliseconds without a heartbeat after which ZooKeeper ends the session."
     )
@@ -36,7 +34,7 @@ class OperatorSettings(BaseSettings):
         le=(1 << 31) - 1,
         description="The jute.maxbuffer of the ZooKeeper servers. Larger requests are refused, and not sent.",
     )
-    properties: Annotated[tuple[Path, ...], NoDecode] = Field(
+    properties: Several[Path] = Field(
         default=(),
         description="Properties files with the security of clusters. With ZooKeeper a file has the names of a broker's "
         "server.properties, and its zookeeper.connect names the cluster. Without ZooKeeper it has a client's names, and "
@@ -90,23 +88,9 @@ class OperatorSettings(BaseSettings):
         default=60.0, ge=0, description="Seconds for which ZooKeeper may be out of reach before other objects say so."
     )
 
-    log_format: str = Field(
-        default="json", pattern="^(json|console)$", description="Format of log lines: json, or console for people."
-    )
-    log_level: str = Field(
-        default="info",
-        pattern="^(debug|info|warning|error)$",
-        description="Lowest level to log: debug, info, warning or error.",
-    )
-
-    @field_validator("properties", mode="before")
-    @classmethod
-    def _files_are_after_commas(cls, value: object) -> object:
-        return tuple(value.split(",")) if isinstance(value, str) else value
-
     @model_validator(mode="after")
     def _watches_something(self) -> "OperatorSettings":
-        if self.all_namespaces == bool(self.namespaces):
+        if self.all_namespaces == bool(self.namespace):
             raise ValueError("choose what to watch: either namespaces (--namespace) or all of them (--all-namespaces)")
         return self
 

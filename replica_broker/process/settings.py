@@ -6,10 +6,9 @@ The first of these that has a setting wins.
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 from pydantic import Field, field_validator, model_validator
-from pydantic_settings import NoDecode
 
 from controller_core.admin.authorizing.authorizer_properties import AUTHORIZER_CLASS, read_authorizer_class
 from controller_core.model.ids import BrokerId
@@ -23,7 +22,7 @@ from controller_core.process.listener_addresses import (
     require_apart,
     require_readable,
 )
-from controller_core.process.settings import ControllerProcessSettings, load
+from controller_core.process.settings import ControllerProcessSettings, Several, load
 from controller_core.security.properties_file import InvalidProperties
 from controller_core.wire.limits.limit_settings import ListenerLimitSettings
 from replica_broker.replicas.settings import IsrWrites, ReplicaSettings, TruncateTo
@@ -53,14 +52,14 @@ class BrokerProcessSettings(ListenerLimitSettings):
         default=18_000, ge=1000, description="Milliseconds without a heartbeat after which the broker counts as dead."
     )
     id: int = Field(ge=0, description="The broker's id. No other broker and no controller may have it.")
-    listen: Annotated[tuple[str, ...], NoDecode] = Field(
+    listen: Several[str] = Field(
         min_length=1,
         description=(
             "LISTENER://HOST:PORT to listen on. The protocol is PLAINTEXT unless "
             "listener.security.protocol.map in --properties maps the listener's name to another one."
         ),
     )
-    advertise: Annotated[tuple[str, ...], NoDecode] = Field(
+    advertise: Several[str] = Field(
         default=(),
         description=(
             "LISTENER://HOST:PORT that clients and brokers connect to, or HOST:PORT if there is one --listen. May be "
@@ -75,11 +74,11 @@ class BrokerProcessSettings(ListenerLimitSettings):
             "first --listen."
         ),
     )
-    log_directory: Annotated[tuple[Path, ...], NoDecode] = Field(
+    log_directory: Several[Path] = Field(
         min_length=1, description="Directory of logs. Each belongs to this broker alone."
     )
     rack: str | None = Field(default=None, description="The broker's rack.")
-    feature: Annotated[tuple[str, ...], NoDecode] = Field(default=(), description="Supported feature as NAME:MIN-MAX.")
+    feature: Several[str] = Field(default=(), description="Supported feature as NAME:MIN-MAX.")
     max_time_lag_ms: int = Field(
         default=30_000,
         ge=1,
@@ -206,11 +205,6 @@ class BrokerProcessSettings(ListenerLimitSettings):
         pattern="^(debug|info|warning|error)$",
         description="Lowest severity of the logged lines: debug, info, warning or error.",
     )
-
-    @field_validator("listen", "advertise", "log_directory", "feature", mode="before")
-    @classmethod
-    def _one_or_several(cls, value: object) -> object:
-        return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
 
     @field_validator("flush_interval_ms", mode="before")
     @classmethod

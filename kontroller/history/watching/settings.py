@@ -1,11 +1,11 @@
 """The settings of a watch."""
 
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Final
 
 from pydantic import Field, field_validator, model_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from controller_core.process.settings import CommonSettings, Several
 from kontroller.history.alarms.records import Rules
 from kontroller.history.sources.journal_tokens import JournalTokens
 
@@ -14,15 +14,13 @@ _BOOTSTRAP: Final = r"^[^:/,\s]+:\d{1,5}(,[^:/,\s]+:\d{1,5})*$"
 _MICROSECONDS: Final = 1_000_000
 
 
-class WatchSettings(BaseSettings):
+class WatchSettings(CommonSettings):
     """The settings, from the command line, then from the environment (`KONTROLLER_*`)."""
 
-    model_config = SettingsConfigDict(env_prefix="KONTROLLER_", extra="forbid", frozen=True)
-
-    journal: Annotated[tuple[str, ...], NoDecode] = Field(
+    journal: Several[str] = Field(
         default=(), description="Folder of journal files, or a controller's http://HOST:9404/journal."
     )
-    journal_token_file: Annotated[tuple[str, ...], NoDecode] = Field(
+    journal_token_file: Several[str] = Field(
         default=(),
         description="[URL=]FILE: file with the token for the journal at URL; without URL, for all journals that have no "
         "other token.",
@@ -69,32 +67,13 @@ class WatchSettings(BaseSettings):
         min_length=1,
         description="File to which alarms are appended as lines of JSON; - for standard output.",
     )
-    alertmanager: Annotated[tuple[str, ...], NoDecode] = Field(
-        default=(), description="Alertmanager, such as http://HOST:9093."
-    )
+    alertmanager: Several[str] = Field(default=(), description="Alertmanager, such as http://HOST:9093.")
     alertmanager_resend_seconds: float = Field(
         default=60,
         ge=1,
         le=3600,
         description="Seconds between repeated notifications of firing alarms to Alertmanager.",
     )
-    metrics_host: str = Field(default="127.0.0.1", description="Address of the HTTP server (/metrics, /healthz, ...).")
-    metrics_port: int | None = Field(
-        default=None, ge=0, le=65535, description="Port of the HTTP server. Default: no HTTP server."
-    )
-    log_format: str = Field(
-        default="json", pattern="^(json|console)$", description="Format of log lines: json, or console for people."
-    )
-    log_level: str = Field(
-        default="info",
-        pattern="^(debug|info|warning|error)$",
-        description="Lowest level to log: debug, info, warning or error.",
-    )
-
-    @field_validator("journal", "journal_token_file", "alertmanager", mode="before")
-    @classmethod
-    def _one_or_several(cls, value: object) -> object:
-        return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
 
     @field_validator("journal")
     @classmethod

@@ -111,7 +111,7 @@ class OperatorRuntime:
             self.metrics,
             self._queue.add,
             missing_cluster_grace_s=settings.missing_cluster_grace_s,
-            namespaces=settings.namespaces,
+            namespaces=settings.namespace,
             open_broker=open_broker,
             now=now,
             trouble_of_kind=self._definitions.trouble_of,
@@ -171,7 +171,7 @@ class OperatorRuntime:
         served = await self._api.read_served_kinds()
         if (cluster := KafkaCluster.definition.kind) not in served:
             raise ObjectGone(f"{cluster}: {_NO_SUCH_KIND}")
-        namespaces = self._settings.namespaces or (None,)
+        namespaces = self._settings.namespace or (None,)
         streams = [Stream(kind, namespace) for kind in KIND_CLASSES if kind in served for namespace in namespaces]
         for stream in streams:
             async with aclosing(self._api.pages(*stream)) as pages:

@@ -83,7 +83,7 @@ def _slow_requests() -> Iterator[None]:
 
 async def main(namespaces: str, liveness_port: str, die_after: str = "") -> None:
     settings = OperatorSettings(
-        namespaces=tuple(namespaces.split(",")),
+        namespace=tuple(namespaces.split(",")),
         liveness=f"http://127.0.0.1:{liveness_port}/healthz",
         zookeeper_session_timeout_ms=30_000,
         missing_cluster_grace_s=3,

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -52,8 +53,19 @@ def test_a_list_may_be_repeated_and_a_default_is_named() -> None:
     assert find_option("watch", "silent_after_seconds").help.endswith("Default: 30.")
 
 
-def test_an_option_may_have_another_name_than_its_setting() -> None:
-    assert find_option("operator", "namespaces").opts == ["--namespace"]
+@pytest.mark.parametrize("name", COMMANDS)
+def test_an_option_has_the_name_of_its_setting(name: str) -> None:
+    application, path, model = COMMANDS[name]
+    options = {option.name: option.opts for option in find_command(application, path).params}
+    assert all(options[field] == [f"--{field.replace('_', '-')}"] for field in model.model_fields)
+
+
+def test_a_variable_has_several_values_after_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KONTROLLER_NAMESPACE", "kafka, shop")
+    monkeypatch.setenv("KONTROLLER_PROPERTIES", "/a,/b")
+    settings = OperatorSettings()
+    assert settings.namespace == ("kafka", "shop")
+    assert settings.properties == (Path("/a"), Path("/b"))
 
 
 def test_the_text_none_switches_a_setting_off() -> None:

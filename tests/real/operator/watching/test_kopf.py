@@ -137,7 +137,7 @@ def test_kopf_run_with_the_module_of_the_handlers_works_for_development(
     environment: dict[str, Any] = {
         "KUBECONFIG": str(kubernetes_api.service_account_kubeconfig(NAMESPACE, ROLE)),
         "PYTHONPATH": f"{PROJECT}:{PROJECT / 'operator'}",
-        "KONTROLLER_NAMESPACES": json.dumps([NAMESPACE]),
+        "KONTROLLER_NAMESPACE": NAMESPACE,
     }
     command = [
         sys.executable,
