@@ -137,7 +137,7 @@ try: $(RUNS) ## Run a small Kubernetes cluster with our images until Ctrl-C, to 
 	$(BIN)/python -m devcluster try $(if $(KRAFT),--kraft)
 
 crds: $(READY) ## Write the definitions of the resources from their models, into crds/ and the chart, and docs/resources.md
-	$(BIN)/python -m controller_operator.resources.crds
+	$(BIN)/python -m scripts.crds
 
 cli: $(READY) ## Write docs/cli.md from the commands
 	$(BIN)/python -m scripts.cli_page

@@ -9,9 +9,9 @@ import typer
 import yaml
 
 from controller_core.process.settings import ControllerProcessSettings
-from controller_operator.resources.crds import PAGE, reference
 from controller_operator.settings import OperatorSettings
 from kontroller.command_line import main
+from scripts.crds import PAGE, reference
 from tests.unit.seed_map import definitions
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,17 +14,9 @@ from pydantic import Field
 from controller_operator.resources import KINDS, KafkaTopic
 from controller_operator.resources.common import Definition, Resource, Spec, Status
 from controller_operator.resources.conditions import Reason
-from controller_operator.resources.crds import (
-    CHART_FOLDER,
-    CRDS_FOLDER,
-    PAGE,
-    SchemaError,
-    custom_resource_definition,
-    files,
-    reference,
-    write,
-)
+from controller_operator.resources.crds import SchemaError, custom_resource_definition
 from controller_operator.resources.schema import MAX_PARTITIONS, MAX_STATUS_ENTRIES
+from scripts.crds import CHART_FOLDER, CRDS_FOLDER, PAGE, files, reference, write
 
 PROJECT = Path(__file__).parents[3]
 KIND_NAMES = [kind.definition.kind for kind in KINDS]
@@ -189,7 +181,7 @@ def test_a_field_of_two_types_is_refused() -> None:
 
 
 def test_a_text_that_helm_would_take_for_a_template_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("controller_operator.resources.crds.KINDS", (Template,))
+    monkeypatch.setattr("scripts.crds.KINDS", (Template,))
     with pytest.raises(SchemaError, match="Helm"):
         files()
 

@@ -8,11 +8,12 @@ import yaml
 
 from controller_operator.resources import KINDS
 from controller_operator.resources.conditions import ConditionType, Reason
-from controller_operator.resources.crds import custom_resource_definition, reference
-from controller_operator.resources.reference.advice import CONDITIONS, REMEDIES, NoAdvice, remedy
-from controller_operator.resources.reference.fields import cell, table
-from controller_operator.resources.reference.lifecycles import LIFECYCLES, NoLifecycle, diagram
-from controller_operator.resources.reference.page import page
+from controller_operator.resources.crds import custom_resource_definition
+from scripts.crds import reference
+from scripts.resources_page.advice import CONDITIONS, REMEDIES, NoAdvice, remedy
+from scripts.resources_page.fields import cell, table
+from scripts.resources_page.lifecycles import LIFECYCLES, NoLifecycle, diagram
+from scripts.resources_page.page import page
 
 PROJECT = Path(__file__).parents[3]
 OPERATIONS = (PROJECT / "docs/operations.md").read_text()
@@ -74,7 +75,7 @@ def test_each_condition_and_each_reason_says_what_to_do() -> None:
 def test_a_reason_without_advice_and_a_phase_without_a_place_in_the_diagram_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("controller_operator.resources.reference.advice.REMEDIES", {})
+    monkeypatch.setattr("scripts.resources_page.advice.REMEDIES", {})
     with pytest.raises(NoAdvice, match="Reconciled"):
         remedy(Reason.RECONCILED)
     with pytest.raises(NoLifecycle, match="Dreaming"):

@@ -39,8 +39,8 @@ CONDITIONS: Final[Mapping[ConditionType, tuple[str, str]]] = {
         "`kubectl kontroller status` names the missing brokers; the reason gives the remedy.",
     ),
     ConditionType.COMPLETE: (
-        "The one run of the object is over, and did all that was asked for. Stays for good.",
         "The one run of the object is over, and did everything that was asked for. Stays for good.",
+        "Nothing.",
     ),
     ConditionType.FAILED: (
         "The one run of the object is over and was not fully successful, or was cancelled. Stays for good.",

@@ -9,26 +9,26 @@ from typing import Any, Final
 import yaml
 
 from controller_operator.resources.conditions import ConditionType, Reason
-from controller_operator.resources.reference.advice import advice_on_condition, remedy
-from controller_operator.resources.reference.fields import Schema, cell, refusals, table
-from controller_operator.resources.reference.lifecycles import diagram
+from scripts.resources_page.advice import advice_on_condition, remedy
+from scripts.resources_page.fields import Schema, cell, refusals, table
+from scripts.resources_page.lifecycles import diagram
 
 EXAMPLES: Final = Path("examples")
 
 _BEGIN: Final = cleandoc("""
     <!-- Generated from the models in controller_operator/resources by `make crds`: change those instead. -->
+    # Resources
+
     Every kind of `kontroller.dev/v1alpha1`, its fields and its conditions. `kubectl explain` shows the fields, too.
     Fields are optional unless marked as required. `[]` stands for an entry of a list, `KEY` for a key of a map. Lists
-    Every kind of `kontroller.dev/v1alpha1`, its fields, and what its conditions say. `kubectl explain` has the fields, too.
-    What is not required may be left out. `[]` stands for an entry of a list, `KEY` for a key of a map. Lists
+    in a status have at most 500 entries; the counts beside them are always complete.
+
     The annotation `kontroller.dev/pause: "true"` stops all work on an object of any kind (as does any other value except
     `false`). Then `status.nextSteps` shows the next steps without the pause.
     `kontroller.dev/reconcile-requested-at`, with a new value, makes the operator look at the object again. With
     `kontroller.dev/delete-before-dependents: "true"` a KafkaCluster is deleted before the objects that refer to it; their
     topics and data stay. `kontroller.dev/accept-cluster`, with the id of a Kafka cluster, lets an object be carried out in
     that cluster, as if it were new, although its status has the id of another one. On a KafkaCluster it applies to all
-    objects that refer to it.
-    that cluster, as if it were new, although its status has the id of another one; on a KafkaCluster it does so for all
     objects that refer to it.
 """)
 _CONDITIONS: Final = "status.conditions"
