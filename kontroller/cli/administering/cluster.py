@@ -2,23 +2,17 @@
 
 import typer
 
-from kontroller.cli.administering.connection import Config, Server, TimeoutMs, run
+from kontroller.cli.administering.connection import Cluster
 from kontroller.cli.administering.output import Format, Output, show
+from kontroller.cli.option_groups import add_command
 
 commands = typer.Typer(help="The cluster: describe.", no_args_is_help=True)
 
 
-@commands.command("describe")
-def describe(
-    server: Server = None, output: Output = Format.TABLE, command_config: Config = None, timeout_ms: TimeoutMs = None
-) -> None:
+@add_command(commands, "describe")
+def describe(cluster: Cluster, output: Output = Format.TABLE) -> None:
     """Shows the cluster's id, its controller and brokers, and how many partitions lack a leader or replicas."""
-    found = run(
-        server,
-        command_config,
-        lambda admin, time: admin.describe_cluster(timeout_ms=time.require_time_ms()),
-        timeout_ms,
-    )
+    found = cluster.ask(lambda admin, timeout_ms: admin.describe_cluster(timeout_ms=timeout_ms))
     from controller_core.client.transport.request_client import Address
 
     controller = found.controller.id if found.controller else None

@@ -5,6 +5,7 @@ import math
 import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
@@ -27,21 +28,8 @@ T = TypeVar("T")
 Server = Annotated[
     str | None,
     typer.Option(
-        "--bootstrap-server",
         help="Kafka servers, brokers or the controller: HOST:PORT[,HOST:PORT...].",
         envvar="KONTROLLER_BOOTSTRAP_SERVER",
-        show_default=False,
-    ),
-]
-Config = CommandConfig
-TimeoutMs = Annotated[
-    int | None,
-    typer.Option(
-        "--timeout-ms",
-        help="Milliseconds that all requests of the command together may take. Default: default.api.timeout.ms, one "
-        "minute.",
-        min=1,
-        max=_LONGEST_MS,
         show_default=False,
     ),
 ]
@@ -96,32 +84,50 @@ class Allowance:
             self._since_s = None
 
 
-def run(
-    server: str | None,
-    config: Path | None,
-    work: "Callable[[AdminClient, Allowance], Awaitable[T]]",
-    allowed: Allowance | int | None,
-) -> T:
-    """Return the result of work with an admin client, in the allowed time. Ends the command if the work fails."""
-    from kontroller import AdminClient, AdminError, InvalidArgument
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """The cluster that a command administers, and the time for its requests."""
 
-    allowance = allowed if isinstance(allowed, Allowance) else Allowance(allowed)
+    bootstrap_server: Server = None
+    command_config: CommandConfig = None
+    timeout_ms: Annotated[
+        int | None,
+        typer.Option(
+            help="Milliseconds that all requests of the command together may take. Default: default.api.timeout.ms, "
+            "one minute.",
+            min=1,
+            max=_LONGEST_MS,
+            show_default=False,
+        ),
+    ] = None
 
-    async def run_work() -> T:
-        properties = load_properties(server, config)
-        allowance.set_default(properties.default_api_timeout_ms)
-        return await work(AdminClient(properties), allowance)
+    def ask(
+        self, request: "Callable[[AdminClient, int | None], Awaitable[T]]", allowance: Allowance | None = None
+    ) -> T:
+        """Return the result of one request of an admin client, which gets the time that it may take."""
+        return self.run(lambda admin, time: request(admin, time.require_time_ms()), allowance)
 
-    try:
-        return asyncio.run(run_work())
-    except InvalidArgument as error:
-        raise usage_error(error) from error
-    except AdminError as error:
-        raise failure(error) from error
-    except KeyboardInterrupt:
-        raise typer.Exit(EXIT_INTERRUPTED) from None
-    finally:
-        allowance.stop()
+    def run(self, work: "Callable[[AdminClient, Allowance], Awaitable[T]]", allowance: Allowance | None = None) -> T:
+        """Return the result of work with an admin client, in the allowed time. Ends the command if the work fails."""
+        from kontroller import AdminClient, AdminError, InvalidArgument
+
+        time = allowance or Allowance(self.timeout_ms)
+
+        async def run_work() -> T:
+            properties = load_properties(self.bootstrap_server, self.command_config)
+            time.set_default(properties.default_api_timeout_ms)
+            return await work(AdminClient(properties), time)
+
+        try:
+            return asyncio.run(run_work())
+        except InvalidArgument as error:
+            raise usage_error(error) from error
+        except AdminError as error:
+            raise failure(error) from error
+        except KeyboardInterrupt:
+            raise typer.Exit(EXIT_INTERRUPTED) from None
+        finally:
+            time.stop()
 
 
 def load_properties(server: str | None, config: Path | None) -> "ClientProperties":

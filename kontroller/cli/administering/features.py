@@ -5,17 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from kontroller.cli.administering.connection import (
-    Allowance,
-    Config,
-    Server,
-    TimeoutMs,
-    Yes,
-    confirm,
-    run,
-)
+from kontroller.cli.administering.connection import Allowance, Cluster, Yes, confirm
 from kontroller.cli.administering.output import Format, say
 from kontroller.cli.endings import EXIT_FAILED, usage_error
+from kontroller.cli.option_groups import add_command
 from kontroller.screen import format_table
 
 if TYPE_CHECKING:
@@ -29,27 +22,22 @@ _DOWNGRADE: Final = "Please confirm before downgrading the following features:"
 _DELETION: Final = "Please confirm deletion of the following features:"
 
 
-@commands.command("describe")
+@add_command(commands, "describe")
 def describe(
-    server: Server = None,
+    cluster: Cluster,
     controller: Annotated[bool, typer.Option("--controller", help="Ask the controller instead of any server.")] = False,
     output: FeatureOutput = Format.JSON,
-    command_config: Config = None,
-    timeout_ms: TimeoutMs = None,
 ) -> None:
     """Shows the finalized levels, and the levels that the answering server supports."""
-    found = run(
-        server,
-        command_config,
-        lambda admin, time: admin.describe_features(of_controller=controller, timeout_ms=time.require_time_ms()),
-        timeout_ms,
+    found = cluster.ask(
+        lambda admin, timeout_ms: admin.describe_features(of_controller=controller, timeout_ms=timeout_ms)
     )
     _show(output, found)
 
 
-@commands.command("update")
+@add_command(commands, "update")
 def update(
-    server: Server = None,
+    cluster: Cluster,
     feature_upgrade: Annotated[
         list[str] | None,
         typer.Option("--feature-upgrade", help="NAME:LEVEL to upgrade to. May be repeated.", show_default=False),
@@ -62,8 +50,6 @@ def update(
     ] = None,
     yes: Yes = False,
     output: FeatureOutput = Format.JSON,
-    command_config: Config = None,
-    timeout_ms: TimeoutMs = None,
 ) -> None:
     """Finalizes levels of features: all or none, if the controller supports that.
 
@@ -78,12 +64,9 @@ def update(
     )
     updates = [*upgrades, *downgrades]
     _require_sound(updates)
-    time = Allowance(timeout_ms)
-    present = run(
-        server,
-        command_config,
-        lambda admin, time: admin.describe_features(of_controller=True, timeout_ms=time.require_time_ms()),
-        time,
+    time = Allowance(cluster.timeout_ms)
+    present = cluster.ask(
+        lambda admin, timeout_ms: admin.describe_features(of_controller=True, timeout_ms=timeout_ms), time
     )
     for title, changes in ((_UPGRADE, upgrades), (_DOWNGRADE, downgrades)):
         if changes:
@@ -95,17 +78,15 @@ def update(
             _require_as_confirmed(updates, present, now)
         return await admin.update_features(updates, timeout_ms=time.require_time_ms())
 
-    _show(output, run(server, command_config, work, time))
+    _show(output, cluster.run(work, time))
 
 
-@commands.command("disable")
+@add_command(commands, "disable")
 def disable(
+    cluster: Cluster,
     features: Annotated[str, typer.Option("--features", help="Features to disable: NAME[,NAME...].")],
-    server: Server = None,
     yes: Yes = False,
     output: FeatureOutput = Format.JSON,
-    command_config: Config = None,
-    timeout_ms: TimeoutMs = None,
 ) -> None:
     """Removes finalized features, whatever the brokers support. Asks first."""
     from kontroller import FeatureUpdate, UpdateType
@@ -113,12 +94,7 @@ def disable(
     names = [name.strip() for name in features.split(",")]
     _require_sound([FeatureUpdate(feature=name, level=0, type=UpdateType.DELETE) for name in names])
     _require_agreed(_DELETION, names, yes=yes)
-    found = run(
-        server,
-        command_config,
-        lambda admin, time: admin.delete_features(names, timeout_ms=time.require_time_ms()),
-        timeout_ms,
-    )
+    found = cluster.ask(lambda admin, timeout_ms: admin.delete_features(names, timeout_ms=timeout_ms))
     _show(output, found)
 
 

@@ -9,17 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
-from kontroller.cli.administering.connection import (
-    EXIT_NOT_YET,
-    Allowance,
-    Config,
-    Server,
-    TimeoutMs,
-    read_text,
-    run,
-)
+from kontroller.cli.administering.connection import EXIT_NOT_YET, Allowance, Cluster, read_text
 from kontroller.cli.administering.output import Format, Output, format_ids, say, show
 from kontroller.cli.endings import failure, say_in_one_line, usage_error
+from kontroller.cli.option_groups import add_command
 
 if TYPE_CHECKING:
     from controller_core.model.ids import TopicPartition
@@ -43,10 +36,10 @@ PlanFile = Annotated[
 PreserveThrottles = Annotated[bool, typer.Option("--preserve-throttles", help="Do not remove throttles.")]
 
 
-@commands.command("start")
+@add_command(commands, "start")
 def start(
+    cluster: Cluster,
     plan: PlanFile,
-    server: Server = None,
     throttle: Annotated[
         int | None,
         typer.Option(
@@ -65,8 +58,6 @@ def start(
     ] = False,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until all partitions have moved.")] = True,
     output: Output = Format.TABLE,
-    command_config: Config = None,
-    timeout_ms: TimeoutMs = None,
 ) -> None:
     """Starts a move, prints the plan that would revert it, and waits for its end.
 
@@ -99,21 +90,19 @@ def start(
             raise
         return move
 
-    move = run(server, command_config, work, timeout_ms)
+    move = cluster.run(work)
     _say(output, move)
     if move.trouble is not None:
         goes_on = f"; {_describe_next_steps(plan, move)}" if move.state in ("unknown", "begun") else ""
         raise failure(AdminError(f"{move.trouble}{goes_on}"))
 
 
-@commands.command("verify")
+@add_command(commands, "verify")
 def verify(
+    cluster: Cluster,
     plan: PlanFile,
-    server: Server = None,
     preserve_throttles: PreserveThrottles = False,
     output: Output = Format.TABLE,
-    command_config: Config = None,
-    timeout_ms: TimeoutMs = None,
 ) -> None:
     """Shows the progress of each partition: 1 (completed), 0 (in progress), -1 (neither moves nor is at its target).
 
@@ -131,18 +120,16 @@ def verify(
             return found, None
         return found, await _clear_throttles(admin, text, time)
 
-    found, stay = run(server, command_config, work, timeout_ms)
+    found, stay = cluster.run(work)
     show_progress(output, found, failed="are not at their target, and do not move there", stay=stay)
 
 
-@commands.command("cancel")
+@add_command(commands, "cancel")
 def cancel(
+    cluster: Cluster,
     plan: PlanFile,
-    server: Server = None,
     preserve_throttles: PreserveThrottles = False,
     output: Output = Format.TABLE,
-    command_config: Config = None,
-    timeout_ms: TimeoutMs = None,
 ) -> None:
     """Moves the partitions of a plan back to their original replicas, and removes throttles if nothing else moves."""
     from kontroller import parse_reassignment
@@ -153,7 +140,7 @@ def cancel(
         cancelled = await admin.cancel_reassignment(text, timeout_ms=time.require_time_ms())
         return cancelled, None if preserve_throttles else await _clear_throttles(admin, text, time)
 
-    cancelled, stay = run(server, command_config, work, timeout_ms)
+    cancelled, stay = cluster.run(work)
     value = [
         {"topic": tp.topic, "partition": tp.partition, "result": "cancelled" if tp in cancelled else "not moving"}
         for tp in sorted(parse_reassignment(text))
@@ -163,20 +150,10 @@ def cancel(
         _say_stay(stay)
 
 
-@commands.command("list")
-def list_reassignments(
-    server: Server = None,
-    output: Output = Format.TABLE,
-    command_config: Config = None,
-    timeout_ms: TimeoutMs = None,
-) -> None:
+@add_command(commands, "list")
+def list_reassignments(cluster: Cluster, output: Output = Format.TABLE) -> None:
     """Lists all partitions that are being reassigned."""
-    found = run(
-        server,
-        command_config,
-        lambda admin, time: admin.list_reassignments(timeout_ms=time.require_time_ms()),
-        timeout_ms,
-    )
+    found = cluster.ask(lambda admin, timeout_ms: admin.list_reassignments(timeout_ms=timeout_ms))
     value = [
         {
             "topic": tp.topic,
@@ -194,16 +171,14 @@ def list_reassignments(
     show(output, value, ("TOPIC", "PARTITION", "REPLICAS", "ADDING", "REMOVING", "TARGET"), rows, empty="nothing moves")
 
 
-@commands.command("limits")
+@add_command(commands, "limits")
 def limits(
-    server: Server = None,
+    cluster: Cluster,
     remove: Annotated[
         str | None,
         typer.Option("--remove", help="Remove the limit of this owner, whose object must be gone.", show_default=False),
     ] = None,
     output: Output = Format.TABLE,
-    command_config: Config = None,
-    timeout_ms: TimeoutMs = None,
 ) -> None:
     """Lists the limits (throttles) that PartitionReassignments have set in a cluster without ZooKeeper, or removes one.
 
@@ -219,7 +194,7 @@ def limits(
 
     from controller_core.model.wording import list_some
 
-    found = run(server, command_config, work, timeout_ms)
+    found = cluster.run(work)
     value = [
         {
             "owner": each.owner,

@@ -4,11 +4,12 @@ import os
 
 import typer
 
-from kontroller.cli.administering.connection import Config, Server, load_properties
+from kontroller.cli.administering.connection import Server, load_properties
 from kontroller.cli.endings import OneLine, usage_error
+from kontroller.cli.options import CommandConfig
 
 
-def shell(server: Server = None, command_config: Config = None) -> None:
+def shell(server: Server = None, command_config: CommandConfig = None) -> None:
     """Reads and runs commands: topics, reassign, elect, features, cluster. `help` lists them, `exit` ends the shell.
 
     Tab completes commands, options, and names from the cluster. The prompt shows the cluster's controller."""

@@ -4,19 +4,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from kontroller.cli.administering.connection import (
-    EXIT_NOT_YET,
-    Allowance,
-    Config,
-    Server,
-    TimeoutMs,
-    Yes,
-    confirm,
-    parse_key_values,
-    run,
-)
+from kontroller.cli.administering.connection import EXIT_NOT_YET, Allowance, Cluster, Yes, confirm, parse_key_values
 from kontroller.cli.administering.output import Format, Output, format_ids, say, show
 from kontroller.cli.endings import EXIT_FAILED, failure
+from kontroller.cli.option_groups import add_command
 from kontroller.screen import format_table
 
 if TYPE_CHECKING:
@@ -42,10 +33,10 @@ Assignment = Annotated[
 ]
 
 
-@commands.command("create")
+@add_command(commands, "create")
 def create(
+    cluster: Cluster,
     topic: Topic,
-    server: Server = None,
     partitions: Partitions = None,
     replication_factor: Annotated[
         int | None, typer.Option("--replication-factor", help="Replicas of each partition.", show_default=False)
@@ -58,8 +49,6 @@ def create(
     if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="Leave an existing topic as it is.")] = False,
     validate_only: Annotated[bool, typer.Option("--validate-only", help="Only validate; create nothing.")] = False,
     output: Output = Format.TABLE,
-    command_config: Config = None,
-    timeout_ms: TimeoutMs = None,
 ) -> None:
     """Creates a topic, with numbers or an assignment. Without either the cluster's defaults apply."""
     from kio.schema.errors import ErrorCode
@@ -85,14 +74,14 @@ def create(
             raise
         return "possible" if validate_only else "created"
 
-    result = run(server, command_config, work, timeout_ms)
+    result = cluster.run(work)
     say(output, {"topic": topic, "result": result}, [f"topic {topic} {_CREATIONS[result]}"])
 
 
-@commands.command("alter")
+@add_command(commands, "alter")
 def alter(
+    cluster: Cluster,
     topic: Topic,
-    server: Server = None,
     partitions: Partitions = None,
     replica_assignment: Assignment = None,
     add_config: Annotated[
@@ -110,27 +99,22 @@ def alter(
         bool, typer.Option("--fail-on-changes", help="Exit with 3 if something is, or would be, altered.")
     ] = False,
     output: Output = Format.TABLE,
-    command_config: Config = None,
-    timeout_ms: TimeoutMs = None,
 ) -> None:
     """Alters configurations, adds partitions, and moves the partitions whose assignment differs.
 
     Changes that are known to fail are refused before anything is done. Each finished step is printed. Exits with 1 if a
     step failed."""
     added = parse_key_values(add_config, "--add-config")
-    altered = run(
-        server,
-        command_config,
-        lambda admin, time: admin.alter_topic(
+    altered = cluster.ask(
+        lambda admin, timeout_ms: admin.alter_topic(
             topic,
             partitions,
             replica_assignment,
             added,
             delete_config or (),
             validate_only=validate_only,
-            timeout_ms=time.require_time_ms(),
-        ),
-        timeout_ms,
+            timeout_ms=timeout_ms,
+        )
     )
     done = "would be done" if validate_only else "done"
     steps = [
@@ -149,15 +133,13 @@ def alter(
         raise typer.Exit(EXIT_NOT_YET)
 
 
-@commands.command("delete")
+@add_command(commands, "delete")
 def delete(
+    cluster: Cluster,
     topics: Topics,
-    server: Server = None,
     if_exists: Annotated[bool, typer.Option("--if-exists", help="Ignore topics that do not exist.")] = False,
     yes: Yes = False,
     output: Output = Format.TABLE,
-    command_config: Config = None,
-    timeout_ms: TimeoutMs = None,
 ) -> None:
     """Deletes topics, including their data. Asks first."""
     from kio.schema.errors import ErrorCode
@@ -185,7 +167,7 @@ def delete(
         is_gone = isinstance(error, Refused) and error.code is ErrorCode.unknown_topic_or_partition
         return "missing" if is_gone else "failed"
 
-    ended = run(server, command_config, work, timeout_ms)
+    ended = cluster.run(work)
     value = [
         {"topic": topic, "result": result(error), "error": None if error is None else str(error)}
         for topic, error in ended.items()
@@ -197,20 +179,16 @@ def delete(
         raise failure(AdminError("; ".join(troubles)))
 
 
-@commands.command("list")
+@add_command(commands, "list")
 def list_topics(
-    server: Server = None,
+    cluster: Cluster,
     exclude_internal: Annotated[bool, typer.Option("--exclude-internal", help="Leave out Kafka's own topics.")] = False,
     output: Output = Format.TABLE,
-    command_config: Config = None,
-    timeout_ms: TimeoutMs = None,
 ) -> None:
     """Lists the live topics, and the topics that are marked for deletion.
 
     Only ZooKeeper knows the latter: set zookeeper.connect in --command-config. Otherwise they are unknown."""
-    found = run(
-        server, command_config, lambda admin, time: admin.list_topics(timeout_ms=time.require_time_ms()), timeout_ms
-    )
+    found = cluster.ask(lambda admin, timeout_ms: admin.list_topics(timeout_ms=timeout_ms))
     alive = [topic for topic in found.alive if not (exclude_internal and topic.startswith("__"))]
     marked = found.marked_for_deletion
     value = {"alive": alive, "markedForDeletion": list(marked) if marked is not None else "unknown"}
@@ -219,21 +197,10 @@ def list_topics(
     say(output, value, lines if marked is not None else [*lines, "", _UNKNOWN])
 
 
-@commands.command("describe")
-def describe(
-    topics: Topics,
-    server: Server = None,
-    output: Output = Format.TABLE,
-    command_config: Config = None,
-    timeout_ms: TimeoutMs = None,
-) -> None:
+@add_command(commands, "describe")
+def describe(cluster: Cluster, topics: Topics, output: Output = Format.TABLE) -> None:
     """Shows partitions with leader, replicas and ISR, and the configurations that are set on the topic."""
-    found = run(
-        server,
-        command_config,
-        lambda admin, time: admin.describe_topics(topics, timeout_ms=time.require_time_ms()),
-        timeout_ms,
-    )
+    found = cluster.ask(lambda admin, timeout_ms: admin.describe_topics(topics, timeout_ms=timeout_ms))
     rows = [
         (
             topic.topic,
