@@ -12,6 +12,7 @@ from kontroller.cli.administering.groups import GROUPS
 from kontroller.cli.administering.shell import shell
 from kontroller.cli.endings import OneLine
 from kontroller.cli.importing import import_topics
+from kontroller.cli.option_groups import add_command
 from kontroller.cli.pods.drain import drain
 from kontroller.cli.pods.ready import ready
 from kontroller.cli.pods.scram_users import scram_users
@@ -52,8 +53,8 @@ main.add_typer(history.commands, name="history")
 for name, commands in GROUPS.items():
     main.add_typer(commands, name=name)
 main.command("shell")(shell)
-main.command("drain")(drain)
+add_command(main, "drain")(drain)
 main.command("import")(import_topics)
-main.command("ready")(ready)
+add_command(main, "ready")(ready)
 main.command("record", cls=take_settings("controller_core.process.recording.settings:RecorderProcessSettings"))(record)
 main.command("scram-users")(scram_users)

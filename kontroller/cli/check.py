@@ -7,14 +7,8 @@ from typing import Annotated, Final
 import typer
 
 from kontroller.cli.endings import failure, run_and_exit
-from kontroller.cli.options import (
-    Bootstrap,
-    CommandConfig,
-    DeadlineSeconds,
-    PropertiesOfBrokers,
-    parse_bootstrap,
-    read_security,
-)
+from kontroller.cli.option_groups import add_command
+from kontroller.cli.options import DeadlineSeconds, Servers
 
 commands = typer.Typer(help="Checks of an installation.", no_args_is_help=True)
 
@@ -22,50 +16,33 @@ _NAMESPACE_OF_POD: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/n
 _LONGEST_ASK_MS: Final = 5_000
 
 
-@commands.command("cluster")
-def check_cluster(
-    bootstrap: Bootstrap,
-    deadline_seconds: DeadlineSeconds = 60,
-    command_config: CommandConfig = None,
-    properties: PropertiesOfBrokers = None,
-) -> None:
+@add_command(commands, "cluster")
+def check_cluster(servers: Servers, deadline_seconds: DeadlineSeconds = 60) -> None:
     """Waits until a Kafka cluster has a controller that answers and on which all members agree, and prints its id.
 
     Exits with 0 on success, 1 if the deadline passes (and prints what is wrong), 2 if the command is wrong."""
-    addresses = parse_bootstrap(bootstrap)
-
-    from controller_core.client.transport.request_client import RequestClient
     from kontroller.checks.cluster import look_at_cluster
 
-    timeout_ms = min(_LONGEST_ASK_MS, deadline_seconds * 1000 // 3)
-    security = read_security(command_config, bootstrap, properties)
-    client = RequestClient(addresses, timeout_ms=timeout_ms, connect_timeout_ms=timeout_ms, security=security)
+    client = servers.make_client(min(_LONGEST_ASK_MS, deadline_seconds * 1000 // 3))
     run_and_exit(_wait(lambda: look_at_cluster(client), deadline_seconds))
 
 
-@commands.command("empty-brokers")
+@add_command(commands, "empty-brokers")
 def check_empty_brokers(
-    bootstrap: Bootstrap,
+    servers: Servers,
     broker: Annotated[
         list[int],
         typer.Option("--broker", help="Id of a broker to shut down for good. May be repeated.", min=0),
     ],
     deadline_seconds: DeadlineSeconds = 60,
-    command_config: CommandConfig = None,
-    properties: PropertiesOfBrokers = None,
 ) -> None:
     """Checks that brokers hold no replicas, so that they can be shut down for good. The brokers may be down already.
 
     Exits with 0 if they hold none, 1 if they hold some or no server answers in time, 2 if the command is wrong."""
-    addresses = parse_bootstrap(bootstrap)
-
-    from controller_core.client.transport.request_client import RequestClient
     from controller_core.model.ids import BrokerId
     from kontroller.checks.empty_brokers import ReplicasLeft, look_for_replicas
 
-    timeout_ms = min(_LONGEST_ASK_MS, deadline_seconds * 1000 // 3)
-    security = read_security(command_config, bootstrap, properties)
-    client = RequestClient(addresses, timeout_ms=timeout_ms, connect_timeout_ms=timeout_ms, security=security)
+    client = servers.make_client(min(_LONGEST_ASK_MS, deadline_seconds * 1000 // 3))
     brokers = [BrokerId(each) for each in broker]
 
     async def run() -> int:

@@ -1,7 +1,7 @@
 """`kontroller controller run`, the controller core as a process; `take-over` and `hand-over`, which move the role."""
 
 import asyncio
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,7 +9,7 @@ import typer
 from kontroller.cli import options
 from kontroller.cli.administering.connection import Yes, confirm
 from kontroller.cli.endings import failure, usage_error
-from kontroller.cli.options import DeadlineSeconds
+from kontroller.cli.option_groups import add_command
 from kontroller.cli.settings_options import take_settings
 
 if TYPE_CHECKING:
@@ -20,20 +20,55 @@ if TYPE_CHECKING:
 
 commands = typer.Typer(help="Run the controller, or move the controller's role.", no_args_is_help=True)
 
-ZooKeeper = Annotated[
-    str,
-    typer.Option(
-        help="ZooKeeper servers and chroot: HOST:PORT[,HOST:PORT...][/chroot].", envvar="KONTROLLER_ZOOKEEPER"
-    ),
-]
-Properties = Annotated[
-    Path | None,
-    typer.Option(
-        help="File with the cluster's security settings: a broker's server.properties, or a part of it.",
-        envvar="KONTROLLER_PROPERTIES",
-        show_default=False,
-    ),
-]
+
+@dataclass(frozen=True, kw_only=True)
+class Move:
+    """A move of the role, in the cluster of a ZooKeeper."""
+
+    zookeeper: Annotated[
+        str,
+        typer.Option(
+            help="ZooKeeper servers and chroot: HOST:PORT[,HOST:PORT...][/chroot].", envvar="KONTROLLER_ZOOKEEPER"
+        ),
+    ]
+    properties: options.ClusterProperties = None
+    check: Annotated[bool, typer.Option("--check", help="Print the obstacles, and change nothing.")] = False
+    yes: Yes = False
+    deadline_seconds: options.DeadlineSeconds = 60
+
+    def run(self, to: int | None, *, to_ours: bool) -> None:
+        """Inspect the role, print the findings, ask for confirmation, and move the role.
+
+        The move uses a second session, so that no ZooKeeper session has to live while a person decides."""
+        from controller_core.model.ids import BrokerId
+        from controller_core.process.connections import ZooKeeperOptions
+        from controller_core.process.settings import InvalidSettings
+        from controller_core.zk.codecs import MalformedZnode
+        from controller_core.zk.session import ZkError
+        from kontroller.role.moving import NotMoved
+        from kontroller.role.picture import NoCluster
+
+        options = ZooKeeperOptions(zookeeper=self.zookeeper, properties=self.properties)
+        try:
+            picture, target, found = asyncio.run(
+                _look(options, BrokerId(to) if to is not None else None, to_ours=to_ours)
+            )
+            is_done = picture.is_as_wanted(target)
+            typer.echo(picture.described)
+            for obstacle in found:
+                typer.echo(f"{'obstacle' if obstacle.is_in_the_way else 'warning'}: {obstacle.said}")
+            if is_done:
+                return
+            if any(obstacle.is_in_the_way for obstacle in found):
+                raise typer.Exit(1)
+            heir = "Kafka's brokers" if target is None else f"process {target}"
+            if self.check or not confirm(f"The role goes to {heir}.", yes=self.yes):
+                return
+            asyncio.run(_move(options, picture, target, self.deadline_seconds))
+        except InvalidSettings as error:
+            raise usage_error(error) from error
+        except (ZkError, MalformedZnode, NoCluster, NotMoved) as error:
+            raise failure(error) from error
 
 
 @commands.command("run", cls=take_settings("controller_core.process.settings:ControllerProcessSettings"))
@@ -61,10 +96,9 @@ def run(ctx: typer.Context, settings: options.SettingsFile = None) -> None:
         raise failure(error) from error
 
 
-@commands.command("take-over")
+@add_command(commands, "take-over")
 def take_over(
-    zookeeper: ZooKeeper,
-    properties: Properties = None,
+    move: Move,
     to: Annotated[
         int | None,
         typer.Option(
@@ -73,78 +107,29 @@ def take_over(
             min=0,
         ),
     ] = None,
-    check: Annotated[bool, typer.Option("--check", help="Print the obstacles, and change nothing.")] = False,
-    yes: Yes = False,
-    deadline_seconds: DeadlineSeconds = 60,
 ) -> None:
     """Moves the role to a Kontroller process, from Kafka's controller or from another Kontroller process.
 
     Prints the obstacles first. Exits with 0 if the process leads, 1 if it does not or an obstacle prevents the move, 2
     if the command is wrong."""
-    _move_role(zookeeper, properties, to, to_ours=True, check=check, yes=yes, deadline_s=deadline_seconds)
+    move.run(to, to_ours=True)
 
 
-@commands.command("hand-over")
+@add_command(commands, "hand-over")
 def hand_over(
-    zookeeper: ZooKeeper,
-    properties: Properties = None,
+    move: Move,
     to: Annotated[
         int | None,
         typer.Option(
             help="Id of the Kontroller process that gets the role. Default: Kafka's brokers, for good.", min=0
         ),
     ] = None,
-    check: Annotated[bool, typer.Option("--check", help="Print the obstacles, and change nothing.")] = False,
-    yes: Yes = False,
-    deadline_seconds: DeadlineSeconds = 60,
 ) -> None:
     """Moves the role to Kafka's brokers, which keep it until `take-over`, or to another Kontroller process.
 
     Prints the obstacles first. Exits with 0 if the new holder has the role, 1 if it does not or an obstacle prevents
     the move, 2 if the command is wrong."""
-    _move_role(zookeeper, properties, to, to_ours=to is not None, check=check, yes=yes, deadline_s=deadline_seconds)
-
-
-def _move_role(
-    zookeeper: str,
-    properties: Path | None,
-    to: int | None,
-    *,
-    to_ours: bool,
-    check: bool,
-    yes: bool,
-    deadline_s: float,
-) -> None:
-    """Inspect the role, print the findings, ask for confirmation, and move the role.
-
-    The move uses a second session, so that no ZooKeeper session has to live while a person decides."""
-    from controller_core.model.ids import BrokerId
-    from controller_core.process.connections import ZooKeeperOptions
-    from controller_core.process.settings import InvalidSettings
-    from controller_core.zk.codecs import MalformedZnode
-    from controller_core.zk.session import ZkError
-    from kontroller.role.moving import NotMoved
-    from kontroller.role.picture import NoCluster
-
-    options = ZooKeeperOptions(zookeeper=zookeeper, properties=properties)
-    try:
-        picture, target, found = asyncio.run(_look(options, BrokerId(to) if to is not None else None, to_ours=to_ours))
-        is_done = picture.is_as_wanted(target)
-        typer.echo(picture.described)
-        for obstacle in found:
-            typer.echo(f"{'obstacle' if obstacle.is_in_the_way else 'warning'}: {obstacle.said}")
-        if is_done:
-            return
-        if any(obstacle.is_in_the_way for obstacle in found):
-            raise typer.Exit(1)
-        heir = "Kafka's brokers" if target is None else f"process {target}"
-        if check or not confirm(f"The role goes to {heir}.", yes=yes):
-            return
-        asyncio.run(_move(options, picture, target, deadline_s))
-    except InvalidSettings as error:
-        raise usage_error(error) from error
-    except (ZkError, MalformedZnode, NoCluster, NotMoved) as error:
-        raise failure(error) from error
+    move.run(to, to_ours=to is not None)
 
 
 async def _look(

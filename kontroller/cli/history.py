@@ -5,6 +5,7 @@ Only the watch (`kontroller.cli.watch`) does not need it."""
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -14,6 +15,7 @@ import typer
 
 from controller_core.model.wording import format_count
 from kontroller.cli.endings import EXIT_FAILED, failure, usage_error
+from kontroller.cli.option_groups import add_command
 from kontroller.cli.options import (
     JournalsOption,
     JournalTokenFilesOption,
@@ -43,33 +45,85 @@ _MOST_DAYS: Final = 36_500
 _SHOWN: Final = 20
 """Violations that are printed. The table has all of them."""
 
-HistoryOption = Annotated[
-    str,
-    typer.Option(
-        "--history",
-        help="Folder of the tables, or an address that Spark can write to.",
-        envvar="KONTROLLER_HISTORY",
-        show_default=False,
-    ),
-]
-CoresOption = Annotated[
-    int, typer.Option("--cores", help="Cores that Spark uses.", envvar="KONTROLLER_HISTORY_CORES", min=1)
-]
-MemoryOption = Annotated[
-    str, typer.Option("--memory", help="Memory of the Spark process, such as 2g.", envvar="KONTROLLER_HISTORY_MEMORY")
-]
-
 
 class WrongOption(Exception):
     """The command has to be changed. The message says how."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class OnSpark:
+    """A history, and the Spark that works on it."""
+
+    history: Annotated[
+        str,
+        typer.Option(
+            help="Folder of the tables, or an address that Spark can write to.",
+            envvar="KONTROLLER_HISTORY",
+            show_default=False,
+        ),
+    ]
+    cores: Annotated[int, typer.Option(help="Cores that Spark uses.", envvar="KONTROLLER_HISTORY_CORES", min=1)] = 2
+    memory: Annotated[
+        str, typer.Option(help="Memory of the Spark process, such as 2g.", envvar="KONTROLLER_HISTORY_MEMORY")
+    ] = "2g"
+
+    @contextmanager
+    def open(
+        self, *, taken_in: Sequence[str] = (), jars: str | None = None, asked: "Keeping | None" = None
+    ) -> Iterator["KeptHistory"]:
+        """Open the history, on a Spark that ends with the block. Errors end the command in one line.
+
+        `jars`: the argument of `connector_settings`; None if nothing is read from Kafka. `asked`: the argument of
+        `KeptHistory.open_history`."""
+        if not _MEMORY.fullmatch(self.memory):
+            raise usage_error(
+                WrongOption(f"--memory {self.memory} is not an amount of memory: give one such as 2g or 1500m")
+            )
+        try:
+            import pyspark  # noqa: F401  # asked for here, so that the message can say what to install
+        except ModuleNotFoundError as error:
+            raise usage_error(
+                WrongOption("Spark is not installed: in a checkout, pip install '.[pipeline]'")
+            ) from error
+        from py4j.protocol import Py4JJavaError
+        from pyspark.errors import PySparkException
+
+        from kontroller.history.generations.errors import StoreError
+        from kontroller.history.generations.keeping import OTHERS
+        from kontroller.history.kept_history import RAW, KeptHistory, NoHistory
+        from kontroller.history.schemas import LAYERS
+        from kontroller.history.session import NoJava, is_small, session
+        from kontroller.history.sources.kafka_topic import connector_settings
+
+        known = [table.name for table in (*RAW, *LAYERS)]
+        unknown = sorted({*(asked.days if asked else ())} - {OTHERS, *known})
+        if unknown:
+            raise usage_error(
+                WrongOption(f"--keep-days {unknown[0]}=...: there is no such table; the tables are {', '.join(known)}")
+            )
+        try:
+            small = is_small([self.history, *taken_in])
+            more = None if jars is None else connector_settings(jars)
+            with session(
+                "kontroller history", cores=self.cores, memory=self.memory, is_small=small, more=more
+            ) as spark:
+                yield KeptHistory.open_history(spark, self.history, asked)
+        except WrongOption as error:
+            raise usage_error(error) from error
+        except (NoHistory, NoJava, StoreError, OSError) as error:
+            raise failure(error) from error
+        except PySparkException as error:
+            raise failure(RuntimeError(_find_first_line(str(error)))) from error
+        except Py4JJavaError as error:
+            raise failure(RuntimeError(_find_first_line(str(error.java_exception)))) from error
+
+
 commands.command("watch", cls=take_settings("kontroller.history.watching.settings:WatchSettings"))(watch)
 
 
-@commands.command("ingest")
+@add_command(commands, "ingest")
 def ingest(
-    history: HistoryOption,
+    on_spark: OnSpark,
     journal: JournalsOption = None,
     journal_token_file: JournalTokenFilesOption = None,
     kafka_logs: Annotated[
@@ -112,8 +166,6 @@ def ingest(
             show_default="7",
         ),
     ] = None,
-    cores: CoresOption = 2,
-    memory: MemoryOption = "2g",
 ) -> None:
     """Ingests journals into the tables of the history. Records that were ingested before are skipped.
 
@@ -139,7 +191,7 @@ def ingest(
     options = _read_security_options(properties)
     topics = [(topic, bootstrap)] if topic and bootstrap else []
     places = [*journals, *logs, *(f"kafka://{address}/{name}" for name, address in topics)]
-    with _open_history(history, cores, memory, taken_in=places, jars=jars if topics else None, asked=asked) as kept:
+    with on_spark.open(taken_in=places, jars=jars if topics else None, asked=asked) as kept:
         from kontroller.history import intake
 
         with kept.hold_lock():
@@ -156,9 +208,9 @@ def ingest(
             raise typer.Exit(EXIT_FAILED)
 
 
-@commands.command("compact")
+@add_command(commands, "compact")
 def compact(
-    history: HistoryOption,
+    on_spark: OnSpark,
     forget_days: Annotated[
         int | None,
         typer.Option(
@@ -168,15 +220,13 @@ def compact(
             show_default="nothing",
         ),
     ] = None,
-    cores: CoresOption = 2,
-    memory: MemoryOption = "2g",
 ) -> None:
     """Shrinks the history: keeps one snapshot a day of those that are proven redundant, and deletes records that are
     too old.
 
     Deleted records are gone, also from reports; the history then begins at a snapshot. Exits with 0; with 1 if there is
     no history or it cannot be changed; with 2 if the command is wrong."""
-    with _open_history(history, cores, memory) as kept:
+    with on_spark.open() as kept:
         gone = kept.compact(forget_days)
         typer.echo(
             f"Left out: {format_count(gone.entries, 'record')} of {format_count(gone.snapshots, 'snapshot')} that said "
@@ -186,13 +236,13 @@ def compact(
         typer.echo(kept.summary())
 
 
-@commands.command("audit")
-def audit(history: HistoryOption, cores: CoresOption = 2, memory: MemoryOption = "2g") -> None:
+@add_command(commands, "audit")
+def audit(on_spark: OnSpark) -> None:
     """Checks the history against the invariants of a controller, and prints the violations. A report also has the
     proofs.
 
     Exits with 0 if there is none, 1 if there are some, 2 if the command is wrong."""
-    with _open_history(history, cores, memory) as whole, whole.open_snapshot() as kept:
+    with on_spark.open() as whole, whole.open_snapshot() as kept:
         violations = kept.audit().persist()
         count = violations.count()
         for row in violations.limit(_SHOWN).collect():
@@ -206,9 +256,9 @@ def audit(history: HistoryOption, cores: CoresOption = 2, memory: MemoryOption =
             raise typer.Exit(EXIT_FAILED)
 
 
-@commands.command("report")
+@add_command(commands, "report")
 def report(
-    history: HistoryOption,
+    on_spark: OnSpark,
     output: Annotated[Path, typer.Option(help="Folder for index.html and the tables.")],
     from_: Annotated[datetime | None, typer.Option("--from", help="Begin of the period (UTC).", formats=_TIMES)] = None,
     to: Annotated[datetime | None, typer.Option("--to", help="End of the period (UTC).", formats=_TIMES)] = None,
@@ -237,8 +287,6 @@ def report(
             min=0,
         ),
     ] = 18_000,
-    cores: CoresOption = 2,
-    memory: MemoryOption = "2g",
 ) -> None:
     """Reports on the history, or on a period of it: one HTML page, and the tables (Parquet and JSON) beside it.
 
@@ -246,7 +294,7 @@ def report(
     if days and from_:
         raise usage_error(WrongOption("--days and --from both set the begin of the period: give one"))
     promised = _parse_objective(objective)
-    with _open_history(history, cores, memory) as whole, whole.open_snapshot() as kept:
+    with on_spark.open() as whole, whole.open_snapshot() as kept:
         from kontroller.history.answers.options import Options
 
         try:
@@ -321,57 +369,6 @@ def _take_in_topic(kept: "KeptHistory", topic: str, bootstrap: str, options: Map
     except (NoConnector, TopicUnreadable) as error:
         return [str(error)]
     return []
-
-
-@contextmanager
-def _open_history(
-    location: str,
-    cores: int,
-    memory: str,
-    *,
-    taken_in: Sequence[str] = (),
-    jars: str | None = None,
-    asked: "Keeping | None" = None,
-) -> Iterator["KeptHistory"]:
-    """Open the history at a location, on a Spark that ends with the block. Errors end the command in one line.
-
-    `jars`: the argument of `connector_settings`; None if nothing is read from Kafka. `asked`: the argument of
-    `KeptHistory.open_history`."""
-    if not _MEMORY.fullmatch(memory):
-        raise usage_error(WrongOption(f"--memory {memory} is not an amount of memory: give one such as 2g or 1500m"))
-    try:
-        import pyspark  # noqa: F401  # asked for here, so that the message can say what to install
-    except ModuleNotFoundError as error:
-        raise usage_error(WrongOption("Spark is not installed: in a checkout, pip install '.[pipeline]'")) from error
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
-
-    from kontroller.history.generations.errors import StoreError
-    from kontroller.history.generations.keeping import OTHERS
-    from kontroller.history.kept_history import RAW, KeptHistory, NoHistory
-    from kontroller.history.schemas import LAYERS
-    from kontroller.history.session import NoJava, is_small, session
-    from kontroller.history.sources.kafka_topic import connector_settings
-
-    known = [table.name for table in (*RAW, *LAYERS)]
-    unknown = sorted({*(asked.days if asked else ())} - {OTHERS, *known})
-    if unknown:
-        raise usage_error(
-            WrongOption(f"--keep-days {unknown[0]}=...: there is no such table; the tables are {', '.join(known)}")
-        )
-    try:
-        small = is_small([location, *taken_in])
-        more = None if jars is None else connector_settings(jars)
-        with session("kontroller history", cores=cores, memory=memory, is_small=small, more=more) as spark:
-            yield KeptHistory.open_history(spark, location, asked)
-    except WrongOption as error:
-        raise usage_error(error) from error
-    except (NoHistory, NoJava, StoreError, OSError) as error:
-        raise failure(error) from error
-    except PySparkException as error:
-        raise failure(RuntimeError(_find_first_line(str(error)))) from error
-    except Py4JJavaError as error:
-        raise failure(RuntimeError(_find_first_line(str(error.java_exception)))) from error
 
 
 def _describe(summary: "ReportSummary") -> str:

@@ -1,5 +1,6 @@
 """Options that several commands share. Each has one text, whichever command has the option."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,21 +9,12 @@ import typer
 from kontroller.cli.endings import usage_error
 
 if TYPE_CHECKING:
-    from controller_core.client.transport.request_client import Address
+    from controller_core.client.transport.request_client import RequestClient
     from controller_core.wire.connections.security import SecuritySource
 
 _LARGEST_ID = 2**31 - 1
 _LONGEST_S = 24 * 3600
 
-Bootstrap = Annotated[
-    str,
-    typer.Option(
-        "--bootstrap-server",
-        help="Kafka servers: HOST:PORT[,HOST:PORT...].",
-        envvar="KONTROLLER_BOOTSTRAP_SERVER",
-        show_default=False,
-    ),
-]
 BrokerIdOption = Annotated[
     int, typer.Option(help="Id of the broker.", envvar="KONTROLLER_BROKER_ID", min=0, max=_LARGEST_ID)
 ]
@@ -40,18 +32,13 @@ CommandConfig = Annotated[
         show_default=False,
     ),
 ]
-PropertiesOfBrokers = Annotated[
+ClusterProperties = Annotated[
     Path | None,
     typer.Option(
-        "--properties",
-        help="Instead of --command-config: a broker's server.properties, or a part of it, to connect as a broker does.",
+        help="File with the cluster's security settings: a broker's server.properties, or a part of it.",
         envvar="KONTROLLER_PROPERTIES",
         show_default=False,
     ),
-]
-ClusterProperties = Annotated[
-    Path | None,
-    typer.Option(help="File with the cluster's security settings: a broker's server.properties, or a part of it."),
 ]
 SettingsFile = Annotated[Path | None, typer.Option(help="YAML file with these settings.")]
 
@@ -80,29 +67,56 @@ TopicPropertiesOption = Annotated[
 ]
 
 
-def parse_bootstrap(text: str) -> "tuple[Address, ...]":
-    """Return the servers of `--bootstrap-server`. Ends the command if it is not a list of servers."""
-    from controller_core.client.transport.request_client import parse_addresses
-
-    try:
-        return parse_addresses(text)
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--bootstrap-server") from error
-
-
 class TwoFiles(Exception):
     """Both --command-config and --properties were given."""
 
 
-def read_security(config: Path | None, bootstrap: str, properties: Path | None = None) -> "SecuritySource | None":
-    """Return the security settings of connections: those of a client's file, or of a broker's.
+@dataclass(frozen=True, kw_only=True)
+class Servers:
+    """The servers of a cluster, and the file with the security settings of the connections to them."""
 
-    Ends the command if the file cannot be used."""
-    if config is not None and properties is not None:
-        raise usage_error(TwoFiles("--command-config and --properties both set the security of connections: give one"))
-    if properties is not None:
-        return _read_broker_security(properties)
-    return None if config is None else _read_client_security(config, bootstrap)
+    bootstrap_server: Annotated[
+        str,
+        typer.Option(
+            help="Kafka servers: HOST:PORT[,HOST:PORT...].", envvar="KONTROLLER_BOOTSTRAP_SERVER", show_default=False
+        ),
+    ]
+    command_config: CommandConfig = None
+    properties: Annotated[
+        Path | None,
+        typer.Option(
+            help="Instead of --command-config: a broker's server.properties, or a part of it, to connect as a broker "
+            "does.",
+            envvar="KONTROLLER_PROPERTIES",
+            show_default=False,
+        ),
+    ] = None
+
+    def make_client(self, timeout_ms: int, connect_timeout_ms: int | None = None) -> "RequestClient":
+        """Return a client of these servers. Ends the command if the servers or the file cannot be used."""
+        from controller_core.client.transport.request_client import RequestClient, parse_addresses
+
+        try:
+            addresses = parse_addresses(self.bootstrap_server)
+        except ValueError as error:
+            raise typer.BadParameter(str(error), param_hint="--bootstrap-server") from error
+        return RequestClient(
+            addresses,
+            timeout_ms=timeout_ms,
+            connect_timeout_ms=connect_timeout_ms or timeout_ms,
+            security=self._read_security(),
+        )
+
+    def _read_security(self) -> "SecuritySource | None":
+        if self.command_config is not None and self.properties is not None:
+            raise usage_error(
+                TwoFiles("--command-config and --properties both set the security of connections: give one")
+            )
+        if self.properties is not None:
+            return _read_broker_security(self.properties)
+        return (
+            None if self.command_config is None else _read_client_security(self.command_config, self.bootstrap_server)
+        )
 
 
 def _read_client_security(config: Path, bootstrap: str) -> "SecuritySource | None":

@@ -12,9 +12,9 @@ commands = typer.Typer(help="The cluster: describe.", no_args_is_help=True)
 @add_command(commands, "describe")
 def describe(cluster: Cluster, output: Output = Format.TABLE) -> None:
     """Shows the cluster's id, its controller and brokers, and how many partitions lack a leader or replicas."""
-    found = cluster.ask(lambda admin, timeout_ms: admin.describe_cluster(timeout_ms=timeout_ms))
     from controller_core.client.transport.request_client import Address
 
+    found = cluster.ask(lambda admin, timeout_ms: admin.describe_cluster(timeout_ms=timeout_ms))
     controller = found.controller.id if found.controller else None
     replicas, counts = found.count_replicas(), found.counts
     nodes = [

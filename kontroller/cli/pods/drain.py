@@ -8,21 +8,13 @@ from typing import Annotated
 import typer
 
 from kontroller.cli.endings import EXIT_FAILED, run_and_exit
-from kontroller.cli.options import (
-    Bootstrap,
-    BrokerIdOption,
-    CommandConfig,
-    DeadlineSeconds,
-    PropertiesOfBrokers,
-    parse_bootstrap,
-    read_security,
-)
+from kontroller.cli.options import BrokerIdOption, DeadlineSeconds, Servers
 
 _LONGEST_ASK_MS = 15_000
 
 
 def drain(
-    bootstrap: Bootstrap,
+    servers: Servers,
     broker_id: BrokerIdOption,
     deadline_seconds: DeadlineSeconds = 120,
     wait_for_replicas_seconds: Annotated[
@@ -40,27 +32,17 @@ def drain(
             envvar="KONTROLLER_LOG_TO",
         ),
     ] = None,
-    command_config: CommandConfig = None,
-    properties: PropertiesOfBrokers = None,
 ) -> None:
     """Prepares a broker for its stop: waits until its partitions can do without it, then moves its leaderships away.
 
     Exits with 0 if the broker may be stopped or is not registered, 1 if it could not be drained, 2 if the command is
     wrong. Asks only the controller, over Kafka's protocol: Kontroller, or Kafka's own controller."""
-    addresses = parse_bootstrap(bootstrap)
-
-    from controller_core.client.transport.request_client import RequestClient
     from controller_core.model.ids import BrokerId
     from kontroller.brokers.drain import Drain, NotDrained, NotRegistered
 
     # A third of the deadline, so that an unanswered request leaves time for another controller.
     timeout_ms = min(_LONGEST_ASK_MS, deadline_seconds * 1000 // 3)
-    client = RequestClient(
-        addresses,
-        timeout_ms=timeout_ms,
-        connect_timeout_ms=max(500, timeout_ms // 3),
-        security=read_security(command_config, bootstrap, properties),
-    )
+    client = servers.make_client(timeout_ms, connect_timeout_ms=max(500, timeout_ms // 3))
 
     def say(what: str, *, is_error: bool = False) -> None:
         line = f"kontroller drain: {what}"

@@ -6,18 +6,11 @@ from typing import Annotated
 import typer
 
 from kontroller.cli.endings import EXIT_FAILED, run_and_exit
-from kontroller.cli.options import (
-    Bootstrap,
-    BrokerIdOption,
-    CommandConfig,
-    PropertiesOfBrokers,
-    parse_bootstrap,
-    read_security,
-)
+from kontroller.cli.options import BrokerIdOption, Servers
 
 
 def ready(
-    bootstrap: Bootstrap,
+    servers: Servers,
     broker_id: BrokerIdOption,
     timeout_ms: Annotated[
         int,
@@ -28,22 +21,16 @@ def ready(
             max=3_600_000,
         ),
     ] = 5_000,
-    command_config: CommandConfig = None,
-    properties: PropertiesOfBrokers = None,
 ) -> None:
     """Checks that a broker is registered, answers, knows a controller, and has all its replicas in sync.
 
     Ignores replicas that a reassignment is adding to it, and replicas of partitions without a leader. Exits with 0 if
     the broker is ready, 1 if it is not (and prints why), 2 if the command is wrong. Ask the broker itself:
     --bootstrap-server is its own address, at the listener that brokers use among themselves."""
-    addresses = parse_bootstrap(bootstrap)
-
-    from controller_core.client.transport.request_client import RequestClient
     from controller_core.model.ids import BrokerId
     from kontroller.brokers.readiness import look_at_broker
 
-    security = read_security(command_config, bootstrap, properties)
-    client = RequestClient(addresses, timeout_ms=timeout_ms, connect_timeout_ms=timeout_ms, security=security)
+    client = servers.make_client(timeout_ms)
 
     async def run() -> int:
         why = await look_at_broker(client, BrokerId(broker_id), timeout_ms / 1000)
