@@ -43,17 +43,7 @@ class Kind(StrEnum):
     GAP = "gap"
 
 
-REMOVED = {
-    Kind.BROKER: Kind.BROKER_REMOVED,
-    Kind.TOPIC: Kind.TOPIC_REMOVED,
-    Kind.ASSIGNMENT: Kind.ASSIGNMENT_REMOVED,
-    Kind.LEADERSHIP: Kind.LEADERSHIP_REMOVED,
-    Kind.FEATURES: Kind.FEATURES_REMOVED,
-    Kind.TOPIC_CONFIG: Kind.TOPIC_CONFIG_REMOVED,
-    Kind.BROKER_CONFIG: Kind.BROKER_CONFIG_REMOVED,
-    Kind.BROKER_STATIC_CONFIG: Kind.BROKER_STATIC_CONFIG_REMOVED,
-    Kind.OFFLINE_REPLICAS: Kind.OFFLINE_REPLICAS_REMOVED,
-}
+REMOVED = {kind: Kind(f"{kind}_removed") for kind in Kind if f"{kind}_removed" in set(Kind)}
 """The kind that records the removal of each kind of entry."""
 
 

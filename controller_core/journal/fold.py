@@ -6,7 +6,7 @@ checksum that the controller computed from its live state. Each term begins with
 between two terms. A recorder that starts in the middle of a term misses the changes before.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
@@ -148,7 +148,7 @@ def _apply(image: Image, line: Line) -> str | None:
     try:
         match line.kind:
             case Kind.FEATURES:
-                image.features = _whole(delta, _FEATURES)
+                image.features = _whole(delta, Kind.FEATURES)
             case Kind.FEATURES_REMOVED:
                 image.features = None
             case Kind.TOPIC:
@@ -166,78 +166,44 @@ def _apply(image: Image, line: Line) -> str | None:
 
 def _apply_to_entries(image: Image, line: Line, delta: Fields) -> None:
     """Set or remove an entry of a collection. Unknown kinds change nothing. Raises `KeyError`."""
-    removed = _REMOVED.get(line.kind)
-    entries = _ENTRIES.get(removed or line.kind)
-    if entries is None:
+    kind = _REMOVED.get(line.kind, line.kind)
+    if kind not in _COLLECTIONS:
         return
-    known, key = entries.of(image), entries.key(line)
-    if removed:
+    known: dict[Any, Fields] = getattr(image, _COLLECTIONS[kind])
+    key = _read_key(line, kind)
+    if kind != line.kind:
         del known[key]
     else:
-        before = {} if entries.is_written_in_full else known.get(key, {})
-        known[key] = _whole({**before, **delta}, entries.fields)
+        before = known.get(key, {}) if kind in records.IN_DELTAS else {}
+        known[key] = _whole({**before, **delta}, kind)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Entries:
-    """The entries of one kind: their collection in an image, their key, and their required fields."""
-
-    of: Callable[[Image], dict[Any, Fields]]
-    key: Callable[[Line], object]
-    fields: tuple[str, ...]
-    is_written_in_full: bool = False
+def _read_key(line: Line, kind: str) -> Any:
+    if kind == Kind.BROKER_CONFIG:
+        return line.broker
+    values = tuple(_require(getattr(line, name)) for name in records.KEYS[kind])
+    return values if len(values) > 1 else values[0]
 
 
-def _partition(line: Line) -> PartitionKey:
-    return _require(line.topic), _require(line.partition)
-
-
-_FEATURES = ("finalized_features", "features_epoch")
-_ENTRIES: Final[Mapping[str, _Entries]] = {
-    Kind.BROKER: _Entries(
-        of=lambda image: image.brokers,
-        key=lambda line: _require(line.broker),
-        fields=("broker_epoch", "endpoints", "supported_features"),
-        is_written_in_full=True,
-    ),
-    Kind.ASSIGNMENT: _Entries(
-        of=lambda image: image.assignments,
-        key=_partition,
-        fields=("replicas", "adding", "removing", "origin_order"),
-    ),
-    Kind.LEADERSHIP: _Entries(
-        of=lambda image: image.leaderships,
-        key=_partition,
-        fields=(
-            *("leader", "isr", "leader_epoch", "leader_recovery_state"),
-            *("state_controller_epoch", "partition_epoch"),
-        ),
-    ),
-    Kind.TOPIC_CONFIG: _Entries(
-        of=lambda image: image.topic_configs, key=lambda line: _require(line.topic), fields=("config",)
-    ),
-    Kind.BROKER_CONFIG: _Entries(
-        of=lambda image: image.broker_configs, key=lambda line: line.broker, fields=("config",)
-    ),
-    Kind.BROKER_STATIC_CONFIG: _Entries(
-        of=lambda image: image.static_configs,
-        key=lambda line: _require(line.broker),
-        fields=("broker_epoch", "config"),
-        is_written_in_full=True,
-    ),
-    Kind.OFFLINE_REPLICAS: _Entries(
-        of=lambda image: image.offline_replicas, key=lambda line: _require(line.broker), fields=("partitions",)
-    ),
+_COLLECTIONS: Final[Mapping[str, str]] = {
+    Kind.BROKER: "brokers",
+    Kind.ASSIGNMENT: "assignments",
+    Kind.LEADERSHIP: "leaderships",
+    Kind.TOPIC_CONFIG: "topic_configs",
+    Kind.BROKER_CONFIG: "broker_configs",
+    Kind.BROKER_STATIC_CONFIG: "static_configs",
+    Kind.OFFLINE_REPLICAS: "offline_replicas",
 }
+"""The collection of an image that has the entries of a kind."""
 _REMOVED: Final[Mapping[str, str]] = {removed: kind for kind, removed in REMOVED.items()}
 """The kind of the removed entry, by the kind of the record."""
 
 _Value = TypeVar("_Value")
 
 
-def _whole(fields: Fields, names: tuple[str, ...]) -> Fields:
-    """Return the fields if all required ones are present. Raises `KeyError`."""
-    for name in names:
+def _whole(fields: Fields, kind: str) -> Fields:
+    """Return the fields of an entry if all required ones are present. Raises `KeyError`."""
+    for name in records.FIELDS[kind]:
         fields[name]
     return fields
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from controller_core.journal.changes import Kind
+from controller_core.journal.changes import REMOVED, Kind
 from controller_core.journal.configs import RecordedConfig, StaticConfig
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import TopicPartition
@@ -85,26 +85,41 @@ class Line(BaseModel):
         return self
 
 
+KEYS: Final[Mapping[str, tuple[str, ...]]] = {
+    Kind.BROKER: ("broker",),
+    Kind.TOPIC: ("topic",),
+    Kind.ASSIGNMENT: ("topic", "partition"),
+    Kind.LEADERSHIP: ("topic", "partition"),
+    Kind.FEATURES: (),
+    Kind.TOPIC_CONFIG: ("topic",),
+    Kind.BROKER_CONFIG: (),
+    Kind.BROKER_STATIC_CONFIG: ("broker",),
+    Kind.OFFLINE_REPLICAS: ("broker",),
+}
+"""The fields that name an entry, by its kind. The configuration of all brokers has no broker."""
+FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
+    Kind.BROKER: ("broker_epoch", "endpoints", "supported_features"),
+    Kind.TOPIC: ("czxid",),
+    Kind.ASSIGNMENT: ("replicas", "adding", "removing", "origin_order"),
+    Kind.LEADERSHIP: (
+        "leader", "isr", "leader_epoch", "leader_recovery_state", "state_controller_epoch", "partition_epoch",
+    ),
+    Kind.FEATURES: ("finalized_features", "features_epoch"),
+    Kind.TOPIC_CONFIG: ("config",),
+    Kind.BROKER_CONFIG: ("config",),
+    Kind.BROKER_STATIC_CONFIG: ("broker_epoch", "config"),
+    Kind.OFFLINE_REPLICAS: ("partitions",),
+}  # fmt: skip
+"""The fields that an entry must have, by its kind."""
+IN_DELTAS: Final = (Kind.ASSIGNMENT, Kind.LEADERSHIP)
+"""Entry kinds of several fields whose records leave out unchanged ones, except in snapshots."""
 NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
-    Kind.BROKER: ("broker", "delta"),
-    Kind.BROKER_REMOVED: ("broker",),
-    Kind.TOPIC: ("topic", "delta"),
-    Kind.TOPIC_REMOVED: ("topic",),
-    Kind.ASSIGNMENT: ("topic", "partition", "delta"),
-    Kind.ASSIGNMENT_REMOVED: ("topic", "partition"),
-    Kind.LEADERSHIP: ("topic", "partition", "delta"),
-    Kind.LEADERSHIP_REMOVED: ("topic", "partition"),
-    Kind.FEATURES: ("delta",),
-    Kind.TOPIC_CONFIG: ("topic", "delta"),
-    Kind.TOPIC_CONFIG_REMOVED: ("topic",),
-    Kind.BROKER_CONFIG: ("delta",),
-    Kind.BROKER_STATIC_CONFIG: ("broker", "delta"),
-    Kind.BROKER_STATIC_CONFIG_REMOVED: ("broker",),
-    Kind.OFFLINE_REPLICAS: ("broker", "delta"),
-    Kind.OFFLINE_REPLICAS_REMOVED: ("broker",),
+    **{kind: (*key, "delta") for kind, key in KEYS.items()},
+    **{removed: KEYS[kind] for kind, removed in REMOVED.items()},
     Kind.SNAPSHOT_ENDED: ("entries", "checksum"),
     Kind.GAP: ("dropped",),
 }
+"""The fields that a record must have, by its kind."""
 
 WITHOUT_TEXT: Final = (Kind.BROKER_STATIC_CONFIG,)
 """Entry kinds that readers of version 1 need not know. They count neither for the checksum nor for the number of

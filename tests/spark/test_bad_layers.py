@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from controller_core.journal.records import FIELDS
 from kontroller.history.schemas import FINDINGS, PARTITION_INTERVALS
 from kontroller.history.sources import journal_files
-from kontroller.history.transforms.lines import IN_FULL, IN_FULL_IN_SNAPSHOTS
 from tests.spark.histories import keep_lines, random_cluster, rows
 
 Journals = dict[str, bytes]
@@ -142,5 +142,5 @@ def test_what_must_be_recorded_in_full_is_what_the_controller_records() -> None:
     for record in HISTORY:
         if record.get("snapshot"):
             told.setdefault(record["kind"], set()).update(record["delta"])
-    demanded = {str(kind): set(names) for kind, names in {**IN_FULL, **IN_FULL_IN_SNAPSHOTS}.items()}
+    demanded = {str(kind): set(names) for kind, names in FIELDS.items()}
     assert {kind: names - {"rack"} for kind, names in told.items()}.items() <= demanded.items()

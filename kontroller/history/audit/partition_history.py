@@ -12,12 +12,12 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
+from controller_core.journal.changes import Kind
+from controller_core.journal.records import FIELDS
 from kontroller.history.audit.invariants import RECORD
 from kontroller.history.audit.lives import OF_TOPICS, add_lives
 
-LEADERSHIP: Final = (
-    "leader", "isr", "leader_epoch", "leader_recovery_state", "state_controller_epoch", "partition_epoch",
-)  # fmt: skip
+LEADERSHIP: Final = FIELDS[Kind.LEADERSHIP]
 ASSIGNMENT: Final = ("replicas", "adding", "removing")
 _ENVELOPE: Final = (
     "cluster_id", "topic", "partition", "life", "span", "known_until", "origin", "controller_id", "controller_epoch", "seq",

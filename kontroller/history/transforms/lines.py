@@ -4,7 +4,7 @@
 cluster and its writer: a controller may write before its cluster has an id, and inferred records reveal a recorder.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
@@ -12,8 +12,8 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
 from controller_core.journal.changes import Kind
-from controller_core.journal.records import NEEDED, SCHEMA_VERSION
-from kontroller.history.schemas import EVENTS, FINDINGS, FLAG, INT, LONG, TEXT, columns
+from controller_core.journal.records import FIELDS, IN_DELTAS, NEEDED, SCHEMA_VERSION
+from kontroller.history.schemas import EVENTS, FINDINGS, LONG, TEXT, columns
 
 CONTROLLER: Final = "controller"
 RECORDER: Final = "recorder"
@@ -22,52 +22,19 @@ LOGS: Final = "logs"
 _COLUMNS: Final = EVENTS.schema.fieldNames()
 _DELTA: Final = StructType(EVENTS.schema.fields[_COLUMNS.index("leader") : _COLUMNS.index("reason")])
 """The fields of a delta. Each is a column of an event."""
+_OF_EVENTS: Final = {"cluster_id", "origin", "journal", "source", "event_time", "left_out"}
+"""Columns of an event that a record does not have, or has in another form."""
 _RECORD: Final = columns(
     v=LONG,
     cluster_id=TEXT,
-    controller_id=INT,
-    controller_epoch=LONG,
-    seq=LONG,
     event_time_us=LONG,
-    took_us=LONG,
-    kind=TEXT,
-    cause=TEXT,
-    correlation_id=TEXT,
-    inferred=FLAG,
-    snapshot=FLAG,
-    unclean=FLAG,
-    topic=TEXT,
-    topic_id=TEXT,
-    partition=INT,
-    broker=INT,
+    **{each.name: each.dataType for each in EVENTS.schema if each.name not in {*_OF_EVENTS, *_DELTA.names}},
     delta=_DELTA,
-    dropped=LONG,
-    entries=LONG,
-    checksum=LONG,
-    reason=TEXT,
-    alive_interval_ms=LONG,
     corrupt=TEXT,
 )
 _ENVELOPE: Final = (
     "v", "controller_id", "controller_epoch", "seq", "event_time_us", "kind", "cause", "correlation_id",
 )  # fmt: skip
-
-IN_FULL: Final[Mapping[str, tuple[str, ...]]] = {
-    Kind.BROKER: ("broker_epoch", "endpoints", "supported_features"),
-    Kind.TOPIC: ("czxid",),
-    Kind.FEATURES: ("finalized_features", "features_epoch"),
-    Kind.TOPIC_CONFIG: ("config",),
-    Kind.BROKER_CONFIG: ("config",),
-    Kind.BROKER_STATIC_CONFIG: ("broker_epoch", "config"),
-    Kind.OFFLINE_REPLICAS: ("partitions",),
-}
-"""The fields that a delta must have, for kinds that are always recorded in full."""
-IN_FULL_IN_SNAPSHOTS: Final[Mapping[str, tuple[str, ...]]] = {
-    Kind.ASSIGNMENT: ("replicas", "adding", "removing", "origin_order"),
-    Kind.LEADERSHIP: (
-        "leader", "isr", "leader_epoch", "leader_recovery_state", "state_controller_epoch", "partition_epoch",
-    ),
-}  # fmt: skip
 
 _NEVER_NEGATIVE: Final = (
     "controller_id", "controller_epoch", "seq", "event_time_us", "took_us", "partition", "broker", "entries", "checksum",
@@ -213,13 +180,17 @@ def _is_possible() -> Column:
 def _list_needed() -> dict[str, list[str]]:
     """Return the columns that a record of each kind must have."""
     needed = {str(kind): list(names) for kind, names in NEEDED.items()}
-    for kind, names in IN_FULL.items():
-        needed[str(kind)] += [f"delta.{name}" for name in names]
+    for kind in FIELDS.keys() - set(IN_DELTAS):
+        needed[kind] += _list_fields(kind)
     return needed
 
 
 def _list_needed_in_snapshots() -> dict[str, list[str]]:
-    return {str(kind): [f"delta.{name}" for name in names] for kind, names in IN_FULL_IN_SNAPSHOTS.items()}
+    return {str(kind): _list_fields(kind) for kind in IN_DELTAS}
+
+
+def _list_fields(kind: str) -> list[str]:
+    return [f"delta.{name}" for name in FIELDS[kind]]
 
 
 def _is_torn() -> Column:

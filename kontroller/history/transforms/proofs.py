@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from controller_core.journal.changes import REMOVED, Kind
+from controller_core.journal.records import FIELDS, IN_DELTAS
 from kontroller.history.transforms.continuity.neighbours import EPOCH
 from kontroller.history.transforms.known_spans import states
 from kontroller.history.transforms.lines import LOGS
@@ -20,12 +21,7 @@ _STRETCH: Final = 1 << 12
 """The number of records in a stretch. Records are assigned to snapshots by stretches."""
 _SPAN: Final = ("cluster_id", "span")
 _ENTRY: Final = ("entry", "topic", "partition", "broker")
-_DELTAS: Final = {
-    Kind.LEADERSHIP: (
-        "leader", "isr", "leader_epoch", "leader_recovery_state", "state_controller_epoch", "partition_epoch",
-    ),
-    Kind.ASSIGNMENT: ("replicas", "adding", "removing", "origin_order"),
-}  # fmt: skip
+_DELTAS: Final = {kind: FIELDS[kind] for kind in IN_DELTAS}
 """Entries that are recorded as deltas. All others are recorded in full."""
 
 

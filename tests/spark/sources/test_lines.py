@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from controller_core.journal.records import NEEDED
+from controller_core.journal.records import FIELDS, IN_DELTAS, NEEDED
 from kontroller.history.folding.tables import RAW_EVENTS, RAW_FINDINGS
 from kontroller.history.kept_history import KeptHistory
 from kontroller.history.sources import journal_files
-from kontroller.history.transforms.lines import IN_FULL, IN_FULL_IN_SNAPSHOTS
 
 Line = dict[str, Any]
 ENVELOPE: Line = {
@@ -30,7 +29,7 @@ KINDS = sorted({*map(str, NEEDED), "controller_alive", "of_a_later_version"})
 
 def list_needed(kind: str, *, in_snapshot: bool) -> list[str]:
     """The names of the fields that a record must have besides the envelope, those of its delta with a prefix."""
-    in_delta = (*IN_FULL.get(kind, ()), *(IN_FULL_IN_SNAPSHOTS.get(kind, ()) if in_snapshot else ()))
+    in_delta = FIELDS.get(kind, ()) if in_snapshot or kind not in IN_DELTAS else ()
     return [*NEEDED.get(kind, ()), *(f"delta.{name}" for name in in_delta)]
 
 
