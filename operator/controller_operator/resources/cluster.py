@@ -12,13 +12,14 @@ from controller_operator.resources.common import (
     MESSAGE,
     READY,
     REASON,
-    Column,
     Definition,
     PartitionCounts,
     Resource,
     Spec,
     Status,
     condition_column,
+    number_column,
+    text_column,
 )
 from controller_operator.resources.conditions import ConditionType
 from controller_operator.resources.schema import (
@@ -320,10 +321,6 @@ class KafkaClusterStatus(Status):
     """Brokers, topics and partitions, and the numbers of those that need attention."""
 
 
-def _count(name: str, field: str, description: str, *, wide: bool = False) -> Column:
-    return Column(name=name, json_path=f".status.counts.{field}", type="integer", description=description, wide=wide)
-
-
 class KafkaCluster(Resource[KafkaClusterSpec, KafkaClusterStatus]):
     """An Apache Kafka cluster, with or without ZooKeeper. Topics, reassignments and elections refer to it."""
 
@@ -332,24 +329,16 @@ class KafkaCluster(Resource[KafkaClusterSpec, KafkaClusterStatus]):
         plural="kafkaclusters",
         short_name="kcl",
         columns=(
-            Column(
-                name="Controller",
-                json_path=".status.controller.id",
-                type="integer",
-                description="Id of the controller.",
+            number_column("Controller", "controller.id", "Id of the controller."),
+            number_column("Brokers", "counts.brokers", "Registered brokers."),
+            number_column("Partitions", "counts.partitions", "Total number of partitions."),
+            number_column("Offline", "counts.offline", "Partitions without a leader."),
+            number_column(
+                "UnderReplicated", "counts.underReplicated", "Partitions with replicas that are not in sync."
             ),
-            _count("Brokers", "brokers", "Registered brokers."),
-            _count("Partitions", "partitions", "Total number of partitions."),
-            _count("Offline", "offline", "Partitions without a leader."),
-            _count("UnderReplicated", "underReplicated", "Partitions with replicas that are not in sync."),
             READY,
             condition_column(ConditionType.DEGRADED),
-            Column(
-                name="Kind",
-                json_path=".status.controller.kind",
-                description="Program that is the controller.",
-                wide=True,
-            ),
+            text_column("Kind", "controller.kind", "Program that is the controller.", wide=True),
             REASON,
             MESSAGE,
             AGE,

@@ -5,7 +5,7 @@ CustomResourceDefinition beside the schema: names, printer columns, and rules ov
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Final, Generic, Literal, TypeVar
@@ -66,9 +66,19 @@ class Definition:
         return f"{self.plural}.{GROUP}"
 
 
+def text_column(name: str, path: str, description: str, *, wide: bool = False) -> Column:
+    """Return a column with a field of the status."""
+    return Column(name=name, json_path=f".status.{path}", description=description, wide=wide)
+
+
+def number_column(name: str, path: str, description: str, *, wide: bool = False) -> Column:
+    """Return a column with a number of the status."""
+    return replace(text_column(name, path, description, wide=wide), type="integer")
+
+
 AGE = Column(name="Age", json_path=".metadata.creationTimestamp", type="date", description="Age of the object.")
 CLUSTER = Column(name="Cluster", json_path=".spec.clusterRef.name", description="The KafkaCluster it belongs to.")
-PHASE = Column(name="Phase", json_path=".status.phase", description="Progress of the object.")
+PHASE = text_column("Phase", "phase", "Progress of the object.")
 
 
 def condition_column(condition: ConditionType, *, name: str | None = None) -> Column:
@@ -81,15 +91,11 @@ def condition_column(condition: ConditionType, *, name: str | None = None) -> Co
 
 
 READY = condition_column(ConditionType.READY)
-REASON = Column(
-    name="Reason",
-    json_path='.status.conditions[?(@.type=="Ready")].reason',
-    description="Reason of the condition Ready.",
-)
-MESSAGE = Column(
-    name="Message",
-    json_path='.status.conditions[?(@.type=="Ready")].message',
-    description="Message of the condition Ready: work in progress, or a change to make.",
+REASON = text_column("Reason", 'conditions[?(@.type=="Ready")].reason', "Reason of the condition Ready.")
+MESSAGE = text_column(
+    "Message",
+    'conditions[?(@.type=="Ready")].message',
+    "Message of the condition Ready: work in progress, or a change to make.",
     wide=True,
 )
 

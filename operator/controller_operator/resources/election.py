@@ -13,13 +13,14 @@ from controller_operator.resources.common import (
     PHASE,
     READY,
     REASON,
-    Column,
     Definition,
     Ending,
     OwnCluster,
     Resource,
     Spec,
     Status,
+    number_column,
+    text_column,
 )
 from controller_operator.resources.conditions import ConditionType
 from controller_operator.resources.schema import (
@@ -279,10 +280,6 @@ class PreferredElectionStatus(Status):
     """Each partition of the present or last run; at most 500, failed and unfinished ones first."""
 
 
-def _count(name: str, field: str, description: str, *, wide: bool = False) -> Column:
-    return Column(name=name, json_path=f".status.counts.{field}", type="integer", description=description, wide=wide)
-
-
 class PreferredElection(Resource[PreferredElectionSpec, PreferredElectionStatus]):
     """An election of preferred leaders, once or on a schedule, or of leaders for partitions that have none, once."""
 
@@ -293,11 +290,13 @@ class PreferredElection(Resource[PreferredElectionSpec, PreferredElectionStatus]
         columns=(
             CLUSTER,
             PHASE,
-            _count("Elected", "elected", "Partitions that got their preferred leader."),
-            _count("NotNeeded", "notNeeded", "Partitions that had their preferred leader already."),
-            _count("Unavailable", "preferredUnavailable", "Partitions whose preferred replica cannot lead."),
-            _count("Failed", "failed", "Partitions whose election failed."),
-            Column(name="NextRun", json_path=".status.nextRunTime", description="Time of the next run, in UTC."),
+            number_column("Elected", "counts.elected", "Partitions that got their preferred leader."),
+            number_column("NotNeeded", "counts.notNeeded", "Partitions that had their preferred leader already."),
+            number_column(
+                "Unavailable", "counts.preferredUnavailable", "Partitions whose preferred replica cannot lead."
+            ),
+            number_column("Failed", "counts.failed", "Partitions whose election failed."),
+            text_column("NextRun", "nextRunTime", "Time of the next run, in UTC."),
             READY,
             REASON,
             MESSAGE,

@@ -11,7 +11,6 @@ from controller_operator.resources.common import (
     MESSAGE,
     READY,
     REASON,
-    Column,
     Definition,
     DeletionPolicy,
     DriftCorrections,
@@ -19,6 +18,8 @@ from controller_operator.resources.common import (
     Resource,
     Spec,
     Status,
+    number_column,
+    text_column,
 )
 from controller_operator.resources.schema import MAX_STATUS_ENTRIES, Model, Observed, Rule, key_by, rules
 
@@ -125,13 +126,8 @@ class FeatureSet(Resource[FeatureSetSpec, FeatureSetStatus]):
         short_name="kfs",
         columns=(
             CLUSTER,
-            Column(name="Finalized", json_path=".status.finalized", description="The finalized levels."),
-            Column(
-                name="Epoch",
-                json_path=".status.epoch",
-                type="integer",
-                description="Epoch of the cluster's finalized features.",
-            ),
+            text_column("Finalized", "finalized", "The finalized levels."),
+            number_column("Epoch", "epoch", "Epoch of the cluster's finalized features."),
             READY,
             REASON,
             MESSAGE,

@@ -12,7 +12,6 @@ from controller_operator.resources.common import (
     PHASE,
     READY,
     REASON,
-    Column,
     Definition,
     Ending,
     OwnCluster,
@@ -20,6 +19,8 @@ from controller_operator.resources.common import (
     Resource,
     Spec,
     Status,
+    number_column,
+    text_column,
 )
 from controller_operator.resources.conditions import ConditionType
 from controller_operator.resources.schema import (
@@ -355,39 +356,21 @@ class PartitionReassignment(Resource[PartitionReassignmentSpec, PartitionReassig
         columns=(
             CLUSTER,
             PHASE,
-            Column(name="Done", json_path=".status.counts.done", type="integer", description="Partitions moved."),
-            Column(name="Total", json_path=".status.counts.total", type="integer", description="Partitions to move."),
-            Column(
-                name="ETA",
-                json_path=".status.progress.timeLeft",
-                description="Estimated time to copy the rest.",
-            ),
-            Column(
-                name="Throttle",
-                json_path=".status.throttle.bytesPerSecond",
-                type="integer",
-                description="Bytes per second that each broker may send, and may receive, for the moves.",
+            number_column("Done", "counts.done", "Partitions moved."),
+            number_column("Total", "counts.total", "Partitions to move."),
+            text_column("ETA", "progress.timeLeft", "Estimated time to copy the rest."),
+            number_column(
+                "Throttle",
+                "throttle.bytesPerSecond",
+                "Bytes per second that each broker may send, and may receive, for the moves.",
             ),
             READY,
-            Column(
-                name="NextWindow",
-                json_path=".status.nextWindowTime",
-                description="Time at which partitions may begin to move again, in UTC.",
-                wide=True,
+            text_column(
+                "NextWindow", "nextWindowTime", "Time at which partitions may begin to move again, in UTC.", wide=True
             ),
-            Column(
-                name="BytesLeft",
-                json_path=".status.progress.bytesLeft",
-                type="integer",
-                description="Bytes left to copy.",
-                wide=True,
-            ),
-            Column(
-                name="BytesPerSecond",
-                json_path=".status.progress.bytesPerSecond",
-                type="integer",
-                description="Decrease of the bytes left per second.",
-                wide=True,
+            number_column("BytesLeft", "progress.bytesLeft", "Bytes left to copy.", wide=True),
+            number_column(
+                "BytesPerSecond", "progress.bytesPerSecond", "Decrease of the bytes left per second.", wide=True
             ),
             REASON,
             MESSAGE,

@@ -12,7 +12,6 @@ from controller_operator.resources.common import (
     MESSAGE,
     READY,
     REASON,
-    Column,
     Definition,
     DeletionPolicy,
     DriftCorrections,
@@ -23,6 +22,8 @@ from controller_operator.resources.common import (
     Spec,
     Status,
     condition_column,
+    number_column,
+    text_column,
 )
 from controller_operator.resources.conditions import ConditionType
 from controller_operator.resources.reassignment import ReassignmentThrottle
@@ -355,33 +356,16 @@ class KafkaTopic(Resource[KafkaTopicSpec, KafkaTopicStatus]):
         short_name="kt",
         columns=(
             CLUSTER,
-            Column(name="Topic", json_path=".status.topicName", description="Name of the topic in the cluster."),
-            Column(
-                name="Partitions",
-                json_path=".status.counts.partitions",
-                type="integer",
-                description="Number of partitions in the cluster.",
-            ),
-            Column(name="RF", json_path=".status.replicationFactor", type="integer", description="Replication factor."),
-            Column(
-                name="Online",
-                json_path=".status.counts.online",
-                type="integer",
-                description="Partitions with a leader.",
-            ),
-            Column(
-                name="UnderReplicated",
-                json_path=".status.counts.underReplicated",
-                type="integer",
-                description="Partitions with replicas that are not in sync.",
+            text_column("Topic", "topicName", "Name of the topic in the cluster."),
+            number_column("Partitions", "counts.partitions", "Number of partitions in the cluster."),
+            number_column("RF", "replicationFactor", "Replication factor."),
+            number_column("Online", "counts.online", "Partitions with a leader."),
+            number_column(
+                "UnderReplicated", "counts.underReplicated", "Partitions with replicas that are not in sync."
             ),
             condition_column(ConditionType.DRIFTED, name="Drift"),
-            Column(
-                name="Undeclared",
-                json_path=".status.undeclaredConfig.total",
-                type="integer",
-                description="Configuration keys that the spec does not name.",
-                wide=True,
+            number_column(
+                "Undeclared", "undeclaredConfig.total", "Configuration keys that the spec does not name.", wide=True
             ),
             READY,
             REASON,
