@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Protocol
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -12,26 +11,14 @@ from prometheus_client.registry import Collector
 from controller_core.journal.record_encoder import RecordEncoder
 from controller_core.journal.segments import SegmentFiles
 from controller_core.journal.writer import Counts, JournalWriter
+from controller_core.process.settings import ProcessSettings
 
 CLOSE_TIMEOUT_S = 5.0
 """Seconds that an ending process waits for its journal."""
 
 
-class JournalSettings(Protocol):
-    """The settings of a journal."""
-
-    @property
-    def journal_segment_bytes(self) -> int: ...
-
-    @property
-    def journal_retention_bytes(self) -> int: ...
-
-    @property
-    def journal_retention_hours(self) -> int: ...
-
-
 def open_journal(
-    directory: Path, settings: JournalSettings, registry: CollectorRegistry, encoder: RecordEncoder | None = None
+    directory: Path, settings: ProcessSettings, registry: CollectorRegistry, encoder: RecordEncoder | None = None
 ) -> JournalWriter:
     """Begin to write a journal. A directory that cannot be written causes a warning and a metric, never an error.
 
@@ -82,20 +69,14 @@ class JournalMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         counts = self._counts
-        yield self._make_counter("records_written", "Records written to the journal", counts.written)
-        yield self._make_counter("bytes_written", "Bytes written to the journal", counts.written_bytes)
-        yield self._make_counter("records_dropped", "Records that found the journal's buffer full", counts.dropped)
-        yield self._make_counter("gaps", "Gaps that such records left in the journal", counts.gaps)
-        yield self._make_counter("write_errors", "Writes of the journal that failed", counts.errors)
-        yield self._make_gauge("failing", "1 while the journal cannot be written", int(counts.is_failing))
-        yield self._make_gauge(
-            "last_write_error_timestamp_seconds",
-            "Time of the last failed write of the journal; 0 if none has failed",
-            counts.last_error_s,
-        )
-
-    def _make_counter(self, name: str, documentation: str, value: float) -> Metric:
-        return CounterMetricFamily(f"{self._prefix}_{name}", documentation, value=value)
-
-    def _make_gauge(self, name: str, documentation: str, value: float) -> Metric:
-        return GaugeMetricFamily(f"{self._prefix}_{name}", documentation, value=value)
+        for kind, name, documentation, value in (
+            (CounterMetricFamily, "records_written", "Records written to the journal", counts.written),
+            (CounterMetricFamily, "bytes_written", "Bytes written to the journal", counts.written_bytes),
+            (CounterMetricFamily, "records_dropped", "Records that found the journal's buffer full", counts.dropped),
+            (CounterMetricFamily, "gaps", "Gaps that such records left in the journal", counts.gaps),
+            (CounterMetricFamily, "write_errors", "Writes of the journal that failed", counts.errors),
+            (GaugeMetricFamily, "failing", "1 while the journal cannot be written", int(counts.is_failing)),
+            (GaugeMetricFamily, "last_write_error_timestamp_seconds",
+             "Time of the last failed write of the journal; 0 if none has failed", counts.last_error_s),
+        ):  # fmt: skip
+            yield kind(f"{self._prefix}_{name}", documentation, value=value)

@@ -4,7 +4,7 @@ Times are microseconds since 1970, and sums of durations are microseconds. `seco
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import date
 from typing import Literal
 
@@ -30,14 +30,7 @@ class Uptime:
     """The part of the detection time in which the ISR was not under min ISR."""
 
     def __add__(self, other: "Uptime") -> "Uptime":
-        return Uptime(
-            known_us=self.known_us + other.known_us,
-            unknown_us=self.unknown_us + other.unknown_us,
-            leaderless_us=self.leaderless_us + other.leaderless_us,
-            under_us=self.under_us + other.under_us,
-            detection_us=self.detection_us + other.detection_us,
-            detection_writable_us=self.detection_writable_us + other.detection_writable_us,
-        )
+        return Uptime(**{each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(self)})
 
     @property
     def availability(self) -> float | None:

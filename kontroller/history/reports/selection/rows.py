@@ -28,19 +28,15 @@ def uptimes(tables: Tables, *keys: str) -> DataFrame:
         f.max("partitions").alias("partitions"),
         f.countDistinct("topic").alias("topics"),
     )  # fmt: skip
-    known = f.greatest(f.col("exist_us") - f.col("unknown_us"), f.lit(0))
-    is_known = f.col("known_us") > 0
-    return (
-        sums.withColumn("known_us", known)
-        .withColumn("availability", f.when(is_known, 1 - f.col("leaderless_us") / f.col("known_us")))
-        .withColumn("writable", f.when(is_known, 1 - (f.col("leaderless_us") + f.col("under_us")) / f.col("known_us")))
-        .withColumn(
-            "availability_with_detection",
-            f.when(is_known, 1 - (f.col("leaderless_us") + f.col("detection_us")) / f.col("known_us")),
-        )
-        .withColumn("leaderless_seconds", f.col("leaderless_us") / 1_000_000)
-        .withColumn("under_seconds", f.col("under_us") / 1_000_000)
-        .withColumn("unknown_seconds", f.col("unknown_us") / 1_000_000)
+    sums = sums.withColumn("known_us", f.greatest(f.col("exist_us") - f.col("unknown_us"), f.lit(0)))
+    ratios = {
+        "availability": "leaderless_us",
+        "writable": "(leaderless_us + under_us)",
+        "availability_with_detection": "(leaderless_us + detection_us)",
+    }
+    return sums.withColumns(
+        {name: f.expr(f"if(known_us > 0, 1 - {lost_us} / known_us, null)") for name, lost_us in ratios.items()}
+        | {f"{name}_seconds": f.col(f"{name}_us") / 1_000_000 for name in ("leaderless", "under", "unknown")}
     )
 
 
