@@ -4,6 +4,7 @@ There are three layers: checked events, each once; intervals without a change; a
 Times are instants (UTC, microseconds). Intervals are half-open, [began, ended).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -31,6 +32,18 @@ TIME: Final = TimestampType()
 DAY: Final = DateType()
 BROKERS: Final = ArrayType(INT, containsNull=False)
 CONFIG: Final = MapType(TEXT, TEXT, valueContainsNull=False)
+
+
+POSITION: Final[Mapping[str, DataType]] = {"controller_epoch": LONG, "seq": LONG}
+"""The place of a record in a history."""
+PARTITION: Final[Mapping[str, DataType]] = {"cluster_id": TEXT, "topic": TEXT, "partition": INT}
+INTERVAL: Final[Mapping[str, DataType]] = {"began": TIME, "ended": TIME, "is_known": FLAG, "is_last": FLAG}
+"""An interval. `is_known`: false between two known spans, where the state is null. `is_last`: the history ends in it."""
+STATE: Final[Mapping[str, DataType]] = {
+    "leader": INT, "isr": BROKERS, "leader_epoch": INT, "leader_recovery_state": INT, "state_controller_epoch": LONG,
+    "partition_epoch": INT, "replicas": BROKERS, "adding": BROKERS, "removing": BROKERS,
+}  # fmt: skip
+"""The state of a partition. The leader -1 means none."""
 
 
 def columns(**types: DataType) -> StructType:
@@ -61,8 +74,7 @@ EVENTS: Final = Table(
         journal=TEXT,  # the folder of the segment, the topic, or the host of the log
         source=TEXT,  # the file, or topic and partition
         controller_id=INT,
-        controller_epoch=LONG,
-        seq=LONG,
+        **POSITION,
         event_time=TIME,
         took_us=LONG,  # since the controller noticed the cause; null if not measured
         kind=TEXT,  # docs/journal.md, Kinds
@@ -75,15 +87,7 @@ EVENTS: Final = Table(
         topic_id=TEXT,
         partition=INT,
         broker=INT,
-        leader=INT,  # this and the following: deltas, null where unchanged
-        isr=BROKERS,
-        leader_epoch=INT,
-        leader_recovery_state=INT,
-        state_controller_epoch=LONG,
-        partition_epoch=INT,
-        replicas=BROKERS,
-        adding=BROKERS,
-        removing=BROKERS,
+        **STATE,  # these and the following: deltas, null where unchanged
         origin_order=BROKERS,
         czxid=LONG,
         broker_epoch=LONG,
@@ -113,8 +117,7 @@ FINDINGS: Final = Table(
         problem=TEXT,  # a word of docs/pipeline.md, Findings: unreadable, gap, clock_went_back, two_journals, ...
         source=TEXT,
         line=LONG,  # counted from 1 in its file; null if it concerns several lines
-        controller_epoch=LONG,
-        seq=LONG,
+        **POSITION,
         event_time=TIME,
         count=LONG,  # the number of records or occurrences
         detail=TEXT,  # for people: the finding, and what to do about it
@@ -153,19 +156,8 @@ PARTITION_INTERVALS: Final = Table(
         topic=TEXT,
         topic_id=TEXT,
         partition=INT,
-        began=TIME,
-        ended=TIME,
-        is_known=FLAG,  # false: between two known spans; all of the state below is null then
-        is_last=FLAG,  # the history ends in it
-        leader=INT,  # -1: none
-        isr=BROKERS,
-        leader_epoch=INT,
-        leader_recovery_state=INT,
-        state_controller_epoch=LONG,
-        partition_epoch=INT,
-        replicas=BROKERS,
-        adding=BROKERS,
-        removing=BROKERS,
+        **INTERVAL,
+        **STATE,
         min_insync_replicas=INT,  # of the topic, else its leader, all brokers, its leader's file, 1; at most all replicas
         unclean=FLAG,  # it began with an unclean election
         cause=TEXT,  # of its beginning
@@ -173,8 +165,7 @@ PARTITION_INTERVALS: Final = Table(
         took_us=LONG,
         inferred=FLAG,
         controller_id=INT,
-        controller_epoch=LONG,
-        seq=LONG,  # of the record that began it
+        **POSITION,  # of the record that began it
     ),
     order=("cluster_id", "topic", "partition", "began", "controller_epoch", "seq"),
 )
@@ -188,13 +179,9 @@ BROKER_INTERVALS: Final = Table(
         broker=INT,
         broker_epoch=LONG,
         rack=TEXT,
-        began=TIME,
-        ended=TIME,
-        is_known=FLAG,
-        is_last=FLAG,
+        **INTERVAL,
         cause=TEXT,
-        controller_epoch=LONG,
-        seq=LONG,
+        **POSITION,
     ),
     order=("cluster_id", "broker", "began", "controller_epoch", "seq"),
 )
@@ -206,13 +193,9 @@ CONFIG_INTERVALS: Final = Table(
         cluster_id=TEXT,
         scope=TEXT,  # topic | broker | default
         name=TEXT,  # the topic, the broker's id, or ""
-        began=TIME,
-        ended=TIME,
-        is_known=FLAG,
-        is_last=FLAG,
+        **INTERVAL,
         config=CONFIG,
-        controller_epoch=LONG,
-        seq=LONG,
+        **POSITION,
     ),
     order=("cluster_id", "scope", "name", "began", "controller_epoch", "seq"),
 )
@@ -222,8 +205,7 @@ PROOFS: Final = Table(
     name="proofs",
     schema=columns(
         cluster_id=TEXT,
-        controller_epoch=LONG,
-        seq=LONG,  # of the snapshot's last record
+        **POSITION,  # of the snapshot's last record
         event_time=TIME,
         entries=LONG,  # in the snapshot
         checksum=LONG,  # of the controller's live state
@@ -288,9 +270,7 @@ RACK_AVAILABILITY: Final = Table(
 INCIDENTS: Final = Table(
     name="incidents",
     schema=columns(
-        cluster_id=TEXT,
-        topic=TEXT,
-        partition=INT,
+        **PARTITION,
         problem=TEXT,  # leaderless | under_min_isr
         began=TIME,
         ended=TIME,
@@ -298,8 +278,7 @@ INCIDENTS: Final = Table(
         cause=TEXT,
         correlation_id=TEXT,
         ended_by=TEXT,  # the cause of its end; null: the history, or the known part of it, ended
-        controller_epoch=LONG,
-        seq=LONG,  # of the record that began it
+        **POSITION,  # of the record that began it
     ),
     order=("cluster_id", "topic", "partition", "began", "controller_epoch", "seq"),
 )
@@ -320,8 +299,7 @@ FAILOVERS: Final = Table(
         max_seconds=REAL,
         detection_seconds=REAL,  # at most: before lost_at; 0 if it was announced, or led nothing
         max_seconds_with_detection=REAL,  # at most: their sum
-        controller_epoch=LONG,
-        seq=LONG,
+        **POSITION,
     ),
     order=("cluster_id", "controller_epoch", "seq", "broker"),
 )
@@ -359,9 +337,7 @@ EXPOSURE: Final = Table(
 UNCLEAN_ELECTIONS: Final = Table(
     name="unclean_elections",
     schema=columns(
-        cluster_id=TEXT,
-        topic=TEXT,
-        partition=INT,
+        **PARTITION,
         elected_at=TIME,
         leader=INT,
         isr_before=BROKERS,
@@ -369,8 +345,7 @@ UNCLEAN_ELECTIONS: Final = Table(
         recovered_at=TIME,  # null: not yet, or not known
         cause=TEXT,
         correlation_id=TEXT,
-        controller_epoch=LONG,
-        seq=LONG,
+        **POSITION,
     ),
     order=("cluster_id", "controller_epoch", "seq"),
 )
@@ -393,17 +368,14 @@ LEADERSHIP: Final = Table(
 REASSIGNMENTS: Final = Table(
     name="reassignments",
     schema=columns(
-        cluster_id=TEXT,
-        topic=TEXT,
-        partition=INT,
+        **PARTITION,
         began=TIME,
         ended=TIME,  # null: it still runs at the history's end
         origin=BROKERS,
         target=BROKERS,
         outcome=TEXT,  # done | cancelled | replaced | deleted | running | stalled | unknown
         longest_wait_seconds=REAL,  # without any change of the ISR
-        controller_epoch=LONG,
-        seq=LONG,
+        **POSITION,
     ),
     order=("cluster_id", "topic", "partition", "began", "seq"),
 )
@@ -432,8 +404,7 @@ VIOLATIONS: Final = Table(
         topic=TEXT,
         partition=INT,
         broker=INT,
-        controller_epoch=LONG,
-        seq=LONG,  # of the record that violates it
+        **POSITION,  # of the record that violates it
         event_time=TIME,
         detail=TEXT,
         evidence=ArrayType(
@@ -455,8 +426,7 @@ ALARMS: Final = Table(
         began=TIME,
         at=TIME,  # event time of the raise, or of what cleared it
         cause=TEXT,
-        controller_epoch=LONG,
-        seq=LONG,
+        **POSITION,
     ),
     order=("cluster_id", "topic", "partition", "problem", "began", "state"),
 )
