@@ -1,6 +1,7 @@
 """Writes docs/cli.md: every command for the administration of a cluster, with its help and examples."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -44,11 +45,14 @@ that the throttles stay. (Kafka's tool always removes them after a cancellation.
 in its prompt, and completes commands, options, topics, brokers and features with Tab. `help` and `help topics create`
 explain the commands with examples. `kontroller --install-completion` installs completion for bash, zsh or fish.
 """
+_OPTIONS: Final = "| Option | Meaning |\n|---|---|"
 
 
 def page() -> str:
     """Return the page."""
-    return "\n".join([_HEAD, *_files(), *(line for name in GROUPS for line in _group(name))])
+    shared = _find_shared_options()
+    table = ["These options are the same for every command, unless its own table has them:\n", _OPTIONS, *shared, ""]
+    return "\n".join([_HEAD, *table, *_files(), *(line for name in GROUPS for line in _group(name, shared))])
 
 
 def _files() -> Iterator[str]:
@@ -56,20 +60,35 @@ def _files() -> Iterator[str]:
     yield from (f"`{name}`: `{text}`\n" for name, text in FILES.items())
 
 
-def _group(name: str) -> Iterator[str]:
-    group = typer.main.get_command(main)
+def _find_group(name: str) -> TyperGroup:
+    """Return the group of this name, which has its commands by their names."""
+    everything = typer.main.get_command(main)
+    assert isinstance(everything, TyperGroup)
+    group = everything.commands[name]
     assert isinstance(group, TyperGroup)
-    commands = group.commands[name]
-    assert isinstance(commands, TyperGroup)
+    return group
+
+
+def _find_shared_options() -> list[str]:
+    """Return the rows of the options that most commands have alike."""
+    commands = [command for group in GROUPS for command in _find_group(group).commands.values()]
+    counts = Counter(row for command in commands for row in _options(command.params))
+    return [row for row, count in counts.items() if count > len(commands) / 2]
+
+
+def _group(name: str, shared: Collection[str]) -> Iterator[str]:
     yield f"## kontroller {name}\n"
-    for word, command in commands.commands.items():
+    for word, command in _find_group(name).commands.items():
         yield f"### {name} {word}\n"
         yield f"{command.help}\n"
         examples = (each for each in EXAMPLES if each.command == f"{name} {word}")
         yield from (f"    # {each.about}\n    kontroller {each.arguments}\n" for each in examples)
-        yield "| Option | Meaning |\n|---|---|"
-        yield from (_option(option) for option in command.params if isinstance(option, TyperOption))
-        yield ""
+        if own := [row for row in _options(command.params) if row not in shared]:
+            yield from (_OPTIONS, *own, "")
+
+
+def _options(parameters: Iterable[object]) -> Iterator[str]:
+    return (_option(option) for option in parameters if isinstance(option, TyperOption))
 
 
 def _option(option: TyperOption) -> str:
