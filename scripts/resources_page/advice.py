@@ -7,39 +7,38 @@ from controller_operator.resources.conditions import ConditionType, Reason
 
 CONDITIONS: Final[Mapping[ConditionType, tuple[str, str]]] = {
     ConditionType.READY: (
-        "The object is as its spec says. Unknown while the cluster cannot be seen. Present from the operator's first look.",
-        "True: nothing. Otherwise see its reason.",
+        "The object is as its spec says. Unknown while the cluster cannot be seen.",
+        "See its reason, if it is not True.",
     ),
     ConditionType.RECONCILING: (
-        "Work continues without help, or waits for something that time can bring. Present only while it is true.",
+        "Work continues without help, or waits. Present only while it is true.",
         "Wait. If it lasts, look at the reason.",
     ),
     ConditionType.STALLED: (
         "Only a person can help. Present only while it is true.",
-        "Follow the message; the reason below explains more.",
+        "Follow the message.",
     ),
     ConditionType.PAUSED: (
         "The annotation kontroller.dev/pause or spec.suspend stops the work, approval is due, or no window is open."
         " Present only while that is so.",
-        "Remove the annotation or spec.suspend to let the work go on; approve the plan; wait for the window.",
+        "Remove the annotation or spec.suspend; approve the plan; wait for the window.",
     ),
     ConditionType.DRIFTED: (
-        "For a KafkaTopic: True if the topic was changed elsewhere and is not corrected. Unknown while it cannot be"
-        " compared with the spec: it was deleted, is not taken over, is out of sight, or the object is paused.",
+        "For a KafkaTopic: the topic was changed elsewhere and is not corrected. Unknown while it cannot be"
+        " compared with the spec.",
         "Read `status.drift`; change the spec, the topic, or `driftPolicy`.",
     ),
     ConditionType.CONFLICT: (
         "An older resource claims the same topic, partition or feature, and wins. Present only while it is true.",
-        "Follow the message: it names the winner. For a KafkaTopic it also explains the effect of deleting either object.",
+        "Follow the message: it names the winner, and for a KafkaTopic the effect of deleting either object.",
     ),
     ConditionType.DEGRADED: (
-        "For a KafkaCluster: True if brokers are missing, partitions have no leader or too few replicas in sync, a log"
-        " directory has failed, or a disk is 90 % full. Unknown while the cluster cannot be seen. `Ready` does not"
-        " depend on it.",
-        "`kubectl kontroller status` names the missing brokers; the reason gives the remedy.",
+        "For a KafkaCluster: brokers are missing, partitions have no leader or too few replicas in sync, a log"
+        " directory has failed, or a disk is 90 % full. `Ready` does not depend on it.",
+        "See its reason, and `kubectl kontroller status`.",
     ),
     ConditionType.COMPLETE: (
-        "The one run of the object is over, and did everything that was asked for. Stays for good.",
+        "Nothing.",
         "Nothing.",
     ),
     ConditionType.FAILED: (
@@ -54,26 +53,24 @@ _STUCK_MOVE: Final = "See [a reassignment does not end](operations.md#a-reassign
 
 REMEDIES: Final[Mapping[Reason, str]] = {
     Reason.RECONCILED: _NOTHING,
-    Reason.PROGRESSING: "Wait. The message describes the work in progress.",
-    Reason.PAUSED: "`kubectl kontroller resume KIND/NAME`, or remove the annotation, to let the work go on.",
+    Reason.PROGRESSING: "Wait; the message says for what.",
+    Reason.PAUSED: "`kubectl kontroller resume KIND/NAME`.",
     Reason.COMPLETED: _NOTHING,
     Reason.SCHEDULED: _NOTHING,
-    Reason.SUSPENDED: "Remove `spec.suspend` to let the work go on.",
-    Reason.AWAITING_APPROVAL: "Read the plan and approve it: `kubectl kontroller approve kpr/NAME` shows it and asks.",
+    Reason.SUSPENDED: "Remove `spec.suspend`.",
+    Reason.AWAITING_APPROVAL: "`kubectl kontroller approve kpr/NAME` shows the plan and asks.",
     Reason.OUTSIDE_WINDOW: "Wait; to begin at once, remove `spec.schedule` or give it another window.",
     Reason.INVALID_SCHEDULE: "Correct `spec.schedule` or the time zone, as the message says.",
     Reason.CANCELLED: "Nothing; create a new object to begin again.",
-    Reason.SUPERSEDED: (
-        "The messages of `status.partitions` show the present replicas. To move them again, create a new object."
-    ),
-    Reason.PARTITIONS_FAILED: "Read the messages in `status.partitions`, fix the cause, create a new object.",
+    Reason.SUPERSEDED: ("See `status.partitions`. To move them again, create a new object."),
+    Reason.PARTITIONS_FAILED: "Read `status.partitions`, fix the cause, create a new object.",
     Reason.CLUSTER_NOT_FOUND: "Create the KafkaCluster. If the reference is wrong, create a new object.",
     Reason.NAMESPACE_NOT_ALLOWED: "Ask the owner of the KafkaCluster to add the namespace to `spec.allowedNamespaces`.",
-    Reason.TOPIC_PREFIX_REQUIRED: "Name only topics with the prefix, or ask the owner of the KafkaCluster to change it.",
+    Reason.TOPIC_PREFIX_REQUIRED: "Use the prefix, or ask the owner of the KafkaCluster to change it.",
     Reason.ZOOKEEPER_UNAVAILABLE: _CLUSTER_AWAY,
     Reason.CHROOT_NOT_FOUND: "Correct the end of `spec.zookeeper.connect`, or start the brokers, which create the chroot.",
-    Reason.NOT_SUPPORTED: "Follow the message; [versions.md](versions.md#without-zookeeper) lists the supported features.",
-    Reason.BROKERS_UNAVAILABLE: "Start the brokers, or give addresses that the operator reaches (`spec.bootstrapServers`).",
+    Reason.NOT_SUPPORTED: "See [what works without ZooKeeper](versions.md#without-zookeeper).",
+    Reason.BROKERS_UNAVAILABLE: "Start the brokers, or correct `spec.bootstrapServers`.",
     Reason.NOT_ADMITTED: "Correct the operator's properties file (`--properties`), or give its user the right "
     "that the message names ([versions.md](versions.md#without-zookeeper)).",
     Reason.NO_CONTROLLER: "Start a controller; without ZooKeeper, more than half of them. See "
@@ -94,22 +91,21 @@ REMEDIES: Final[Mapping[Reason, str]] = {
     Reason.COPY_STALLED: _STUCK_MOVE,
     Reason.COPY_FALLS_BEHIND: _STUCK_MOVE,
     Reason.HEALTHY: _NOTHING,
-    Reason.OTHER_CLUSTER_DECIDES: "Nothing, if that is intended. Otherwise change the one that the message names, or "
-    "delete one of the two.",
+    Reason.OTHER_CLUSTER_DECIDES: "If that is not intended, change the one that the message names, or delete one.",
     Reason.WAITING_FOR_DEPENDENTS: "Delete the objects that the message names, or set the annotation that it names.",
-    Reason.RESOURCE_CONFLICT: "Delete one of the two objects; the message names the one that wins. A topic stays with its"
+    Reason.RESOURCE_CONFLICT: "Delete one of the two; a topic stays with its"
     " data: [two objects for one topic](gitops.md#two-objects-for-one-topic).",
     Reason.NOT_ADOPTED: "Make the spec equal to the topic (`kontroller import`), or set `adoptionPolicy: Always`.",
-    Reason.DRIFTED: "Change the spec to what is right, or change the topic back, or set `driftPolicy: Enforce`.",
-    Reason.DRIFT_CONTESTED: "Find the other party and stop one of the two. For a topic, `driftPolicy: Report` also helps.",
+    Reason.DRIFTED: "Change the spec, change the topic back, or set `driftPolicy: Enforce`.",
+    Reason.DRIFT_CONTESTED: "Find the other party and stop one of the two, or set `driftPolicy: Report`.",
     Reason.IN_SYNC: _NOTHING,
-    Reason.INVALID_SPEC: "Correct the field that the message names, or run the version of the operator that knows it.",
+    Reason.INVALID_SPEC: "Correct the field that the message names, or upgrade the operator.",
     Reason.INVALID_CONFIG: "Follow the message.",
     Reason.UNKNOWN_TOPIC: "Create the topic, or correct the name in a new object.",
     Reason.UNKNOWN_PARTITION: "Correct the number in a new object, or give the topic more partitions.",
     Reason.UNKNOWN_BROKER: "Start the broker, or name another one.",
     Reason.BROKER_TO_BE_REMOVED: "Name other brokers, or remove it from `spec.brokersToRemove` of the KafkaCluster.",
-    Reason.PINNED_BY_TOPIC: "Change the replicas in the KafkaTopics and fields that the message names instead. To "
+    Reason.PINNED_BY_TOPIC: "Change the KafkaTopics that the message names. To "
     "remove a broker, name it in `spec.brokersToRemove` of the KafkaCluster.",
     Reason.NOT_ENOUGH_BROKERS: "Start brokers, end the cordons that the message names, shorten `spec.brokersToRemove`, or "
     "lower the replication factor.",
@@ -124,7 +120,7 @@ REMEDIES: Final[Mapping[Reason, str]] = {
     Reason.FEATURE_UNSUPPORTED: "Upgrade the brokers that `status.features` names, or ask for a lower level.",
     Reason.DOWNGRADE_NOT_ALLOWED: "Raise the level of the spec, or set `allowDowngrade: true` if that is safe.",
     Reason.FEATURES_UNREADABLE: "Look at the znode `/feature`: a newer Kafka wrote it, or it is damaged.",
-    Reason.REQUEST_REFUSED: "Follow the message, which is the controller's own.",
+    Reason.REQUEST_REFUSED: "Follow the message, the controller's own.",
     Reason.DRY_RUN: "Read the status; remove `dryRun` to apply the changes.",
     Reason.DELETION_FORBIDDEN: "Set `delete.topic.enable` of controller and brokers, or `deletionPolicy: Retain`.",
     Reason.WAITING_FOR_OTHER_REASSIGNMENT: "Wait, or cancel the other one.",

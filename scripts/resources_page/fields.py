@@ -1,4 +1,4 @@
-"""A structural schema as the rows of a table: every field with its type, default, bounds and description."""
+"""A structural schema as the rows of a table: every field with its type, bounds, default and description."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -8,7 +8,7 @@ from controller_operator.resources.schema import Rule
 Schema = Mapping[str, Any]
 
 _RULES: Final = "x-kubernetes-validations"
-_HEADER: Final = "| field | type | default | bounds | description |\n| --- | --- | --- | --- | --- |\n"
+HEADER: Final = "| field | type | description |\n| --- | --- | --- |\n"
 _SEVERAL: Final = (
     ("", "minimum", "maximum"),
     (" characters", "minLength", "maxLength"),
@@ -21,7 +21,7 @@ _SEVERAL: Final = (
 def table(name: str, schema: Schema, *, leave_out: frozenset[str] = frozenset()) -> str:
     """Return a table of all fields below a schema. A path in `leave_out` has one row, without its inner fields."""
     rows = _rows(name, schema, leave_out)
-    return _HEADER + "".join(f"| {' | '.join(cells)} |\n" for cells in rows)
+    return HEADER + "".join(f"| {' | '.join(cells)} |\n" for cells in rows)
 
 
 def refusals(name: str, schema: Schema) -> list[tuple[str, Rule]]:
@@ -40,8 +40,9 @@ def cell(text: str) -> str:
 def _rows(name: str, schema: Schema, leave_out: frozenset[str]) -> Iterator[tuple[str, ...]]:
     for path, inner, is_required in _inner(name, schema):
         if "description" in inner:
-            default = "required" if is_required else _code(inner["default"]) if "default" in inner else ""
-            yield f"`{path}`", _type(inner), default, _bounds(inner), cell(inner["description"])
+            default = "required" if is_required else f"default {_code(inner['default'])}" if "default" in inner else ""
+            said = "; ".join(filter(None, (_type(inner), default, _bounds(inner))))
+            yield f"`{path}`", said, cell(inner["description"])
         if path not in leave_out:
             yield from _rows(path, inner, leave_out)
 

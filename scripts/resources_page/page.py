@@ -1,37 +1,39 @@
 """The page itself: each kind with examples, lifecycle and fields, then the conditions and reasons that all kinds
 share."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from inspect import cleandoc
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
+from controller_operator.resources.common import Status
 from controller_operator.resources.conditions import ConditionType, Reason
 from scripts.resources_page.advice import advice_on_condition, remedy
-from scripts.resources_page.fields import Schema, cell, refusals, table
+from scripts.resources_page.fields import HEADER, Schema, cell, refusals, table
 from scripts.resources_page.lifecycles import diagram
 
 EXAMPLES: Final = Path("examples")
 
 _BEGIN: Final = cleandoc("""
     <!-- Generated from the models in controller_operator/resources by `make crds`: change those instead. -->
-    # Resources
+    Every kind of `kontroller.dev/v1alpha1`, its fields and its conditions; `kubectl explain` shows the fields, too.
+    Fields are optional unless marked as required. `[]` stands for an entry of a list, `KEY` for a key of a map.
 
-    Every kind of `kontroller.dev/v1alpha1`, its fields and its conditions. `kubectl explain` shows the fields, too.
-    Fields are optional unless marked as required. `[]` stands for an entry of a list, `KEY` for a key of a map. Lists
-    in a status have at most 500 entries; the counts beside them are always complete.
+    Annotations:
 
-    The annotation `kontroller.dev/pause: "true"` stops all work on an object of any kind (as does any other value except
-    `false`). Then `status.nextSteps` shows the next steps without the pause.
-    `kontroller.dev/reconcile-requested-at`, with a new value, makes the operator look at the object again. With
-    `kontroller.dev/delete-before-dependents: "true"` a KafkaCluster is deleted before the objects that refer to it; their
-    topics and data stay. `kontroller.dev/accept-cluster`, with the id of a Kafka cluster, lets an object be carried out in
-    that cluster, as if it were new, although its status has the id of another one. On a KafkaCluster it applies to all
-    objects that refer to it.
+    - `kontroller.dev/pause: "true"` (or any value except `false`) stops all work on the object; `status.nextSteps` then
+      shows its next steps.
+    - `kontroller.dev/reconcile-requested-at`, with a new value, makes the operator look at the object again.
+    - `kontroller.dev/delete-before-dependents: "true"` lets a KafkaCluster be deleted before the objects that refer to it;
+      their topics and data stay.
+    - `kontroller.dev/accept-cluster`, with the id of a Kafka cluster, lets the object, or all objects of a KafkaCluster, be
+      carried out in that cluster although the status has the id of another one.
 """)
 _CONDITIONS: Final = "status.conditions"
+_SHARED: Final = tuple(f"status.{Status.model_fields[name].alias}" for name in Status.model_fields)
+"""The fields that the status of every kind has. They have one table for all kinds."""
 
 
 def page(definitions: Mapping[str, Mapping[str, Any]], examples: Path = EXAMPLES) -> str:
@@ -63,9 +65,16 @@ def _kind(kind: str, crd: Mapping[str, Any], examples: list[tuple[Path, str, str
             table("spec", spec),
             *_render_refusals(schema),
             f"### The status of a {kind}\n",
-            table("status", status, leave_out=frozenset({_CONDITIONS})),
+            "Beside the [fields of every status](#conditions):\n",
+            table("status", _pick(status, lambda path: path not in _SHARED)),
         ]
     )
+
+
+def _pick(status: Schema, wanted: Callable[[str], bool]) -> Schema:
+    """Return the schema of a status with some of its fields."""
+    fields = {name: field for name, field in status["properties"].items() if wanted(f"status.{name}")}
+    return {**status, "properties": fields}
 
 
 def _version(crd: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -94,7 +103,8 @@ def _examples(folder: Path) -> list[tuple[Path, str, str]]:
 
 
 def _render_refusals(schema: Schema) -> Iterator[str]:
-    found = refusals("", {key: said for key, said in schema.items() if key != "status"})
+    spec_alone = {key: said for key, said in schema["properties"].items() if key != "status"}
+    found = refusals("", {**schema, "properties": spec_alone})
     if found:
         yield "The API server refuses what breaks one of these rules:\n"
         said = dict.fromkeys((path.removeprefix("."), rule.message) for path, rule in found)
@@ -102,12 +112,17 @@ def _render_refusals(schema: Schema) -> Iterator[str]:
 
 
 def _condition_section(crd: Mapping[str, Any]) -> str:
-    conditions = _schema(crd)["properties"]["status"]["properties"]["conditions"]
+    status = _schema(crd)["properties"]["status"]
+    conditions = status["properties"]["conditions"]
     reason = {**conditions["items"]["properties"]["reason"], "description": "Why, as one word of those below."}
     fields = {**conditions["items"]["properties"], "reason": reason}
     rows = "".join(f"| `{each}` | {' | '.join(map(cell, advice_on_condition(each)))} |\n" for each in ConditionType)
     shown = table(_CONDITIONS, {"items": {**conditions["items"], "properties": fields}})
-    return f"## Conditions\n\n| condition | what it means | what to do |\n| --- | --- | --- |\n{rows}\n{shown}"
+    shared = table("status", _pick(status, _SHARED.__contains__), leave_out=frozenset({_CONDITIONS}))
+    return (
+        f"## Conditions\n\nThe status of every kind has these fields:\n\n{shared}{shown.removeprefix(HEADER)}"
+        f"\n| condition | what it means | what to do |\n| --- | --- | --- |\n{rows}"
+    )
 
 
 def _reason_section() -> str:

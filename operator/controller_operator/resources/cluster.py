@@ -58,7 +58,7 @@ class ZooKeeper(Model):
             )
         ),
     )
-    """Same value as the brokers' zookeeper.connect: comma-separated host:port entries, then an optional chroot."""
+    """The brokers' zookeeper.connect: comma-separated host:port entries, then an optional chroot."""
 
 
 class AllowedNamespace(Model):
@@ -74,7 +74,7 @@ class AllowedNamespace(Model):
             )
         ),
     )
-    """Name of the namespace, or * for all namespaces without an entry of their own."""
+    """Name of the namespace, or * for all without an entry."""
 
     topic_prefix: str | None = Field(
         default=None,
@@ -82,8 +82,8 @@ class AllowedNamespace(Model):
         max_length=200,
         json_schema_extra=rules(Rule(TOPIC_CHARACTERS, "a topic prefix has only the characters a-z A-Z 0-9 . _ -")),
     )
-    """Required prefix of topic names for objects of this namespace, including partition moves and elections; default:
-    any name. With a prefix the namespace cannot use objects about the whole cluster, such as FeatureSets."""
+    """Prefix that all topics named by objects of this namespace must have; default: none. With a prefix the namespace
+    cannot use objects about the whole cluster, such as FeatureSets."""
 
 
 class KafkaClusterSpec(Spec):
@@ -94,8 +94,7 @@ class KafkaClusterSpec(Spec):
     )
 
     zookeeper: ZooKeeper | None = None
-    """The ZooKeeper ensemble that holds the cluster's metadata. Leave it out for a cluster without ZooKeeper (KRaft);
-    the operator then reaches the cluster only through bootstrapServers."""
+    """The cluster's ZooKeeper. Leave it out for a cluster without ZooKeeper (KRaft)."""
 
     bootstrap_servers: str | None = Field(
         default=None,
@@ -108,10 +107,9 @@ class KafkaClusterSpec(Spec):
             )
         ),
     )
-    """Broker addresses: comma-separated host:port entries. With zookeeper, they serve the requests that ZooKeeper
-    cannot answer; default: the addresses that brokers register in ZooKeeper, and only those get the operator's login.
-    Without zookeeper, all requests use them, and they get the login only if the operator's properties file names them
-    all."""
+    """Brokers: comma-separated host:port entries. With zookeeper, for what ZooKeeper cannot answer; default: the
+    addresses that brokers register there, and only those get the operator's login. Without zookeeper, for everything;
+    they get the login only if the operator's properties file names them all."""
 
     allowed_namespaces: (
         Annotated[
@@ -120,9 +118,8 @@ class KafkaClusterSpec(Spec):
         ]
         | None
     ) = None
-    """The namespaces whose resources may refer to this cluster; default: only the cluster's own namespace. The list is
-    complete: the cluster's own namespace needs an entry too. A named entry takes precedence over *. If several
-    KafkaClusters stand for one Kafka cluster, the oldest one with a list decides for all."""
+    """The namespaces whose resources may refer to this cluster; default: its own. With a list, its own needs an entry,
+    too. If several KafkaClusters stand for one Kafka cluster, the oldest one with a list decides for all."""
 
     brokers_to_remove: (
         Annotated[
@@ -131,13 +128,11 @@ class KafkaClusterSpec(Spec):
         ]
         | None
     ) = None
-    """The brokers to remove from the cluster. No object puts a new replica on them: new topics and partitions use the
-    other brokers, and moves of a replicaAssignment to them are refused. Existing replicas stay until a
-    PartitionReassignment with drainBrokers moves them."""
+    """The brokers to remove. No object puts a new replica on them. Existing replicas stay until a PartitionReassignment
+    with drainBrokers moves them."""
 
     disk_nearly_full_percent: int = Field(default=NEARLY_FULL_PERCENT, ge=1, le=100)
-    """Disk usage in percent from which the cluster is Degraded. A broker stops when its disk is full, and cannot delete
-    data until it runs again."""
+    """Disk usage in percent from which the cluster is Degraded."""
 
     @model_validator(mode="after")
     def _says_where_it_is(self) -> Self:
@@ -173,13 +168,13 @@ class ControllerStatus(Observed):
     """The cluster's controller."""
 
     id: BrokerId
-    """Id of the controller: a broker id, or without ZooKeeper the id of the active controller."""
+    """Id of the controller."""
 
     epoch: ControllerEpoch
-    """Epoch of the controller. Every new controller raises it by one."""
+    """Its epoch."""
 
     kind: ControllerKind
-    """Kontroller; Kafka if a broker is the controller; or KRaft if Kafka's controller quorum is."""
+    """Kontroller, Kafka (a broker), or KRaft (Kafka's quorum)."""
 
 
 class BrokerState(StrEnum):
@@ -203,10 +198,10 @@ class BrokerDisk(Observed):
     """Path of the log directory."""
 
     used_percent: int
-    """Used space of the disk in whole percent."""
+    """Used space in percent."""
 
     total_bytes: Annotated[int, Field(json_schema_extra={"format": "int64"})]
-    """Size of the disk in bytes."""
+    """Size in bytes."""
 
 
 class BrokerStatus(Observed):
@@ -216,32 +211,29 @@ class BrokerStatus(Observed):
     """Id of the broker."""
 
     state: BrokerState = BrokerState.REGISTERED
-    """Registered, or Missing: the broker is not registered, but has replicas or was registered before. A missing broker
-    without replicas leaves the list after ten minutes."""
+    """Registered, or Missing: it has replicas, or was registered in the last ten minutes."""
 
     since: Timestamp | None = None
-    """Time since which the operator has seen the broker in this state and registration."""
+    """Time since which the operator has seen it so."""
 
     removal: BrokerRemoval | None = None
-    """For a broker in spec.brokersToRemove: HoldsReplicas until it is drained, then Empty. An empty broker has no
-    replicas, gets none, and can be stopped for good."""
+    """For a broker in spec.brokersToRemove: HoldsReplicas, or Empty: it can be stopped for good."""
 
     epoch: Annotated[BrokerEpoch, Field(json_schema_extra={"format": "int64"})] | None = None
-    """Epoch of the registration: it changes when the broker restarts. Left out without ZooKeeper, because brokers do
-    not report it there."""
+    """Epoch of the registration: it changes when the broker restarts. Only with ZooKeeper."""
 
     rack: str | None = None
-    """Rack of the broker, if it has one."""
+    """Rack of the broker."""
 
     endpoints: tuple[str, ...] = ()
-    """The broker's listeners, as protocol://host:port."""
+    """Its listeners, as protocol://host:port."""
 
     disk: BrokerDisk | None = None
-    """The fullest disk of the broker's log directories, read once a minute. A missing broker keeps its last value. Left
-    out if the broker does not report it: before Kafka 3.3, or without the right to Describe the cluster."""
+    """Its fullest disk, read once a minute. A missing broker keeps its last value. Needs Kafka 3.3, and the right to
+    Describe the cluster."""
 
     failed_log_directories: tuple[str, ...] = ()
-    """The log directories that have failed."""
+    """Log directories that have failed."""
 
 
 class ClusterCounts(PartitionCounts):
@@ -271,12 +263,12 @@ class FeaturesStatus(Observed):
     """The finalized features (KIP-584)."""
 
     epoch: int
-    """Epoch of the finalized features. Every change of a feature raises it."""
+    """Epoch: it rises with every change."""
 
     finalized: Annotated[
         tuple[FinalizedFeature, ...], Field(max_length=MAX_STATUS_ENTRIES, json_schema_extra=key_by("name"))
     ] = ()
-    """The finalized features; the first 500 by name."""
+    """The finalized features; the first 500."""
 
 
 class OwnerlessLimit(Observed):
@@ -286,39 +278,38 @@ class OwnerlessLimit(Observed):
     """The object that set the throttle, as namespace/name/uid."""
 
     bytes_per_second: Annotated[int, Field(json_schema_extra={"format": "int64"})]
-    """Bytes per second that each broker may send, and may receive, for the throttled replicas."""
+    """Bytes per second that each broker may send, and may receive."""
 
     topics: tuple[str, ...] = ()
-    """Topics with throttled replicas; the first 20 by name."""
+    """Topics with throttled replicas; the first 20."""
 
     since: Timestamp
     """Time of the operator's first warning."""
 
     message: str
-    """Time at which the operator removes the throttle, or the reason why it stays."""
+    """Time of its removal, or why it stays."""
 
 
 class KafkaClusterStatus(Status):
     """The state of the cluster."""
 
     controller: ControllerStatus | None = None
-    """The cluster's controller; missing while there is none."""
+    """The controller; missing while there is none."""
 
     brokers: Annotated[tuple[BrokerStatus, ...], Field(max_length=MAX_STATUS_ENTRIES)] = ()
-    """The registered and the missing brokers; 500 at most, missing ones first. A broker in spec.brokersToRemove that is
-    empty and stopped does not count as missing."""
+    """The registered and the missing brokers, missing ones first."""
 
     features: FeaturesStatus | None = None
-    """The finalized features; missing if no controller has set them up, or if they cannot be read."""
+    """The finalized features; missing if there are none, or if they cannot be read."""
 
     ownerless_limits: Annotated[
         tuple[OwnerlessLimit, ...], Field(max_length=MAX_OWNERLESS_LIMITS, json_schema_extra=key_by("owner"))
     ] = ()
-    """Throttles that PartitionReassignments set and that nothing removes, because somebody took the finalizer off the
-    object; only without ZooKeeper. The operator removes each one ten minutes after its warning."""
+    """Throttles of PartitionReassignments whose finalizer somebody removed; only without ZooKeeper. The operator
+    removes each one ten minutes after its warning."""
 
     counts: ClusterCounts | None = None
-    """Brokers, topics and partitions, and the numbers of those that need attention."""
+    """Counts of brokers, topics and partitions."""
 
 
 class KafkaCluster(Resource[KafkaClusterSpec, KafkaClusterStatus]):

@@ -119,18 +119,17 @@ class Status(Observed):
     """The fields that are true only at the moment of an observation. A status without a new observation drops them."""
 
     observed_generation: int | None = Field(default=None, ge=NOTHING_OBSERVED)
-    """The generation of the spec that this status is about; -1 until the operator has seen the object."""
+    """Generation of the spec that this status is about; -1 until the operator has seen the object."""
 
     cluster_id: str | None = None
-    """The id of the Kafka cluster that the object is carried out in. If another Kafka cluster answers, the object waits
-    for a person (reason ClusterChanged)."""
+    """Id of the Kafka cluster that the object is carried out in. If another one answers, a person must decide
+    (ClusterChanged)."""
 
     conditions: Conditions = ()
-    """The conditions of the object, one entry per type."""
+    """The conditions, one entry per type."""
 
     next_steps: Annotated[tuple[str, ...], Field(max_length=MAX_NEXT_STEPS)] | None = None
-    """The next steps if the object were not paused; empty if there are none. Present only while the object is
-    paused."""
+    """While the object is paused: its next steps without the pause."""
 
     def condition(self, type_: ConditionType) -> Condition | None:
         """Return the condition of a type, or None if the status has none."""
@@ -209,8 +208,7 @@ class ClusterRef(Model):
     """Name of the KafkaCluster."""
 
     namespace: str | None = Field(default=None, min_length=1, max_length=63, pattern=f"^{_LABEL}$")
-    """Namespace of the KafkaCluster; default: the object's own. The KafkaCluster's spec.allowedNamespaces must allow
-    it."""
+    """Its namespace; default: the object's own. Its spec.allowedNamespaces must allow the object's."""
 
 
 OwnCluster = Annotated[
@@ -227,13 +225,13 @@ class DriftCorrections(Observed):
     """Corrections of changes made elsewhere, counted until ten minutes pass without one."""
 
     count: int
-    """Corrections in a row, without ten minutes of rest between them."""
+    """Corrections in a row, with less than ten minutes between them."""
 
     first_time: Timestamp | None = None
-    """Time of the first of these corrections."""
+    """Time of the first one."""
 
     last_time: Timestamp
-    """Time of the last correction."""
+    """Time of the last one."""
 
     @property
     def series(self) -> str:
@@ -257,10 +255,10 @@ class PartitionStatus(Observed):
     """In-sync replicas."""
 
     leader: BrokerId | None = None
-    """The broker that leads the partition; -1 when it has no leader."""
+    """Id of the leader; -1 without one."""
 
     leader_epoch: LeaderEpoch | None = None
-    """Leader epoch. It rises with every change of leader or in-sync replicas that the controller makes."""
+    """Leader epoch. It rises with every change of leader or ISR."""
 
 
 class PartitionCounts(Observed):
@@ -276,13 +274,13 @@ class PartitionCounts(Observed):
     """Partitions without a leader."""
 
     under_replicated: int = 0
-    """Partitions with fewer in-sync than assigned replicas."""
+    """Partitions with replicas that are not in sync."""
 
     under_min_isr: int = 0
-    """Partitions with fewer in-sync replicas than min.insync.replicas: producers with acks=all get errors."""
+    """Partitions below min.insync.replicas: producers with acks=all get errors."""
 
     non_preferred_leader: int = 0
-    """Partitions led by a replica other than the preferred one."""
+    """Partitions not led by their preferred replica."""
 
     reassigning: int = 0
-    """Partitions whose replicas are being moved."""
+    """Partitions whose replicas move."""

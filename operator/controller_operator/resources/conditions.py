@@ -48,7 +48,7 @@ class Reason(StrEnum):
         return member
 
     RECONCILED = "Reconciled", "The cluster is as the spec says."
-    PROGRESSING = "Progressing", "Work towards the spec has begun and continues without help."
+    PROGRESSING = "Progressing", "Work towards the spec continues without help."
     PAUSED = "Paused", "The annotation kontroller.dev/pause stops all work on this object."
     COMPLETED = "Completed", "Everything that was asked for is done."
     SCHEDULED = "Scheduled", "The next run is due at status.nextRunTime."
@@ -59,32 +59,29 @@ class Reason(StrEnum):
     )
     OUTSIDE_WINDOW = (
         "OutsideWindow",
-        "No window of spec.schedule is open, so nothing more begins before status.nextWindowTime.",
+        "No window of spec.schedule is open before status.nextWindowTime.",
     )
     INVALID_SCHEDULE = "InvalidSchedule", "spec.schedule or a time zone is invalid, or names a time that never comes."
     CANCELLED = "Cancelled", "The work was stopped before its end, and unfinished work was rolled back."
     SUPERSEDED = (
         "Superseded",
-        "Other moves replaced this one before the operator saw its end: see the status of each partition.",
+        "Other moves replaced this one before the operator saw its end.",
     )
-    PARTITIONS_FAILED = "PartitionsFailed", "Some partitions failed: see the status of each."
+    PARTITIONS_FAILED = "PartitionsFailed", "Some partitions failed."
 
     CLUSTER_NOT_FOUND = "ClusterNotFound", "The KafkaCluster that spec.clusterRef names does not exist."
     NAMESPACE_NOT_ALLOWED = (
         "NamespaceNotAllowed",
-        "The spec.allowedNamespaces of the KafkaCluster, or of an older one for the same Kafka cluster, does not let"
-        " this namespace use it.",
+        "spec.allowedNamespaces of the KafkaCluster, or of an older one for the same Kafka cluster, lacks the namespace.",
     )
     TOPIC_PREFIX_REQUIRED = (
         "TopicPrefixRequired",
-        "The KafkaCluster allows this namespace only topics whose names begin with a prefix, and no object about other"
-        " topics or the whole cluster.",
+        "The KafkaCluster allows this namespace only topics with a prefix, and no object about the whole cluster.",
     )
     ZOOKEEPER_UNAVAILABLE = "ZooKeeperUnavailable", "ZooKeeper does not answer; retried."
     CHROOT_NOT_FOUND = (
         "ChrootNotFound",
-        "ZooKeeper does not have the chroot at the end of spec.zookeeper.connect: correct it, or start the cluster's"
-        " brokers.",
+        "ZooKeeper does not have the chroot at the end of spec.zookeeper.connect.",
     )
     NOT_SUPPORTED = (
         "NotSupported",
@@ -93,17 +90,17 @@ class Reason(StrEnum):
     BROKERS_UNAVAILABLE = "BrokersUnavailable", "None of the required brokers answers; retried."
     NOT_ADMITTED = (
         "NotAdmitted",
-        "The brokers do not authenticate or authorize the operator, or they are not the expected brokers; retried.",
+        "The brokers refuse the operator, or are not the expected brokers; retried.",
     )
-    NO_CONTROLLER = "NoController", "The cluster has no controller, so nothing acts on requests; retried."
+    NO_CONTROLLER = "NoController", "The cluster has no controller; retried."
     CLUSTER_NOT_IDENTIFIED = (
         "ClusterNotIdentified",
-        "The Kafka cluster has no id yet. Its first broker writes the id to /cluster/id; retried.",
+        "The Kafka cluster has no id (/cluster/id) yet; retried.",
     )
     CLUSTER_CHANGED = (
         "ClusterChanged",
-        "The Kafka cluster that answers is not the one that the object was carried out in (status.clusterId). Nothing is"
-        " created, changed or deleted in it until a person accepts it.",
+        "The Kafka cluster that answers is not the one in status.clusterId. Nothing is changed in it until a person"
+        " accepts it.",
     )
     BROKERS_UNSUPPORTED = (
         "BrokersUnsupported",
@@ -112,24 +109,23 @@ class Reason(StrEnum):
     PARTITIONS_OFFLINE = "PartitionsOffline", "Some partitions have no leader."
     BROKERS_MISSING = (
         "BrokersMissing",
-        "Some brokers have replicas but are not registered, or have gone in the last ten minutes.",
+        "Brokers have replicas but are not registered, or have gone in the last ten minutes.",
     )
     PARTITIONS_UNDER_REPLICATED = "PartitionsUnderReplicated", "Some partitions have replicas that are not in sync."
-    LOG_DIRECTORY_FAILED = "LogDirectoryFailed", "A log directory of a broker has failed: see the broker's log."
+    LOG_DIRECTORY_FAILED = "LogDirectoryFailed", "A log directory of a broker has failed."
     COPY_STALLED = "CopyStalled", "A broker that is to get a replica has copied nothing for five minutes."
     COPY_FALLS_BEHIND = (
         "CopyFallsBehind",
-        "Replicas are copied no faster than producers write, so the move cannot end: raise its throttle, if it has one.",
+        "Replicas are copied no faster than producers write, so the move cannot end.",
     )
     DISK_NEARLY_FULL = (
         "DiskNearlyFull",
-        "A disk with log directories is fuller than spec.diskNearlyFullPercent allows. A broker stops when its disk is"
-        " full.",
+        "A disk is fuller than spec.diskNearlyFullPercent. A broker stops when its disk is full.",
     )
     HEALTHY = "Healthy", "No broker is missing, every partition has a leader, and all replicas are in sync."
     OTHER_CLUSTER_DECIDES = (
         "OtherClusterDecides",
-        "Another KafkaCluster stands for the same Kafka cluster, and its spec.allowedNamespaces also applies to this one.",
+        "Another KafkaCluster for the same Kafka cluster decides with its spec.allowedNamespaces.",
     )
     WAITING_FOR_DEPENDENTS = (
         "WaitingForDependents",
@@ -141,25 +137,24 @@ class Reason(StrEnum):
     DRIFTED = "Drifted", "The topic was changed elsewhere, and spec.driftPolicy does not correct it."
     DRIFT_CONTESTED = (
         "DriftContested",
-        "Somebody reverts each correction, so the operator waits longer and longer between corrections; retried.",
+        "Somebody reverts each correction; retried, later each time.",
     )
     IN_SYNC = "InSync", "The topic is as the spec says, or driftPolicy is Ignore."
     INVALID_SPEC = "InvalidSpec", "The spec has a field or a value that this version of the operator does not know."
     INVALID_CONFIG = (
         "InvalidConfig",
-        "A topic configuration has an unknown key, an invalid value, a key that belongs to moves of replicas, or keys"
-        " that contradict each other or the number of replicas.",
+        "A topic configuration has an unknown or reserved key, an invalid value, or contradicts itself or the replicas.",
     )
     UNKNOWN_TOPIC = "UnknownTopic", "The cluster does not have the topic."
     UNKNOWN_PARTITION = "UnknownPartition", "The topic does not have the partition."
     UNKNOWN_BROKER = "UnknownBroker", "A replica is assigned to a broker that is not registered."
     BROKER_TO_BE_REMOVED = (
         "BrokerToBeRemoved",
-        "The spec assigns replicas to a broker in spec.brokersToRemove of the KafkaCluster; none is moved there.",
+        "The spec assigns replicas to a broker in spec.brokersToRemove of the KafkaCluster.",
     )
     PINNED_BY_TOPIC = (
         "PinnedByTopic",
-        "A KafkaTopic with driftPolicy Enforce asks for other replicas and would undo the move, so nothing moves.",
+        "A KafkaTopic with driftPolicy Enforce would undo the move, so nothing moves.",
     )
     NOT_ENOUGH_BROKERS = (
         "NotEnoughBrokers",
@@ -172,7 +167,7 @@ class Reason(StrEnum):
     )
     TOO_LARGE = (
         "TooLarge",
-        "The request exceeds ZooKeeper's limit for one write (jute.maxbuffer), so nothing was sent.",
+        "The request exceeds ZooKeeper's limit for one write (jute.maxbuffer); nothing was sent.",
     )
     PARTITIONS_CANNOT_DECREASE = (
         "PartitionsCannotDecrease",
@@ -183,7 +178,7 @@ class Reason(StrEnum):
     TOPIC_DELETED_DURING_MOVE = "TopicDeletedDuringMove", "The topic was deleted while its replicas moved."
     FEATURE_UNSUPPORTED = (
         "FeatureUnsupported",
-        "A live broker does not support the level that the spec asks for: see the status of each feature.",
+        "A live broker does not support the level of the spec.",
     )
     DOWNGRADE_NOT_ALLOWED = (
         "DowngradeNotAllowed",
@@ -191,14 +186,14 @@ class Reason(StrEnum):
     )
     FEATURES_UNREADABLE = (
         "FeaturesUnreadable",
-        "The cluster's finalized features are unreadable: a person repairs them.",
+        "The cluster's finalized features are unreadable.",
     )
-    REQUEST_REFUSED = "RequestRefused", "The controller refused the request; the message is its own."
-    DRY_RUN = "DryRun", "spec.dryRun is true, so the status shows the changes and nothing is changed."
+    REQUEST_REFUSED = "RequestRefused", "The controller refused the request."
+    DRY_RUN = "DryRun", "spec.dryRun is true, so nothing is changed."
     DELETION_FORBIDDEN = "DeletionForbidden", "The cluster does not allow topics to be deleted."
     WAITING_FOR_OTHER_REASSIGNMENT = (
         "WaitingForOtherReassignment",
-        "A partition is being reassigned already; this reassignment begins when that one has ended.",
+        "A partition is being reassigned already; this move begins afterwards.",
     )
 
 
@@ -212,9 +207,8 @@ class Condition(Observed):
 
     type: ConditionType
     """Type of the condition: Ready (the object is as its spec says), Reconciling (work continues), Stalled (only a
-    person can help), Paused, Drifted (changed elsewhere), Conflict (an older resource wins), Degraded (brokers or
-    replicas of the Kafka cluster are missing, or disks fail or are nearly full). After the one run of an object:
-    Complete (everything that was asked for is done) or Failed (it is not, and never will be)."""
+    person can help), Paused, Drifted (changed elsewhere), Conflict (an older resource wins), Degraded (brokers,
+    replicas or disks need attention). After the one run of an object: Complete or Failed."""
 
     status: ConditionStatus
     """True, False or Unknown."""
@@ -230,7 +224,7 @@ class Condition(Observed):
     ] = Field(description=_reasons())
 
     message: str = Field(max_length=32_768)
-    """The reason for people: the problem and its solution, or the work in progress."""
+    """The problem and its solution, or the work in progress."""
 
 
 def _drop_unknown(conditions: Any) -> Any:

@@ -119,7 +119,7 @@ class PreferredElectionSpec(Spec):
         ]
         | None
     ) = None
-    """These partitions, each named once. Give one of partitions, topics and allPartitions. Cannot change."""
+    """These partitions. Give one of partitions, topics and allPartitions. Cannot change."""
 
     topics: (
         Annotated[
@@ -128,35 +128,34 @@ class PreferredElectionSpec(Spec):
         ]
         | None
     ) = None
-    """All partitions of these topics. Give one of partitions, topics and allPartitions. Cannot change."""
+    """All partitions of these topics. Cannot change."""
 
     all_partitions: bool | None = None
-    """All partitions of the cluster. Give one of partitions, topics and allPartitions. Cannot change."""
+    """All partitions of the cluster. Cannot change."""
 
     election_type: ElectionType = ElectionType.PREFERRED
-    """The rule for choosing the leader. Preferred: the first of the assigned replicas, if it is alive and in sync.
-    Unclean: any live replica, in sync if possible, and only for partitions without a leader; records that the new
-    leader had not copied are lost. Unclean needs acknowledgeDataLoss. Cannot change."""
+    """Preferred: the first of the assigned replicas, if it is alive and in sync. Unclean: any live replica, in sync if
+    possible, for partitions without a leader; records that it had not copied are lost. Unclean needs
+    acknowledgeDataLoss. Cannot change."""
 
     acknowledge_data_loss: bool | None = None
-    """Must be true for an unclean election, because acknowledged records may be lost for good."""
+    """Must be true for an unclean election: acknowledged records may be lost for good."""
 
     schedule: Cron | None = None
     """Recurring times to run, as a cron expression: minute, hour, day of month, month, day of week; default: run once.
-    If runs were missed while the operator could not work, one run makes up for them."""
+    One run makes up for those that the operator missed."""
 
     time_zone: TimeZone | None = None
     """The time zone of the schedule, by its IANA name; default: UTC."""
 
     imbalance_threshold_percent: int | None = Field(default=None, ge=0, le=100)
-    """Minimum percentage of partitions not led by their preferred replica for a run to elect; default: always elect."""
+    """Percentage of partitions not led by their preferred replica from which a run elects; default: always."""
 
     suspend: bool | None = None
-    """If true, no run begins; a running one goes on. Runs that fall due during the suspension are skipped."""
+    """If true, no run begins, and runs that fall due are skipped; a running one goes on."""
 
     ttl_seconds_after_finished: int | None = Field(default=None, ge=0, le=2**31 - 1)
-    """Seconds after its end at which the object is deleted; default: it is kept. Not allowed with a schedule, because
-    the object then never ends."""
+    """Seconds after its end at which the object is deleted; default: never. Not with a schedule."""
 
     @model_validator(mode="after")
     def _unclean_is_acknowledged(self) -> Self:
@@ -208,22 +207,20 @@ class PartitionElection(Observed):
     """Number of the partition."""
 
     result: ElectionResult | None = None
-    """Elected (the preferred replica leads now), NotNeeded (it was already the leader), PreferredUnavailable (it is not
-    alive or not in sync), Failed; missing while the election runs. For an unclean election: Elected (the partition has
-    a leader now), NotNeeded (it had one), Failed."""
+    """Elected (the preferred replica leads now, or after an unclean election any), NotNeeded (it did already),
+    PreferredUnavailable (it is not alive or not in sync), Failed; missing while the election runs."""
 
     leader_before: BrokerId | None = None
-    """The leader before the election; -1 when there was none."""
+    """The leader before; -1 for none."""
 
     leader_after: BrokerId | None = None
-    """The leader after the election; -1 when there is none."""
+    """The leader after; -1 for none."""
 
     isr_before: ObservedReplicas | None = None
-    """For an unclean election: the replicas that had all records. Records that the new leader had not copied are
-    lost."""
+    """For an unclean election: the replicas that had all records."""
 
     message: str | None = Field(default=None, max_length=1024)
-    """The reason of a failure; for an unclean election, the records that may be lost."""
+    """Cause of the failure; for an unclean election, the records that may be lost."""
 
 
 class ElectionCounts(Observed):
@@ -233,16 +230,14 @@ class ElectionCounts(Observed):
     """Number of partitions in the election."""
 
     elected: int = 0
-    """Partitions whose preferred replica has become the leader; for an unclean election, partitions that have a leader
-    now and had none."""
+    """Partitions with a new leader."""
 
     not_needed: int = 0
-    """Partitions whose preferred replica was already the leader; for an unclean election, partitions that had a
-    leader."""
+    """Partitions that had the wanted leader already."""
 
     preferred_unavailable: int = 0
-    """Partitions whose preferred replica is not alive or not in sync, so that another one stays the leader. An election
-    without a schedule has then failed."""
+    """Partitions whose preferred replica is not alive or not in sync. An election without a schedule has then
+    failed."""
 
     failed: int = 0
     """Partitions whose election failed for another reason."""
@@ -252,32 +247,32 @@ class PreferredElectionStatus(Status):
     """The progress of the election."""
 
     phase: ElectionPhase | None = None
-    """Pending, Running, Completed or Failed; with a schedule Scheduled, Running or Suspended."""
+    """With a schedule Scheduled, Running or Suspended."""
 
     start_time: Timestamp | None = None
-    """Time of the request for the election; with a schedule, of the last request."""
+    """Time of the last request for the election."""
 
     completion_time: Timestamp | None = None
-    """Time at which the last partition had its result; missing while the election runs."""
+    """Time at which the last partition had its result."""
 
     next_run_time: Timestamp | None = None
-    """Time of the next scheduled run; missing while the election is suspended."""
+    """Time of the next scheduled run."""
 
     last_run_time: Timestamp | None = None
-    """Time at which the last scheduled run began, or was found to be unnecessary."""
+    """Time at which the last scheduled run began, or was unnecessary."""
 
     last_run_result: RunResult | None = None
-    """Result of the last scheduled run: Completed (also if preferred replicas were unavailable), Failed (some elections
-    failed), or Balanced (below the threshold, so nothing was elected); missing while it runs."""
+    """Result of the last scheduled run: Completed (also if preferred replicas were unavailable), Failed, or Balanced
+    (below the threshold)."""
 
     imbalance_percent: int | None = None
-    """Percentage of partitions that were not led by their preferred replica when the last run began."""
+    """Percentage of partitions not led by their preferred replica when the last run began."""
 
     counts: ElectionCounts | None = None
-    """Counts of partitions by result; with a schedule, of the present or last run."""
+    """Counts of partitions by result, of the last run."""
 
     partitions: Annotated[tuple[PartitionElection, ...], Field(max_length=MAX_STATUS_ENTRIES)] = ()
-    """Each partition of the present or last run; at most 500, failed and unfinished ones first."""
+    """Each partition of the last run; at most 500, failed and unfinished ones first."""
 
 
 class PreferredElection(Resource[PreferredElectionSpec, PreferredElectionStatus]):

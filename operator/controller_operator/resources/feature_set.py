@@ -41,7 +41,7 @@ class Feature(Model):
     """Name of the feature, as brokers register it."""
 
     max_version_level: int = Field(ge=1, le=MAX_LEVEL)
-    """The version level to finalize. It is the highest one that brokers and clients then use."""
+    """The level to finalize."""
 
 
 class FeatureSetSpec(Spec):
@@ -53,18 +53,17 @@ class FeatureSetSpec(Spec):
     features: Annotated[
         tuple[Feature, ...], Field(min_length=1, max_length=MAX_FEATURES, json_schema_extra=key_by("name"))
     ]
-    """The features, each named once. A feature that is removed from the list stays finalized at its level."""
+    """The features. One that is removed from the list stays finalized at its level."""
 
     allow_downgrade: bool = False
-    """If true, a finalized level may be lowered. Kafka lowers a level only if the brokers report that nothing is lost,
-    and newer clients may rely on the present one."""
+    """If true, a finalized level may be lowered, if Kafka agrees. Newer clients may rely on the present one."""
 
     deletion_policy: DeletionPolicy = DeletionPolicy.RETAIN
-    """Fate of the finalized levels when this object is deleted. Retain leaves them; Delete deletes the levels of the
-    features named here, so that the cluster stops using these features."""
+    """When this object is deleted: Retain leaves the finalized levels; Delete deletes those of the features named
+    here."""
 
     dry_run: bool = False
-    """If true, the status shows the pending changes, and nothing is changed."""
+    """If true, the status shows the changes, and nothing is changed."""
 
 
 class SupportedVersions(Observed):
@@ -87,13 +86,13 @@ class FeatureStatus(Observed):
     """The level that the spec asks for."""
 
     finalized_level: int | None = None
-    """The finalized level; missing if the feature is not finalized."""
+    """The finalized level, if there is one."""
 
     supported: SupportedVersions | None = None
-    """The versions that every live broker supports; missing if there is no common version."""
+    """The versions that every live broker supports, if there are any."""
 
     blocked_by: Annotated[tuple[BrokerId, ...], Field(max_length=MAX_STATUS_ENTRIES)] = ()
-    """The live brokers that do not support the level of the spec; at most 500."""
+    """The live brokers that do not support the level."""
 
     message: str | None = Field(default=None, max_length=1024)
     """The obstacle, or the pending change."""
@@ -103,10 +102,10 @@ class FeatureSetStatus(Status):
     """The state of the features in the cluster."""
 
     finalized: str | None = Field(default=None, max_length=1024)
-    """Summary of the finalized levels of the features in the spec: the first few of them as NAME=LEVEL."""
+    """The finalized levels of the first features, as NAME=LEVEL."""
 
     epoch: int | None = None
-    """Epoch of the cluster's finalized features. Every change of a feature raises it."""
+    """Epoch of the cluster's features. It rises with every change."""
 
     features: Annotated[
         tuple[FeatureStatus, ...], Field(max_length=MAX_FEATURES, json_schema_extra=key_by("name"))
@@ -114,7 +113,7 @@ class FeatureSetStatus(Status):
     """Each feature of the spec."""
 
     corrections: DriftCorrections | None = None
-    """Corrections of changes to the features that were made elsewhere."""
+    """Corrections of changes made elsewhere."""
 
 
 class FeatureSet(Resource[FeatureSetSpec, FeatureSetStatus]):

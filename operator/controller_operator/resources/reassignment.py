@@ -52,8 +52,8 @@ class PartitionTarget(Model):
     """Number of the partition."""
 
     replicas: Replicas
-    """The brokers of the partition's replicas after the move, the preferred leader first. If only the order changes,
-    the first one is elected as leader."""
+    """The brokers after the move, the preferred leader first. If only the order changes, the first one is elected as
+    leader."""
 
 
 MAX_DRAINED: Final = 100
@@ -67,8 +67,8 @@ class ReassignmentThrottle(Model):
     """A limit for the replication traffic of the moves."""
 
     bytes_per_second: int = Field(ge=MIN_THROTTLE, le=MAX_THROTTLE)
-    """Bytes per second that each broker may send, and may receive, for the moves. Must exceed the rate at which
-    producers write to the partitions; otherwise the new replicas never catch up. Can change during the move."""
+    """Bytes per second that each broker may send, and may receive, for the moves. If producers write faster, the new
+    replicas never catch up. May change during the move."""
 
 
 MAX_WINDOWS: Final = 10
@@ -86,15 +86,14 @@ class Window(Model):
     """The time zone of the schedule, by its IANA name; default: UTC."""
 
     duration_minutes: int = Field(ge=1, le=MAX_WINDOW_MINUTES)
-    """Minutes for which the window is open, in elapsed time: a day of 23 or 25 hours makes it neither shorter nor
-    longer. A window that opens again before it closes stays open."""
+    """Minutes for which the window is open, in elapsed time. A window that opens again before it closes stays open."""
 
 
 class MoveSchedule(Model):
     """The times at which partitions may begin to move."""
 
     windows: Annotated[tuple[Window, ...], Field(min_length=1, max_length=MAX_WINDOWS)]
-    """Partitions begin to move while one of these windows is open. Moves that have begun run to their end."""
+    """Partitions begin to move while one of these windows is open."""
 
 
 class Approval(StrEnum):
@@ -138,8 +137,8 @@ class PartitionReassignmentSpec(Spec):
         ]
         | None
     ) = None
-    """The partitions to move, each named once. Nothing moves while a KafkaTopic with driftPolicy Enforce would move one
-    of them back. Give either this or drainBrokers. Cannot change: create a new object for another move."""
+    """The partitions to move. Nothing moves while a KafkaTopic with driftPolicy Enforce would move one of them back.
+    Give either this or drainBrokers. Cannot change."""
 
     drain_brokers: (
         Annotated[
@@ -148,10 +147,10 @@ class PartitionReassignmentSpec(Spec):
         ]
         | None
     ) = None
-    """The brokers to empty, with the fewest moves: each replica on them goes to another broker, keeping the spread over
-    racks and balancing the load of the others. status.plan shows the moves; with suspend they are only shown. Nothing
-    moves while a KafkaTopic with driftPolicy Enforce names one of the brokers in replicaAssignment, unless
-    spec.brokersToRemove of the KafkaCluster names that broker. Give either this or partitions. Cannot change."""
+    """The brokers to empty, with the fewest moves, over all racks, and with a balanced load. status.plan shows the
+    moves; with suspend they are only shown. Nothing moves while a KafkaTopic with driftPolicy Enforce names one of the
+    brokers in replicaAssignment, unless spec.brokersToRemove of the KafkaCluster names that broker. Give either this or
+    partitions. Cannot change."""
 
     @model_validator(mode="after")
     def _says_what_moves(self) -> Self:
@@ -161,30 +160,28 @@ class PartitionReassignmentSpec(Spec):
         return self
 
     throttle: ReassignmentThrottle | None = None
-    """A throttle for the moves, set before they begin and removed when they end; default: no throttle. It can be added,
-    changed and removed during the move. Throttles that others have set stay, and apply too."""
+    """A throttle while they move; default: none. May be added, changed and removed during the move. Throttles that
+    others have set stay, and apply too."""
 
     suspend: bool | None = None
-    """If true, no further partition begins to move; moves that have begun run to their end. May change."""
+    """If true, no further partition begins to move. May change."""
 
     schedule: MoveSchedule | None = None
     """The times at which partitions may begin to move; default: any time. Moves that have begun run to their end, and a
-    deletion does not wait for a window. May change during the move."""
+    deletion does not wait. May change during the move."""
 
     max_concurrent_partitions: int | None = Field(default=None, ge=1, le=MAX_STATUS_ENTRIES)
-    """Maximum number of partitions that move at a time; default: all at once. When some are done, as many others begin.
-    May change during the move; partitions that have begun are not affected."""
+    """Maximum number of partitions that move at a time; default: all at once. May change during the move."""
 
     approval: Approval | None = None
-    """Automatic (the default), or Required: then nothing moves until approvedPlan equals the hash of the plan. Required
-    cannot be revoked."""
+    """Automatic (the default), or Required: nothing moves until approvedPlan is the hash of the plan. Required cannot
+    be revoked."""
 
     approved_plan: str | None = Field(default=None, max_length=HASH_DIGITS, pattern=_PLAN_HASH)
-    """The plan that may be carried out: the present value of status.planHash. The right to set it can be limited to
-    fewer people than the rest of the spec (approvalPolicy in the chart). It has no effect after the move has begun."""
+    """The plan that may be carried out: status.planHash. The chart's approvalPolicy limits who may set it."""
 
     ttl_seconds_after_finished: int | None = Field(default=None, ge=0, le=2**31 - 1)
-    """Seconds after its end at which the object is deleted; default: it is kept."""
+    """Seconds after its end at which the object is deleted; default: never."""
 
 
 class ReassignmentPhase(StrEnum):
@@ -235,9 +232,8 @@ class MovingPartition(PartitionStatus):
     """The replicas after the move (RAR)."""
 
     step: ReassignmentStep
-    """Waiting; CatchingUp (new replicas copy until they are in sync); MovingLeader (leadership moves to a replica that
-    stays); RemovingReplicas (the old replicas are removed); Done, Failed or Cancelled; Superseded (another move has
-    replaced this one, and it is unknown whether this one had reached its target)."""
+    """Waiting; CatchingUp (new replicas copy); MovingLeader (to a replica that stays); RemovingReplicas (the old ones);
+    Done, Failed or Cancelled; Superseded (another move has replaced this one, whose end is unknown)."""
 
     message: str | None = Field(default=None, max_length=MAX_ROW_MESSAGE)
     """The reason why the partition waits, makes no progress or failed, or the move that superseded its move."""
@@ -259,10 +255,10 @@ class ReassignmentCounts(Observed):
     """Partitions that have their target replicas."""
 
     failed: int = 0
-    """Partitions that could not be moved, or whose move another one superseded."""
+    """Partitions that failed or were superseded."""
 
     cancelled: int = 0
-    """Partitions that went back to their original replicas, or never left them."""
+    """Partitions that have their original replicas."""
 
 
 class ThrottleStatus(Observed):
@@ -272,26 +268,24 @@ class ThrottleStatus(Observed):
     """Bytes per second that each broker may send, and may receive, for the moves."""
 
     is_set: bool = False
-    """True if the throttle is set in all of the configurations."""
+    """True if it is set in all configurations."""
 
 
 class MoveProgress(Observed):
     """The data left to copy. Read from the brokers' log directories every ten seconds."""
 
     bytes_left: int
-    """Bytes that the leaders have and the new replicas lack, over all partitions that move or wait for their turn
-    (while suspended, only those that move). Rounded to three digits."""
+    """Bytes left to copy for all partitions that move or wait (while suspended, only those that move). Three digits."""
 
     bytes_per_second: int | None = None
-    """Decrease of bytesLeft per second over the last half a minute: the bytes copied minus the bytes that producers
-    wrote. 0 if it does not fall. Absent until there are two readings. Rounded to two digits."""
+    """Decrease of bytesLeft per second over the last half a minute: bytes copied minus bytes that producers wrote. 0 if
+    it does not fall. Two digits."""
 
     time_left: str | None = None
-    """Estimated time to copy the rest at this rate, such as 2h10m or 40s. Absent if nothing is left to copy, if the
-    rate is 0 or not known, or if it would take more than a year."""
+    """Estimated time to copy the rest, such as 2h10m. Absent if nothing is left, or the rate is 0 or unknown."""
 
     estimated_completion_time: Timestamp | None = None
-    """Estimated time of the end of the copying, in whole minutes. Present if timeLeft is."""
+    """Estimated end of the copying. Present if timeLeft is."""
 
 
 class PartitionReassignmentStatus(Status):
@@ -300,28 +294,26 @@ class PartitionReassignmentStatus(Status):
     momentary: ClassVar = ("progress", "next_window_time")
 
     phase: ReassignmentPhase | None = None
-    """Pending, AwaitingApproval, Running, Suspended (nothing more begins; running moves go on), Completed, Failed or
-    Cancelled."""
+    """Suspended: nothing more begins; running moves go on."""
 
     start_time: Timestamp | None = None
     """Time at which the first partition began to move."""
 
     next_window_time: Timestamp | None = None
-    """Time at which the next window opens. Present only while no window is open and some partitions have not begun."""
+    """Time at which the next window opens, while none is open and some partitions have not begun."""
 
     completion_time: Timestamp | None = None
     """Time at which the last partition was done, failed or cancelled."""
 
     throttle: ThrottleStatus | None = None
-    """The throttle that is set for the moves; absent if there is none."""
+    """The throttle that is set for the moves."""
 
     counts: ReassignmentCounts | None = None
     """Counts of partitions by progress."""
 
     progress: MoveProgress | None = None
-    """The data left to copy, and the estimated time. Present only while the move runs. Absent while it cannot be known:
-    a broker involved does not answer, has no listener for the operator, or could not read all of its log directories;
-    or a partition has no leader."""
+    """The data left to copy, while the move runs. Absent if a partition has no leader, or a broker involved does not
+    answer, has no listener for the operator, or cannot read all of its log directories."""
 
     plan: (
         Annotated[
@@ -330,11 +322,10 @@ class PartitionReassignmentStatus(Status):
         ]
         | None
     ) = None
-    """The moves that drainBrokers plans. The plan is fixed when the first move begins."""
+    """The moves that drainBrokers plans, fixed when the first move begins."""
 
     plan_hash: str | None = None
-    """Hash of all moves, with their old and new replicas, if the spec asks for approval. It is fixed when the first
-    move begins."""
+    """Hash of all moves, if approval is Required, fixed when the first move begins."""
 
     partitions: Annotated[tuple[MovingPartition, ...], Field(max_length=MAX_STATUS_ENTRIES)] = ()
     """Each partition; at most 500, failed and unfinished ones first."""

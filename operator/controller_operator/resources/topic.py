@@ -121,7 +121,7 @@ class TopicMoves(Model):
     PartitionReassignment that the topic owns."""
 
     throttle: ReassignmentThrottle | None = None
-    """A throttle for the moves, set before they begin and removed when they end; default: no throttle."""
+    """A throttle while they move; default: none."""
 
     max_concurrent_partitions: int | None = Field(default=None, ge=1, le=MAX_STATUS_ENTRIES)
     """Maximum number of partitions that move at a time; default: all at once."""
@@ -160,47 +160,40 @@ class KafkaTopicSpec(Spec):
     """Name of the topic; default: the object's own name. Cannot change."""
 
     partitions: int | None = Field(default=None, ge=1, le=100_000)
-    """Number of partitions. It may grow; records with a key then go to other partitions than before. Optional if
-    replicaAssignment is given."""
-
-    replication_factor: int | None = Field(default=None, ge=1, le=MAX_REPLICAS)
-    """Number of replicas of each partition; the brokers are chosen automatically. Give either this or
+    """Number of partitions. It may grow (records with a key then go to other partitions). Optional with
     replicaAssignment."""
 
+    replication_factor: int | None = Field(default=None, ge=1, le=MAX_REPLICAS)
+    """Number of replicas of each partition; the operator chooses the brokers. Give either this or replicaAssignment."""
+
     replica_assignment: ReplicaAssignment | None = None
-    """The brokers of each partition, in the order of the partitions, each list with the preferred leader first:
-    [[1, 2, 3], [2, 3, 1]]. If only the order of a list changes, its first broker is elected as leader. Replicas never
-    move to brokers in spec.brokersToRemove of the KafkaCluster. Give either this or replicationFactor."""
+    """The brokers of each partition, the preferred leader first: [[1, 2, 3], [2, 3, 1]]. If only the order changes, the
+    first broker is elected as leader. Replicas never move to brokers in spec.brokersToRemove of the KafkaCluster. Give
+    either this or replicationFactor."""
 
     reassignment: TopicMoves | None = None
-    """Settings for the replica moves that replicationFactor or replicaAssignment cause. If the spec asks for other
-    replicas during a move, the move is cancelled: its unfinished part is rolled back, and the next move begins from
-    there."""
+    """Settings for moves of replicas. If the spec asks for other replicas during a move, its unfinished part is rolled
+    back, and the next move begins from there."""
 
     config: dict[str, ConfigValue] | None = Field(default=None, max_length=200)
-    """Topic configuration that differs from the brokers' defaults, such as retention.ms: 604800000. Values are strings,
-    numbers or booleans. A key that is removed here returns to the default. min.insync.replicas cannot exceed the number
-    of replicas. The lists of throttled replicas are not allowed: use reassignment.throttle."""
+    """Topic configuration, such as retention.ms: 604800000. A key that is removed here returns to the default.
+    min.insync.replicas cannot exceed the number of replicas. For throttled replicas use reassignment.throttle."""
 
     undeclared_config_policy: UndeclaredConfigPolicy = UndeclaredConfigPolicy.KEEP
-    """Treatment of configuration that is set on the topic but not named in config. Keep leaves it and shows it in the
-    status; Remove treats it as a difference from the spec, and resets it to the default according to adoptionPolicy and
-    driftPolicy. The lists of throttled replicas always stay, because moves of replicas use them."""
+    """Configuration that is set on the topic but not named in config: Keep leaves it and shows it in the status; Remove
+    treats it as a difference from the spec. The lists of throttled replicas always stay."""
 
     deletion_policy: DeletionPolicy = DeletionPolicy.RETAIN
-    """Fate of the topic when this object is deleted. Retain leaves the topic and its data; Delete deletes both. If
-    another KafkaTopic claims the topic, the topic always stays with its data, and the other KafkaTopic takes it
-    over."""
+    """When this object is deleted: Retain leaves the topic and its data; Delete deletes both, unless another KafkaTopic
+    claims the topic and so takes it over."""
 
     adoption_policy: AdoptionPolicy = AdoptionPolicy.IF_EQUAL
-    """Conditions for taking over a topic that exists already. IfEqual takes it only if it equals the spec; Always takes
-    it and changes it to the spec; Never leaves it alone. It does not apply to a topic that a deleted KafkaTopic hands
-    over."""
+    """A topic that exists already: IfEqual takes it over only if it equals the spec; Always changes it to the spec;
+    Never leaves it alone. A topic that a deleted KafkaTopic hands over is always taken."""
 
     drift_policy: DriftPolicy = DriftPolicy.ENFORCE
-    """Treatment of changes to the topic that were made elsewhere. Enforce reverts them; Report shows them in the status
-    and leaves them; Ignore leaves them silently. With Report and Ignore, only changes of the spec are applied to the
-    topic."""
+    """Changes that were made elsewhere: Enforce reverts them; Report shows them in the status; Ignore leaves them
+    silently. With Report and Ignore, only changes of the spec are applied."""
 
     @model_validator(mode="after")
     def _says_one_thing(self) -> Self:
@@ -241,20 +234,20 @@ class UndeclaredKey(Observed):
     """A key of the topic's configuration that the spec does not name."""
 
     key: str
-    """The key; at most 250 characters of it."""
+    """The key, up to 250 characters."""
 
     value: str
-    """Its value in the cluster; at most 250 characters of it."""
+    """Its value, up to 250 characters."""
 
 
 class UndeclaredConfig(Observed):
     """The configuration that somebody else set on the topic. Its lists of throttled replicas do not count."""
 
     total: int
-    """Number of keys, complete even if the list is cut."""
+    """Number of keys."""
 
     keys: Annotated[tuple[UndeclaredKey, ...], Field(max_length=MAX_UNDECLARED_KEYS)] = ()
-    """The keys; the first 50 by name."""
+    """The first 50 keys."""
 
 
 class PlanAction(StrEnum):
@@ -274,20 +267,20 @@ class PlannedChange(Observed):
     """The kind of step."""
 
     key: str
-    """The field that the step changes, as in the drift list; for CreateTopic the topic's name."""
+    """The field, as in the drift list; for CreateTopic the topic's name."""
 
     live: str | None = None
-    """The present value in the cluster."""
+    """The value in the cluster."""
 
     desired: str | None = None
-    """The value afterwards; for CreateTopic the numbers of partitions and replicas."""
+    """The value afterwards; for CreateTopic partitions and replicas."""
 
 
 class Plan(Observed):
     """The changes of the next apply."""
 
     total: int
-    """Number of steps, complete even if the list is cut."""
+    """Number of steps."""
 
     changes: Annotated[tuple[PlannedChange, ...], Field(max_length=MAX_STATUS_ENTRIES)] = ()
     """The steps; the first 500."""
@@ -300,7 +293,7 @@ class TopicOwner(Observed):
     """Its name, as namespace/name."""
 
     topic_id: str | None = None
-    """The id of its topic; missing as long as it has none."""
+    """Id of its topic, if it has one."""
 
 
 class KafkaTopicStatus(Status):
@@ -310,41 +303,40 @@ class KafkaTopicStatus(Status):
     """Name of the topic in the cluster."""
 
     topic_id: str | None = None
-    """The id that the cluster gave the topic. It changes when the topic is deleted and created again."""
+    """Id of the topic. It changes when the topic is deleted and created again."""
 
     owner: TopicOwner | None = None
-    """The older object that owns the topic. This object takes over the topic with its data when that one is deleted.
-    Missing if this object owns the topic."""
+    """The older object that owns the topic, if this one does not. When it is deleted, this object takes over the topic
+    with its data."""
 
     replication_factor: int | None = None
-    """Number of replicas of each partition; the smallest number if they differ."""
+    """Replicas of each partition; the smallest number if they differ."""
 
     config_keys: Annotated[tuple[str, ...], Field(max_length=200)] = ()
-    """The configuration keys that this object has set. It resets a key when the spec drops it."""
+    """The configuration keys that this object has set, and resets when the spec drops them."""
 
     applied: dict[str, str] | None = None
-    """The values of the spec that were applied to the topic, by their keys as in the drift list; long values by their
-    hash. If the topic differs in a key that still has this value in the spec, the topic was changed elsewhere;
-    otherwise the spec was changed. A key is missing while its change is in progress."""
+    """The values of the spec that were applied, by their keys as in the drift list; long values by their hash. A topic
+    that differs from these was changed elsewhere. A key is missing while its change is in progress."""
 
     undeclared_config: UndeclaredConfig | None = None
-    """The configuration that is set on the topic but not named in the spec; missing while it is not known."""
+    """Configuration that is set on the topic but not named in the spec."""
 
     counts: PartitionCounts | None = None
-    """Counts of partitions, and of those that need attention."""
+    """Counts of partitions."""
 
     partitions: Annotated[tuple[PartitionStatus, ...], Field(max_length=MAX_STATUS_ENTRIES)] = ()
-    """Each partition's replicas, in-sync replicas and leader; at most 500, those that need attention first."""
+    """Each partition; at most 500, those that need attention first."""
 
     drift: Annotated[tuple[Difference, ...], Field(max_length=MAX_STATUS_ENTRIES)] = ()
     """Changes made elsewhere; the first 500."""
 
     corrections: DriftCorrections | None = None
-    """Corrections of changes made elsewhere; missing before the first one. After three corrections in a row the
-    operator waits longer before each one, up to five minutes."""
+    """Corrections of changes made elsewhere. After three in a row the operator waits longer before each one, up to five
+    minutes."""
 
     plan: Plan | None = None
-    """The changes of the next apply; missing if there are none."""
+    """The next changes, if there are any."""
 
 
 class KafkaTopic(Resource[KafkaTopicSpec, KafkaTopicStatus]):

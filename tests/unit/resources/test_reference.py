@@ -27,26 +27,24 @@ def test_a_kind_has_an_example_a_diagram_and_its_fields(kind: str) -> None:
     shown = [yaml.safe_load(block)["kind"] for block in re.findall(r"```yaml\n(.*?)```", SECTIONS[kind], re.DOTALL)]
     assert set(shown) == {kind}
     assert "```mermaid\nstateDiagram-v2\n" in SECTIONS[kind]
-    assert "| `spec.clusterRef.name` | string | required |" in SECTIONS[kind] or kind == "KafkaCluster"
+    assert "| `spec.clusterRef.name` | string; required; 1 to" in SECTIONS[kind] or kind == "KafkaCluster"
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=KIND_NAMES)
 def test_every_field_of_spec_and_status_has_a_row(kind: type) -> None:
     (version,) = custom_resource_definition(kind)["spec"]["versions"]
     properties = version["schema"]["openAPIV3Schema"]["properties"]
-    section = SECTIONS[kind.definition.kind]  # type: ignore[attr-defined]
+    section = SECTIONS[kind.definition.kind] + PAGE.split("\n## Conditions\n", 1)[1]  # type: ignore[attr-defined]
     fields = [f"{part}.{name}" for part in ("spec", "status") for name in properties[part]["properties"]]
     assert [field for field in fields if f"\n| `{field}` |" not in section] == []
 
 
 def test_a_field_shows_its_type_default_bounds_and_description() -> None:
     topic = SECTIONS["KafkaTopic"]
-    assert "\n| `spec.replicationFactor` | integer |  | 1 to 20 | Number of replicas of each partition;" in topic
-    assert "\n| `spec.driftPolicy` | `Enforce`, `Report`, `Ignore` | `Enforce` |" in topic
-    assert (
-        "\n| `spec.config` | map to string, number or boolean |  | at most 200 keys; each at most 32,768 chara" in topic
-    )
-    assert "\n| `status.drift[].key` | string | required |" in topic
+    assert "\n| `spec.replicationFactor` | integer; 1 to 20 | Number of replicas of each partition;" in topic
+    assert "\n| `spec.driftPolicy` | `Enforce`, `Report`, `Ignore`; default `Enforce` |" in topic
+    assert "\n| `spec.config` | map to string, number or boolean; at most 200 keys; each at most 32,768 chara" in topic
+    assert "\n| `status.drift[].key` | string; required |" in topic
     assert "- `spec.clusterRef`: clusterRef cannot change" in topic
     assert "- the object: topicName cannot change" in topic
 
@@ -55,7 +53,7 @@ def test_what_would_break_a_table_is_escaped() -> None:
     shown = table(
         "spec", {"properties": {"a": {"type": "string", "pattern": "^(a|b)$", "description": "a | b\n<c> *"}}}
     )
-    assert shown.splitlines()[-1] == r"| `spec.a` | string |  | `^(a\|b)$` | a \| b &lt;c> \* |"
+    assert shown.splitlines()[-1] == r"| `spec.a` | string; `^(a\|b)$` | a \| b &lt;c> \* |"
     assert cell("one\n  line") == "one line"
 
 
