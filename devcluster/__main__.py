@@ -36,8 +36,8 @@ def build(
     typer.echo(f"Everything is in {cache_folder()}")
 
 
-@application.command()
-def up(
+@application.command("up")
+def run_servers(
     brokers: Annotated[int, typer.Option(min=0, help="Number of Kafka brokers.")] = 3,
     kubernetes: Annotated[bool, typer.Option(help="Also start a Kubernetes API server.")] = False,
     kraft: Annotated[bool, typer.Option(help="Run Kafka 4 with its own controllers, without ZooKeeper.")] = False,

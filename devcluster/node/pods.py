@@ -73,10 +73,10 @@ def cluster_with_pods(folder: RunFolder, images: Sequence[Image] = CHART_IMAGES)
         yield _use_given_cluster(folder, Path(given))
     elif has_engine():
         with kind_cluster(folder) as kind:
-            yield _with_images(kind, images)
+            yield _load_images(kind, images)
     elif (missing := find_missing_for_node()) is None:
         with Node(folder) as node:
-            yield _with_images(node, images)
+            yield _load_images(node, images)
     else:
         raise NoCluster(
             f"no cluster can run pods here. A node of our own: {missing}. kind: no container engine runs. "
@@ -84,7 +84,7 @@ def cluster_with_pods(folder: RunFolder, images: Sequence[Image] = CHART_IMAGES)
         )
 
 
-def _with_images(cluster: Node | Kind, images: Sequence[Image]) -> PodCluster:
+def _load_images(cluster: Node | Kind, images: Sequence[Image]) -> PodCluster:
     loaded = PodCluster(kubernetes=cluster, load_archives=cluster.load_images)
     loaded.load(*images)
     return loaded

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from devcluster.node.pods import PodCluster
-from tests.e2e.page_commands import Block, CommandFailed, read_blocks, run_block
+from tests.e2e.pages.page_commands import Block, CommandFailed, read_blocks, run_block
 from tests.e2e.release import PROJECT
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(1800)]
