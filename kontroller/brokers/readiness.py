@@ -8,7 +8,7 @@ import asyncio
 from kio.schema.metadata.v11 import MetadataResponse
 
 from controller_core.client.errors import AdminError
-from controller_core.client.reassigning.arrivals import ask_arrivals
+from controller_core.client.reassigning.reassignments import list_reassignments
 from controller_core.client.snapshot import read_snapshot
 from controller_core.client.transport.request_client import ClusterClient
 from controller_core.model.draining.broker_readiness import explain_not_ready, find_behind
@@ -28,8 +28,8 @@ async def look_at_broker(client: ClusterClient, broker: BrokerId, timeout_s: flo
         return why
     try:
         async with asyncio.timeout_at(until):
-            arriving = await ask_arrivals(client, broker)
+            ongoing = await list_reassignments(client)
     except (AdminError, TimeoutError) as error:
         trouble = str(error) or f"the controller did not answer in {timeout_s:g} s"
         return f"{why}; whether a reassignment adds them is not known: {trouble}"
-    return explain_not_ready(snapshot, broker, arriving)
+    return explain_not_ready(snapshot, broker, frozenset(tp for tp, each in ongoing.items() if broker in each.adding))

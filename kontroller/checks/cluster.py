@@ -3,25 +3,18 @@
 Without ZooKeeper the controller is the leader of a quorum, which only the quorum knows. There the members have to agree
 on each other instead."""
 
-from typing import Final
-
-from kio.schema.errors import ErrorCode
-from kio.schema.list_partition_reassignments.v0 import ListPartitionReassignmentsResponse
 from kio.schema.metadata.v11 import MetadataResponse
 
 from controller_core.client.errors import AdminError
 from controller_core.client.quorum import Quorum, ask_quorum
+from controller_core.client.reassigning.reassignments import list_reassignments
 from controller_core.client.snapshot import read_snapshot
 from controller_core.client.transport.request_client import Address, ClusterClient
 from controller_core.model.draining.broker_stop import join_ids
 from controller_core.model.ids import BrokerId
 from controller_core.model.snapshot import Snapshot
 from controller_core.wire.requests.metadata import NO_TOPICS
-from controller_core.wire.requests.partitions import make_list_reassignments_request
 from kontroller.checks.waiting import NotWell
-
-_ONLY_A_CONTROLLER_ANSWERS: Final = make_list_reassignments_request(())
-"""Every other server answers NOT_CONTROLLER."""
 
 
 async def look_at_cluster(client: ClusterClient) -> str:
@@ -42,11 +35,9 @@ async def look_at_cluster(client: ClusterClient) -> str:
         for endpoint in broker.endpoints
     }
     try:
-        answer = await client.ask(_ONLY_A_CONTROLLER_ANSWERS, ListPartitionReassignmentsResponse)
+        await list_reassignments(client, ())  # every other server answers NOT_CONTROLLER
     except AdminError as error:
         raise NotWell(f"controller {controller} does not answer as the controller: {error}") from error
-    if answer.error_code is not ErrorCode.none:
-        raise NotWell(f"controller {controller} answers {answer.error_code.name}: {answer.error_message}")
     quorum = await _ask_quorum(client)
     for member, address in sorted(addresses.items()):
         await _expect_agreement(client.restrict_to(address), member, snapshot, has_quorum=quorum is not None)

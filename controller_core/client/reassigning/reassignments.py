@@ -21,6 +21,7 @@ from controller_core.client.snapshot import read_snapshot
 from controller_core.client.transport.request_client import ControllerClient
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.wire.requests.partitions import (
+    DEFAULT_TIMEOUT,
     make_list_reassignments_request,
     make_reassignment_request,
     read_reassignment_results,
@@ -128,8 +129,17 @@ async def alter_reassignments(
 
 async def list_ongoing(call: Call, partitions: Sequence[TopicPartition] | None = None) -> dict[TopicPartition, Ongoing]:
     """Return the reassignments of some partitions, or of all."""
-    request = make_list_reassignments_request(partitions, call.for_server)
-    response = await call.ask_controller(request, ListPartitionReassignmentsResponse, changes_nothing=True)
+    return await list_reassignments(call.to_controller(changes_nothing=True), partitions, call.for_server)
+
+
+async def list_reassignments(
+    client: ControllerClient,
+    partitions: Sequence[TopicPartition] | None = None,
+    timeout: i32Timedelta = DEFAULT_TIMEOUT,
+) -> dict[TopicPartition, Ongoing]:
+    """Return the reassignments of some partitions, or of all. Raises `Refused`."""
+    request = make_list_reassignments_request(partitions, timeout)
+    response = await client.ask(request, ListPartitionReassignmentsResponse)
     require("the list of reassignments", response.error_code, response.error_message)
     return {
         TopicPartition(TopicName(topic.name), PartitionId(each.partition_index)): Ongoing(

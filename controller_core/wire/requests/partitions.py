@@ -27,7 +27,7 @@ from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPar
 PREFERRED: Final = i8(0)
 UNCLEAN: Final = i8(1)
 """Types of elections (KIP-460)."""
-_DEFAULT_TIMEOUT: Final = i32Timedelta.parse(timedelta(seconds=60))
+DEFAULT_TIMEOUT: Final = i32Timedelta.parse(timedelta(seconds=60))
 """The default of Kafka's clients."""
 
 
@@ -58,7 +58,7 @@ def read_reassignment_results(
 
 
 def make_list_reassignments_request(
-    partitions: Iterable[TopicPartition] | None, timeout: i32Timedelta = _DEFAULT_TIMEOUT
+    partitions: Iterable[TopicPartition] | None, timeout: i32Timedelta = DEFAULT_TIMEOUT
 ) -> ListPartitionReassignmentsRequest:
     """Return a request for the ongoing reassignments of these partitions; None asks for all."""
     topics = None

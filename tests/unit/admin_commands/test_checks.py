@@ -116,7 +116,7 @@ async def test_a_cluster_without_zookeeper_is_well_when_its_quorum_has_a_leader_
         (members(_1=(-1, (1, 2))), "no controller is known"),
         (members(_1=(9, (1, 2))), "no controller is known"),
         (replace(members(), controller_answers=None), "9 does not answer as the controller: nobody answered"),
-        (replace(members(), controller_answers=ErrorCode.cluster_authorization_failed), "cluster_authorization_failed"),
+        (replace(members(), controller_answers=ErrorCode.cluster_authorization_failed), "CLUSTER_AUTHORIZATION_FAILED"),
         (members(_2=(1, (1, 2, 9))), "2 believes that 1 is the controller, others believe 9"),
         (members(_2=(9, (1, 9))), "2 knows the members 1,9, others 1,2,9"),
         (SimulatedMembers({1: (9, (1, 9))}), "9 is a member of the cluster and does not answer"),
