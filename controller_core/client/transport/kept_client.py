@@ -6,35 +6,17 @@ sent twice.
 """
 
 import asyncio
-import ssl
 from collections.abc import Sequence
-from typing import Final, TypeVar
+from typing import Final
 
-from kio.static.protocol import RequestPayload, ResponsePayload
+from kio.static.protocol import RequestPayload
 
-from controller_core.client.errors import AnswerUnreadable, NotAdmittedError, OutcomeUnknown
-from controller_core.client.transport.request_client import (
-    CLIENT_ID,
-    CORRELATION_ID,
-    Address,
-    encode,
-    translate_connection_errors,
-)
-from controller_core.wire.codecs.decoding import Undecodable
-from controller_core.wire.codecs.frames import (
-    DEFAULT_MAX_FRAME_BYTES,
-    FrameCut,
-    FrameError,
-    decode_response,
-    read_correlation_id,
-    read_frame,
-)
-from controller_core.wire.connections.connecting import Connection, open_connection
+from controller_core.client.transport.exchange import Response, connect, decode, encode, exchange
+from controller_core.client.transport.request_client import CLIENT_ID, Address
+from controller_core.wire.connections.connecting import Connection
 from controller_core.wire.connections.security import SecuritySource
 
 DEFAULT_TIMEOUT_MS: Final = 5_000
-
-Response = TypeVar("Response", bound=ResponsePayload)
 
 
 class KeptClient:
@@ -101,12 +83,7 @@ class KeptClient:
 
     def read(self, content: bytes, response_type: type[Response]) -> Response:
         """Decode an answer. Raises `AnswerUnreadable`."""
-        try:
-            return decode_response(response_type, content)
-        except Undecodable as error:
-            raise AnswerUnreadable(
-                f"{self.server} sent an answer that is not a {response_type.__name__}: {error}"
-            ) from error
+        return decode(self.server, content, response_type)
 
     def close(self) -> None:
         """Close the connection. Another question would open a new one."""
@@ -117,25 +94,9 @@ class KeptClient:
         connection = await self._ensure_connected(deadline_s)
         asked_at_s = asyncio.get_running_loop().time()
         try:
-            async with asyncio.timeout_at(deadline_s):
-                connection.writer.write(frame)
-                await connection.writer.drain()
-                content = await read_frame(connection.reader, DEFAULT_MAX_FRAME_BYTES)
-                answered = None if content is None else read_correlation_id(content)
-        except TimeoutError as error:
-            raise OutcomeUnknown(f"{self.server} did not answer within {self._timeout_s:g} s") from error
-        except ssl.SSLError as error:  # with TLS 1.3 the server refuses a certificate after the handshake
-            raise NotAdmittedError(f"{self.server} ended the connection by TLS, see ssl.keystore.*: {error}") from error
-        except (OSError, FrameCut) as error:
-            raise OutcomeUnknown(f"the connection to {self.server} broke: {error}") from error
-        except FrameError as error:
-            raise AnswerUnreadable(f"{self.server} does not answer by Kafka's protocol: {error}") from error
+            content = await exchange(connection, self.server, frame, deadline_s)
         finally:
             self.waited_s += asyncio.get_running_loop().time() - asked_at_s
-        if content is None:
-            raise OutcomeUnknown(f"{self.server} closed the connection without an answer")
-        if answered != CORRELATION_ID:
-            raise AnswerUnreadable(f"{self.server} answered another request")
         self.answers += 1
         return content
 
@@ -143,13 +104,8 @@ class KeptClient:
         if self._connection is not None and self._connection.is_spent:
             self._disconnect()
         if self._connection is None:
-            self._connection = await self._connect(deadline_s)
+            self._connection = await connect(*self.server, self._security, deadline_s)
         return self._connection
-
-    async def _connect(self, deadline_s: float) -> Connection:
-        host, port = self.server
-        with translate_connection_errors():
-            return await open_connection(host, port, deadline_s=deadline_s, security=self._security)
 
     def _disconnect(self) -> None:
         if self._connection is not None:

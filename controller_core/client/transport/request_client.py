@@ -11,39 +11,20 @@ the same connection. A hanging server then mostly fails before it got the reques
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, Final, Generic, NamedTuple, Protocol
 
 from kio.schema.api_versions.v3 import ApiVersionsResponse
 from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v11 import MetadataResponse
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from controller_core.client.errors import (
-    AnswerUnreadable,
-    InvalidArgument,
-    NotAdmittedError,
-    NotAnsweredError,
-    OutcomeUnknown,
-    Unreachable,
-    Unsupported,
-)
+from controller_core.client.errors import AdminError, AnswerUnreadable, OutcomeUnknown, Unreachable, Unsupported
+from controller_core.client.transport.exchange import Response, connect, decode, encode, exchange
 from controller_core.client.transport.negotiation import NoCommonVersion, Ranges, response_type_of
-from controller_core.wire.codecs.decoding import Undecodable
-from controller_core.wire.codecs.frames import (
-    DEFAULT_MAX_FRAME_BYTES,
-    FrameError,
-    FrameTooLarge,
-    Unencodable,
-    decode_response,
-    encode_request,
-    read_correlation_id,
-    read_frame,
-)
 from controller_core.wire.codecs.versions import convert
-from controller_core.wire.connections import connecting
+from controller_core.wire.connections.connecting import Connection
 from controller_core.wire.connections.security import SecuritySource
 from controller_core.wire.requests.api_versions import SERVER_VERSIONS
 from controller_core.wire.requests.metadata import NO_TOPICS
@@ -52,13 +33,10 @@ CLIENT_ID: Final = "kontroller"
 DEFAULT_TIMEOUT_MS: Final = 30_000
 DEFAULT_CONNECT_TIMEOUT_MS: Final = 5_000
 
-CORRELATION_ID: Final = 1
 _PAUSE_S: Final = 0.2
 _NO_BOOTSTRAP: Final = "no bootstrap server is known"
 _OF_NO_CONTROLLER: Final = frozenset({ErrorCode.not_controller, ErrorCode.stale_controller_epoch})
 _ADDRESS: Final = re.compile(r"(?:\[(?P<ipv6>[0-9a-fA-F:.]+)\]|(?P<host>[\w.-]+)):(?P<port>[0-9]{1,5})")
-
-Response = TypeVar("Response", bound=ResponsePayload)
 
 
 class Address(NamedTuple):
@@ -148,16 +126,16 @@ class RequestClient:
         """See `ClusterClient`."""
         deadline = asyncio.get_running_loop().time() + self._timeout_ms / 1000
         question = self._question(request, response_type)
-        troubles = []
+        troubles: list[AdminError] = []
         for server, until in self._each_in_turn(deadline):
             try:
                 response = await self._ask_server(server, question, until)
-            except (Unreachable, OutcomeUnknown) as error:
-                troubles.append(str(error))
+            except (Unreachable, OutcomeUnknown, AnswerUnreadable) as error:
+                troubles.append(error)
             else:
                 self._ask_first(server)
                 return response
-        raise Unreachable("; ".join(troubles) or _NO_BOOTSTRAP)
+        raise _sum_up(troubles)
 
     async def ask_one(self, request: RequestPayload, response_type: type[Response]) -> Response:
         """Return the answer of the first bootstrap server, which is asked once. Raises `AdminError`."""
@@ -197,19 +175,19 @@ class RequestClient:
         """Return the controller's address from the first bootstrap server that knows it. Raises
         `Unreachable`."""
         question = self._question(NO_TOPICS, MetadataResponse)
-        troubles = []
+        troubles: list[AdminError] = []
         for server, until in self._each_in_turn(deadline):
             try:
                 metadata = await self._ask_server(server, question, until)
-            except (Unreachable, OutcomeUnknown) as error:
-                troubles.append(str(error))
+            except (Unreachable, OutcomeUnknown, AnswerUnreadable) as error:
+                troubles.append(error)
                 continue
             controller = next((each for each in metadata.brokers if each.node_id == metadata.controller_id), None)
             if controller is not None:
                 self._ask_first(server)
                 return Address(str(controller.host), int(controller.port))
-            troubles.append(f"{server} knows no controller")
-        raise Unreachable("; ".join(troubles) or _NO_BOOTSTRAP)
+            troubles.append(Unreachable(f"{server} knows no controller"))
+        raise _sum_up(troubles)
 
     def _each_in_turn(self, deadline: float) -> Iterator[tuple[Address, float]]:
         """Yield the bootstrap servers, each with an equal share of the time left, so that a hanging one does not use up
@@ -223,70 +201,39 @@ class RequestClient:
         self._bootstrap = (server, *(other for other in self._bootstrap if other != server))
 
     async def _ask_server(self, server: Address, question: "_Question[Response]", deadline: float) -> Response:
-        async with self._connect(server, deadline) as connection:
+        soon = asyncio.get_running_loop().time() + self._connect_timeout_ms / 1000
+        connection = await connect(*server, self._security, min(deadline, soon))
+        try:
             request = question.request
             if self._negotiates:
-                request = await self._fit(connection, request)
+                request = await self._fit(connection, server, request, deadline)
             self._before_sending()
             if request is question.request:
-                return await _exchange(connection, question.frame, question.response_type)
-            frame = encode(request, self._client_id)
-            answer = await _exchange(connection, frame, response_type_of(request))
-            return convert(answer, question.response_type)
+                return decode(
+                    server, await exchange(connection, server, question.frame, deadline), question.response_type
+                )
+            content = await exchange(connection, server, encode(request, self._client_id), deadline)
+            return convert(decode(server, content, response_type_of(request)), question.response_type)
+        finally:
+            connection.writer.close()
 
-    async def _fit(self, connection: "_Connection", request: RequestPayload) -> RequestPayload:
+    async def _fit(
+        self, connection: Connection, server: Address, request: RequestPayload, deadline: float
+    ) -> RequestPayload:
         """Return the request in a version that the server supports.
 
-        Raises `Unsupported`, `AnswerUnreadable`, and `Unreachable` if the server does not answer,
-        because the caller's request was not sent yet.
+        Raises `Unsupported`, `AnswerUnreadable`, and `Unreachable` if the server does not answer, because the caller's
+        request was not sent yet.
         """
         soon = asyncio.get_running_loop().time() + self._connect_timeout_ms / 1000
-        patient = replace(connection, deadline=min(connection.deadline, soon))
+        frame = encode(SERVER_VERSIONS, self._client_id)
         try:
-            frame = encode(SERVER_VERSIONS, self._client_id)
-            return Ranges.read(await _exchange(patient, frame, ApiVersionsResponse)).fit(request)
+            content = await exchange(connection, server, frame, min(deadline, soon))
+            return Ranges.read(decode(server, content, ApiVersionsResponse)).fit(request)
         except OutcomeUnknown as error:
-            if isinstance(error.__cause__, FrameTooLarge):
-                raise AnswerUnreadable(
-                    f"{connection.address} does not answer by Kafka's protocol: {error.__cause__}"
-                ) from error
             raise Unreachable(f"{error}, when asked for its versions") from error
         except NoCommonVersion as error:
-            raise Unsupported(f"{connection.address} cannot be asked: {error}") from error
-
-    @asynccontextmanager
-    async def _connect(self, address: Address, deadline: float) -> AsyncIterator["_Connection"]:
-        """Open a connection for one exchange. Raises `Unreachable`, `NotAdmittedError` and `AnswerUnreadable`."""
-        soon = asyncio.get_running_loop().time() + self._connect_timeout_ms / 1000
-        with translate_connection_errors():
-            opened = await connecting.open_connection(
-                address.host, address.port, deadline_s=min(deadline, soon), security=self._security
-            )
-        try:
-            yield _Connection(address, opened.reader, opened.writer, deadline)
-        finally:
-            opened.writer.close()
-
-
-def encode(request: RequestPayload, client_id: str) -> bytes:
-    """Encode a request as a whole frame. Raises `InvalidArgument`."""
-    try:
-        return encode_request(request, CORRELATION_ID, client_id)
-    except Unencodable as error:
-        raise InvalidArgument(f"the request cannot be encoded: {error}") from error
-
-
-@contextmanager
-def translate_connection_errors() -> Iterator[None]:
-    """Raise the errors of a failed connection as `AdminError`."""
-    try:
-        yield
-    except connecting.OutOfReach as error:
-        raise Unreachable(str(error)) from error
-    except connecting.NotAdmitted as error:
-        raise NotAdmittedError(str(error)) from error
-    except connecting.NoSuchProtocol as error:
-        raise AnswerUnreadable(str(error)) from error
+            raise Unsupported(f"{server} cannot be asked: {error}") from error
 
 
 def error_codes(message: Any) -> Iterator[ErrorCode]:
@@ -310,35 +257,11 @@ class _Question(Generic[Response]):
     frame: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class _Connection:
-    address: Address
-    reader: asyncio.StreamReader
-    writer: asyncio.StreamWriter
-    deadline: float
-
-
-async def _exchange(connection: _Connection, frame: bytes, response_type: type[Response]) -> Response:
-    """Send a request and read its answer. Raises `OutcomeUnknown` and `AnswerUnreadable`."""
-    try:
-        async with asyncio.timeout_at(connection.deadline):
-            connection.writer.write(frame)
-            await connection.writer.drain()
-            content = await read_frame(connection.reader, DEFAULT_MAX_FRAME_BYTES)
-    except ConnectionError as error:
-        raise NotAnsweredError(f"{connection.address} closed the connection and did not answer: {error}") from error
-    except (OSError, FrameError, TimeoutError) as error:
-        raise OutcomeUnknown(f"{connection.address} did not answer: {str(error) or type(error).__name__}") from error
-    if content is None:
-        raise NotAnsweredError(f"{connection.address} closed the connection and did not answer")
-    try:
-        if read_correlation_id(content) != CORRELATION_ID:
-            raise AnswerUnreadable(f"{connection.address} answered another request")
-        return decode_response(response_type, content)
-    except (FrameError, Undecodable) as error:
-        raise AnswerUnreadable(
-            f"{connection.address} sent an answer that is not a {response_type.__name__}: {error}"
-        ) from error
+def _sum_up(troubles: Sequence[AdminError]) -> AdminError:
+    """Return the error of servers that were asked in turn. One server of another kind does not decide about all."""
+    said = "; ".join(map(str, troubles)) or _NO_BOOTSTRAP
+    is_fatal = bool(troubles) and all(isinstance(each, AnswerUnreadable) for each in troubles)
+    return AnswerUnreadable(said) if is_fatal else Unreachable(said)
 
 
 def _error_codes_of_all(parts: Iterable[Any]) -> Iterator[ErrorCode]:

@@ -41,7 +41,7 @@ async def test_questions_go_over_one_connection(servers: Servers) -> None:
 async def test_a_connection_that_broke_is_no_answer_and_the_next_server_is_asked(servers: Servers) -> None:
     client = KeptClient([server.address for server in servers[:2]])
     servers[0].script, servers[1].script = [None], [ANSWER]
-    with pytest.raises(OutcomeUnknown, match="without an answer"):
+    with pytest.raises(OutcomeUnknown, match="did not answer"):
         await ask(client)
     await ask(client)
     assert client.server == servers[1].address
@@ -61,7 +61,7 @@ async def test_a_server_that_nobody_finds_is_passed_over_and_comes_last(servers:
 async def test_a_server_that_says_nothing_costs_its_time_once(servers: Servers) -> None:
     client = KeptClient([server.address for server in servers[:2]], timeout_ms=100)
     servers[0].is_silent, servers[1].script = True, [ANSWER, ANSWER]
-    with pytest.raises(OutcomeUnknown, match=r"within 0\.1 s"):
+    with pytest.raises(OutcomeUnknown, match="did not answer in time"):
         await ask(client)
     await ask(client)
     await ask(client)

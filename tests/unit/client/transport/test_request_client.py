@@ -125,6 +125,19 @@ async def test_an_answer_that_is_none_is_reported(servers: Servers, content: byt
         await client(broker.address).ask(REQUEST, UpdateFeaturesResponse)
 
 
+@pytest.mark.parametrize(
+    "said", [b"HTTP/1.1 400 Bad Request\r\n\r\n", make_frame(b"\0\0\0\x07")], ids=["http", "another id"]
+)
+async def test_a_server_that_does_not_speak_kafka_decides_about_itself_alone(servers: Servers, said: bytes) -> None:
+    _, other_kind, broker = servers
+    other_kind.script, broker.script = [said], [answer()]
+    asked = client(other_kind.address, broker.address)
+    assert await asked.ask_any(REQUEST, UpdateFeaturesResponse) == answer()
+    other_kind.script = [said]
+    with pytest.raises(AnswerUnreadable):
+        await client(other_kind.address).ask_any(REQUEST, UpdateFeaturesResponse)
+
+
 async def test_any_server_is_asked_whoever_is_the_controller(servers: Servers) -> None:
     _, broker, other = servers
     broker.script = [answer()]
