@@ -8,7 +8,7 @@ A server that hangs looks like a slow one. A request that any server can answer 
 while, and the first answer counts. A read-only request to the controller is given up after a while and sent to the
 controller of that moment, each time with more patience, so that even a slow answer arrives in the end.
 
-A call is given to an operation as one of two `ControllerClient`s: `to_controller` and `to_controller_or_broker`."""
+A call is given to an operation as a `ControllerClient`: `to_controller`, `to_controller_or_broker` or `to_any`."""
 
 import asyncio
 from collections import deque
@@ -284,6 +284,10 @@ class Call:
             raise error
         self.note(str(error))
 
+    def to_any(self) -> ControllerClient:
+        """Return a client that sends requests by `ask_any`."""
+        return _AnyServer(self)
+
     def to_controller(self, *, changes_nothing: bool = False) -> ControllerClient:
         """Return a client that sends requests by `ask_controller`."""
         return _OneWay(self.ask_controller, changes_nothing)
@@ -333,6 +337,15 @@ class Call:
             return await client.ask_one(request, response_type)
         except (OutcomeUnknown, AnswerUnreadable) as error:
             raise type(error)(f"{error}: {error.remedy}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class _AnyServer:
+    call: Call
+
+    async def ask(self, request: RequestPayload, response_type: type[Response]) -> Response:
+        """See `ControllerClient`."""
+        return await self.call.ask_any(request, response_type)
 
 
 class _Ask(Protocol):

@@ -13,9 +13,9 @@ from controller_core.client.reassigning.reassignments import Progress
 from controller_core.client.results import Result, Results
 from controller_core.client.snapshot import read_snapshot
 from controller_core.client.transport.request_client import ControllerClient
-from controller_core.model.ids import TopicPartition
+from controller_core.model.ids import PartitionId, TopicName, TopicPartition
 from controller_core.model.snapshot import PartitionSnapshot
-from controller_core.wire.requests.partitions import PREFERRED, UNCLEAN, make_election_request, read_election_results
+from controller_core.wire.requests.partitions import PREFERRED, UNCLEAN, make_election_request
 
 ELECTED: Final = (ErrorCode.none, ErrorCode.election_not_needed)
 """The codes of a partition whose requested leader leads."""
@@ -70,7 +70,10 @@ async def elect_leaders(
     return Results(
         overall=Result(code=response.error_code),
         by_item={
-            tp: Result(code=each.error_code, message=each.error_message)
-            for tp, each in read_election_results(response).items()
+            TopicPartition(TopicName(topic.topic), PartitionId(each.partition_id)): Result(
+                code=each.error_code, message=each.error_message
+            )
+            for topic in response.replica_election_results
+            for each in topic.partition_result
         },
     )

@@ -54,11 +54,7 @@ class Quorum:
 async def has_quorum(client: ControllerClient) -> bool:
     """Return True if the cluster has no ZooKeeper: only then do brokers support DescribeQuorum. Raises
     `AdminError`."""
-    return knows_quorum(await client.ask(SERVER_VERSIONS, ApiVersionsResponse))
-
-
-def knows_quorum(answer: ApiVersionsResponse) -> bool:
-    """Return True if the answer is that of a broker without ZooKeeper."""
+    answer = await client.ask(SERVER_VERSIONS, ApiVersionsResponse)
     return any(int(each.api_key) == int(QUORUM_LEADER.__api_key__) for each in answer.api_keys)
 
 

@@ -24,7 +24,6 @@ from controller_core.wire.requests.partitions import (
     DEFAULT_TIMEOUT,
     make_list_reassignments_request,
     make_reassignment_request,
-    read_reassignment_results,
 )
 
 _POLL_S: Final = 0.5
@@ -121,8 +120,11 @@ async def alter_reassignments(
     return Results(
         overall=Result(code=response.error_code, message=response.error_message),
         by_item={
-            tp: Result(code=each.error_code, message=each.error_message)
-            for tp, each in read_reassignment_results(response).items()
+            TopicPartition(TopicName(topic.name), PartitionId(each.partition_index)): Result(
+                code=each.error_code, message=each.error_message
+            )
+            for topic in response.responses
+            for each in topic.partitions
         },
     )
 

@@ -1,28 +1,20 @@
-"""AlterPartitionReassignments and ListPartitionReassignments (KIP-455), and ElectLeaders (KIP-183, KIP-460).
-
-The answers that list partitions by topic are read here too.
-"""
+"""AlterPartitionReassignments and ListPartitionReassignments (KIP-455), and ElectLeaders (KIP-183, KIP-460)."""
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Final
 
-from kio.schema.alter_partition_reassignments.v0 import (
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-)
+from kio.schema.alter_partition_reassignments.v0 import AlterPartitionReassignmentsRequest
 from kio.schema.alter_partition_reassignments.v0.request import ReassignablePartition, ReassignableTopic
-from kio.schema.alter_partition_reassignments.v0.response import ReassignablePartitionResponse
-from kio.schema.elect_leaders.v2 import ElectLeadersRequest, ElectLeadersResponse
+from kio.schema.elect_leaders.v2 import ElectLeadersRequest
 from kio.schema.elect_leaders.v2.request import TopicPartitions
-from kio.schema.elect_leaders.v2.response import PartitionResult
 from kio.schema.list_partition_reassignments.v0 import ListPartitionReassignmentsRequest
 from kio.schema.list_partition_reassignments.v0.request import ListPartitionReassignmentsTopics
 from kio.schema.types import BrokerId as WireBrokerId
 from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i8, i32, i32Timedelta
 
-from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition, group_by_topic
+from controller_core.model.ids import BrokerId, TopicPartition, group_by_topic
 
 PREFERRED: Final = i8(0)
 UNCLEAN: Final = i8(1)
@@ -44,17 +36,6 @@ def make_reassignment_request(
             for topic, partitions in group_by_topic(targets)
         ),
     )
-
-
-def read_reassignment_results(
-    response: AlterPartitionReassignmentsResponse,
-) -> dict[TopicPartition, ReassignablePartitionResponse]:
-    """Return the result of each partition."""
-    return {
-        TopicPartition(TopicName(str(topic.name)), PartitionId(int(each.partition_index))): each
-        for topic in response.responses
-        for each in topic.partitions
-    }
 
 
 def make_list_reassignments_request(
@@ -83,15 +64,6 @@ def make_election_request(
             for topic, group in group_by_topic(partitions)
         )
     return ElectLeadersRequest(election_type=election_type, topic_partitions=wanted, timeout=timeout)
-
-
-def read_election_results(response: ElectLeadersResponse) -> dict[TopicPartition, PartitionResult]:
-    """Return the result of each partition."""
-    return {
-        TopicPartition(TopicName(str(topic.topic)), PartitionId(int(each.partition_id))): each
-        for topic in response.replica_election_results
-        for each in topic.partition_result
-    }
 
 
 def _make_partition(partition: TopicPartition, replicas: tuple[BrokerId, ...] | None) -> ReassignablePartition:

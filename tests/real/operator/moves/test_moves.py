@@ -6,12 +6,11 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from kio.schema.alter_partition_reassignments.v0 import AlterPartitionReassignmentsResponse
 from kio.schema.errors import ErrorCode
 
+from controller_core.client.reassigning.reassignments import alter_reassignments
 from controller_core.client.transport.request_client import RequestClient, parse_addresses
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
-from controller_core.wire.requests.partitions import make_reassignment_request, read_reassignment_results
 from controller_operator.kafka.requests.moves import REQUEST_TIMEOUT
 from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.kafka import KafkaCluster
@@ -114,7 +113,6 @@ def _move(
 
 def _ask_again(kafka: KafkaCluster, topic: str, broker: int) -> ErrorCode:
     partition = TopicPartition(TopicName(topic), PartitionId(0))
-    request = make_reassignment_request({partition: (BrokerId(broker),)}, REQUEST_TIMEOUT)
     client = RequestClient(parse_addresses(kafka.bootstrap_servers))
-    response = asyncio.run(client.ask(request, AlterPartitionReassignmentsResponse))
-    return read_reassignment_results(response)[partition].error_code
+    results = asyncio.run(alter_reassignments(client, {partition: (BrokerId(broker),)}, REQUEST_TIMEOUT))
+    return results.by_item[partition].code

@@ -1,4 +1,5 @@
-"""Each kind of Kafka's requests is built in one module, so its version and its fields have one place."""
+"""Each kind of Kafka's requests is built in one module, so its version and its fields have one place. Each change of a
+cluster is requested, and its answer read, in one module of the client."""
 
 import ast
 from collections.abc import Iterator
@@ -19,6 +20,22 @@ ELSEWHERE: Final = {
     "describe_user_scram_credentials": "controller_core/client/users.py",
 }
 """Requests of a dialogue: only the module that holds it builds them, with the secrets that they carry."""
+CLIENT: Final = "controller_core/client/"
+CHANGES: Final = (
+    "alter_partition_reassignments",
+    "alter_user_scram_credentials",
+    "create_partitions",
+    "create_topics",
+    "delete_topics",
+    "elect_leaders",
+    "incremental_alter_configs",
+    "update_features",
+)
+THROTTLES: Final = {
+    "controller_core/client/reassigning/throttles.py",
+    "operator/controller_operator/kafka/requests/throttles.py",
+}
+"""They read and change configurations of several resources together."""
 CONVERTED: Final = {
     "controller_core/admin/topics/delete_topics.py": "delete_topics",
     "controller_core/admin/update_features.py": "update_features",
@@ -48,6 +65,16 @@ def find_built_apis(source: str) -> set[str]:
         if is_of_schema and ("request" in parts[4:] or parts[-1].endswith("Request")):
             found.add(parts[2])
     return found
+
+
+def find_asked_apis(source: str) -> set[str]:
+    """Return the APIs whose answers a module asks a client for."""
+    tree = ast.parse(source)
+    known = dict(pair for node in ast.walk(tree) for pair in read_imports(node))
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    asked = (each for call in calls if ".ask" in ast.unparse(call.func) for each in call.args)
+    parts = (known.get(ast.unparse(each), "").split(".") for each in asked)
+    return {each[2] for each in parts if tuple(each[:2]) == SCHEMAS and each[-1].endswith("Response")}
 
 
 def read_imports(node: ast.AST) -> Iterator[tuple[str, str]]:
@@ -90,6 +117,12 @@ def test_requests_are_built_in_the_package_of_builders() -> None:
         api: module for api, modules in BUILT.items() for module in modules if not module.startswith(f"{BUILDERS}/")
     }
     assert outside == ELSEWHERE, f"build it in {BUILDERS}"
+
+
+@pytest.mark.parametrize("api", CHANGES)
+def test_each_change_is_requested_in_one_module_of_the_client(api: str) -> None:
+    (module,) = {module for module, source in list_modules() if api in find_asked_apis(source)} - THROTTLES
+    assert module.startswith(CLIENT)
 
 
 @pytest.mark.parametrize("module", CONVERTED)
