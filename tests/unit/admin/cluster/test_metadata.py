@@ -14,10 +14,13 @@ from kio.static.primitive import i8
 from controller_core.admin.cluster import describe_cluster, metadata
 from controller_core.admin.cluster.cluster_view import ClusterView
 from controller_core.controller.state.cluster_state import ClusterState
-from controller_core.model.ids import BrokerId, TopicId
+from controller_core.model.ids import BrokerId, ControllerEpoch, TopicId
+from controller_core.model.snapshot import Controller, ControllerKind
+from controller_core.wire.client.snapshot import read_snapshot
 from controller_core.wire.codecs.frames import encode_response
 from controller_core.wire.listener.owned_api import AskBroker
 from controller_core.wire.messages import ErrorCode
+from controller_core.zk.snapshots.reading import read_snapshot as read_znodes
 from simulation.cluster import CONTROLLER, Cluster, tp
 
 VERSIONS = range(13)
@@ -95,6 +98,21 @@ async def test_all_topics_are_answered_with_the_brokers_and_the_controller_among
     assert getattr(answer, "cluster_id", "the-cluster") == "the-cluster"
     assert version < 1 or hasattr(answer, "controller_id")
     assert version < 2 or hasattr(answer, "cluster_id")
+
+
+async def test_clients_and_zookeeper_show_the_same_snapshot(orders: Cluster) -> None:
+    orders.kill_broker(2)
+    await orders.settle()
+    shown, stored = read_snapshot(await ask(orders, request(11))), await read_znodes(orders.zk.session())
+    isrs = {str(each.partition): (each.replicas, each.leader, each.isr) for each in shown.list_partitions()}
+    assert isrs == {"orders-0": ((1, 2), 1, (1,)), "orders-1": ((2, 3), 3, (3,))}
+    assert isrs == {str(each.partition): (each.replicas, each.leader, each.isr) for each in stored.list_partitions()}
+    assert shown.counts == stored.counts
+    assert shown.brokers.keys() == stored.brokers.keys() | {CONTROLLER} == {1, 3, CONTROLLER}
+    assert shown.controller == Controller(id=BrokerId(CONTROLLER))
+    assert stored.controller == Controller(
+        id=BrokerId(CONTROLLER), epoch=ControllerEpoch(1), kind=ControllerKind.KONTROLLER
+    )
 
 
 @pytest.mark.parametrize("version", VERSIONS[1:])
