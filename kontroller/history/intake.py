@@ -13,7 +13,7 @@ from kontroller.history.kept_history import KeptHistory
 from kontroller.history.progress import estimate
 from kontroller.history.session import estimate_unpacked_bytes
 from kontroller.history.sources import journal_files, text_logs
-from kontroller.history.sources.journal_http import JournalUnreachable, fetch
+from kontroller.history.sources.journal_http import JournalUnreadable, fetch
 from kontroller.history.sources.journal_tokens import JournalTokens
 
 BYTES_PER_SECOND_PER_CORE: Final = 3e6
@@ -57,7 +57,7 @@ def _readable(
             try:
                 with kept.steps.step(f"Fetching {place}"):
                     folders.append(str(fetch(place, copies, tokens)))
-            except JournalUnreachable as error:
+            except JournalUnreadable as error:
                 unread.append(str(error))
         elif _ADDRESS in place or Path(place).is_dir():
             folders.append(place)

@@ -1,95 +1,138 @@
-"""Copies of the journals that controllers serve over HTTP. An update fetches only new data.
+"""Journals that controllers and recorders serve over HTTP (`controller_core.process.journal_http`), and copies of them.
 
 A segment only grows, except that its writer may cut off a torn or failed last write. So a copy is cut to its last whole
 line, and continues only if its end still matches the server's. Otherwise the segment is fetched again.
 """
 
+import asyncio
 import os
-import shutil
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.client import HTTPException, HTTPResponse
 from pathlib import Path
-from typing import BinaryIO, Final
-from urllib.parse import urlsplit
+from typing import Final
 
+import aiohttp
 from pydantic import BaseModel, Field, ValidationError
+from yarl import URL
 
 from controller_core.security.token_file import UnusableToken
 from kontroller.history.sources.journal_tokens import JournalTokens
 
-TIMEOUT_S: Final = 30
+CHUNK_BYTES: Final = 1 << 20
+_TIMEOUT: Final = aiohttp.ClientTimeout(total=30, connect=5, sock_read=10)
+_MOST_INDEX_BYTES: Final = 8 << 20
 _OVERLAP_BYTES: Final = 4096
 _UNAUTHORIZED: Final = 401
+_NOTHING_THERE: Final = 416
 _SEGMENT: Final = r"^[0-9]+-[0-9]+\.jsonl$"
 """The names that may become local files, whatever a server sends."""
 
 
-class JournalUnreachable(Exception):
-    """A journal could not be fetched; earlier copies are unchanged. A retry may succeed."""
+class JournalUnreadable(Exception):
+    """The journal could not be read now. What was read before is kept. A retry may succeed."""
 
 
-class Segment(BaseModel):
+class _Segment(BaseModel):
     name: str = Field(pattern=_SEGMENT)
     bytes: int = Field(ge=0)
 
 
-class Index(BaseModel):
-    segments: list[Segment]
+class _Index(BaseModel):
+    segments: list[_Segment]
+
+
+class ServedSegments:
+    """The segments of the journal at an address such as `http://HOST:9404/journal`. All methods raise
+    `JournalUnreadable`."""
+
+    def __init__(self, url: URL, session: aiohttp.ClientSession, tokens: JournalTokens) -> None:
+        self._url = url
+        self._session = session
+        self._tokens = tokens
+        self.name = str(url.with_user(None))
+
+    async def sizes(self) -> dict[str, int]:
+        """Return the size of each segment in bytes, by its name, oldest first."""
+        text = await self._get(self._url, {}, _MOST_INDEX_BYTES)
+        try:
+            index = _Index.model_validate_json(text)
+        except ValidationError as error:
+            raise JournalUnreadable(f"{self.name} is not a journal: give the address that ends in /journal") from error
+        return {segment.name: segment.bytes for segment in index.segments}
+
+    async def part(self, name: str, start: int, length: int) -> bytes:
+        """Return up to `length` bytes of a segment."""
+        return await self._get(self._url / name, {"Range": f"bytes={start}-{start + length - 1}"}, length)
+
+    async def _get(self, url: URL, headers: dict[str, str], most_bytes: int) -> bytes:
+        try:
+            shown = await self._read_headers()
+            async with self._session.get(url, headers={**headers, **shown}, timeout=_TIMEOUT) as answer:
+                if answer.status == _NOTHING_THERE:
+                    return b""
+                if answer.status != (206 if headers else 200):
+                    advice = "is a journal kept there?"
+                    if answer.status == _UNAUTHORIZED:
+                        advice = "it requires a token: give it with --journal-token-file"
+                    raise JournalUnreadable(f"{self.name} answers {answer.status} {answer.reason}: {advice}")
+                return await _read_at_most(answer.content, most_bytes)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise JournalUnreadable(f"{self.name} cannot be read: {str(error) or type(error).__name__}") from error
+
+    async def _read_headers(self) -> dict[str, str]:
+        """Return the headers with credentials. A user in the address takes precedence over tokens."""
+        if self._url.user is not None:
+            return {}
+        try:
+            return await asyncio.to_thread(self._tokens.headers, self.name)
+        except UnusableToken as error:
+            raise JournalUnreadable(f"{self.name} cannot be read: {error}") from error
+
+
+async def _read_at_most(content: aiohttp.StreamReader, most_bytes: int) -> bytes:
+    """Return the body, at most so many bytes of it, however much is sent."""
+    data = bytearray()
+    async for part in content.iter_chunked(1 << 16):
+        data += part
+        if len(data) >= most_bytes:
+            break
+    return bytes(data[:most_bytes])
 
 
 def fetch(url: str, below: Path, tokens: JournalTokens | None = None) -> Path:
     """Update the copy of the journal at `url`, and return its folder below `below`. Each server has its own.
 
-    Segments that the server has removed are kept. Raises `JournalUnreachable`, and `OSError` for the copy's own disk.
+    Segments that the server has removed are kept. Raises `JournalUnreadable`, and `OSError` for the copy's own disk.
     """
-    address = urlsplit(url)
-    folder = below / f"{address.hostname}-{address.port or 80}"
+    address = URL(url)
+    folder = below / f"{address.host}-{address.explicit_port or 80}"
     folder.mkdir(parents=True, exist_ok=True)
-    shown = _read_headers(url, tokens)
-    for segment in _index(url, shown).segments:
-        _update(f"{url.rstrip('/')}/{segment.name}", folder / segment.name, segment.bytes, shown)
+    with asyncio.Runner() as runner:
+        session = runner.run(_open_session())
+        try:
+            served = ServedSegments(address, session, tokens or JournalTokens())
+            for name, size in runner.run(served.sizes()).items():
+                _update(runner, served, folder / name, size)
+        finally:
+            runner.run(session.close())
     return folder
 
 
-def _read_headers(url: str, tokens: JournalTokens | None) -> dict[str, str]:
-    try:
-        return tokens.headers(url) if tokens is not None else {}
-    except UnusableToken as error:
-        raise JournalUnreachable(f"{url} cannot be read: {error}") from error
+async def _open_session() -> aiohttp.ClientSession:
+    return aiohttp.ClientSession()
 
 
-def _index(url: str, shown: dict[str, str]) -> Index:
-    with _open(url, shown) as answer:
-        try:
-            return Index.model_validate_json(answer.read())
-        except ValidationError as error:
-            raise JournalUnreachable(f"{url} is not a journal: give the address that ends in /journal") from error
-
-
-def _update(url: str, copy: Path, size: int, shown: dict[str, str]) -> None:
+def _update(runner: asyncio.Runner, served: ServedSegments, copy: Path, size: int) -> None:
     with copy.open("ab+") as file:
         have = _cut_to_whole_lines(file.fileno())
         if have == size:
             return
         start = max(have - _OVERLAP_BYTES, 0)
-        if have < size and _went_on(url, file, start, have, shown):
-            return
-    copy.unlink()
-    with copy.open("ab+") as file:
-        _went_on(url, file, 0, 0, shown)
-
-
-def _went_on(url: str, file: BinaryIO, start: int, have: int, shown: dict[str, str]) -> bool:
-    """Append the server's new data, unless the copy differs from the server's data from `start` on. Return False if it
-    does."""
-    with _open(url, shown, {"Range": f"bytes={start}-"} if start else {}) as answer:
-        if answer.read(have - start) != os.pread(file.fileno(), have - start, start):
-            return False
-        shutil.copyfileobj(answer, file)
-        return True
+        end = os.pread(file.fileno(), have - start, start)
+        if have > size or (end and runner.run(served.part(copy.name, start, len(end))) != end):
+            file.truncate(0)
+            have = 0
+        while have < size and (data := runner.run(served.part(copy.name, have, CHUNK_BYTES))):
+            file.write(data)
+            have += len(data)
 
 
 def _cut_to_whole_lines(descriptor: int) -> int:
@@ -103,25 +146,3 @@ def _cut_to_whole_lines(descriptor: int) -> int:
         end = start
     os.ftruncate(descriptor, end)
     return end
-
-
-def what_to_do(status: int) -> str:
-    """Return advice for a response that is not a journal."""
-    if status == _UNAUTHORIZED:
-        return "it requires a token: give it with --journal-token-file"
-    return "is a journal kept there?"
-
-
-@contextmanager
-def _open(url: str, shown: dict[str, str], headers: dict[str, str] | None = None) -> Iterator[HTTPResponse]:
-    """Open a URL. The headers `shown` go to this server only, and not to a redirect's target."""
-    request = urllib.request.Request(url, headers=headers or {})  # noqa: S310  # the scheme was asked for by the user
-    for name, value in shown.items():
-        request.add_unredirected_header(name, value)
-    try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:  # noqa: S310  # as above
-            yield answer
-    except urllib.error.HTTPError as error:
-        raise JournalUnreachable(f"{url} answers {error.code} {error.reason}: {what_to_do(error.code)}") from error
-    except (urllib.error.URLError, HTTPException, TimeoutError, ConnectionError) as error:
-        raise JournalUnreachable(f"{url} cannot be read: {getattr(error, 'reason', error)}") from error

@@ -24,12 +24,13 @@ from controller_core.process.settings import InvalidSettings
 from controller_core.process.signals import run_until_signalled
 from controller_core.supervision import start_supervised
 from controller_core.wire.connections.librdkafka import librdkafka_source
+from kontroller.history.sources.journal_http import JournalUnreadable
 from kontroller.history.watching import checkpoint
 from kontroller.history.watching.alertmanager import Alertmanager
 from kontroller.history.watching.board import Board
 from kontroller.history.watching.fleet import Fleet
 from kontroller.history.watching.journals.folder import FolderJournal
-from kontroller.history.watching.journals.journal import Journal, JournalUnreadable
+from kontroller.history.watching.journals.journal import Journal
 from kontroller.history.watching.journals.served import ServedJournal
 from kontroller.history.watching.json_lines import JsonLines
 from kontroller.history.watching.metrics import WatchMetrics

@@ -18,7 +18,7 @@ from devcluster.clusters.secured_kafka import ADMIN, PASSWORDS, SecuredKafka
 from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.running.processes import wait_until
 from devcluster.waiting.vocabulary import serve_topic
-from kontroller.history.watching.journals.journal import JournalUnreadable
+from kontroller.history.sources.journal_http import JournalUnreadable
 from kontroller.history.watching.journals.topic import TopicJournal
 from tests.real.operator.operated import operate_namespace, run_operator
 

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 
 from controller_core.process.journal_http import CHUNK_BYTES, make_journal_routes
 from controller_core.security.token_file import TokenFile
-from kontroller.history.sources.journal_http import JournalUnreachable, fetch
+from kontroller.history.sources.journal_http import JournalUnreadable, fetch
 from kontroller.history.sources.journal_tokens import JournalTokens
 
 NAME = "0000000001-000000000000000.jsonl"
@@ -108,14 +108,14 @@ def test_segments_that_the_server_deleted_stay_in_the_copy(served: Path, url: st
 def test_nothing_but_segments_is_served(served: Path, url: str, tmp_path: Path) -> None:
     (served / "secret.txt").write_text("no")
     assert list(fetch(url, tmp_path / "copies").iterdir()) == []
-    with pytest.raises(JournalUnreachable, match="404"):
+    with pytest.raises(JournalUnreadable, match="404"):
         fetch(f"{url}/secret.txt", tmp_path / "copies")
 
 
 def test_a_wrong_address_says_what_to_give(url: str, tmp_path: Path) -> None:
-    with pytest.raises(JournalUnreachable, match="is a journal kept there"):
+    with pytest.raises(JournalUnreadable, match="is a journal kept there"):
         fetch(url.replace("/journal", "/metrics"), tmp_path)
-    with pytest.raises(JournalUnreachable, match="cannot be read"):
+    with pytest.raises(JournalUnreadable, match="cannot be read"):
         fetch("http://127.0.0.1:1/journal", tmp_path)
 
 
@@ -138,7 +138,7 @@ def test_a_journal_with_a_token_is_for_those_who_show_it(served: Path, tmp_path:
             return (fetch(url, tmp_path / "copies", JournalTokens.parse(options, [url])) / NAME).read_bytes()
 
         for options in ((), (str(wrong),), (f"{url}={wrong}", str(given))):
-            with pytest.raises(JournalUnreachable, match=r"answers 401 Unauthorized: .* --journal-token-file") as error:
+            with pytest.raises(JournalUnreadable, match=r"answers 401 Unauthorized: .* --journal-token-file") as error:
                 fetch_bytes(*options)
             assert TOKEN not in str(error.value)
             assert OTHER not in str(error.value)
@@ -161,13 +161,13 @@ def test_a_token_that_cannot_be_read_lets_nobody_in_and_is_logged_once(served: P
         fetch(f"{address}/journal", tmp_path / "copies", tokens)
         given.unlink()
         for _ in range(2):
-            with pytest.raises(JournalUnreachable, match="503"):
+            with pytest.raises(JournalUnreadable, match="503"):
                 fetch(f"{address}/journal", tmp_path / "copies", tokens)
         assert [line["log_level"] for line in logged] == ["warning"]
         file_of(tmp_path, "given", TOKEN)
         fetch(f"{address}/journal", tmp_path / "copies", tokens)
         shown.unlink()
-        with pytest.raises(JournalUnreachable, match=r"cannot be read: .*shown cannot be read"):
+        with pytest.raises(JournalUnreadable, match=r"cannot be read: .*shown cannot be read"):
             fetch(f"{address}/journal", tmp_path / "copies", tokens)
 
 

@@ -10,10 +10,11 @@ import pytest
 from aiohttp import web
 
 from controller_core.process.journal_http import make_journal_routes
+from kontroller.history.sources.journal_http import JournalUnreadable
 from kontroller.history.sources.journal_tokens import JournalTokens
 from kontroller.history.watching.journals import segments
 from kontroller.history.watching.journals.folder import FolderJournal
-from kontroller.history.watching.journals.journal import Journal, JournalUnreadable
+from kontroller.history.watching.journals.journal import Journal
 from kontroller.history.watching.journals.served import ServedJournal
 from tests.unit.watching.lines import alive, snapshot
 
@@ -187,7 +188,7 @@ async def test_a_reader_without_the_token_says_what_to_give_and_reads_once_it_ha
     routes = make_journal_routes(tmp_path, tokens_of(servers).of_others)
     async with serve(*routes) as url, aiohttp.ClientSession() as session:
         journal = ServedJournal(url, session, tokens_of(readers, "another-token-than-that"))
-        with pytest.raises(JournalUnreadable, match=r"answers 401: .* --journal-token-file") as error:
+        with pytest.raises(JournalUnreadable, match=r"answers 401 Unauthorized: .* --journal-token-file") as error:
             await journal.read()
         assert "another-token" not in str(error.value)
         (readers / "token").unlink()

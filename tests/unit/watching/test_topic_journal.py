@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Producer
 
-from kontroller.history.watching.journals.journal import JournalUnreadable
+from kontroller.history.sources.journal_http import JournalUnreadable
 from kontroller.history.watching.journals.topic import TopicJournal
 
 

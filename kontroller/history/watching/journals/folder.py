@@ -5,7 +5,8 @@ import os
 from pathlib import Path
 
 from controller_core.journal.segments import SUFFIX
-from kontroller.history.watching.journals.journal import Chunk, JournalUnreadable
+from kontroller.history.sources.journal_http import JournalUnreadable
+from kontroller.history.watching.journals.journal import Chunk
 from kontroller.history.watching.journals.segments import SegmentJournal
 
 

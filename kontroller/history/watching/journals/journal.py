@@ -3,10 +3,6 @@
 from typing import NamedTuple, Protocol
 
 
-class JournalUnreadable(Exception):
-    """The journal could not be read now. Lines that were read are not read again. A retry may succeed."""
-
-
 class Chunk(NamedTuple):
     """Lines without their ends, in the order of the journal. `is_at_end`: no more have been written yet."""
 

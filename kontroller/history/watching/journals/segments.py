@@ -7,9 +7,9 @@ again.
 
 from typing import Final, Protocol
 
+from kontroller.history.sources.journal_http import CHUNK_BYTES
 from kontroller.history.watching.journals.journal import Chunk
 
-CHUNK_BYTES: Final = 1 << 20
 LONGEST_LINE_BYTES: Final = 64 << 20
 """The longest line. Longer ones are skipped in parts, none of which is valid."""
 _SNAPSHOT_STARTED: Final = b'"snapshot_started"'

@@ -11,7 +11,8 @@ from typing import Final
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
 from controller_core.security.properties_file import InvalidProperties
-from kontroller.history.watching.journals.journal import Chunk, JournalUnreadable
+from kontroller.history.sources.journal_http import JournalUnreadable
+from kontroller.history.watching.journals.journal import Chunk
 
 _MOST_MESSAGES: Final = 5_000
 _WAIT_S: Final = 0.2
