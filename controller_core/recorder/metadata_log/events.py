@@ -13,13 +13,11 @@ from controller_core.model.snapshot import Controller
 from controller_core.recorder.metadata_log.batches import LogBatch, LogUnreadable
 from controller_core.recorder.metadata_log.image import KRAFT_VERSION
 from controller_core.recorder.metadata_log.records import (
-    AbortTransaction,
-    BeginTransaction,
-    EndTransaction,
     FeatureLevel,
     KRaftVersion,
     LeaderChange,
     MetadataRecord,
+    Transaction,
     UnknownKind,
     read_control,
     read_record,
@@ -80,12 +78,12 @@ class EventReader:
             match record:
                 case None:
                     pass
-                case BeginTransaction():
+                case Transaction.BEGIN:
                     self._open = []
-                case EndTransaction():
+                case Transaction.END:
                     yield from self._open or ()
                     self._open = None
-                case AbortTransaction():
+                case Transaction.ABORT:
                     self._open = None
                 case _ if self._open is not None:
                     self._open.append(record)

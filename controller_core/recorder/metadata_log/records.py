@@ -7,6 +7,8 @@ guessed. Callers skip unknown kinds."""
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum
+from functools import partial
 from typing import Final, TypeAlias, TypeVar
 from uuid import UUID
 
@@ -103,24 +105,17 @@ class FeatureLevel:
     """0: the feature is removed."""
 
 
-@dataclass(frozen=True, slots=True)
-class BeginTransaction:
-    """The following records take effect at the end of the transaction."""
+class Transaction(Enum):
+    """A marker. The records of a transaction take effect at its end, and never if it is aborted."""
 
-
-@dataclass(frozen=True, slots=True)
-class EndTransaction:
-    """The records of the transaction take effect."""
-
-
-@dataclass(frozen=True, slots=True)
-class AbortTransaction:
-    """The records of the transaction never take effect."""
+    BEGIN = 23
+    END = 24
+    ABORT = 25
 
 
 MetadataRecord: TypeAlias = (
     RegisterBroker | UnregisterBroker | BrokerChange | Topic | RemoveTopic | Partition | PartitionChange | Config
-    | FeatureLevel | BeginTransaction | EndTransaction | AbortTransaction
+    | FeatureLevel | Transaction
 )  # fmt: skip
 
 
@@ -321,12 +316,9 @@ def _read_feature_level(cursor: Cursor, _: int) -> FeatureLevel:
     return FeatureLevel(name=name, level=level)
 
 
-def _make_marker_reader(record: T) -> Callable[[Cursor, int], T]:
-    def read(cursor: Cursor, _: int) -> T:
-        _read_tags(cursor)
-        return record
-
-    return read
+def _read_marker(marker: Transaction, cursor: Cursor, _: int) -> Transaction:
+    _read_tags(cursor)
+    return marker
 
 
 _READERS: Final[Mapping[int, tuple[int, Callable[[Cursor, int], MetadataRecord | None]]]] = {
@@ -341,9 +333,7 @@ _READERS: Final[Mapping[int, tuple[int, Callable[[Cursor, int], MetadataRecord |
     9: (0, _read_topic_removal),
     12: (0, _read_feature_level),
     17: (3, _read_broker_change),
-    23: (0, _make_marker_reader(BeginTransaction())),
-    24: (0, _make_marker_reader(EndTransaction())),
-    25: (0, _make_marker_reader(AbortTransaction())),
+    **{marker.value: (0, partial(_read_marker, marker)) for marker in Transaction},
 }
 """By the key of the kind: the newest known version, and the function that parses it."""
 

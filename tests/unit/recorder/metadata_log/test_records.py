@@ -116,7 +116,7 @@ def test_any_fields_of_known_kinds_are_read_applied_or_refused(api_key: int, ver
         image.apply(apply(known))
     with suppress(LogUnreadable):
         record = read_record(logs.frame(api_key, version, fields))
-        if record is not None and not isinstance(record, records.BeginTransaction):
+        if record is not None and not isinstance(record, records.Transaction):
             image.apply(record)
             image.copy()
 
