@@ -13,10 +13,10 @@ from kio.static.primitive import i8
 
 from controller_core.admin.cluster import describe_cluster, metadata
 from controller_core.admin.cluster.cluster_view import ClusterView
+from controller_core.client.snapshot import read_snapshot
 from controller_core.controller.state.cluster_state import ClusterState
 from controller_core.model.ids import BrokerId, ControllerEpoch, TopicId
 from controller_core.model.snapshot import Controller, ControllerKind
-from controller_core.wire.client.snapshot import read_snapshot
 from controller_core.wire.codecs.frames import encode_response
 from controller_core.wire.listener.owned_api import AskBroker
 from controller_core.wire.messages import ErrorCode
