@@ -8,7 +8,7 @@ A server that hangs looks like a slow one. A request that any server can answer 
 while, and the first answer counts. A read-only request to the controller is given up after a while and sent to the
 controller of that moment, each time with more patience, so that even a slow answer arrives in the end.
 
-A call is given to an operation as a `ControllerClient`, which one of its `make_*_client` methods returns."""
+An operation gets a call as a `ControllerClient`: `target_controller`, `target_controller_or_broker` or `target_any`."""
 
 import asyncio
 from collections import deque
@@ -284,15 +284,15 @@ class Call:
             raise error
         self.note(str(error))
 
-    def make_any_client(self) -> ControllerClient:
+    def target_any(self) -> ControllerClient:
         """Return a client that sends requests by `ask_any`."""
         return _AnyServer(self)
 
-    def make_controller_client(self, *, changes_nothing: bool = False) -> ControllerClient:
+    def target_controller(self, *, changes_nothing: bool = False) -> ControllerClient:
         """Return a client that sends requests by `ask_controller`."""
         return _OneWay(self.ask_controller, changes_nothing)
 
-    def make_controller_or_broker_client(self, *, changes_nothing: bool = False) -> ControllerClient:
+    def target_controller_or_broker(self, *, changes_nothing: bool = False) -> ControllerClient:
         """Return a client that sends requests by `ask_controller_or_broker`."""
         return _OneWay(self.ask_controller_or_broker, changes_nothing)
 

@@ -16,7 +16,7 @@ async def describe(call: Call) -> Snapshot:
     Brokers without ZooKeeper name any broker as the controller, so the leader of the quorum replaces it."""
     snapshot = read_snapshot(await call.metadata(of_all=True))
     try:
-        quorum = await ask_quorum(call.make_any_client())
+        quorum = await ask_quorum(call.target_any())
     except Refused:
         return replace(snapshot, controller=None)
     if quorum is None:

@@ -55,7 +55,7 @@ def _judge_preference(place: PartitionSnapshot | None) -> Progress:
 
 
 async def _elect(call: Call, election_type: i8, partitions: Sequence[TopicPartition] | None) -> Elected:
-    results = await elect_leaders(call.make_controller_client(), election_type, partitions, call.for_server)
+    results = await elect_leaders(call.target_controller(), election_type, partitions, call.for_server)
     return {
         tp: None if result.code in ELECTED else result.make_error(str(tp))
         for tp, result in results.require("the election").items()

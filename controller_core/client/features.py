@@ -206,7 +206,7 @@ async def _send_one_by_one(
     call: Call, updates: Sequence[FeatureUpdate], before: FeatureMetadata, *, validate_only: bool
 ) -> tuple[Refused | OutcomeUnknown, ...]:
     results = await update_separately(
-        call.make_controller_client(changes_nothing=validate_only),
+        call.target_controller(changes_nothing=validate_only),
         _convert_updates(updates, before),
         call.for_server,
         validate_only=validate_only,

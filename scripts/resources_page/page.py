@@ -114,10 +114,10 @@ def _render_refusals(schema: Schema) -> Iterator[str]:
 def _condition_section(crd: Mapping[str, Any]) -> str:
     status = _schema(crd)["properties"]["status"]
     conditions = status["properties"]["conditions"]
-    reason = {**conditions["items"]["properties"]["reason"], "description": "Why, as one word of those below."}
-    fields = {**conditions["items"]["properties"], "reason": reason}
+    fields = conditions["items"]["properties"]
+    told_below = {name: {**fields[name], "description": "One of those below."} for name in ("type", "reason")}
     rows = "".join(f"| `{each}` | {' | '.join(map(cell, advice_on_condition(each)))} |\n" for each in ConditionType)
-    shown = table(_CONDITIONS, {"items": {**conditions["items"], "properties": fields}})
+    shown = table(_CONDITIONS, {"items": {**conditions["items"], "properties": {**fields, **told_below}}})
     shared = table("status", _pick(status, _SHARED.__contains__), leave_out=frozenset({_CONDITIONS}))
     return (
         f"## Conditions\n\nThe status of every kind has these fields:\n\n{shared}{shown.removeprefix(HEADER)}"

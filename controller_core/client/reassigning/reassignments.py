@@ -106,7 +106,7 @@ async def request_moves(
     call: Call, targets: Mapping[TopicPartition, Replicas | None]
 ) -> dict[TopicPartition, Refused | OutcomeUnknown]:
     """Request moves, or their cancellation for None. Return the refusals by partition."""
-    results = await alter_reassignments(call.make_controller_client(), targets, call.for_server)
+    results = await alter_reassignments(call.target_controller(), targets, call.for_server)
     found = {tp: result.make_error(str(tp)) for tp, result in results.require("the reassignment").items()}
     return {tp: error for tp, error in found.items() if error is not None}
 
@@ -131,7 +131,7 @@ async def alter_reassignments(
 
 async def list_ongoing(call: Call, partitions: Sequence[TopicPartition] | None = None) -> dict[TopicPartition, Ongoing]:
     """Return the reassignments of some partitions, or of all."""
-    return await list_reassignments(call.make_controller_client(changes_nothing=True), partitions, call.for_server)
+    return await list_reassignments(call.target_controller(changes_nothing=True), partitions, call.for_server)
 
 
 async def list_reassignments(

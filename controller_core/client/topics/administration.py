@@ -87,7 +87,7 @@ async def create(
     _require_in_range("partitions", partitions, _MOST_PARTITIONS)
     _require_in_range("the replication factor", replication_factor, _MOST_REPLICAS)
     result = await create_topic(
-        call.make_controller_client(changes_nothing=validate_only),
+        call.target_controller(changes_nothing=validate_only),
         topic,
         configs,
         call.for_server,
@@ -101,7 +101,7 @@ async def create(
 
 async def delete(call: Call, topic: str) -> None:
     """Mark a topic for deletion. It is gone when its replicas are. Raises `Refused`."""
-    result = await delete_topic(call.make_controller_client(), topic, call.for_server)
+    result = await delete_topic(call.target_controller(), topic, call.for_server)
     result.require(f"topic {topic}")
 
 
@@ -221,7 +221,7 @@ def _find_moves(before: TopicDescription, assignment: Assignment | None) -> dict
 async def _alter_configs(
     call: Call, topic: str, added: Mapping[str, str], deleted: Sequence[str], *, validate_only: bool
 ) -> None:
-    client = call.make_controller_or_broker_client(changes_nothing=validate_only)
+    client = call.target_controller_or_broker(changes_nothing=validate_only)
     result = await alter_configs(client, topic, {**added, **dict.fromkeys(deleted)}, validate_only=validate_only)
     result.require(f"the configurations of topic {topic}")
 
@@ -233,7 +233,7 @@ async def _add_partitions(
     if assignment is not None:
         new = [assignment[PartitionId(number)] for number in range(len(before.partitions), count)]
     _require_in_range("partitions", count, _MOST_PARTITIONS)
-    controller = call.make_controller_client(changes_nothing=validate_only)
+    controller = call.target_controller(changes_nothing=validate_only)
     result = await add_partitions(controller, before.topic, count, new, call.for_server, validate_only=validate_only)
     result.require(f"topic {before.topic}")
 

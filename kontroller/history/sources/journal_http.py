@@ -27,7 +27,7 @@ _SEGMENT: Final = r"^[0-9]+-[0-9]+\.jsonl$"
 
 
 class JournalUnreadable(Exception):
-    """The journal could not be read now. Everything that was read before is kept. A retry may succeed."""
+    """The journal could not be read now. Earlier copies and lines stay valid. A retry may succeed."""
 
 
 class _Segment(BaseModel):

@@ -49,12 +49,12 @@ def late(spark: SparkSession) -> list[Row]:
 
 
 def test_a_controller_that_goes_on_when_the_next_has_begun_is_found(late: list[Row]) -> None:
-    found = [(row.controller_epoch, row.seq) for row in late if row.cluster_id == "replaced_too_late"]
-    assert found == [(1, _last_change("replaced_too_late"))]
+    found = [(row.controller_epoch, row.seq) for row in late if row.cluster_id == "replace_too_late"]
+    assert found == [(1, _last_change("replace_too_late"))]
 
 
 def test_a_clock_that_is_not_believed_accuses_nobody(late: list[Row]) -> None:
-    assert {row.cluster_id for row in late} == {"replaced_too_late"}
+    assert {row.cluster_id for row in late} == {"replace_too_late"}
 
 
 def _last_change(name: str) -> int:
