@@ -115,7 +115,7 @@ async def test_a_wait_for_controllers_in_vain_ends_and_changed_nothing() -> None
         "gave up when no controller came back for 0.02 s; nothing was changed"
     )
     cluster.quorum_refusal = ErrorCode.not_leader_or_follower
-    with pytest.raises(NotDrained, match="not_leader_or_follower"):
+    with pytest.raises(NotDrained, match="NOT_LEADER_OR_FOLLOWER"):
         await Attempt(cluster, patience_s=0.02).run()
 
 
