@@ -268,11 +268,8 @@ class ListenerAssembly:
 
     def _authorize(self, caller: Caller, api_key: int, answer: Answering) -> Answering:
         """Wrap `answer` with the authorization of the caller."""
-        answer_to = self._find_authorizer(api_key, answer)
+        answer_to = None if self._split is None else self._split.answer_to(api_key, answer)
         return answer if answer_to is None else answer_to(caller)
-
-    def _find_authorizer(self, api_key: int, answer: Answering) -> Callable[[Caller], Answering] | None:
-        return None if self._split is None else self._split.answer_to(api_key, answer)
 
     async def _find_rights(self, caller: Caller) -> Rights:
         return EVERYTHING if self._authorization is None else await self._authorization.rights_of(caller)
