@@ -7,19 +7,20 @@ objects at once in any order. So do faults that the object had before this chang
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from controller_operator.kubernetes.object_store import AnyResource, Key, ObjectStore, Raw, StoredObject, key_of
-from controller_operator.plans.cluster_deletion import explain_refusal, is_forced
-from controller_operator.plans.outcome import Context, Verdict, conditions
+from controller_operator.plans.cluster.deletion import explain_refusal, is_forced
+from controller_operator.plans.decision import decide_permitted
+from controller_operator.plans.outcome import Context, conditions
 from controller_operator.plans.topic.claims import explain_hand_over
 from controller_operator.reconciling.access import ClusterAccess, Granted, Withheld
-from controller_operator.reconciling.kinds import KindHandler, kind_handlers, plan_object
 from controller_operator.reconciling.measuring.cluster_meter import ClusterMeter
 from controller_operator.reconciling.measuring.move_meter import OVER_TCP, MoveMeter
+from controller_operator.reconciling.situations import Situations
 from controller_operator.reconciling.wall_clock import Now, utc_now
 from controller_operator.resources import KafkaCluster, KafkaTopic, PartitionReassignment, PreferredElection
 from controller_operator.resources.common import ObjectMeta
@@ -147,7 +148,7 @@ class Judge:
         access, grant = await self._find_grant(resource)
         now = self._now().replace(microsecond=0)
         if isinstance(grant, Granted):
-            return _read_verdict(self._plan(access, resource, grant, now))
+            return _read_verdict(self._decide(access, resource, grant, now))
         if grant.verdict is None:
             message = "not checked: its cluster is being read, or out of reach"
             return _Foreseen(reason=Reason.ZOOKEEPER_UNAVAILABLE, message=message, is_refused=False)
@@ -164,16 +165,13 @@ class Judge:
                 return access, grant
             await asyncio.sleep(_POLL_S)
 
-    def _plan(self, access: ClusterAccess, resource: AnyResource, grant: Granted, now: datetime) -> Iterable[Condition]:
-        handler = self._handlers(access)[type(resource).definition.kind]
+    def _decide(
+        self, access: ClusterAccess, resource: AnyResource, grant: Granted, now: datetime
+    ) -> Iterable[Condition]:
+        meters = MoveMeter(OVER_TCP, _ignore, self._now), ClusterMeter(OVER_TCP, _ignore)
         context = Context(now=now, limits=grant.kafka.limits, is_view_fresh=True)
-        plan = plan_object(handler, resource, grant, context)
-        refusal: Verdict | None = grant.permission.refuse_steps(plan.steps)
-        return conditions(refusal, resource.status, resource.metadata, now) if refusal else plan.status.conditions
-
-    def _handlers(self, access: ClusterAccess) -> Mapping[str, KindHandler]:
-        meter, cluster_meter = MoveMeter(OVER_TCP, _ignore, self._now), ClusterMeter(OVER_TCP, _ignore)
-        return kind_handlers(self._store, access, meter, cluster_meter)
+        seen = Situations(self._store, access, *meters).find(resource, grant, context)
+        return decide_permitted(resource, seen).status.conditions
 
 
 def _ignore(_keys: Iterable[Key]) -> None:

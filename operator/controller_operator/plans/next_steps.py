@@ -41,7 +41,7 @@ _OF_DELETED_MOVE: Final[dict[type[Step], str]] = {
 WAITING: Final = "wait,"
 """First word of a text that says why no step is due."""
 
-Planner = Callable[[Resource[Any, Any], Context], Plan[Status]]
+Planner = Callable[[Any, Context], Plan[Status]]
 
 
 class NextSteps(NamedTuple):

@@ -7,7 +7,7 @@ effect may be in the cluster, and a planner that finds the intent looks for the 
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import Enum
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from controller_core.client.log_dirs.log_sizes import Copies
 from controller_core.model.ids import BrokerId, TopicPartition
@@ -27,6 +27,7 @@ from controller_operator.resources.common import (
     DeletionPolicy,
     Ending,
     ObjectMeta,
+    Resource,
     Status,
 )
 from controller_operator.resources.conditions import Condition, ConditionStatus, ConditionType, Reason
@@ -116,6 +117,8 @@ class Plan(Generic[StatusT_co]):
     """The plan declares something lost, so it counts only over a view that was read after the plan was first made."""
     copies: Copies | None = None
     """The copies that brokers make because of the object, for measuring the rest."""
+    memory: object = None
+    """Knowledge for later decisions that no status holds. It is lost with the process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,6 +268,22 @@ def _make_degraded(verdict: Verdict, degraded: Condition) -> Said:
     if verdict.ready is ConditionStatus.UNKNOWN:
         return ConditionType.DEGRADED, ConditionStatus.UNKNOWN, verdict.reason, verdict.message
     return ConditionType.DEGRADED, degraded.status, degraded.reason, degraded.message
+
+
+def make_status(verdict: Verdict, resource: Resource[Any, Any], now: datetime) -> Status:
+    """Return the status of an object with a new verdict and nothing else new."""
+    said = conditions(verdict, resource.status, resource.metadata, now.replace(microsecond=0))
+    kept = resource.status.next_steps if resource.is_paused else None
+    gone = dict.fromkeys(resource.status.momentary)
+    update = {"observed_generation": resource.metadata.generation, "conditions": said, "next_steps": kept, **gone}
+    status: Status = resource.status.model_copy(update=update)
+    return status
+
+
+def plan_paused(resource: Resource[Any, Any], context: Context) -> Plan[Any]:
+    """Return the plan for a paused object, which keeps everything else in its status."""
+    verdict = Verdict.make_paused(resource.status, resource.metadata)
+    return Plan(status=make_status(verdict, resource, context.now))
 
 
 def make_release(status: StatusT, reason: str, message: str, *, is_warning: bool = False) -> Plan[StatusT]:

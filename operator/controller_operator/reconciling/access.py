@@ -26,7 +26,7 @@ from controller_operator.observation.observation import Observation
 from controller_operator.plans.cluster_change import find_obstacle, find_own_change
 from controller_operator.plans.feature_set.planner import Claims
 from controller_operator.plans.outcome import Verdict
-from controller_operator.reconciling.permission import Permission
+from controller_operator.plans.permission import Permission
 from controller_operator.resources import FeatureSet, KafkaCluster, KafkaTopic, PartitionReassignment
 from controller_operator.resources.cluster_address import AtZooKeeper, ClusterAddress
 from controller_operator.resources.common import FINALIZER

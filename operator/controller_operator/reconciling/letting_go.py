@@ -6,16 +6,15 @@ read. An event names the leftovers. An operator that was away itself first tries
 A KafkaCluster waits without a limit for the objects that need it: until they are gone, or a person forces its deletion.
 """
 
-from collections.abc import Mapping
 from datetime import timedelta
 from typing import Final
 
 from controller_operator.kubernetes.object_store import AnyResource, Key, ObjectStore, StoredObject
-from controller_operator.plans.cluster_deletion import describe_dependents, is_forced, make_waiting_verdict
-from controller_operator.plans.outcome import DELETION_PATIENCE, Notice, is_overdue
+from controller_operator.plans.cluster.deletion import describe_dependents, is_forced, make_waiting_verdict
+from controller_operator.plans.decision import LEFTOVERS
+from controller_operator.plans.outcome import Notice, is_overdue, make_status
 from controller_operator.reconciling.access import Withheld
-from controller_operator.reconciling.kinds import KindHandler
-from controller_operator.reconciling.object_writer import ObjectWriter, make_status
+from controller_operator.reconciling.object_writer import ObjectWriter
 from controller_operator.reconciling.wall_clock import Now
 from controller_operator.resources import FeatureSet, KafkaCluster, KafkaTopic, PartitionReassignment
 from controller_operator.resources.common import FINALIZER, DeletionPolicy, ObjectMeta
@@ -30,11 +29,8 @@ _TRIES_FIRST: Final = timedelta(seconds=60)
 class LettingGo:
     """Decides about finalizers that no plan releases, and releases them."""
 
-    def __init__(
-        self, writer: ObjectWriter, handlers: Mapping[str, KindHandler], now: Now, *, missing_cluster_grace_s: float
-    ) -> None:
+    def __init__(self, writer: ObjectWriter, now: Now, *, missing_cluster_grace_s: float) -> None:
         self._writer = writer
-        self._handlers = handlers
         self._missing_cluster_grace = timedelta(seconds=missing_cluster_grace_s)
         self._now = now
         self._began = now()
@@ -60,24 +56,14 @@ class LettingGo:
             return True
         return grant.verdict is not None and self.is_overdue(stored)
 
-    async def release_without_cluster(self, stored: StoredObject, grant: Withheld) -> None:
-        """Release an object whose cluster is not available."""
-        why = grant.verdict.message if grant.verdict else "the cluster is not needed, because this object is paused"
-        await self.let_go(stored, "ClusterGone" if grant.is_missing else "ClusterUnreachable", why)
-
     async def let_go(self, stored: StoredObject, reason: str, why: str) -> None:
         """Remove the finalizer, if the object has it, and report the leftovers."""
         if not _is_held(stored):
             return
-        leftover = self._handlers[stored.key.kind].leftover
+        leftover = LEFTOVERS.get(stored.key.kind)
         message = f"{leftover or 'nothing is left behind'}: {why}"
         notice = Notice(reason=reason, message=message, is_warning=True, is_leftover=leftover is not None)
         await self._writer.release(stored, (notice,))
-
-    async def release_after_failure(self, stored: StoredObject, error: Exception) -> None:
-        """Release an object whose deletion fails again and again."""
-        why = f"not deleted within {DELETION_PATIENCE}, because of {type(error).__name__}: {error}"
-        await self.let_go(stored, "DeletionUnfinished", why)
 
 
 def make_leftover_notice(gone: AnyResource | None, heir: KafkaTopic | None = None) -> Notice | None:

@@ -43,10 +43,11 @@ from controller_operator.leading.leadership import NotLeading
 from controller_operator.metrics import OperatorMetrics
 from controller_operator.observation.observation import Observation
 from controller_operator.reconciling.access import ClusterAccess, requests_changed, topics_changed, way_changed
+from controller_operator.reconciling.applying import Result
 from controller_operator.reconciling.event_recorder import EventRecorder, Home
 from controller_operator.reconciling.letting_go import make_leftover_notice
 from controller_operator.reconciling.measuring.move_meter import OVER_TCP
-from controller_operator.reconciling.reconciler import Reconciler, Result
+from controller_operator.reconciling.reconciler import Reconciler
 from controller_operator.reconciling.wall_clock import Now, utc_now
 from controller_operator.reconciling.work_queue import WorkQueue
 from controller_operator.resources import FeatureSet, KafkaCluster, KafkaTopic
@@ -358,7 +359,10 @@ class OperatorRuntime:
             self.metrics.queue_depth.set(len(self._queue))
             began = self._at_work[key] = perf_counter()
             try:
-                result = await self._look_at(key)
+                result = await self._reconciler.reconcile(key)
+                self._failures.pop(key, None)
+            except Exception as error:  # noqa: BLE001 - logged, counted, and tried again
+                result = self._retry_later(key, error)
             finally:
                 del self._at_work[key]
                 self._queue.release(key)
@@ -367,24 +371,17 @@ class OperatorRuntime:
             if result.look_again_in_s is not None:
                 self._queue.add_later(key, result.look_again_in_s)
 
-    async def _look_at(self, key: Key) -> Result:
-        try:
-            result = await self._reconciler.reconcile(key)
-        except (ApiError, ZkError, MalformedZnode, NotLeading) as error:
-            pause_s = self._pause_s(key)
+    def _retry_later(self, key: Key, error: Exception) -> Result:
+        """Log the failure of an object, and return the pause until its next attempt.
+
+        A bug that one object triggers must not stop the work on all others."""
+        failures = self._failures[key] = self._failures.get(key, 0) + 1
+        pause_s = min(_FIRST_PAUSE_S * float(2 ** min(failures - 1, 16)), _LONGEST_PAUSE_S)
+        if isinstance(error, ApiError | ZkError | MalformedZnode | NotLeading):
             _log.warning("look failed", object=str(key), error=f"{type(error).__name__}: {error}", again_in_s=pause_s)
             return Result(word="failed", look_again_in_s=pause_s)
-        except Exception:  # noqa: BLE001 - logged with its traceback, counted, and tried again
-            # A bug that one object triggers must not stop the work on all others.
-            pause_s = self._pause_s(key)
-            _log.exception("look failed unexpectedly", object=str(key), again_in_s=pause_s)
-            return Result(word="error", look_again_in_s=pause_s)
-        self._failures.pop(key, None)
-        return result
-
-    def _pause_s(self, key: Key) -> float:
-        failures = self._failures[key] = self._failures.get(key, 0) + 1
-        return min(_FIRST_PAUSE_S * float(2 ** min(failures - 1, 16)), _LONGEST_PAUSE_S)
+        _log.error("look failed unexpectedly", object=str(key), again_in_s=pause_s, exc_info=error)
+        return Result(word="error", look_again_in_s=pause_s)
 
     async def _watch_definitions(self) -> None:
         """Read objects again after a definition was updated, because the API server now shows their dropped fields."""

@@ -15,7 +15,7 @@ from controller_core.zk import codecs, paths
 from controller_core.zk.session import Create, ZkSession
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.plans.topic.differences import differences
-from controller_operator.plans.topic.planner import Surroundings, plan_topic
+from controller_operator.plans.topic.planner import decide
 from controller_operator.resources import KafkaTopic
 from kontroller.importing.documents import Imported, Target, format_yaml, list_remarks
 from kontroller.importing.live_topics import Choice, LeftOut, NoTopics, import_seen_topics, import_topics
@@ -114,7 +114,7 @@ async def test_what_the_operator_would_refuse_stays_on_the_topic_and_out_of_the_
     assert (resource.spec.config or {}).keys() == live.config.keys() - set(left_out)
     assert [line.split(", which")[0].rpartition(" ")[2] for line in list_remarks(found)] == left_out
     assert all(len(line) < 1_000 for line in list_remarks(found))
-    adopted: Plan[Any] = plan_topic(resource, view(live), Surroundings(moves={}), Context(now=NOW))
+    adopted: Plan[Any] = decide(resource, view(live), Context(now=NOW))
     assert (adopted.steps, ready(adopted).status) == ((), "True")
     assert [each.key for each in adopted.status.undeclared_config.keys] == left_out
 
@@ -133,7 +133,7 @@ def test_topics_of_a_cluster_without_zookeeper_are_adopted_without_a_change() ->
     resource = apply_yaml(found)
     assert resource.spec.config == {"remote.copy.lag.ms": "5", "retention.ms": "1"}
     cluster_seen = view(live, voters=(BrokerId(1),))
-    adopted = plan_topic(resource, cluster_seen, Surroundings(moves={}), Context(now=NOW))
+    adopted = decide(resource, cluster_seen, Context(now=NOW))
     assert (adopted.steps, ready(adopted).status) == ((), "True")
 
 

@@ -13,7 +13,7 @@ from controller_core.model.snapshot import Snapshot
 from controller_core.zk import codecs, paths
 from controller_core.zk.snapshots.known_znodes import KnownZnodes
 from controller_operator.kafka.requests.features import UpdateFeatures, update_features
-from controller_operator.plans.feature_set.planner import Claims, plan_feature_set
+from controller_operator.plans.feature_set.planner import decide
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.resources import FeatureSet
 from controller_operator.resources.conditions import Reason
@@ -54,7 +54,7 @@ class Operated:
         """Look, carry out the plan, and look again, like the operator, until nothing is left to do."""
         context = Context(now=NOW)
         for _ in range(rounds):
-            plan = plan_feature_set(resource, self.view(), Claims(), context)
+            plan = decide(resource, self.view(), context)
             if not plan.steps:
                 return plan
             resource = _set_status(resource, status_of(plan))
@@ -92,7 +92,7 @@ async def test_what_is_wanted_is_finalized_with_one_request(operated: Operated) 
 
 async def test_the_controller_has_the_last_word_and_the_status_says_it(operated: Operated) -> None:
     """A broker registers after the operator had a look, and the controller sees it."""
-    plan = plan_feature_set(feature_set({"f": 4}), operated.view(), Claims(), Context(now=NOW))
+    plan = decide(feature_set({"f": 4}), operated.view(), Context(now=NOW))
     operated.cluster.support(3, f=(1, 3), g=(1, 2))
     operated.cluster.start_broker(3)
     (step,) = plan.steps
@@ -129,7 +129,7 @@ async def test_a_change_by_another_hand_is_reported_and_put_right(operated: Oper
     settled = await operated.reconcile(resource)
     operated.cluster.put(paths.FEATURE, codecs.encode_features(codecs.FeatureZnode(features={"g": 1})))
     await operated.cluster.settle()
-    plan = plan_feature_set(_set_status(resource, status_of(settled)), operated.view(), Claims(), Context(now=NOW))
+    plan = decide(_set_status(resource, status_of(settled)), operated.view(), Context(now=NOW))
     assert [notice.reason for notice in plan.notices] == ["FeaturesDrifted"]
     await operated.reconcile(_set_status(resource, status_of(settled)))
     assert operated.levels() == {"f": 3, "g": 1}

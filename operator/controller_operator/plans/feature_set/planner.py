@@ -50,39 +50,47 @@ class Claims:
     """The features of this one that any other FeatureSet has as well."""
 
 
-def plan_feature_set(resource: FeatureSet, view: Snapshot, claims: Claims, context: Context) -> Plan[FeatureSetStatus]:
-    """Return the plan for a set: the finalized levels, the next requests, and the obstacles."""
+ALONE: Final = Claims()
+
+
+def decide(resource: FeatureSet, view: Snapshot, context: Context, around: Claims = ALONE) -> Plan[FeatureSetStatus]:
+    """Return the decision about a set: the finalized levels, the next requests, and the obstacles."""
     if resource.metadata.deletion_timestamp is not None:
-        return plan_deletion(resource, view, claims.winners.keys() | claims.shared, context)
-    spec = resource.spec
-    rows = [feature_row(each, view, allow_downgrade=spec.allow_downgrade) for each in spec.features]
-    if resource.is_paused:
-        return _plan(resource, view, rows, Verdict.make_paused(resource.status, resource.metadata), context)
-    refusal = _refusal(resource, view, claims)
-    if refusal is not None:
-        return _plan(resource, view, rows, refusal, context)
-    if all(row.is_in_order for row in rows):
-        return _plan(resource, view, rows, _judge_in_order(rows), context)
-    if spec.dry_run:
+        return plan_deletion(resource, view, around.winners.keys() | around.shared, context)
+    rows = [feature_row(each, view, allow_downgrade=resource.spec.allow_downgrade) for each in resource.spec.features]
+    verdict = _stay_paused(resource) or _leave_to_older_sets(around) or _report_malformed(view) or _judge_in_order(rows)
+    if verdict is not None:
+        return _plan(resource, view, rows, verdict, context)
+    if resource.spec.dry_run:
         return _plan_dry_run(resource, view, rows, context)
     return _change(resource, view, rows, context)
 
 
-def _refusal(resource: FeatureSet, view: Snapshot, claims: Claims) -> Verdict | None:
-    """Return why the whole set has no effect; None if it has."""
-    if claims.winners:
-        owned = list_some(f"{feature} belongs to {winner}" for feature, winner in sorted(claims.winners.items()))
-        message = f"{owned}, which is older: take the feature out of one of the two"
-        conflict = (ConditionType.CONFLICT, ConditionStatus.TRUE, Reason.RESOURCE_CONFLICT, message)
-        return replace(Verdict.make_stalled(Reason.RESOURCE_CONFLICT, message), others=(conflict,))
+def _stay_paused(resource: FeatureSet) -> Verdict | None:
+    return Verdict.make_paused(resource.status, resource.metadata) if resource.is_paused else None
+
+
+def _leave_to_older_sets(around: Claims) -> Verdict | None:
+    """Do nothing for the whole set if an older one has some of its features."""
+    if not around.winners:
+        return None
+    owned = list_some(f"{feature} belongs to {winner}" for feature, winner in sorted(around.winners.items()))
+    message = f"{owned}, which is older: take the feature out of one of the two"
+    conflict = (ConditionType.CONFLICT, ConditionStatus.TRUE, Reason.RESOURCE_CONFLICT, message)
+    return replace(Verdict.make_stalled(Reason.RESOURCE_CONFLICT, message), others=(conflict,))
+
+
+def _report_malformed(view: Snapshot) -> Verdict | None:
     malformed = view.malformed.get(paths.FEATURE)
-    if malformed is not None:
-        message = f"{paths.FEATURE} is malformed, and a person must repair or delete it: {malformed}"
-        return Verdict.make_stalled(Reason.FEATURES_UNREADABLE, message)
-    return None
+    if malformed is None:
+        return None
+    message = f"{paths.FEATURE} is malformed, and a person must repair or delete it: {malformed}"
+    return Verdict.make_stalled(Reason.FEATURES_UNREADABLE, message)
 
 
-def _judge_in_order(rows: Sequence[FeatureRow]) -> Verdict:
+def _judge_in_order(rows: Sequence[FeatureRow]) -> Verdict | None:
+    if not all(row.is_in_order for row in rows):
+        return None
     message = f"finalized as the spec says: {_levels(rows)}"
     said = ((ConditionType.DRIFTED, ConditionStatus.FALSE, Reason.IN_SYNC, "the features are as the spec says"),)
     return replace(Verdict.make_good(Reason.RECONCILED, message), others=said)

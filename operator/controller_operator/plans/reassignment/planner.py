@@ -6,7 +6,7 @@ never requested again. So a restart at any moment loses nothing and repeats noth
 are independent: a row of a partition that is held back or refused says why, and the others go on.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from controller_core.model.ids import BrokerId, TopicPartition
@@ -23,6 +23,7 @@ from controller_operator.plans.outcome import (
     Step,
     Verdict,
     conditions,
+    plan_paused,
     ready_reason,
 )
 from controller_operator.plans.placement.leaders import describe_leaders, elect_reordered, plan_election
@@ -50,6 +51,7 @@ from controller_operator.plans.reassignment.stuck import find_stuck, stuck_notic
 from controller_operator.plans.reassignment.throttle import add_throttle
 from controller_operator.plans.reassignment.turns import (
     Targets,
+    apply_requests,
     find_requested,
     is_own_request,
     next_in_turn,
@@ -87,29 +89,46 @@ _BEFORE_IT_BEGINS: Final = (
 )
 
 
-def plan_reassignment(
-    move: PartitionReassignment,
-    view: Snapshot,
-    context: Context,
-    others: Others = find_no_others,
-    find_pins: FindPins = find_no_pins,
-) -> Plan[PartitionReassignmentStatus]:
-    """Return the plan for a move that has not ended: the next requests, and the progress of each partition.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """The other objects that matter for a move."""
 
-    `others`: the moves that it may have to wait for. `find_pins`: the KafkaTopics that may move the replicas back."""
+    others: Others = find_no_others
+    """Finds the moves that it may have to wait for."""
+    find_pins: FindPins = find_no_pins
+    """Finds the KafkaTopics that may move the replicas back."""
+
+
+ALONE: Final = Surroundings()
+
+
+def decide(
+    move: PartitionReassignment, view: Snapshot, context: Context, around: Surroundings = ALONE
+) -> Plan[PartitionReassignmentStatus]:
+    """Return the decision about a move that has not ended: the next requests, and the progress of each partition.
+
+    Its memory is the move as it is after the requests: no status and no cluster shows those until they are answered."""
+    if move.is_paused and move.metadata.deletion_timestamp is None:
+        return plan_paused(move, context)
+    plan = _plan_with_limit(move, view, context, around)
+    return replace(plan, memory=apply_requests(move, plan))
+
+
+def _plan_with_limit(
+    move: PartitionReassignment, view: Snapshot, context: Context, around: Surroundings
+) -> Plan[PartitionReassignmentStatus]:
     if move.spec.drain_brokers is not None and not move.status.is_under_way:
         planned = plan_drain(move, view)
         if isinstance(planned, Verdict):
             return _plan(move, ReassignmentPhase.PENDING, first_rows(move, view), planned, context)
         move = planned
     targets = _targets(move)
-    if move.status.is_under_way or move.metadata.deletion_timestamp is not None:
-        return add_throttle(move, _plan_move(move, targets, view, context, others), targets, view, context)
-    if pinned := refuse_pinned(move, _find_missing(targets, view), view, find_pins):
+    is_new = not move.status.is_under_way and move.metadata.deletion_timestamp is None
+    if is_new and (pinned := refuse_pinned(move, _find_missing(targets, view), view, around.find_pins)):
         plan = _plan(move, ReassignmentPhase.PENDING, first_rows(move, view), pinned, context)
         return replace(plan, look_again_in_s=_PINNED_RETRY_S)
-    plan = add_throttle(move, _plan_move(move, targets, view, context, others), targets, view, context)
-    overruled = warn_of_overruled(move, view, find_pins) if plan.status.is_under_way else ()
+    plan = add_throttle(move, _plan_move(move, targets, view, context, around.others), targets, view, context)
+    overruled = warn_of_overruled(move, view, around.find_pins) if is_new and plan.status.is_under_way else ()
     return replace(plan, notices=(*plan.notices, *overruled))
 
 

@@ -6,57 +6,61 @@ from controller_core.model.snapshot import Snapshot, metric_name
 from controller_core.model.topics.placement import NotEnoughBrokers
 from controller_core.model.wording import list_some
 from controller_operator.kafka.actions import CreateTopic
-from controller_operator.plans.outcome import Context, Notice, Plan, Verdict
+from controller_operator.plans.outcome import Notice, Verdict
 from controller_operator.plans.placement.removal import explain_closed, refuse_assignment
-from controller_operator.plans.topic.answers import apply_answers
+from controller_operator.plans.topic.case import Case, Finding
 from controller_operator.plans.topic.claims import find_inherited_id
 from controller_operator.plans.topic.differences import list_creation_changes, new_replicas
 from controller_operator.plans.topic.ids import format_id, new_topic_id, parse_id
 from controller_operator.plans.topic.pace import pace_correction
-from controller_operator.plans.topic.status import Finding, topic_plan
 from controller_operator.resources.conditions import Reason
-from controller_operator.resources.topic import DriftPolicy, KafkaTopic, KafkaTopicStatus
+from controller_operator.resources.topic import DriftPolicy, KafkaTopic
 from controller_operator.resources.topic import Plan as PlannedChanges
 
 
-def plan_absent(
-    resource: KafkaTopic, view: Snapshot, rivals: tuple[str, ...], context: Context
-) -> Plan[KafkaTopicStatus]:
-    """Return the plan for a topic that is not in the cluster. `rivals` may be deleting it."""
-    lost_id = find_inherited_id(resource, rivals)
-    if (lost_id is not None or _was_seen(resource)) and not context.is_view_fresh:
-        return Plan(status=resource.status, needs_fresh_view=True)
-    name = resource.topic_name
-    if not _was_seen(resource):
-        finding = apply_answers(_creation(resource, view, _loss_notices(resource, lost_id)), resource, context)
-        return topic_plan(resource, view, None, finding, context)
-    if resource.spec.drift_policy is not DriftPolicy.ENFORCE:
-        message = f"topic {name} was deleted elsewhere: delete this object, or set driftPolicy to Enforce to create it"
-        notice = Notice(reason="TopicDeleted", message=message, is_warning=True)
-        return topic_plan(
-            resource,
-            view,
-            None,
-            Finding(verdict=Verdict.make_stalled(Reason.TOPIC_DELETED, message), notices=(notice,)),
-            context,
-        )
-    message = f"topic {name} was deleted elsewhere with its data: it is created again, empty"
-    occurrence = resource.status.topic_id or ""
-    notice = Notice(reason="TopicDeleted", message=message, is_warning=True, occurrence=occurrence)
-    again = pace_correction(_creation(resource, view, notices=(notice,)), resource, rivals, context)
-    return topic_plan(resource, view, None, apply_answers(again, resource, context), context)
+def judge_missing(case: Case) -> Finding:
+    """Return the finding about a topic that is not in the cluster. Rivals may be deleting it."""
+    return _look_before_loss(case) or _create(case) or _report_loss(case) or _create_again(case)
 
 
-def _loss_notices(resource: KafkaTopic, lost_id: str | None) -> tuple[Notice, ...]:
-    """Return the warning about a missing topic that a former owner has left."""
-    owner = resource.status.owner
+def _look_before_loss(case: Case) -> Finding | None:
+    """Look at the whole cluster before a topic is given up for lost, because this view may have missed it."""
+    is_lost = _was_seen(case.resource) or find_inherited_id(case.resource, case.around.rivals) is not None
+    if not is_lost or case.context.is_view_fresh:
+        return None
+    verdict = Verdict.make_working(Reason.PROGRESSING, f"looking for topic {case.name}")
+    return Finding(verdict=verdict, needs_fresh_view=True)
+
+
+def _create(case: Case) -> Finding | None:
+    """Create a topic that was never seen. If a former owner has left it, warn that its data is lost."""
+    if _was_seen(case.resource):
+        return None
+    owner, lost_id = case.status.owner, find_inherited_id(case.resource, case.around.rivals)
     if owner is None or lost_id is None:
-        return ()
+        return _make_creation(case)
     message = (
-        f"topic {resource.topic_name} with the id {lost_id}, left by {owner.name}, does not exist: this object creates a "
-        "new one, empty"
+        f"topic {case.name} with the id {lost_id}, left by {owner.name}, does not exist: this object creates a new one, "
+        "empty"
     )
-    return (Notice(reason="TopicRecreated", message=message, is_warning=True),)
+    return _make_creation(case, Notice(reason="TopicRecreated", message=message, is_warning=True))
+
+
+def _report_loss(case: Case) -> Finding | None:
+    """Leave a topic that was deleted elsewhere, unless driftPolicy is Enforce."""
+    if case.resource.spec.drift_policy is DriftPolicy.ENFORCE:
+        return None
+    message = f"topic {case.name} was deleted elsewhere: delete this object, or set driftPolicy to Enforce to create it"
+    notice = Notice(reason="TopicDeleted", message=message, is_warning=True)
+    return Finding(verdict=Verdict.make_stalled(Reason.TOPIC_DELETED, message), notices=(notice,))
+
+
+def _create_again(case: Case) -> Finding:
+    """Create a topic that was deleted elsewhere."""
+    message = f"topic {case.name} was deleted elsewhere with its data: it is created again, empty"
+    occurrence = case.status.topic_id or ""
+    notice = Notice(reason="TopicDeleted", message=message, is_warning=True, occurrence=occurrence)
+    return pace_correction(_make_creation(case, notice), case)
 
 
 def unknown_brokers(resource: KafkaTopic, view: Snapshot) -> Verdict | None:
@@ -85,8 +89,8 @@ def _was_seen(resource: KafkaTopic) -> bool:
     return resource.status.topic_id is not None and resource.status.counts is not None
 
 
-def _creation(resource: KafkaTopic, view: Snapshot, notices: tuple[Notice, ...] = ()) -> Finding:
-    name = TopicName(resource.topic_name)
+def _make_creation(case: Case, *notices: Notice) -> Finding:
+    resource, view, name = case.resource, case.view, case.name
     planned = list_creation_changes(resource)
     obstacle = _obstacle(resource, name, view)
     if obstacle is not None:

@@ -17,7 +17,6 @@ from controller_operator.kafka.actions import MarkTopicForDeletion
 from controller_operator.kafka.requests.topics import MissTopic
 from controller_operator.plans.outcome import (
     DELETION_PATIENCE,
-    Context,
     Notice,
     Plan,
     Verdict,
@@ -26,11 +25,12 @@ from controller_operator.plans.outcome import (
     make_release,
     ready_reason,
 )
+from controller_operator.plans.topic.case import Case
 from controller_operator.plans.topic.claims import find_inherited_id
 from controller_operator.plans.topic.ids import format_id
 from controller_operator.resources.common import FINALIZER, DeletionPolicy
 from controller_operator.resources.conditions import ConditionType, Reason
-from controller_operator.resources.topic import KafkaTopic, KafkaTopicStatus
+from controller_operator.resources.topic import KafkaTopicStatus
 
 _RETRY_S: Final = 15.0
 _NOTE_PATIENCE: Final = timedelta(seconds=60)
@@ -38,58 +38,129 @@ _NOTE_PATIENCE: Final = timedelta(seconds=60)
 without the note the heir takes it over only according to its adoptionPolicy."""
 
 
-def plan_deletion(
-    resource: KafkaTopic,
-    view: Snapshot,
-    context: Context,
-    *,
-    owner: KafkaTopic | None,
-    heir: KafkaTopic | None,
-    rivals: tuple[str, ...],
-) -> Plan[KafkaTopicStatus]:
-    """Return the plan for an object that is being deleted. `owner` is another object that owns its topic."""
-    if FINALIZER not in resource.metadata.finalizers:
-        return Plan(status=resource.status)
-    name = TopicName(resource.topic_name)
-    if owner is not None:
-        return make_release(
-            resource.status, "TopicRetained", f"topic {name} stays: it belongs to {owner.metadata.full_name}"
+def plan_deletion(case: Case) -> Plan[KafkaTopicStatus]:
+    """Return the plan for an object that is being deleted."""
+    return (
+        _leave_released(case)
+        or _leave_to_owner(case)
+        or _hand_over(case)
+        or _keep_topic(case)
+        or _confirm_gone(case)
+        or _leave_foreign(case)
+        or _await_deletion(case)
+        or _plan_after_failure(case)
+        or _request_deletion(case)
+        or _look_before_refusal(case)
+        or make_release(
+            case.status,
+            "DeletionForbidden",
+            f"topic {case.name} stays: the cluster took its deletion back (is delete.topic.enable=false?)",
+            is_warning=True,
         )
-    topic = view.topics.get(name)
-    topic_id = topic.assignment.topic_id if topic is not None else None
-    is_own = topic_id is not None and format_id(topic_id) in (
-        resource.status.topic_id,
-        find_inherited_id(resource, rivals),
     )
-    if heir is not None and is_own and name not in view.deleting and not _was_deleted(resource, context):
-        return _hand_over(resource, heir, topic_id, context)
-    if resource.is_paused or resource.spec.deletion_policy is DeletionPolicy.RETAIN:
-        why = "this object is paused" if resource.is_paused else "its deletionPolicy is Retain"
-        return make_release(resource.status, "TopicRetained", f"topic {name} stays, because {why}")
-    if topic is None:
-        return _plan_gone(resource, name, view, context)
-    if topic_id is None or not is_own:
-        message = f"topic {name} stays: it is not the one of this object (topicId {resource.status.topic_id})"
-        return make_release(resource.status, "TopicRetained", message)
-    if name in view.deleting and is_overdue(resource.metadata, context.now):
-        message = (
-            f"topic {name} is marked for deletion and was not deleted within {DELETION_PATIENCE}: the cluster deletes "
-            f"it when its controller and all of the topic's brokers are back"
-        )
-        return make_release(resource.status, "DeletionUnfinished", message, is_warning=True)
-    if name in view.deleting:
-        return _wait_for_cluster(resource, name, view, context)
-    if (unanswered := _plan_after_failure(resource, name, context)) is not None:
-        return unanswered
-    mark = MarkTopicForDeletion(topic=name, topic_id=topic_id)
-    if mark not in context.done and ready_reason(resource.status) is not Reason.TOPIC_BEING_DELETED:
-        plan = _wait(resource, Reason.PROGRESSING, f"asking for the deletion of topic {name}", context)
-        return Plan(status=plan.status, steps=(mark,))
-    if not context.is_view_fresh:
-        plan = _wait_for_cluster(resource, name, view, context)
-        return Plan(status=plan.status, needs_fresh_view=True)
-    message = f"topic {name} stays: the cluster took its deletion back (is delete.topic.enable=false?)"
-    return make_release(resource.status, "DeletionForbidden", message, is_warning=True)
+
+
+def _leave_released(case: Case) -> Plan[KafkaTopicStatus] | None:
+    return None if FINALIZER in case.resource.metadata.finalizers else Plan(status=case.status)
+
+
+def _leave_to_owner(case: Case) -> Plan[KafkaTopicStatus] | None:
+    owner = case.around.owner
+    if owner is None:
+        return None
+    return make_release(
+        case.status, "TopicRetained", f"topic {case.name} stays: it belongs to {owner.metadata.full_name}"
+    )
+
+
+def _hand_over(case: Case) -> Plan[KafkaTopicStatus] | None:
+    """Leave the topic to the heir as soon as the heir has noted the topic."""
+    heir, name = case.around.heir, case.name
+    if heir is None or not _is_own(case) or name in case.view.deleting or _was_deleted(case):
+        return None
+    stays = f"topic {name} stays with its data: {heir.metadata.full_name}"
+    noted, deleted_at = heir.status.owner, case.resource.metadata.deletion_timestamp
+    is_noted = noted is not None and noted.topic_id == format_id(_find_live_id(case))
+    if not is_noted and deleted_at is not None and case.context.now < deleted_at + _NOTE_PATIENCE:
+        return _wait(case, Reason.PROGRESSING, f"{stays} is about to take it over")
+    return make_release(case.status, "TopicHandedOver", f"{stays} takes it over")
+
+
+def _keep_topic(case: Case) -> Plan[KafkaTopicStatus] | None:
+    """Release a paused object, or one whose policy retains the topic."""
+    is_paused = case.resource.is_paused
+    if not is_paused and case.resource.spec.deletion_policy is not DeletionPolicy.RETAIN:
+        return None
+    why = "this object is paused" if is_paused else "its deletionPolicy is Retain"
+    return make_release(case.status, "TopicRetained", f"topic {case.name} stays, because {why}")
+
+
+def _confirm_gone(case: Case) -> Plan[KafkaTopicStatus] | None:
+    """Release an object whose topic is gone, unless the cluster may only hide it."""
+    if case.topic is not None:
+        return None
+    if not case.context.is_view_fresh:
+        return Plan(status=case.status, needs_fresh_view=True)
+    # Brokers hide topics that the user may not Describe, so a topic that is not shown may still exist.
+    if case.view.abilities.may_hide_topics and case.status.topic_id and not _was_deleted(case):
+        if (unanswered := _plan_after_failure(case)) is not None:
+            return unanswered
+        miss = MissTopic(topic=case.name)
+        if miss not in case.context.done:
+            return Plan(status=case.status, steps=(miss,))
+    return make_release(case.status, "TopicDeleted", f"topic {case.name} is gone")
+
+
+def _leave_foreign(case: Case) -> Plan[KafkaTopicStatus] | None:
+    if _is_own(case):
+        return None
+    message = f"topic {case.name} stays: it is not the one of this object (topicId {case.status.topic_id})"
+    return make_release(case.status, "TopicRetained", message)
+
+
+def _await_deletion(case: Case) -> Plan[KafkaTopicStatus] | None:
+    """Wait for the deletion of a marked topic, but not for ever."""
+    if case.name not in case.view.deleting:
+        return None
+    if not is_overdue(case.resource.metadata, case.context.now):
+        return _wait_for_cluster(case)
+    message = (
+        f"topic {case.name} is marked for deletion and was not deleted within {DELETION_PATIENCE}: the cluster deletes "
+        f"it when its controller and all of the topic's brokers are back"
+    )
+    return make_release(case.status, "DeletionUnfinished", message, is_warning=True)
+
+
+def _plan_after_failure(case: Case) -> Plan[KafkaTopicStatus] | None:
+    """Return the plan after a request that the cluster refused or did not answer; None if there is none."""
+    refused = next((reply.refused for reply in case.context.topics if reply.refused is not None), None)
+    if refused is not None:
+        message = f"topic {case.name} stays: the cluster refuses its deletion: {refused}"
+        return make_release(case.status, "DeletionForbidden", message, is_warning=True)
+    trouble = next((reply.trouble for reply in case.context.topics if reply.trouble is not None), None)
+    if trouble is not None:
+        message = f"the controller could not be asked for the deletion of topic {case.name}: {trouble}"
+        return _wait(case, Reason.BROKERS_UNAVAILABLE, message)
+    return None
+
+
+def _request_deletion(case: Case) -> Plan[KafkaTopicStatus] | None:
+    """Request the deletion once. The status records the intent before the request."""
+    topic_id = _find_live_id(case)
+    if topic_id is None or ready_reason(case.status) is Reason.TOPIC_BEING_DELETED:
+        return None
+    mark = MarkTopicForDeletion(topic=case.name, topic_id=topic_id)
+    if mark in case.context.done:
+        return None
+    plan = _wait(case, Reason.PROGRESSING, f"asking for the deletion of topic {case.name}")
+    return Plan(status=plan.status, steps=(mark,))
+
+
+def _look_before_refusal(case: Case) -> Plan[KafkaTopicStatus] | None:
+    """Look at the whole cluster before the deletion counts as taken back."""
+    if case.context.is_view_fresh:
+        return None
+    return Plan(status=_wait_for_cluster(case).status, needs_fresh_view=True)
 
 
 def explain_deletion(name: TopicName, view: Snapshot) -> str:
@@ -107,65 +178,35 @@ def explain_deletion(name: TopicName, view: Snapshot) -> str:
     return f"{said}: {words}"
 
 
-def _wait_for_cluster(
-    resource: KafkaTopic, name: TopicName, view: Snapshot, context: Context
-) -> Plan[KafkaTopicStatus]:
+def _wait_for_cluster(case: Case) -> Plan[KafkaTopicStatus]:
     """Return the plan that waits for the cluster. A new obstacle to the deletion makes an event."""
-    words = explain_deletion(name, view)
-    plan = _wait(resource, Reason.TOPIC_BEING_DELETED, words, context)
-    before = resource.status.condition(ConditionType.READY)
-    if words == f"topic {name} is being deleted" or (before is not None and before.message == words):
+    words = explain_deletion(case.name, case.view)
+    plan = _wait(case, Reason.TOPIC_BEING_DELETED, words)
+    before = case.status.condition(ConditionType.READY)
+    if words == f"topic {case.name} is being deleted" or (before is not None and before.message == words):
         return plan
     notice = Notice(reason=Reason.TOPIC_BEING_DELETED, message=words, is_warning=True)
     return replace(plan, notices=(notice,))
 
 
-def _hand_over(
-    resource: KafkaTopic, heir: KafkaTopic, topic_id: TopicId | None, context: Context
-) -> Plan[KafkaTopicStatus]:
-    """Leave the topic to the heir as soon as the heir has noted the topic."""
-    stays = f"topic {resource.topic_name} stays with its data: {heir.metadata.full_name}"
-    noted, deleted_at = heir.status.owner, resource.metadata.deletion_timestamp
-    is_noted = noted is not None and noted.topic_id == format_id(topic_id)
-    if not is_noted and deleted_at is not None and context.now < deleted_at + _NOTE_PATIENCE:
-        return _wait(resource, Reason.PROGRESSING, f"{stays} is about to take it over", context)
-    return make_release(resource.status, "TopicHandedOver", f"{stays} takes it over")
+def _wait(case: Case, reason: Reason, message: str) -> Plan[KafkaTopicStatus]:
+    said = conditions(Verdict.make_working(reason, message), case.status, case.resource.metadata, case.context.now)
+    return Plan(status=case.status.model_copy(update={"conditions": said}), look_again_in_s=_RETRY_S)
 
 
-def _plan_after_failure(resource: KafkaTopic, name: TopicName, context: Context) -> Plan[KafkaTopicStatus] | None:
-    """Return the plan after a request that the cluster refused or did not answer; None if there is none."""
-    refused = next((reply.refused for reply in context.topics if reply.refused is not None), None)
-    if refused is not None:
-        message = f"topic {name} stays: the cluster refuses its deletion: {refused}"
-        return make_release(resource.status, "DeletionForbidden", message, is_warning=True)
-    trouble = next((reply.trouble for reply in context.topics if reply.trouble is not None), None)
-    if trouble is not None:
-        message = f"the controller could not be asked for the deletion of topic {name}: {trouble}"
-        return _wait(resource, Reason.BROKERS_UNAVAILABLE, message, context)
-    return None
+def _find_live_id(case: Case) -> TopicId | None:
+    return case.topic.assignment.topic_id if case.topic is not None else None
 
 
-def _plan_gone(resource: KafkaTopic, name: TopicName, view: Snapshot, context: Context) -> Plan[KafkaTopicStatus]:
-    """Return the plan for a topic that the cluster does not show."""
-    if not context.is_view_fresh:
-        return Plan(status=resource.status, needs_fresh_view=True)
-    # Brokers hide topics that the user may not Describe, so a topic that is not shown may still exist.
-    if view.abilities.may_hide_topics and resource.status.topic_id and not _was_deleted(resource, context):
-        if (unanswered := _plan_after_failure(resource, name, context)) is not None:
-            return unanswered
-        miss = MissTopic(topic=name)
-        if miss not in context.done:
-            return Plan(status=resource.status, steps=(miss,))
-    return make_release(resource.status, "TopicDeleted", f"topic {name} is gone")
+def _is_own(case: Case) -> bool:
+    """Return True if the topic in the cluster is the object's own, or was left to it."""
+    live_id = format_id(_find_live_id(case))
+    inherited_id = find_inherited_id(case.resource, case.around.rivals)
+    return live_id is not None and live_id in (case.status.topic_id, inherited_id)
 
 
-def _was_deleted(resource: KafkaTopic, context: Context) -> bool:
+def _was_deleted(case: Case) -> bool:
     """Return True if the topic is missing because it was deleted for this object."""
-    return ready_reason(resource.status) is Reason.TOPIC_BEING_DELETED or any(
-        isinstance(step, MarkTopicForDeletion) for step in context.done
+    return ready_reason(case.status) is Reason.TOPIC_BEING_DELETED or any(
+        isinstance(step, MarkTopicForDeletion) for step in case.context.done
     )
-
-
-def _wait(resource: KafkaTopic, reason: Reason, message: str, context: Context) -> Plan[KafkaTopicStatus]:
-    said = conditions(Verdict.make_working(reason, message), resource.status, resource.metadata, context.now)
-    return Plan(status=resource.status.model_copy(update={"conditions": said}), look_again_in_s=_RETRY_S)

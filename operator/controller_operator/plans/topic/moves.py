@@ -8,15 +8,15 @@ its unfinished part (`plans/reassignment/deletion`). Then the next move is plann
 whose unfinished part the spec still wants goes on, even if other parts of the spec have changed.
 """
 
-from collections.abc import Mapping
 from hashlib import sha256
 from typing import Final
 
-from controller_core.model.snapshot import Snapshot, TopicSnapshot
+from controller_core.model.snapshot import TopicSnapshot
 from controller_core.model.topics.placement import NotEnoughBrokers
 from controller_operator.kafka.write_limits import Targets
-from controller_operator.plans.outcome import CancelMove, Context, ForgetMove, StartMove, Step, Verdict
+from controller_operator.plans.outcome import CancelMove, ForgetMove, StartMove, Step, Verdict
 from controller_operator.plans.placement.removal import explain_closed
+from controller_operator.plans.topic.case import Case, Moves
 from controller_operator.plans.topic.creation import unknown_brokers
 from controller_operator.plans.topic.differences import Differences, move_targets
 from controller_operator.resources.conditions import ConditionType, Reason
@@ -26,14 +26,10 @@ from controller_operator.resources.topic import KafkaTopic, KafkaTopicSpec
 
 _LONGEST_PREFIX: Final = 200
 
-Moves = Mapping[str, PartitionReassignment]
-"""The PartitionReassignments that a topic owns, by name."""
 
-
-def plan_moves(
-    resource: KafkaTopic, topic: TopicSnapshot, view: Snapshot, moves: Moves, found: Differences, context: Context
-) -> tuple[Verdict, tuple[Step, ...]]:
+def plan_moves(case: Case, topic: TopicSnapshot, found: Differences) -> tuple[Verdict, tuple[Step, ...]]:
     """Return the steps for replicas that are not where the spec says and should be moved there."""
+    resource, view, moves = case.resource, case.view, case.around.moves
     if running := list_unfinished(moves):
         return _while_running(running, list_unwanted(resource, topic, moves))
     if topic.is_being_reassigned:
@@ -44,7 +40,7 @@ def plan_moves(
         targets = move_targets(resource.spec, topic, view, found)
     except NotEnoughBrokers as error:
         return Verdict.make_working(Reason.NOT_ENOUGH_BROKERS, f"{error}{explain_closed(view)}"), ()
-    first = context.limits.choose_fitting_targets(targets, view, most=MAX_PARTITIONS)
+    first = case.context.limits.choose_fitting_targets(targets, view, most=MAX_PARTITIONS)
     return _move(resource, _name(resource, topic, first), first, moves)
 
 

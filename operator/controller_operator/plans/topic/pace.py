@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Final
 
 from controller_core.model.wording import list_some
-from controller_operator.plans.outcome import Context, Verdict
+from controller_operator.plans.outcome import Verdict
 from controller_operator.plans.pace import count_correction, find_due_time, make_contested_notice
+from controller_operator.plans.topic.case import Case, Finding
 from controller_operator.plans.topic.differences import describe_differences
-from controller_operator.plans.topic.status import Finding
 from controller_operator.resources.conditions import ConditionType, Reason
 from controller_operator.resources.topic import KafkaTopic
 
@@ -19,12 +19,11 @@ _CORRECTIONS: Final = ("DriftCorrected", "TopicDeleted")
 """Reasons of events about corrections."""
 
 
-def pace_correction(finding: Finding, resource: KafkaTopic, rivals: Sequence[str], context: Context) -> Finding:
-    """Return the finding with its correction counted, or replaced by a wait.
-
-    `rivals` are other objects that may want the topic, as namespace/name."""
+def pace_correction(finding: Finding, case: Case) -> Finding:
+    """Return the finding with its correction counted, or replaced by a wait."""
     if not finding.steps:
         return finding
+    resource, context = case.resource, case.context
     before = resource.status.corrections
     at = find_due_time(before, context.now)
     if before is None or at is None:
@@ -36,7 +35,7 @@ def pace_correction(finding: Finding, resource: KafkaTopic, rivals: Sequence[str
         return replace(finding, notices=notices, identity={**finding.identity, "corrections": now})
     message = (
         f"corrected {before.count} times in a row and changed elsewhere again: {_describe_drift(finding, resource)}; next "
-        f"correction at {at:%H:%M:%S} UTC. {_describe_rivals(rivals)}"
+        f"correction at {at:%H:%M:%S} UTC. {_describe_rivals(case.around.rivals)}"
     )
     others = tuple(other for other in finding.verdict.others if other[0] is not ConditionType.DRIFTED)
     drifted = tuple((*other[:3], message) for other in finding.verdict.others if other[0] is ConditionType.DRIFTED)

@@ -5,21 +5,20 @@ is drift, and `driftPolicy` decides about it. `edits` tells the two apart, for e
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
-from controller_core.model.ids import TopicName
 from controller_core.model.snapshot import Snapshot, TopicSnapshot
 from controller_core.model.topics.config_keys import find_clashes, find_objections
 from controller_core.model.topics.placement import NotEnoughBrokers
 from controller_core.model.wording import list_some
 from controller_core.zk import paths
 from controller_operator.plans.outcome import Context, Notice, Plan, Step, Verdict
-from controller_operator.plans.placement.movers import Change, FindMovers, explain_changes, find_no_movers
+from controller_operator.plans.placement.movers import Change, explain_changes
 from controller_operator.plans.placement.removal import explain_closed, list_pinned_partitions, refuse_assignment
-from controller_operator.plans.topic.answers import apply_answers
+from controller_operator.plans.topic.case import Case, Finding, Surroundings
 from controller_operator.plans.topic.claims import conflict_verdict, find_inherited_id, note_owner
-from controller_operator.plans.topic.creation import is_intended, plan_absent, plan_changes_if_absent, unknown_brokers
+from controller_operator.plans.topic.creation import is_intended, judge_missing, plan_changes_if_absent, unknown_brokers
 from controller_operator.plans.topic.deletion import explain_deletion, plan_deletion
 from controller_operator.plans.topic.differences import (
     Differences,
@@ -32,9 +31,9 @@ from controller_operator.plans.topic.differences import (
 )
 from controller_operator.plans.topic.edits import Divided, divide_differences, find_applied
 from controller_operator.plans.topic.ids import format_id
-from controller_operator.plans.topic.moves import Moves, explain_waits, list_unfinished, list_unwanted, plan_moves
+from controller_operator.plans.topic.moves import explain_waits, list_unfinished, list_unwanted, plan_moves
 from controller_operator.plans.topic.pace import pace_correction
-from controller_operator.plans.topic.status import Finding, topic_plan
+from controller_operator.plans.topic.status import make_plan
 from controller_operator.plans.topic.undeclared import describe_undeclared, make_undeclared_notices
 from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
 from controller_operator.resources.topic import (
@@ -51,67 +50,91 @@ _CLASHES: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """The other objects that matter for a topic."""
-
-    owner: KafkaTopic | None = None
-    """The older object that owns the same topic."""
-    heir: KafkaTopic | None = None
-    """The oldest other claimant that is not being deleted. It takes the topic over from this object."""
-    rivals: tuple[str, ...] = ()
-    """The objects that claim a topic of this name in another cluster, as far as is known, as namespace/name."""
-    moves: Moves
-    find_movers: FindMovers = find_no_movers
+ALONE: Final = Surroundings()
 
 
-def plan_topic(resource: KafkaTopic, view: Snapshot, around: Surroundings, context: Context) -> Plan[KafkaTopicStatus]:
-    """Return the plan for a KafkaTopic."""
+def decide(
+    resource: KafkaTopic, view: Snapshot, context: Context, around: Surroundings = ALONE
+) -> Plan[KafkaTopicStatus]:
+    """Return the decision about a KafkaTopic: the first rule that applies makes the finding."""
+    case = Case(resource=resource, view=view, around=around, context=context)
     if resource.metadata.deletion_timestamp is not None:
-        return plan_deletion(resource, view, context, owner=around.owner, heir=around.heir, rivals=around.rivals)
-    name = TopicName(resource.topic_name)
-    topic = view.topics.get(name)
-    finding = _refuse(resource, name, view, around)
-    if finding is not None:
-        return topic_plan(resource, view, None if around.owner else topic, finding, context)
-    if topic is None:
-        return plan_absent(resource, view, around.rivals, context)
-    finding = apply_answers(_present(resource, topic, view, around, context), resource, context)
-    return topic_plan(resource, view, topic, finding, context)
+        return plan_deletion(case)
+    finding = (
+        _stay_paused(case)
+        or _leave_to_owner(case)
+        or _refuse_config(case)
+        or _report_malformed(case)
+        or _await_deletion(case)
+        or (judge_missing(case) if case.topic is None else _judge_present(case, case.topic))
+    )
+    return make_plan(case, finding)
 
 
-def _refuse(resource: KafkaTopic, name: TopicName, view: Snapshot, around: Surroundings) -> Finding | None:
-    """Return why nothing is done, regardless of the topic's existence; None if nothing forbids work."""
-    topic = view.topics.get(name)
-    noted: dict[str, object] = {"owner": note_owner(around.owner)} if around.owner is not None else {}
-    if resource.is_paused:
-        planned = (
-            list_planned_changes(_find_changes(resource, topic, view)) if topic else plan_changes_if_absent(resource)
-        )
-        return Finding(verdict=Verdict.make_paused(resource.status, resource.metadata), planned=planned, identity=noted)
-    if around.owner is not None:
-        live_id = format_id(topic.assignment.topic_id) if topic else None
-        found = differences(resource, topic) if topic else None
-        return Finding(verdict=conflict_verdict(resource, around.owner, live_id, found), identity=noted)
-    spec = resource.spec
-    wrong = find_objections(spec.config or {}, spec.replica_count, has_zookeeper=view.has_zookeeper)
-    if wrong:
-        return Finding(verdict=Verdict.make_stalled(Reason.INVALID_CONFIG, f"correct config: {'; '.join(wrong)}"))
-    malformed = view.malformed.get(paths.topic(name))
-    if malformed is not None:
-        message = f"the znode of topic {name} is malformed, and a person must repair it: {malformed}"
-        return Finding(verdict=Verdict.make_stalled(Reason.UNKNOWN_TOPIC, message))
-    if name in view.deleting:
-        return Finding(verdict=Verdict.make_working(Reason.TOPIC_BEING_DELETED, explain_deletion(name, view)))
-    return _judge_unreadable(resource, topic)
+def _stay_paused(case: Case) -> Finding | None:
+    """Change nothing, and show the changes that the topic would get."""
+    if not case.resource.is_paused:
+        return None
+    planned = (
+        list_planned_changes(_find_changes(case, case.topic)) if case.topic else plan_changes_if_absent(case.resource)
+    )
+    verdict = Verdict.make_paused(case.status, case.resource.metadata)
+    return Finding(verdict=verdict, planned=planned, identity=_note_owner(case))
 
 
-def _judge_unreadable(resource: KafkaTopic, topic: TopicSnapshot | None) -> Finding | None:
-    """Return the finding about a configuration that is not readable. It would otherwise be set again and again."""
-    spec = resource.spec
+def _leave_to_owner(case: Case) -> Finding | None:
+    """Leave the topic to an older object."""
+    owner, topic = case.around.owner, case.topic
+    if owner is None:
+        return None
+    live_id = format_id(topic.assignment.topic_id) if topic else None
+    found = differences(case.resource, topic) if topic else None
+    return Finding(verdict=conflict_verdict(case.resource, owner, live_id, found), identity=_note_owner(case))
+
+
+def _refuse_config(case: Case) -> Finding | None:
+    """Refuse a configuration that Kafka would refuse."""
+    spec = case.resource.spec
+    wrong = find_objections(spec.config or {}, spec.replica_count, has_zookeeper=case.view.has_zookeeper)
+    if not wrong:
+        return None
+    return Finding(verdict=Verdict.make_stalled(Reason.INVALID_CONFIG, f"correct config: {'; '.join(wrong)}"))
+
+
+def _report_malformed(case: Case) -> Finding | None:
+    malformed = case.view.malformed.get(paths.topic(case.name))
+    if malformed is None:
+        return None
+    message = f"the znode of topic {case.name} is malformed, and a person must repair it: {malformed}"
+    return Finding(verdict=Verdict.make_stalled(Reason.UNKNOWN_TOPIC, message))
+
+
+def _await_deletion(case: Case) -> Finding | None:
+    if case.name not in case.view.deleting:
+        return None
+    return Finding(verdict=Verdict.make_working(Reason.TOPIC_BEING_DELETED, explain_deletion(case.name, case.view)))
+
+
+def _judge_present(case: Case, topic: TopicSnapshot) -> Finding:
+    """Return the finding about a topic that is in the cluster: the object's own one, or one to take over."""
+    live_id = format_id(topic.assignment.topic_id) or ""
+    return (
+        _await_rights(case, topic)
+        or _await_id(topic, live_id)
+        or _keep_own(case, topic, live_id)
+        or _take_over_inherited(case, topic, live_id)
+        or _keep_made(case, topic, live_id)
+        or _refuse_adoption(case, topic, live_id)
+        or _adopt(case, topic, live_id)
+    )
+
+
+def _await_rights(case: Case, topic: TopicSnapshot) -> Finding | None:
+    """Wait for a configuration that is not readable, because it would otherwise be set again and again."""
+    spec = case.resource.spec
     is_removing = spec.undeclared_config_policy is UndeclaredConfigPolicy.REMOVE
-    is_needed = bool(spec.config or resource.status.config_keys) or is_removing
-    if topic is None or topic.is_config_known or not is_needed:
+    is_needed = bool(spec.config or case.status.config_keys) or is_removing
+    if topic.is_config_known or not is_needed:
         return None
     message = (
         f"the brokers do not show the operator the configuration of topic {topic.name}: give its user the right to "
@@ -120,61 +143,80 @@ def _judge_unreadable(resource: KafkaTopic, topic: TopicSnapshot | None) -> Find
     return Finding(verdict=Verdict.make_working(Reason.NOT_ADMITTED, message))
 
 
-def _present(
-    resource: KafkaTopic, topic: TopicSnapshot, view: Snapshot, around: Surroundings, context: Context
-) -> Finding:
-    live_id = format_id(topic.assignment.topic_id)
-    if live_id is None:
-        message = f"topic {topic.name} has no id yet: the controller gives it one"
-        return Finding(verdict=Verdict.make_working(Reason.PROGRESSING, message))
-    if live_id == resource.status.topic_id:
-        return _judge_own(resource, topic, view, around, context, ())
-    # The former owner is gone. A hand-over ignores adoptionPolicy, which is about topics that no object owned.
-    if live_id == find_inherited_id(resource, around.rivals) and resource.status.owner is not None:
-        message = f"took topic {topic.name} over from {resource.status.owner.name}, with all of its data"
-        notice = Notice(reason="TopicHandedOver", message=message, occurrence=live_id)
-        return _judge_own(_take_over(resource, live_id), topic, view, around, context, (notice,))
-    if _has_made(resource, topic, view, context):
-        made = resource.status.model_copy(update={"topic_id": live_id})
-        return _judge_own(resource.model_copy(update={"status": made}), topic, view, around, context, ())
-    return _judge_foreign(resource, topic, view, around, context, live_id)
+def _await_id(topic: TopicSnapshot, live_id: str) -> Finding | None:
+    if live_id:
+        return None
+    message = f"topic {topic.name} has no id yet: the controller gives it one"
+    return Finding(verdict=Verdict.make_working(Reason.PROGRESSING, message))
 
 
-def _has_made(resource: KafkaTopic, topic: TopicSnapshot, view: Snapshot, context: Context) -> bool:
-    """Return True if this object requested the topic, in a cluster that itself gives topics their ids.
+def _keep_own(case: Case, topic: TopicSnapshot, live_id: str) -> Finding | None:
+    return _keep(case, topic) if live_id == case.status.topic_id else None
+
+
+def _take_over_inherited(case: Case, topic: TopicSnapshot, live_id: str) -> Finding | None:
+    """Take over the topic of a former owner that is gone.
+
+    A hand-over ignores adoptionPolicy, which is about topics that no object owned."""
+    owner = case.status.owner
+    if owner is None or live_id != find_inherited_id(case.resource, case.around.rivals):
+        return None
+    message = f"took topic {topic.name} over from {owner.name}, with all of its data"
+    notice = Notice(reason="TopicHandedOver", message=message, occurrence=live_id)
+    return _keep(_take_over(case, live_id), topic, notice)
+
+
+def _keep_made(case: Case, topic: TopicSnapshot, live_id: str) -> Finding | None:
+    """Keep a topic that this object requested, in a cluster that itself gives topics their ids.
 
     If the request got no answer, a topic that equals the request counts as its result."""
-    if view.abilities.chooses_topic_ids or not is_intended(resource):
-        return False
-    is_answered = any(reply.topic_id == topic.assignment.topic_id for reply in context.topics)
-    return is_answered or not differences(resource, topic).all
+    if case.view.abilities.chooses_topic_ids or not is_intended(case.resource):
+        return None
+    is_answered = any(reply.topic_id == topic.assignment.topic_id for reply in case.context.topics)
+    if not is_answered and differences(case.resource, topic).all:
+        return None
+    return _keep(_update_status(case, topic_id=live_id), topic)
 
 
-def _judge_foreign(
-    resource: KafkaTopic, topic: TopicSnapshot, view: Snapshot, around: Surroundings, context: Context, live_id: str
-) -> Finding:
-    """Return the finding about a topic that this object has not made: an existing, or a recreated one."""
-    status = resource.status
-    is_recreated = status.topic_id is not None and status.counts is not None
-    taken = _take_over(resource, live_id)
-    found = differences(taken, topic)
-    policy = resource.spec.adoption_policy
-    message = f"topic {topic.name} was deleted and created again elsewhere: its id is {live_id} now"
-    notices = (Notice(reason="TopicRecreated", message=message, is_warning=True),) if is_recreated else ()
-    if policy is AdoptionPolicy.NEVER or (policy is AdoptionPolicy.IF_EQUAL and found.all):
-        return Finding(
-            verdict=Verdict.make_stalled(Reason.NOT_ADOPTED, _explain_refusal(topic, policy, found)),
-            notices=notices,
-            planned=list_planned_changes(found),
-        )
+def _refuse_adoption(case: Case, topic: TopicSnapshot, live_id: str) -> Finding | None:
+    """Leave an existing topic that adoptionPolicy does not let this object take over."""
+    policy = case.resource.spec.adoption_policy
+    found = differences(_take_over(case, live_id).resource, topic)
+    if policy is AdoptionPolicy.ALWAYS or (policy is AdoptionPolicy.IF_EQUAL and not found.all):
+        return None
+    return Finding(
+        verdict=Verdict.make_stalled(Reason.NOT_ADOPTED, _explain_refusal(topic, policy, found)),
+        notices=_report_recreation(case, topic, live_id),
+        planned=list_planned_changes(found),
+    )
+
+
+def _adopt(case: Case, topic: TopicSnapshot, live_id: str) -> Finding:
+    """Take over a topic that this object has not made: an existing, or a recreated one."""
     notice = Notice(reason="TopicAdopted", message=f"topic {topic.name} with id {live_id} existed and is taken over")
-    return _judge_own(taken, topic, view, around, context, (*notices, notice))
+    return _keep(_take_over(case, live_id), topic, *_report_recreation(case, topic, live_id), notice)
 
 
-def _take_over(resource: KafkaTopic, live_id: str) -> KafkaTopic:
-    """Return the object as the owner of a topic for which it has done nothing yet."""
-    update = {"topic_id": live_id, "config_keys": (), "applied": None, "conditions": ()}
-    return resource.model_copy(update={"status": resource.status.model_copy(update=update)})
+def _report_recreation(case: Case, topic: TopicSnapshot, live_id: str) -> tuple[Notice, ...]:
+    """Return the warning about another topic than the one that this object had."""
+    if case.status.topic_id is None or case.status.counts is None:
+        return ()
+    message = f"topic {topic.name} was deleted and created again elsewhere: its id is {live_id} now"
+    return (Notice(reason="TopicRecreated", message=message, is_warning=True),)
+
+
+def _take_over(case: Case, live_id: str) -> Case:
+    """Return the case of the object as the owner of a topic for which it has done nothing yet."""
+    return _update_status(case, topic_id=live_id, config_keys=(), applied=None, conditions=())
+
+
+def _update_status(case: Case, **update: object) -> Case:
+    status = case.status.model_copy(update=update)
+    return replace(case, resource=case.resource.model_copy(update={"status": status}))
+
+
+def _note_owner(case: Case) -> dict[str, object]:
+    return {"owner": note_owner(case.around.owner)} if case.around.owner is not None else {}
 
 
 def _explain_refusal(topic: TopicSnapshot, policy: AdoptionPolicy, found: Differences) -> str:
@@ -186,87 +228,97 @@ def _explain_refusal(topic: TopicSnapshot, policy: AdoptionPolicy, found: Differ
     )
 
 
-def _judge_own(
-    resource: KafkaTopic,
-    topic: TopicSnapshot,
-    view: Snapshot,
-    around: Surroundings,
-    context: Context,
-    notices: tuple[Notice, ...],
-) -> Finding:
-    """Return the finding about the object's own topic."""
+def _keep(case: Case, topic: TopicSnapshot, *notices: Notice) -> Finding:
+    """Return the finding about the object's own topic: leave it, change it, or correct what was changed elsewhere."""
+    resource = case.resource
     found = differences(resource, topic)
     apart = divide_differences(resource, found)
+    is_enforced = resource.spec.drift_policy is DriftPolicy.ENFORCE
+    # The result of a cancelled move is known only after its rollback, so until then no drift is corrected.
+    is_taking_back = bool(list_unwanted(resource, topic, case.around.moves))
+    wanted = found if is_enforced and not is_taking_back else apart.edited
+    to_do = drop_partitions(wanted, list_pinned_partitions(resource.spec, case.view))
+    notices = (*notices, *make_undeclared_notices(resource, topic))
+    finding = _leave(case, topic, apart, notices)
+    if not to_do.all and not is_taking_back:
+        return _say_pinned(finding, case, apart, is_left=bool(wanted.all))
+    finding = _change(finding, case, topic, apart, to_do)
+    if apart.edited.all or is_taking_back:
+        return finding
+    return pace_correction(_mark_corrected(finding, case, topic, found, to_do), case)
+
+
+def _leave(case: Case, topic: TopicSnapshot, apart: Divided, notices: tuple[Notice, ...]) -> Finding:
+    """Return the finding about a topic that is not to be changed."""
+    resource = case.resource
     keys = set(resource.spec.config or {})
     identity: dict[str, object] = {
         "topic_id": resource.status.topic_id,
         "owner": None,
         # Keys to remove stay on record until they are gone.
         "config_keys": tuple(sorted(keys | (set(resource.status.config_keys) & topic.config.keys()))),
-        "applied": _find_applied(resource, apart, around),
+        "applied": _find_applied(case, apart),
     }
-    is_enforced = resource.spec.drift_policy is DriftPolicy.ENFORCE
-    # The result of a cancelled move is known only after its rollback, so until then no drift is corrected.
-    is_taking_back = bool(list_unwanted(resource, topic, around.moves))
-    wanted = found if is_enforced and not is_taking_back else apart.edited
-    to_do = drop_partitions(wanted, list_pinned_partitions(resource.spec, view))
-    notices = (*notices, *make_undeclared_notices(resource, topic))
-    verdict = _judge_drift(resource, topic, view, apart.drifted, around)
-    finding = Finding(verdict=verdict, notices=notices, identity=identity)
-    if resource.spec.drift_policy is DriftPolicy.REPORT:
-        finding = replace(finding, drift=apart.drifted.all)
-    if not to_do.all and not is_taking_back:
-        return _say_pinned(finding, resource, view, apart, is_left=bool(wanted.all))
-    verdict, steps = _repair(resource, topic, view, around, to_do, context)
-    reported = finding.verdict.others if finding.drift else ()
-    finding = replace(
+    return Finding(
+        verdict=_judge_drift(case, topic, apart.drifted),
+        notices=notices,
+        identity=identity,
+        drift=apart.drifted.all if resource.spec.drift_policy is DriftPolicy.REPORT else (),
+    )
+
+
+def _change(finding: Finding, case: Case, topic: TopicSnapshot, apart: Divided, to_do: Differences) -> Finding:
+    """Return the finding with the steps that remove the differences, as far as possible now."""
+    verdict, steps = _repair(case, topic, to_do)
+    return replace(
         finding,
-        verdict=replace(verdict, others=reported),
+        verdict=replace(verdict, others=finding.verdict.others if finding.drift else ()),
         steps=steps,
         planned=list_planned_changes(to_do),
-        identity={**identity, "applied": _find_applied(resource, apart, around, steps)},
+        identity={**finding.identity, "applied": _find_applied(case, apart, steps)},
     )
-    if apart.edited.all or is_taking_back:
-        return finding
-    how = list_some(each.how for each in explain_changes(resource, topic, to_do.all, around.find_movers))
+
+
+def _mark_corrected(
+    finding: Finding, case: Case, topic: TopicSnapshot, found: Differences, to_do: Differences
+) -> Finding:
+    """Return the finding as one about a topic that was changed elsewhere and is corrected."""
+    how = list_some(each.how for each in explain_changes(case.resource, topic, to_do.all, case.around.find_movers))
     message = f"topic {topic.name} was {how} and is corrected: {list_some(each.key for each in to_do.all)}"
     change = f"{topic.version} {topic.config_version}"
     marker = (ConditionType.DRIFTED, ConditionStatus.TRUE, Reason.DRIFTED, message)
-    corrected = replace(
+    notice = Notice(reason="DriftCorrected", message=message, occurrence=change)
+    return replace(
         finding,
-        verdict=replace(verdict, others=(marker,)),
-        notices=(*notices, Notice(reason="DriftCorrected", message=message, occurrence=change)) if steps else notices,
+        verdict=replace(finding.verdict, others=(marker,)),
+        notices=(*finding.notices, notice) if finding.steps else finding.notices,
         drift=found.all,
     )
-    return pace_correction(corrected, resource, around.rivals, context)
 
 
-def _find_applied(
-    resource: KafkaTopic, apart: Divided, around: Surroundings, steps: tuple[Step, ...] = ()
-) -> Mapping[str, str]:
-    return find_applied(resource, apart, steps, are_replicas_moving=bool(list_unfinished(around.moves)))
+def _find_applied(case: Case, apart: Divided, steps: tuple[Step, ...] = ()) -> Mapping[str, str]:
+    are_moving = bool(list_unfinished(case.around.moves))
+    return find_applied(case.resource, apart, steps, are_replicas_moving=are_moving)
 
 
-def _judge_drift(
-    resource: KafkaTopic, topic: TopicSnapshot, view: Snapshot, drifted: Differences, around: Surroundings
-) -> Verdict:
+def _judge_drift(case: Case, topic: TopicSnapshot, drifted: Differences) -> Verdict:
     """Return the verdict on a topic that is not to be changed."""
-    in_order = _say_in_order(resource, topic, view, around.moves)
+    in_order = _say_in_order(case, topic)
     if not drifted.all:
         return in_order
-    if resource.spec.drift_policy is not DriftPolicy.REPORT:
+    if case.resource.spec.drift_policy is not DriftPolicy.REPORT:
         return _ignore(in_order)
-    return _report(explain_changes(resource, topic, drifted.all, around.find_movers), in_order)
+    return _report(explain_changes(case.resource, topic, drifted.all, case.around.find_movers), in_order)
 
 
-def _say_pinned(finding: Finding, resource: KafkaTopic, view: Snapshot, apart: Divided, *, is_left: bool) -> Finding:
+def _say_pinned(finding: Finding, case: Case, apart: Divided, *, is_left: bool) -> Finding:
     """Return the finding about an unchanged topic, extended if its replicaAssignment names brokers to be removed.
 
     `is_left`: the spec asks for replicas on such brokers, and their present places stay."""
-    said, pinned = finding.verdict, refuse_assignment(resource.spec, view)
+    said, pinned = finding.verdict, refuse_assignment(case.resource.spec, case.view)
     if pinned is None:
         return finding
-    is_enforced = resource.spec.drift_policy is DriftPolicy.ENFORCE
+    is_enforced = case.resource.spec.drift_policy is DriftPolicy.ENFORCE
     if not is_enforced and not is_left:
         is_fine = said.reason is Reason.RECONCILED
         verdict = replace(said, reason=pinned.reason, message=pinned.message) if is_fine else said
@@ -281,43 +333,38 @@ def _say_pinned(finding: Finding, resource: KafkaTopic, view: Snapshot, apart: D
     return replace(finding, verdict=replace(verdict, others=others), drift=drift)
 
 
-def _find_changes(resource: KafkaTopic, topic: TopicSnapshot, view: Snapshot) -> Differences:
+def _find_changes(case: Case, topic: TopicSnapshot) -> Differences:
     """Return the changes that the topic would get if the object were not paused."""
+    resource = case.resource
     found = differences(resource, topic)
     is_own = format_id(topic.assignment.topic_id) == resource.status.topic_id
     is_enforced = resource.spec.drift_policy is DriftPolicy.ENFORCE
     wanted = found if is_enforced or not is_own else divide_differences(resource, found).edited
-    return drop_partitions(wanted, list_pinned_partitions(resource.spec, view))
+    return drop_partitions(wanted, list_pinned_partitions(resource.spec, case.view))
 
 
-def _repair(
-    resource: KafkaTopic,
-    topic: TopicSnapshot,
-    view: Snapshot,
-    around: Surroundings,
-    found: Differences,
-    context: Context,
-) -> tuple[Verdict, tuple[Step, ...]]:
+def _repair(case: Case, topic: TopicSnapshot, found: Differences) -> tuple[Verdict, tuple[Step, ...]]:
     """Return the steps that remove the differences, as far as possible now, and the verdict of the last of them."""
     verdict = Verdict.make_working(Reason.PROGRESSING, f"changing {list_some(each.key for each in found.all)}")
     steps: list[Step] = []
     if found.config:
         step = alter_config(found, topic)
-        factor = resource.spec.replica_count
-        if clash := find_clashes(topic.config, step.config, factor, has_zookeeper=view.has_zookeeper):
+        factor, has_zookeeper = case.resource.spec.replica_count, case.view.has_zookeeper
+        if clash := find_clashes(topic.config, step.config, factor, has_zookeeper=has_zookeeper):
             message = f"{'; '.join(clash)}. {_CLASHES}"
             return Verdict.make_stalled(Reason.INVALID_CONFIG, message), ()
         steps.append(step)
-    if found.replicas or list_unwanted(resource, topic, around.moves):
-        verdict, moving = plan_moves(resource, topic, view, around.moves, found, context)
+    if found.replicas or list_unwanted(case.resource, topic, case.around.moves):
+        verdict, moving = plan_moves(case, topic, found)
         steps.extend(moving)
     if found.partitions is not None:
-        verdict, adding = _add_partitions(resource, topic, view)
+        verdict, adding = _add_partitions(case, topic)
         steps.extend(adding)
     return verdict, tuple(steps)
 
 
-def _add_partitions(resource: KafkaTopic, topic: TopicSnapshot, view: Snapshot) -> tuple[Verdict, tuple[Step, ...]]:
+def _add_partitions(case: Case, topic: TopicSnapshot) -> tuple[Verdict, tuple[Step, ...]]:
+    resource, view = case.resource, case.view
     wanted, live = resource.spec.partition_count, len(topic.partitions)
     if wanted < live:
         message = f"the topic has {live} partitions and the spec says {wanted}: set partitions to {live} or more"
@@ -340,8 +387,8 @@ def _add_partitions(resource: KafkaTopic, topic: TopicSnapshot, view: Snapshot) 
     return Verdict.make_working(Reason.PROGRESSING, f"adding {wanted - live} partitions"), (step,)
 
 
-def _say_in_order(resource: KafkaTopic, topic: TopicSnapshot, view: Snapshot, moves: Moves) -> Verdict:
-    words = describe_undeclared(resource, topic)
+def _say_in_order(case: Case, topic: TopicSnapshot) -> Verdict:
+    words = describe_undeclared(case.resource, topic)
     besides = f", and {words}" if words else ""
     said = ((ConditionType.DRIFTED, ConditionStatus.FALSE, Reason.IN_SYNC, f"the topic is as the spec says{besides}"),)
     if topic.counts.offline:
@@ -354,12 +401,12 @@ def _say_in_order(resource: KafkaTopic, topic: TopicSnapshot, view: Snapshot, mo
             others=said,
         )
     if topic.is_being_reassigned:
-        message = f"replicas of {topic.counts.reassigning} partitions move{explain_waits(moves)}"
+        message = f"replicas of {topic.counts.reassigning} partitions move{explain_waits(case.around.moves)}"
         return Verdict(
             ready=ConditionStatus.TRUE, reason=Reason.PROGRESSING, message=message, is_reconciling=True, others=said
         )
     message = f"topic {topic.name} is as the spec says{besides}"
-    if missing := sorted(topic.holders - view.brokers.keys()):
+    if missing := sorted(topic.holders - case.view.brokers.keys()):
         message += (
             f", but {topic.counts.under_replicated} of {topic.counts.partitions} partitions are under-replicated: broker "
             f"{list_some(missing)} is not registered: start it, or move its replicas away (kubectl kontroller drain)"

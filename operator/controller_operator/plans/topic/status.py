@@ -1,47 +1,34 @@
-"""The status of a KafkaTopic, from its live state and the finding of a planner."""
+"""The plan for a KafkaTopic: its status, from its live state and the finding of a rule, and the steps."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final
 
 from controller_core.model.snapshot import Snapshot, TopicSnapshot
 from controller_operator.kafka.actions import Action
-from controller_operator.plans.outcome import Context, Notice, Plan, Step, Verdict, choose_finalizer, conditions
+from controller_operator.kafka.requests.topics import TopicReply
+from controller_operator.plans.outcome import Context, Plan, Step, Verdict, choose_finalizer, conditions
 from controller_operator.plans.partition_rows import partition_counts, topic_rows
+from controller_operator.plans.topic.case import Case, Finding
 from controller_operator.plans.topic.undeclared import show_undeclared
 from controller_operator.resources.conditions import ConditionType, Reason
 from controller_operator.resources.schema import MAX_STATUS_ENTRIES
-from controller_operator.resources.topic import Difference, KafkaTopic, KafkaTopicStatus
-from controller_operator.resources.topic import Plan as PlannedChanges
+from controller_operator.resources.topic import KafkaTopic, KafkaTopicStatus
 
 LOOK_AGAIN_S: Final = 30.0
 """Seconds between looks at an object that waits for something outside the cluster."""
-
-
 _LEADERS_WITHIN_S: Final = 2.0
+_TROUBLE_RETRY_S: Final = 5.0
+_REFUSAL_RETRY_S: Final = 60.0
+_STICKY: Final = (Reason.BROKERS_UNAVAILABLE, Reason.REQUEST_REFUSED)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """A planner's result: the verdict, and the steps to take."""
+def make_plan(case: Case, finding: Finding) -> Plan[KafkaTopicStatus]:
+    """Return the plan for a finding, without the steps that failed just now, or that exceed ZooKeeper's limit.
 
-    verdict: Verdict
-    steps: tuple[Step, ...] = ()
-    notices: tuple[Notice, ...] = ()
-    drift: tuple[Difference, ...] = ()
-    planned: PlannedChanges | None = None
-    needs_fresh_view: bool = False
-    identity: dict[str, object] = field(default_factory=dict)
-    """Fields of the status that change: `topic_id`, `config_keys`, `applied`, `corrections`, and `counts` if the topic
-    was not seen yet."""
-    look_again_in_s: float | None = None
-    """Seconds until the next look; None: the default for the verdict."""
-
-
-def topic_plan(
-    resource: KafkaTopic, view: Snapshot, topic: TopicSnapshot | None, finding: Finding, context: Context
-) -> Plan[KafkaTopicStatus]:
-    """Return the plan for a finding, without the steps that exceed ZooKeeper's limit."""
-    finding = _drop_too_large(finding, context)
+    The status shows nothing of a topic that another object owns."""
+    resource, view, context = case.resource, case.view, case.context
+    topic = case.topic if case.around.owner is None else None
+    finding = _drop_too_large(_apply_answers(finding, resource, context), context)
     status = resource.status.model_copy(
         update={
             "observed_generation": resource.metadata.generation,
@@ -63,6 +50,45 @@ def topic_plan(
         needs_fresh_view=finding.needs_fresh_view,
         is_progress=all(getattr(resource.status, name) == value for name, value in finding.identity.items()),
     )
+
+
+def _apply_answers(finding: Finding, resource: KafkaTopic, context: Context) -> Finding:
+    """Return a finding without the steps that failed in this reconciliation, with the reason of the failure.
+
+    A refused request is repeated now and then, because time or somebody may have removed the cause. Until there is
+    another answer the object keeps its message, because only the cluster has the last word."""
+    in_vain = [reply for reply in context.topics if any(_is_answer_to(step, reply) for step in finding.steps)]
+    if in_vain:
+        verdict, retry_s = _judge_failure(in_vain[0])
+        steps = tuple(step for step in finding.steps if not any(_is_answer_to(step, reply) for reply in in_vain))
+        verdict = replace(verdict, others=finding.verdict.others)
+        return replace(finding, verdict=verdict, steps=steps, notices=(), look_again_in_s=retry_s)
+    if finding.steps and not context.topics and (before := _repeat_verdict(resource)) is not None:
+        return replace(finding, verdict=replace(before, others=finding.verdict.others))
+    return finding
+
+
+def _is_answer_to(step: Step, reply: TopicReply) -> bool:
+    """Return True if the step would fail again. A step that has changed since, because a broker has gone, is not the
+    refused one."""
+    if reply.trouble is not None:
+        return type(step) is type(reply.step)
+    return reply.refused is not None and step == reply.step
+
+
+def _judge_failure(reply: TopicReply) -> tuple[Verdict, float]:
+    if reply.trouble is not None:
+        message = f"the controller could not be asked: {reply.trouble}"
+        return Verdict.make_working(Reason.BROKERS_UNAVAILABLE, message), _TROUBLE_RETRY_S
+    return Verdict.make_stalled(Reason.REQUEST_REFUSED, f"the cluster refuses it: {reply.refused}"), _REFUSAL_RETRY_S
+
+
+def _repeat_verdict(resource: KafkaTopic) -> Verdict | None:
+    """Return the last verdict if a failed request is repeated, so that the message stays until there is an answer."""
+    ready, stalled = (resource.status.condition(type_) for type_ in (ConditionType.READY, ConditionType.STALLED))
+    if ready is None or ready.reason not in _STICKY or ready.observed_generation != resource.metadata.generation:
+        return None
+    return (Verdict.make_working if stalled is None else Verdict.make_stalled)(ready.reason, ready.message)
 
 
 def _drop_too_large(finding: Finding, context: Context) -> Finding:

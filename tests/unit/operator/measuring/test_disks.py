@@ -10,7 +10,7 @@ import pytest
 from controller_core.client.log_dirs.log_directories import LogDirectories, LogDirectory, read_log_directories
 from controller_core.model.ids import BrokerId
 from controller_core.model.snapshot import Snapshot
-from controller_operator.plans.cluster import plan_cluster
+from controller_operator.plans.cluster.planner import show_cluster
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.resources import KafkaCluster
 from controller_operator.resources.cluster import KafkaClusterStatus
@@ -40,7 +40,7 @@ def look(
     stored = {**raw("KafkaCluster", {}, status=status or {}), "spec": {"zookeeper": {"connect": "zk:2181"}, **spec}}
     directories = None if found is None else {BrokerId(number): each for number, each in found.items()}
     resource = KafkaCluster.model_validate(stored)
-    return plan_cluster(resource, cluster, Context(now=NOW + after), directories=directories)
+    return show_cluster(resource, cluster, Context(now=NOW + after), directories=directories)
 
 
 def disks(plan: Plan[KafkaClusterStatus]) -> dict[int, int | None]:

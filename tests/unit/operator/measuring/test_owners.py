@@ -12,11 +12,13 @@ from controller_operator.clusters.cluster import Asking
 from controller_operator.kafka.marked_throttles import Entry
 from controller_operator.kafka.throttle_steps import RemoveThrottle
 from controller_operator.kubernetes.object_store import ObjectStore, StoredObject, key_of_resource
+from controller_operator.plans.decision import decide
 from controller_operator.plans.outcome import Context, Plan
+from controller_operator.plans.permission import Permission
 from controller_operator.reconciling.access import ClusterAccess, Granted
-from controller_operator.reconciling.kinds import ClusterHandler
 from controller_operator.reconciling.measuring.cluster_meter import EVERY_S, ClusterMeter
-from controller_operator.reconciling.permission import Permission
+from controller_operator.reconciling.measuring.move_meter import MoveMeter
+from controller_operator.reconciling.situations import Situations
 from controller_operator.resources import KafkaCluster
 from simulation.fast_loop import run_fast
 from tests.unit.operator.clusters import NOW, healthy, raw, view
@@ -57,7 +59,8 @@ class Watching:
         self.told = 0
         self.meter = ClusterMeter(lambda *_, **__: Silent(), self._tell)
         access = ClusterAccess(store, _refuse_connection, unreachable_grace_s=3.0)
-        self._handler = ClusterHandler(store, access, self.meter, namespaces)
+        meter = MoveMeter(lambda *_, **__: Silent(), self._tell, lambda: NOW)
+        self._situations = Situations(store, access, meter, self.meter, namespaces)
 
     async def read(self) -> None:
         """Have the brokers asked, and wait for their answers."""
@@ -68,7 +71,10 @@ class Watching:
     def plan(self, *done: RemoveThrottle) -> Plan[Any]:
         kafka: Any = self._limits
         grant = Granted(cluster=self.resource, kafka=kafka, view=VIEW, permission=Permission(namespace="shop"))
-        return self._handler.plan(self.resource, grant, Context(now=NOW, done=done))
+        context = Context(now=NOW, done=done)
+        plan = decide(self.resource, self._situations.find(self.resource, grant, context))
+        self._situations.remember(self.resource, plan, context)
+        return plan
 
     def ownerless(self, *done: RemoveThrottle) -> list[str]:
         return [row.owner for row in self.plan(*done).status.ownerless_limits]

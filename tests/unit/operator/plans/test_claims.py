@@ -9,7 +9,8 @@ import pytest
 from controller_core.model.snapshot import Snapshot
 from controller_operator.kafka.actions import AlterTopicConfig, CreateTopic, MarkTopicForDeletion
 from controller_operator.plans.outcome import Context, FinalizerWish, Plan
-from controller_operator.plans.topic.planner import Surroundings, plan_topic
+from controller_operator.plans.topic.case import Surroundings
+from controller_operator.plans.topic.planner import decide
 from controller_operator.resources import KafkaTopic
 from controller_operator.resources.conditions import ConditionType, Reason
 from tests.unit.operator.clusters import NOW, ORDERS, ORDERS_SHOWN, healthy, kafka_topic, ready, status_of, view
@@ -30,7 +31,7 @@ OLDER = claimant("older", status=OURS)
 
 
 def plan(resource: KafkaTopic, cluster: Snapshot = THERE, context: Context | None = None, **around: Any) -> Plan[Any]:
-    return plan_topic(resource, cluster, Surroundings(moves={}, **around), context or Context(now=NOW))
+    return decide(resource, cluster, context or Context(now=NOW), Surroundings(**around))
 
 
 def younger(spec: dict[str, Any] | None = None, **about: Any) -> KafkaTopic:

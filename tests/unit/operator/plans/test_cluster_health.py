@@ -11,7 +11,7 @@ import pytest
 
 from controller_core.model.ids import BrokerEpoch, BrokerId
 from controller_core.model.snapshot import KnownTopics, Snapshot, TopicSnapshot
-from controller_operator.plans.cluster import plan_cluster
+from controller_operator.plans.cluster.planner import show_cluster
 from controller_operator.plans.cluster_change import refuse_cluster
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.resources import KafkaCluster
@@ -41,7 +41,7 @@ class Shown:
         stored = raw("KafkaCluster", {}, status=self._written, annotations=self.annotations)
         resource = KafkaCluster.model_validate({**stored, "spec": {"zookeeper": {"connect": "zk:2181"}}})
         refusal = refuse_cluster(resource, cluster.cluster_id, Counter())
-        self.plan = plan_cluster(resource, cluster, Context(now=self.now), refusal=refusal)
+        self.plan = show_cluster(resource, cluster, Context(now=self.now), refusal=refusal)
         self._written = status_of(self.plan)
         return KafkaClusterStatus.model_validate(self._written)
 

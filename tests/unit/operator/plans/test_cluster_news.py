@@ -11,8 +11,8 @@ from controller_core.model.ids import BrokerEpoch, BrokerId, ControllerEpoch
 from controller_core.model.snapshot import Controller, ControllerKind, Snapshot
 from controller_core.zk import paths
 from controller_core.zk.session import Delete
-from controller_operator.plans.cluster import plan_cluster
-from controller_operator.plans.cluster_news import News, Told, find_news
+from controller_operator.plans.cluster.news import News, Told, find_news
+from controller_operator.plans.cluster.planner import show_cluster
 from controller_operator.plans.outcome import Context, Notice
 from controller_operator.resources import KafkaCluster
 from controller_operator.resources.cluster import KafkaClusterStatus
@@ -37,7 +37,7 @@ def show(cluster: Snapshot, before: KafkaClusterStatus | None = None, now: datet
             "status": before.dump_for_kubernetes() if before else {},
         }
     )
-    return KafkaClusterStatus.model_validate(status_of(plan_cluster(resource, cluster, Context(now=now))))
+    return KafkaClusterStatus.model_validate(status_of(show_cluster(resource, cluster, Context(now=now))))
 
 
 class Watched:

@@ -9,8 +9,8 @@ from controller_core.model.features import FeatureUpdate, FinalizedFeatures, Upg
 from controller_core.model.metadata import Broker
 from controller_core.model.snapshot import Snapshot
 from controller_operator.kafka.requests.features import FeatureReply, UpdateFeatures
-from controller_operator.plans.cluster import plan_cluster
-from controller_operator.plans.feature_set.planner import Claims, plan_feature_set
+from controller_operator.plans.cluster.planner import show_cluster
+from controller_operator.plans.feature_set.planner import Claims, decide
 from controller_operator.plans.outcome import Context, FinalizerWish, Plan, Verdict, conditions
 from controller_operator.resources import FeatureSet, KafkaCluster
 from controller_operator.resources.common import FINALIZER, PAUSE_ANNOTATION
@@ -31,7 +31,7 @@ def cluster(finalized: dict[str, int] | None, brokers: tuple[Broker, ...] = BROK
 
 
 def look(resource: FeatureSet, seen: Snapshot, *replies: FeatureReply, claims: Claims = ALONE) -> Plan[Any]:
-    return plan_feature_set(resource, seen, claims, replace(LOOK, replies=replies))
+    return decide(resource, seen, replace(LOOK, replies=replies), claims)
 
 
 def list_asked(plan: Plan[Any]) -> list[tuple[str, int, UpgradeType]]:
@@ -285,7 +285,7 @@ def test_a_cluster_shows_its_finalized_features_and_their_epoch() -> None:
     resource = KafkaCluster.model_validate(
         raw("KafkaCluster", {"zookeeper": {"connect": "zk:2181"}}) | {"spec": {"zookeeper": {"connect": "zk:2181"}}}
     )
-    shown = status_of(plan_cluster(resource, cluster({"g": 1, "f": 4}), LOOK))["features"]
+    shown = status_of(show_cluster(resource, cluster({"g": 1, "f": 4}), LOOK))["features"]
     finalized = [{"name": "f", "maxVersionLevel": 4}, {"name": "g", "maxVersionLevel": 1}]
     assert shown == {"epoch": 7, "finalized": finalized}
-    assert "features" not in status_of(plan_cluster(resource, cluster(None), LOOK))
+    assert "features" not in status_of(show_cluster(resource, cluster(None), LOOK))

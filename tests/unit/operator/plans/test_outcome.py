@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from controller_core.model.snapshot import Snapshot
-from controller_operator.plans.election.planner import plan_election
+from controller_operator.plans.election.planner import decide as decide_election
 from controller_operator.plans.outcome import Context, Plan, Verdict, conditions, make_ended_status, seconds_left
-from controller_operator.plans.reassignment.planner import plan_reassignment
+from controller_operator.plans.reassignment.planner import decide as decide_move
 from controller_operator.resources.common import Ending, ObjectMeta, Status
 from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
 from tests.unit.operator.clusters import NOW, ORDERS, assign, election, lead, reassignment, status_of, topic, view
@@ -22,15 +22,15 @@ WHERE_IT_SHOULD_BE = view(topic((assign([1, 2]), lead(1, [1, 2]))))
 def _fail_election() -> Plan[Any]:
     """The controller took the request and did nothing."""
     wrong = view(topic((assign([1, 2]), lead(2, [1, 2]))))
-    first = plan_election(election({"topics": [ORDERS]}), wrong, LOOK)
+    first = decide_election(election({"topics": [ORDERS]}), wrong, LOOK)
     asked = election({"topics": [ORDERS]}, status=status_of(first))
-    return plan_election(asked, wrong, Context(now=NOW, done=first.steps, is_view_fresh=True))
+    return decide_election(asked, wrong, Context(now=NOW, done=first.steps, is_view_fresh=True))
 
 
 def _fail_move() -> Plan[Any]:
     """The topic is gone during the move."""
-    first = plan_reassignment(reassignment({0: [3, 4]}), WHERE_IT_SHOULD_BE, LOOK)
-    return plan_reassignment(reassignment({0: [3, 4]}, status=status_of(first)), view(), LOOK)
+    first = decide_move(reassignment({0: [3, 4]}), WHERE_IT_SHOULD_BE, LOOK)
+    return decide_move(reassignment({0: [3, 4]}, status=status_of(first)), view(), LOOK)
 
 
 def status_with(verdict: Verdict) -> Status:
@@ -82,9 +82,9 @@ def test_drift_is_unknown_while_nothing_is_compared_and_still_says_that_it_was_k
 
 
 ENDED = {
-    "completed move": (plan_reassignment(reassignment({0: [1, 2]}), WHERE_IT_SHOULD_BE, LOOK), ConditionType.COMPLETE),
+    "completed move": (decide_move(reassignment({0: [1, 2]}), WHERE_IT_SHOULD_BE, LOOK), ConditionType.COMPLETE),
     "completed election": (
-        plan_election(election({"topics": [ORDERS]}), WHERE_IT_SHOULD_BE, LOOK),
+        decide_election(election({"topics": [ORDERS]}), WHERE_IT_SHOULD_BE, LOOK),
         ConditionType.COMPLETE,
     ),
     "failed election": (_fail_election(), ConditionType.FAILED),
@@ -103,8 +103,8 @@ def test_what_runs_once_ends_with_one_word_for_who_waits(plan: Plan[Any], ending
 @pytest.mark.parametrize("cluster", [view(), view(topic((assign([3, 4]), lead(3, [3, 4]))))], ids=["waits", "runs"])
 def test_what_has_not_ended_says_neither(cluster: Snapshot) -> None:
     plans: list[Plan[Any]] = [
-        plan_reassignment(reassignment({0: [1, 2]}), cluster, LOOK),
-        plan_election(election({"topics": ["missing"]}), cluster, LOOK),
+        decide_move(reassignment({0: [1, 2]}), cluster, LOOK),
+        decide_election(election({"topics": ["missing"]}), cluster, LOOK),
     ]
     said = {each.type for plan in plans for each in plan.status.conditions}
     assert not said & {ConditionType.COMPLETE, ConditionType.FAILED}

@@ -8,7 +8,8 @@ import pytest
 from controller_core.model.snapshot import Snapshot
 from controller_operator.kafka.actions import AlterTopicConfig
 from controller_operator.plans.outcome import CancelMove, Context, Plan, StartMove
-from controller_operator.plans.topic.planner import Surroundings, plan_topic
+from controller_operator.plans.topic.case import Surroundings
+from controller_operator.plans.topic.planner import decide
 from controller_operator.resources import KafkaTopic, PartitionReassignment
 from controller_operator.resources.conditions import Reason
 from tests.unit.operator.clusters import (
@@ -50,7 +51,7 @@ class Edited:
 
     def again(self, cluster: Snapshot) -> Plan[Any]:
         resource: KafkaTopic = kafka_topic(self.spec, status=self.status, generation=self.generation)
-        plan = plan_topic(resource, cluster, Surroundings(moves=self.moves), Context(now=NOW))
+        plan = decide(resource, cluster, Context(now=NOW), Surroundings(moves=self.moves))
         self.status = status_of(plan)
         for step in plan.steps:
             if isinstance(step, StartMove):

@@ -8,10 +8,11 @@ from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import BrokerId
 from controller_core.model.snapshot import Snapshot
 from controller_operator.kafka.requests.features import FeatureReply, UpdateFeatures
-from controller_operator.plans.feature_set.planner import Claims, plan_feature_set
+from controller_operator.plans.feature_set.planner import decide as decide_features
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.plans.pace import AT_ONCE, CALM, LONGEST_PAUSE
-from controller_operator.plans.topic.planner import Surroundings, plan_topic
+from controller_operator.plans.topic.case import Surroundings
+from controller_operator.plans.topic.planner import decide as decide_topic
 from controller_operator.resources.conditions import ConditionType, Reason
 from tests.unit.operator.clusters import NOW, broker, feature_set, healthy, kafka_topic, ready, status_of, view
 
@@ -38,9 +39,9 @@ class Contested:
 
     def look(self, retention_ms: str | None, spec: dict[str, Any] | None = None) -> Plan[Any]:
         resource = kafka_topic(spec or WANTED, status=self.status, generation=self.generation)
-        around = Surroundings(rivals=self.rivals, moves={})
+        around = Surroundings(rivals=self.rivals)
         context = replace(Context(now=self.now), is_view_fresh=True)
-        plan = plan_topic(resource, cluster(retention_ms), around, context)
+        plan = decide_topic(resource, cluster(retention_ms), context, around)
         self.status = status_of(plan)
         self.events |= {(notice.reason, notice.message) for notice in plan.notices}
         self.series |= {notice.reason: (notice.series, notice.count) for notice in plan.notices if notice.series}
@@ -173,7 +174,7 @@ class ContestedFeatures:
         features = FinalizedFeatures(features={"f": level}, epoch=1)
         seen = replace(view(features=features), brokers={BrokerId(1): broker(1, f=(1, 5))})
         context = Context(now=self.now, replies=replies, is_view_fresh=True)
-        plan = plan_feature_set(resource, seen, Claims(), context)
+        plan = decide_features(resource, seen, context)
         self.status = status_of(plan)
         return plan
 

@@ -10,8 +10,9 @@ from controller_core.model.ids import BrokerId, PartitionId, TopicId, TopicName,
 from controller_core.model.snapshot import Snapshot
 from controller_operator.kafka.actions import AddPartitions, AlterTopicConfig, CreateTopic, MarkTopicForDeletion
 from controller_operator.plans.outcome import Context, FinalizerWish, ForgetMove, Plan, StartMove
+from controller_operator.plans.topic.case import Surroundings
 from controller_operator.plans.topic.ids import format_id, new_topic_id, parse_id
-from controller_operator.plans.topic.planner import Surroundings, plan_topic
+from controller_operator.plans.topic.planner import decide
 from controller_operator.resources import KafkaTopic, PartitionReassignment
 from controller_operator.resources.conditions import ConditionType, Reason
 from tests.unit.operator.clusters import (
@@ -38,7 +39,7 @@ DELETED: dict[str, Any] = {"deletionTimestamp": "2026-01-01T00:00:00Z", "finaliz
 
 
 def plan(resource: KafkaTopic, cluster: Snapshot, context: Context = LOOK, around: Surroundings = ALONE) -> Plan[Any]:
-    return plan_topic(resource, cluster, around, context)
+    return decide(resource, cluster, context, around)
 
 
 def settle(spec: dict[str, Any] | None = None, *, cluster: Snapshot | None = None, **metadata: Any) -> KafkaTopic:

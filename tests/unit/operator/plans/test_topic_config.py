@@ -9,7 +9,7 @@ from controller_core.model.ids import BrokerId, TopicVersion
 from controller_core.model.snapshot import Snapshot, TopicSnapshot
 from controller_operator.kafka.actions import AlterTopicConfig
 from controller_operator.plans.outcome import Context, Plan
-from controller_operator.plans.topic.planner import Surroundings, plan_topic
+from controller_operator.plans.topic.planner import decide
 from controller_operator.resources import KafkaTopic
 from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
 from tests.unit.operator.clusters import NOW, assign, healthy, kafka_topic, lead, ready, status_of, topic, view
@@ -22,7 +22,7 @@ REMOVE = {"undeclaredConfigPolicy": "Remove"}
 
 
 def plan(resource: KafkaTopic, cluster: Snapshot) -> Plan[Any]:
-    return plan_topic(resource, cluster, Surroundings(moves={}), Context(now=NOW))
+    return decide(resource, cluster, Context(now=NOW))
 
 
 def make_view(config: dict[str, str] | None = None, **about: Any) -> Snapshot:

@@ -10,7 +10,7 @@ from controller_core.client.log_dirs.log_sizes import Copies, Copy, LogSizes
 from controller_core.model.ids import NO_LEADER, BrokerId, PartitionId, TopicPartition
 from controller_operator.plans.outcome import Context
 from controller_operator.plans.reassignment.copying.progress import add_latest, format_duration, progress
-from controller_operator.plans.reassignment.planner import plan_reassignment
+from controller_operator.plans.reassignment.planner import decide
 from controller_operator.resources.reassignment import MoveProgress, ReassignmentPhase
 from tests.unit.operator.clusters import NOW, ORDERS, assign, healthy, lead, reassignment, status_of, topic, view
 
@@ -150,9 +150,9 @@ class TestFigures:
 
 class TestStatus:
     def test_a_move_that_runs_shows_what_is_known_and_says_what_to_measure(self) -> None:
-        status = status_of(plan_reassignment(reassignment(TARGETS), view(healthy([1, 2], [1, 2])), LOOK))
+        status = status_of(decide(reassignment(TARGETS), view(healthy([1, 2], [1, 2])), LOOK))
         now = view(topic((MOVING, lead(1, [1, 2, 4])), (assign([1, 2]), lead(2, [1, 2]))))
-        plan = plan_reassignment(reassignment(TARGETS, status=status), now, Context(now=NOW, progress=SEEN))
+        plan = decide(reassignment(TARGETS, status=status), now, Context(now=NOW, progress=SEEN))
         assert plan.status.progress == SEEN
         assert plan.copies == {
             make_reading(0): read_copied(1, 5),
@@ -160,28 +160,28 @@ class TestStatus:
         }
 
     def test_what_waits_counts_but_not_while_nothing_may_begin(self) -> None:
-        status = status_of(plan_reassignment(reassignment(TARGETS), view(healthy([1, 2], [1, 2])), LOOK))
+        status = status_of(decide(reassignment(TARGETS), view(healthy([1, 2], [1, 2])), LOOK))
         now = view(topic((MOVING, lead(1, [1, 2])), (assign([1, 2]), lead(1, [1, 2]))))
-        plan = plan_reassignment(reassignment(TARGETS, {"suspend": True}, status=status), now, LOOK)
+        plan = decide(reassignment(TARGETS, {"suspend": True}, status=status), now, LOOK)
         assert plan.status.phase is ReassignmentPhase.SUSPENDED
         assert plan.copies == {make_reading(0): read_copied(1, 4, 5)}
 
     def test_a_partition_without_a_leader_has_nobody_to_copy_from(self) -> None:
-        status = status_of(plan_reassignment(reassignment({0: [4, 5]}), view(healthy([1, 2])), LOOK))
-        plan = plan_reassignment(reassignment({0: [4, 5]}, status=status), view(topic((MOVING, lead(-1, [1])))), LOOK)
+        status = status_of(decide(reassignment({0: [4, 5]}), view(healthy([1, 2])), LOOK))
+        plan = decide(reassignment({0: [4, 5]}, status=status), view(topic((MOVING, lead(-1, [1])))), LOOK)
         assert plan.copies == {make_reading(0): read_copied(NO_LEADER, 4, 5)}
 
     def test_a_move_that_has_not_begun_or_has_ended_shows_and_measures_nothing(self) -> None:
         known = Context(now=NOW, progress=SEEN)
-        waiting = plan_reassignment(reassignment(TARGETS, {"suspend": True}), view(healthy([1, 2], [1, 2])), known)
+        waiting = decide(reassignment(TARGETS, {"suspend": True}), view(healthy([1, 2], [1, 2])), known)
         assert (waiting.status.progress, waiting.copies) == (None, None)
-        status = status_of(plan_reassignment(reassignment(TARGETS), view(healthy([1, 2], [1, 2])), known))
-        done = plan_reassignment(reassignment(TARGETS, status=status), view(healthy([4, 5], [4, 5])), known)
+        status = status_of(decide(reassignment(TARGETS), view(healthy([1, 2], [1, 2])), known))
+        done = decide(reassignment(TARGETS, status=status), view(healthy([4, 5], [4, 5])), known)
         assert done.status.phase is ReassignmentPhase.COMPLETED
         assert (done.status.progress, done.copies) == (None, None)
 
     def test_a_move_that_is_taken_back_shows_it_no_more(self) -> None:
-        status = status_of(plan_reassignment(reassignment({0: [4, 5]}), view(healthy([1, 2])), LOOK))
+        status = status_of(decide(reassignment({0: [4, 5]}), view(healthy([1, 2])), LOOK))
         running = reassignment(
             {0: [4, 5]},
             status={**status, "progress": SEEN.model_dump(by_alias=True, mode="json")},
@@ -189,6 +189,6 @@ class TestStatus:
             finalizers=["kontroller.dev/finalizer"],
         )
         fresh = Context(now=NOW, progress=SEEN, is_view_fresh=True)
-        plan = plan_reassignment(running, view(topic((MOVING, lead(1, [1, 2])))), fresh)
+        plan = decide(running, view(topic((MOVING, lead(1, [1, 2])))), fresh)
         assert plan.steps
         assert plan.status.progress is None

@@ -10,8 +10,8 @@ from controller_core.model.ids import TopicName
 from controller_core.zk import paths
 from controller_operator.kubernetes.object_api import ApiForbidden, ApiUnavailable, ObjectGone
 from controller_operator.kubernetes.object_store import Key
+from controller_operator.plans.decision import decide
 from controller_operator.probes import serve_probes
-from controller_operator.reconciling.kinds import TopicHandler
 from controller_operator.reconciling.runtime import OperatorRuntime
 from controller_operator.settings import OperatorSettings
 from devcluster.running.ports import release_port, reserve_port
@@ -179,14 +179,13 @@ async def test_an_object_stays_known_when_something_else_is_not_found(monkeypatc
 
 async def test_an_object_that_fails_again_and_again_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     async with run_operator(a_topic("bad")) as around:
-        plan = TopicHandler.plan
 
-        def stumbles(handler: Any, resource: Any, *rest: Any) -> Any:
-            if resource.topic_name == "bad":
+        def stumble(resource: Any, seen: Any) -> Any:
+            if resource.metadata.name == "bad":
                 raise ZeroDivisionError
-            return plan(handler, resource, *rest)
+            return decide(resource, seen)
 
-        monkeypatch.setattr(TopicHandler, "plan", stumbles)
+        monkeypatch.setattr("controller_operator.reconciling.reconciler.decide", stumble)
         await around.wait_until_looked_at(Key("KafkaTopic", "shop", "bad"))
         await around.api.apply(a_topic())
         await around.wait_until(lambda: has_topic(around, "orders"))

@@ -28,8 +28,9 @@ from controller_core.zk.session import ANY_VERSION, Create, SetData, WriteOp, Zk
 from controller_operator.kubernetes.object_store import Key, ObjectStore, Raw, key_of
 from controller_operator.metrics import OperatorMetrics
 from controller_operator.reconciling.access import ClusterAccess
+from controller_operator.reconciling.applying import Result
 from controller_operator.reconciling.event_recorder import EventRecorder
-from controller_operator.reconciling.reconciler import Reconciler, Result
+from controller_operator.reconciling.reconciler import Reconciler
 from simulation.controller_client import SimulatedControllerClient
 from simulation.zookeeper import SimulatedZooKeeper
 from tests.unit.operator.clusters import assign, broker, lead, raw, topic

@@ -11,7 +11,7 @@ from controller_operator.kafka.actions import SubmitPreferredElection, SubmitRea
 from controller_operator.kafka.requests.cancellations import CancelReassignment
 from controller_operator.kafka.requests.elections import ElectUnclean
 from controller_operator.plans.outcome import StartMove, Step
-from controller_operator.reconciling.permission import Permission
+from controller_operator.plans.permission import Permission
 from controller_operator.resources.conditions import Reason
 from simulation.zookeeper import SimulatedZooKeeper
 from tests.unit.operator.tenants.operated import Operated, kafka_cluster

@@ -14,7 +14,7 @@ from controller_operator.kafka.requests.cancellations import CancelReassignment
 from controller_operator.kafka.requests.moves import MoveReply
 from controller_operator.kafka.throttle_steps import SetThrottle
 from controller_operator.plans.outcome import Context, Plan
-from controller_operator.plans.reassignment.planner import plan_reassignment
+from controller_operator.plans.reassignment.planner import decide
 from controller_operator.resources.common import FINALIZER
 from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
 from controller_operator.resources.reassignment import ReassignmentPhase
@@ -42,11 +42,11 @@ class Operated:
         """Look once, with the step that precedes a request, and stop before the request."""
         context = Context(now=now, is_view_fresh=True)
         move = reassignment(TARGETS, self.spec, status=self.status, **metadata)
-        plan = plan_reassignment(move, cluster, context)
+        plan = decide(move, cluster, context)
         self.status = status_of(plan)
         if any(isinstance(step, SetThrottle) for step in plan.steps):
             move = reassignment(TARGETS, self.spec, status=self.status, **metadata)
-            plan = plan_reassignment(move, cluster, replace(context, done=plan.steps))
+            plan = decide(move, cluster, replace(context, done=plan.steps))
             self.status = status_of(plan)
         return plan
 
@@ -121,7 +121,7 @@ class TestWhileItIsOpen:
     def test_so_does_what_comes_before_it(self) -> None:
         move = Operated(throttle={"bytesPerSecond": 5000})
         context = Context(now=NIGHT, is_view_fresh=True)
-        plan = plan_reassignment(reassignment(TARGETS, move.spec), BEFORE, context)
+        plan = decide(reassignment(TARGETS, move.spec), BEFORE, context)
         assert [type(step) for step in plan.steps] == [SetThrottle]
         assert plan.not_after == CLOSED_AT
         assert list_asked(move.look(NIGHT)) == [{0: (4, 5), 1: (4, 5)}]
@@ -132,7 +132,7 @@ class TestWhileItIsOpen:
         assert isinstance(step, SubmitReassignment)
         reply = MoveReply(step=step, trouble="nobody answers")
         context = Context(now=NIGHT, is_view_fresh=True, submissions=(reply,))
-        plan = plan_reassignment(reassignment(TARGETS, move.spec, status=move.status), BEFORE, context)
+        plan = decide(reassignment(TARGETS, move.spec, status=move.status), BEFORE, context)
         assert (plan.steps, plan.look_again_in_s, plan.not_after) == ((), 5.0, CLOSED_AT)
 
     def test_suspend_and_approval_hold_it_back_all_the_same(self) -> None:

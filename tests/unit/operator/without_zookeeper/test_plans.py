@@ -8,9 +8,9 @@ from controller_core.model.snapshot import WITHOUT_ZOOKEEPER, Snapshot
 from controller_operator.kafka.actions import AlterTopicConfig, CreateTopic, MarkTopicForDeletion
 from controller_operator.kafka.requests.features import FeatureReply, UpdateFeatures
 from controller_operator.kafka.requests.topics import MissTopic, TopicReply
-from controller_operator.plans.feature_set.planner import Claims, plan_feature_set
+from controller_operator.plans.feature_set.planner import decide as decide_features
 from controller_operator.plans.outcome import Context, FinalizerWish, Plan
-from controller_operator.plans.topic.planner import Surroundings, plan_topic
+from controller_operator.plans.topic.planner import decide as decide_topic
 from controller_operator.resources import KafkaTopic
 from controller_operator.resources.conditions import Reason
 from tests.unit.operator.clusters import (
@@ -37,7 +37,7 @@ def kraft(*topics: Any, **about: Any) -> Snapshot:
 
 
 def plan(resource: KafkaTopic, cluster: Snapshot, context: Context = LOOK) -> Plan[Any]:
-    return plan_topic(resource, cluster, Surroundings(moves={}), context)
+    return decide_topic(resource, cluster, context)
 
 
 def add_reply(step: Any, **said: Any) -> Context:
@@ -189,7 +189,7 @@ class TestDryRun:
         brokers = {each.id: each for each in [broker(1, None, **{"metadata.version": (7, 29)})]}
         seen = replace(kraft(features=self.FEATURES), brokers=brokers)
         resource = feature_set({"metadata.version": 20}, spec, status=status)
-        return plan_feature_set(resource, seen, Claims(), replace(LOOK, replies=replies))
+        return decide_features(resource, seen, replace(LOOK, replies=replies))
 
     def test_the_controller_is_asked_what_it_would_say_and_changes_nothing(self) -> None:
         (step,) = self.look().steps

@@ -9,7 +9,7 @@ from controller_core.model.ids import PartitionId, TopicPartition
 from controller_core.model.metadata import PreferredElectionPlan
 from controller_core.model.snapshot import Snapshot
 from controller_operator.kafka.actions import SubmitPreferredElection
-from controller_operator.plans.election.planner import plan_election
+from controller_operator.plans.election.planner import decide
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.resources.conditions import ConditionType, Reason
 from controller_operator.resources.election import ElectionPhase, ElectionResult
@@ -36,7 +36,7 @@ def results(plan: Plan[Any]) -> dict[int, str | None]:
 
 
 def test_only_partitions_that_it_can_help_are_asked_for() -> None:
-    plan = plan_election(election(OF_ORDERS), ALL_KINDS, FRESH)
+    plan = decide(election(OF_ORDERS), ALL_KINDS, FRESH)
     assert list_asked(plan) == [0]
     assert plan.status.phase is ElectionPhase.RUNNING
     assert results(plan) == {
@@ -51,20 +51,20 @@ def test_only_partitions_that_it_can_help_are_asked_for() -> None:
 def test_nothing_is_given_up_over_a_view_that_may_be_a_moment_old(partitions: list[Any]) -> None:
     """Somebody starts a broker, and an election as soon as it is there."""
     cluster = view(topic(*partitions))
-    assert plan_election(election(OF_ORDERS), cluster, LOOK).needs_fresh_view
-    assert not plan_election(election(OF_ORDERS), cluster, FRESH).needs_fresh_view
+    assert decide(election(OF_ORDERS), cluster, LOOK).needs_fresh_view
+    assert not decide(election(OF_ORDERS), cluster, FRESH).needs_fresh_view
 
 
 def test_what_was_given_up_is_not_looked_at_again_and_again() -> None:
-    status = status_of(plan_election(election(OF_ORDERS), ALL_KINDS, FRESH))
+    status = status_of(decide(election(OF_ORDERS), ALL_KINDS, FRESH))
     after = view(topic((assign([1, 2]), lead(1, [1, 2])), RIGHT, NOT_IN_SYNC, DEAD))
-    assert not plan_election(election(OF_ORDERS, status=status), after, LOOK).needs_fresh_view
+    assert not decide(election(OF_ORDERS, status=status), after, LOOK).needs_fresh_view
 
 
 def test_it_ends_with_the_leaders_before_and_after() -> None:
-    first = plan_election(election(OF_ORDERS), ALL_KINDS, LOOK)
+    first = decide(election(OF_ORDERS), ALL_KINDS, LOOK)
     after = view(topic((assign([1, 2]), lead(1, [1, 2])), RIGHT, NOT_IN_SYNC, DEAD))
-    plan = plan_election(election(OF_ORDERS, status=status_of(first)), after, LOOK)
+    plan = decide(election(OF_ORDERS, status=status_of(first)), after, LOOK)
     assert (plan.status.phase, plan.steps) == (ElectionPhase.FAILED, ())
     rows = {row.partition: (row.result, row.leader_before, row.leader_after) for row in plan.status.partitions}
     assert rows[PartitionId(0)] == (ElectionResult.ELECTED, 2, 1)
@@ -78,7 +78,7 @@ def test_it_ends_with_the_leaders_before_and_after() -> None:
     [(DEAD, "preferred replica 9 is not alive"), (NOT_IN_SYNC, "preferred replica 1 is not in sync")],
 )
 def test_a_leader_that_is_not_given_back_is_a_failure_that_says_why_and_what_to_do(partition: Any, why: str) -> None:
-    plan = plan_election(election(OF_ORDERS), view(topic(partition, RIGHT)), FRESH)
+    plan = decide(election(OF_ORDERS), view(topic(partition, RIGHT)), FRESH)
     assert plan.status.phase is ElectionPhase.FAILED
     assert plan.status.condition(ConditionType.FAILED) is not None
     assert plan.status.condition(ConditionType.COMPLETE) is None
@@ -98,31 +98,31 @@ def test_a_leader_that_is_not_given_back_is_a_failure_that_says_why_and_what_to_
     ],
 )
 def test_it_waits_for_a_controller_and_for_another_election(cluster: Snapshot, reason: Reason) -> None:
-    plan = plan_election(election(OF_ORDERS), cluster, LOOK)
+    plan = decide(election(OF_ORDERS), cluster, LOOK)
     assert (plan.status.phase, plan.steps) == (ElectionPhase.PENDING, ())
     assert ready(plan).reason is reason
 
 
 def test_after_a_restart_what_waits_in_the_cluster_is_not_asked_for_again() -> None:
     cluster = view(topic(WRONG))
-    status = status_of(plan_election(election(OF_ORDERS), cluster, LOOK))
+    status = status_of(decide(election(OF_ORDERS), cluster, LOOK))
     waiting = replace(
         cluster, preferred_election=PreferredElectionPlan(partitions=(TopicPartition(ORDERS, PartitionId(0)),))
     )
-    assert plan_election(election(OF_ORDERS, status=status), waiting, FRESH).steps == ()
+    assert decide(election(OF_ORDERS, status=status), waiting, FRESH).steps == ()
 
 
 def test_after_a_restart_what_was_not_written_is_written() -> None:
     cluster = view(topic(WRONG))
-    status = status_of(plan_election(election(OF_ORDERS), cluster, LOOK))
-    assert plan_election(election(OF_ORDERS, status=status), cluster, LOOK).needs_fresh_view
-    assert list_asked(plan_election(election(OF_ORDERS, status=status), cluster, FRESH)) == [0]
+    status = status_of(decide(election(OF_ORDERS), cluster, LOOK))
+    assert decide(election(OF_ORDERS, status=status), cluster, LOOK).needs_fresh_view
+    assert list_asked(decide(election(OF_ORDERS, status=status), cluster, FRESH)) == [0]
 
 
 def test_what_the_controller_took_and_did_not_do_has_failed() -> None:
     cluster = view(topic(WRONG))
-    first = plan_election(election(OF_ORDERS), cluster, LOOK)
-    plan = plan_election(election(OF_ORDERS, status=status_of(first)), cluster, replace(FRESH, done=first.steps))
+    first = decide(election(OF_ORDERS), cluster, LOOK)
+    plan = decide(election(OF_ORDERS, status=status_of(first)), cluster, replace(FRESH, done=first.steps))
     assert (plan.status.phase, plan.steps) == (ElectionPhase.FAILED, ())
     assert ready(plan).reason is Reason.PARTITIONS_FAILED
 
@@ -136,7 +136,7 @@ def test_what_the_controller_took_and_did_not_do_has_failed() -> None:
 )
 def test_it_waits_for_topics_and_partitions_that_are_not_there_yet(missing: dict[str, Any], reason: Reason) -> None:
     spec = {"partitions": [{"topic": ORDERS, "partition": 0}, missing]}
-    plan = plan_election(election(spec), view(topic(WRONG)), LOOK)
+    plan = decide(election(spec), view(topic(WRONG)), LOOK)
     assert (plan.status.phase, plan.steps) == (ElectionPhase.PENDING, ())
     assert ready(plan).reason is reason
 
@@ -144,18 +144,18 @@ def test_it_waits_for_topics_and_partitions_that_are_not_there_yet(missing: dict
 def test_what_is_deleted_while_the_election_runs_has_failed_and_the_others_are_elected() -> None:
     spec = {"partitions": [{"topic": ORDERS, "partition": 0}, {"topic": "gone", "partition": 0}]}
     both = view(topic(WRONG), topic(WRONG, name="gone"))
-    status = status_of(plan_election(election(spec), both, LOOK))
-    plan = plan_election(election(spec, status=status), view(topic(WRONG)), FRESH)
+    status = status_of(decide(election(spec), both, LOOK))
+    plan = decide(election(spec, status=status), view(topic(WRONG)), FRESH)
     assert list_asked(plan) == [0]
     assert {row.topic: row.result for row in plan.status.partitions} == {ORDERS: None, "gone": ElectionResult.FAILED}
 
 
 def test_all_partitions_of_a_large_cluster_are_counted_though_not_all_are_listed() -> None:
     everything = {"allPartitions": True}
-    first = plan_election(election(everything), view(topic(*[WRONG] * 600, *[RIGHT] * 50)), LOOK)
+    first = decide(election(everything), view(topic(*[WRONG] * 600, *[RIGHT] * 50)), LOOK)
     assert len(first.status.partitions) == 500
     assert len(list_asked(first)) == 600
     after = view(healthy(*[[1, 2]] * 600, *[[2, 1]] * 50))
-    plan = plan_election(election(everything, status=status_of(first)), after, LOOK)
+    plan = decide(election(everything, status=status_of(first)), after, LOOK)
     assert plan.status.counts is not None
     assert (plan.status.counts.elected, plan.status.counts.not_needed) == (600, 50)

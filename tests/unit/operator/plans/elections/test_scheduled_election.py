@@ -10,7 +10,7 @@ import pytest
 from controller_core.model.metadata import PreferredElectionPlan
 from controller_core.model.snapshot import Snapshot
 from controller_operator.kafka.actions import SubmitPreferredElection
-from controller_operator.plans.election.planner import plan_election
+from controller_operator.plans.election.planner import decide
 from controller_operator.plans.outcome import Context, Notice, Plan
 from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
 from controller_operator.resources.election import ElectionPhase, PreferredElection, PreferredElectionStatus, RunResult
@@ -56,7 +56,7 @@ class Operated:
         return plan
 
     def _plan(self, context: Context) -> Plan[PreferredElectionStatus]:
-        plan = plan_election(self.resource, self.cluster, context)
+        plan = decide(self.resource, self.cluster, context)
         if plan.needs_fresh_view and not context.is_view_fresh:
             return self._plan(replace(context, is_view_fresh=True))
         self._written = status_of(plan)

@@ -19,7 +19,7 @@ from controller_core.model.metadata import PreferredElectionPlan
 from controller_core.model.snapshot import Snapshot
 from controller_core.wire.messages import NO_THROTTLE
 from controller_operator.kafka.requests.elections import ElectionReply, ElectUnclean, elect_unclean
-from controller_operator.plans.election.planner import plan_election
+from controller_operator.plans.election.planner import decide
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.resources import PreferredElection
 from controller_operator.resources.conditions import Reason
@@ -62,7 +62,7 @@ def answer_step(first: Plan[Any], refused: dict[int, str] | None = None, trouble
 def look(cluster: Snapshot, first: Plan[Any] | None = None, context: Context | None = None, **scope: Any) -> Plan[Any]:
     """The first look, over a view of now, or one after it."""
     status = status_of(first) if first else None
-    return plan_election(unclean(status, **scope), cluster, context or (LOOK if first else FRESH))
+    return decide(unclean(status, **scope), cluster, context or (LOOK if first else FRESH))
 
 
 class TestAsking:

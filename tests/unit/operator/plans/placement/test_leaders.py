@@ -12,7 +12,7 @@ from controller_core.model.snapshot import Snapshot
 from controller_operator.kafka.actions import SubmitPreferredElection, SubmitReassignment
 from controller_operator.kafka.requests.elections import ElectionReply
 from controller_operator.plans.outcome import Context, Plan
-from controller_operator.plans.reassignment.planner import plan_reassignment
+from controller_operator.plans.reassignment.planner import decide
 from controller_operator.resources.reassignment import ReassignmentPhase
 from tests.unit.operator.clusters import (
     NOW,
@@ -29,7 +29,7 @@ from tests.unit.operator.clusters import (
 
 FRESH = replace(Context(now=NOW), is_view_fresh=True)
 TARGETS = {0: [2, 1], 1: [3, 2]}
-BEGUN = plan_reassignment(reassignment(TARGETS), view(healthy([1, 2], [1, 2])), FRESH)
+BEGUN = decide(reassignment(TARGETS), view(healthy([1, 2], [1, 2])), FRESH)
 SAID = "all 2 partitions have the replicas of the spec"
 
 
@@ -39,7 +39,7 @@ def there(leader: int = 1, isr: tuple[int, ...] = (1, 2), **about: Any) -> Snaps
 
 
 def look(seen: Snapshot, context: Context = FRESH) -> Plan[Any]:
-    return plan_reassignment(reassignment(TARGETS, status=status_of(BEGUN)), seen, context)
+    return decide(reassignment(TARGETS, status=status_of(BEGUN)), seen, context)
 
 
 def test_the_first_replica_of_a_new_order_is_elected_and_then_the_move_ends() -> None:

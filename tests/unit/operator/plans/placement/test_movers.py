@@ -7,7 +7,8 @@ import pytest
 
 from controller_core.model.snapshot import Snapshot
 from controller_operator.plans.outcome import Context, Plan
-from controller_operator.plans.topic.planner import Surroundings, plan_topic
+from controller_operator.plans.topic.case import Surroundings
+from controller_operator.plans.topic.planner import decide
 from controller_operator.resources import KafkaTopic, PartitionReassignment
 from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
 from tests.unit.operator.clusters import NOW, healthy, kafka_topic, ready, reassignment, status_of, view
@@ -18,7 +19,7 @@ MOVED = view(healthy([3, 1], [1, 2]))
 
 
 def look(resource: KafkaTopic, seen: Snapshot, *moves: PartitionReassignment) -> Plan[Any]:
-    return plan_topic(resource, seen, Surroundings(moves={}, find_movers=lambda: moves), FRESH)
+    return decide(resource, seen, FRESH, Surroundings(find_movers=lambda: moves))
 
 
 def settle(policy: str, **spec: Any) -> KafkaTopic:
@@ -88,7 +89,7 @@ def test_moves_are_not_looked_for_where_no_replica_differs() -> None:
     def find() -> tuple[PartitionReassignment, ...]:
         raise AssertionError("thousands of topics are as their specs say")
 
-    plan = plan_topic(settle("Report"), view(healthy([1, 2], [1, 2])), Surroundings(moves={}, find_movers=find), FRESH)
+    plan = decide(settle("Report"), view(healthy([1, 2], [1, 2])), FRESH, Surroundings(find_movers=find))
     assert ready(plan).reason is Reason.RECONCILED
 
 

@@ -9,8 +9,9 @@ import pytest
 from controller_core.model.ids import BrokerId
 from controller_core.model.snapshot import Snapshot
 from controller_operator.plans.outcome import Context, Plan
-from controller_operator.plans.reassignment.planner import plan_reassignment
-from controller_operator.plans.topic.planner import Surroundings, plan_topic
+from controller_operator.plans.reassignment.planner import Surroundings
+from controller_operator.plans.reassignment.planner import decide as decide_move
+from controller_operator.plans.topic.planner import decide as decide_topic
 from controller_operator.resources import KafkaTopic, PartitionReassignment
 from controller_operator.resources.conditions import ConditionType, Reason
 from controller_operator.resources.reassignment import ReassignmentPhase
@@ -36,7 +37,7 @@ def look(move: PartitionReassignment, seen: Snapshot, *topics: KafkaTopic) -> Pl
     def find(_counts: Mapping[str, Collection[int]], _brokers: Collection[BrokerId]) -> Sequence[KafkaTopic]:
         return topics
 
-    return plan_reassignment(move, seen, FRESH, find_pins=find)
+    return decide_move(move, seen, FRESH, Surroundings(find_pins=find))
 
 
 @pytest.mark.parametrize(
@@ -102,7 +103,7 @@ def test_a_move_of_as_many_replicas_disturbs_no_replication_factor() -> None:
 def test_a_topic_that_is_not_adopted_pins_nothing() -> None:
     seen = view(healthy([3, 1], [1, 2]))
     fresh = kafka_topic(PINNED_TO_4)
-    left = kafka_topic(PINNED_TO_4, status=status_of(plan_topic(fresh, seen, Surroundings(moves={}), FRESH)))
+    left = kafka_topic(PINNED_TO_4, status=status_of(decide_topic(fresh, seen, FRESH)))
     assert look(reassignment({0: [2, 1]}), seen, fresh).steps == ()
     assert look(reassignment({0: [2, 1]}), seen, left).steps
 

@@ -9,10 +9,11 @@ import pytest
 from controller_core.model.ids import BrokerId
 from controller_core.model.snapshot import Snapshot, TopicSnapshot
 from controller_operator.kafka.actions import AddPartitions, AlterTopicConfig, CreateTopic, SubmitReassignment
-from controller_operator.plans.cluster import plan_cluster
+from controller_operator.plans.cluster.planner import show_cluster
 from controller_operator.plans.outcome import Context, Plan, StartMove
-from controller_operator.plans.reassignment.planner import plan_reassignment
-from controller_operator.plans.topic.planner import Surroundings, plan_topic
+from controller_operator.plans.reassignment.planner import decide as decide_move
+from controller_operator.plans.topic.case import Surroundings
+from controller_operator.plans.topic.planner import decide as decide_topic
 from controller_operator.resources import KafkaCluster, KafkaTopic, PartitionReassignment
 from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
 from tests.unit.operator.clusters import (
@@ -44,7 +45,7 @@ def mark(*topics: TopicSnapshot, brokers: Sequence[int] = (1, 2, 3, 4), to_remov
 
 
 def plan(resource: KafkaTopic, seen: Snapshot, around: Surroundings = ALONE) -> Plan[Any]:
-    return plan_topic(resource, seen, around, FRESH)
+    return decide_topic(resource, seen, FRESH, around)
 
 
 def pin(policy: str = "Enforce", **spec: Any) -> KafkaTopic:
@@ -79,7 +80,7 @@ class TestPlacement:
 
     def test_empties_another_broker_to_the_rest(self) -> None:
         drain = PartitionReassignment.model_validate(raw("PartitionReassignment", {"drainBrokers": [1]}))
-        (step,) = plan_reassignment(drain, mark(healthy([1, 2])), FRESH).steps
+        (step,) = decide_move(drain, mark(healthy([1, 2])), FRESH).steps
         assert isinstance(step, SubmitReassignment)
         assert [*step.partitions.values()] == [(3, 2)]
 
@@ -167,12 +168,12 @@ class TestReplicaAssignment:
 
 class TestMoves:
     def test_that_bring_a_new_replica_to_it_do_not_begin(self) -> None:
-        found = plan_reassignment(reassignment({0: [4, 2]}), mark(healthy([1, 2])), FRESH)
+        found = decide_move(reassignment({0: [4, 2]}), mark(healthy([1, 2])), FRESH)
         assert (found.steps, ready(found).reason) == ((), Reason.BROKER_TO_BE_REMOVED)
         assert ready(found).message.startswith("orders-0 would get replicas on broker 4, which is to be removed")
 
     def test_that_leave_a_replica_on_it_begin(self) -> None:
-        assert plan_reassignment(reassignment({0: [4, 3]}), mark(healthy([4, 2])), FRESH).steps
+        assert decide_move(reassignment({0: [4, 3]}), mark(healthy([4, 2])), FRESH).steps
 
 
 class TestTheKafkaCluster:
@@ -180,7 +181,7 @@ class TestTheKafkaCluster:
     def look(seen: Snapshot, status: dict[str, Any] | None = None) -> Plan[Any]:
         body = raw("KafkaCluster", {"zookeeper": {"connect": "zk:2181"}}, status=status)
         del body["spec"]["clusterRef"]
-        return plan_cluster(KafkaCluster.model_validate(body), seen, FRESH)
+        return show_cluster(KafkaCluster.model_validate(body), seen, FRESH)
 
     def test_says_how_far_the_removal_of_each_is(self) -> None:
         found = self.look(mark(healthy([3, 1]), to_remove=[3, 4]))

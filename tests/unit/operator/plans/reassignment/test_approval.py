@@ -7,7 +7,7 @@ import pytest
 
 from controller_core.model.snapshot import Snapshot
 from controller_operator.plans.outcome import Context, Plan
-from controller_operator.plans.reassignment.planner import plan_reassignment
+from controller_operator.plans.reassignment.planner import decide
 from controller_operator.resources.conditions import ConditionType, Reason
 from controller_operator.resources.reassignment import ReassignmentPhase
 from tests.unit.operator.clusters import NOW, healthy, ready, reassignment, status_of, view
@@ -21,7 +21,7 @@ PHASE = ReassignmentPhase
 
 def make_plan(cluster: Snapshot, status: Any = None, targets: Any = None, **spec: Any) -> Plan[Any]:
     spec = {"approval": "Required", **spec}
-    return plan_reassignment(reassignment(targets or TARGETS, spec, status=status or {}), cluster, LOOK)
+    return decide(reassignment(targets or TARGETS, spec, status=status or {}), cluster, LOOK)
 
 
 def hash_of(cluster: Snapshot, targets: Any = None) -> str:

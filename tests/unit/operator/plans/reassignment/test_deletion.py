@@ -27,7 +27,7 @@ from controller_core.model.snapshot import Snapshot
 from controller_core.wire.messages import NO_THROTTLE
 from controller_operator.kafka.requests.cancellations import CancelReassignment, CancelReply, cancel_reassignment
 from controller_operator.plans.outcome import DELETION_PATIENCE, Context, FinalizerWish, Plan
-from controller_operator.plans.reassignment.planner import plan_reassignment
+from controller_operator.plans.reassignment.planner import decide
 from controller_operator.resources import PartitionReassignment
 from controller_operator.resources.common import FINALIZER, PAUSE_ANNOTATION
 from controller_operator.resources.conditions import Reason
@@ -59,7 +59,7 @@ def tp(number: int) -> TopicPartition:
 
 def make_deleted(**metadata: Any) -> PartitionReassignment:
     """A move of two partitions from 1, 2, 3 to 4, 5, 6 that runs, and is being deleted."""
-    begun = plan_reassignment(reassignment(TARGETS), view(healthy([1, 2, 3], [1, 2, 3])), Context(now=NOW))
+    begun = decide(reassignment(TARGETS), view(healthy([1, 2, 3], [1, 2, 3])), Context(now=NOW))
     assert begun.finalizer is FinalizerWish.HOLD
     about = {"deletionTimestamp": NOW.isoformat(), "finalizers": [FINALIZER], **metadata}
     return reassignment(TARGETS, status=status_of(begun), **about)
@@ -84,20 +84,20 @@ def add_answers(*replies: CancelReply) -> Context:
 
 def test_a_move_that_runs_is_held_once_and_one_that_has_ended_never_again() -> None:
     move = make_deleted(deletionTimestamp=None)
-    assert plan_reassignment(move, view(topic(MOVING, MOVING)), FRESH).finalizer is FinalizerWish.KEEP_AS_IS
+    assert decide(move, view(topic(MOVING, MOVING)), FRESH).finalizer is FinalizerWish.KEEP_AS_IS
     bare = make_deleted(deletionTimestamp=None, finalizers=[])
-    assert plan_reassignment(bare, view(topic(MOVING, MOVING)), FRESH).finalizer is FinalizerWish.HOLD
-    assert plan_reassignment(bare, view(topic(THERE, THERE)), FRESH).finalizer is FinalizerWish.KEEP_AS_IS
+    assert decide(bare, view(topic(MOVING, MOVING)), FRESH).finalizer is FinalizerWish.HOLD
+    assert decide(bare, view(topic(THERE, THERE)), FRESH).finalizer is FinalizerWish.KEEP_AS_IS
 
 
 def test_what_still_moves_is_cancelled_and_then_the_run_is_over() -> None:
-    first = plan_reassignment(make_deleted(), view(topic(MOVING, THERE)), FRESH)
+    first = decide(make_deleted(), view(topic(MOVING, THERE)), FRESH)
     assert list_asked(first) == [(tp(0),)]
     assert first.status.phase is ReassignmentPhase.RUNNING
-    waiting = plan_reassignment(make_deleted(), view(topic(MOVING, THERE)), add_answers(reply(0)))
+    waiting = decide(make_deleted(), view(topic(MOVING, THERE)), add_answers(reply(0)))
     assert (waiting.steps, waiting.status.phase) == ((), ReassignmentPhase.RUNNING)
     assert waiting.look_again_in_s is not None
-    last = plan_reassignment(make_deleted(), view(topic(BACK, THERE)), add_answers(reply(0)))
+    last = decide(make_deleted(), view(topic(BACK, THERE)), add_answers(reply(0)))
     assert (last.steps, last.status.phase, last.status.completion_time) == ((), ReassignmentPhase.CANCELLED, NOW)
     assert steps_of(last) == {0: ReassignmentStep.CANCELLED, 1: ReassignmentStep.DONE}
     assert ready(last).reason is Reason.CANCELLED
@@ -105,54 +105,54 @@ def test_what_still_moves_is_cancelled_and_then_the_run_is_over() -> None:
 
 
 def test_nothing_is_concluded_from_a_view_that_may_be_old() -> None:
-    plan = plan_reassignment(make_deleted(), view(topic(BACK, BACK)), Context(now=NOW))
+    plan = decide(make_deleted(), view(topic(BACK, BACK)), Context(now=NOW))
     assert plan.needs_fresh_view
     assert (plan.steps, plan.notices) == ((), ())
 
 
 def test_another_tools_later_move_of_a_partition_is_left_alone() -> None:
-    plan = plan_reassignment(make_deleted(), view(topic(ELSEWHERE, MOVING)), FRESH)
+    plan = decide(make_deleted(), view(topic(ELSEWHERE, MOVING)), FRESH)
     assert list_asked(plan) == [(tp(1),)]
-    last = plan_reassignment(make_deleted(), view(topic(ELSEWHERE, BACK)), add_answers(reply(1)))
+    last = decide(make_deleted(), view(topic(ELSEWHERE, BACK)), add_answers(reply(1)))
     assert steps_of(last) == {0: ReassignmentStep.SUPERSEDED, 1: ReassignmentStep.CANCELLED}
 
 
 def test_another_tools_move_to_the_same_target_from_elsewhere_is_left_alone() -> None:
     other = (assign([4, 5, 6, 2, 3], [4, 5, 6], [2, 3]), lead(2, [2, 3]))
-    plan = plan_reassignment(make_deleted(), view(topic(other, BACK)), FRESH)
+    plan = decide(make_deleted(), view(topic(other, BACK)), FRESH)
     assert (plan.steps, plan.status.phase) == ((), ReassignmentPhase.CANCELLED)
 
 
 def test_a_partition_that_was_done_and_moves_again_is_left_alone() -> None:
     move = make_deleted(deletionTimestamp=None)
-    done = plan_reassignment(move, view(topic(THERE, MOVING)), FRESH)
+    done = decide(move, view(topic(THERE, MOVING)), FRESH)
     status = status_of(done)
     again = reassignment(TARGETS, status=status, deletionTimestamp=NOW.isoformat(), finalizers=[FINALIZER])
-    assert list_asked(plan_reassignment(again, view(topic(MOVING, MOVING)), FRESH)) == [(tp(1),)]
+    assert list_asked(decide(again, view(topic(MOVING, MOVING)), FRESH)) == [(tp(1),)]
 
 
 def test_a_request_that_nobody_has_taken_up_yet_is_cancelled_as_well() -> None:
     request = ReassignmentPlan(partitions={tp(0): tuple(map(BrokerId, (4, 5, 6)))})
-    plan = plan_reassignment(make_deleted(), view(topic(BACK, BACK), reassignment=request), FRESH)
+    plan = decide(make_deleted(), view(topic(BACK, BACK), reassignment=request), FRESH)
     assert list_asked(plan) == [(tp(0),)]
 
 
 def test_a_move_that_was_never_asked_for_takes_nobody_elses_back() -> None:
     pending = reassignment(TARGETS, deletionTimestamp=NOW.isoformat(), finalizers=[FINALIZER])
-    plan = plan_reassignment(pending, view(topic(MOVING, MOVING)), FRESH)
+    plan = decide(pending, view(topic(MOVING, MOVING)), FRESH)
     assert (plan.steps, plan.status.phase) == ((), ReassignmentPhase.CANCELLED)
 
 
 @pytest.mark.parametrize("seen", [view(), view(topic(MOVING, MOVING), deleting=frozenset([ORDERS]))])
 def test_nothing_is_asked_for_a_topic_that_goes_or_is_gone(seen: Snapshot) -> None:
-    plan = plan_reassignment(make_deleted(), seen, FRESH)
+    plan = decide(make_deleted(), seen, FRESH)
     assert (plan.steps, plan.status.phase) == ((), ReassignmentPhase.CANCELLED)
     assert set(steps_of(plan).values()) == {ReassignmentStep.FAILED}
 
 
 def test_a_refusal_ends_the_run_with_the_controllers_words() -> None:
     refusal = reply(0, 1, refused=((tp(0), "not you"),))
-    plan = plan_reassignment(make_deleted(), view(topic(MOVING, MOVING)), add_answers(refusal))
+    plan = decide(make_deleted(), view(topic(MOVING, MOVING)), add_answers(refusal))
     assert (plan.status.phase, ready(plan).reason) == (ReassignmentPhase.FAILED, Reason.REQUEST_REFUSED)
     assert [(notice.reason, notice.is_warning) for notice in plan.notices] == [("CancellationFailed", True)]
     assert "not you" in plan.notices[0].message
@@ -168,18 +168,18 @@ def test_a_refusal_ends_the_run_with_the_controllers_words() -> None:
 def test_it_waits_for_a_controller_that_answers_but_not_for_ever(
     seen: Snapshot, context: Context, reason: Reason
 ) -> None:
-    plan = plan_reassignment(make_deleted(), seen, context)
+    plan = decide(make_deleted(), seen, context)
     assert (plan.steps, plan.status.phase, ready(plan).reason) == ((), ReassignmentPhase.RUNNING, reason)
     assert plan.look_again_in_s is not None
     late = replace(context, now=NOW + DELETION_PATIENCE + timedelta(seconds=1))
-    last = plan_reassignment(make_deleted(), seen, late)
+    last = decide(make_deleted(), seen, late)
     assert last.status.phase is ReassignmentPhase.FAILED
     assert [notice.reason for notice in last.notices] == ["CancellationFailed"]
 
 
 def test_pausing_lets_the_object_go_and_the_move_run() -> None:
     move = make_deleted(annotations={PAUSE_ANNOTATION: "true"})
-    plan = plan_reassignment(move, view(topic(MOVING, MOVING)), FRESH)
+    plan = decide(move, view(topic(MOVING, MOVING)), FRESH)
     assert (plan.steps, plan.finalizer) == ((), FinalizerWish.RELEASE)
     assert [notice.reason for notice in plan.notices] == ["ReassignmentLeft"]
 

@@ -7,9 +7,9 @@ from controller_core.model.ids import BrokerId
 from controller_core.model.snapshot import Snapshot
 from controller_operator.kafka.actions import SubmitReassignment
 from controller_operator.plans.outcome import Context, Plan
+from controller_operator.plans.permission import Permission
 from controller_operator.plans.reassignment import drain_plan
-from controller_operator.plans.reassignment.planner import plan_reassignment
-from controller_operator.reconciling.permission import Permission
+from controller_operator.plans.reassignment.planner import decide
 from controller_operator.resources import PartitionReassignment
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.reassignment import ReassignmentPhase
@@ -24,7 +24,7 @@ def make_drain(*brokers: int, status: dict[str, Any] | None = None, **spec: Any)
 
 
 def look(move: PartitionReassignment, seen: Snapshot) -> Plan[Any]:
-    return plan_reassignment(move, seen, FRESH)
+    return decide(move, seen, FRESH)
 
 
 def list_asked(plan: Plan[Any]) -> list[dict[int, tuple[int, ...]]]:

@@ -11,7 +11,7 @@ from controller_core.model.snapshot import Snapshot
 from controller_operator.kafka.actions import SubmitReassignment
 from controller_operator.kafka.requests.moves import MoveReply, Refusal, RefusalKind
 from controller_operator.plans.outcome import Context, Plan
-from controller_operator.plans.reassignment.planner import plan_reassignment
+from controller_operator.plans.reassignment.planner import Surroundings, decide
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.reassignment import PartitionReassignment, ReassignmentPhase, ReassignmentStep
 from tests.unit.operator.clusters import ORDERS, assign, healthy, lead, ready, reassignment, status_of, topic, view
@@ -52,16 +52,16 @@ class TestWhoMovesAPartitionElsewhere:
     def test_holds_back_that_one_alone_and_is_named(self) -> None:
         move = reassignment(TARGETS)
         others = (make_move("first", {0: [6]}), make_move("second", {7: [6]}))
-        plan = plan_reassignment(move, view(topic(AWAY, HOME, HOME)), FRESH, lambda _: others)
+        plan = decide(move, view(topic(AWAY, HOME, HOME)), FRESH, Surroundings(others=lambda _: others))
         assert (list_asked(plan), plan.status.phase) == ([{1: (4, 5), 2: (4, 5)}], PHASE.RUNNING)
         assert rows(plan)[0] == (STEP.WAITING, "moves elsewhere at present, for shop/first")
         running = reassignment(TARGETS, status=status_of(plan))
-        plan = plan_reassignment(running, view(topic(AWAY, OURS, OURS)), FRESH, lambda _: others)
+        plan = decide(running, view(topic(AWAY, OURS, OURS)), FRESH, Surroundings(others=lambda _: others))
         assert (plan.steps, ready(plan).reason) == ((), Reason.PROGRESSING)
         assert ready(plan).message == (
             "2 of 3 partitions are on their way; orders-0 moves elsewhere at present, for shop/first"
         )
-        last = plan_reassignment(running, view(topic(AWAY, THERE, THERE)), FRESH, lambda _: others)
+        last = decide(running, view(topic(AWAY, THERE, THERE)), FRESH, Surroundings(others=lambda _: others))
         assert ready(last).reason is Reason.WAITING_FOR_OTHER_REASSIGNMENT
         assert ready(last).message == "orders-0 moves elsewhere at present, for shop/first"
 
@@ -84,7 +84,7 @@ class TestWhoMovesAPartitionElsewhere:
             asked_about.append({*topics})
             return ()
 
-        plan = plan_reassignment(reassignment(TARGETS), BEFORE, FRESH, nobody)
+        plan = decide(reassignment(TARGETS), BEFORE, FRESH, Surroundings(others=nobody))
         assert (len(plan.steps), asked_about) == (1, [{ORDERS}])
 
 
@@ -99,28 +99,31 @@ class TestWhoMovedAPartitionAndHasNotSaidHowThatEnded:
         return reassignment({0: [6, 1]}, name="first", uid="first", status=status, **about)
 
     def test_holds_back_that_partition_alone_for_a_moment(self) -> None:
-        plan = plan_reassignment(reassignment(TARGETS), self.SEEN, FRESH, lambda _: (self.other(),))
+        plan = decide(reassignment(TARGETS), self.SEEN, FRESH, Surroundings(others=lambda _: (self.other(),)))
         assert list_asked(plan) == [{1: (4, 5), 2: (4, 5)}]
-        alone = plan_reassignment(reassignment({0: [4, 5]}), self.SEEN, FRESH, lambda _: (self.other(),))
+        alone = decide(reassignment({0: [4, 5]}), self.SEEN, FRESH, Surroundings(others=lambda _: (self.other(),)))
         assert (alone.steps, alone.status.phase, alone.look_again_in_s) == ((), PHASE.PENDING, 1.0)
         assert ready(alone).reason is Reason.WAITING_FOR_OTHER_REASSIGNMENT
         assert ready(alone).message == ("orders-0 has moved for shop/first, whose status does not show the outcome yet")
 
     def test_holds_back_what_comes_to_its_turn_as_well(self) -> None:
         move = reassignment({0: [4, 5], 1: [4, 5]}, status={"phase": "Running", "startTime": "2026-01-01T00:00:00Z"})
-        plan = plan_reassignment(
-            move, view(topic((assign([6, 1]), lead(6, [6, 1])), OURS)), FRESH, lambda _: (self.other(),)
+        plan = decide(
+            move,
+            view(topic((assign([6, 1]), lead(6, [6, 1])), OURS)),
+            FRESH,
+            Surroundings(others=lambda _: (self.other(),)),
         )
         assert (plan.steps, plan.look_again_in_s) == ((), 1.0)
 
     @pytest.mark.parametrize("step", [STEP.DONE, STEP.FAILED, STEP.CANCELLED, STEP.SUPERSEDED, STEP.WAITING])
     def test_holds_back_nothing_once_it_has_and_nothing_that_it_has_not_begun(self, step: ReassignmentStep) -> None:
-        plan = plan_reassignment(reassignment({0: [4, 5]}), self.SEEN, FRESH, lambda _: (self.other(step),))
+        plan = decide(reassignment({0: [4, 5]}), self.SEEN, FRESH, Surroundings(others=lambda _: (self.other(step),)))
         assert list_asked(plan) == [{0: (4, 5)}]
 
     def test_holds_back_nothing_while_it_is_paused(self) -> None:
         paused = self.other(annotations={"kontroller.dev/pause": "true"})
-        plan = plan_reassignment(reassignment({0: [4, 5]}), self.SEEN, FRESH, lambda _: (paused,))
+        plan = decide(reassignment({0: [4, 5]}), self.SEEN, FRESH, Surroundings(others=lambda _: (paused,)))
         assert list_asked(plan) == [{0: (4, 5)}]
 
     def test_does_not_hold_back_what_is_under_way_for_the_object_itself(self) -> None:
@@ -129,8 +132,8 @@ class TestWhoMovedAPartitionAndHasNotSaidHowThatEnded:
         seen = view(topic(OURS, HOME, HOME))
         first.look(seen)
         move = reassignment({0: [4, 5]}, status=first.status)
-        assert plan_reassignment(
-            move, view(topic(THERE, HOME, HOME)), FRESH, lambda _: (self.other(),)
+        assert decide(
+            move, view(topic(THERE, HOME, HOME)), FRESH, Surroundings(others=lambda _: (self.other(),))
         ).status.phase is (PHASE.COMPLETED)
 
 

@@ -11,7 +11,7 @@ from controller_core.model.metadata import PartitionState, ReassignmentPlan, Rep
 from controller_core.model.snapshot import Snapshot
 from controller_operator.kafka.actions import SubmitReassignment
 from controller_operator.plans.outcome import Context, Plan
-from controller_operator.plans.reassignment.planner import plan_reassignment
+from controller_operator.plans.reassignment.planner import decide
 from controller_operator.resources.conditions import ConditionType, Reason
 from controller_operator.resources.reassignment import ReassignmentPhase, ReassignmentStep
 from tests.unit.operator.clusters import (
@@ -51,7 +51,7 @@ def list_asked(plan: Plan[Any]) -> list[dict[int, tuple[int, ...]]]:
 
 def make_running_status(targets: dict[int, Sequence[int]], before: Snapshot) -> dict[str, Any]:
     """The status of a move that was about to be asked for."""
-    plan = plan_reassignment(reassignment(targets), before, LOOK)
+    plan = decide(reassignment(targets), before, LOOK)
     assert plan.status.phase is ReassignmentPhase.RUNNING
     return status_of(plan)
 
@@ -73,7 +73,7 @@ def test_every_row_of_the_seeds_table_has_its_step(
 ) -> None:
     targets: dict[int, Sequence[int]] = {0: [4, 5, 6]}
     status = make_running_status(targets, view(healthy([1, 2, 3])))
-    plan = plan_reassignment(reassignment(targets, status=status), view(topic((assignment, state))), LOOK)
+    plan = decide(reassignment(targets, status=status), view(topic((assignment, state))), LOOK)
     (row,) = plan.status.partitions
     assert row.step is step
     assert row.original_replicas == (1, 2, 3)
@@ -82,26 +82,26 @@ def test_every_row_of_the_seeds_table_has_its_step(
 
 
 def test_the_intent_is_in_the_status_that_goes_before_the_request() -> None:
-    plan = plan_reassignment(reassignment({0: [2, 3], 1: [3, 1]}), view(healthy([1, 2], [2, 3])), LOOK)
+    plan = decide(reassignment({0: [2, 3], 1: [3, 1]}), view(healthy([1, 2], [2, 3])), LOOK)
     assert list_asked(plan) == [{0: (2, 3), 1: (3, 1)}]
     assert plan.status.phase is ReassignmentPhase.RUNNING
     assert {row.partition: row.original_replicas for row in plan.status.partitions} == {0: (1, 2), 1: (2, 3)}
 
 
 def test_partitions_that_are_there_already_are_not_asked_for() -> None:
-    plan = plan_reassignment(reassignment({0: [1, 2], 1: [3, 1]}), view(healthy([1, 2], [2, 3])), LOOK)
+    plan = decide(reassignment({0: [1, 2], 1: [3, 1]}), view(healthy([1, 2], [2, 3])), LOOK)
     assert list_asked(plan) == [{1: (3, 1)}]
 
 
 def test_a_move_to_where_everything_is_completes_at_once() -> None:
-    plan = plan_reassignment(reassignment({0: [1, 2]}), view(healthy([1, 2])), LOOK)
+    plan = decide(reassignment({0: [1, 2]}), view(healthy([1, 2])), LOOK)
     assert plan.status.phase is ReassignmentPhase.COMPLETED
     assert plan.steps == ()
     assert ready(plan).status == "True"
 
 
 def test_a_change_of_order_alone_is_a_move() -> None:
-    plan = plan_reassignment(reassignment({0: [2, 1]}), view(healthy([1, 2])), LOOK)
+    plan = decide(reassignment({0: [2, 1]}), view(healthy([1, 2])), LOOK)
     assert list_asked(plan) == [{0: (2, 1)}]
 
 
@@ -121,7 +121,7 @@ def test_a_change_of_order_alone_is_a_move() -> None:
     ],
 )
 def test_a_move_that_cannot_begin_waits_and_says_why(cluster: Snapshot, reason: Reason) -> None:
-    plan = plan_reassignment(reassignment({0: [2, 3]}), cluster, LOOK)
+    plan = decide(reassignment({0: [2, 3]}), cluster, LOOK)
     assert plan.status.phase is ReassignmentPhase.PENDING
     assert plan.steps == ()
     assert ready(plan).reason is reason
@@ -129,8 +129,8 @@ def test_a_move_that_cannot_begin_waits_and_says_why(cluster: Snapshot, reason: 
 
 def test_a_topic_that_comes_late_is_moved_then() -> None:
     targets = {0: [2, 3]}
-    waiting = plan_reassignment(reassignment(targets), view(), LOOK)
-    plan = plan_reassignment(reassignment(targets, status=status_of(waiting)), view(healthy([1, 2])), LOOK)
+    waiting = decide(reassignment(targets), view(), LOOK)
+    plan = decide(reassignment(targets, status=status_of(waiting)), view(healthy([1, 2])), LOOK)
     assert list_asked(plan) == [{0: (2, 3)}]
 
 
@@ -142,9 +142,7 @@ class TestAfterARestart:
 
     def plan(self, cluster: Snapshot, context: Context = FRESH, targets: Any = None) -> Plan[Any]:
         wanted = targets or self.TARGETS
-        return plan_reassignment(
-            reassignment(wanted, status=make_running_status(wanted, self.BEFORE)), cluster, context
-        )
+        return decide(reassignment(wanted, status=make_running_status(wanted, self.BEFORE)), cluster, context)
 
     def test_a_request_that_was_not_written_is_written(self) -> None:
         assert self.plan(self.BEFORE, LOOK).needs_fresh_view
@@ -179,15 +177,15 @@ class TestAfterARestart:
 def make_moving_status(targets: dict[int, Sequence[int]], before: Snapshot) -> dict[str, Any]:
     """The status of a move whose partitions have all been seen under way."""
     seen = replace(before, reassignment=make_request(targets))
-    return status_of(plan_reassignment(reassignment(targets, status=make_running_status(targets, before)), seen, LOOK))
+    return status_of(decide(reassignment(targets, status=make_running_status(targets, before)), seen, LOOK))
 
 
 def test_a_move_that_another_tool_cancelled_fails_and_is_not_asked_for_again() -> None:
     targets: dict[int, Sequence[int]] = {0: [2, 3]}
     before = view(healthy([1, 2]))
     move = reassignment(targets, status=make_moving_status(targets, before))
-    assert plan_reassignment(move, before, LOOK).needs_fresh_view
-    plan = plan_reassignment(move, before, FRESH)
+    assert decide(move, before, LOOK).needs_fresh_view
+    plan = decide(move, before, FRESH)
     assert (plan.status.phase, plan.steps) == (ReassignmentPhase.FAILED, ())
     assert ready(plan).reason is Reason.PARTITIONS_FAILED
     assert plan.status.condition(ConditionType.STALLED) is not None
@@ -207,15 +205,15 @@ def test_a_topic_deleted_during_the_move_fails_its_partitions_and_the_others_go_
         }
     )
     before = view(healthy([1, 2]), healthy([1, 2], name="gone"))
-    first = plan_reassignment(both, before, LOOK)
+    first = decide(both, before, LOOK)
     moving = topic((assign([2, 3, 1], [3], [1]), lead(1, [1, 2])))
     both = both.model_copy(update={"status": first.status})
-    plan = plan_reassignment(both, view(moving), replace(FRESH, done=first.steps))
+    plan = decide(both, view(moving), replace(FRESH, done=first.steps))
     assert plan.status.phase is ReassignmentPhase.RUNNING
     assert {row.topic: row.step for row in plan.status.partitions} == {"gone": STEP.FAILED, ORDERS: STEP.CATCHING_UP}
 
     both = both.model_copy(update={"status": plan.status})
-    plan = plan_reassignment(both, view(healthy([2, 3])), FRESH)
+    plan = decide(both, view(healthy([2, 3])), FRESH)
     assert plan.status.phase is ReassignmentPhase.FAILED
     assert ready(plan).reason is Reason.TOPIC_DELETED_DURING_MOVE
     assert plan.status.counts is not None
@@ -226,9 +224,9 @@ def test_what_is_done_stays_done_though_it_moves_on_later() -> None:
     targets: dict[int, Sequence[int]] = {0: [2, 3], 1: [3, 1]}
     before = view(healthy([1, 2], [2, 3]))
     half = view(topic((assign([2, 3]), lead(2, [2, 3])), (assign([3, 1, 2], [1], [2]), lead(2, [2, 3]))))
-    first = plan_reassignment(reassignment(targets, status=make_moving_status(targets, before)), half, LOOK)
+    first = decide(reassignment(targets, status=make_moving_status(targets, before)), half, LOOK)
     moved_on = view(topic((assign([5, 6]), lead(5, [5, 6])), (assign([3, 1, 2], [1], [2]), lead(2, [2, 3]))))
-    plan = plan_reassignment(reassignment(targets, status=status_of(first)), moved_on, FRESH)
+    plan = decide(reassignment(targets, status=status_of(first)), moved_on, FRESH)
     assert plan.steps == ()
     assert {row.partition: row.step for row in plan.status.partitions} == {0: STEP.DONE, 1: STEP.CATCHING_UP}
 
@@ -239,7 +237,7 @@ def test_a_long_move_lists_what_is_unfinished_first_and_counts_everything() -> N
     status = make_moving_status(targets, view(healthy(*replicas)))
     assert len(status["partitions"]) == 500
     halfway = [(assign([2, 3]), lead(2, [2, 3]))] * 690 + [(assign([2, 3, 1], [3], [1]), lead(1, [1, 2]))] * 10
-    plan = plan_reassignment(reassignment(targets, status=status), view(topic(*halfway)), FRESH)
+    plan = decide(reassignment(targets, status=status), view(topic(*halfway)), FRESH)
     assert plan.steps == ()
     assert [row.partition for row in plan.status.partitions[:10]] == list(range(690, 700))
     assert plan.status.counts is not None

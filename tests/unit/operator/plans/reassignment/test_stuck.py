@@ -11,7 +11,7 @@ from controller_core.model.metadata import PartitionState
 from controller_core.model.snapshot import Snapshot
 from controller_operator.kafka.stalls import NO_STALLS, Stalls
 from controller_operator.plans.outcome import Context, Plan
-from controller_operator.plans.reassignment.planner import plan_reassignment
+from controller_operator.plans.reassignment.planner import decide
 from controller_operator.resources.conditions import ConditionType, Reason
 from controller_operator.resources.reassignment import ReassignmentPhase
 from tests.unit.operator.clusters import (
@@ -30,7 +30,7 @@ from tests.unit.operator.clusters import (
 TARGETS = {0: [5], 1: [5]}
 SINGLE = assign([5, 4], [5], [4])
 TWO = assign([5, 3, 4], [5], [3, 4])
-BEGUN = status_of(plan_reassignment(reassignment(TARGETS), view(healthy([4], [4])), Context(now=NOW)))
+BEGUN = status_of(decide(reassignment(TARGETS), view(healthy([4], [4])), Context(now=NOW)))
 TO_5 = (BrokerId(5),)
 FIRST, SECOND = (TopicPartition(ORDERS, PartitionId(number)) for number in (0, 1))
 
@@ -42,7 +42,7 @@ def cluster(first: PartitionState, *brokers: int, assignment: Any = SINGLE) -> S
 
 def look(seen: Snapshot, status: Any = None, stalls: Stalls = NO_STALLS, **spec: Any) -> Plan[Any]:
     move = reassignment(TARGETS, spec, status=BEGUN if status is None else status)
-    return plan_reassignment(move, seen, Context(now=NOW, is_view_fresh=True, stalls=stalls))
+    return decide(move, seen, Context(now=NOW, is_view_fresh=True, stalls=stalls))
 
 
 def messages(plan: Plan[Any]) -> dict[int, str | None]:
@@ -158,8 +158,7 @@ def test_an_event_is_told_again_only_after_an_hour() -> None:
     away = cluster(lead(-1, [4]), 1, 2, 3, 5)
     move = reassignment(TARGETS, status=BEGUN)
     looks = [
-        plan_reassignment(move, away, Context(now=NOW + timedelta(minutes=minutes))).notices[0].series
-        for minutes in (0, 50, 70)
+        decide(move, away, Context(now=NOW + timedelta(minutes=minutes))).notices[0].series for minutes in (0, 50, 70)
     ]
     assert looks[0] == looks[1] != looks[2]
 
@@ -173,7 +172,7 @@ def test_a_suspended_move_names_what_those_that_move_wait_for() -> None:
 def test_a_drain_names_the_same() -> None:
     before = view(healthy([4], [4]), brokers=(4, 5))
     drain = reassignment({}, {"drainBrokers": [4], "partitions": None})
-    begun = status_of(plan_reassignment(drain, before, Context(now=NOW)))
+    begun = status_of(decide(drain, before, Context(now=NOW)))
     running = reassignment({}, {"drainBrokers": [4], "partitions": None}, status=begun)
-    plan = plan_reassignment(running, cluster(lead(-1, [4]), 1, 2, 3, 5), Context(now=NOW, is_view_fresh=True))
+    plan = decide(running, cluster(lead(-1, [4]), 1, 2, 3, 5), Context(now=NOW, is_view_fresh=True))
     assert (messages(plan)[0] or "").endswith("start broker 4, which was in sync last")

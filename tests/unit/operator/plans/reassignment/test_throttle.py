@@ -16,7 +16,7 @@ from controller_operator.kafka.requests.moves import MoveReply
 from controller_operator.kafka.requests.throttles import ThrottleReply
 from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle
 from controller_operator.plans.outcome import Context, FinalizerWish, Plan
-from controller_operator.plans.reassignment.planner import plan_reassignment
+from controller_operator.plans.reassignment.planner import decide
 from controller_operator.resources.common import FINALIZER, PAUSE_ANNOTATION
 from controller_operator.resources.conditions import ConditionType, Reason
 from controller_operator.resources.reassignment import PartitionReassignment, ReassignmentPhase
@@ -49,15 +49,15 @@ def add_done(plan: Plan[Any], context: Context = FRESH) -> Context:
 
 def make_running_status(rate: int = 5000, cluster: Snapshot = MOVING) -> dict[str, Any]:
     """The status of a move that was asked for with this limit."""
-    began = plan_reassignment(make_limited(rate), BEFORE, LOOK)
-    asked = plan_reassignment(make_limited(rate, status_of(began)), BEFORE, add_done(began))
-    seen = plan_reassignment(make_limited(rate, status_of(asked)), cluster, add_done(asked, add_done(began)))
+    began = decide(make_limited(rate), BEFORE, LOOK)
+    asked = decide(make_limited(rate, status_of(began)), BEFORE, add_done(began))
+    seen = decide(make_limited(rate, status_of(asked)), cluster, add_done(asked, add_done(began)))
     return status_of(seen)
 
 
 class TestBeforeTheMoves:
     def test_the_limit_is_set_first_and_on_record_before_that(self) -> None:
-        plan = plan_reassignment(make_limited(5000), BEFORE, LOOK)
+        plan = decide(make_limited(5000), BEFORE, LOOK)
         move = Move(origin=(BrokerId(1), BrokerId(2)), target=(BrokerId(3), BrokerId(4)))
         (step,) = plan.steps
         assert isinstance(step, SetThrottle)
@@ -66,49 +66,47 @@ class TestBeforeTheMoves:
         assert plan.finalizer is FinalizerWish.HOLD
 
     def test_the_moves_are_asked_for_once_it_is_set(self) -> None:
-        began = plan_reassignment(make_limited(5000), BEFORE, LOOK)
-        plan = plan_reassignment(make_limited(5000, status_of(began)), BEFORE, add_done(began))
+        began = decide(make_limited(5000), BEFORE, LOOK)
+        plan = decide(make_limited(5000, status_of(began)), BEFORE, add_done(began))
         assert kinds(plan) == [SubmitReassignment]
         assert status_of(plan)["throttle"] == {"bytesPerSecond": 5000, "isSet": True}
 
     def test_another_look_sets_it_again_before_it_asks(self) -> None:
-        began = plan_reassignment(make_limited(5000), BEFORE, LOOK)
-        asked = plan_reassignment(make_limited(5000, status_of(began)), BEFORE, add_done(began))
-        assert kinds(plan_reassignment(make_limited(5000, status_of(asked)), BEFORE, FRESH)) == [SetThrottle]
+        began = decide(make_limited(5000), BEFORE, LOOK)
+        asked = decide(make_limited(5000, status_of(began)), BEFORE, add_done(began))
+        assert kinds(decide(make_limited(5000, status_of(asked)), BEFORE, FRESH)) == [SetThrottle]
 
     def test_a_move_that_waits_has_no_limit_yet(self) -> None:
         other = ReassignmentPlan(partitions={ZERO: (BrokerId(1),)})
-        plan = plan_reassignment(make_limited(5000), view(healthy([1, 2]), reassignment=other), LOOK)
+        plan = decide(make_limited(5000), view(healthy([1, 2]), reassignment=other), LOOK)
         assert plan.steps == ()
         assert "throttle" not in status_of(plan)
 
     def test_a_move_without_a_limit_is_asked_for_at_once(self) -> None:
-        assert kinds(plan_reassignment(make_limited(None), BEFORE, LOOK)) == [SubmitReassignment]
+        assert kinds(decide(make_limited(None), BEFORE, LOOK)) == [SubmitReassignment]
 
 
 class TestWhileTheyRun:
     def test_what_is_set_is_left_alone(self) -> None:
-        assert plan_reassignment(make_limited(5000, make_running_status()), MOVING, LOOK).steps == ()
+        assert decide(make_limited(5000, make_running_status()), MOVING, LOOK).steps == ()
 
     @pytest.mark.parametrize("rate", [4000, 6000])
     def test_another_limit_is_set(self, rate: int) -> None:
-        plan = plan_reassignment(make_limited(rate, make_running_status()), MOVING, LOOK)
+        plan = decide(make_limited(rate, make_running_status()), MOVING, LOOK)
         assert [step.bytes_per_second for step in plan.steps if isinstance(step, SetThrottle)] == [rate]
         assert status_of(plan)["throttle"] == {"bytesPerSecond": rate, "isSet": False}
-        done = plan_reassignment(make_limited(rate, status_of(plan)), MOVING, add_done(plan))
+        done = decide(make_limited(rate, status_of(plan)), MOVING, add_done(plan))
         assert (done.steps, status_of(done)["throttle"]) == ((), {"bytesPerSecond": rate, "isSet": True})
 
     def test_one_can_be_added(self) -> None:
         status = {name: value for name, value in make_running_status().items() if name != "throttle"}
-        assert kinds(plan_reassignment(make_limited(5000, status), MOVING, LOOK)) == [SetThrottle]
+        assert kinds(decide(make_limited(5000, status), MOVING, LOOK)) == [SetThrottle]
 
     def test_one_that_is_taken_out_of_the_spec_is_removed_also_where_it_was_only_begun(self) -> None:
         status = {**make_running_status(), "throttle": {"bytesPerSecond": 5000, "isSet": False}}
-        plan = plan_reassignment(make_limited(None, status), MOVING, LOOK)
+        plan = decide(make_limited(None, status), MOVING, LOOK)
         assert kinds(plan) == [RemoveThrottle]
-        assert "throttle" not in status_of(
-            plan_reassignment(make_limited(None, status_of(plan)), MOVING, add_done(plan))
-        )
+        assert "throttle" not in status_of(decide(make_limited(None, status_of(plan)), MOVING, add_done(plan)))
 
 
 class TestWhileNothingOfItMoves:
@@ -120,21 +118,21 @@ class TestWhileNothingOfItMoves:
         return PartitionReassignment.model_validate(raw("PartitionReassignment", spec, status=status or {}))
 
     def test_it_slows_nobody_else(self) -> None:
-        began = plan_reassignment(self.two(), view(healthy([1, 2], [1, 2])), FRESH)
-        plan = plan_reassignment(self.two(status_of(began)), self.ELSEWHERE, FRESH)
+        began = decide(self.two(), view(healthy([1, 2], [1, 2])), FRESH)
+        plan = decide(self.two(status_of(began)), self.ELSEWHERE, FRESH)
         assert kinds(plan) == [RemoveThrottle]
-        gone = plan_reassignment(self.two(status_of(plan)), self.ELSEWHERE, add_done(plan))
+        gone = decide(self.two(status_of(plan)), self.ELSEWHERE, add_done(plan))
         assert (gone.steps, "throttle" in status_of(gone)) == ((), False)
-        again = plan_reassignment(self.two(status_of(gone)), view(healthy([6], [3, 4])), FRESH)
+        again = decide(self.two(status_of(gone)), view(healthy([6], [3, 4])), FRESH)
         assert kinds(again) == [SetThrottle]
 
     def test_it_stays_where_a_request_may_be_carried_out_late(self) -> None:
-        began = plan_reassignment(make_limited(5000), BEFORE, FRESH)
-        asked = plan_reassignment(make_limited(5000, status_of(began)), BEFORE, add_done(began))
+        began = decide(make_limited(5000), BEFORE, FRESH)
+        asked = decide(make_limited(5000, status_of(began)), BEFORE, add_done(began))
         (step,) = asked.steps
         assert isinstance(step, SubmitReassignment)
         context = replace(add_done(began), submissions=(MoveReply(step=step, trouble="no answer"),))
-        plan = plan_reassignment(make_limited(5000, status_of(asked)), BEFORE, context)
+        plan = decide(make_limited(5000, status_of(asked)), BEFORE, context)
         assert (plan.steps, status_of(plan)["throttle"]) == ((), {"bytesPerSecond": 5000, "isSet": True})
 
 
@@ -143,7 +141,7 @@ class TestWhatKafkaDoesNotDo:
         return replace(context, throttles=(ThrottleReply(step=step, trouble="no rights", reason=reason),))
 
     def begin(self) -> tuple[PartitionReassignment, SetThrottle]:
-        began = plan_reassignment(make_limited(5000), BEFORE, FRESH)
+        began = decide(make_limited(5000), BEFORE, FRESH)
         (step,) = began.steps
         assert isinstance(step, SetThrottle)
         return make_limited(5000, status_of(began)), step
@@ -160,33 +158,31 @@ class TestWhatKafkaDoesNotDo:
         self, reason: Reason, condition: ConditionType
     ) -> None:
         move, step = self.begin()
-        plan = plan_reassignment(move, BEFORE, self.add_trouble(step, reason))
+        plan = decide(move, BEFORE, self.add_trouble(step, reason))
         assert (plan.steps, ready(plan).reason, plan.look_again_in_s) == ((), reason, 5)
         assert ready(plan).message == "its limit cannot be set: no rights"
         assert plan.status.condition(condition) is not None
         assert status_of(plan)["throttle"] == {"bytesPerSecond": 5000, "isSet": False}
-        assert kinds(plan_reassignment(make_limited(5000, status_of(plan)), BEFORE, FRESH)) == [SetThrottle]
+        assert kinds(decide(make_limited(5000, status_of(plan)), BEFORE, FRESH)) == [SetThrottle]
 
     def test_what_came_of_it_after_that_counts(self) -> None:
         move, step = self.begin()
         context = self.add_trouble(step, Reason.BROKERS_UNAVAILABLE, replace(FRESH, done=(step,)))
         context = replace(context, throttles=(*context.throttles, ThrottleReply(step=step)))
-        assert kinds(plan_reassignment(move, BEFORE, context)) == [SubmitReassignment]
+        assert kinds(decide(move, BEFORE, context)) == [SubmitReassignment]
 
     def test_one_that_cannot_be_removed_holds_up_the_end_of_the_object_and_a_deletion_for_a_while(self) -> None:
         move = make_limited(5000, make_running_status())
-        (step,) = plan_reassignment(move, THERE, FRESH).steps
+        (step,) = decide(move, THERE, FRESH).steps
         assert isinstance(step, RemoveThrottle)
         assert step.partitions == {ZERO}
-        held = plan_reassignment(move, THERE, self.add_trouble(step, Reason.REQUEST_REFUSED))
+        held = decide(move, THERE, self.add_trouble(step, Reason.REQUEST_REFUSED))
         assert (held.steps, held.status.phase) == ((), ReassignmentPhase.RUNNING)
         assert ready(held).message == "its limit cannot be removed: no rights"
         deleted = make_limited(5000, make_running_status(), **DELETED)
         for later, phase in ((1, ReassignmentPhase.RUNNING), (11, ReassignmentPhase.CANCELLED)):
             now = NOW + timedelta(minutes=later)
-            plan = plan_reassignment(
-                deleted, BEFORE, self.add_trouble(step, Reason.REQUEST_REFUSED, replace(FRESH, now=now))
-            )
+            plan = decide(deleted, BEFORE, self.add_trouble(step, Reason.REQUEST_REFUSED, replace(FRESH, now=now)))
             assert (plan.steps, plan.status.phase) == ((), phase)
             assert ("ThrottleLeft" in [each.reason for each in plan.notices]) is (later == 11)
 
@@ -204,17 +200,17 @@ class TestAtTheEnd:
         self, cluster: Snapshot, metadata: dict[str, Any], phase: ReassignmentPhase
     ) -> None:
         status = make_running_status()
-        plan = plan_reassignment(make_limited(5000, status, **metadata), cluster, FRESH)
+        plan = decide(make_limited(5000, status, **metadata), cluster, FRESH)
         assert kinds(plan) == [RemoveThrottle]
         assert plan.status.phase is ReassignmentPhase.RUNNING
         assert plan.notices == ()
-        end = plan_reassignment(make_limited(5000, status_of(plan), **metadata), cluster, add_done(plan))
+        end = decide(make_limited(5000, status_of(plan), **metadata), cluster, add_done(plan))
         assert (end.steps, end.status.phase) == ((), phase)
         assert "throttle" not in status_of(end)
 
     def test_nothing_is_removed_where_no_limit_ever_was(self) -> None:
         status = {name: value for name, value in make_running_status().items() if name != "throttle"}
-        plan = plan_reassignment(make_limited(None, status), THERE, FRESH)
+        plan = decide(make_limited(None, status), THERE, FRESH)
         assert (plan.steps, plan.status.phase) == ((), ReassignmentPhase.COMPLETED)
 
     @pytest.mark.parametrize(
@@ -231,6 +227,6 @@ class TestAtTheEnd:
         assert cluster.controller is not None
         seen = replace(cluster, controller=replace(cluster.controller, kind=kind))
         paused = make_limited(5000, make_running_status(), **DELETED, annotations={PAUSE_ANNOTATION: "true"})
-        plan = plan_reassignment(paused, seen, FRESH)
+        plan = decide(paused, seen, FRESH)
         assert kinds(plan) == ([RemoveThrottle] if is_removed else [])
         assert plan.finalizer is (FinalizerWish.KEEP_AS_IS if is_removed else FinalizerWish.RELEASE)

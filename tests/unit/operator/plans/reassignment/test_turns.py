@@ -9,7 +9,7 @@ from controller_core.model.ids import TopicPartition
 from controller_core.model.snapshot import Snapshot
 from controller_operator.kafka.actions import SubmitReassignment
 from controller_operator.plans.outcome import Context, Plan
-from controller_operator.plans.reassignment.planner import plan_reassignment
+from controller_operator.plans.reassignment.planner import decide
 from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
 from controller_operator.resources.reassignment import ReassignmentPhase, ReassignmentStep
 from tests.unit.operator.clusters import (
@@ -42,7 +42,7 @@ class Operated:
 
     def look(self, cluster: Snapshot, context: Context = FRESH) -> Plan[Any]:
         move = reassignment(self.targets, self.spec, status=self.status)
-        plan = plan_reassignment(move, cluster, context)
+        plan = decide(move, cluster, context)
         self.status = status_of(plan)
         return plan
 
@@ -182,5 +182,5 @@ class TestSuspended:
         seen = start_moves(BEFORE, 0)
         move.look(seen)
         deleted = {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["kontroller.dev/finalizer"]}
-        plan = plan_reassignment(reassignment(TARGETS, move.spec, status=move.status, **deleted), seen, FRESH)
+        plan = decide(reassignment(TARGETS, move.spec, status=move.status, **deleted), seen, FRESH)
         assert [getattr(step, "partitions", None) for step in plan.steps] == [(TopicPartition(ORDERS, 0),)]  # type: ignore[arg-type]

@@ -1,16 +1,21 @@
 """KafkaCluster: only shows the state of the cluster, and changes nothing in it."""
 
-from dataclasses import replace
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.snapshot import Snapshot
 from controller_core.model.wording import list_some
-from controller_operator.plans.cluster_health import Directories, disk_notices, judge_health, list_brokers
-from controller_operator.plans.outcome import Context, Plan, Verdict, conditions
+from controller_operator.kafka.marked_throttles import Entry
+from controller_operator.kubernetes.object_store import CarriedOut
+from controller_operator.plans.cluster.health import Directories, disk_notices, judge_health, list_brokers
+from controller_operator.plans.cluster.news import Told, find_news
+from controller_operator.plans.cluster_change import find_own_change, refuse_cluster
+from controller_operator.plans.outcome import Context, Plan, Verdict, conditions, plan_paused
 from controller_operator.plans.partition_rows import count_fields
 from controller_operator.plans.placement.removal import describe_removals, mark_removals
-from controller_operator.plans.upkeep.ownerless_limits import LimitsPlan
+from controller_operator.plans.upkeep.ownerless_limits import IsOwned, LimitsPlan, plan_ownerless_limits
 from controller_operator.resources.cluster import (
     ClusterCounts,
     ControllerKind,
@@ -25,9 +30,45 @@ from controller_operator.resources.schema import MAX_STATUS_ENTRIES
 
 _NAMED: Final = 10
 """Number of brokers that a message names."""
+_OBJECTS_WAIT_S: Final = 15.0
+"""Seconds between reconciliations of a KafkaCluster whose objects were carried out in another Kafka cluster."""
 
 
-def plan_cluster(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """The other objects, and the answers of brokers, that matter for a KafkaCluster."""
+
+    decider: KafkaCluster | None = None
+    """The other KafkaCluster whose `allowedNamespaces` also applies to this one."""
+    carried_out: Counter[CarriedOut] = field(default_factory=Counter)
+    """The Kafka clusters in which its objects were carried out."""
+    directories: Directories | None = None
+    """The brokers' log directories, if known."""
+    limits: tuple[Entry, ...] | None = None
+    """The throttles in the brokers' configurations, if known."""
+    is_owned: IsOwned = bool
+    told: Told | None = None
+    """The last report of events; None after a restart."""
+
+
+def decide(cluster: KafkaCluster, view: Snapshot, context: Context, around: Surroundings) -> Plan[KafkaClusterStatus]:
+    """Return the decision about a KafkaCluster: what its status shows, and which events report news."""
+    if cluster.is_paused:
+        return plan_paused(cluster, context)
+    if refusal := refuse_cluster(cluster, view.cluster_id, around.carried_out):
+        plan = show_cluster(cluster, view, context, refusal=refusal, directories=around.directories)
+        return replace(plan, look_again_in_s=_OBJECTS_WAIT_S)
+    limits = plan_ownerless_limits(cluster.status.ownerless_limits, around.limits, view, around.is_owned, context)
+    plan = show_cluster(cluster, view, context, decider=around.decider, directories=around.directories, limits=limits)
+    is_same = find_own_change(cluster, cluster, view.cluster_id) is None
+    told, status = (around.told, cluster.status) if is_same else (None, KafkaClusterStatus())
+    news = find_news(told, status, view, context.now)
+    pauses = [each for each in (plan.look_again_in_s, news.look_again_in_s) if each is not None]
+    notices = (*news.notices, *plan.notices)
+    return replace(plan, notices=notices, look_again_in_s=min(pauses, default=None), memory=news.told)
+
+
+def show_cluster(
     cluster: KafkaCluster,
     view: Snapshot,
     context: Context,
@@ -37,11 +78,9 @@ def plan_cluster(
     directories: Directories | None = None,
     limits: LimitsPlan | None = None,
 ) -> Plan[KafkaClusterStatus]:
-    """Return the status of the cluster. Its cluster id stays while another Kafka cluster is not accepted.
+    """Return the plan whose status shows the cluster. Its cluster id stays while another Kafka cluster is not accepted.
 
-    `decider`: the other KafkaCluster whose `allowedNamespaces` also applies to this one. `refusal`: why this Kafka
-    cluster is not accepted. `directories`: the brokers' log directories, if known. `limits`: the plan for throttles
-    without an owner, if known."""
+    `refusal`: why this Kafka cluster is not accepted. `limits`: the plan for throttles without an owner, if known."""
     known = cluster.status.cluster_id
     if refusal is not None and known != view.cluster_id:
         return _plan_other(cluster, refusal, context)

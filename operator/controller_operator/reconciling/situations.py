@@ -1,0 +1,147 @@
+"""Finds the situation of an object: the cluster as it was last observed, and the other objects that matter.
+
+This is what a decision (`plans.decision`) sees. It also keeps the memories of decisions that no status holds.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any, Final
+
+from controller_core.model.ids import TopicName
+from controller_operator.kafka.requests.features import can_be_asked
+from controller_operator.kafka.throttle_steps import RemoveThrottle
+from controller_operator.kubernetes.object_store import AnyResource, Key, ObjectStore, key_of_resource
+from controller_operator.plans.cluster import planner as of_cluster
+from controller_operator.plans.cluster.news import Told
+from controller_operator.plans.decision import Situation
+from controller_operator.plans.outcome import Context, Plan
+from controller_operator.plans.reassignment import planner as of_move
+from controller_operator.plans.topic.case import Surroundings as TopicSurroundings
+from controller_operator.reconciling.access import ClusterAccess, Granted
+from controller_operator.reconciling.measuring.cluster_meter import ClusterMeter
+from controller_operator.reconciling.measuring.move_meter import MoveMeter
+from controller_operator.resources import FeatureSet, KafkaCluster, KafkaTopic, PartitionReassignment
+from controller_operator.resources.common import Status
+
+_ASKING: Final = timedelta(minutes=1)
+"""Time after which a request is no longer on its way, whatever its result."""
+
+
+class Situations:
+    """Finds situations in the store, the observed clusters and the measurements.
+
+    It remembers requests for moves that are on their way, because no status and no cluster shows them yet. So two
+    objects that are reconciled at the same time request a partition one after the other."""
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        access: ClusterAccess,
+        meter: MoveMeter,
+        cluster_meter: ClusterMeter,
+        namespaces: Collection[str] = (),
+    ) -> None:
+        """`namespaces`: those whose objects are known; empty: all."""
+        self._store = store
+        self._access = access
+        self._meter = meter
+        self._cluster_meter = cluster_meter
+        self._namespaces = namespaces
+        self._told: dict[str, Told] = {}
+        self._asking: dict[Key, tuple[datetime, PartitionReassignment]] = {}
+
+    def find(self, resource: AnyResource, grant: Granted, context: Context) -> Situation:
+        """Return the situation of an object whose cluster can be read and written now."""
+        around: Any = None  # no other object matters for an election
+        match resource:
+            case KafkaCluster():
+                key = key_of_resource(resource)
+                findings = self._cluster_meter.findings_of(key, resource.metadata.uid)
+                around = of_cluster.Surroundings(
+                    decider=self._access.find_decider(resource),
+                    carried_out=self._store.count_carried_out(key),
+                    directories=findings.directories,
+                    limits=findings.limits,
+                    is_owned=self._is_owned,
+                    told=self._told.get(resource.metadata.uid),
+                )
+            case KafkaTopic():
+                claims = self._access.find_claims(resource)
+                around = TopicSurroundings(
+                    owner=claims.owner,
+                    heir=claims.heir,
+                    rivals=claims.rivals,
+                    moves=self._store.moves_of(resource),
+                    find_movers=partial(self._access.find_movers, resource),
+                )
+            case PartitionReassignment():
+                asking = grant.asking
+                context = replace(
+                    context,
+                    progress=self._meter.progress_of(resource),
+                    stalls=self._meter.stalls_of(resource),
+                    can_ask_controller=can_be_asked(asking.bootstrap_servers, grant.view, asking.listener),
+                )
+                around = of_move.Surroundings(
+                    others=partial(self._find_others, resource, context.now),
+                    find_pins=partial(self._access.find_pins, resource),
+                )
+            case FeatureSet():
+                around = self._access.feature_claims(resource)
+        return Situation(
+            cluster=grant.cluster,
+            view=grant.view.replace_brokers_to_remove(grant.to_remove),
+            permission=grant.permission,
+            context=context,
+            around=around,
+        )
+
+    def remember(self, resource: AnyResource, plan: Plan[Status], context: Context) -> None:
+        """Keep the memory of a decision before it is carried out."""
+        key = key_of_resource(resource)
+        if isinstance(resource, KafkaCluster):
+            removed = {each.owner for each in context.done if isinstance(each, RemoveThrottle)}
+            self._cluster_meter.forget_limits(key, removed)
+        if isinstance(plan.memory, Told):
+            present = {each.metadata.uid for each in self._store.clusters()}
+            told = {known: told for known, told in self._told.items() if known in present}
+            self._told = told | {resource.metadata.uid: plan.memory}
+        if isinstance(resource, PartitionReassignment):
+            self._asking.pop(key, None)
+            if isinstance(plan.memory, PartitionReassignment):
+                self._asking[key] = context.now, plan.memory
+
+    def _is_owned(self, owner: str) -> bool:
+        """Return True if the object that set a throttle exists and has not ended, or if that cannot be known here."""
+        namespace, _, rest = owner.partition("/")
+        name, _, uid = rest.rpartition("/")
+        if not name or (self._namespaces and namespace not in self._namespaces):
+            return True
+        stored = self._store.get(Key(PartitionReassignment.definition.kind, namespace, name))
+        if stored is None or stored.uid != uid:
+            return False
+        return not isinstance(stored.resource, PartitionReassignment) or stored.resource.ending is None
+
+    def _find_others(
+        self, resource: PartitionReassignment, now: datetime, topics: Collection[TopicName]
+    ) -> Sequence[PartitionReassignment]:
+        """Return the other objects that have running moves of these topics, or are requesting them."""
+        self._asking = {
+            key: (since, move)
+            for key, (since, move) in self._asking.items()
+            if now - since < _ASKING and self._asks(move)
+        }
+        found = {key_of_resource(each): each for each in self._store.moves_under_way(topics)}
+        found |= {key: move for key, (_, move) in self._asking.items()}
+        found.pop(key_of_resource(resource), None)
+        return self._access.filter_same_cluster(resource, found.values())
+
+    def _asks(self, move: PartitionReassignment) -> bool:
+        """Return True if the plan for the object may be carried out: it exists, and is neither ended nor paused."""
+        stored = self._store.get(key_of_resource(move))
+        live = stored.resource if stored is not None else None
+        if not isinstance(live, PartitionReassignment) or live.metadata.uid != move.metadata.uid:
+            return False
+        return live.ending is None and not live.is_paused
