@@ -1,7 +1,8 @@
 """The commands of a documentation page, run as a reader does who copies each block into one shell.
 
 Every block of code without a language, or with the language `sh`, has commands. A comment above a block tells what a
-reader knows: `<!-- not run: REASON -->`. A command that would go on for ever (`--watch`) is ended after some lines.
+reader knows: `<!-- not run: REASON -->`. A command that goes on for ever is ended after a while (`--watch`), or runs beside
+the rest of its block (`port-forward`).
 """
 
 import os
@@ -17,7 +18,8 @@ import markdown
 
 _COMMANDS: Final = re.compile(r"^(kubectl|helm|kontroller|make|ctr|curl|export|echo|docker|podman) ")
 _NOT_RUN: Final = re.compile(r"\s*not run: (.+?)\s*", re.DOTALL)
-_ENDLESS: Final = re.compile(r"^(kubectl .*--watch\b.*)$", re.MULTILINE)
+_WATCH: Final = re.compile(r"^(kubectl .*--watch\b.*)$", re.MULTILINE)
+_FORWARD: Final = re.compile(r"^(kubectl .*\bport-forward\b.*)$", re.MULTILINE)
 _WATCHED_S: Final = 20
 _DEADLINE_S: Final = 900
 # Everything must succeed, but a grep at the end of a pipe may find nothing.
@@ -32,6 +34,11 @@ check() {
     done
 }
 trap 'check "$BASH_COMMAND" "${PIPESTATUS[@]}"' ERR
+forward() {
+    coproc "$@"
+    trap "kill $COPROC_PID" EXIT
+    read -r -u "${COPROC[0]}"
+}
 """
 
 
@@ -59,7 +66,7 @@ def read_blocks(page: Path) -> Iterator[Block]:
 
 def run_block(block: Block, folder: Path, environment: Mapping[str, str]) -> str:
     """Run a block and return its output. Raises CommandFailed."""
-    commands = _ENDLESS.sub(rf"timeout {_WATCHED_S} \1 || [ $? = 124 ]", block.commands)
+    commands = _WATCH.sub(rf"timeout {_WATCHED_S} \1 || [ $? = 124 ]", _FORWARD.sub(r"forward \1", block.commands))
     done = subprocess.run(
         ["bash", "-c", _SHELL + commands],
         cwd=folder,

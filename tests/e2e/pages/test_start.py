@@ -1,6 +1,6 @@
-"""The commands of the pages that a new user follows, word for word, on the cluster that `make try` gives them."""
+"""The commands of the pages that users follow, word for word, on the cluster that `make try` gives them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -13,44 +13,60 @@ from tests.e2e.release import PROJECT
 pytestmark = [pytest.mark.real, pytest.mark.timeout(1800)]
 
 START: Final = PROJECT / "docs" / "start.md"
+OPERATIONS: Final = PROJECT / "docs" / "operations.md"
 README: Final = PROJECT / "README.md"
+NAMED: Final = ("charts", "crds", "examples")
+"""The folders that commands name."""
+
+
+class Reader:
+    """A reader who runs commands in a checkout, whose shell reaches the cluster as `make try` says."""
+
+    def __init__(self, folder: Path, clients: Path) -> None:
+        self._folder = folder
+        self._environment = {"PATH": f"{clients}:/usr/sbin:/usr/bin:/sbin:/bin"}
+        for name in NAMED:
+            (folder / name).symlink_to(PROJECT / name)
+
+    def follow(self, page: Path, *sections: str, leaving_out: str | None = None) -> str:
+        """Run some sections of a page, or all, and return what the commands print. Raises CommandFailed."""
+        blocks = [
+            each
+            for each in read_blocks(page)
+            if each.not_run is None and each.section != leaving_out and (not sections or each.section in sections)
+        ]
+        assert blocks, f"{page.name} has no commands in {sections}"
+        return "".join(run_block(block, self._folder, self._environment) for block in blocks)
 
 
 @pytest.fixture(scope="module")
-def environment(pods: PodCluster) -> Iterator[Mapping[str, str]]:
-    """The environment of a shell that reaches the cluster as `make try` says. Everything is uninstalled at the end."""
+def reader(pods: PodCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
+    """The reader. Everything is uninstalled at the end."""
     if pods.images:
         pytest.skip("the pages name images without a registry, and the cluster of KUBECONFIG pulls them from one")
-    yield {"PATH": f"{pods.kubernetes.write_clients()}:/usr/sbin:/usr/bin:/sbin:/bin"}
+    yield Reader(tmp_path_factory.mktemp("checkout"), pods.kubernetes.write_clients())
     pods.kubernetes.kubectl("delete", "namespace", "kafka", "--ignore-not-found", "--timeout=5m")
 
 
-def blocks(section: str) -> list[Block]:
-    """Return the blocks of a section of docs/start.md that can be run."""
-    found = [each for each in read_blocks(START) if each.section == section and each.not_run is None]
-    assert found, f"docs/start.md has no commands in the section {section}"
-    return found
-
-
-def run(section: str, environment: Mapping[str, str]) -> str:
-    """Run a section of docs/start.md, and return what its commands print."""
-    return "".join(run_block(block, PROJECT, environment) for block in blocks(section))
-
-
-def test_the_installation_ends_with_the_message_that_was_written(environment: Mapping[str, str]) -> None:
-    printed = run("Install on Kubernetes", environment)
+def test_the_installation_ends_with_the_message_that_was_written(reader: Reader) -> None:
+    printed = reader.follow(START, "Install on Kubernetes")
     assert "kafkacluster.kontroller.dev/demo condition met" in printed
     assert "hello" in printed.split()
 
 
-def test_the_tour_moves_a_topic_and_loses_no_message(environment: Mapping[str, str]) -> None:
-    printed = run("A tour", environment)
+def test_the_tour_moves_a_topic_and_loses_no_message(reader: Reader) -> None:
+    printed = reader.follow(START, "A tour")
     assert "partitionreassignment.kontroller.dev/tour condition met" in printed
     assert "23600" in printed.split()
 
 
-def test_nothing_is_left_after_the_uninstall(environment: Mapping[str, str], pods: PodCluster) -> None:
-    run("Uninstall", environment)
+def test_what_operators_look_at_is_there(reader: Reader) -> None:
+    printed = reader.follow(OPERATIONS, leaving_out="Uninstall")
+    assert "kontroller_controller_epoch" in printed
+
+
+def test_nothing_is_left_after_the_uninstall(reader: Reader, pods: PodCluster) -> None:
+    reader.follow(START, "Uninstall")
     assert "kontroller" not in pods.kubernetes.kubectl("get", "crds,namespaces,clusterroles", "--output", "name")
 
 
