@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from controller_core.process.settings import ControllerProcessSettings as ControllerSettings
     from controller_core.process.settings import InvalidSettings, load_settings
     from kontroller.client.admin_client import AdminClient, BlockingAdminClient
-    from kontroller.client.limits import Limit
     from kontroller.history.kept_history import KeptHistory as History
     from kontroller.journal import Journal
 
@@ -58,7 +57,6 @@ __all__ = [
     "InvalidArgument",
     "InvalidSettings",
     "Journal",
-    "Limit",
     "MoveProgress",
     "NotAdmittedError",
     "Ongoing",
@@ -106,7 +104,6 @@ _MODULES: Final[dict[str, tuple[str, ...]]] = {
     "controller_core.client.features": ("FeatureMetadata", "FeatureUpdate", "UpdateType"),
     "controller_core.client.properties": ("ClientProperties",),
     "controller_core.client.reassigning.copying": ("MoveProgress",),
-    "kontroller.client.limits": ("Limit",),
     "controller_core.client.reassigning.reassignments": ("Ongoing", "Progress", "ReassignmentResult"),
     "controller_core.client.topics.administration": ("Alteration", "TopicDescription", "TopicList"),
     "kontroller.history.kept_history": ("KeptHistory",),

@@ -9,7 +9,7 @@ a claimed value, it belongs to them from then on.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from controller_core.model.ids import BrokerId, TopicName, TopicPartition
@@ -19,8 +19,10 @@ FOLLOWER_RATE: Final = "follower.replication.throttled.rate"
 LEADER_REPLICAS: Final = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS: Final = "follower.replication.throttled.replicas"
 
+RATES: Final = (LEADER_RATE, FOLLOWER_RATE)
+LISTS: Final = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
+
 ALL_REPLICAS: Final = "*"
-_LISTS: Final = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 
 EntityPath: TypeAlias = str
 """The configuration of a broker or a topic, relative to `/config`: `brokers/1`, `topics/orders`."""
@@ -58,12 +60,24 @@ class Claim:
     """Our part of the value of one setting."""
 
     values: Values
+    """Of a rate, all values that may be ours: while it changes, the old one and the new one."""
     is_created: bool
     """True if the setting was absent before. It is then removed together with the last value."""
 
 
 Wanted: TypeAlias = Mapping[EntityPath, Mapping[str, Values]]
 Claims: TypeAlias = Mapping[EntityPath, Mapping[str, Claim]]
+
+ALL_BROKERS: Final[EntityPath] = "brokers/<default>"
+"""The defaults of all brokers, by the name that they have in ZooKeeper."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """The throttles of one Kafka cluster: the wish of each owner, and our part of the configurations."""
+
+    throttles: Mapping[str, Throttle] = field(default_factory=dict)
+    claims: Claims = field(default_factory=dict)
 
 
 def broker_entity(broker: BrokerId) -> EntityPath:
@@ -89,9 +103,7 @@ def combine_throttles(throttles: Iterable[Throttle]) -> Wanted:
                 rates[broker] = min(throttle.bytes_per_second, rates.get(broker, throttle.bytes_per_second))
             for setting, brokers in ((LEADER_REPLICAS, move.origin), (FOLLOWER_REPLICAS, move.adding)):
                 replicas[topic_entity(topic)][setting].update({f"{partition}:{broker}": None for broker in brokers})
-    wanted = {
-        broker_entity(broker): dict.fromkeys((LEADER_RATE, FOLLOWER_RATE), (str(r),)) for broker, r in rates.items()
-    }
+    wanted = {broker_entity(broker): dict.fromkeys(RATES, (str(r),)) for broker, r in rates.items()}
     lists = {entity: {name: tuple(found) for name, found in lists.items()} for entity, lists in replicas.items()}
     return {**wanted, **lists}
 
@@ -102,7 +114,7 @@ def adjust_config(
     """Return the configuration as it should be, and our claims in it."""
     after, claimed = dict(config), {}
     for setting in dict.fromkeys((*claims, *wanted)):
-        adjust = _adjust_list if setting in _LISTS else _adjust_rate
+        adjust = _adjust_list if setting in LISTS else _adjust_rate
         value, claim = adjust(config.get(setting), claims.get(setting), wanted.get(setting, ()))
         after.pop(setting, None)
         if value is not None:
@@ -113,14 +125,14 @@ def adjust_config(
 
 
 def _adjust_rate(present: str | None, claim: Claim | None, wanted: Values) -> tuple[str | None, Claim | None]:
-    is_ours = present is None or (claim is not None and (present,) == claim.values)
+    is_ours = present is None or (claim is not None and present in claim.values)
     if not is_ours:
         return present, None
     return (wanted[0], Claim(values=wanted, is_created=True)) if wanted else (None, None)
 
 
 def _adjust_list(present: str | None, claim: Claim | None, wanted: Values) -> tuple[str | None, Claim | None]:
-    found = [] if present is None else present.split(",")
+    found = present.split(",") if present else []
     if any(replica.strip() == ALL_REPLICAS for replica in found):
         return present, None
     ours = claim.values if claim is not None and present is not None else ()

@@ -31,8 +31,6 @@ from controller_core.client.topics.administration import Alteration, Assignment,
 from controller_core.client.topics.deletions import read_marked_for_deletion
 from controller_core.model.ids import TopicPartition
 from controller_core.model.snapshot import Snapshot
-from kontroller.client import limits
-from kontroller.client.limits import Limit
 
 _NO_CONFIGS: Final[Mapping[str, str]] = {}
 P = ParamSpec("P")
@@ -184,14 +182,6 @@ class AdminClient:
         """Return all partitions that are being reassigned."""
         return await reassignments.list_ongoing(self._cluster.call(timeout_ms))
 
-    async def list_limits(self, *, timeout_ms: int | None = None) -> tuple[Limit, ...]:
-        """Return the limits that PartitionReassignments have set in a cluster without ZooKeeper."""
-        return await limits.list_limits(self._cluster.call(timeout_ms))
-
-    async def remove_limit(self, owner: str, *, timeout_ms: int | None = None) -> Limit:
-        """Remove the limit of a PartitionReassignment that is gone, and return it."""
-        return await limits.remove_limit(self._cluster.call(timeout_ms), owner)
-
     # Elections
 
     async def preferred_replica_leader_election(
@@ -342,8 +332,6 @@ class BlockingAdminClient:
     verify_reassign_partitions = _make_blocking_call(AdminClient.verify_reassign_partitions)
     cancel_reassignment = _make_blocking_call(AdminClient.cancel_reassignment)
     list_reassignments = _make_blocking_call(AdminClient.list_reassignments)
-    list_limits = _make_blocking_call(AdminClient.list_limits)
-    remove_limit = _make_blocking_call(AdminClient.remove_limit)
     preferred_replica_leader_election = _make_future_call(AdminClient.preferred_replica_leader_election)
     elect_unclean = _make_blocking_call(AdminClient.elect_unclean)
     verify_preferred_replica_leader_election = _make_blocking_call(AdminClient.verify_preferred_replica_leader_election)

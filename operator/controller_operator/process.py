@@ -23,7 +23,6 @@ from controller_operator.kafka.broker_listeners import ListenerOf, any_plaintext
 from controller_operator.kafka.ensembles import Ensembles
 from controller_operator.kubernetes.api_client import ApiRequests
 from controller_operator.kubernetes.api_server import current_namespace, kubernetes_objects, load_configuration
-from controller_operator.kubernetes.leftovers import leftovers_name
 from controller_operator.kubernetes.object_api import ObjectApi
 from controller_operator.kubernetes.watcher import Watcher
 from controller_operator.leading.elector import Elector, LeaseTimes
@@ -34,7 +33,7 @@ from controller_operator.leading.kubernetes_lease import KubernetesLease
 from controller_operator.leading.leadership import Leadership
 from controller_operator.loop_thread import LoopThread
 from controller_operator.probes import serve_probes
-from controller_operator.reconciling.event_recorder import Home
+from controller_operator.reconciling.event_recorder import DEFAULT_HOME, Home
 from controller_operator.reconciling.runtime import OperatorRuntime
 from controller_operator.reconciling.wall_clock import utc_now
 from controller_operator.settings import OperatorSettings
@@ -158,8 +157,8 @@ def make_leading_runtime(
 
 
 def _home(settings: OperatorSettings) -> Home:
-    """Return the place of the records about leftovers of deleted objects: beside the Lease."""
-    return Home(namespace=_own_namespace(settings), name=leftovers_name(settings.lease))
+    """Return the place of the operator's own records: beside the Lease, and by its name."""
+    return Home(namespace=_own_namespace(settings), name=settings.lease or DEFAULT_HOME.name)
 
 
 def _own_namespace(settings: OperatorSettings) -> str:

@@ -7,11 +7,12 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from controller_core.wire.requests.configs import Operation
 from simulation.kraft.cluster import QuorumCluster
 from simulation.kraft.partitions import NOBODY, Partition
 from simulation.kraft.verdicts import answer_to
 
-_SET, _UNCLEAN, _UPGRADE = 0, 1, 1
+_UNCLEAN, _UPGRADE = 1, 1
 
 
 def apply_request(cluster: QuorumCluster, request: RequestPayload) -> ResponsePayload:
@@ -53,14 +54,20 @@ def _add(cluster: QuorumCluster, _request: Any, topic: Any, name: str) -> ErrorC
 
 
 def _alter(cluster: QuorumCluster, _request: Any, resource: Any, name: str) -> ErrorCode:
-    found = cluster.topics.get(name)
-    if found is None:
+    config = cluster.config_of(resource.resource_type, name)
+    if config is None:
         return ErrorCode.unknown_topic_or_partition
     for each in resource.configs:
-        if each.config_operation == _SET:
-            found.config[each.name] = each.value
-        else:
-            found.config.pop(each.name, None)
+        items = [item for item in config.get(each.name, "").split(",") if item]
+        match each.config_operation:
+            case Operation.SET:
+                config[each.name] = each.value
+            case Operation.APPEND:
+                config[each.name] = ",".join(dict.fromkeys([*items, *each.value.split(",")]))
+            case Operation.SUBTRACT:
+                config[each.name] = ",".join(item for item in items if item not in each.value.split(","))
+            case _:
+                config.pop(each.name, None)
     return ErrorCode.none
 
 

@@ -2,11 +2,15 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 from uuid import UUID
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicId, TopicPartition
 from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
 from simulation.kraft.partitions import NOBODY, Partition
+
+TOPIC: Final = 2
+"""The type of the resource that has a topic's configuration."""
 
 
 @dataclass
@@ -37,6 +41,8 @@ class QuorumCluster:
 
     def __init__(self, *brokers: int) -> None:
         self.topics: dict[str, Topic] = {}
+        self.broker_defaults: dict[str, str] = {}
+        """The dynamic configuration of all brokers."""
         self.features: dict[str, int] = {"metadata.version": 25}
         self.supported: dict[str, tuple[int, int]] = {"metadata.version": (7, 29)}
         self.brokers = {number: Broker(self) for number in brokers}
@@ -90,6 +96,12 @@ class QuorumCluster:
             topic_id=TopicId(found.topic_id),
             partitions={PartitionId(at): _assignment(each) for at, each in enumerate(found.partitions)},
         )
+
+    def config_of(self, resource_type: int, name: str) -> dict[str, str] | None:
+        """Return what is set on a resource; None if the topic does not exist."""
+        if resource_type != TOPIC:
+            return self.broker_defaults
+        return self.topics[name].config if name in self.topics else None
 
     def find_leadership(self, at: TopicPartition) -> tuple[int, list[int]] | None:
         """Return the leader and the ISR, or None if the partition does not exist."""

@@ -21,13 +21,13 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from simulation.kraft.cluster import QuorumCluster, Topic
+from simulation.kraft.cluster import TOPIC, QuorumCluster, Topic
 from simulation.kraft.partitions import Partition
 
 NO_TIME: Final = i32Timedelta.parse(timedelta())
 PORT: Final = 9092
 _KNOWN: Final = (ApiVersionsRequest, DescribeConfigsRequest, DescribeQuorumRequest, MetadataRequest)
-_SET_FOR_TOPIC, _DEFAULT = i8(1), i8(5)
+_SET_FOR_TOPIC, _SET_FOR_BROKERS, _DEFAULT = i8(1), i8(3), i8(5)
 
 
 def answer_question(cluster: QuorumCluster, request: RequestPayload) -> ResponsePayload | None:
@@ -40,7 +40,7 @@ def answer_question(cluster: QuorumCluster, request: RequestPayload) -> Response
         case ListPartitionReassignmentsRequest():
             return _moves(cluster)
         case DescribeConfigsRequest():
-            found = (_config(each.resource_name, cluster) for each in request.resources)
+            found = (_config(each.resource_type, each.resource_name, cluster) for each in request.resources)
             return DescribeConfigsResponse(throttle_time=NO_TIME, results=tuple(found))
         case MetadataRequest():
             return _metadata(cluster, request)
@@ -141,16 +141,17 @@ def _partition(number: int, partition: Partition) -> MetadataResponsePartition:
     )
 
 
-def _config(name: str, cluster: QuorumCluster) -> DescribeConfigsResult:
-    topic = cluster.topics.get(name)
-    said = {"min.insync.replicas": ("1", _DEFAULT)}
-    said |= {key: (value, _SET_FOR_TOPIC) for key, value in (topic.config if topic else {}).items()}
+def _config(resource_type: i8, name: str, cluster: QuorumCluster) -> DescribeConfigsResult:
+    config = cluster.config_of(resource_type, name)
+    said = {"min.insync.replicas": ("1", _DEFAULT)} if resource_type == TOPIC and config is not None else {}
+    source = _SET_FOR_TOPIC if resource_type == TOPIC else _SET_FOR_BROKERS
+    said |= {key: (value, source) for key, value in (config or {}).items()}
     return DescribeConfigsResult(
-        error_code=ErrorCode.none if topic else ErrorCode.unknown_topic_or_partition,
+        error_code=ErrorCode.unknown_topic_or_partition if config is None else ErrorCode.none,
         error_message=None,
-        resource_type=i8(2),
+        resource_type=resource_type,
         resource_name=name,
-        configs=tuple(_setting(key, value, source) for key, (value, source) in said.items()) if topic else (),
+        configs=tuple(_setting(key, value, source) for key, (value, source) in said.items()),
     )
 
 

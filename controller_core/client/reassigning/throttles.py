@@ -17,10 +17,8 @@ from controller_core.client.errors import AdminError, InvalidArgument, Refused, 
 from controller_core.client.reassigning.reassignments import SETTLES_MS, read_origins, read_replicas
 from controller_core.model.ids import BrokerId, TopicPartition
 from controller_core.model.throttles import (
-    FOLLOWER_RATE,
-    FOLLOWER_REPLICAS,
-    LEADER_RATE,
-    LEADER_REPLICAS,
+    LISTS,
+    RATES,
     Move,
     Throttle,
     combine_throttles,
@@ -36,7 +34,6 @@ from controller_core.wire.requests.configs import (
 )
 
 _BROKER_MS: Final = 5_000
-_LISTS: Final = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 
 
 async def throttle(call: Call, targets: Mapping[TopicPartition, Replicas], bytes_per_second: int) -> None:
@@ -53,7 +50,7 @@ async def throttle(call: Call, targets: Mapping[TopicPartition, Replicas], bytes
         kind, _, name = entity.partition("/")
         # Kafka 2.8 appends to a missing list with a leading comma, and then cannot read the list. So a missing list is
         # set.
-        listed = [setting for setting in _LISTS if kind != "brokers" and present[name].get(setting)]
+        listed = [setting for setting in LISTS if kind != "brokers" and present[name].get(setting)]
         resource = ConfigResource(ResourceType.BROKER if kind == "brokers" else ResourceType.TOPIC, name)
         changes[resource] = tuple(
             ConfigChange(
@@ -79,7 +76,7 @@ async def unthrottle(call: Call, targets: Mapping[TopicPartition, Replicas]) -> 
     present = await read_replicas(call, {tp.topic for tp in targets})
     topics = sorted({tp.topic for tp in targets} & {tp.topic for tp in present})
     configs = await read_own_configs(call, topics) if topics else {}
-    throttled = [topic for topic in topics if set(_LISTS) & set(configs[topic])]
+    throttled = [topic for topic in topics if set(LISTS) & set(configs[topic])]
     replicas = (*targets.values(), *present.values()) if throttled else ()
     involved = {broker for each in replicas for broker in each}
     # All brokers, because a broker that lost its replicas in the move still has a rate.
@@ -96,7 +93,7 @@ async def unthrottle(call: Call, targets: Mapping[TopicPartition, Replicas]) -> 
         elif end is not None:
             raise end
     if throttled:
-        await _alter(call, {make_topic_resource(topic): _delete_settings(*_LISTS) for topic in throttled})
+        await _alter(call, {make_topic_resource(topic): _delete_settings(*LISTS) for topic in throttled})
     if troubles:
         raise AdminError(f"a throttle may stay: {'; '.join(troubles)}. Verify again when all brokers answer")
 
@@ -106,9 +103,9 @@ async def _unthrottle_broker(call: Call, broker: BrokerId, *, looks: bool) -> No
 
     Do not skip brokers that were throttled just now, because a broker learns of its own configuration a moment
     later."""
-    if looks and not await read_dynamic_configs(call, broker, (LEADER_RATE, FOLLOWER_RATE)):
+    if looks and not await read_dynamic_configs(call, broker, RATES):
         return
-    await _alter(call, {make_broker_resource(broker): _delete_settings(LEADER_RATE, FOLLOWER_RATE)})
+    await _alter(call, {make_broker_resource(broker): _delete_settings(*RATES)})
 
 
 async def _read_all_origins(call: Call, targets: Mapping[TopicPartition, Replicas]) -> dict[TopicPartition, Replicas]:

@@ -52,7 +52,14 @@ from controller_core.zk.codecs.notifications import (
 )
 from controller_core.zk.codecs.processes import ProcessZnode, decode_process, encode_process
 from controller_core.zk.codecs.removed_replicas import decode_removed_replica, encode_removed_replica
-from controller_core.zk.codecs.throttles import decode_claims, decode_throttle, encode_claims, encode_throttle
+from controller_core.zk.codecs.throttles import (
+    decode_claims,
+    decode_record,
+    decode_throttle,
+    encode_claims,
+    encode_record,
+    encode_throttle,
+)
 from controller_core.zk.codecs.topics import (
     decode_partition_state,
     decode_topic,
@@ -88,6 +95,7 @@ __all__ = [
     "decode_process",
     "decode_producer_id_block",
     "decode_reassignment",
+    "decode_record",
     "decode_removed_replica",
     "decode_replicas",
     "decode_role_request",
@@ -111,6 +119,7 @@ __all__ = [
     "encode_process",
     "encode_producer_id_block",
     "encode_reassignment",
+    "encode_record",
     "encode_removed_replica",
     "encode_replicas",
     "encode_role_request",

@@ -1,14 +1,15 @@
-"""Throttles in ZooKeeper: the wishes of each owner below `/kontroller/throttles`, and the settings made for them in its
-data."""
+"""The record of throttles as JSON: the wish of each owner, and the settings that were made for all.
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Final
+In ZooKeeper each wish has a znode of its own below `/kontroller/throttles`, and the settings are in its data. Without
+ZooKeeper one document has all."""
+
+from typing import Annotated, Final, TypeVar
 
 import orjson
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
-from controller_core.model.throttles import Claim, Claims, Move, Throttle
+from controller_core.model.throttles import ALL_BROKERS, Claim, Claims, Move, Record, Throttle
 from controller_core.model.topics.topic_names import explain_illegal
 from controller_core.zk import paths
 from controller_core.zk.codecs.json_fields import INT32_MAX, INT64_MAX, MalformedZnode, json_object, require_version
@@ -31,7 +32,7 @@ def _partition(name: str) -> str:
 def _entity(path: str) -> str:
     """Accept only brokers and topics, which throttles are set for. Other names would be used as paths."""
     kind, _, name = path.partition("/")
-    is_broker = kind == "brokers" and paths.parse_broker_id(name) is not None
+    is_broker = path == ALL_BROKERS or (kind == "brokers" and paths.parse_broker_id(name) is not None)
     if not is_broker and not (kind == "topics" and explain_illegal(name) is None):
         raise ValueError("not the configuration of a broker or a topic")
     return path
@@ -41,6 +42,7 @@ _Topic = Annotated[str, AfterValidator(_topic)]
 _Partition = Annotated[str, AfterValidator(_partition)]
 _Brokers = list[Annotated[int, Field(ge=0, le=INT32_MAX)]]
 _Replicas = Annotated[list[_Brokers], Field(min_length=2, max_length=2)]
+_Model = TypeVar("_Model", bound=BaseModel)
 
 
 class _Throttle(BaseModel):
@@ -64,35 +66,17 @@ class _Claims(BaseModel):
     claims: dict[Annotated[str, AfterValidator(_entity)], dict[str, _Claim]]
 
 
+class _Record(_Claims):
+    throttles: dict[str, _Throttle]
+
+
 def decode_throttle(path: str, data: bytes) -> Throttle:
     """Decode the throttle that an owner wants. Raises `MalformedZnode` and `LaterVersion`."""
-    json = _read_json(path, data)
-    try:
-        found = _Throttle.model_validate(json)
-        moves = {
-            TopicPartition(TopicName(topic), PartitionId(int(number))): Move(
-                origin=tuple(BrokerId(broker) for broker in origin), target=tuple(BrokerId(broker) for broker in target)
-            )
-            for topic, partitions in found.moves.items()
-            for number, (origin, target) in partitions.items()
-        }
-    except ValidationError as error:
-        raise MalformedZnode(path, f"not a throttle: {error}") from error
-    return Throttle(bytes_per_second=found.bytes_per_second, moves=moves, is_begun=found.is_begun)
+    return _make_throttle(_validate(_Throttle, path, data, "a throttle"))
 
 
 def encode_throttle(throttle: Throttle) -> bytes:
-    moves: dict[str, dict[str, list[tuple[BrokerId, ...]]]] = {}
-    for (topic, number), move in throttle.moves.items():
-        moves.setdefault(topic, {})[str(number)] = [move.origin, move.target]
-    return orjson.dumps(
-        {
-            "version": _VERSION,
-            "bytes_per_second": throttle.bytes_per_second,
-            "is_begun": throttle.is_begun,
-            "moves": moves,
-        }
-    )
+    return orjson.dumps({"version": _VERSION, **_format_throttle(throttle)})
 
 
 def decode_claims(path: str, data: bytes) -> dict[str, dict[str, Claim]]:
@@ -100,13 +84,53 @@ def decode_claims(path: str, data: bytes) -> dict[str, dict[str, Claim]]:
 
     Raises like `decode_throttle`.
     """
-    if not data:
-        return {}
-    json = _read_json(path, data)
+    return _make_claims(_validate(_Claims, path, data, "a list of claims")) if data else {}
+
+
+def encode_claims(claims: Claims) -> bytes:
+    return orjson.dumps({"version": _VERSION, "claims": _format_claims(claims)})
+
+
+def decode_record(path: str, data: bytes) -> Record:
+    """Decode a document with all throttles of a Kafka cluster. Raises like `decode_throttle`."""
+    found = _validate(_Record, path, data, "a record of throttles")
+    throttles = {owner: _make_throttle(each) for owner, each in found.throttles.items()}
+    return Record(throttles=throttles, claims=_make_claims(found))
+
+
+def encode_record(record: Record) -> bytes:
+    throttles = {owner: _format_throttle(each) for owner, each in record.throttles.items()}
+    return orjson.dumps({"version": _VERSION, "throttles": throttles, "claims": _format_claims(record.claims)})
+
+
+def _validate(model: type[_Model], path: str, data: bytes, what: str) -> _Model:
+    json = json_object(path, data)
+    require_version(path, json, _VERSION)
     try:
-        found = _Claims.model_validate(json)
+        return model.model_validate(json)
     except ValidationError as error:
-        raise MalformedZnode(path, f"not a list of claims: {error}") from error
+        raise MalformedZnode(path, f"not {what}: {error}") from error
+
+
+def _make_throttle(found: _Throttle) -> Throttle:
+    moves = {
+        TopicPartition(TopicName(topic), PartitionId(int(number))): Move(
+            origin=tuple(BrokerId(broker) for broker in origin), target=tuple(BrokerId(broker) for broker in target)
+        )
+        for topic, partitions in found.moves.items()
+        for number, (origin, target) in partitions.items()
+    }
+    return Throttle(bytes_per_second=found.bytes_per_second, moves=moves, is_begun=found.is_begun)
+
+
+def _format_throttle(throttle: Throttle) -> dict[str, object]:
+    moves: dict[str, dict[str, list[tuple[BrokerId, ...]]]] = {}
+    for (topic, number), move in throttle.moves.items():
+        moves.setdefault(topic, {})[str(number)] = [move.origin, move.target]
+    return {"bytes_per_second": throttle.bytes_per_second, "is_begun": throttle.is_begun, "moves": moves}
+
+
+def _make_claims(found: _Claims) -> dict[str, dict[str, Claim]]:
     return {
         entity: {
             setting: Claim(values=tuple(claim.values), is_created=claim.is_created) for setting, claim in claims.items()
@@ -116,19 +140,9 @@ def decode_claims(path: str, data: bytes) -> dict[str, dict[str, Claim]]:
     }
 
 
-def encode_claims(claims: Claims) -> bytes:
-    def make_json(settings: Mapping[str, Claim]) -> dict[str, object]:
-        return {name: {"values": claim.values, "is_created": claim.is_created} for name, claim in settings.items()}
-
-    return orjson.dumps(
-        {
-            "version": _VERSION,
-            "claims": {entity: make_json(settings) for entity, settings in claims.items() if settings},
-        }
-    )
-
-
-def _read_json(path: str, data: bytes) -> dict[str, Any]:
-    json = json_object(path, data)
-    require_version(path, json, _VERSION)
-    return json
+def _format_claims(claims: Claims) -> dict[str, object]:
+    return {
+        entity: {name: {"values": each.values, "is_created": each.is_created} for name, each in settings.items()}
+        for entity, settings in claims.items()
+        if settings
+    }

@@ -39,7 +39,6 @@ EXAMPLES: Final = (
     "its end"),
     Example(f"reassign verify --reassignment-json-file {PLAN_FILE}", "progress of each partition"),
     Example("reassign list", "all moves"),
-    Example("reassign limits", "limits of PartitionReassignments, without ZooKeeper"),
     Example(f"reassign cancel --reassignment-json-file {PLAN_FILE}", "move back the partitions that still move"),
     Example(f"elect preferred --path-to-json-file {PARTITIONS_FILE}", "with a file"),
     Example("elect verify --topic orders --partition 0", "check that the first replica leads"),

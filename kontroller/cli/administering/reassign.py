@@ -16,11 +16,9 @@ from kontroller.cli.option_groups import add_command
 
 if TYPE_CHECKING:
     from controller_core.model.ids import TopicPartition
-    from kontroller import AdminClient, Limit, Progress
+    from kontroller import AdminClient, Progress
 
-commands = typer.Typer(
-    help="Moves of partitions between brokers: start, verify, cancel, list, limits.", no_args_is_help=True
-)
+commands = typer.Typer(help="Moves of partitions between brokers: start, verify, cancel, list.", no_args_is_help=True)
 
 _NAMED: Final = 5
 """Partitions that a message names."""
@@ -169,45 +167,6 @@ def list_reassignments(cluster: Cluster, output: Output = Format.TABLE) -> None:
         for tp, each in sorted(found.items())
     ]
     show(output, value, ("TOPIC", "PARTITION", "REPLICAS", "ADDING", "REMOVING", "TARGET"), rows, empty="nothing moves")
-
-
-@add_command(commands, "limits")
-def limits(
-    cluster: Cluster,
-    remove: Annotated[
-        str | None,
-        typer.Option("--remove", help="Remove the limit of this owner, whose object must be gone.", show_default=False),
-    ] = None,
-    output: Output = Format.TABLE,
-) -> None:
-    """Lists the limits (throttles) that PartitionReassignments have set in a cluster without ZooKeeper, or removes one.
-
-    An object removes its own limit. If somebody took the finalizer off the object, its limit remains; the operator
-    warns, and removes it ten minutes later. --remove refuses while a partition of the limit moves. Limits that others
-    have set are never listed or changed. With ZooKeeper there are none, because the controller ends limits with their
-    moves."""
-
-    async def work(admin: "AdminClient", time: Allowance) -> "tuple[Limit, ...]":
-        if remove is not None:
-            return (await admin.remove_limit(remove, timeout_ms=time.require_time_ms()),)
-        return await admin.list_limits(timeout_ms=time.require_time_ms())
-
-    from controller_core.model.wording import list_some
-
-    found = cluster.run(work)
-    value = [
-        {
-            "owner": each.owner,
-            "bytesPerSecond": each.bytes_per_second,
-            "partitions": [{"topic": tp.topic, "partition": tp.partition} for tp in each.partitions],
-        }
-        for each in found
-    ]
-    if remove is not None:
-        say(output, value, [f"the limit of {remove} is removed"])
-        return
-    rows = [(each.owner, each.bytes_per_second, list_some(each.partitions) or None) for each in found]
-    show(output, value, ("OWNER", "BYTES-PER-SECOND", "PARTITIONS"), rows, empty="no object has set a limit")
 
 
 class ThrottlesStay(NamedTuple):

@@ -168,7 +168,7 @@ class Judge:
     def _decide(
         self, access: ClusterAccess, resource: AnyResource, grant: Granted, now: datetime
     ) -> Iterable[Condition]:
-        meters = MoveMeter(OVER_TCP, _ignore, self._now), ClusterMeter(OVER_TCP, _ignore)
+        meters = MoveMeter(OVER_TCP, _ignore, self._now), ClusterMeter(OVER_TCP, _ignore, self._store)
         context = Context(now=now, limits=grant.kafka.limits, is_view_fresh=True)
         seen = Situations(self._store, access, *meters).find(resource, grant, context)
         return decide_permitted(resource, seen).status.conditions

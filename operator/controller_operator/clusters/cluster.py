@@ -11,7 +11,6 @@ from typing import Protocol
 from controller_core.model.snapshot import Snapshot
 from controller_operator.kafka.actions import Action, Outcome, SubmitReassignment
 from controller_operator.kafka.broker_listeners import ANY_PLAINTEXT, BrokerListener
-from controller_operator.kafka.marked_throttles import Entry
 from controller_operator.kafka.requests.cancellations import CancelReassignment, CancelReply
 from controller_operator.kafka.requests.elections import ElectionReply, ElectUnclean
 from controller_operator.kafka.requests.features import FeatureReply, UpdateFeatures
@@ -88,6 +87,6 @@ class Cluster(Protocol):
         """Carry out a step. Raises `ZkError`s that are no answer to the step itself, and `NotLeading`."""
         ...
 
-    async def find_limits(self, asking: Asking) -> tuple[Entry, ...] | None:
-        """Return the throttles of objects in Kafka's configurations; None if they are not known."""
+    async def find_throttle_owners(self) -> frozenset[str] | None:
+        """Return the owners of the throttles that only this operator can end; None if they are not known."""
         ...

@@ -6,6 +6,7 @@ from controller_core.client.transport.kept_client import KeptClient
 from controller_core.client.transport.request_client import parse_addresses
 from controller_operator.clusters.cluster import Cluster
 from controller_operator.clusters.pool import Connect, OpenCluster
+from controller_operator.clusters.throttle_record import OpenRecord, refuse_record
 from controller_operator.clusters.with_zookeeper import ClusterWithZooKeeper
 from controller_operator.clusters.without_zookeeper import ClusterWithoutZooKeeper
 from controller_operator.kafka.broker_listeners import ListenerOf, OpenClient
@@ -24,10 +25,14 @@ def make_poller(address: AtBrokers, listener_of: ListenerOf) -> ClusterPoller:
 
 
 def open_clusters(
-    connect: Connect, open_client: OpenClient, listener_of: ListenerOf, open_poller: OpenPoller = make_poller
+    connect: Connect,
+    open_client: OpenClient,
+    listener_of: ListenerOf,
+    open_poller: OpenPoller = make_poller,
+    open_record: OpenRecord = refuse_record,
 ) -> OpenCluster:
-    """Return a function that opens clusters with these sessions, clients and listeners. All of them share the knowledge
-    of controllers that do not answer."""
+    """Return a function that opens clusters with these sessions, clients, listeners and records of throttles. All of
+    them share the knowledge of controllers that do not answer."""
     reach = ControllerReach(open_client)
 
     def open_cluster(address: ClusterAddress) -> Cluster:
@@ -35,7 +40,7 @@ def open_clusters(
             case AtZooKeeper(connect=servers):
                 return ClusterWithZooKeeper(ClusterObserver(lambda: connect(servers)), reach)
             case AtBrokers():
-                return ClusterWithoutZooKeeper(open_poller(address, listener_of), reach)
+                return ClusterWithoutZooKeeper(open_poller(address, listener_of), reach, open_record)
 
     return open_cluster
 

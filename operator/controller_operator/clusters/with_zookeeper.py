@@ -8,7 +8,6 @@ from controller_core.zk import paths
 from controller_operator.clusters.cluster import Asking, Carried, ClusterStep, summarize_moves
 from controller_operator.kafka.actions import Action, Outcome, SubmitReassignment, execute, list_touched_paths
 from controller_operator.kafka.controller_reach import ControllerReach
-from controller_operator.kafka.marked_throttles import Entry
 from controller_operator.kafka.requests.cancellations import CancelReassignment, CancelReply, cancel_reassignment
 from controller_operator.kafka.requests.elections import ElectionReply, ElectUnclean, elect_unclean
 from controller_operator.kafka.requests.features import (
@@ -72,8 +71,8 @@ class ClusterWithZooKeeper:
                 outcome = await execute(step, self._observer.session)
         return Carried(step=step, outcome=outcome)
 
-    async def find_limits(self, asking: Asking) -> tuple[Entry, ...] | None:
-        return ()  # the controller ends them with their moves
+    async def find_throttle_owners(self) -> frozenset[str] | None:
+        return frozenset()  # the controller ends throttles with their moves
 
     async def _ask(self, step: _Request, asking: Asking) -> FeatureReply | CancelReply | ElectionReply:
         try:

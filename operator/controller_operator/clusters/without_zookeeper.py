@@ -4,14 +4,15 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeVar
 
+import structlog
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.client.errors import Unreachable
-from controller_core.client.transport.kept_client import KeptClient
 from controller_core.client.transport.request_client import ControllerClient
 from controller_core.model.ids import TopicName
 from controller_core.model.snapshot import Snapshot
 from controller_operator.clusters.cluster import Asking, Carried, ClusterStep, Reply, summarize_moves
+from controller_operator.clusters.throttle_record import OpenRecord
 from controller_operator.kafka.actions import (
     AddPartitions,
     AlterTopicConfig,
@@ -22,20 +23,21 @@ from controller_operator.kafka.actions import (
     SubmitReassignment,
 )
 from controller_operator.kafka.controller_reach import ControllerReach
-from controller_operator.kafka.marked_throttles import Entry
 from controller_operator.kafka.requests.cancellations import CancelReassignment, cancel_reassignment
 from controller_operator.kafka.requests.elections import ElectUnclean, elect_preferred, elect_unclean
 from controller_operator.kafka.requests.features import UpdateFeatures, update_features_singly
 from controller_operator.kafka.requests.moves import submit
-from controller_operator.kafka.requests.throttles import ThrottleReply, ask_for_entries, ask_for_throttle
+from controller_operator.kafka.requests.throttles import RefusedError, ThrottleReply, ask_for_throttle
 from controller_operator.kafka.requests.topics import MissTopic, TopicReply, ask_for_topic
 from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle, ThrottleStep
 from controller_operator.kafka.write_limits import WriteLimits
-from controller_operator.observation.observation import NotCurrent, Observation
+from controller_operator.kubernetes.object_api import ApiError
+from controller_operator.observation.observation import Observation
 from controller_operator.observation.poller import ClusterPoller
 
 _NO_LIMITS: Final = WriteLimits(max_bytes=1 << 40)
 """No limits here: the controller itself refuses a request that is too large."""
+_log = structlog.get_logger(__name__)
 Response = TypeVar("Response", bound=ResponsePayload)
 _Changes = CreateTopic | AddPartitions | AlterTopicConfig | MarkTopicForDeletion
 
@@ -43,9 +45,10 @@ _Changes = CreateTopic | AddPartitions | AlterTopicConfig | MarkTopicForDeletion
 class ClusterWithoutZooKeeper:
     """See `Cluster`."""
 
-    def __init__(self, poller: ClusterPoller, reach: ControllerReach) -> None:
+    def __init__(self, poller: ClusterPoller, reach: ControllerReach, open_record: OpenRecord) -> None:
         self._poller = poller
         self._reach = reach
+        self._open_record = open_record
         self._limiting = asyncio.Lock()
 
     @property
@@ -73,30 +76,34 @@ class ClusterWithoutZooKeeper:
         if isinstance(step, SubmitReassignment):
             return summarize_moves(step, await submit(step, client))
         if isinstance(step, SetThrottle | RemoveThrottle):
-            reply: Reply = await self._limit(step, asking, client)
+            reply: Reply = await self._limit(step, client)
         else:
             reply = await _ask(step, client)
         is_done = reply.is_done if isinstance(reply, TopicReply) else reply.trouble is None
         return Carried(step=step, outcome=Outcome.DONE if is_done else Outcome.LOOK_AGAIN, reply=reply)
 
-    async def find_limits(self, asking: Asking) -> tuple[Entry, ...] | None:
+    async def find_throttle_owners(self) -> frozenset[str] | None:
         try:
-            broker = KeptClient(self._poller.servers, security=asking.listener.security)
-        except NotCurrent:
+            return frozenset((await self._open_record(self._cluster_id).read()).record.throttles)
+        except (ApiError, RefusedError) as error:
+            _log.info("throttles not known", error=f"{type(error).__name__}: {error}")
             return None
+
+    async def _limit(self, step: ThrottleStep, client: ControllerClient) -> ThrottleReply:
+        """Run one at a time, because all share one record."""
+        record = self._open_record(self._cluster_id)
+        broker = self._poller.open_client()
         try:
-            return await ask_for_entries(broker)
+            async with self._limiting:
+                return await ask_for_throttle(step, record, broker, client)
         finally:
             broker.close()
 
-    async def _limit(self, step: ThrottleStep, asking: Asking, client: ControllerClient) -> ThrottleReply:
-        """Run one at a time, so that each owner gets a mark that no other has."""
-        broker = KeptClient(self._poller.servers, security=asking.listener.security)
-        try:
-            async with self._limiting:
-                return await ask_for_throttle(step, broker, client)
-        finally:
-            broker.close()
+    @property
+    def _cluster_id(self) -> str:
+        """The id of the Kafka cluster. Steps need a view, and each view has it."""
+        view = self._poller.observation.view
+        return (view.cluster_id if view is not None else None) or "unknown"
 
     def _client(self, asking: Asking) -> ControllerClient:
         """Return a client of the controller. Without a leader it refuses at once: brokers would keep a request and

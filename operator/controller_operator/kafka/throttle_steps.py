@@ -2,12 +2,12 @@
 
 Every setting belongs to an object, so settings of others never change. With ZooKeeper, `/kontroller/throttles` records
 the owner's wishes and its values in the configurations (`controller_core.zk.throttle_writes`). There Kontroller also
-ends a throttle with the moves that it saw begin, in case no operator runs. Without ZooKeeper the configurations
-themselves hold the record (`marked_throttles`, `requests.throttles`). Both steps may be repeated, and continue from any
-write at which an earlier attempt stopped.
+ends a throttle with the moves that it saw begin, in case no operator runs. Without ZooKeeper a ConfigMap beside the
+operator has the same record (`recorded_throttles`, `requests.throttles`). Both steps may be repeated, and continue from
+any write at which an earlier attempt stopped.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import structlog
@@ -36,8 +36,6 @@ class RemoveThrottle:
     """Ends the limit of an object, if it has one."""
 
     owner: str
-    partitions: Collection[TopicPartition]
-    """All partitions that the object may ever have moved."""
 
 
 ThrottleStep = SetThrottle | RemoveThrottle

@@ -8,7 +8,7 @@ from kubernetes.aio.client.configuration import Configuration
 
 from controller_operator.kubernetes.api_client import MERGE_PATCH, ApiRequests
 from controller_operator.kubernetes.leftovers import LEFTOVERS_LABEL, MOST_LEFTOVERS, Leftover
-from controller_operator.kubernetes.object_api import RENEWED_IN_EVENTS, Listing, ObjectChanged, ObjectGone
+from controller_operator.kubernetes.object_api import RENEWED_IN_EVENTS, ConfigMap, Listing, ObjectChanged, ObjectGone
 from controller_operator.kubernetes.object_store import KIND_CLASSES, Key, Raw, key_of
 from controller_operator.resources.common import GROUP, VERSION
 
@@ -103,7 +103,7 @@ class KubernetesObjects:
                     await self._requests.ask("PATCH", named, body=renewed, content_type=MERGE_PATCH)
 
     async def keep_leftover(self, namespace: str, name: str, entry: str, text: str) -> None:
-        maps, data = f"/api/v1/namespaces/{namespace}/configmaps", {entry: text}
+        maps, data = _config_maps_path(namespace), {entry: text}
         path = f"{maps}/{name}"
         try:
             kept = await self._requests.ask("PATCH", path, body={"data": data}, content_type=MERGE_PATCH)
@@ -114,6 +114,22 @@ class KubernetesObjects:
         if surplus := sorted(kept["data"])[:-MOST_LEFTOVERS]:
             fewer = {"data": dict.fromkeys(surplus)}
             await self._requests.ask("PATCH", path, body=fewer, content_type=MERGE_PATCH)
+
+    async def read_config_map(self, namespace: str, name: str) -> ConfigMap | None:
+        try:
+            found = await self._requests.ask("GET", f"{_config_maps_path(namespace)}/{name}")
+        except ObjectGone:
+            return None
+        return ConfigMap(version=found["metadata"]["resourceVersion"], entries=found.get("data") or {})
+
+    async def write_entry(self, namespace: str, name: str, entry: str, text: str | None, known: str | None) -> None:
+        maps, data = _config_maps_path(namespace), {entry: text}
+        if known is None:
+            body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+            await self._requests.ask("POST", maps, body=body)
+        else:
+            body = {"metadata": {"resourceVersion": known}, "data": data}
+            await self._requests.ask("PATCH", f"{maps}/{name}", body=body, content_type=MERGE_PATCH)
 
     async def leftovers(self, namespace: str | None) -> list[Leftover]:
         """Return the records of a namespace's operators, or of all (None), the newest first."""
@@ -135,6 +151,10 @@ def objects_path(kind: str, namespace: str | None) -> str:
     """Return the path of the objects of a kind, in a namespace or (None) everywhere."""
     plural = KIND_CLASSES[kind].definition.plural
     return f"{API_PATH}/{plural}" if namespace is None else f"{API_PATH}/namespaces/{namespace}/{plural}"
+
+
+def _config_maps_path(namespace: str) -> str:
+    return f"/api/v1/namespaces/{namespace}/configmaps"
 
 
 def add_kind(item: Raw, kind: str) -> Raw:

@@ -14,7 +14,6 @@ LEFTOVERS_LABEL: Final = "kontroller.dev/leftovers"
 MOST_LEFTOVERS: Final = 100
 """Entries of a ConfigMap; the oldest are dropped. It has room for a megabyte, and an entry has about 1000
 characters."""
-_OPERATOR: Final = "kontroller-operator"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +51,3 @@ class Leftover:
             except ValueError:
                 continue
         return sorted(found, key=lambda each: (each.time, each.namespace, each.name), reverse=True)
-
-
-def leftovers_name(lease: str | None) -> str:
-    """Return the name of an operator's ConfigMap. Operators with different Leases have different ones."""
-    return f"{lease or _OPERATOR}-leftovers"

@@ -47,6 +47,14 @@ class Listing:
     version: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigMap:
+    """The entries of a ConfigMap at one version."""
+
+    version: str
+    entries: Mapping[str, str]
+
+
 class ObjectApi(Protocol):
     """The operator's requests about objects. Every method raises `ApiError`s."""
 
@@ -91,6 +99,14 @@ class ObjectApi(Protocol):
 
     async def keep_leftover(self, namespace: str, name: str, entry: str, text: str) -> None:
         """Add a leftover to the ConfigMap of that name, which is created if missing. The oldest entries are dropped."""
+        ...
+
+    async def read_config_map(self, namespace: str, name: str) -> ConfigMap | None:
+        """Return a ConfigMap; None if it does not exist."""
+        ...
+
+    async def write_entry(self, namespace: str, name: str, entry: str, text: str | None, known: str | None) -> None:
+        """Set or remove (None) an entry of the known version of a ConfigMap, which is created if that is None."""
         ...
 
 

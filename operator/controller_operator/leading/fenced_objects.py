@@ -5,7 +5,7 @@ So a write that is sent at the moment in which the lease is lost changes nothing
 
 from collections.abc import AsyncGenerator, Mapping
 
-from controller_operator.kubernetes.object_api import Listing, ObjectApi
+from controller_operator.kubernetes.object_api import ConfigMap, Listing, ObjectApi
 from controller_operator.kubernetes.object_store import Key, Raw
 from controller_operator.leading.leadership import Leadership
 
@@ -55,3 +55,10 @@ class FencedObjects:
     async def keep_leftover(self, namespace: str, name: str, entry: str, text: str) -> None:
         self._leadership.require()
         await self._api.keep_leftover(namespace, name, entry, text)
+
+    async def read_config_map(self, namespace: str, name: str) -> ConfigMap | None:
+        return await self._api.read_config_map(namespace, name)
+
+    async def write_entry(self, namespace: str, name: str, entry: str, text: str | None, known: str | None) -> None:
+        self._leadership.require()
+        await self._api.write_entry(namespace, name, entry, text, known)

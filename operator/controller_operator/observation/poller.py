@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 import structlog
 
 from controller_core.client.errors import NotAdmittedError
+from controller_core.client.transport.kept_client import KeptClient
 from controller_core.client.transport.request_client import Address
 from controller_core.model.ids import TopicName
 from controller_core.model.snapshot import Snapshot
@@ -28,6 +29,7 @@ class ClusterPoller:
     """Observes one cluster. `Cluster` documents the methods that it shares with the observer of ZooKeeper."""
 
     def __init__(self, open_kept: OpenKept, *, pace: Pace | None = None) -> None:
+        self._open_kept = open_kept
         self._looks = PacedLooks(open_kept, pace=pace)
         self._touched: set[TopicName] = set()
         self._woken = asyncio.Event()
@@ -46,6 +48,12 @@ class ClusterPoller:
         if not self._looks.servers:
             raise NotCurrent(self.observation.trouble or "it was not asked yet")
         return self._looks.servers
+
+    def open_client(self) -> KeptClient:
+        """Return another client of the brokers. Raises `NotCurrent` if none was reached yet."""
+        client, _ = self._open_kept()
+        client.learn(self.servers)
+        return client
 
     def start(self) -> None:
         """Begin to observe, in a task of its own."""

@@ -20,6 +20,7 @@ from controller_core.zk import paths
 from controller_operator.clusters.cluster import Asking, Cluster
 from controller_operator.clusters.opening import OpenPoller, make_poller, open_clusters
 from controller_operator.clusters.pool import ClusterPool, Connect
+from controller_operator.clusters.throttle_record import OpenRecord, refuse_record
 from controller_operator.kafka.broker_listeners import ListenerOf, OpenClient, any_plaintext
 from controller_operator.kubernetes.object_store import AnyResource, ObjectStore, cluster_key
 from controller_operator.observation.observation import Observation
@@ -94,17 +95,19 @@ class ClusterAccess:
         objects_unreachable_grace_s: float = 60.0,
         listener_of: ListenerOf = any_plaintext,
         open_poller: OpenPoller = make_poller,
+        open_record: OpenRecord = refuse_record,
     ) -> None:
         """`unreachable_grace_s`: time after which KafkaClusters report an outage; `objects_unreachable_grace_s`: the
         same for their objects, which are many. `connect`, `open_client` and `open_poller` reach ZooKeeper and brokers;
-        `listener_of` finds the listener of a cluster's brokers."""
+        `listener_of` finds the listener of a cluster's brokers; `open_record` opens the record of its throttles."""
         self._store = store
         self._grace_s = unreachable_grace_s
         self._objects_grace_s = objects_unreachable_grace_s
         self._trouble_since: dict[ClusterAddress, float] = {}
         self.on_change: Callable[[ClusterAddress, Observation], None] = _ignore
         """Called with every new observation of the cluster at an address."""
-        self._pool = ClusterPool(open_clusters(connect, open_client, listener_of, open_poller), self._on_observation)
+        open_cluster = open_clusters(connect, open_client, listener_of, open_poller, open_record)
+        self._pool = ClusterPool(open_cluster, self._on_observation)
         self._listener_of = listener_of
 
     @property

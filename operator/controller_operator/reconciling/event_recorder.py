@@ -40,12 +40,23 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Home:
-    """The place of the records about leftovers: a ConfigMap in the operator's own namespace."""
+    """The operator's own namespace, and the beginning of the names of its ConfigMaps there."""
 
     namespace: str
     name: str
 
+    @property
+    def leftovers(self) -> str:
+        """The name of the ConfigMap with the leftovers of deleted objects."""
+        return f"{self.name}-leftovers"
 
+    @property
+    def throttles(self) -> str:
+        """The name of the ConfigMap with the throttles of clusters without ZooKeeper."""
+        return f"{self.name}-throttles"
+
+
+DEFAULT_HOME: Final = Home(namespace="default", name=_COMPONENT)
 Write = Callable[[], Awaitable[None]]
 
 
@@ -93,9 +104,10 @@ class EventRecorder:
         # Entries are sorted by name, the oldest first. A repetition after a crash has the same name.
         identity = sha256(f"{about.get('uid')} {notice.reason} {notice.message}".encode()).hexdigest()[:16]
         entry = f"{left.time.replace(':', '-')}.{identity}"
-        keep = partial(self._api.keep_leftover, home.namespace, home.name, entry, left.render())
+        keep = partial(self._api.keep_leftover, home.namespace, home.leftovers, entry, left.render())
         await self._write(entry, notice.reason, keep)
-        record = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": home.name, "namespace": home.namespace}}
+        metadata = {"name": home.leftovers, "namespace": home.namespace}
+        record = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
         message = f"{left.kind} {left.namespace}/{left.name} ({left.reason}): {notice.message}"
         told = Notice(reason=_LEFT_BEHIND, message=message, is_warning=True, occurrence=str(about.get("uid")))
         event = _event(record, told, now)

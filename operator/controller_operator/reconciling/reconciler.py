@@ -88,8 +88,8 @@ class Reconciler:
         self._writer = ObjectWriter(store, api, recorder, metrics, tell, now)
         self._cluster_deletion = ClusterDeletion(store, self._writer, now)
         self._meter = MoveMeter(open_broker, tell, now)
-        self._cluster_meter = ClusterMeter(open_broker, tell)
-        self._situations = Situations(store, access, self._meter, self._cluster_meter, namespaces)
+        self._cluster_meter = ClusterMeter(open_broker, tell, store, namespaces)
+        self._situations = Situations(store, access, self._meter, self._cluster_meter)
         self._applier = Applier(store, api, self._writer, recorder, metrics, self._meter, self._cluster_meter, now)
         self._letting_go = LettingGo(self._writer, now, missing_cluster_grace_s=missing_cluster_grace_s)
 

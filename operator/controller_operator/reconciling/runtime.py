@@ -26,6 +26,7 @@ from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import ZkError
 from controller_operator.clusters.opening import OpenPoller, make_poller
 from controller_operator.clusters.pool import Connect
+from controller_operator.clusters.throttle_record import ConfigMapRecord
 from controller_operator.kafka.broker_listeners import ListenerOf, OpenClient, any_plaintext
 from controller_operator.kubernetes.definitions import Definitions
 from controller_operator.kubernetes.object_api import ApiError, ApiRefused, ObjectApi, ObjectGone
@@ -44,7 +45,7 @@ from controller_operator.metrics import OperatorMetrics
 from controller_operator.observation.observation import Observation
 from controller_operator.reconciling.access import ClusterAccess, requests_changed, topics_changed, way_changed
 from controller_operator.reconciling.applying import Result
-from controller_operator.reconciling.event_recorder import EventRecorder, Home
+from controller_operator.reconciling.event_recorder import DEFAULT_HOME, EventRecorder, Home
 from controller_operator.reconciling.letting_go import make_leftover_notice
 from controller_operator.reconciling.measuring.move_meter import OVER_TCP
 from controller_operator.reconciling.reconciler import Reconciler
@@ -83,9 +84,9 @@ class OperatorRuntime:
         open_broker: OpenBroker = OVER_TCP,
         listener_of: ListenerOf = any_plaintext,
         open_poller: OpenPoller = make_poller,
-        home: Home | None = None,
+        home: Home = DEFAULT_HOME,
     ) -> None:
-        """`home`: the place of the records about leftovers of deleted objects."""
+        """`home`: the place of the records about leftovers of deleted objects, and about throttles."""
         self._settings = settings
         self._api = api
         self._watcher = watcher
@@ -102,6 +103,7 @@ class OperatorRuntime:
             objects_unreachable_grace_s=settings.objects_unreachable_grace_s,
             listener_of=listener_of,
             open_poller=open_poller,
+            open_record=partial(ConfigMapRecord, api, home.namespace, home.throttles),
         )
         self._access.on_change = self._on_observation
         self._reconciler = Reconciler(

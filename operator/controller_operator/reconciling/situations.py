@@ -41,14 +41,11 @@ class Situations:
         access: ClusterAccess,
         meter: MoveMeter,
         cluster_meter: ClusterMeter,
-        namespaces: Collection[str] = (),
     ) -> None:
-        """`namespaces`: those whose objects are known; empty: all."""
         self._store = store
         self._access = access
         self._meter = meter
         self._cluster_meter = cluster_meter
-        self._namespaces = namespaces
         self._told: dict[str, Told] = {}
         self._asking: dict[Key, tuple[datetime, PartitionReassignment]] = {}
 
@@ -58,13 +55,13 @@ class Situations:
         match resource:
             case KafkaCluster():
                 key = key_of_resource(resource)
-                findings = self._cluster_meter.findings_of(key, resource.metadata.uid)
+                removed = {each.owner for each in context.done if isinstance(each, RemoveThrottle)}
+                findings = self._cluster_meter.findings_of(key, resource.metadata.uid, removed)
                 around = of_cluster.Surroundings(
                     decider=self._access.find_decider(resource),
                     carried_out=self._store.count_carried_out(key),
                     directories=findings.directories,
-                    limits=findings.limits,
-                    is_owned=self._is_owned,
+                    ownerless=findings.ownerless,
                     told=self._told.get(resource.metadata.uid),
                 )
             case KafkaTopic():
@@ -101,9 +98,6 @@ class Situations:
     def remember(self, resource: AnyResource, plan: Plan[Status], context: Context) -> None:
         """Keep the memory of a decision before it is carried out."""
         key = key_of_resource(resource)
-        if isinstance(resource, KafkaCluster):
-            removed = {each.owner for each in context.done if isinstance(each, RemoveThrottle)}
-            self._cluster_meter.forget_limits(key, removed)
         if isinstance(plan.memory, Told):
             present = {each.metadata.uid for each in self._store.clusters()}
             told = {known: told for known, told in self._told.items() if known in present}
@@ -112,17 +106,6 @@ class Situations:
             self._asking.pop(key, None)
             if isinstance(plan.memory, PartitionReassignment):
                 self._asking[key] = context.now, plan.memory
-
-    def _is_owned(self, owner: str) -> bool:
-        """Return True if the object that set a throttle exists and has not ended, or if that cannot be known here."""
-        namespace, _, rest = owner.partition("/")
-        name, _, uid = rest.rpartition("/")
-        if not name or (self._namespaces and namespace not in self._namespaces):
-            return True
-        stored = self._store.get(Key(PartitionReassignment.definition.kind, namespace, name))
-        if stored is None or stored.uid != uid:
-            return False
-        return not isinstance(stored.resource, PartitionReassignment) or stored.resource.ending is None
 
     def _find_others(
         self, resource: PartitionReassignment, now: datetime, topics: Collection[TopicName]

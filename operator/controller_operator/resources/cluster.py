@@ -35,9 +35,6 @@ from controller_operator.resources.schema import (
 )
 
 ANY_NAMESPACE: Final = "*"
-MAX_OWNERLESS_LIMITS: Final = 100
-MAX_TOPICS_OF_LIMIT: Final = 20
-
 MAX_TO_REMOVE: Final = 100
 NEARLY_FULL_PERCENT: Final = 90
 _HOST_AND_PORT: Final = r"([\w.-]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}"
@@ -271,25 +268,6 @@ class FeaturesStatus(Observed):
     """The finalized features; the first 500."""
 
 
-class OwnerlessLimit(Observed):
-    """A replication throttle in Kafka's configurations whose PartitionReassignment is gone."""
-
-    owner: str
-    """The object that set the throttle, as namespace/name/uid."""
-
-    bytes_per_second: Annotated[int, Field(json_schema_extra={"format": "int64"})]
-    """Bytes per second that each broker may send, and may receive."""
-
-    topics: tuple[str, ...] = ()
-    """Topics with throttled replicas; the first 20."""
-
-    since: Timestamp
-    """Time of the operator's first warning."""
-
-    message: str
-    """Time of its removal, or why it stays."""
-
-
 class KafkaClusterStatus(Status):
     """The state of the cluster."""
 
@@ -301,12 +279,6 @@ class KafkaClusterStatus(Status):
 
     features: FeaturesStatus | None = None
     """The finalized features; missing if there are none, or if they cannot be read."""
-
-    ownerless_limits: Annotated[
-        tuple[OwnerlessLimit, ...], Field(max_length=MAX_OWNERLESS_LIMITS, json_schema_extra=key_by("owner"))
-    ] = ()
-    """Throttles of PartitionReassignments whose finalizer somebody removed; only without ZooKeeper. The operator
-    removes each one ten minutes after its warning."""
 
     counts: ClusterCounts | None = None
     """Counts of brokers, topics and partitions."""

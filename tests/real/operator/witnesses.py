@@ -55,7 +55,7 @@ class Throttles(NamedTuple):
     lists: tuple[list[str], list[str]]
     """The throttled replicas as leaders and as followers, in Kafka's format."""
     is_remembered: bool
-    """True if Kontroller has recorded a throttle as its own."""
+    """True if a throttle of Kontroller is left."""
 
 
 _RATES: Final = (LEADER_RATE, FOLLOWER_RATE)
@@ -181,14 +181,14 @@ class Brokers:
         assert answer.error_code is ErrorCode.none, answer
 
     def throttles(self, topic: str) -> Throttles:
-        """Return each broker's own rates, and the rest from one of them."""
+        """Return each broker's own rates, and the rest from one of them. Here only Kontroller sets default rates."""
         lists = self.config(topic)
         brokers = {
             number: {name: said.value for name, said in self._broker_config(broker.port, str(number)).items()}
             for number, broker in self._kafka.brokers.items()
         }
         names = self._broker_config(self._find_running_port(), "")
-        return _throttles(brokers, lists, is_remembered=any(name.startswith("kontroller.") for name in names))
+        return _throttles(brokers, lists, is_remembered=bool(names.keys() & set(_RATES)))
 
     def _broker_config(self, port: int, name: str) -> dict[str, Any]:
         resource = DescribeConfigsResource(resource_type=_BROKER, resource_name=name, configuration_keys=None)

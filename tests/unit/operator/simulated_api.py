@@ -14,6 +14,7 @@ from controller_operator.kubernetes.object_api import (
     RENEWED_IN_EVENTS,
     ApiError,
     ApiUnavailable,
+    ConfigMap,
     Listing,
     ObjectChanged,
     ObjectGone,
@@ -66,6 +67,8 @@ class SimulatedApiServer:
         self.status_patches: list[tuple[Key, Raw]] = []
         self.leftovers: dict[tuple[str, str], dict[str, str]] = {}
         """The records about leftovers, by the namespace and the name of the ConfigMap, and by entry."""
+        self.config_maps: dict[tuple[str, str], ConfigMap] = {}
+        """The records of throttles, by the namespace and the name of the ConfigMap."""
         self.before_listing_arrives: Callable[[], Awaitable[None]] | None = None
         """Happens between the moment that a listing shows and its arrival."""
         self.before_answer: Callable[[str, Key], Awaitable[None]] | None = None
@@ -199,6 +202,18 @@ class SimulatedApiServer:
 
     async def keep_leftover(self, namespace: str, name: str, entry: str, text: str) -> None:
         self.leftovers.setdefault((namespace, name), {})[entry] = text
+
+    async def read_config_map(self, namespace: str, name: str) -> ConfigMap | None:
+        return self.config_maps.get((namespace, name))
+
+    async def write_entry(self, namespace: str, name: str, entry: str, text: str | None, known: str | None) -> None:
+        present = self.config_maps.get((namespace, name))
+        if (present.version if present else None) != known:
+            raise ObjectChanged("409 it has changed")
+        entries = {**(present.entries if present else {}), entry: text}
+        self.config_maps[namespace, name] = ConfigMap(
+            version=str(next(self._versions)), entries={at: each for at, each in entries.items() if each is not None}
+        )
 
     # within
 

@@ -8,6 +8,7 @@ from kubernetes.aio.client.configuration import Configuration
 
 from controller_operator.kubernetes.api_client import make_error
 from controller_operator.kubernetes.kubernetes_objects import KubernetesObjects
+from controller_operator.kubernetes.object_api import ConfigMap
 from controller_operator.kubernetes.object_store import Key
 from tests.unit.operator.clusters import raw
 
@@ -110,6 +111,40 @@ async def test_the_oldest_leftovers_give_way_to_new_ones() -> None:
     entries = [f"{number:03}" for number in range(102)]
     _, fewer = await _keep(_Keeping(entries, 200, 200))
     assert fewer == ("PATCH", f"{MAPS}/left", {"data": {"000": None, "001": None}})
+
+
+async def _write(known: str | None, text: str | None = "text") -> tuple[str, str, Any]:
+    api = KubernetesObjects(Configuration())
+    await api.close()
+    requests = _Keeping([], 200)
+    api._requests = requests  # type: ignore[assignment]  # all of it that is used
+    await api.write_entry("kafka", "kept", "an-entry", text, known)
+    (asked,) = requests.asked
+    return asked
+
+
+async def test_an_entry_is_written_to_the_known_version_of_its_config_map() -> None:
+    changed = {"metadata": {"resourceVersion": "7"}, "data": {"an-entry": "text"}}
+    assert await _write("7") == ("PATCH", f"{MAPS}/kept", changed)
+    assert (await _write("7", None))[2]["data"] == {"an-entry": None}
+    created = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept"}, "data": {"an-entry": "text"}}
+    assert await _write(None) == ("POST", MAPS, created)
+
+
+@pytest.mark.parametrize("status", [200, 404])
+async def test_a_config_map_is_read_with_its_version_if_it_is_there(status: int) -> None:
+    class Asked:
+        async def ask(self, *asked: str) -> Any:
+            assert asked == ("GET", f"{MAPS}/kept")
+            if status >= 400:
+                raise make_error(status, str(status))
+            return {"metadata": {"resourceVersion": "7"}, "data": None}
+
+    api = KubernetesObjects(Configuration())
+    await api.close()
+    api._requests = Asked()  # type: ignore[assignment]  # all of it that is used
+    found = await api.read_config_map("kafka", "kept")
+    assert found == (ConfigMap(version="7", entries={}) if status == 200 else None)
 
 
 async def _post(event: dict[str, Any], *statuses: int) -> list[tuple[str, str, Any]]:

@@ -1,15 +1,14 @@
-"""Throttles in clusters without ZooKeeper: configuration requests, repeated until all settings are right
-(`marked_throttles`).
+"""Throttles in clusters without ZooKeeper: writes to the record and to Kafka, repeated until all is right
+(`recorded_throttles`).
 
 Each read waits until its broker has reached the controllers' committed offset at the beginning of the read. So a writer
-sees its own write and everything before it, and of several concurrent writers the last one sees the common result.
-Every request is idempotent.
+sees its own write and everything before it. Every request is idempotent.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import structlog
 from kio.schema.api_versions.v4 import ApiVersionsResponse
@@ -26,13 +25,12 @@ from controller_core.client.results import is_momentary
 from controller_core.client.transport.request_client import ControllerClient
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import TopicName
-from controller_core.model.throttles import Throttle
-from controller_core.polling.answers import TOPIC_S_OWN, read_finalized_features
+from controller_core.model.throttles import ALL_BROKERS, LISTS, RATES, EntityPath, Record, Throttle, topic_entity
+from controller_core.polling.answers import BROKERS_DEFAULT, TOPIC_S_OWN, read_finalized_features
 from controller_core.polling.catching_up import wait_until_caught_up
 from controller_core.wire.requests.api_versions import SERVER_FEATURES
 from controller_core.wire.requests.configs import (
     BROKER_DEFAULTS,
-    ConfigChange,
     ConfigResource,
     ResourceType,
     make_alter_configs_request,
@@ -40,15 +38,13 @@ from controller_core.wire.requests.configs import (
     make_topic_resource,
 )
 from controller_core.wire.requests.quorum import QUORUM_LEADER
-from controller_operator.kafka.marked_throttles import (
-    LISTS,
+from controller_operator.kafka.recorded_throttles import (
     Changes,
     Configs,
-    Entry,
     ListTooLongError,
-    changes_to_remove,
-    changes_to_set,
-    entries_in,
+    end_throttle,
+    find_next_write,
+    list_entities,
 )
 from controller_operator.kafka.requests.rights import describe_error
 from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle, ThrottleStep
@@ -58,6 +54,8 @@ MAX_ASKED: Final = 100
 """Topics of one request."""
 _ROUNDS: Final = 20
 """Reads that are enough unless others change the same settings all the time."""
+_OWN: Final = (TOPIC_S_OWN, BROKERS_DEFAULT)
+"""The sources of values that are set where they are asked for."""
 _log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
@@ -73,24 +71,51 @@ class ThrottleReply:
     """The reason of the trouble. Only `TooLarge` needs a person; time may end any other."""
 
 
-class _RefusedError(Exception):
-    """Kafka refuses the change, or does not show the settings."""
+class RefusedError(Exception):
+    """A change is refused, or the settings or the record are not shown."""
 
 
-async def ask_for_throttle(step: ThrottleStep, broker: ControllerClient, controller: ControllerClient) -> ThrottleReply:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """The record as read, and its version for compare-and-set."""
+
+    record: Record
+    version: str | None = None
+    """None: there is no document yet."""
+
+
+class ThrottleRecord(Protocol):
+    """The record of the throttles of one Kafka cluster. Its methods raise `RefusedError`, and errors of its server."""
+
+    async def read(self) -> Recorded: ...
+
+    async def write(self, record: Record, known: Recorded) -> None:
+        """Replace the known version. If the document has another version by now, nothing is written."""
+        ...
+
+
+async def ask_for_throttle(
+    step: ThrottleStep, records: ThrottleRecord, broker: ControllerClient, controller: ControllerClient
+) -> ThrottleReply:
     """Set or remove it. `broker` reads the settings, always from the same broker while that one answers.
 
     The plan reports an error as trouble, and the step is retried."""
     try:
         for _ in range(_ROUNDS):
-            changes = _next_changes(step, await _read(step, broker))
-            if not changes:
-                return ThrottleReply(step=step)
-            for part in _divide(changes.items()):
-                await _change(dict(part), controller)
+            known = await records.read()
+            throttles = _change_throttles(step, known.record.throttles)
+            configs = await _read(list_entities(known.record, throttles), broker)
+            match find_next_write(known.record, throttles, configs):
+                case None:
+                    return ThrottleReply(step=step)
+                case Record() as record:
+                    await records.write(record, known)
+                case changes:
+                    for part in _divide(changes.items()):
+                        await _change(dict(part), controller)
     except ListTooLongError as error:
         return ThrottleReply(step=step, trouble=str(error), reason=Reason.TOO_LARGE)
-    except (_RefusedError, NotAdmittedError) as error:
+    except (RefusedError, NotAdmittedError) as error:
         return ThrottleReply(step=step, trouble=str(error), reason=Reason.REQUEST_REFUSED)
     except AdminError as error:
         _log.warning("throttle not settled", owner=step.owner, error=f"{type(error).__name__}: {error}")
@@ -98,49 +123,44 @@ async def ask_for_throttle(step: ThrottleStep, broker: ControllerClient, control
     return ThrottleReply(step=step, trouble="others change the same configurations all the time")
 
 
-async def ask_for_entries(broker: ControllerClient) -> tuple[Entry, ...] | None:
-    """Return the owners' wishes as a broker knows them; None if it does not show them."""
-    try:
-        (defaults,) = await _describe([BROKER_DEFAULTS], broker)
-    except AdminError as error:
-        _log.info("limits not known", error=f"{type(error).__name__}: {error}")
-        return None
-    return entries_in(each.name for each in defaults.configs) if defaults.error_code is ErrorCode.none else None
-
-
-def _next_changes(step: ThrottleStep, found: Configs) -> Changes:
+def _change_throttles(step: ThrottleStep, throttles: Mapping[str, Throttle]) -> dict[str, Throttle]:
+    """Return the throttles of all owners after the step."""
     match step:
         case SetThrottle(owner=owner, moves=moves, bytes_per_second=rate):
-            return changes_to_set(owner, Throttle(bytes_per_second=rate, moves=moves), found)
-        case RemoveThrottle(owner=owner, partitions=partitions):
-            return changes_to_remove(owner, partitions, found)
+            return {**throttles, owner: Throttle(bytes_per_second=rate, moves=moves)}
+        case RemoveThrottle(owner=owner):
+            return end_throttle(throttles, owner)
 
 
-async def _read(step: ThrottleStep, broker: ControllerClient) -> Configs:
+async def _read(entities: Sequence[EntityPath], broker: ControllerClient) -> Configs:
     """Return the present settings. If a broker does not answer, the next one is asked."""
-    partitions = step.moves if isinstance(step, SetThrottle) else step.partitions
-    topics = tuple(dict.fromkeys(each.topic for each in partitions))
+    if not entities:
+        return {}
     try:
-        return await _read_at_one(topics, broker)
+        return await _read_at_one(entities, broker)
     except (OutcomeUnknown, Unreachable) as error:
         _log.info("another broker is asked", error=str(error))
-        return await _read_at_one(topics, broker)
+        return await _read_at_one(entities, broker)
 
 
-async def _read_at_one(topics: Iterable[TopicName], broker: ControllerClient) -> Configs:
+async def _read_at_one(entities: Sequence[EntityPath], broker: ControllerClient) -> Configs:
     async def ask() -> FinalizedFeatures:
         return read_finalized_features(await broker.ask(SERVER_FEATURES, ApiVersionsResponse))
 
     # The committed offset is one past the last record that the broker must have applied.
     if await wait_until_caught_up(ask, await _read_committed(broker) - 1) is None:
         raise Unreachable("the broker that was asked lags behind the controllers")
-    (defaults,) = await _describe([BROKER_DEFAULTS], broker)
-    if defaults.error_code is not ErrorCode.none:
-        raise _error_of(defaults, "DescribeConfigs")
-    return Configs(
-        defaults={each.name: each.value for each in defaults.configs},
-        topics={name: lists for part in _divide(topics) for name, lists in await _lists_of(part, broker)},
-    )
+    found: dict[EntityPath, Mapping[str, str]] = {}
+    for part in _divide(entities):
+        request = make_describe_configs_request(map(_make_resource, part), (*RATES, *LISTS))
+        for each in (await broker.ask(request, DescribeConfigsResponse)).results:
+            if each.error_code is ErrorCode.none:
+                found[_entity_of(each)] = {
+                    said.name: said.value or "" for said in each.configs if said.config_source in _OWN
+                }
+            elif each.error_code is not ErrorCode.unknown_topic_or_partition:
+                raise _error_of(each, "DescribeConfigs")
+    return found
 
 
 async def _read_committed(broker: ControllerClient) -> int:
@@ -151,48 +171,33 @@ async def _read_committed(broker: ControllerClient) -> int:
         raise _error("the quorum of controllers", error.code, None, "Describe the cluster") from error
 
 
-async def _lists_of(topics: Sequence[TopicName], broker: ControllerClient) -> list[tuple[TopicName, dict[str, str]]]:
-    """Return the lists of the existing topics, as far as they are set."""
-    found = []
-    for each in await _describe(map(make_topic_resource, topics), broker, LISTS):
-        if each.error_code is ErrorCode.none:
-            own = {said.name: said.value or "" for said in each.configs if said.config_source == TOPIC_S_OWN}
-            found.append((TopicName(each.resource_name), own))
-        elif each.error_code is not ErrorCode.unknown_topic_or_partition:
-            raise _error_of(each, "DescribeConfigs")
-    return found
-
-
-async def _describe(
-    resources: Iterable[ConfigResource], broker: ControllerClient, settings: Collection[str] | None = None
-) -> tuple[DescribeConfigsResult, ...]:
-    request = make_describe_configs_request(resources, settings)
-    return (await broker.ask(request, DescribeConfigsResponse)).results
-
-
-async def _change(changes: Mapping[TopicName | None, Sequence[ConfigChange]], controller: ControllerClient) -> None:
+async def _change(changes: Changes, controller: ControllerClient) -> None:
     """Request the changes. A topic that no longer exists needs none."""
-    request = make_alter_configs_request(
-        {
-            BROKER_DEFAULTS if topic is None else make_topic_resource(topic): changed
-            for topic, changed in changes.items()
-        }
-    )
+    request = make_alter_configs_request({_make_resource(entity): changed for entity, changed in changes.items()})
     for each in (await controller.ask(request, IncrementalAlterConfigsResponse)).responses:
         if each.error_code not in (ErrorCode.none, ErrorCode.unknown_topic_or_partition):
             raise _error_of(each, "AlterConfigs")
 
 
-def _error_of(each: DescribeConfigsResult | AlterConfigsResourceResponse, right: str) -> OutcomeUnknown | _RefusedError:
+def _make_resource(entity: EntityPath) -> ConfigResource:
+    return BROKER_DEFAULTS if entity == ALL_BROKERS else make_topic_resource(entity.partition("/")[2])
+
+
+def _entity_of(each: DescribeConfigsResult) -> EntityPath:
+    is_topic = int(each.resource_type) == ResourceType.TOPIC
+    return topic_entity(TopicName(each.resource_name)) if is_topic else ALL_BROKERS
+
+
+def _error_of(each: DescribeConfigsResult | AlterConfigsResourceResponse, right: str) -> OutcomeUnknown | RefusedError:
     """Return the exception for the error of one resource; `right`: the right that such a request needs."""
     is_topic = int(each.resource_type) == ResourceType.TOPIC
     whose, place = (f"topic {each.resource_name}", "topic") if is_topic else ("the defaults of brokers", "cluster")
     return _error(whose, each.error_code, each.error_message, f"{right} of the {place}")
 
 
-def _error(whose: str, code: ErrorCode, message: str | None, right: str) -> OutcomeUnknown | _RefusedError:
+def _error(whose: str, code: ErrorCode, message: str | None, right: str) -> OutcomeUnknown | RefusedError:
     said = f"{whose}: {describe_error(code, message, right)}"
-    return OutcomeUnknown(said) if is_momentary(code) else _RefusedError(said)
+    return OutcomeUnknown(said) if is_momentary(code) else RefusedError(said)
 
 
 def _divide(items: Iterable[T]) -> Iterator[tuple[T, ...]]:

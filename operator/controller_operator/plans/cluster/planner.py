@@ -1,13 +1,13 @@
 """KafkaCluster: only shows the state of the cluster, and changes nothing in it."""
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.snapshot import Snapshot
 from controller_core.model.wording import list_some
-from controller_operator.kafka.marked_throttles import Entry
 from controller_operator.kubernetes.object_store import CarriedOut
 from controller_operator.plans.cluster.health import Directories, disk_notices, judge_health, list_brokers
 from controller_operator.plans.cluster.news import Told, find_news
@@ -15,7 +15,7 @@ from controller_operator.plans.cluster_change import find_own_change, refuse_clu
 from controller_operator.plans.outcome import Context, Plan, Verdict, conditions, plan_paused
 from controller_operator.plans.partition_rows import count_fields
 from controller_operator.plans.placement.removal import describe_removals, mark_removals
-from controller_operator.plans.upkeep.ownerless_limits import IsOwned, LimitsPlan, plan_ownerless_limits
+from controller_operator.plans.upkeep.ownerless_limits import NO_LIMITS, LimitsPlan, plan_ownerless_limits
 from controller_operator.resources.cluster import (
     ClusterCounts,
     ControllerKind,
@@ -44,9 +44,8 @@ class Surroundings:
     """The Kafka clusters in which its objects were carried out."""
     directories: Directories | None = None
     """The brokers' log directories, if known."""
-    limits: tuple[Entry, ...] | None = None
-    """The throttles in the brokers' configurations, if known."""
-    is_owned: IsOwned = bool
+    ownerless: Collection[str] = ()
+    """The owners of recorded throttles whose objects are gone."""
     told: Told | None = None
     """The last report of events; None after a restart."""
 
@@ -58,7 +57,7 @@ def decide(cluster: KafkaCluster, view: Snapshot, context: Context, around: Surr
     if refusal := refuse_cluster(cluster, view.cluster_id, around.carried_out):
         plan = show_cluster(cluster, view, context, refusal=refusal, directories=around.directories)
         return replace(plan, look_again_in_s=_OBJECTS_WAIT_S)
-    limits = plan_ownerless_limits(cluster.status.ownerless_limits, around.limits, view, around.is_owned, context)
+    limits = plan_ownerless_limits(around.ownerless, context)
     plan = show_cluster(cluster, view, context, decider=around.decider, directories=around.directories, limits=limits)
     is_same = find_own_change(cluster, cluster, view.cluster_id) is None
     told, status = (around.told, cluster.status) if is_same else (None, KafkaClusterStatus())
@@ -76,11 +75,11 @@ def show_cluster(
     decider: KafkaCluster | None = None,
     refusal: Verdict | None = None,
     directories: Directories | None = None,
-    limits: LimitsPlan | None = None,
+    limits: LimitsPlan = NO_LIMITS,
 ) -> Plan[KafkaClusterStatus]:
     """Return the plan whose status shows the cluster. Its cluster id stays while another Kafka cluster is not accepted.
 
-    `refusal`: why this Kafka cluster is not accepted. `limits`: the plan for throttles without an owner, if known."""
+    `refusal`: why this Kafka cluster is not accepted. `limits`: the removals of throttles without an owner."""
     known = cluster.status.cluster_id
     if refusal is not None and known != view.cluster_id:
         return _plan_other(cluster, refusal, context)
@@ -88,11 +87,9 @@ def show_cluster(
     is_same = view.cluster_id in (None, known)
     before = cluster.status.brokers if is_same else ()
     brokers = list_brokers(before, view, context.now, directories)
-    limits = limits or LimitsPlan(rows=cluster.status.ownerless_limits)
     nearly_full = cluster.spec.disk_nearly_full_percent
     said = _verdict(cluster, view, decider) if refusal is None else refusal
     verdict = replace(said, others=(judge_health(brokers.missing, view.counts, brokers.rows, nearly_full),))
-    pauses = [each for each in (brokers.next_forgotten_in_s, limits.look_again_in_s) if each is not None]
     return Plan(
         status=KafkaClusterStatus(
             observed_generation=cluster.metadata.generation,
@@ -104,7 +101,6 @@ def show_cluster(
             if controller
             else None,
             brokers=mark_removals(brokers.rows, view),
-            ownerless_limits=limits.rows,
             features=_features(view, view.features, cluster.status.features) if view.features else None,
             counts=ClusterCounts(
                 brokers=len(view.brokers),
@@ -116,7 +112,7 @@ def show_cluster(
         steps=limits.steps,
         notices=(*disk_notices(before, brokers.rows, context.now, nearly_full), *limits.notices),
         is_progress=True,
-        look_again_in_s=min(pauses, default=None),
+        look_again_in_s=brokers.next_forgotten_in_s,
     )
 
 

@@ -55,7 +55,7 @@ def add_throttle(
         return _plan_limit(move, plan, targets, view, context, known, wanted)
     if known is None:
         return _record(plan, known)
-    return _add_step(move, plan, known, _removal(move, targets), context)
+    return _add_step(move, plan, known, RemoveThrottle(owner=owner(move)), context)
 
 
 def owner(move: PartitionReassignment) -> str:
@@ -79,10 +79,6 @@ def _is_over(plan: MovePlan) -> bool:
     return plan.finalizer is FinalizerWish.RELEASE or (phase is not None and phase.is_final)
 
 
-def _removal(move: PartitionReassignment, targets: Targets) -> RemoveThrottle:
-    return RemoveThrottle(owner=owner(move), partitions=frozenset(targets))
-
-
 def _plan_end(
     move: PartitionReassignment,
     plan: MovePlan,
@@ -104,7 +100,7 @@ def _plan_end(
         notice = Notice(reason="ThrottleLeft", message=f"the limit stays: {trouble.trouble}", is_warning=True)
         return replace(_record(plan, known), notices=(*plan.notices, notice))
     before: MovePlan = Plan(status=move.status)
-    return _add_step(move, before, known, _removal(move, targets), context)
+    return _add_step(move, before, known, RemoveThrottle(owner=owner(move)), context)
 
 
 def _plan_limit(
@@ -126,7 +122,7 @@ def _plan_limit(
         may_begin_late = any(reply.trouble for reply in context.submissions)
         if known is None or may_begin_late:
             return _record(plan, known)
-        return _add_step(move, plan, known, _removal(move, targets), context)
+        return _add_step(move, plan, known, RemoveThrottle(owner=owner(move)), context)
     if known == ThrottleStatus(bytes_per_second=wanted, is_set=True) and _is_set_for(asked, context):
         return _record(plan, known)
     step = SetThrottle(owner=owner(move), moves=moves, bytes_per_second=wanted)

@@ -1,4 +1,4 @@
-"""Asks the brokers of each KafkaCluster, at most once a minute, for their disk usage and the throttles.
+"""Reads, at most once a minute, the disk usage of the brokers of each KafkaCluster, and the throttles without an owner.
 
 As with moves, one reconciliation begins a reading if it is due, and the next one shows the result. Unknown values are
 missing and never a failure: brokers of an older release, or a user without the right, leave them unknown.
@@ -18,9 +18,9 @@ from controller_core.model.ids import BrokerId
 from controller_core.model.snapshot import Snapshot
 from controller_core.supervision import start_task
 from controller_operator.clusters.cluster import Asking, Cluster
-from controller_operator.kafka.marked_throttles import Entry
-from controller_operator.kubernetes.object_store import Key
+from controller_operator.kubernetes.object_store import Key, ObjectStore
 from controller_operator.reconciling.measuring.asking import ask_brokers
+from controller_operator.resources import PartitionReassignment
 
 EVERY_S: Final = 60.0
 TIMEOUT_S: Final = 20.0
@@ -34,8 +34,8 @@ class Findings:
 
     directories: Mapping[BrokerId, LogDirectories] | None = None
     """None: no broker was asked yet."""
-    limits: tuple[Entry, ...] | None = None
-    """The throttles in the configurations of a cluster without ZooKeeper; None: not known yet."""
+    ownerless: frozenset[str] = frozenset()
+    """The owners of recorded throttles whose objects are gone."""
 
 
 NOTHING_FOUND: Final = Findings()
@@ -52,16 +52,28 @@ class _Measured:
 class ClusterMeter:
     """The disks and limits of Kafka clusters."""
 
-    def __init__(self, open_broker: OpenBroker, tell: Callable[[Iterable[Key]], None]) -> None:
-        """`tell` queues a KafkaCluster for reconciliation when its findings have changed."""
+    def __init__(
+        self,
+        open_broker: OpenBroker,
+        tell: Callable[[Iterable[Key]], None],
+        store: ObjectStore,
+        namespaces: Collection[str] = (),
+    ) -> None:
+        """`tell` queues a KafkaCluster for reconciliation when its findings have changed. `namespaces`: those whose
+        objects are in the store; empty: all."""
         self._open_broker = open_broker
         self._tell = tell
+        self._store = store
+        self._namespaces = namespaces
         self._clusters: dict[Key, _Measured] = {}
 
-    def findings_of(self, key: Key, uid: str) -> Findings:
-        """Return the findings about a KafkaCluster."""
+    def findings_of(self, key: Key, uid: str, removed: Collection[str] = ()) -> Findings:
+        """Return the findings about a KafkaCluster. `removed`: the owners whose throttles were removed since."""
         measured = self._clusters.get(key)
-        return measured.found if measured is not None and measured.uid == uid else NOTHING_FOUND
+        if measured is None or measured.uid != uid:
+            return NOTHING_FOUND
+        measured.found = replace(measured.found, ownerless=measured.found.ownerless.difference(removed))
+        return measured.found
 
     def look(self, key: Key, uid: str, kafka: Cluster, view: Snapshot, asking: Asking) -> float:
         """Begin a reading if one is due. Return the seconds until the next one."""
@@ -76,13 +88,6 @@ class ClusterMeter:
         reading = self._read(key, measured, kafka, view, asking)
         measured.work = start_task(reading, name=f"disks and limits of {key}", on_error=lambda _: None)
         return EVERY_S
-
-    def forget_limits(self, key: Key, owners: Collection[str]) -> None:
-        """Drop the throttles of these owners, because they were removed."""
-        measured = self._clusters.get(key)
-        if measured is not None and measured.found.limits is not None:
-            left = tuple(each for each in measured.found.limits if each.owner not in owners)
-            measured.found = replace(measured.found, limits=left)
 
     def forget(self, key: Key) -> None:
         """Drop a KafkaCluster that is gone."""
@@ -102,10 +107,23 @@ class ClusterMeter:
             return await ask_log_directories(client)
 
         answers = await ask_brokers(view.brokers, view, asking.listener, self._open_broker, ask, TIMEOUT_S)
-        limits = await kafka.find_limits(asking)
-        found = Findings(directories=answers.by_broker, limits=measured.found.limits if limits is None else limits)
+        owners = await kafka.find_throttle_owners()
+        # Compare at once: a throttle that ends after the reading has an object until then.
+        ownerless = frozenset(each for each in owners or () if not self._is_owned(each))
+        found = Findings(directories=answers.by_broker, ownerless=ownerless)
         if answers.troubles:
             _log.info("disks not known", object=str(key), errors=answers.troubles)
         is_new, measured.found = found != measured.found, found
         if is_new:
             self._tell((key,))
+
+    def _is_owned(self, owner: str) -> bool:
+        """Return True if the object that set a throttle exists and has not ended, or if that cannot be known here."""
+        namespace, _, rest = owner.partition("/")
+        name, _, uid = rest.rpartition("/")
+        if not name or (self._namespaces and namespace not in self._namespaces):
+            return True
+        stored = self._store.get(Key(PartitionReassignment.definition.kind, namespace, name))
+        if stored is None or stored.uid != uid:
+            return False
+        return not isinstance(stored.resource, PartitionReassignment) or stored.resource.ending is None

@@ -71,6 +71,16 @@ def test_operators_agree_over_one_lease_and_touch_no_other(api: KubernetesApi, r
     assert not may(api, OPERATOR, "create", leases, "payments")
 
 
+def test_the_operator_keeps_its_record_of_throttles_and_reads_no_other_config_map(
+    api: KubernetesApi, release: str
+) -> None:
+    own = "kontroller-operator-throttles"
+    assert all(may(api, OPERATOR, verb, "configmaps", RELEASE_NAMESPACE, own) for verb in ("get", "patch"))
+    assert may(api, OPERATOR, "create", "configmaps", RELEASE_NAMESPACE)
+    assert not any(may(api, OPERATOR, verb, "configmaps", RELEASE_NAMESPACE, own) for verb in ("delete", "list"))
+    assert not any(may(api, OPERATOR, verb, "configmaps", RELEASE_NAMESPACE, "another") for verb in ("get", "patch"))
+
+
 def test_an_operator_of_some_namespaces_has_no_rights_elsewhere(api: KubernetesApi) -> None:
     values = ("--set", "watchNamespaces={payments},crds.install=false,fullnameOverride=one")
     stdin = "\n---\n".join(json.dumps(each) for each in render(*values))

@@ -23,7 +23,6 @@ def every_call(admin: AdminClient) -> dict[str, Callable[[], Awaitable[object]]]
         "verify_reassign_partitions": lambda: admin.verify_reassign_partitions(move),
         "cancel_reassignment": lambda: admin.cancel_reassignment(move),
         "list_reassignments": admin.list_reassignments,
-        "list_limits": admin.list_limits,
         "preferred_replica_leader_election": admin.preferred_replica_leader_election,
         "elect_unclean": admin.elect_unclean,
         "verify_preferred_replica_leader_election": admin.verify_preferred_replica_leader_election,

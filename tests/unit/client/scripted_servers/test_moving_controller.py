@@ -127,9 +127,7 @@ def test_every_call_that_makes_a_request_is_among_them() -> None:
     calls = {
         name for name, _ in inspect.getmembers(AdminClient, inspect.iscoroutinefunction) if not name.startswith("_")
     }
-    made_of_others = {
-        "start_reassignment", "wait_for_reassignment", "describe_topics", "current_assignment", "remove_limit",
-    }  # fmt: skip
+    made_of_others = {"start_reassignment", "wait_for_reassignment", "describe_topics", "current_assignment"}
     assert set(CALLS) == calls - made_of_others
 
 

@@ -74,6 +74,10 @@ class QuorumWorld(Operated):
                 for at in range(len(topic.partitions))
             },
             "configs": {name: str(sorted(topic.config.items())) for name, topic in topics.items()},
+            "limits": {
+                "brokers": str(sorted(self.cluster.broker_defaults.items())),
+                "recorded": str([each.entries for each in self.api.config_maps.values()]),
+            },
             "features": str(sorted(self.cluster.features.items())),
         }
 

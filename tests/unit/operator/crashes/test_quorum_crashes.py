@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
+from controller_core.model.throttles import FOLLOWER_RATE, LEADER_RATE, LEADER_REPLICAS
 from simulation.cluster.names import tp
 from simulation.fast_loop import run_fast
 from tests.unit.operator.crashes.operated import End, Mishap, differences, mostly_nightly, run_beside
@@ -85,6 +86,59 @@ async def a_move_that_a_person_takes_back_is_not_asked_for_again(world: QuorumWo
     assert partition.replicas == (1, 2)
 
 
+async def partitions_move_with_a_limit(world: QuorumWorld) -> None:
+    """Another tool has limited the leaders, and throttles a replica of the topic."""
+    world.cluster.broker_defaults[LEADER_RATE] = "77"
+    world.cluster.create_topic("orders", [1, 2], [2, 3], config={LEADER_REPLICAS: "1:3", "retention.ms": "7"})
+    world.cluster.broker(5).hang()
+    targets = [{"topic": "orders", "partition": number, "replicas": [4, 5]} for number in (0, 1)]
+    spec = {"partitions": targets, "throttle": {"bytesPerSecond": 5000}}
+    key = await world.apply("PartitionReassignment", "move", spec)
+    await world.wait_until(lambda: (world.status(key).get("counts") or {}).get("moving") == 2)
+    assert rates_of(world) == {LEADER_RATE: "77", FOLLOWER_RATE: "5000"}, "it began without its limit"
+    await world.apply("PartitionReassignment", "move", {**spec, "throttle": {"bytesPerSecond": 6000}})
+    await world.wait_until(lambda: world.status(key).get("throttle") == {"bytesPerSecond": 6000, "isSet": True})
+    assert rates_of(world) == {LEADER_RATE: "77", FOLLOWER_RATE: "6000"}
+    world.cluster.broker(5).resume()
+    await world.wait_until(lambda: world.status(key).get("phase") == "Completed")
+    assert rates_of(world) == {LEADER_RATE: "77"}
+    assert world.cluster.topics["orders"].config == {LEADER_REPLICAS: "1:3", "retention.ms": "7"}
+
+
+async def a_move_with_a_limit_is_taken_back(world: QuorumWorld) -> None:
+    world.cluster.create_topic("orders", [1, 2])
+    world.cluster.broker(5).hang()
+    target = {"topic": "orders", "partition": 0, "replicas": [4, 5]}
+    limit = {"bytesPerSecond": 5000}
+    key = await world.apply("PartitionReassignment", "move", {"partitions": [target], "throttle": limit})
+    await world.wait_until(lambda: (world.status(key).get("counts") or {}).get("moving") == 1)
+    await world.delete(key)
+    await world.wait_until(lambda: not any(each.is_moving for each in world.cluster.topics["orders"].partitions))
+    world.cluster.broker(5).resume()
+    await world.wait_until(lambda: world.api.peek(key) is None)
+    assert (rates_of(world), world.cluster.topics["orders"].config) == ({}, {})
+
+
+async def a_limit_without_its_object_is_removed(world: QuorumWorld) -> None:
+    """Somebody takes the finalizer off the object and deletes it while its partition moves."""
+    world.cluster.create_topic("orders", [1, 2])
+    world.cluster.broker(5).hang()
+    target = {"topic": "orders", "partition": 0, "replicas": [4, 5]}
+    limit = {"bytesPerSecond": 5000}
+    key = await world.apply("PartitionReassignment", "move", {"partitions": [target], "throttle": limit})
+    await world.wait_until(lambda: (world.status(key).get("counts") or {}).get("moving") == 1)
+    found = dict(world.api.peek(key) or {})
+    await world.api.keep({**found, "metadata": {**found["metadata"], "finalizers": []}})
+    await world.api.remove(key)
+    await world.wait_until(lambda: not rates_of(world) and not world.cluster.topics["orders"].config)
+    world.cluster.broker(5).resume()
+    await world.wait_until(lambda: not any(each.is_moving for each in world.cluster.topics["orders"].partitions))
+
+
+def rates_of(world: QuorumWorld) -> dict[str, str]:
+    return dict(world.cluster.broker_defaults)
+
+
 async def leaders_are_given_back(world: QuorumWorld) -> None:
     world.cluster.create_topic("orders", [1, 2], [1, 3])
     world.cluster.bounce_broker(1)
@@ -150,6 +204,9 @@ SCENARIOS = (
     partitions_move_one_after_the_other,
     a_move_is_taken_back,
     a_move_that_a_person_takes_back_is_not_asked_for_again,
+    partitions_move_with_a_limit,
+    a_move_with_a_limit_is_taken_back,
+    a_limit_without_its_object_is_removed,
     leaders_are_given_back,
     a_leader_is_elected_out_of_the_isr,
     features_are_upgraded_and_given_up,

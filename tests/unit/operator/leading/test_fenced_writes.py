@@ -157,11 +157,13 @@ async def test_no_write_of_objects_is_asked_for_by_who_does_not_lead() -> None:
         api.delete(known),
         api.create_event("shop", {"metadata": {"name": "an-event"}}),
         api.keep_leftover("kafka", "leftovers", "an-entry", "text"),
+        api.write_entry("kafka", "throttles", "an-entry", "text", None),
     ):
         with pytest.raises(NotLeading):
             await write
     assert server.requests == asked
     assert (await api.list_all("KafkaTopic", None)).items
+    assert await api.read_config_map("kafka", "throttles") is None
 
 
 async def test_no_request_is_sent_to_a_broker_by_who_lost_the_lease_while_it_connected() -> None:

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from controller_operator.kubernetes.leftovers import Leftover, leftovers_name
+from controller_operator.kubernetes.leftovers import Leftover
 from controller_operator.kubernetes.object_api import ApiForbidden, ApiUnavailable
 from controller_operator.kubernetes.object_store import Key
 from controller_operator.plans.outcome import Notice
 from controller_operator.reconciling import event_recorder
-from controller_operator.reconciling.event_recorder import EventRecorder
+from controller_operator.reconciling.event_recorder import EventRecorder, Home
 from controller_operator.resources.common import FINALIZER
 from tests.unit.operator.clusters import raw
 from tests.unit.operator.running.operating import CLUSTER, HOME, Operating, run_operator
@@ -22,7 +22,7 @@ LEFT = Notice(reason="ClusterGone", message="the topic stays", is_warning=True, 
 
 
 def read_kept(api: SimulatedApiServer) -> list[Leftover]:
-    return Leftover.all_of(api.leftovers.get((HOME.namespace, HOME.name), {}))
+    return Leftover.all_of(api.leftovers.get((HOME.namespace, HOME.leftovers), {}))
 
 
 class Terminating(SimulatedApiServer):
@@ -54,7 +54,7 @@ async def test_a_leftover_of_a_namespace_that_is_being_deleted_is_told_beside_th
     assert (event["reason"], event["type"]) == ("LeftBehind", "Warning")
     assert event["message"] == "KafkaTopic shop/orders (ClusterGone): the topic stays"
     about = event["involvedObject"]
-    assert (about["kind"], about["namespace"], about["name"]) == ("ConfigMap", HOME.namespace, HOME.name)
+    assert (about["kind"], about["namespace"], about["name"]) == ("ConfigMap", HOME.namespace, HOME.leftovers)
 
 
 async def test_an_operator_that_is_started_again_has_it_on_record_once() -> None:
@@ -124,5 +124,6 @@ def test_an_entry_that_is_none_is_left_out_and_the_newest_come_first() -> None:
     assert [each.time for each in found] == ["2026-01-02", "2026-01-01"]
 
 
-def test_each_lease_has_a_record_of_its_own() -> None:
-    assert [leftovers_name(each) for each in (None, "other")] == ["kontroller-operator-leftovers", "other-leftovers"]
+def test_each_operator_has_records_of_its_own() -> None:
+    home = Home(namespace="kafka", name="other")
+    assert (home.leftovers, home.throttles) == ("other-leftovers", "other-throttles")

@@ -9,9 +9,8 @@ import pytest
 
 from controller_core.client.errors import Unreachable
 from controller_operator.clusters.cluster import Asking
-from controller_operator.kafka.marked_throttles import Entry
 from controller_operator.kafka.throttle_steps import RemoveThrottle
-from controller_operator.kubernetes.object_store import ObjectStore, StoredObject, key_of_resource
+from controller_operator.kubernetes.object_store import Key, ObjectStore, StoredObject, key_of_resource
 from controller_operator.plans.decision import decide
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.plans.permission import Permission
@@ -29,14 +28,12 @@ ENDED = {"phase": "Completed", "observedGeneration": 1, "conditions": []}
 
 
 class Limits:
-    """A cluster that is only asked for its limits. None: the answer is missing."""
+    """A cluster that is only asked for the owners of its limits. None: the answer is missing."""
 
     def __init__(self, *owners: str) -> None:
-        self.found: tuple[Entry, ...] | None = tuple(
-            Entry(mark=number, bytes_per_second=5000, owner=owner) for number, owner in enumerate(owners, 1)
-        )
+        self.found: frozenset[str] | None = frozenset(owners)
 
-    async def find_limits(self, _: Asking) -> tuple[Entry, ...] | None:
+    async def find_throttle_owners(self) -> frozenset[str] | None:
         return self.found
 
 
@@ -49,7 +46,7 @@ class Watching:
     """A KafkaCluster that is looked at."""
 
     def __init__(self, limits: Limits, objects: Sequence[dict[str, Any]], namespaces: Sequence[str]) -> None:
-        store = ObjectStore()
+        store = self._store = ObjectStore()
         body = {**raw("KafkaCluster", {}, name="demo"), "spec": {"bootstrapServers": "b:1"}}
         for each in (body, *objects):
             store.put(each)
@@ -57,10 +54,10 @@ class Watching:
         assert isinstance(resource, KafkaCluster)
         self.resource, self._limits = resource, limits
         self.told = 0
-        self.meter = ClusterMeter(lambda *_, **__: Silent(), self._tell)
+        self.meter = ClusterMeter(lambda *_, **__: Silent(), self._tell, store, namespaces)
         access = ClusterAccess(store, _refuse_connection, unreachable_grace_s=3.0)
         meter = MoveMeter(lambda *_, **__: Silent(), self._tell, lambda: NOW)
-        self._situations = Situations(store, access, meter, self.meter, namespaces)
+        self._situations = Situations(store, access, meter, self.meter)
 
     async def read(self) -> None:
         """Have the brokers asked, and wait for their answers."""
@@ -77,7 +74,11 @@ class Watching:
         return plan
 
     def ownerless(self, *done: RemoveThrottle) -> list[str]:
-        return [row.owner for row in self.plan(*done).status.ownerless_limits]
+        """Return the owners whose limits are to be removed."""
+        return [step.owner for step in self.plan(*done).steps if isinstance(step, RemoveThrottle)]
+
+    def forget_move(self) -> None:
+        self._store.remove(Key("PartitionReassignment", "shop", "move"), "uid-7")
 
     def _tell(self, _: Any) -> None:
         self.told += 1
@@ -134,25 +135,34 @@ def test_an_owner_that_is_no_object_is_left_alone(owner: str) -> None:
     run_fast(scenario())
 
 
-def test_what_was_removed_is_not_shown_again_before_brokers_are_asked_again() -> None:
+def test_what_was_removed_is_not_removed_again_before_the_record_is_read_again() -> None:
     async def scenario() -> None:
         async with watch(Limits("shop/move/uid-7")) as cluster:
             await cluster.read()
             assert cluster.told == 1
             assert cluster.ownerless() == ["shop/move/uid-7"]
-            assert cluster.ownerless(RemoveThrottle(owner="shop/move/uid-7", partitions=())) == []
+            assert cluster.ownerless(RemoveThrottle(owner="shop/move/uid-7")) == []
             assert cluster.ownerless() == []
 
     run_fast(scenario())
 
 
-def test_a_broker_that_does_not_say_its_limits_changes_nothing() -> None:
+def test_a_record_that_cannot_be_read_removes_nothing() -> None:
     async def scenario() -> None:
         limits = Limits("shop/move/uid-7")
+        limits.found = None
         async with watch(limits) as cluster:
             await cluster.read()
-            limits.found = None
+            assert cluster.ownerless() == []
+
+    run_fast(scenario())
+
+
+def test_a_limit_that_ends_after_the_reading_is_not_removed_once_more() -> None:
+    async def scenario() -> None:
+        async with watch(Limits("shop/move/uid-7"), move(uid="uid-7")) as cluster:
             await cluster.read()
-            assert cluster.ownerless() == ["shop/move/uid-7"]
+            cluster.forget_move()
+            assert cluster.ownerless() == []
 
     run_fast(scenario())

@@ -23,7 +23,7 @@ from tests.unit.operator.simulated_api import SimulatedApiServer
 CONNECT = "zk:2181"
 DEADLINE_S = 60.0
 CLUSTER = Key("KafkaCluster", "shop", "demo")
-HOME = Home(namespace="kafka", name="kontroller-operator-leftovers")
+HOME = Home(namespace="kafka", name="kontroller-operator")
 _PARENTS = (
     "/admin", paths.DELETE_TOPICS, "/brokers", paths.BROKER_IDS, paths.TOPICS, "/config", paths.TOPIC_CONFIGS,
     "/cluster", "/config/changes",

@@ -19,10 +19,9 @@ from kio.schema.incremental_alter_configs.v1.response import AlterConfigsResourc
 from kio.static.primitive import i8, i32Timedelta, i64
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from controller_core.model.ids import TopicName
-from controller_core.model.throttles import FOLLOWER_REPLICAS, LEADER_REPLICAS
+from controller_core.model.throttles import ALL_BROKERS, FOLLOWER_REPLICAS, LEADER_REPLICAS, EntityPath
 from controller_core.wire.requests.configs import Operation
-from controller_operator.kafka.marked_throttles import Changes, Configs
+from controller_operator.kafka.recorded_throttles import Changes, Configs
 from tests.unit.client.transport.quorums import quorum_decided
 
 NO_TIME: Final = i32Timedelta.parse(timedelta())
@@ -52,16 +51,16 @@ class DynamicConfigs:
         topics = ((topic, tuple(sorted(values.items()))) for topic, values in sorted(self.topics.items()))
         return tuple(sorted(self.defaults.items())), tuple(topics)
 
-    def show(self, *topics: str) -> Configs:
+    def show(self, entities: Iterable[EntityPath]) -> Configs:
         """Return the configurations as a client that asks for throttles sees them."""
-        shown = {name: value if name.endswith(".rate") else None for name, value in self.defaults.items()}
-        return Configs(
-            defaults=shown, topics={TopicName(each): dict(self.topics[each]) for each in topics if each in self.topics}
-        )
+        names = {entity: entity.partition("/")[2] for entity in entities}
+        shown = {entity: self.topics[name] for entity, name in names.items() if name in self.topics}
+        return shown | ({ALL_BROKERS: self.defaults} if ALL_BROKERS in names else {})
 
     def change(self, changes: Changes) -> None:
         """Makes those changes that Kafka takes."""
-        for topic, changed in changes.items():
+        for entity, changed in changes.items():
+            topic = None if entity == ALL_BROKERS else entity.partition("/")[2]
             if topic is None or topic in self.topics:
                 self.alter(topic, [(each.name, each.operation, each.value) for each in changed])
 

@@ -1,6 +1,7 @@
 """A limit is requested again until an up-to-date broker shows it, even if operators die in between."""
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import pytest
@@ -9,12 +10,20 @@ from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsReque
 
 from controller_core.client.errors import OutcomeUnknown
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
-from controller_core.model.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, Move
-from controller_operator.kafka.marked_throttles import entries_in
-from controller_operator.kafka.requests.throttles import MAX_ASKED, ThrottleReply, ask_for_throttle
+from controller_core.model.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, Move, Record
+from controller_operator.clusters.throttle_record import ConfigMapRecord
+from controller_operator.kafka.requests.throttles import (
+    MAX_ASKED,
+    Recorded,
+    ThrottleRecord,
+    ThrottleReply,
+    ask_for_throttle,
+)
 from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle, ThrottleStep
+from controller_operator.kubernetes.object_api import ApiForbidden, ConfigMap
 from controller_operator.resources.conditions import Reason
 from simulation.controller_client import SimulatedControllerClient
+from tests.unit.operator.simulated_api import SimulatedApiServer
 from tests.unit.operator.without_zookeeper.dynamic_configs import ConfiguredCluster, DynamicConfigs
 
 OWNER = "shop/move/uid"
@@ -24,39 +33,75 @@ MOVES = {
     BILLS: Move(origin=(BrokerId(1),), target=(BrokerId(2),)),
 }
 SET = SetThrottle(owner=OWNER, moves=MOVES, bytes_per_second=5000)
-REMOVE = RemoveThrottle(owner=OWNER, partitions=frozenset(MOVES))
+REMOVE = RemoveThrottle(owner=OWNER)
 EMPTY = DynamicConfigs("orders", "bills")
 LIMITED = {
-    "orders": {LEADER_REPLICAS: "00:1", FOLLOWER_REPLICAS: "00:3"},
-    "bills": {LEADER_REPLICAS: "00:1", FOLLOWER_REPLICAS: "00:2"},
+    "orders": {LEADER_REPLICAS: "0:1", FOLLOWER_REPLICAS: "0:3"},
+    "bills": {LEADER_REPLICAS: "0:1", FOLLOWER_REPLICAS: "0:2"},
 }
 
 
-class DyingClient:
-    """A client that kills the operator, or loses an answer, at one of its writes."""
+class Deaths:
+    """Kills the operator, or loses an answer, at one of its writes."""
 
-    def __init__(self, cluster: ConfiguredCluster, writes: int | None, *, arrives: bool = True) -> None:
-        self._client = SimulatedControllerClient(lambda: cluster.answer)
+    def __init__(self, writes: int | None = None, *, arrives: bool = True) -> None:
         self._writes = writes
         self._arrives = arrives
 
-    async def ask(self, request: Any, response_type: Any) -> Any:
+    async def write(self, write: Callable[[], Awaitable[Any]]) -> Any:
         if self._writes is not None:
             self._writes -= 1
             if self._writes < 0:
                 if self._arrives:
-                    await self._client.ask(request, response_type)
+                    await write()
                 raise OutcomeUnknown("the connection broke")
-        return await self._client.ask(request, response_type)
+        return await write()
 
 
-async def carry_out(step: ThrottleStep, cluster: ConfiguredCluster, writer: Any = None) -> ThrottleReply:
+class Limited(ConfiguredCluster):
+    """A cluster, and the API server with its record."""
+
+    def __init__(self, configs: DynamicConfigs) -> None:
+        super().__init__(configs)
+        self.api = SimulatedApiServer()
+        self.record = ConfigMapRecord(self.api, "kafka", "operator-throttles", "a-quorum")
+
+    async def owners(self) -> list[str]:
+        return sorted((await self.record.read()).record.throttles)
+
+
+class DyingClient:
+    def __init__(self, cluster: ConfiguredCluster, deaths: Deaths) -> None:
+        self._client = SimulatedControllerClient(lambda: cluster.answer)
+        self._deaths = deaths
+
+    async def ask(self, request: Any, response_type: Any) -> Any:
+        return await self._deaths.write(lambda: self._client.ask(request, response_type))
+
+
+@dataclass(frozen=True)
+class DyingRecord:
+    record: ThrottleRecord
+    deaths: Deaths
+
+    async def read(self) -> Recorded:
+        return await self.record.read()
+
+    async def write(self, record: Record, known: Recorded) -> None:
+        await self.deaths.write(lambda: self.record.write(record, known))
+
+
+async def carry_out(
+    step: ThrottleStep, cluster: Limited, writer: Any = None, deaths: Deaths | None = None
+) -> ThrottleReply:
+    deaths = deaths or Deaths()
     reader = SimulatedControllerClient(lambda: cluster.answer)
-    return await ask_for_throttle(step, reader, writer or DyingClient(cluster, None))
+    record = DyingRecord(cluster.record, deaths)
+    return await ask_for_throttle(step, record, reader, writer or DyingClient(cluster, deaths))
 
 
-def a_cluster(configs: DynamicConfigs = EMPTY) -> ConfiguredCluster:
-    return ConfiguredCluster(configs.copy())
+def a_cluster(configs: DynamicConfigs = EMPTY) -> Limited:
+    return Limited(configs.copy())
 
 
 async def test_a_limit_is_set_and_removed_and_nothing_is_written_that_is_there() -> None:
@@ -64,8 +109,8 @@ async def test_a_limit_is_set_and_removed_and_nothing_is_written_that_is_there()
     assert await carry_out(SET, cluster) == ThrottleReply(step=SET)
     assert cluster.configs.topics == LIMITED
     assert {name: cluster.configs.defaults[name] for name in (LEADER_RATE, FOLLOWER_RATE)} == {
-        LEADER_RATE: "05000",
-        FOLLOWER_RATE: "05000",
+        LEADER_RATE: "5000",
+        FOLLOWER_RATE: "5000",
     }
     written = cluster.writes
     assert (await carry_out(SET, cluster)).trouble is None
@@ -86,7 +131,7 @@ async def test_a_broker_that_is_behind_is_waited_for() -> None:
 
 def mishaps() -> Iterator[Any]:
     for step in (SET, REMOVE):
-        for writes in range(4):
+        for writes in range(5):
             for arrives in (True, False):
                 yield pytest.param(step, writes, arrives, id=f"{type(step).__name__}-{writes}-{arrives}")
 
@@ -99,12 +144,12 @@ async def test_whoever_dies_at_any_write_leaves_what_the_next_one_sets_right(
         cluster = a_cluster()
         if step is REMOVE:
             await carry_out(SET, cluster)
-        reply = await carry_out(step, cluster, DyingClient(cluster, writes, arrives=arrives))
+        reply = await carry_out(step, cluster, deaths=Deaths(writes, arrives=arrives))
         assert reply.trouble in (None, "the connection broke")
         assert (await carry_out(after, cluster)).trouble is None
         assert cluster.configs.topics == topics
         assert bool(cluster.configs.defaults) is (after is SET)
-        assert len(entries_in(cluster.configs.defaults)) == (after is SET)
+        assert await cluster.owners() == ([OWNER] if after is SET else [])
 
 
 async def test_a_topic_that_goes_meanwhile_holds_up_nothing() -> None:
@@ -114,8 +159,7 @@ async def test_a_topic_that_goes_meanwhile_holds_up_nothing() -> None:
         del cluster.configs.topics["orders"]
         cluster.before_write = lambda: None
 
-    await carry_out(REMOVE, cluster)
-    cluster.before_write = lambda: setattr(cluster, "before_write", delete)
+    cluster.before_write = delete
     assert (await carry_out(SET, cluster)).trouble is None
     assert cluster.configs.topics == {"bills": LIMITED["bills"]}
 
@@ -126,9 +170,9 @@ async def test_all_replicas_that_somebody_names_in_between_are_refused_by_kafka_
     def all_replicas() -> None:
         cluster.configs.topics["orders"][LEADER_REPLICAS] = "*"
 
-    cluster.before_write = lambda: setattr(cluster, "before_write", all_replicas)
+    cluster.before_write = all_replicas
     reply = await carry_out(SET, cluster)
-    assert (reply.reason, "Invalid value *,00:1" in str(reply.trouble)) == (Reason.REQUEST_REFUSED, True)
+    assert (reply.reason, "Invalid value *,0:1" in str(reply.trouble)) == (Reason.REQUEST_REFUSED, True)
     assert (await carry_out(SET, cluster)).trouble is None
     assert cluster.configs.topics["orders"][LEADER_REPLICAS] == "*"
 
@@ -155,12 +199,9 @@ async def test_what_kafka_refuses_is_said_and_which_right_is_missing(at: Refuses
 
 
 async def test_a_right_that_is_missing_of_a_topic_is_named_as_that() -> None:
-    cluster = a_cluster()
-
-    def refuse() -> None:
-        cluster.refuses_writes = ErrorCode.topic_authorization_failed
-
-    cluster.before_write = lambda: setattr(cluster, "before_write", refuse)
+    theirs = dict.fromkeys((LEADER_RATE, FOLLOWER_RATE), "7")
+    cluster = a_cluster(DynamicConfigs("orders", "bills", defaults=theirs))
+    cluster.refuses_writes = ErrorCode.topic_authorization_failed
     reply = await carry_out(SET, cluster)
     assert "lacks the right to AlterConfigs of the topic" in str(reply.trouble)
 
@@ -198,6 +239,62 @@ async def test_many_topics_are_asked_for_in_parts() -> None:
     client = SimulatedControllerClient(lambda: cluster.answer)
     await carry_out(SetThrottle(owner=OWNER, moves=moves, bytes_per_second=5), cluster, client)
     asked = [len(each.resources) for each in client.requests if isinstance(each, IncrementalAlterConfigsRequest)]
-    assert asked == [1, MAX_ASKED, 1]
-    await carry_out(RemoveThrottle(owner=OWNER, partitions=frozenset(moves)), cluster)
+    assert asked == [MAX_ASKED, 2]
+    await carry_out(REMOVE, cluster)
     assert cluster.configs == DynamicConfigs(*names)
+
+
+NAME = ("kafka", "operator-throttles")
+
+
+async def test_the_record_of_another_kafka_cluster_stays() -> None:
+    cluster = a_cluster()
+    await cluster.api.write_entry(*NAME, "another", "its record", None)
+    await carry_out(SET, cluster)
+    assert cluster.api.config_maps[NAME].entries.keys() == {"another", "a-quorum"}
+    await carry_out(REMOVE, cluster)
+    assert cluster.api.config_maps[NAME].entries == {"another": "its record"}
+
+
+@pytest.mark.parametrize(
+    "text", ["no JSON", "{}", '{"version": 2}', '{"version": 1, "throttles": {"a": 7}, "claims": {}}']
+)
+async def test_an_unreadable_record_is_said_and_nothing_is_written(text: str) -> None:
+    cluster = a_cluster()
+    await cluster.api.write_entry(*NAME, "a-quorum", text, None)
+    reply = await carry_out(SET, cluster)
+    assert (reply.reason, cluster.writes) == (Reason.REQUEST_REFUSED, 0)
+    assert "entry a-quorum of ConfigMap kafka/operator-throttles is unreadable" in str(reply.trouble)
+    assert cluster.api.config_maps[NAME].entries == {"a-quorum": text}
+
+
+@pytest.mark.parametrize("verb", ["read", "written"])
+async def test_a_right_to_the_record_that_is_missing_is_said_and_kafka_is_left_alone(verb: str) -> None:
+    class Forbidding(SimulatedApiServer):
+        async def read_config_map(self, *named: str) -> ConfigMap | None:
+            if verb == "read":
+                self._forbid()
+            return None
+
+        async def write_entry(self, *_: Any) -> None:
+            self._forbid()
+
+        def _forbid(self) -> None:
+            raise ApiForbidden("403 no right")
+
+    cluster = a_cluster()
+    cluster.record = ConfigMapRecord(Forbidding(), *NAME, "a-quorum")
+    reply = await carry_out(SET, cluster)
+    assert (reply.reason, cluster.writes) == (Reason.REQUEST_REFUSED, 0)
+    assert f"cannot be {verb}: 403 no right" in str(reply.trouble)
+
+
+async def test_a_record_that_somebody_changes_in_between_is_read_again() -> None:
+    cluster = a_cluster()
+    other = SetThrottle(owner="shop/other/uid", moves={BILLS: MOVES[BILLS]}, bytes_per_second=700)
+    stale = await cluster.record.read()
+    assert (await carry_out(other, cluster)).trouble is None
+    await cluster.record.write(Record(), stale)
+    assert (await carry_out(SET, cluster)).trouble is None
+    assert await cluster.owners() == [OWNER, other.owner]
+    assert cluster.configs.defaults == dict.fromkeys((LEADER_RATE, FOLLOWER_RATE), "700")

@@ -175,7 +175,6 @@ class TestWhatKafkaDoesNotDo:
         move = make_limited(5000, make_running_status())
         (step,) = decide(move, THERE, FRESH).steps
         assert isinstance(step, RemoveThrottle)
-        assert step.partitions == {ZERO}
         held = decide(move, THERE, self.add_trouble(step, Reason.REQUEST_REFUSED))
         assert (held.steps, held.status.phase) == ((), ReassignmentPhase.RUNNING)
         assert ready(held).message == "its limit cannot be removed: no rights"

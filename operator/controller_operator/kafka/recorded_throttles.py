@@ -1,0 +1,122 @@
+"""Throttles in clusters without ZooKeeper: the next write to the record, or to Kafka's configurations.
+
+The wishes and the claims are those of `controller_core.model.throttles`. Kafka has no conditional writes and no place
+for the record, so the record is a document elsewhere with compare-and-set. It names each value before Kafka has it, and
+until Kafka no longer has it. So another process can continue after any write. Lists are appended to and subtracted
+from. Only a rate, or an empty list, is written as a whole, a moment after it was read. The rate is set as the default
+of all brokers, because a broker's own rate can only be set while it lives. The lowest rate of all owners holds.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+from controller_core.model.throttles import (
+    ALL_BROKERS,
+    LISTS,
+    RATES,
+    Claim,
+    Claims,
+    EntityPath,
+    Record,
+    Throttle,
+    Wanted,
+    adjust_config,
+    combine_throttles,
+)
+from controller_core.wire.requests.configs import ConfigChange, Operation
+
+LONGEST_VALUE: Final = (1 << 15) - 1
+"""Characters of a value. Kafka's controller closes the connection over a longer one, or refuses it, by its release."""
+
+Configs: TypeAlias = Mapping[EntityPath, Mapping[str, str]]
+"""The throttles in the configurations as read. Configurations of deleted topics are missing."""
+Changes: TypeAlias = Mapping[EntityPath, Sequence[ConfigChange]]
+
+
+class ListTooLongError(Exception):
+    """A topic's list has no room for the new entries. Nothing was changed."""
+
+
+def list_entities(record: Record, throttles: Mapping[str, Throttle]) -> list[EntityPath]:
+    """Return the configurations that the next write depends on."""
+    return sorted({*record.claims, *_combine(throttles)})
+
+
+def end_throttle(throttles: Mapping[str, Throttle], owner: str) -> dict[str, Throttle]:
+    """Return the throttles with that of the owner over. It stays in the record, without moves, until nothing of it is
+    left in Kafka."""
+    return {name: replace(each, moves={}) if name == owner else each for name, each in throttles.items()}
+
+
+def find_next_write(record: Record, throttles: Mapping[str, Throttle], configs: Configs) -> Record | Changes | None:
+    """Return the record or the changes to write next, so that the owners have exactly these throttles. None: they have.
+
+    Changes follow from the record alone, so two operators that do this at once agree. Raises `ListTooLongError`."""
+    wanted = _combine(throttles)
+    changes: dict[EntityPath, Sequence[ConfigChange]] = {}
+    claims: dict[EntityPath, Mapping[str, Claim]] = {}
+    for entity, config in configs.items():
+        after, claimed = adjust_config(config, record.claims.get(entity, {}), wanted.get(entity, {}))
+        if claimed:
+            claims[entity] = claimed
+        if changed := [change for name in (*RATES, *LISTS) for change in _change(entity, name, config, after)]:
+            changes[entity] = changed
+    during = Record(throttles=throttles, claims=_unite(record.claims, claims))
+    if record != during:
+        return during
+    final = Record(throttles={owner: each for owner, each in throttles.items() if each.moves}, claims=claims)
+    return changes or (final if record != final else None)
+
+
+def _combine(throttles: Mapping[str, Throttle]) -> Wanted:
+    """Return what all owners together want, with one rate for all brokers: the lowest.
+
+    The other rates are ours as well, because another operator may just set one of them."""
+    wanted = {at: each for at, each in combine_throttles(throttles.values()).items() if not at.startswith("brokers/")}
+    if rates := sorted({each.bytes_per_second for each in throttles.values() if each.moves}):
+        wanted[ALL_BROKERS] = dict.fromkeys(RATES, tuple(map(str, rates)))
+    return wanted
+
+
+def _unite(before: Claims, after: Claims) -> Claims:
+    """Return the claims during a change: a value that was ours, or will be."""
+    united = {entity: dict(claims) for entity, claims in before.items()}
+    for entity, claims in after.items():
+        ours = united.setdefault(entity, {})
+        for name, claim in claims.items():
+            known = ours[name].values if name in ours else ()
+            ours[name] = Claim(values=tuple(dict.fromkeys((*known, *claim.values))), is_created=claim.is_created)
+    return united
+
+
+def _change(
+    entity: EntityPath, name: str, before: Mapping[str, str], after: Mapping[str, str]
+) -> Iterator[ConfigChange]:
+    """Yield the next change of a setting, unless it is as it should be."""
+    old, new = before.get(name), after.get(name)
+    if name in RATES:
+        if new is not None and new != old:
+            yield ConfigChange(name=name, operation=Operation.SET, value=new)
+        elif new != old:
+            yield ConfigChange(name=name, operation=Operation.DELETE)
+        return
+    present, wanted = _parse_list(old), _parse_list(new)
+    missing = [item for item in wanted if item not in present]
+    surplus = [item for item in present if item not in wanted]
+    size = sum(len(item) + 1 for item in (*present, *missing)) - 1
+    if missing and size <= LONGEST_VALUE:
+        yield ConfigChange(name=name, operation=Operation.APPEND, value=",".join(missing))
+    elif surplus:
+        yield ConfigChange(name=name, operation=Operation.SUBTRACT, value=",".join(surplus))
+    elif missing:
+        raise ListTooLongError(
+            f"{name} of topic {entity.partition('/')[2]} would have {size} characters, and Kafka takes {LONGEST_VALUE}: "
+            "move fewer of its partitions at a time (maxConcurrentPartitions), or do without throttle"
+        )
+    elif new is None and old is not None:
+        yield ConfigChange(name=name, operation=Operation.DELETE)
+
+
+def _parse_list(value: str | None) -> dict[str, None]:
+    return dict.fromkeys(item.strip() for item in value.split(",") if item.strip()) if value else {}
