@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from controller_core.client.assignments import format_partitions, parse_reassignment
+    from controller_core.client.admin_client import AdminClient, BlockingAdminClient
     from controller_core.client.elections import Elected
     from controller_core.client.errors import (
         AdminError,
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from controller_core.client.features import FeatureMetadata, FeatureUpdate, UpdateType
     from controller_core.client.properties import ClientProperties
+    from controller_core.client.reassigning.assignments import format_partitions, parse_reassignment
     from controller_core.client.reassigning.copying import MoveProgress
     from controller_core.client.reassigning.reassignments import Ongoing, Progress, ReassignmentResult
     from controller_core.client.topics.administration import Alteration, TopicDescription, TopicList
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from controller_core.process.run import run_controller
     from controller_core.process.settings import ControllerProcessSettings as ControllerSettings
     from controller_core.process.settings import InvalidSettings, load_settings
-    from kontroller.client.admin_client import AdminClient, BlockingAdminClient
     from kontroller.history.kept_history import KeptHistory as History
     from kontroller.journal import Journal
 
@@ -87,8 +87,8 @@ _MODULES: Final[dict[str, tuple[str, ...]]] = {
     "controller_core.model.snapshot": ("Snapshot",),
     "controller_core.process.run": ("run_controller",),
     "controller_core.process.settings": ("ControllerProcessSettings", "InvalidSettings", "load_settings"),
-    "kontroller.client.admin_client": ("AdminClient", "BlockingAdminClient"),
-    "controller_core.client.assignments": ("format_partitions", "parse_reassignment"),
+    "controller_core.client.admin_client": ("AdminClient", "BlockingAdminClient"),
+    "controller_core.client.reassigning.assignments": ("format_partitions", "parse_reassignment"),
     "controller_core.client.elections": ("Elected",),
     "controller_core.client.errors": (
         "AdminError",

@@ -7,9 +7,9 @@ import signal
 import pytest
 from kio.schema.errors import ErrorCode
 
+from controller_core.client.admin_client import AdminClient
 from controller_core.client.errors import InvalidArgument, Refused, UpdateInProgress
 from controller_core.client.features import FeatureUpdate, SupportedRange, UpdateType
-from kontroller.client.admin_client import AdminClient
 from tests.real.conformance.client.commands import Kontroller
 from tests.real.test_features import IS_OLD, FeatureCluster, feature_cluster
 

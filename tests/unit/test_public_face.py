@@ -18,7 +18,7 @@ EXAMPLES: Final = sorted((ROOT / "examples" / "library").glob("*.py"))
 COMMANDS: Final = sorted((ROOT / "kontroller" / "cli").rglob("*.py"))
 ALLOWED: Final = {"features": {"controller_core.client.features"}}
 """The commands check updates of features by the client's own function before they ask the user."""
-CLIENT: Final = ("kontroller.client", "controller_core.client")
+CLIENT: Final = "controller_core.client"
 SENDING: Final = "controller_core.client.transport"
 """Commands that no `AdminClient` is made for name the servers and send single requests."""
 MOST_NAMES: Final = 40

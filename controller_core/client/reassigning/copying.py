@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from controller_core.client.assignments import Replicas
 from controller_core.client.cluster import Call
 from controller_core.client.errors import AdminError
 from controller_core.client.log_dirs.copy_sizes import questions, take_reading
 from controller_core.client.log_dirs.log_sizes import Copy, LogSizes, ask_log_sizes
+from controller_core.client.reassigning.assignments import Replicas
 from controller_core.client.reassigning.reassignments import Ongoing, list_ongoing
 from controller_core.client.snapshot import read_snapshot
 from controller_core.model.ids import NO_LEADER, BrokerId, TopicPartition

@@ -13,9 +13,9 @@ from kio.schema.errors import ErrorCode
 from kio.schema.list_partition_reassignments.v0 import ListPartitionReassignmentsResponse
 from kio.static.primitive import i32Timedelta
 
-from controller_core.client.assignments import Replicas
 from controller_core.client.cluster import Call, Cluster
 from controller_core.client.errors import AdminError, OutcomeUnknown, PartlyRefused, Refused, require
+from controller_core.client.reassigning.assignments import Replicas
 from controller_core.client.results import Result, Results
 from controller_core.client.snapshot import read_snapshot
 from controller_core.client.transport.request_client import ControllerClient

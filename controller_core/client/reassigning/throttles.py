@@ -10,10 +10,10 @@ from typing import Final
 from kio.schema.errors import ErrorCode
 from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsResponse
 
-from controller_core.client.assignments import Replicas
 from controller_core.client.cluster import Call
 from controller_core.client.configs import read_dynamic_configs, read_own_configs
 from controller_core.client.errors import AdminError, InvalidArgument, Refused, require
+from controller_core.client.reassigning.assignments import Replicas
 from controller_core.client.reassigning.reassignments import SETTLES_MS, read_origins, read_replicas
 from controller_core.model.ids import BrokerId, TopicPartition
 from controller_core.model.throttles import (

@@ -8,10 +8,10 @@ from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v11.response import MetadataResponseTopic
 from kio.schema.types import TopicName as WireTopicName
 
-from controller_core.client.assignments import Replicas, require_sound
 from controller_core.client.cluster import Call
 from controller_core.client.configs import alter_configs, keeps_logs, read_own_configs
 from controller_core.client.errors import AdminError, InvalidArgument, require
+from controller_core.client.reassigning.assignments import Replicas, require_sound
 from controller_core.client.reassigning.reassignments import request_moves
 from controller_core.client.snapshot import read_topic
 from controller_core.client.topics.requests import add_partitions, create_topic, delete_topic

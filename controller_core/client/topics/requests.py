@@ -11,7 +11,7 @@ from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v11 import MetadataResponse
 from kio.static.primitive import i32Timedelta
 
-from controller_core.client.assignments import Replicas
+from controller_core.client.reassigning.assignments import Replicas
 from controller_core.client.results import DONE, Result
 from controller_core.client.transport.request_client import ControllerClient
 from controller_core.model.ids import PartitionId, TopicId, TopicName

@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
+from controller_core.client.admin_client import AdminClient
 from controller_core.client.errors import Refused
 from controller_core.client.features import FeatureUpdate
 from controller_core.model.features import UpgradeType
 from devcluster.clients.tools import FEATURES, run_tool
 from devcluster.running.processes import wait_until
-from kontroller.client.admin_client import AdminClient
 from tests.real.test_features import IS_OLD, FeatureCluster, feature_cluster
 
 __all__ = ["feature_cluster"]

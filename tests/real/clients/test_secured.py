@@ -8,6 +8,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
+from controller_core.client.admin_client import AdminClient
 from controller_core.client.errors import AdminError, NotAdmittedError, Unreachable
 from devcluster.clients import tools
 from devcluster.clusters.certificates import make_certificate
@@ -16,7 +17,6 @@ from devcluster.clusters.kontroller import run_command
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper
 from devcluster.running.ports import release_port, reserve_port
-from kontroller.client.admin_client import AdminClient
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
 

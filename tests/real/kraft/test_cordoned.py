@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from controller_core.client.admin_client import AdminClient
 from devcluster.clients.tools import CONFIGS, TOPICS, run_tool
 from devcluster.clusters.kraft import KRaftCluster
 from devcluster.clusters.kubernetes import KubernetesCluster
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.filling.parts import Part
 from devcluster.running.processes import wait_until
-from kontroller.client.admin_client import AdminClient
 from tests.real.kraft.releases import WITH_CORDONS
 from tests.real.operator.operated import Objects, Operator, run_operator
 

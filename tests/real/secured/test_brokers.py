@@ -9,6 +9,7 @@ from typing import Final
 import pytest
 from kio.schema.errors import ErrorCode
 
+from controller_core.client.admin_client import AdminClient
 from controller_core.client.errors import Refused
 from controller_core.client.topics.administration import TopicDescription
 from devcluster.clusters.certificates import Authority, CertificateFiles
@@ -19,7 +20,6 @@ from devcluster.clusters.secured_kafka import ALICE, CONTROLLER, PASSWORDS, Secu
 from devcluster.clusters.zookeeper import ZooKeeper
 from devcluster.running.processes import wait_until
 from devcluster.waiting.vocabulary import wait_until_logged
-from kontroller.client.admin_client import AdminClient
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 

@@ -16,6 +16,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.admin import NewTopic
 from kio.schema.errors import ErrorCode
 
+from controller_core.client.admin_client import AdminClient
 from controller_core.client.errors import AdminError, Refused
 from devcluster.clients import tools
 from devcluster.clients.identity import Identity
@@ -26,7 +27,6 @@ from devcluster.clusters.secured_kafka import ADMIN, ALICE, CLIENT, PASSWORDS, S
 from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.running.processes import wait_until
 from devcluster.waiting.vocabulary import wait_until_in_sync
-from kontroller.client.admin_client import AdminClient
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 

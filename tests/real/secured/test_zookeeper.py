@@ -12,9 +12,10 @@ from kazoo.client import KazooClient
 from kazoo.security import ACL
 from kio.schema.errors import ErrorCode
 
-from controller_core.client.assignments import format_partitions, format_reassignment
+from controller_core.client.admin_client import AdminClient
 from controller_core.client.errors import Refused
 from controller_core.client.properties import ClientProperties
+from controller_core.client.reassigning.assignments import format_partitions, format_reassignment
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kontroller import RecorderProcess, run_command
@@ -22,7 +23,6 @@ from devcluster.clusters.python_broker import PythonBroker
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.secured_zookeeper import PASSWORD, USER, SecuredZooKeeper
 from devcluster.clusters.zookeeper import open_client
-from kontroller.client.admin_client import AdminClient
 from tests.real.secured.clusters import BY_KAFKA, BY_US
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]

@@ -12,6 +12,7 @@ import pytest
 from kio.schema.api_versions.v3 import ApiVersionsRequest as ApiVersionsRequest3
 from kio.schema.api_versions.v4 import ApiVersionsRequest as ApiVersionsRequest4
 
+from controller_core.client.admin_client import BlockingAdminClient
 from devcluster.building.java import KAFKA_VERSION, OLDER_VERSIONS
 from devcluster.clients.requests import send_request
 from devcluster.clients.znodes import ClusterZnodes
@@ -21,7 +22,6 @@ from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.running.processes import wait_until
 from devcluster.waiting.under_load import nothing_lost
-from kontroller.client.admin_client import BlockingAdminClient
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(400)]
 

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from controller_core.client.assignments import format_reassignment, parse_reassignment
+from controller_core.client.admin_client import AdminClient
 from controller_core.client.elections import Elected
 from controller_core.client.features import FeatureMetadata, FeatureUpdate, SupportedRange
 from controller_core.client.properties import ClientProperties
+from controller_core.client.reassigning.assignments import format_reassignment, parse_reassignment
 from controller_core.client.reassigning.reassignments import Ongoing, Progress, ReassignmentResult
 from controller_core.client.topics.administration import Alteration, TopicList
 from controller_core.client.transport.request_client import Address
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
-from kontroller.client.admin_client import AdminClient
 from kontroller.command_line import main
 
 ORDERS = TopicPartition(TopicName("orders"), PartitionId(0))

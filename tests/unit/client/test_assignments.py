@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-from controller_core.client.assignments import (
+from controller_core.client.errors import InvalidArgument
+from controller_core.client.reassigning.assignments import (
     format_partitions,
     format_reassignment,
     parse_partitions,
     parse_reassignment,
     parse_replica_assignment,
 )
-from controller_core.client.errors import InvalidArgument
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 
 

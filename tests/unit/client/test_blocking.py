@@ -6,8 +6,8 @@ from concurrent.futures import CancelledError
 
 import pytest
 
+from controller_core.client.admin_client import AdminClient, BlockingAdminClient
 from controller_core.client.errors import InvalidArgument
-from kontroller.client.admin_client import AdminClient, BlockingAdminClient
 
 MOVE = '{"partitions":[{"topic":"orders","partition":0,"replicas":[1]}]}'
 

@@ -14,9 +14,9 @@ from kio.schema.update_features.v1 import UpdateFeaturesResponse
 from kio.schema.update_features.v1.response import UpdatableFeatureResult
 from kio.static.primitive import i16, i64
 
+from controller_core.client.admin_client import AdminClient
 from controller_core.client.errors import OutcomeUnknown, PartlyRefused, Refused, Unreachable
 from controller_core.client.features import FeatureUpdate
-from kontroller.client.admin_client import AdminClient
 from tests.unit.client.transport.servers import METADATA, NO_TIME, Server, Servers, three_servers
 
 API_VERSIONS, CREATE_TOPICS, UPDATE_FEATURES = 18, 19, 57

@@ -4,11 +4,11 @@ import pytest
 from kio.schema.errors import ErrorCode
 from kio.static.protocol import RequestPayload
 
-from controller_core.client.assignments import format_reassignment, parse_reassignment
+from controller_core.client.admin_client import AdminClient
 from controller_core.client.cluster import Call
+from controller_core.client.reassigning.assignments import format_reassignment, parse_reassignment
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.snapshot import Controller, ControllerKind
-from kontroller.client.admin_client import AdminClient
 from tests.unit.admin_commands.answering_cluster import CONTROLLER, QUORUM_LEADER, AnsweringCluster, SimulatedTopic
 
 

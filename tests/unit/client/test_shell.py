@@ -6,6 +6,7 @@ from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 from typer.core import TyperGroup
 
+from controller_core.client.admin_client import AdminClient
 from controller_core.client.errors import Unreachable
 from controller_core.client.features import FeatureMetadata
 from controller_core.client.topics.administration import TopicList
@@ -15,7 +16,6 @@ from controller_core.model.snapshot import Snapshot
 from kontroller.cli.administering.groups import GROUPS
 from kontroller.cli.administering.interactive import Known, Words, look, run_line
 from kontroller.cli.endings import OneLine
-from kontroller.client.admin_client import AdminClient
 from tests.unit.model.draining.test_broker_stop import place, snapshot_of
 
 

@@ -4,7 +4,7 @@ from itertools import count
 
 import pytest
 
-from kontroller.client.admin_client import AdminClient
+from controller_core.client.admin_client import AdminClient
 from tests.real.conformance.clusters import ConformanceCluster
 
 _numbers = count(1)

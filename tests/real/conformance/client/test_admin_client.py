@@ -6,12 +6,12 @@ import signal
 import pytest
 from kio.schema.errors import ErrorCode
 
-from controller_core.client.assignments import format_partitions, format_reassignment
+from controller_core.client.admin_client import AdminClient, BlockingAdminClient
 from controller_core.client.errors import InvalidArgument, PartlyRefused, Refused, Unreachable
 from controller_core.client.features import FeatureUpdate
+from controller_core.client.reassigning.assignments import format_partitions, format_reassignment
 from controller_core.client.reassigning.reassignments import Progress
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
-from kontroller.client.admin_client import AdminClient, BlockingAdminClient
 from tests.real.conformance.clusters import ConformanceCluster
 from tests.real.conformance.tools.test_java_tools import fill
 

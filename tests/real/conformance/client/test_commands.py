@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from controller_core.client.assignments import format_partitions, format_reassignment
+from controller_core.client.reassigning.assignments import format_partitions, format_reassignment
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from devcluster.clients import tools
 from tests.real.conformance.client.commands import Kontroller, kontroller_of

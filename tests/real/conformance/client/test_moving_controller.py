@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from controller_core.client.assignments import format_partitions, format_reassignment
+from controller_core.client.admin_client import AdminClient
 from controller_core.client.errors import AdminError, OutcomeUnknown, Refused
 from controller_core.client.features import FeatureUpdate
+from controller_core.client.reassigning.assignments import format_partitions, format_reassignment
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
-from kontroller.client.admin_client import AdminClient
 from tests.real.conformance.clusters import ConformanceCluster
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(400)]

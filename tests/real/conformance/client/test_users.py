@@ -3,9 +3,9 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
+from controller_core.client.admin_client import AdminClient
 from controller_core.client.errors import InvalidArgument, Refused
 from devcluster.clients import tools
-from kontroller.client.admin_client import AdminClient
 from tests.real.conformance.clusters import ConformanceCluster
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]

@@ -4,6 +4,7 @@ import pytest
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as WatchedPartition
 
+from controller_core.client.admin_client import BlockingAdminClient
 from controller_core.model.ids import PartitionId, TopicName, TopicPartition
 from devcluster.clients.znodes import ClusterZnodes
 from devcluster.clusters.kafka import KafkaCluster
@@ -16,7 +17,6 @@ from devcluster.waiting.vocabulary import (
     wait_until_led,
     wait_until_metric,
 )
-from kontroller.client.admin_client import BlockingAdminClient
 from tests.real.conftest import StartKafka
 from tests.real.controller.faults.test_lost_epochs import acknowledge_some
 from tests.real.versions.releases import of_each_release

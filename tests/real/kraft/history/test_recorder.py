@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from controller_core.client.admin_client import AdminClient
 from controller_core.client.features import FeatureUpdate
 from controller_core.client.transport.kept_client import KeptClient
 from controller_core.client.transport.request_client import parse_addresses
@@ -25,7 +26,6 @@ from devcluster.clusters.run_folder import RunFolder
 from devcluster.filling.parts import Part
 from devcluster.running.processes import wait_until
 from devcluster.waiting.vocabulary import wait_until_recorded
-from kontroller.client.admin_client import AdminClient
 from tests.real.kraft.history.recordings import (
     DEADLINE_S,
     assert_comes_to,

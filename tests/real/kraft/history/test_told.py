@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from controller_core.client.admin_client import AdminClient
 from controller_core.model.snapshot import PartitionSnapshot
 from devcluster.clusters.kontroller import run_command
 from devcluster.clusters.kraft import KRaftCluster
@@ -21,7 +22,6 @@ from devcluster.clusters.run_folder import RunFolder
 from devcluster.demo.told import rows_of
 from devcluster.filling.parts import Part
 from devcluster.running.processes import ManagedProcess, wait_until
-from kontroller.client.admin_client import AdminClient
 from tests.real.kraft.history.recordings import changes, metadata, recorder_of, wait_until_it_comes_to
 
 pytestmark = [pytest.mark.real(Part.KRAFT), pytest.mark.timeout(900)]

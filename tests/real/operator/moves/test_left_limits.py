@@ -5,12 +5,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from controller_core.client.admin_client import BlockingAdminClient
 from devcluster.clusters.kraft import KRaftCluster
 from devcluster.clusters.kubernetes import KubernetesCluster
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.filling.parts import Part
 from devcluster.running.processes import wait_until
-from kontroller.client.admin_client import BlockingAdminClient
 from tests.real.operator.operated import RECORD_BYTES, Objects, fill, operate_namespace, run_operator
 from tests.real.operator.witnesses import limit_without_zookeeper, witness_of
 

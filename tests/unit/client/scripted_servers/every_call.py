@@ -2,8 +2,8 @@
 
 from collections.abc import Awaitable, Callable
 
+from controller_core.client.admin_client import AdminClient
 from controller_core.client.features import FeatureUpdate
-from kontroller.client.admin_client import AdminClient
 
 
 def every_call(admin: AdminClient) -> dict[str, Callable[[], Awaitable[object]]]:

@@ -26,11 +26,11 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i16, i32
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from controller_core.client.admin_client import AdminClient
 from controller_core.client.transport.request_client import Address
 from controller_core.wire.codecs.frames import decode_request, encode_response, read_frame, read_request_head
 from controller_core.wire.codecs.versions import convert, empty
 from controller_core.wire.requests.api_versions import SERVER_VERSIONS
-from kontroller.client.admin_client import AdminClient
 from tests.unit.client.transport.servers import NO_TIME, NOBODY, spoken
 
 METADATA, API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS, DESCRIBE_CONFIGS, CREATE_PARTITIONS = 3, 18, 19, 20, 32, 37

@@ -13,10 +13,10 @@ from kio.index import load_response_schema
 from kio.schema.errors import ErrorCode
 from kio.static.protocol import RequestPayload
 
+from controller_core.client.admin_client import AdminClient
 from controller_core.client.errors import AdminError, OutcomeUnknown
 from controller_core.client.features import FeatureUpdate
 from controller_core.wire.requests.configs import ResourceType
-from kontroller.client.admin_client import AdminClient
 from tests.unit.client.scripted_servers.every_call import every_call
 from tests.unit.client.scripted_servers.scripted import (
     ALTER_REASSIGNMENTS,

@@ -9,11 +9,11 @@ from kio.index import load_response_schema
 from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v11 import MetadataResponse
 
+from controller_core.client.admin_client import AdminClient
 from controller_core.client.errors import NotAdmittedError, OutcomeUnknown, Unreachable, Unsupported
 from controller_core.client.features import FeatureUpdate, UpdateType
 from controller_core.client.transport.request_client import RequestClient
 from controller_core.wire.requests.metadata import NO_TOPICS
-from kontroller.client.admin_client import AdminClient
 from tests.unit.client.scripted_servers.every_call import every_call
 from tests.unit.client.scripted_servers.scripted import (
     CREATE_TOPICS,

@@ -12,18 +12,18 @@ from types import TracebackType
 from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar
 
 from controller_core.client import describing, elections, features, users
-from controller_core.client.assignments import (
-    format_reassignment,
-    parse_partitions,
-    parse_reassignment,
-    parse_replica_assignment,
-)
 from controller_core.client.cluster import Cluster
 from controller_core.client.elections import Elected
 from controller_core.client.errors import InvalidArgument, UpdateInProgress
 from controller_core.client.features import EpochSeen, FeatureMetadata, FeatureUpdate
 from controller_core.client.properties import ClientProperties
 from controller_core.client.reassigning import copying, reassignments, throttles
+from controller_core.client.reassigning.assignments import (
+    format_reassignment,
+    parse_partitions,
+    parse_reassignment,
+    parse_replica_assignment,
+)
 from controller_core.client.reassigning.copying import MoveProgress
 from controller_core.client.reassigning.reassignments import Ongoing, Progress, ReassignmentResult
 from controller_core.client.topics import administration as topics

@@ -1,1 +1,0 @@
-"""The face of the client library (`controller_core.client`) for scripts and commands."""
