@@ -1,11 +1,12 @@
 """A cluster of one node: the start of its servers in order, and the clients' way to it."""
 
+import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from devcluster.building.toolchain import run
+from devcluster.building.toolchain import require, run
 from devcluster.clusters.kubernetes import CommandError, KubernetesCluster
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.node import control_plane, kubelet, storage
@@ -57,8 +58,12 @@ class Node(KubernetesCluster, Startable):
             run(self._isolation.server_command(command), what=f"loading {archive.name}")
 
     def _clients(self) -> Mapping[str, list[str]]:
-        """Return also `curl`, which then reaches forwarded ports, and `ctr` of the node's container runtime."""
-        own = {"curl": self._client_command(["curl"]), "ctr": self._isolation.server_command(_CTR)}
+        """Return also `curl`, if this machine has it, which then reaches forwarded ports, and `ctr` of the node's container
+        runtime."""
+        # By their paths: by its name, a script of the same name would find itself.
+        own = {"ctr": self._isolation.server_command([require("ctr"), *_CTR[1:]])}
+        if curl := shutil.which("curl"):
+            own["curl"] = self._client_command([curl])
         return {**super()._clients(), **own}
 
     def _client_command(self, command: list[str]) -> list[str]:

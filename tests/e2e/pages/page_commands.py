@@ -68,7 +68,7 @@ def run_block(block: Block, folder: Path, environment: Mapping[str, str]) -> str
     """Run a block and return its output. Raises CommandFailed."""
     commands = _WATCH.sub(rf"timeout {_WATCHED_S} \1 || [ $? = 124 ]", _FORWARD.sub(r"forward \1", block.commands))
     done = subprocess.run(
-        ["bash", "-c", _SHELL + commands],
+        ["bash", "-c", f"{_SHELL}{commands}\nexit 0"],
         cwd=folder,
         env={**os.environ, **environment},
         stdin=subprocess.DEVNULL,
