@@ -1,6 +1,9 @@
 """Scenarios that are the same with ZooKeeper and without."""
 
+from controller_operator.kubernetes.object_store import Key
 from tests.unit.operator.crashes.operated import Operated
+from tests.unit.operator.crashes.quorum_world import QuorumWorld
+from tests.unit.operator.crashes.world import World
 
 
 async def a_topic_gets_other_replicas(world: Operated) -> None:
@@ -21,3 +24,14 @@ async def a_topic_goes_to_another_object(world: Operated) -> None:
     await world.wait_until(lambda: world.is_ready(heir))
     assert world.api.peek(owner) is None
     assert world.status(heir)["topicId"] == topic_id
+
+
+async def begin_limited_move(world: World | QuorumWorld) -> Key:
+    """Move `orders-0` from the brokers 1 and 2 to 4 and 5, which hangs, and return once the move has begun."""
+    world.cluster.create_topic("orders", [1, 2])
+    world.cluster.broker(5).hang()
+    target = {"topic": "orders", "partition": 0, "replicas": [4, 5]}
+    limit = {"bytesPerSecond": 5000}
+    key = await world.apply("PartitionReassignment", "move", {"partitions": [target], "throttle": limit})
+    await world.wait_until(lambda: (world.status(key).get("counts") or {}).get("moving") == 1)
+    return key

@@ -16,7 +16,11 @@ from controller_core.zk import codecs, paths
 from simulation.cluster.names import tp
 from simulation.fast_loop import run_fast
 from tests.unit.operator.crashes.operated import End, Mishap, differences, mostly_nightly, run_beside
-from tests.unit.operator.crashes.scenarios import a_topic_gets_other_replicas, a_topic_goes_to_another_object
+from tests.unit.operator.crashes.scenarios import (
+    a_topic_gets_other_replicas,
+    a_topic_goes_to_another_object,
+    begin_limited_move,
+)
 from tests.unit.operator.crashes.world import World, installation
 
 Scenario = Callable[[World], Awaitable[object]]
@@ -178,12 +182,7 @@ async def partitions_move_with_a_limit(world: World) -> None:
 
 
 async def a_move_with_a_limit_is_taken_back(world: World) -> None:
-    world.cluster.create_topic("orders", [1, 2])
-    world.cluster.broker(5).hang()
-    target = {"topic": "orders", "partition": 0, "replicas": [4, 5]}
-    limit = {"bytesPerSecond": 5000}
-    key = await world.apply("PartitionReassignment", "move", {"partitions": [target], "throttle": limit})
-    await world.wait_until(lambda: (world.status(key).get("counts") or {}).get("moving") == 1)
+    key = await begin_limited_move(world)
     assert rates_of(world, 1) == ["5000", "5000"], "it began without its limit"
     await world.delete(key)
     # Not before: while the operator retries, the copies would complete, and there would be nothing to take back.

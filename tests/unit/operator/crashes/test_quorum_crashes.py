@@ -13,7 +13,11 @@ from simulation.cluster.names import tp
 from simulation.fast_loop import run_fast
 from tests.unit.operator.crashes.operated import End, Mishap, differences, mostly_nightly, run_beside
 from tests.unit.operator.crashes.quorum_world import QuorumWorld, quorum_installation
-from tests.unit.operator.crashes.scenarios import a_topic_gets_other_replicas, a_topic_goes_to_another_object
+from tests.unit.operator.crashes.scenarios import (
+    a_topic_gets_other_replicas,
+    a_topic_goes_to_another_object,
+    begin_limited_move,
+)
 
 Scenario = Callable[[QuorumWorld], Awaitable[object]]
 UNJUDGED = (
@@ -106,12 +110,7 @@ async def partitions_move_with_a_limit(world: QuorumWorld) -> None:
 
 
 async def a_move_with_a_limit_is_taken_back(world: QuorumWorld) -> None:
-    world.cluster.create_topic("orders", [1, 2])
-    world.cluster.broker(5).hang()
-    target = {"topic": "orders", "partition": 0, "replicas": [4, 5]}
-    limit = {"bytesPerSecond": 5000}
-    key = await world.apply("PartitionReassignment", "move", {"partitions": [target], "throttle": limit})
-    await world.wait_until(lambda: (world.status(key).get("counts") or {}).get("moving") == 1)
+    key = await begin_limited_move(world)
     await world.delete(key)
     await world.wait_until(lambda: not any(each.is_moving for each in world.cluster.topics["orders"].partitions))
     world.cluster.broker(5).resume()
@@ -121,12 +120,7 @@ async def a_move_with_a_limit_is_taken_back(world: QuorumWorld) -> None:
 
 async def a_limit_without_its_object_is_removed(world: QuorumWorld) -> None:
     """Somebody takes the finalizer off the object and deletes it while its partition moves."""
-    world.cluster.create_topic("orders", [1, 2])
-    world.cluster.broker(5).hang()
-    target = {"topic": "orders", "partition": 0, "replicas": [4, 5]}
-    limit = {"bytesPerSecond": 5000}
-    key = await world.apply("PartitionReassignment", "move", {"partitions": [target], "throttle": limit})
-    await world.wait_until(lambda: (world.status(key).get("counts") or {}).get("moving") == 1)
+    key = await begin_limited_move(world)
     found = dict(world.api.peek(key) or {})
     await world.api.keep({**found, "metadata": {**found["metadata"], "finalizers": []}})
     await world.api.remove(key)
