@@ -24,6 +24,8 @@ from devcluster.node.requirements import find_missing_for_node, install_for_a_no
 
 CHART_IMAGES: Final = (Image.KONTROLLER, Image.KAFKA)
 """The images that the chart needs for a cluster with ZooKeeper."""
+_KAFKA_OF: Final = {Image.KAFKA: Part.KAFKA, Image.KAFKA_4: Part.KRAFT}
+"""The release of Kafka in an image."""
 
 
 class NoCluster(Exception):
@@ -53,7 +55,7 @@ def prepare(images: Sequence[Image] = CHART_IMAGES) -> None:
     if os.environ.get("KUBECONFIG"):
         fill_cache(API_SERVER)
         return
-    fill_cache([Part.KAFKA, *API_SERVER])
+    fill_cache([*(_KAFKA_OF[image] for image in images if image in _KAFKA_OF), *API_SERVER])
     if has_engine():
         kind_binary()
     elif find_missing_for_node() is None:
