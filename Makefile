@@ -58,8 +58,8 @@ N ?= 20
 HOGS ?= 2
 FILES ?=
 
-flaky: $(READY) ## Run tests N times alone, beside busy loops and in slow motion; print failures (N=20 HOGS=2 FILES="tests/real/...")
-	$(BIN)/python -m scripts.checks flaky --runs $(N) --hogs $(HOGS) $(FILES)
+flaky: $(READY) ## Run tests N times alone, beside busy loops and in slow motion; print failures (N=20 HOGS=2 FILES="tests/real/..."; without FILES: level 1, continued MINUTES=30 by MINUTES)
+	$(BIN)/python -m scripts.checks flaky --runs $(N) --hogs $(HOGS) $(if $(FILES),$(FILES),--minutes $(MINUTES))
 
 slow-motion: $(READY) ## Run test files with every write of controllers and operators delayed by 0 to 3 s (SEED=1 FILES="tests/real/..." FLAGS="-k name")
 	@test -n "$(FILES)" || { echo 'Name files of tests, such as FILES=tests/real/conformance/procedures/test_topics.py'; exit 1; }

@@ -33,6 +33,8 @@ _BROAD_MINUTES: Final = 25
 _BROAD_FILES: Final = 150
 """A change of more files than this, such as a rename, gets the larger budget."""
 _PROCESSES: Final = 2
+_THE_RUN: Final = "the run itself"
+"""The name for a failure of a run in which no case failed."""
 _WITHOUT_SERVERS: Final = ("tests/unit", "tests/contract")
 _SERVED: Final = (*API_SERVER, Cached.KAFKA, Cached.KRAFT)
 """Servers that level 1 needs in the cache; the slowest build comes first."""
@@ -136,31 +138,45 @@ def run_flaky(
     ] = None,
     runs: Annotated[int, typer.Option("--runs", "-n", min=1, help="Number of runs of each way.")] = 20,
     hogs: Annotated[int, typer.Option(min=0, help="Number of busy loops beside the second way.")] = 2,
-    seed: Annotated[int, typer.Option(help="Seed of the delays of the third way.")] = 1,
+    time_budget_minutes: Annotated[
+        int, typer.Option("--minutes", min=1, help="Minutes after which no run begins.")
+    ] = 24 * 60,
 ) -> None:
-    """Run tests repeatedly: alone, beside busy loops, and in slow motion. Print failures with their 95 % bound."""
+    """Run tests repeatedly: alone, beside busy loops, and in slow motion. Print failures with their 95 % bound.
+
+    Runs of level 1 are counted in docs/flaky.json, and the next call continues there.
+    """
+    began = time.monotonic()
     logs = _logs("flaky")
+    ways = (
+        flaky.Way(name="alone"),
+        flaky.Way(name=f"beside {hogs} busy loops", busy_loops=hogs),
+        flaky.Way(name="in slow motion", delays_writes=True),
+    )
     if files:
-        arguments = list(files)
+        options: tuple[str, ...] = ()
+        path = logs / "flaky.json"
+        record = flaky.read_record(dict.fromkeys(files, ""), path)
     else:
+        options, path = ("-m", "real", f"--cases={LEVEL_1}"), flaky.RECORD
         listed = _list_below(files_of(read_cases(LEVEL_1)), "tests/real", "tests/contract")
-        arguments = ["-m", "real", f"--cases={LEVEL_1}", *listed]
-    ways: dict[str, tuple[int, dict[str, str]]] = {
-        "alone": (0, {}),
-        f"beside {hogs} busy loops": (hogs, {}),
-        "in slow motion": (0, {"KONTROLLER_SLOW_MOTION": str(seed)}),
-    }
-    reports = []
-    for way, (loops, settings) in ways.items():
-        failures: Counter[str] = Counter()
+        record = flaky.read_record(flaky.digest_files(listed), path)
+    while time.monotonic() - began < time_budget_minutes * 60:
+        chosen = flaky.choose_next(record, ways, runs)
+        if chosen is None:
+            break
+        way, lacking = chosen
+        number = max(flaky.find_tried(record[file], way).runs for file in lacking) + 1
         with ExitStack() as stack:
-            stack.enter_context(flaky.busy_loops(loops))
-            stack.enter_context(_environment(settings))
-            for number in range(1, runs + 1):
-                failures += _failures(f"{way} {number}", [*_SERVERS, *arguments], logs)
-        reports.append(flaky.report(failures, runs, way))
-        say(reports[-1])
-    say("\n".join(["", *reports]))
+            stack.enter_context(flaky.busy_loops(way.busy_loops))
+            stack.enter_context(_environment({"KONTROLLER_SLOW_MOTION": str(number)} if way.delays_writes else {}))
+            failures = _failures(f"{way.name} {number}", [*_SERVERS, *options, *lacking], logs)
+        if _THE_RUN in failures:
+            say("The run failed without a failed case, so it does not count.")
+            raise typer.Exit(1)
+        record = flaky.count_run(record, way, lacking, failures)
+        flaky.write_record(record, path)
+    say(f"\n{flaky.report_record(record, ways)}")
 
 
 @application.command(name="prose")
@@ -239,7 +255,7 @@ def _failures(name: str, arguments: Sequence[str], logs: Path) -> Counter[str]:
     ran.unlink(missing_ok=True)
     (ended,) = run_parts([Part(name=name.replace(" ", "-"), command=pytest_command(*arguments, ran=ran))], logs)
     failed = Counter(case.name for case in read_ran(ran) if case.has_failed)
-    return failed if ended.has_passed or failed else Counter(["the run itself"])
+    return failed if ended.has_passed or failed else Counter([_THE_RUN])
 
 
 def _all_names() -> list[str]:

@@ -1,17 +1,15 @@
-"""Parts of a check that run side by side, and the bound that runs without a failure give."""
+"""Parts of a check that run side by side."""
 
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from devcluster.running.processes import spawn
-from scripts.checks.flaky import report, upper_bound
 from scripts.checks.parts import Part, minutes, python, run_parts, table
 from scripts.checks.runs import Case, digest
 
@@ -59,18 +57,6 @@ def test_the_digest_depends_on_the_cases_and_not_on_their_order_or_duration() ->
     one, other = (Case(name=name, ended="passed", seconds=1, is_nightly=False) for name in ("a", "b"))
     slower = Case(name="a", ended="passed", seconds=2, is_nightly=False)
     assert digest([one, other]) == digest([other, slower]) != digest([one])
-
-
-@pytest.mark.parametrize(
-    ("failures", "runs", "bound"), [(0, 20, 0.1391), (1, 20, 0.2161), (5, 20, 0.4556), (20, 20, 1.0), (0, 1, 0.95)]
-)
-def test_the_bound_is_that_of_clopper_and_pearson(failures: int, runs: int, bound: float) -> None:
-    assert upper_bound(failures, runs) == pytest.approx(bound, abs=2e-4)
-
-
-def test_a_report_names_each_test_that_failed() -> None:
-    assert report(Counter({"a": 1}), 20, "alone") == "1/20 alone: a (at most 21.6%)"
-    assert report(Counter(), 20, "alone") == "0/20 alone: no test failed (each at most 13.9%)"
 
 
 def test_this_python_runs_the_parts() -> None:
