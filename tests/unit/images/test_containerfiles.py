@@ -28,6 +28,15 @@ def test_both_images_of_kafka_are_told_the_same() -> None:
     assert packages(KAFKA) == packages(KAFKA_4)
 
 
+def test_both_images_of_kafka_have_the_same_tools() -> None:
+    kafka, kafka_4 = (
+        {line.split()[0] for line in each.with_name("commands").read_text().splitlines() if line[:1] != "#"}
+        for each in (KAFKA, KAFKA_4)
+    )
+    assert kafka - kafka_4 == {"zookeeper-server-start", "zookeeper-shell"}
+    assert kafka_4 - kafka == {"kafka-storage", "kafka-metadata-quorum"}
+
+
 def test_the_image_of_kafka_has_the_commands_of_both_on_its_path_and_no_entrypoint() -> None:
     kontroller = settings(KONTROLLER)
     kafka = settings(KAFKA, kontroller)
