@@ -14,7 +14,7 @@ from typing import Final
 from controller_core.client.log_dirs.log_directories import LogDirectories
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Broker
-from controller_core.model.snapshot import Counts, Snapshot
+from controller_core.model.snapshot import ControllerKind, Counts, Snapshot
 from controller_core.model.wording import MOST_NAMED, format_count, list_some, name_all
 from controller_operator.plans.outcome import Notice, Said
 from controller_operator.resources.cluster import BrokerDisk, BrokerState, BrokerStatus
@@ -48,7 +48,7 @@ def list_brokers(
         _add_disk(_show_registered(broker, known.get(broker.id), now), known.get(broker.id), directories)
         for broker in view.brokers.values()
     ]
-    gone = sorted((known.keys() | view.holders) - view.brokers.keys())
+    gone = sorted((known.keys() | view.holders) - view.brokers.keys() - _find_phantom(view))
     rows = [_miss_broker(each, known.get(each), now) for each in gone if each not in view.to_remove - view.holders]
     left = {row.id: (row.since or now) + FORGOTTEN_AFTER - now for row in rows if row.id not in view.holders}
     missing = [row for row in rows if left.get(row.id, FORGOTTEN_AFTER) > timedelta()]
@@ -58,6 +58,15 @@ def list_brokers(
         missing=tuple(row.id for row in missing),
         next_forgotten_in_s=min((time.total_seconds() for time in left.values() if time > timedelta()), default=None),
     )
+
+
+def _find_phantom(view: Snapshot) -> frozenset[BrokerId]:
+    """Return Kontroller's id. A broker that creates `__consumer_offsets` takes it for a broker, until the controller
+    replaces these replicas."""
+    controller = view.controller
+    if controller is None or controller.kind is not ControllerKind.KONTROLLER:
+        return frozenset()
+    return frozenset({controller.id})
 
 
 def disk_notices(

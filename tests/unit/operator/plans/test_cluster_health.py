@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from controller_core.model.ids import BrokerEpoch, BrokerId
-from controller_core.model.snapshot import KnownTopics, Snapshot, TopicSnapshot
+from controller_core.model.snapshot import Controller, ControllerKind, KnownTopics, Snapshot, TopicSnapshot
 from controller_operator.plans.cluster.planner import show_cluster
 from controller_operator.plans.cluster_change import refuse_cluster
 from controller_operator.plans.outcome import Context, Plan
@@ -83,6 +83,15 @@ class TestBrokers:
 
     def test_that_died_before_the_operator_ever_saw_them_are_missing(self) -> None:
         assert states(Shown().look(ONE_DEAD).brokers) == {1: "Registered", 2: "Registered", 3: "Missing"}
+
+    def test_do_not_include_the_controller_that_a_broker_took_for_one(self) -> None:
+        kontroller = Controller(id=BrokerId(1000), kind=ControllerKind.KONTROLLER)
+        created = view(topic((assign([1000, 1, 2]), lead(1, [1, 2]))), brokers=(1, 2))
+        assert states(Shown().look(replace(created, controller=kontroller)).brokers) == {
+            1: "Registered",
+            2: "Registered",
+        }
+        assert states(Shown().look(created).brokers)[1000] == "Missing"
 
     def test_that_are_missing_keep_what_they_said_of_themselves(self) -> None:
         shown, racked = Shown(), {**ALL_WELL.brokers, BrokerId(3): broker(3, rack="c")}
