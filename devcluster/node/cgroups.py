@@ -51,9 +51,10 @@ def hierarchies() -> list[tuple[str, str]]:
 
 
 def remove_left_over() -> None:
-    """Remove the cgroups of nodes whose processes are gone."""
+    """Remove the cgroups of nodes whose processes are gone. A node that runs keeps all, also those without a pod."""
     for folder in list(_MOUNT.glob(f"*/**/{_PREFIX}*")):
-        _remove_tree(folder)
+        if not any(file.read_text() for file in folder.rglob("cgroup.procs")):
+            _remove_tree(folder)
 
 
 def mount_name(controllers: str) -> str:
