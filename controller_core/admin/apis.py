@@ -19,5 +19,5 @@ CLIENT_APIS: Final[tuple[AnyServedApi, ...]] = (
     update_features.API,
 )
 
-OWN_CONFIG_APIS: Final[tuple[AnyServedApi, ...]] = (own_configs.ALTER, own_configs.DESCRIBE)
+OWN_CONFIG_APIS: Final[tuple[AnyServedApi, ...]] = (own_configs.ALTER, own_configs.REPLACE, own_configs.DESCRIBE)
 """Requests that any broker answers for itself and for topics. The controller answers those about itself, in turn."""

@@ -19,6 +19,11 @@ def name_all(noun: str, things: Collection[object]) -> str:
     return f"{noun if len(things) == 1 else f'{noun}s'} {list_some(things)}"
 
 
+def explain_controller_as_replica(controller: object) -> str:
+    """Explain why no replica can be placed on the controller, which looks like a broker to clients."""
+    return f"{controller} is the controller, which holds no replicas: name a broker"
+
+
 def shorten(text: str, limit: int) -> str:
     """Return the text; if it is longer than the limit, dots replace its end."""
     return text if len(text) <= limit else f"{text[: limit - 3]}..."

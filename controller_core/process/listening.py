@@ -4,7 +4,7 @@ Without a term nothing is answered: connections are closed, and clients ask anot
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -57,6 +57,8 @@ _NOT_FOR_OTHERS: Final = (
     "is answered by brokers, and nothing is relayed from a listener that is not PLAINTEXT, because they would see the "
     "controller as the caller"
 )
+
+_CONFIG_VERSIONS: Final[Mapping[int, Versions[Any]]] = {api.versions.key: api.versions for api in OWN_CONFIG_APIS}
 
 LOADING_LOOK_S: Final = 0.02
 """Seconds between checks that a starting term has read the cluster, for all callers that wait for it."""
@@ -187,8 +189,7 @@ class ListenerAssembly:
 
         async def on_configs(request: RequestPayload, caller: Caller) -> ResponsePayload | AskBroker:
             term = self._term()
-            versions = own_configs.ALTER_VERSIONS if request.__api_key__ == own_configs.ALTER_VERSIONS.key else None
-            newest = (versions or own_configs.DESCRIBE_VERSIONS).lift(request)
+            newest = _CONFIG_VERSIONS[request.__api_key__].lift(request)
             if term is not None and own_configs.is_about(newest, term.identity.id):
                 return await self._authorize(caller, newest.__api_key__, self._answer_uncharged)(newest)
             if self._in_our_name is None or passes_on or term is None or not own_configs.is_about_topics(newest):
@@ -297,9 +298,8 @@ def _make_local_api(versions: Versions[Any], answer: AnswerToCaller, **further: 
 
 async def _ask_about_topics(brokers: BrokersInOurName, request: RequestPayload) -> ResponsePayload:
     """Return a broker's answer about configurations of topics."""
-    is_alteration = request.__api_key__ == own_configs.ALTER_VERSIONS.key
-    versions: Versions[Any] = own_configs.ALTER_VERSIONS if is_alteration else own_configs.DESCRIBE_VERSIONS
-    may_be_twice = not is_alteration or bool(getattr(request, "validate_only", False))
+    versions = _CONFIG_VERSIONS[request.__api_key__]
+    may_be_twice = bool(getattr(request, "validate_only", request.__api_key__ == own_configs.DESCRIBE.versions.key))
     return await brokers.ask(request, versions.response_type(versions.max), may_be_twice=may_be_twice)
 
 

@@ -74,7 +74,7 @@ API_TABLE: Final[tuple[Row, ...]] = (
     Row(30, "CreateAcls", _RELAY, _ADMINISTRATOR),
     Row(31, "DeleteAcls", _RELAY, _ADMINISTRATOR),
     Row(32, "DescribeConfigs", _OWN),  # relayed, unless it concerns the controller
-    Row(33, "AlterConfigs", _RELAY, _ADMINISTRATOR),  # a broker refuses the configuration of another
+    Row(33, "AlterConfigs", _OWN, _ADMINISTRATOR),  # relayed, unless it concerns the controller
     Row(34, "AlterReplicaLogDirs", _OWN, _ADMINISTRATOR),  # sent to each broker, about its replicas
     Row(35, "DescribeLogDirs", _OWN),  # sent to each broker
     Row(36, "SaslAuthenticate", _RELAY),

@@ -24,6 +24,7 @@ SPLIT: Final[Mapping[int, AnyRights]] = {
     19: split_topics.create_topics,
     37: split_topics.create_partitions,
     32: split_nodes.describe_configs,
+    33: split_nodes.replace_configs,
     44: split_nodes.alter_configs,
     61: split_nodes.describe_producers,
 }

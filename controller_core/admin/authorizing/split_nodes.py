@@ -1,21 +1,26 @@
 """Splits requests to the controller as a node, by rights: configurations, and the producers of a topic."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
+from kio.schema.alter_configs.v2.request import AlterConfigsRequest
+from kio.schema.alter_configs.v2.response import AlterConfigsResourceResponse as ReplacingResult
+from kio.schema.alter_configs.v2.response import AlterConfigsResponse
 from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
 from kio.schema.describe_configs.v4.response import DescribeConfigsResponse, DescribeConfigsResult
 from kio.schema.describe_producers.v0.request import DescribeProducersRequest, TopicRequest
 from kio.schema.describe_producers.v0.response import DescribeProducersResponse, PartitionResponse, TopicResponse
 from kio.schema.errors import ErrorCode
-from kio.schema.incremental_alter_configs.v1.request import AlterConfigsResource, IncrementalAlterConfigsRequest
+from kio.schema.incremental_alter_configs.v1.request import IncrementalAlterConfigsRequest
 from kio.schema.incremental_alter_configs.v1.response import (
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsResponse,
 )
 
 from controller_core.admin.authorizing.splitting import Split, find_refused_parts, merge_results, select_allowed_parts
+from controller_core.admin.cluster.own_configs import AlteredResource
 from controller_core.admin.rights import Rights
 from controller_core.model.authorization.acls import THE_CLUSTER, Operation, make_topic_resource
 from controller_core.wire.messages import NO_THROTTLE
@@ -58,15 +63,28 @@ async def alter_configs(
     request: IncrementalAlterConfigsRequest, rights: Rights
 ) -> Split[IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse]:
     """Split like `describe_configs`. Duplicate resources pass, because they are refused for every caller."""
+    return await _split_alteration(request, rights, AlterConfigsResourceResponse, IncrementalAlterConfigsResponse)
+
+
+async def replace_configs(
+    request: AlterConfigsRequest, rights: Rights
+) -> Split[AlterConfigsRequest, AlterConfigsResponse]:
+    """Split like `alter_configs`."""
+    return await _split_alteration(request, rights, ReplacingResult, AlterConfigsResponse)
+
+
+async def _split_alteration(
+    request: Any, rights: Rights, result_type: Callable[..., Any], response_type: Callable[..., Any]
+) -> Split[Any, Any]:
     named = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
 
-    def why_not(resource: AlterConfigsResource) -> AlterConfigsResourceResponse | None:
+    def why_not(resource: AlteredResource) -> Any:
         if named[resource.resource_type, resource.resource_name] > 1:
             return None
         error_code = _why_not(resource, rights, Operation.ALTER_CONFIGS)
         if error_code is None:
             return None
-        return AlterConfigsResourceResponse(
+        return result_type(
             error_code=error_code,
             error_message=_MESSAGES[error_code],
             resource_type=resource.resource_type,
@@ -75,9 +93,9 @@ async def alter_configs(
 
     refused = await find_refused_parts(request.resources, why_not)
 
-    def merge(response: IncrementalAlterConfigsResponse | None) -> IncrementalAlterConfigsResponse:
+    def merge(response: Any) -> Any:
         results = merge_results(request.resources, refused, response.responses if response else ())
-        return IncrementalAlterConfigsResponse(throttle_time=NO_THROTTLE, responses=results)
+        return response_type(throttle_time=NO_THROTTLE, responses=results)
 
     left = select_allowed_parts(request.resources, refused)
     return Split(allowed=replace(request, resources=left) if left else None, merge=merge)
@@ -113,7 +131,7 @@ async def describe_producers(
 
 
 def _why_not(
-    resource: DescribeConfigsResource | AlterConfigsResource, rights: Rights, operation: Operation
+    resource: DescribeConfigsResource | AlteredResource, rights: Rights, operation: Operation
 ) -> ErrorCode | None:
     if resource.resource_type == _TOPIC:
         is_allowed = rights.may(operation, make_topic_resource(resource.resource_name))

@@ -1,16 +1,22 @@
 """The controller's own dynamic configuration, in the form of a broker's.
 
 Tools take the controller for a broker: they describe and alter the configuration of every node in Metadata, each at
-that node. For example, kafka-reassign-partitions removes its throttles from all nodes. No broker answers for another
-node, so the controller answers for itself. It has one dynamic configuration, and never any throttle.
+that node. No broker answers for another node, so the controller answers for itself. One configuration has an effect.
+Rates of throttles have none and are kept, because tools such as Cruise Control set them on all nodes, read them back,
+and remove them.
 """
 
+import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final, TypeAlias, TypeVar
 
+from kio.schema.alter_configs.v2.request import AlterConfigsRequest
+from kio.schema.alter_configs.v2.request import AlterConfigsResource as ReplacingResource
+from kio.schema.alter_configs.v2.response import AlterConfigsResourceResponse as ReplacingResult
+from kio.schema.alter_configs.v2.response import AlterConfigsResponse
 from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
 from kio.schema.describe_configs.v4.response import (
     DescribeConfigsResourceResult,
@@ -35,6 +41,7 @@ from controller_core.controller.term.term import Term
 from controller_core.controller.znodes.config_writes import ensure_paths, notify, write_config
 from controller_core.controller.znodes.topic_configs import UNCLEAN_LEADER_ELECTION
 from controller_core.model.ids import BrokerId
+from controller_core.model.throttles import RATES
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.messages import NO_THROTTLE
 from controller_core.zk import codecs, paths
@@ -42,15 +49,23 @@ from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.compare_and_set import compare_and_set
 from controller_core.zk.session import WriteOp, ZkNode
 
-ALTER_VERSIONS: Final = Versions(IncrementalAlterConfigsRequest, oldest=0)
-DESCRIBE_VERSIONS: Final = Versions(DescribeConfigsRequest, oldest=1)
-
 TOPIC_RESOURCE: Final = 2
 BROKER_RESOURCE: Final = 4
+LOGGER_RESOURCE: Final = 8
 _SET, _DELETE = 0, 1
-_DYNAMIC, _STATIC = i8(2), i8(4)
-_BOOLEAN: Final = i8(1)
+_DYNAMIC, _STATIC, _DEFAULT = i8(2), i8(4), i8(5)
+_UNKNOWN, _BOOLEAN, _LONG = i8(0), i8(1), i8(5)
+_UNLIMITED: Final = 2**63 - 1
+_KEPT: Final = (*RATES, "replica.alter.log.dirs.io.max.bytes.per.second")
+"""Configurations that are kept for tools, and have no effect."""
+_RATE: Final = re.compile(r"\+?[0-9]{1,19}")
 _FOREIGN: Final = "the controller answers only for its own configuration: send a separate request for the others"
+
+AnyRequest: TypeAlias = IncrementalAlterConfigsRequest | AlterConfigsRequest | DescribeConfigsRequest
+AlteredResource: TypeAlias = AlterConfigsResource | ReplacingResource
+Change: TypeAlias = Callable[[Mapping[str, str]], Mapping[str, str]]
+"""Returns the new configuration for the present one."""
+Result = TypeVar("Result", AlterConfigsResourceResponse, ReplacingResult)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,12 +76,12 @@ class OwnConfig:
     config: Mapping[str, str]
 
 
-def is_about(request: IncrementalAlterConfigsRequest | DescribeConfigsRequest, own_id: BrokerId) -> bool:
+def is_about(request: AnyRequest, own_id: BrokerId) -> bool:
     """Return True if a part of the request concerns the controller itself. Other requests are for brokers."""
     return any(_is_own(resource, own_id) for resource in request.resources)
 
 
-def is_about_topics(request: IncrementalAlterConfigsRequest | DescribeConfigsRequest) -> bool:
+def is_about_topics(request: AnyRequest) -> bool:
     """Return True if the request concerns only topics."""
     return all(resource.resource_type == TOPIC_RESOURCE for resource in request.resources)
 
@@ -76,26 +91,17 @@ async def on_alter(term: Term, request: IncrementalAlterConfigsRequest) -> Incre
 
     Like a broker, refuse the own configuration if it appears twice.
     """
-    is_twice = sum(_is_own(resource, term.identity.id) for resource in request.resources) > 1
-    responses = []
-    for resource in request.resources:
-        try:
-            if not _is_own(resource, term.identity.id):
-                raise Refused(ErrorCode.invalid_request, _FOREIGN)  # noqa: TRY301
-            if is_twice:
-                raise Refused(ErrorCode.invalid_request, "Each resource must appear at most once.")  # noqa: TRY301
-            await _alter(term, resource, validate_only=request.validate_only)
-        except Refused as refused:
-            responses.append(_make_alter_result(resource, refused.error_code, refused.message))
-        else:
-            responses.append(_make_alter_result(resource, ErrorCode.none, None))
-    return IncrementalAlterConfigsResponse(throttle_time=NO_THROTTLE, responses=tuple(responses))
-
-
-def refusal(request: IncrementalAlterConfigsRequest, error_code: ErrorCode) -> IncrementalAlterConfigsResponse:
-    """Return the answer that refuses every resource of the request."""
-    responses = tuple(_make_alter_result(resource, error_code, None) for resource in request.resources)
+    refused = await _alter_each(term, request, _plan_alteration)
+    responses = _make_results(AlterConfigsResourceResponse, request.resources, refused)
     return IncrementalAlterConfigsResponse(throttle_time=NO_THROTTLE, responses=responses)
+
+
+async def on_replace(term: Term, request: AlterConfigsRequest) -> AlterConfigsResponse:
+    """Replace the controller's own configuration, for clients that do not know IncrementalAlterConfigs. See
+    `on_alter`."""
+    refused = await _alter_each(term, request, _plan_replacement)
+    responses = _make_results(ReplacingResult, request.resources, refused)
+    return AlterConfigsResponse(throttle_time=NO_THROTTLE, responses=responses)
 
 
 async def on_describe(term: Term, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
@@ -105,22 +111,112 @@ async def on_describe(term: Term, request: DescribeConfigsRequest) -> DescribeCo
     return DescribeConfigsResponse(throttle_time=NO_THROTTLE, results=results)
 
 
-async def _alter(term: Term, resource: AlterConfigsResource, *, validate_only: bool) -> None:
-    names = Counter(config.name for config in resource.configs)
-    if any(count > 1 for count in names.values()):
-        raise Refused(ErrorCode.invalid_request, "Error due to duplicate config keys")
+def refusal(request: IncrementalAlterConfigsRequest, error_code: ErrorCode) -> IncrementalAlterConfigsResponse:
+    """Return the answer that refuses every resource of the request."""
+    refused = dict.fromkeys(range(len(request.resources)), Refused(error_code))
+    responses = _make_results(AlterConfigsResourceResponse, request.resources, refused)
+    return IncrementalAlterConfigsResponse(throttle_time=NO_THROTTLE, responses=responses)
+
+
+def _refuse_replacement(request: AlterConfigsRequest, error_code: ErrorCode) -> AlterConfigsResponse:
+    refused = dict.fromkeys(range(len(request.resources)), Refused(error_code))
+    responses = _make_results(ReplacingResult, request.resources, refused)
+    return AlterConfigsResponse(throttle_time=NO_THROTTLE, responses=responses)
+
+
+def _refuse_describe(request: DescribeConfigsRequest, error_code: ErrorCode) -> DescribeConfigsResponse:
+    results = tuple(_make_describe_result(resource, error_code, None) for resource in request.resources)
+    return DescribeConfigsResponse(throttle_time=NO_THROTTLE, results=results)
+
+
+# Altering
+
+
+async def _alter_each(
+    term: Term, request: IncrementalAlterConfigsRequest | AlterConfigsRequest, plan: Callable[[Any], Change]
+) -> dict[int, Refused]:
+    """Alter the own configuration by a plan. Return the refused resources by position."""
+    own = term.identity.id
+    named = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
+
+    async def alter(resource: AlteredResource) -> None:
+        if not _is_own(resource, own):
+            raise Refused(ErrorCode.invalid_request, _FOREIGN)
+        if named[resource.resource_type, resource.resource_name] > 1:
+            raise Refused(ErrorCode.invalid_request, "Each resource must appear at most once.")
+        if resource.resource_type == LOGGER_RESOURCE:
+            message = f"{own} is the controller, which has no loggers of Kafka: set its --log-level"
+            raise Refused(ErrorCode.invalid_config, message)
+        change = plan(resource)
+        if not request.validate_only:
+            await _write(term, change)
+
+    refused: dict[int, Refused] = {}
+    for at, resource in enumerate(request.resources):
+        try:
+            await alter(resource)
+        except Refused as error:
+            refused[at] = error
+    return refused
+
+
+def _plan_alteration(resource: AlterConfigsResource) -> Change:
+    """Return the change of an IncrementalAlterConfigs. Raises `Refused`."""
+    _require_distinct(config.name for config in resource.configs)
     for config in resource.configs:
-        _check(config)
+        _check_operation(config)
     changes = {config.name: config.value for config in resource.configs if config.config_operation == _SET}
     deleted = {config.name for config in resource.configs if config.config_operation == _DELETE}
-    if validate_only:
-        return
+
+    def change(present: Mapping[str, str]) -> Mapping[str, str]:
+        kept = {name: value for name, value in present.items() if name not in deleted}
+        return kept | {name: value for name, value in changes.items() if value is not None}
+
+    return change
+
+
+def _plan_replacement(resource: ReplacingResource) -> Change:
+    """Return the change of an AlterConfigs. Raises `Refused`."""
+    _require_distinct(config.name for config in resource.configs)
+    for config in resource.configs:
+        _check_value(config.name, config.value)
+    wanted = {config.name: config.value for config in resource.configs if config.value is not None}
+    return lambda _: wanted
+
+
+def _require_distinct(names: Iterable[str]) -> None:
+    if any(count > 1 for count in Counter(names).values()):
+        raise Refused(ErrorCode.invalid_request, "Error due to duplicate config keys")
+
+
+def _check_operation(config: AlterableConfig) -> None:
+    if config.config_operation == _DELETE:
+        return  # deleting a missing setting is allowed
+    if config.config_operation != _SET:
+        raise Refused(ErrorCode.invalid_request, f"{config.name} is not a list: use SET or DELETE")
+    _check_value(config.name, config.value)
+
+
+def _check_value(name: str, value: str | None) -> None:
+    if value is None:
+        raise Refused(ErrorCode.invalid_request, f"Null value not supported for : {name}")
+    if name in _KEPT:
+        if not _RATE.fullmatch(value.strip()) or int(value) > _UNLIMITED:
+            raise Refused(ErrorCode.invalid_config, f"{name} must be a number of bytes per second, not {value!r}")
+    elif name != UNCLEAN_LEADER_ELECTION:
+        message = f"{name} is not a setting of the controller, which has {UNCLEAN_LEADER_ELECTION} and rates of throttles"
+        raise Refused(ErrorCode.invalid_config, message)
+    elif value.strip().lower() not in ("true", "false"):
+        raise Refused(ErrorCode.invalid_config, f"{name} must be true or false, not {value!r}")
+
+
+async def _write(term: Term, change: Change) -> None:
+    """Write the changed configuration unless nothing changes. Raises `Refused`."""
     path = paths.broker_config(term.identity.id)
     await ensure_paths(term, [paths.CONFIG, paths.BROKER_CONFIGS, paths.CONFIG_CHANGES])
 
     def plan_write(present: OwnConfig) -> list[WriteOp]:
-        wanted = {name: value for name, value in present.config.items() if name not in deleted}
-        wanted |= {name: value for name, value in changes.items() if value is not None}
+        wanted = change(present.config)
         if wanted == present.config:
             return []
         ops = [write_config(path, wanted, present.node), notify(f"brokers/{term.identity.id}")]
@@ -131,43 +227,40 @@ async def _alter(term: Term, resource: AlterConfigsResource, *, validate_only: b
     await compare_and_set(partial(_read, term), plan_write, term.writer.transact)
 
 
-def _check(config: AlterableConfig) -> None:
-    if config.config_operation == _DELETE:
-        return  # deleting a missing setting is allowed
-    if config.config_operation != _SET:
-        raise Refused(ErrorCode.invalid_request, f"{config.name} is not a list: use SET or DELETE")
-    if config.value is None:
-        raise Refused(ErrorCode.invalid_request, f"Null value not supported for : {config.name}")
-    if config.name != UNCLEAN_LEADER_ELECTION:
-        message = f"{config.name} is not a setting of the controller, which has only {UNCLEAN_LEADER_ELECTION}"
-        raise Refused(ErrorCode.invalid_config, message)
-    if config.value.strip().lower() not in ("true", "false"):
-        raise Refused(ErrorCode.invalid_config, f"{config.name} must be true or false, not {config.value!r}")
+# Describing
 
 
 def _describe(term: Term, resource: DescribeConfigsResource, found: OwnConfig | Refused) -> DescribeConfigsResult:
     if not _is_own(resource, term.identity.id):
         return _make_describe_result(resource, ErrorCode.invalid_request, _FOREIGN)
+    if resource.resource_type == LOGGER_RESOURCE:
+        return _make_describe_result(resource, ErrorCode.none, None)
     if isinstance(found, Refused):
         return _make_describe_result(resource, found.error_code, found.message)
     config = found.config
-    default = str(term.settings.unclean_leader_election_enable).lower()
-    values = {UNCLEAN_LEADER_ELECTION: default, **config}
-    wanted = [name for name in values if not resource.configuration_keys or name in resource.configuration_keys]
+    unclean = str(term.settings.unclean_leader_election_enable).lower()
+    values = {UNCLEAN_LEADER_ELECTION: unclean, **dict.fromkeys(_KEPT, str(_UNLIMITED)), **config}
     entries = tuple(
         DescribeConfigsResourceResult(
             name=name,
             value=values[name],
-            read_only=name != UNCLEAN_LEADER_ELECTION,
-            config_source=_DYNAMIC if name in config else _STATIC,
+            read_only=name not in (UNCLEAN_LEADER_ELECTION, *_KEPT),
+            config_source=_DYNAMIC if name in config else _DEFAULT if name in _KEPT else _STATIC,
             is_sensitive=False,
             synonyms=(),
-            config_type=_BOOLEAN if name == UNCLEAN_LEADER_ELECTION else i8(0),
+            config_type=_find_type(name),
             documentation=None,
         )
-        for name in wanted
+        for name in values
+        if not resource.configuration_keys or name in resource.configuration_keys
     )
     return _make_describe_result(resource, ErrorCode.none, None, entries)
+
+
+def _find_type(name: str) -> i8:
+    if name in _KEPT:
+        return _LONG
+    return _BOOLEAN if name == UNCLEAN_LEADER_ELECTION else _UNKNOWN
 
 
 async def _read_or_refused(term: Term) -> OwnConfig | Refused:
@@ -187,18 +280,25 @@ async def _read(term: Term) -> OwnConfig:
         raise Refused(ErrorCode.unknown_server_error, str(error)) from error
 
 
-def _is_own(resource: AlterConfigsResource | DescribeConfigsResource, own_id: BrokerId) -> bool:
-    return resource.resource_type == BROKER_RESOURCE and resource.resource_name == str(own_id)
+def _is_own(resource: AlteredResource | DescribeConfigsResource, own_id: BrokerId) -> bool:
+    return resource.resource_type in (BROKER_RESOURCE, LOGGER_RESOURCE) and resource.resource_name == str(own_id)
 
 
-def _make_alter_result(
-    resource: AlterConfigsResource, code: ErrorCode, message: str | None
-) -> AlterConfigsResourceResponse:
-    return AlterConfigsResourceResponse(
-        error_code=code,
-        error_message=message,
-        resource_type=resource.resource_type,
-        resource_name=resource.resource_name,
+# Results
+
+
+def _make_results(
+    kind: type[Result], resources: Iterable[AlteredResource], refused: Mapping[int, Refused]
+) -> tuple[Result, ...]:
+    """Return a result for each resource. `refused` has the refused ones by position."""
+    return tuple(
+        kind(
+            error_code=refused[at].error_code if at in refused else ErrorCode.none,
+            error_message=refused[at].message if at in refused else None,
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+        )
+        for at, resource in enumerate(resources)
     )
 
 
@@ -217,10 +317,10 @@ def _make_describe_result(
     )
 
 
-def _refuse_describe(request: DescribeConfigsRequest, error_code: ErrorCode) -> DescribeConfigsResponse:
-    results = tuple(_make_describe_result(resource, error_code, None) for resource in request.resources)
-    return DescribeConfigsResponse(throttle_time=NO_THROTTLE, results=results)
-
-
-ALTER: Final = ServedApi(versions=ALTER_VERSIONS, answer=on_alter, refuse=refusal)
-DESCRIBE: Final = ServedApi(versions=DESCRIBE_VERSIONS, answer=on_describe, refuse=_refuse_describe)
+ALTER: Final = ServedApi(versions=Versions(IncrementalAlterConfigsRequest, oldest=0), answer=on_alter, refuse=refusal)
+REPLACE: Final = ServedApi(
+    versions=Versions(AlterConfigsRequest, oldest=0), answer=on_replace, refuse=_refuse_replacement
+)
+DESCRIBE: Final = ServedApi(
+    versions=Versions(DescribeConfigsRequest, oldest=1), answer=on_describe, refuse=_refuse_describe
+)

@@ -27,6 +27,7 @@ from controller_core.controller.serving.served_api import ServedApi
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes.reassignment_znode import supplant_requests
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.model.wording import explain_controller_as_replica
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.messages import NO_THROTTLE
 
@@ -134,7 +135,10 @@ def _why_not(term: Term, partition: TopicPartition, target: tuple[BrokerId, ...]
     messages."""
     if reason := _why_malformed(target):
         return ErrorCode.invalid_replica_assignment, reason
-    if missing := find_not_live(term, partition, target):
+    missing = find_not_live(term, partition, target)
+    if term.identity.id in missing:
+        return ErrorCode.invalid_replica_assignment, explain_controller_as_replica(term.identity.id)
+    if missing:
         return ErrorCode.invalid_replica_assignment, (
             f"Replica assignment has brokers that are not alive. Replica list: {missing}, "
             f"live broker list: {sorted(term.state.live)}"

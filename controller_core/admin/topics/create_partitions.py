@@ -29,7 +29,7 @@ from controller_core.model.metadata import TopicAssignment
 from controller_core.model.quotas.mutation_quota import UNLIMITED, MutationQuota
 from controller_core.model.topics import topic_names
 from controller_core.model.topics.placement import NotEnoughBrokers
-from controller_core.model.wording import list_some
+from controller_core.model.wording import explain_controller_as_replica, list_some
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.messages import throttle_of
 from controller_core.zk import codecs, paths
@@ -175,6 +175,8 @@ def _read_given_replicas(
     invalid = ErrorCode.invalid_replica_assignment
     lists = [tuple(BrokerId(broker) for broker in given.broker_ids) for given in topic.assignments or ()]
     unknown = sorted({broker for brokers in lists for broker in brokers} - term.state.brokers.keys())
+    if term.identity.id in unknown:
+        raise Refused(invalid, explain_controller_as_replica(term.identity.id))
     if unknown:
         raise Refused(invalid, f"Unknown broker(s) in replica assignment: {', '.join(map(str, unknown))}.")
     if len(lists) != len(new):

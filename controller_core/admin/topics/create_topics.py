@@ -29,6 +29,7 @@ from controller_core.model.quotas.mutation_quota import UNLIMITED, MutationQuota
 from controller_core.model.topics import topic_names
 from controller_core.model.topics.placement import Racks, place_partitions
 from controller_core.model.topics.topic_configs import fill_in_defaults, find_complaints, is_true
+from controller_core.model.wording import explain_controller_as_replica
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.messages import NO_THROTTLE, throttle_of
 from controller_core.zk import codecs, paths
@@ -297,7 +298,7 @@ def _check_replicas(term: Term, replicas: Mapping[PartitionId, tuple[BrokerId, .
             number = _first_with(brokers, replicas)
             raise Refused(invalid, f"Duplicate replica assignment found: partition {number} on {list(brokers)}")
         if term.identity.id in brokers:
-            raise Refused(invalid, f"{term.identity.id} is the controller, which holds no replicas: name a broker")
+            raise Refused(invalid, explain_controller_as_replica(term.identity.id))
         if min(brokers) < 0:
             number = _first_with(brokers, replicas)
             raise Refused(invalid, f"Partition {number} names a broker id below 0: {list(brokers)}")

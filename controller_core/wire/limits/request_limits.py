@@ -35,6 +35,7 @@ LIMITS: Final[Mapping[int, RequestLimits]] = {
     19: RequestLimits(),  # CreateTopics
     20: RequestLimits(max_items=50_000, max_entries=20_000),  # DeleteTopics
     32: RequestLimits(max_items=10_000),  # DescribeConfigs; larger requests are left to a broker
+    33: RequestLimits(max_items=10_000),  # AlterConfigs; larger requests are left to a broker
     34: RequestLimits(max_bytes=_MB, max_items=20_000),  # AlterReplicaLogDirs
     35: RequestLimits(max_bytes=_MB),  # DescribeLogDirs
     37: RequestLimits(),  # CreatePartitions

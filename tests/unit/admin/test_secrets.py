@@ -138,7 +138,7 @@ async def test_an_unexpected_error_while_configurations_are_altered_says_nothing
     def stumble_over(*_: object) -> None:
         raise RuntimeError("nobody expected that")
 
-    monkeypatch.setattr("controller_core.admin.cluster.own_configs._check", stumble_over)
+    monkeypatch.setattr("controller_core.admin.cluster.own_configs._check_operation", stumble_over)
     with production_logs("json") as logs:
         await cluster.request(ALTER_CONFIGS)
     assert "IncrementalAlterConfigsRequest" in logs.getvalue()

@@ -52,7 +52,7 @@ def test_what_is_answered_here_has_limits_and_nothing_else_is_judged_by_them() -
 
 
 CHANGES_BROKERS: Final = {
-    "DeleteRecords", "CreateAcls", "DeleteAcls", "AlterConfigs", "CreateDelegationToken", "RenewDelegationToken",
+    "DeleteRecords", "CreateAcls", "DeleteAcls", "CreateDelegationToken", "RenewDelegationToken",
     "ExpireDelegationToken", "DeleteGroups", "OffsetDelete", "AlterClientQuotas",
 }  # fmt: skip
 """The requests that tools of administrators send to any broker, and so also to the controller."""

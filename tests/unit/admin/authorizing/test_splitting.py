@@ -9,6 +9,8 @@ from uuid import UUID
 
 from hypothesis import given
 from hypothesis import strategies as st
+from kio.schema.alter_configs.v2.request import AlterConfigsRequest
+from kio.schema.alter_configs.v2.request import AlterConfigsResource as ReplacingResource
 from kio.schema.create_partitions.v3.request import CreatePartitionsRequest, CreatePartitionsTopic
 from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
 from kio.schema.create_topics.v7.response import CreatableTopicConfigs, CreatableTopicResult, CreateTopicsResponse
@@ -172,10 +174,21 @@ async def test_configurations_are_altered_by_a_right_on_the_topic_or_on_the_clus
         AlterConfigsResource(resource_type=i8(kind), resource_name=name, configs=()) for kind, name in asked
     )
     request = IncrementalAlterConfigsRequest(resources=resources, validate_only=False)
-    split = await split_nodes.alter_configs(request, allowed)
-    response = await split.answer_allowed(make_obedient(own_configs.refusal))
-    assert [(result.resource_type, result.resource_name) for result in response.responses] == asked
-    for one, result in zip(asked, response.responses, strict=True):
+    older = AlterConfigsRequest(
+        resources=tuple(
+            ReplacingResource(resource_type=i8(kind), resource_name=name, configs=()) for kind, name in asked
+        ),
+        validate_only=False,
+    )
+    answers = [
+        await (await split_nodes.alter_configs(request, allowed)).answer_allowed(make_obedient(own_configs.refusal)),
+        await (await split_nodes.replace_configs(older, allowed)).answer_allowed(
+            make_obedient(own_configs.REPLACE.refuse)
+        ),
+    ]
+    for response in answers:
+        assert [(result.resource_type, result.resource_name) for result in response.responses] == asked
+    for one, result in (pair for response in answers for pair in zip(asked, response.responses, strict=True)):
         kind, name = one
         resource = make_topic_resource(name) if kind == 2 else THE_CLUSTER
         is_passed = asked.count(one) > 1 or allowed.may(Operation.ALTER_CONFIGS, resource)

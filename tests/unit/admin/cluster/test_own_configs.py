@@ -3,6 +3,8 @@
 from collections.abc import AsyncIterator
 
 import pytest
+from kio.schema.alter_configs.v2 import request as replacing
+from kio.schema.alter_configs.v2.request import AlterConfigsRequest
 from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
 from kio.schema.errors import ErrorCode
 from kio.schema.incremental_alter_configs.v1.request import (
@@ -20,8 +22,9 @@ from simulation.checks import simulate_cluster
 from simulation.cluster import CONTROLLER, Cluster, tp
 
 SET, DELETE, APPEND = 0, 1, 2
-BROKER, TOPIC = 4, 2
+BROKER, TOPIC, LOGGERS = 4, 2, 8
 UNCLEAN = "unclean.leader.election.enable"
+RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 
 
 def alter(
@@ -32,14 +35,20 @@ def alter(
     return IncrementalAlterConfigsRequest(resources=(resource,), validate_only=validate_only)
 
 
-def describe(*keys: str) -> DescribeConfigsRequest:
+def replace(*values: tuple[str, str | None], kind: int = BROKER, times: int = 1) -> AlterConfigsRequest:
+    configs = tuple(replacing.AlterableConfig(name=key, value=value) for key, value in values)
+    resource = replacing.AlterConfigsResource(resource_type=i8(kind), resource_name=str(CONTROLLER), configs=configs)
+    return AlterConfigsRequest(resources=(resource,) * times, validate_only=False)
+
+
+def describe(*keys: str, kind: int = BROKER) -> DescribeConfigsRequest:
     resource = DescribeConfigsResource(
-        resource_type=i8(BROKER), resource_name=str(CONTROLLER), configuration_keys=keys or None
+        resource_type=i8(kind), resource_name=str(CONTROLLER), configuration_keys=keys or None
     )
     return DescribeConfigsRequest(resources=(resource,))
 
 
-async def code(cluster: Cluster, request: IncrementalAlterConfigsRequest) -> ErrorCode:
+async def code(cluster: Cluster, request: IncrementalAlterConfigsRequest | AlterConfigsRequest) -> ErrorCode:
     (result,) = (await cluster.request(request)).responses
     assert isinstance(result.error_code, ErrorCode)
     return result.error_code
@@ -59,9 +68,53 @@ async def served() -> AsyncIterator[Cluster]:
 
 
 async def test_throttles_that_are_not_there_are_removed(served: Cluster) -> None:
-    rates = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
-    assert await code(served, alter(*((rate, DELETE, None) for rate in rates))) is ErrorCode.none
+    assert await code(served, alter(*((rate, DELETE, None) for rate in RATES))) is ErrorCode.none
     assert config(served) == {}
+
+
+async def test_rates_of_throttles_are_kept_for_tools_that_read_them_back(served: Cluster) -> None:
+    assert await code(served, alter(*((rate, SET, "1000000") for rate in RATES))) is ErrorCode.none
+    (described,) = (await served.request(describe(*RATES))).results
+    entries = {entry.name: (entry.value, entry.config_source, entry.read_only) for entry in described.configs}
+    assert entries == dict.fromkeys(RATES, ("1000000", 2, False))
+    assert await code(served, alter(*((rate, DELETE, None) for rate in RATES))) is ErrorCode.none
+    (described,) = (await served.request(describe(RATES[0]))).results
+    assert [(entry.value, entry.config_source) for entry in described.configs] == [(str(2**63 - 1), 5)]
+
+
+async def test_clients_that_only_replace_configurations_set_and_remove_rates(served: Cluster) -> None:
+    assert await code(served, replace((RATES[0], "5"), (UNCLEAN, "false"))) is ErrorCode.none
+    assert config(served) == {RATES[0]: "5", UNCLEAN: "false"}
+    assert await code(served, replace()) is ErrorCode.none
+    assert config(served) == {}
+
+
+@pytest.mark.parametrize(
+    ("request_", "expected"),
+    [
+        (replace((RATES[0], "fast")), ErrorCode.invalid_config),
+        (replace((RATES[0], None)), ErrorCode.invalid_request),
+        (replace((RATES[0], "1"), (RATES[0], "2")), ErrorCode.invalid_request),
+        (replace(("log.dirs", "/a")), ErrorCode.invalid_config),
+        (replace((RATES[0], "1"), kind=TOPIC), ErrorCode.invalid_request),
+        (replace(("kafka", "DEBUG"), kind=LOGGERS), ErrorCode.invalid_config),
+        (replace((RATES[0], "1"), times=2), ErrorCode.invalid_request),
+    ],
+)
+async def test_an_impossible_replacement_is_refused(
+    served: Cluster, request_: AlterConfigsRequest, expected: ErrorCode
+) -> None:
+    results = (await served.request(request_)).responses
+    assert {result.error_code for result in results} == {expected}
+    assert config(served) == {}
+
+
+async def test_it_has_no_loggers_of_kafka(served: Cluster) -> None:
+    (described,) = (await served.request(describe(kind=LOGGERS))).results
+    assert (described.error_code, described.configs) == (ErrorCode.none, ())
+    (altered,) = (await served.request(alter(("kafka", SET, "DEBUG"), kind=LOGGERS))).responses
+    assert altered.error_code is ErrorCode.invalid_config
+    assert altered.error_message == "1000 is the controller, which has no loggers of Kafka: set its --log-level"
 
 
 async def test_unclean_elections_are_allowed_by_default_and_a_waiting_partition_gets_its_leader(
@@ -79,7 +132,7 @@ async def test_unclean_elections_are_allowed_by_default_and_a_waiting_partition_
     assert await code(served, alter((UNCLEAN, SET, "true"))) is ErrorCode.none
     assert served.leadership(tp("orders")) == (2, [2])
     (described,) = (await served.request(describe())).results
-    (entry,) = described.configs
+    entry = described.configs[0]
     assert (entry.name, entry.value, entry.config_source) == (UNCLEAN, "true", 2)
     assert await code(served, alter((UNCLEAN, DELETE, None))) is ErrorCode.none
     assert config(served) == {}
@@ -99,7 +152,9 @@ async def test_the_default_of_the_process_is_described(served: Cluster) -> None:
         (alter((UNCLEAN, SET, None)), ErrorCode.invalid_request),
         (alter((UNCLEAN, APPEND, "true")), ErrorCode.invalid_request),
         (alter((UNCLEAN, SET, "true"), (UNCLEAN, DELETE, None)), ErrorCode.invalid_request),
-        (alter(("leader.replication.throttled.rate", SET, "5")), ErrorCode.invalid_config),
+        (alter((RATES[0], SET, "-1")), ErrorCode.invalid_config),
+        (alter((RATES[0], SET, str(2**63))), ErrorCode.invalid_config),
+        (alter(("log.dirs", SET, "/a")), ErrorCode.invalid_config),
         (alter((UNCLEAN, SET, "true"), name="1"), ErrorCode.invalid_request),
         (alter((UNCLEAN, SET, "true"), kind=TOPIC), ErrorCode.invalid_request),
     ],
@@ -128,6 +183,8 @@ async def test_an_unreadable_configuration_is_reported(served: Cluster) -> None:
 
 def test_what_is_not_about_the_controller_is_a_brokers_business() -> None:
     assert is_about(describe(), CONTROLLER)
+    assert is_about(describe(kind=LOGGERS), CONTROLLER)
+    assert is_about(replace(), CONTROLLER)
     assert not is_about(describe(), BrokerId(1))
     assert not is_about(alter((UNCLEAN, SET, "true"), kind=TOPIC), CONTROLLER)
 
@@ -145,7 +202,9 @@ async def test_it_is_read_once_however_often_a_request_asks_for_it(
 
     monkeypatch.setattr(served.zk.tree, "read", count_reads)
     results = (await served.request(DescribeConfigsRequest(resources=(resource,) * 1000))).results
-    assert [[entry.value for entry in result.configs] for result in results] == [["false"]] * 1000
+    assert [[entry.value for entry in result.configs] for result in results] == [
+        ["false", *[str(2**63 - 1)] * 3]
+    ] * 1000
     assert len(reads) == 1
 
 

@@ -82,7 +82,7 @@ async def test_it_moves_on_under_the_next_controller(served: Cluster) -> None:
         ([4, 4], "Duplicate replica ids"),
         ([4, -1], "Invalid broker id"),
         ([4, 9], "not alive. Replica list: [9], live broker list: [1, 2, 3, 4, 5, 6, 7]"),
-        ([1000], "not alive"),
+        ([1000], "1000 is the controller, which holds no replicas: name a broker"),
     ],
 )
 async def test_an_impossible_target_is_refused_and_the_others_are_served(
