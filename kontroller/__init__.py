@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from controller_core.client.reassigning.assignments import format_partitions, parse_reassignment
     from controller_core.client.reassigning.copying import MoveProgress
     from controller_core.client.reassigning.reassignments import Ongoing, Progress, ReassignmentResult
+    from controller_core.client.reassigning.throttles import ThrottleSet
     from controller_core.client.topics.administration import Alteration, TopicDescription, TopicList
     from controller_core.journal.fold import Folded, Image
     from controller_core.journal.reader import Finding, Gap, Record
@@ -67,6 +68,7 @@ __all__ = [
     "Record",
     "Refused",
     "Snapshot",
+    "ThrottleSet",
     "TopicDescription",
     "TopicList",
     "TopicPartition",

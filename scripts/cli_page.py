@@ -29,9 +29,12 @@ that are marked for deletion.
 **Output.** Tables for people. `-o json` or `-o yaml` prints one document for programs to standard output; questions, and
 the plan that reverts a move, then go to standard error. An error is one line on standard error that says what to change.
 
-**Throttles.** As with kafka-reassign-partitions, they do not belong to a move. `reassign verify`, `cancel` and the end of
-`start` remove the throttles of a plan's topics and brokers if nothing moves in the whole cluster. Otherwise they report
-that the throttles stay. (Kafka's tool always removes them after a cancellation.)
+**Throttles.** Kontroller owns the throttle of a move: it also throttles brokers that are down, from their next start,
+and removes the throttle with the move. (Its own setting `kontroller.reassignment.throttle`, asked for by name, lists the
+owners.) With Kafka's controllers a throttle does not belong to a move, and `start` says so. A broker that is down gets
+none unless it returns while `start` waits; the brokers that copy from it have theirs. `reassign verify`, `cancel` and
+the end of `start` remove the throttles of a plan's topics and brokers if nothing moves in the whole cluster. Otherwise
+they report that the throttles stay. (Kafka's tool always removes them after a cancellation.)
 
 | Exit code | Meaning |
 |---|---|

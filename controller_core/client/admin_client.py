@@ -6,7 +6,7 @@ implement the calls. `BlockingAdminClient` has the same calls for code without a
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar
@@ -26,10 +26,11 @@ from controller_core.client.reassigning.assignments import (
 )
 from controller_core.client.reassigning.copying import MoveProgress
 from controller_core.client.reassigning.reassignments import Ongoing, Progress, ReassignmentResult
+from controller_core.client.reassigning.throttles import ThrottleSet
 from controller_core.client.topics import administration as topics
 from controller_core.client.topics.administration import Alteration, Assignment, TopicDescription, TopicList
 from controller_core.client.topics.deletions import read_marked_for_deletion
-from controller_core.model.ids import TopicPartition
+from controller_core.model.ids import BrokerId, TopicPartition
 from controller_core.model.snapshot import Snapshot
 
 _NO_CONFIGS: Final[Mapping[str, str]] = {}
@@ -141,15 +142,27 @@ class AdminClient:
 
     async def throttle_reassignment(
         self, reassignment: str, bytes_per_second: int, *, timeout_ms: int | None = None
-    ) -> None:
-        """Limit what each broker copies for a move that has not begun, as Kafka's tool does. Remove the limit
-        afterwards."""
+    ) -> ThrottleSet:
+        """Limit what each broker copies for a move that has not begun. Kontroller removes the limit with the move;
+        otherwise remove it afterwards."""
         targets = parse_reassignment(reassignment)
-        await throttles.throttle(self._cluster.call(timeout_ms), targets, bytes_per_second)
+        return await throttles.throttle(self._cluster.call(timeout_ms), targets, bytes_per_second)
+
+    async def throttle_brokers(
+        self, brokers: Iterable[int], bytes_per_second: int, *, timeout_ms: int | None = None
+    ) -> tuple[BrokerId, ...]:
+        """Limit brokers that were down when a move was throttled, and return those that still are."""
+        return await throttles.throttle_brokers(
+            self._cluster.call(timeout_ms), map(BrokerId, brokers), bytes_per_second
+        )
 
     async def unthrottle_reassignment(self, reassignment: str, *, timeout_ms: int | None = None) -> None:
         """Remove the throttles of a move."""
         await throttles.unthrottle(self._cluster.call(timeout_ms), parse_reassignment(reassignment))
+
+    async def end_owned_throttle(self, reassignment: str, *, timeout_ms: int | None = None) -> None:
+        """Remove the throttle of a move only if the controller owns it. Other moves may be running."""
+        await throttles.end_owned(self._cluster.call(timeout_ms), parse_reassignment(reassignment))
 
     async def progress_of_reassignment(self, reassignment: str, *, timeout_ms: int | None = None) -> MoveProgress:
         """Return how many partitions are done, and how many bytes are left."""
@@ -323,6 +336,8 @@ class BlockingAdminClient:
     describe_topics = _make_blocking_call(AdminClient.describe_topics)
     describe_cluster = _make_blocking_call(AdminClient.describe_cluster)
     throttle_reassignment = _make_blocking_call(AdminClient.throttle_reassignment)
+    throttle_brokers = _make_blocking_call(AdminClient.throttle_brokers)
+    end_owned_throttle = _make_blocking_call(AdminClient.end_owned_throttle)
     unthrottle_reassignment = _make_blocking_call(AdminClient.unthrottle_reassignment)
     start_reassignment = _make_blocking_call(AdminClient.start_reassignment)
     current_assignment = _make_blocking_call(AdminClient.current_assignment)

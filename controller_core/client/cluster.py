@@ -8,7 +8,8 @@ A server that hangs looks like a slow one. A request that any server can answer 
 while, and the first answer counts. A read-only request to the controller is given up after a while and sent to the
 controller of that moment, each time with more patience, so that even a slow answer arrives in the end.
 
-An operation gets a call as a `ControllerClient`: `target_controller`, `target_controller_or_broker` or `target_any`."""
+An operation gets a call as a `ControllerClient`: `target_controller`, `target_controller_or_broker`, `target_broker` or
+`target_any`."""
 
 import asyncio
 from collections import deque
@@ -292,6 +293,10 @@ class Call:
         """Return a client that sends requests by `ask_controller`."""
         return _OneWay(self.ask_controller, changes_nothing)
 
+    def target_broker(self, broker: BrokerId) -> ControllerClient:
+        """Return a client that sends requests by `ask_broker`."""
+        return _OneBroker(self, broker)
+
     def target_controller_or_broker(self, *, changes_nothing: bool = False) -> ControllerClient:
         """Return a client that sends requests by `ask_controller_or_broker`."""
         return _OneWay(self.ask_controller_or_broker, changes_nothing)
@@ -346,6 +351,16 @@ class _AnyServer:
     async def ask(self, request: RequestPayload, response_type: type[Response]) -> Response:
         """See `ControllerClient`."""
         return await self.call.ask_any(request, response_type)
+
+
+@dataclass(frozen=True, slots=True)
+class _OneBroker:
+    call: Call
+    broker: BrokerId
+
+    async def ask(self, request: RequestPayload, response_type: type[Response]) -> Response:
+        """See `ControllerClient`."""
+        return await self.call.ask_broker(self.broker, request, response_type)
 
 
 class _Ask(Protocol):

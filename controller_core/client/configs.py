@@ -61,13 +61,6 @@ async def read_own_configs(call: Call, topics: Sequence[str]) -> dict[str, dict[
     }
 
 
-async def read_dynamic_configs(call: Call, broker: BrokerId, names: Sequence[str]) -> dict[str, str | None]:
-    """Return those of the named configurations that are set dynamically on a broker. Raises `Refused` and
-    `OutcomeUnknown`."""
-    found = await _read_broker_configs(call, broker, names)
-    return {name: config.value for name, config in found.items() if config.config_source == _OF_THE_BROKER}
-
-
 async def keeps_logs(call: Call, broker: BrokerId) -> bool:
     """Return True if a node that is listed as a broker is one. A pure controller has no log directory."""
     return _LOG_DIRECTORY in await _read_broker_configs(call, broker, (_LOG_DIRECTORY,))

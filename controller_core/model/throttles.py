@@ -24,6 +24,9 @@ LISTS: Final = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 
 ALL_REPLICAS: Final = "*"
 
+THROTTLE_SETTING: Final = "kontroller.reassignment.throttle"
+"""The controller's own setting that lists the owners of throttles. With `.OWNER` it is the throttle of an owner."""
+
 EntityPath: TypeAlias = str
 """The configuration of a broker or a topic, relative to `/config`: `brokers/1`, `topics/orders`."""
 Values: TypeAlias = tuple[str, ...]

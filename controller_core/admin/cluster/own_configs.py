@@ -3,13 +3,13 @@
 Tools take the controller for a broker: they describe and alter the configuration of every node in Metadata, each at
 that node. No broker answers for another node, so the controller answers for itself. One configuration has an effect.
 Rates of throttles have none and are kept, because tools such as Cruise Control set them on all nodes, read them back,
-and remove them.
+and remove them. Throttles of moves that the controller owns are kept elsewhere (`owned_throttles`).
 """
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -35,13 +35,14 @@ from kio.schema.incremental_alter_configs.v1.response import (
 )
 from kio.static.primitive import i8
 
+from controller_core.admin.cluster import owned_throttles
 from controller_core.admin.refusals import Refused
 from controller_core.controller.serving.served_api import ServedApi
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes.config_writes import ensure_paths, notify, write_config
 from controller_core.controller.znodes.topic_configs import UNCLEAN_LEADER_ELECTION
 from controller_core.model.ids import BrokerId
-from controller_core.model.throttles import RATES
+from controller_core.model.throttles import RATES, THROTTLE_SETTING, Throttle
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.messages import NO_THROTTLE
 from controller_core.zk import codecs, paths
@@ -74,6 +75,8 @@ class OwnConfig:
 
     node: ZkNode | None
     config: Mapping[str, str]
+    owners: tuple[str, ...] = ()
+    """The owners of throttles, if somebody asks for them."""
 
 
 def is_about(request: AnyRequest, own_id: BrokerId) -> bool:
@@ -107,6 +110,8 @@ async def on_replace(term: Term, request: AlterConfigsRequest) -> AlterConfigsRe
 async def on_describe(term: Term, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     """Return the controller's configuration. Each value is either set dynamically or the default of the process."""
     found = await _read_or_refused(term)
+    if isinstance(found, OwnConfig) and any(_is_asked_for_throttles(each) for each in request.resources):
+        found = replace(found, owners=await owned_throttles.list_owners(term))
     results = tuple(_describe(term, resource, found) for resource in request.resources)
     return DescribeConfigsResponse(throttle_time=NO_THROTTLE, results=results)
 
@@ -147,9 +152,12 @@ async def _alter_each(
         if resource.resource_type == LOGGER_RESOURCE:
             message = f"{own} is the controller, which has no loggers of Kafka: set its --log-level"
             raise Refused(ErrorCode.invalid_config, message)
-        change = plan(resource)
-        if not request.validate_only:
-            await _write(term, change)
+        change, throttles = plan(resource), _find_throttles(resource)
+        if request.validate_only:
+            return
+        for setting, throttle in throttles.items():
+            await owned_throttles.set_throttle(term, setting, throttle)
+        await _write(term, change)
 
     refused: dict[int, Refused] = {}
     for at, resource in enumerate(request.resources):
@@ -165,14 +173,30 @@ def _plan_alteration(resource: AlterConfigsResource) -> Change:
     _require_distinct(config.name for config in resource.configs)
     for config in resource.configs:
         _check_operation(config)
-    changes = {config.name: config.value for config in resource.configs if config.config_operation == _SET}
-    deleted = {config.name for config in resource.configs if config.config_operation == _DELETE}
+    own = [config for config in resource.configs if not owned_throttles.is_throttle(config.name)]
+    changes = {config.name: config.value for config in own if config.config_operation == _SET}
+    deleted = {config.name for config in own if config.config_operation == _DELETE}
 
     def change(present: Mapping[str, str]) -> Mapping[str, str]:
         kept = {name: value for name, value in present.items() if name not in deleted}
         return kept | {name: value for name, value in changes.items() if value is not None}
 
     return change
+
+
+def _find_throttles(resource: AlteredResource) -> Mapping[str, Throttle | None]:
+    """Return the throttles that an IncrementalAlterConfigs sets, by setting; None for those that it ends.
+
+    Raises `Refused`. An AlterConfigs replaces the configuration alone."""
+    if not isinstance(resource, AlterConfigsResource):
+        return {}
+    return {
+        config.name: owned_throttles.parse_throttle(config.name, config.value)
+        if config.config_operation == _SET and config.value is not None
+        else None
+        for config in resource.configs
+        if owned_throttles.is_throttle(config.name)
+    }
 
 
 def _plan_replacement(resource: ReplacingResource) -> Change:
@@ -194,6 +218,8 @@ def _check_operation(config: AlterableConfig) -> None:
         return  # deleting a missing setting is allowed
     if config.config_operation != _SET:
         raise Refused(ErrorCode.invalid_request, f"{config.name} is not a list: use SET or DELETE")
+    if owned_throttles.is_throttle(config.name) and config.value is not None:
+        return
     _check_value(config.name, config.value)
 
 
@@ -204,7 +230,9 @@ def _check_value(name: str, value: str | None) -> None:
         if not _RATE.fullmatch(value.strip()) or int(value) > _UNLIMITED:
             raise Refused(ErrorCode.invalid_config, f"{name} must be a number of bytes per second, not {value!r}")
     elif name != UNCLEAN_LEADER_ELECTION:
-        message = f"{name} is not a setting of the controller, which has {UNCLEAN_LEADER_ELECTION} and rates of throttles"
+        message = (
+            f"{name} is not a setting of the controller, which has {UNCLEAN_LEADER_ELECTION} and rates of throttles"
+        )
         raise Refused(ErrorCode.invalid_config, message)
     elif value.strip().lower() not in ("true", "false"):
         raise Refused(ErrorCode.invalid_config, f"{name} must be true or false, not {value!r}")
@@ -240,6 +268,8 @@ def _describe(term: Term, resource: DescribeConfigsResource, found: OwnConfig | 
     config = found.config
     unclean = str(term.settings.unclean_leader_election_enable).lower()
     values = {UNCLEAN_LEADER_ELECTION: unclean, **dict.fromkeys(_KEPT, str(_UNLIMITED)), **config}
+    if _is_asked_for_throttles(resource):
+        values[THROTTLE_SETTING] = ",".join(found.owners)
     entries = tuple(
         DescribeConfigsResourceResult(
             name=name,
@@ -255,6 +285,11 @@ def _describe(term: Term, resource: DescribeConfigsResource, found: OwnConfig | 
         if not resource.configuration_keys or name in resource.configuration_keys
     )
     return _make_describe_result(resource, ErrorCode.none, None, entries)
+
+
+def _is_asked_for_throttles(resource: DescribeConfigsResource) -> bool:
+    """Return True if the owners of throttles are asked for by name. Tools that describe everything do not need them."""
+    return THROTTLE_SETTING in (resource.configuration_keys or ())
 
 
 def _find_type(name: str) -> i8:

@@ -2,13 +2,15 @@
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
+from controller_core.model.wording import name_all
 from kontroller.cli.administering.connection import EXIT_NOT_YET, Allowance, Cluster, read_text
 from kontroller.cli.administering.output import Format, Output, format_ids, say, show
 from kontroller.cli.endings import failure, say_in_one_line, usage_error
@@ -16,12 +18,14 @@ from kontroller.cli.option_groups import add_command
 
 if TYPE_CHECKING:
     from controller_core.model.ids import TopicPartition
-    from kontroller import AdminClient, Progress
+    from kontroller import AdminClient, Progress, ThrottleSet
 
 commands = typer.Typer(help="Moves of partitions between brokers: start, verify, cancel, list.", no_args_is_help=True)
 
 _NAMED: Final = 5
 """Partitions that a message names."""
+_RETURNS_S: Final = 3.0
+"""Seconds between checks for brokers that return during a move."""
 PlanFile = Annotated[
     Path,
     typer.Option(
@@ -59,10 +63,11 @@ def start(
 ) -> None:
     """Starts a move, prints the plan that would revert it, and waits for its end.
 
-    Ctrl-C and --timeout-ms end the wait, but not the move; without --timeout-ms the wait lasts as long as the move. The
-    throttle is removed when the wait, or `verify`, finds that nothing moves. Exits with 1 if a partition does not reach
-    its target. The JSON or YAML document has state (refused, unknown, begun or ended), error, before (the plan that
-    reverts the move) and partitions (as in verify, of a move that has ended)."""
+    Ctrl-C and --timeout-ms end the wait, but not the move; without --timeout-ms the wait lasts as long as the move.
+    Kontroller removes the throttle with the move. With other controllers it is removed when the wait, or `verify`,
+    finds that nothing moves. Exits with 1 if a partition does not reach its target. The JSON or YAML document has state
+    (refused, unknown, begun or ended), error, before (the plan that reverts the move) and partitions (as in verify, of
+    a move that has ended)."""
     from kontroller import AdminError
 
     text = _read(plan)
@@ -79,8 +84,10 @@ def start(
         typer.echo(f"{move.before}\n", err=output is not Format.TABLE)
         try:
             await _begin(admin, text, time, move, throttle)
+            if move.throttle is not None and move.state != "refused":
+                _say_throttle(move.throttle, waits=wait)
             if wait and move.state == "begun":
-                await _wait(admin, text, time, move, is_throttled=throttle is not None)
+                await _wait(admin, text, time, move, throttle)
         except asyncio.CancelledError:
             if output is not Format.TABLE:
                 _say(output, move)
@@ -187,6 +194,7 @@ class _Move:
     """`unknown` (it may have begun), `refused`, `begun`, or `ended`."""
     partitions: "Mapping[TopicPartition, Progress]" = field(default_factory=dict)
     trouble: str | None = None
+    throttle: "ThrottleSet | None" = None
 
 
 async def _begin(admin: "AdminClient", text: str, time: Allowance, move: _Move, throttle: int | None) -> None:
@@ -195,7 +203,7 @@ async def _begin(admin: "AdminClient", text: str, time: Allowance, move: _Move, 
     is_sent = False
     try:
         if throttle is not None:
-            await admin.throttle_reassignment(text, throttle, timeout_ms=time.require_time_ms())
+            move.throttle = await admin.throttle_reassignment(text, throttle, timeout_ms=time.require_time_ms())
         is_sent = True
         await admin.start_reassignment(text, timeout_ms=time.require_time_ms())
     except AdminError as error:
@@ -204,28 +212,76 @@ async def _begin(admin: "AdminClient", text: str, time: Allowance, move: _Move, 
             return
         move.state = "refused"
         if throttle is not None:
-            move.trouble = _join(move.trouble, await _clear_throttles(admin, text, time))
+            move.trouble = _join(move.trouble, await _clear(admin, text, time, move.throttle))
     else:
         move.state = "begun"
 
 
-async def _wait(admin: "AdminClient", text: str, time: Allowance, move: _Move, *, is_throttled: bool) -> None:
+async def _wait(admin: "AdminClient", text: str, time: Allowance, move: _Move, throttle: int | None) -> None:
     from kontroller import AdminError
     from kontroller.cli.administering.progress import display_progress
 
     try:
-        async with display_progress(admin, text):
+        async with display_progress(admin, text), _throttle_returning_brokers(admin, move.throttle, throttle):
             ended = await admin.wait_for_reassignment(text, timeout_ms=time.require_time_if_limited_ms())
     except AdminError as error:
         move.trouble = str(error)
         return
     move.state, move.partitions = "ended", ended.partitions
     move.trouble = str(ended.error) if ended.error is not None else None
-    stay = await _clear_throttles(admin, text, time.renew_after_wait()) if is_throttled else None
+    if throttle is None:
+        return
+    stay = await _clear(admin, text, time.renew_after_wait(), move.throttle)
     if stay is not None and not stay.is_failure:
         say_in_one_line(stay.why)
     else:
         move.trouble = _join(move.trouble, stay)
+
+
+@asynccontextmanager
+async def _throttle_returning_brokers(
+    admin: "AdminClient", found: "ThrottleSet | None", bytes_per_second: int | None
+) -> AsyncIterator[None]:
+    """Throttle brokers that were down at the start, as they return. A throttle that the controller owns needs no help."""
+    from controller_core.supervision import start_supervised
+
+    if found is None or bytes_per_second is None or found.is_owned or not found.absent:
+        yield
+        return
+    work = start_supervised(lambda: _keep_throttling(admin, found.absent, bytes_per_second), name="returning brokers")
+    try:
+        yield
+    finally:
+        work.cancel()
+
+
+async def _keep_throttling(admin: "AdminClient", absent: "Iterable[int]", bytes_per_second: int) -> None:
+    from kontroller import AdminError
+
+    last = None
+    while absent:
+        await asyncio.sleep(_RETURNS_S)
+        try:
+            absent = await admin.throttle_brokers(absent, bytes_per_second)
+        except AdminError as error:
+            if str(error) != last:
+                say_in_one_line(f"{_name_brokers(absent)} may have no throttle: {error}")
+            last = str(error)
+
+
+def _say_throttle(found: "ThrottleSet", *, waits: bool) -> None:
+    """Print who ends the throttle, and which brokers have none."""
+    if found.is_owned:
+        if found.absent:
+            say_in_one_line(f"{_name_brokers(found.absent)} down: the throttle applies there from the next start")
+        if not waits:
+            say_in_one_line("the controller removes the throttle with the move")
+        return
+    if found.absent:
+        later = "; it applies there when they return during the wait" if waits else ""
+        say_in_one_line(f"{_name_brokers(found.absent)} down, and only the other brokers are throttled{later}")
+    if not waits:
+        say_in_one_line("the throttle stays after the move: `kontroller reassign verify` with the same plan removes it")
 
 
 def show_progress(
@@ -248,11 +304,25 @@ def show_progress(
         raise typer.Exit(EXIT_NOT_YET)
 
 
+async def _clear(admin: "AdminClient", text: str, time: Allowance, found: "ThrottleSet | None") -> ThrottlesStay | None:
+    """Remove the throttle that this command has set. One that the controller owns stands in nobody's way."""
+    from kontroller import AdminError
+
+    if found is None or not found.is_owned:
+        return await _clear_throttles(admin, text, time)
+    try:
+        await admin.end_owned_throttle(text, timeout_ms=time.require_time_ms())
+    except AdminError as error:
+        return ThrottlesStay(f"the throttle may stay: {error}: verify again", is_failure=True)
+    return None
+
+
 async def _clear_throttles(admin: "AdminClient", text: str, time: Allowance) -> ThrottlesStay | None:
     """Remove the throttles of a plan's topics and brokers, unless something moves in the whole cluster.
 
-    No throttle says which move it belongs to, so a throttle of another move on the same brokers would be removed, too.
-    Kafka's tool has this rule when it verifies; here it also applies after a cancellation and at the end of a wait."""
+    Unless the controller owns it, no throttle says which move it belongs to, so a throttle of another move on the same
+    brokers would be removed, too. Kafka's tool has this rule when it verifies; here it also applies after a
+    cancellation and at the end of a wait."""
     from kontroller import AdminError
 
     try:
@@ -315,6 +385,11 @@ def _name_moving(moving: "Iterable[TopicPartition]") -> str:
     names = sorted(map(str, moving))
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return f"{', '.join(names[:_NAMED])}{more} {'is' if len(names) == 1 else 'are'}"
+
+
+def _name_brokers(brokers: "Iterable[int]") -> str:
+    named = sorted(brokers)
+    return f"{name_all('broker', named)} {'is' if len(named) == 1 else 'are'}"
 
 
 def _join(trouble: str | None, stay: ThrottlesStay | None) -> str | None:

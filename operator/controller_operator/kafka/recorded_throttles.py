@@ -7,13 +7,12 @@ from. Only a rate, or an empty list, is written as a whole, a moment after it wa
 of all brokers, because a broker's own rate can only be set while it lives. The lowest rate of all owners holds.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final, TypeAlias
 
+from controller_core.client.reassigning.throttle_configs import Changes, Configs, find_changes
 from controller_core.model.throttles import (
     ALL_BROKERS,
-    LISTS,
     RATES,
     Claim,
     Claims,
@@ -24,18 +23,7 @@ from controller_core.model.throttles import (
     adjust_config,
     combine_throttles,
 )
-from controller_core.wire.requests.configs import ConfigChange, Operation
-
-LONGEST_VALUE: Final = (1 << 15) - 1
-"""Characters of a value. Kafka's controller closes the connection over a longer one, or refuses it, by its release."""
-
-Configs: TypeAlias = Mapping[EntityPath, Mapping[str, str]]
-"""The throttles in the configurations as read. Configurations of deleted topics are missing."""
-Changes: TypeAlias = Mapping[EntityPath, Sequence[ConfigChange]]
-
-
-class ListTooLongError(Exception):
-    """A topic's list has no room for the new entries. Nothing was changed."""
+from controller_core.wire.requests.configs import ConfigChange
 
 
 def list_entities(record: Record, throttles: Mapping[str, Throttle]) -> list[EntityPath]:
@@ -60,7 +48,7 @@ def find_next_write(record: Record, throttles: Mapping[str, Throttle], configs: 
         after, claimed = adjust_config(config, record.claims.get(entity, {}), wanted.get(entity, {}))
         if claimed:
             claims[entity] = claimed
-        if changed := [change for name in (*RATES, *LISTS) for change in _change(entity, name, config, after)]:
+        if changed := find_changes(entity, config, after):
             changes[entity] = changed
     during = Record(throttles=throttles, claims=_unite(record.claims, claims))
     if record != during:
@@ -88,35 +76,3 @@ def _unite(before: Claims, after: Claims) -> Claims:
             known = ours[name].values if name in ours else ()
             ours[name] = Claim(values=tuple(dict.fromkeys((*known, *claim.values))), is_created=claim.is_created)
     return united
-
-
-def _change(
-    entity: EntityPath, name: str, before: Mapping[str, str], after: Mapping[str, str]
-) -> Iterator[ConfigChange]:
-    """Yield the next change of a setting, unless it is as it should be."""
-    old, new = before.get(name), after.get(name)
-    if name in RATES:
-        if new is not None and new != old:
-            yield ConfigChange(name=name, operation=Operation.SET, value=new)
-        elif new != old:
-            yield ConfigChange(name=name, operation=Operation.DELETE)
-        return
-    present, wanted = _parse_list(old), _parse_list(new)
-    missing = [item for item in wanted if item not in present]
-    surplus = [item for item in present if item not in wanted]
-    size = sum(len(item) + 1 for item in (*present, *missing)) - 1
-    if missing and size <= LONGEST_VALUE:
-        yield ConfigChange(name=name, operation=Operation.APPEND, value=",".join(missing))
-    elif surplus:
-        yield ConfigChange(name=name, operation=Operation.SUBTRACT, value=",".join(surplus))
-    elif missing:
-        raise ListTooLongError(
-            f"{name} of topic {entity.partition('/')[2]} would have {size} characters, and Kafka takes {LONGEST_VALUE}: "
-            "move fewer of its partitions at a time (maxConcurrentPartitions), or do without throttle"
-        )
-    elif new is None and old is not None:
-        yield ConfigChange(name=name, operation=Operation.DELETE)
-
-
-def _parse_list(value: str | None) -> dict[str, None]:
-    return dict.fromkeys(item.strip() for item in value.split(",") if item.strip()) if value else {}

@@ -2,17 +2,26 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, ConfigResource
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.throttles import Move
 from controller_core.zk.kazoo.session import KazooSession
 from controller_core.zk.session import ZkSession
 from controller_core.zk.throttle_writes import set_throttle
+from devcluster.clusters.kontroller import run_command
 from devcluster.running.processes import wait_until
-from devcluster.waiting.vocabulary import wait_until_empty, wait_until_gone, wait_until_moved
+from devcluster.waiting.vocabulary import (
+    wait_until_empty,
+    wait_until_gone,
+    wait_until_in_sync,
+    wait_until_moved,
+    wait_until_unregistered,
+)
 from tests.real.controller.clusters import OurCluster
 
 pytestmark = pytest.mark.timeout(400)
@@ -111,3 +120,50 @@ def test_a_throttle_ends_with_its_topic(our_cluster: OurCluster) -> None:
     our_cluster.znodes.mark_for_deletion("doomed-move")
     wait_until_gone(our_cluster.znodes, "/brokers/topics/doomed-move")
     wait_until_nothing_is_left(our_cluster, "doomed-move")
+
+
+@pytest.mark.timeout(600)
+def test_a_command_s_throttle_off_a_dead_broker_is_the_controller_s_and_ends_with_the_move(
+    our_cluster: OurCluster, tmp_path: Path
+) -> None:
+    """The dead broker has its throttle as soon as it returns during the move."""
+    our_cluster.serve_topic("bereft", [[4, 5]])
+    fill(our_cluster, "bereft")
+    our_cluster.kafka.broker(4).kill()
+    wait_until_unregistered(our_cluster.znodes, 4)
+    plan = tmp_path / "plan.json"
+    plan.write_text('{"version":1,"partitions":[{"topic":"bereft","partition":0,"replicas":[5,6]}]}')
+    there = ("--reassignment-json-file", str(plan), "--bootstrap-server", our_cluster.kafka.broker(5).address)
+    started = run_command("reassign", "start", *there, "--throttle", str(SLOW // 2), "--no-wait")
+    assert started.returncode == 0, started.stderr
+    assert "broker 4 is down: the throttle applies there from the next start" in started.stderr
+    assert "the controller removes the throttle with the move" in started.stderr
+    rates = dict.fromkeys(("leader.replication.throttled.rate", "follower.replication.throttled.rate"), str(SLOW // 2))
+    assert set_configs(our_cluster, "bereft") == {
+        "/config/topics/bereft": {
+            "leader.replication.throttled.replicas": "0:4,0:5",
+            "follower.replication.throttled.replicas": "0:6",
+        },
+        **{f"/config/brokers/{broker}": rates for broker in (4, 5, 6)},
+    }
+    wait_until(lambda: bytes_on(our_cluster, "bereft", 6) >= A_LITTLE, "the move has begun")
+    assert bytes_on(our_cluster, "bereft", 6) < RECORD_BYTES * RECORDS / 2, "it was not slowed"
+    our_cluster.kafka.broker(4).start()
+    wait_until_in_sync(our_cluster.znodes, "bereft", 4, 5)
+    assert read_rates(our_cluster, 4) == rates, "as the broker itself says"
+    again = run_command("reassign", "start", *there, "--throttle", str(FAST), "--additional", "--no-wait")
+    assert again.returncode == 0, again.stderr
+    wait_until_moved(our_cluster.znodes, "bereft", [5, 6])
+    wait_until_nothing_is_left(our_cluster, "bereft")
+
+
+def read_rates(cluster: OurCluster, broker: int) -> dict[str, str]:
+    """Return the dynamic rates of a broker, as it describes itself."""
+    admin = AdminClient({"bootstrap.servers": cluster.kafka.broker(broker).address})
+    resource = ConfigResource(ConfigResource.Type.BROKER, str(broker))
+    described = admin.describe_configs([resource])[resource].result(timeout=30)
+    return {
+        name: entry.value
+        for name, entry in described.items()
+        if name.endswith("replication.throttled.rate") and entry.value
+    }

@@ -3,10 +3,13 @@
 import json
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import yaml
+from confluent_kafka.admin import AdminClient, ConfigResource
 
 from devcluster.clusters.kontroller import run_command
 from devcluster.clusters.kraft import KRaftCluster
@@ -15,6 +18,7 @@ from devcluster.filling.parts import Part
 from devcluster.running.processes import wait_until
 from devcluster.waiting.under_load import nothing_lost
 from tests.real.kraft.releases import RELEASES
+from tests.real.operator.operated import fill
 
 pytestmark = [pytest.mark.real(Part.KRAFT), pytest.mark.timeout(300)]
 
@@ -35,6 +39,14 @@ def command(kraft: KRaftCluster, *arguments: str) -> str:
     done = run_command(*arguments, "--bootstrap-server", kraft.bootstrap_servers)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def read_rate(kraft: KRaftCluster, broker: int) -> str | None:
+    """Return the throttle of what a broker receives."""
+    admin = AdminClient({"bootstrap.servers": kraft.broker(broker).address})
+    resource = ConfigResource(ConfigResource.Type.BROKER, str(broker))
+    entry = admin.describe_configs([resource])[resource].result(timeout=30).get("follower.replication.throttled.rate")
+    return None if entry is None else entry.value
 
 
 def pod_command(kraft: KRaftCluster, name: str, broker: int) -> "subprocess.CompletedProcess[str]":
@@ -73,6 +85,29 @@ def test_topics_are_imported_with_what_was_set_for_them_and_nothing_else(kraft: 
     assert specs[TOPIC] == {**shape, "partitions": 3, "replicationFactor": 3}
     assert "topic two: config leaves out min.insync.replicas, which the topic keeps: " in done.stderr
     command(kraft, "topics", "delete", "--topic", "two", "--yes")
+
+
+def test_a_move_off_a_dead_broker_is_throttled_and_a_broker_that_returns_has_its_throttle(
+    kraft: KRaftCluster, tmp_path: Path
+) -> None:
+    """The command waits, and throttles the broker when it returns."""
+    command(kraft, "topics", "create", "--topic", "heavy", "--replica-assignment", "3:1")
+    fill(kraft, "heavy")
+    kraft.broker(3).kill()
+    plan = tmp_path / "plan.json"
+    plan.write_text('{"version":1,"partitions":[{"topic":"heavy","partition":0,"replicas":[1,2]}]}')
+    there = ("--reassignment-json-file", str(plan), "--bootstrap-server", kraft.broker(1).address)
+    at = [sys.executable, "-m", "kontroller", "reassign", "start", *there, "--throttle", "10000"]
+    with subprocess.Popen(at, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as waiting:
+        wait_until(lambda: read_rate(kraft, 2) == "10000", "the broker that receives is throttled")
+        kraft.broker(3).start()
+        wait_until(lambda: read_rate(kraft, 3) == "10000", "the broker that returned is throttled")
+        faster = run_command("reassign", "start", *there, "--throttle", "1000000000", "--additional", "--no-wait")
+        assert "the throttle stays after the move" in faster.stderr
+        said = waiting.communicate(timeout=120)[1]
+    assert waiting.returncode == 0, said
+    assert "broker 3 is down, and only the other brokers are throttled" in said
+    assert {read_rate(kraft, broker) for broker in (1, 2, 3)} == {None}
 
 
 def test_a_broker_drains_stops_and_is_ready_again_while_producers_with_acks_all_are_never_refused(

@@ -1,7 +1,7 @@
 """A cluster for commands to administer: its partitions move when a test says so, and its calls fail as a test wants."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +15,7 @@ from controller_core.client.features import FeatureMetadata, FeatureUpdate, Supp
 from controller_core.client.properties import ClientProperties
 from controller_core.client.reassigning.assignments import format_reassignment, parse_reassignment
 from controller_core.client.reassigning.reassignments import Ongoing, Progress, ReassignmentResult
+from controller_core.client.reassigning.throttles import ThrottleSet
 from controller_core.client.topics.administration import Alteration, TopicList
 from controller_core.client.transport.request_client import Address
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
@@ -45,6 +46,11 @@ class SimulatedCluster:
     ends_by_itself: bool = True
     """True if a move completes while somebody waits for it."""
     is_throttled: bool = False
+    owns_throttles: bool = False
+    """True if the controller owns throttles."""
+    absent: tuple[BrokerId, ...] = ()
+    """Brokers that are down while a move is throttled."""
+    throttled_later: list[int] = field(default_factory=list)
     fails: dict[str, list[BaseException]] = field(default_factory=dict)
     """The errors that the next calls of these names raise."""
     features: dict[str, int] = field(default_factory=dict)
@@ -80,9 +86,21 @@ class SimulatedAdmin(AdminClient):
 
     async def throttle_reassignment(
         self, reassignment: str, bytes_per_second: int, *, timeout_ms: int | None = None
-    ) -> None:
+    ) -> ThrottleSet:
         self.simulated.is_throttled = True
         self.simulated.ask("throttle", timeout_ms)
+        return ThrottleSet(is_owned=self.simulated.owns_throttles, absent=self.simulated.absent)
+
+    async def throttle_brokers(
+        self, brokers: Iterable[int], bytes_per_second: int, *, timeout_ms: int | None = None
+    ) -> tuple[BrokerId, ...]:
+        self.simulated.throttled_later += brokers
+        return ()
+
+    async def end_owned_throttle(self, reassignment: str, *, timeout_ms: int | None = None) -> None:
+        self.simulated.ask("end", timeout_ms)
+        if self.simulated.owns_throttles:
+            self.simulated.is_throttled = False
 
     async def unthrottle_reassignment(self, reassignment: str, *, timeout_ms: int | None = None) -> None:
         self.simulated.ask("unthrottle", timeout_ms)

@@ -141,6 +141,36 @@ def test_a_throttle_of_which_it_is_not_known_whether_it_is_set_begins_no_move(cl
     assert cluster.asked == ["list", "current", "throttle", "list", "unthrottle"]
 
 
+def test_a_throttle_that_the_controller_owns_stays_in_nobody_s_way(cluster: SimulatedCluster) -> None:
+    cluster.owns_throttles, cluster.absent = True, replicas(9)
+    cluster.moves[OTHER] = make_move([1], [2])
+    ended = kontroller("reassign", "start", *PLAN, "--throttle", "1000", "--additional", stdin=THERE)
+    assert (ended.exit_code, cluster.is_throttled) == (0, False)
+    assert cluster.asked[-1] == "end"
+    assert "broker 9 is down: the throttle applies there from the next start" in ended.stderr
+    *back, text = plan({ORDERS: [1, 2]})
+    ended = kontroller("reassign", "start", *back, "--throttle", "1000", "--additional", "--no-wait", stdin=text)
+    assert cluster.is_throttled
+    assert "the controller removes the throttle with the move" in ended.stderr
+    cluster.fails["start"] = [refuse_partition()]
+    kontroller("reassign", "start", *PLAN, "--throttle", "1000", "--additional", stdin=THERE)
+    assert not cluster.is_throttled
+
+
+def test_a_throttle_without_an_owner_names_the_brokers_that_it_does_not_reach(
+    cluster: SimulatedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kontroller.cli.administering.reassign._RETURNS_S", 0.0)
+    cluster.absent = replicas(8, 9)
+    ended = kontroller("reassign", "start", *PLAN, "--throttle", "1000", stdin=THERE)
+    assert (ended.exit_code, cluster.is_throttled) == (0, False)
+    assert "brokers 8, 9 are down, and only the other brokers are throttled; it applies there when" in ended.stderr
+    assert cluster.throttled_later in ([], [8, 9])
+    *back, text = plan({ORDERS: [1, 2]})
+    ended = kontroller("reassign", "start", *back, "--throttle", "1000", "--no-wait", stdin=text)
+    assert "the throttle stays after the move: `kontroller reassign verify`" in ended.stderr
+
+
 # Moves
 
 

@@ -5,59 +5,42 @@ Each read waits until its broker has reached the controllers' committed offset a
 sees its own write and everything before it. Every request is idempotent.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol
 
 import structlog
 from kio.schema.api_versions.v4 import ApiVersionsResponse
-from kio.schema.describe_configs.v4 import DescribeConfigsResponse
-from kio.schema.describe_configs.v4.response import DescribeConfigsResult
 from kio.schema.describe_quorum.v0 import DescribeQuorumResponse
 from kio.schema.errors import ErrorCode
-from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsResponse
-from kio.schema.incremental_alter_configs.v1.response import AlterConfigsResourceResponse
 
 from controller_core.client.errors import AdminError, NotAdmittedError, OutcomeUnknown, Refused, Unreachable
 from controller_core.client.quorum import read_quorum
+from controller_core.client.reassigning.throttle_configs import (
+    Changes,
+    ConfigRefused,
+    Configs,
+    ListTooLongError,
+    change_throttle_configs,
+    describe_entity,
+    read_throttle_configs,
+)
 from controller_core.client.results import is_momentary
 from controller_core.client.transport.request_client import ControllerClient
 from controller_core.model.features import FinalizedFeatures
-from controller_core.model.ids import TopicName
-from controller_core.model.throttles import ALL_BROKERS, LISTS, RATES, EntityPath, Record, Throttle, topic_entity
-from controller_core.polling.answers import BROKERS_DEFAULT, TOPIC_S_OWN, read_finalized_features
+from controller_core.model.throttles import ALL_BROKERS, EntityPath, Record, Throttle
+from controller_core.polling.answers import read_finalized_features
 from controller_core.polling.catching_up import wait_until_caught_up
 from controller_core.wire.requests.api_versions import SERVER_FEATURES
-from controller_core.wire.requests.configs import (
-    BROKER_DEFAULTS,
-    ConfigResource,
-    ResourceType,
-    make_alter_configs_request,
-    make_describe_configs_request,
-    make_topic_resource,
-)
 from controller_core.wire.requests.quorum import QUORUM_LEADER
-from controller_operator.kafka.recorded_throttles import (
-    Changes,
-    Configs,
-    ListTooLongError,
-    end_throttle,
-    find_next_write,
-    list_entities,
-)
+from controller_operator.kafka.recorded_throttles import end_throttle, find_next_write, list_entities
 from controller_operator.kafka.requests.rights import describe_error
 from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle, ThrottleStep
 from controller_operator.resources.conditions import Reason
 
-MAX_ASKED: Final = 100
-"""Topics of one request."""
 _ROUNDS: Final = 20
 """Reads that are enough unless others change the same settings all the time."""
-_OWN: Final = (TOPIC_S_OWN, BROKERS_DEFAULT)
-"""The sources of values that are set where they are asked for."""
 _log = structlog.get_logger(__name__)
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,8 +94,7 @@ async def ask_for_throttle(
                 case Record() as record:
                     await records.write(record, known)
                 case changes:
-                    for part in _divide(changes.items()):
-                        await _change(dict(part), controller)
+                    await _change(changes, controller)
     except ListTooLongError as error:
         return ThrottleReply(step=step, trouble=str(error), reason=Reason.TOO_LARGE)
     except (RefusedError, NotAdmittedError) as error:
@@ -150,17 +132,10 @@ async def _read_at_one(entities: Sequence[EntityPath], broker: ControllerClient)
     # The committed offset is one past the last record that the broker must have applied.
     if await wait_until_caught_up(ask, await _read_committed(broker) - 1) is None:
         raise Unreachable("the broker that was asked lags behind the controllers")
-    found: dict[EntityPath, Mapping[str, str]] = {}
-    for part in _divide(entities):
-        request = make_describe_configs_request(map(_make_resource, part), (*RATES, *LISTS))
-        for each in (await broker.ask(request, DescribeConfigsResponse)).results:
-            if each.error_code is ErrorCode.none:
-                found[_entity_of(each)] = {
-                    said.name: said.value or "" for said in each.configs if said.config_source in _OWN
-                }
-            elif each.error_code is not ErrorCode.unknown_topic_or_partition:
-                raise _error_of(each, "DescribeConfigs")
-    return found
+    try:
+        return await read_throttle_configs(broker, entities)
+    except ConfigRefused as error:
+        raise _make_error(error, "DescribeConfigs") from error
 
 
 async def _read_committed(broker: ControllerClient) -> int:
@@ -172,35 +147,19 @@ async def _read_committed(broker: ControllerClient) -> int:
 
 
 async def _change(changes: Changes, controller: ControllerClient) -> None:
-    """Request the changes. A topic that no longer exists needs none."""
-    request = make_alter_configs_request({_make_resource(entity): changed for entity, changed in changes.items()})
-    for each in (await controller.ask(request, IncrementalAlterConfigsResponse)).responses:
-        if each.error_code not in (ErrorCode.none, ErrorCode.unknown_topic_or_partition):
-            raise _error_of(each, "AlterConfigs")
+    """Request the changes."""
+    try:
+        await change_throttle_configs(controller, changes)
+    except ConfigRefused as error:
+        raise _make_error(error, "AlterConfigs") from error
 
 
-def _make_resource(entity: EntityPath) -> ConfigResource:
-    return BROKER_DEFAULTS if entity == ALL_BROKERS else make_topic_resource(entity.partition("/")[2])
-
-
-def _entity_of(each: DescribeConfigsResult) -> EntityPath:
-    is_topic = int(each.resource_type) == ResourceType.TOPIC
-    return topic_entity(TopicName(each.resource_name)) if is_topic else ALL_BROKERS
-
-
-def _error_of(each: DescribeConfigsResult | AlterConfigsResourceResponse, right: str) -> OutcomeUnknown | RefusedError:
+def _make_error(error: ConfigRefused, right: str) -> OutcomeUnknown | RefusedError:
     """Return the exception for the error of one resource; `right`: the right that such a request needs."""
-    is_topic = int(each.resource_type) == ResourceType.TOPIC
-    whose, place = (f"topic {each.resource_name}", "topic") if is_topic else ("the defaults of brokers", "cluster")
-    return _error(whose, each.error_code, each.error_message, f"{right} of the {place}")
+    place = "cluster" if error.entity == ALL_BROKERS else "topic"
+    return _error(describe_entity(error.entity), error.code, error.message, f"{right} of the {place}")
 
 
 def _error(whose: str, code: ErrorCode, message: str | None, right: str) -> OutcomeUnknown | RefusedError:
     said = f"{whose}: {describe_error(code, message, right)}"
     return OutcomeUnknown(said) if is_momentary(code) else RefusedError(said)
-
-
-def _divide(items: Iterable[T]) -> Iterator[tuple[T, ...]]:
-    left = iter(items)
-    while part := tuple(islice(left, MAX_ASKED)):
-        yield part

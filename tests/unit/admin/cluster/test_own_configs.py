@@ -16,6 +16,7 @@ from kio.static.primitive import i8
 
 from controller_core.admin.cluster.own_configs import is_about
 from controller_core.model.ids import BrokerId
+from controller_core.model.throttles import THROTTLE_SETTING, Move, Throttle
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import ZkNode
 from simulation.checks import simulate_cluster
@@ -214,3 +215,54 @@ async def test_a_change_of_it_that_is_there_twice_is_refused_as_a_broker_does_it
     results = (await served.request(twice)).responses
     assert [result.error_code for result in results] == [ErrorCode.invalid_request] * 2
     assert config(served) == {}
+
+
+# Throttles of moves that the controller owns
+
+MINE = f"{THROTTLE_SETTING}.plan-1"
+MOVE = Move(origin=(BrokerId(1),), target=(BrokerId(2),))
+THROTTLE = codecs.encode_throttle(Throttle(bytes_per_second=1000, moves={tp("orders"): MOVE})).decode()
+
+
+async def owners(cluster: Cluster) -> str | None:
+    (described,) = (await cluster.request(describe(THROTTLE_SETTING))).results
+    (entry,) = described.configs
+    assert isinstance(entry.value, str)
+    return entry.value
+
+
+async def test_a_client_gives_the_controller_a_throttle_that_also_dead_brokers_get_and_that_ends_with_its_move(
+    served: Cluster,
+) -> None:
+    served.create_topic("orders", [1, 2])
+    served.kill_broker(1)
+    await served.settle()
+    assert await code(served, alter((MINE, SET, THROTTLE))) is ErrorCode.none
+    assert await owners(served) == "plan-1"
+    rates = dict.fromkeys(("leader.replication.throttled.rate", "follower.replication.throttled.rate"), "1000")
+    for broker in (1, 2):
+        assert codecs.decode_config(served.data(paths.broker_config(BrokerId(broker)))) == rates
+    assert config(served) == {}, "it is no setting of the controller as a node"
+    served.request_reassignment({tp("orders"): [2]})
+    await served.settle()
+    assert await owners(served) == ""
+    assert codecs.decode_config(served.data(paths.broker_config(BrokerId(1)))) == {}
+
+
+async def test_a_client_ends_a_throttle_whose_move_never_began(served: Cluster) -> None:
+    served.create_topic("orders", [1, 2])
+    await served.settle()
+    assert await code(served, alter((MINE, SET, THROTTLE), validate_only=True)) is ErrorCode.none
+    assert await owners(served) == ""
+    await code(served, alter((MINE, SET, THROTTLE)))
+    for _ in range(2):
+        assert await code(served, alter((MINE, DELETE, None))) is ErrorCode.none
+        assert await owners(served) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [(MINE, "{}"), (MINE, "1000"), (MINE, '{"version": 99}'), (THROTTLE_SETTING, THROTTLE)]
+)
+async def test_what_is_no_throttle_is_refused(served: Cluster, name: str, value: str) -> None:
+    assert await code(served, alter((name, SET, value))) is ErrorCode.invalid_config
+    assert await owners(served) == ""

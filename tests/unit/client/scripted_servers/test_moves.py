@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from kio.schema.alter_partition_reassignments.v0 import AlterPartitionReassignmentsResponse
 from kio.schema.errors import ErrorCode
+from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsResponse
 from kio.schema.list_partition_reassignments.v0 import ListPartitionReassignmentsResponse
 from kio.schema.list_partition_reassignments.v0.response import (
     OngoingPartitionReassignment,
@@ -69,6 +70,77 @@ def rates_deleted(cluster: ScriptedCluster) -> dict[str, list[str]]:
         for resource in request.resources
         if all(config.config_operation == 1 for config in resource.configs)
     }
+
+
+OWNED = "kontroller.reassignment.throttle"
+
+
+def list_rates(cluster: ScriptedCluster) -> list[int]:
+    """Return the brokers whose rates were set."""
+    return [
+        broker.id
+        for broker in cluster.brokers.values()
+        for request in broker.list_requests(INCREMENTAL_ALTER_CONFIGS)
+        for resource in request.resources
+        if {str(config.name) for config in resource.configs} >= {RATE}
+    ]
+
+
+def list_owned(cluster: ScriptedCluster) -> list[tuple[str, str, int]]:
+    """Return the throttles that were given to a controller, or taken from it: at whom, the setting, the operation."""
+    return [
+        (str(resource.resource_name), str(config.name), int(config.config_operation))
+        for broker in cluster.brokers.values()
+        for request in broker.list_requests(INCREMENTAL_ALTER_CONFIGS)
+        for resource in request.resources
+        for config in resource.configs
+        if str(config.name).startswith(OWNED)
+    ]
+
+
+async def test_a_move_off_a_dead_broker_is_throttled_at_the_living_ones(cluster: ScriptedCluster) -> None:
+    cluster.topics = {"orders": [[9, 2]]}
+    admin = cluster.client()
+    found = await admin.throttle_reassignment(
+        '{"partitions":[{"topic":"orders","partition":0,"replicas":[2,3]}]}', 1000
+    )
+    assert (found.is_owned, found.absent) == (False, (9,))
+    assert list_rates(cluster) == [2, 3]
+    assert await admin.throttle_brokers([4, 9], 1000) == (9,)
+    assert list_rates(cluster) == [2, 3, 4], "4 has returned"
+
+
+async def test_no_throttle_leaves_out_a_broker_that_is_to_receive(cluster: ScriptedCluster) -> None:
+    with pytest.raises(Unreachable, match="broker 9 is not registered: start it"):
+        await cluster.client().throttle_reassignment(TO_3.replace("3,1", "9,1"), 1000)
+
+
+async def test_a_controller_that_owns_throttles_is_given_the_whole_one_and_loses_it_again(
+    cluster: ScriptedCluster,
+) -> None:
+    cluster.topics = {"orders": [[9, 2]]}
+    cluster[1].configs = {OWNED: ""}
+    admin = cluster.client()
+    found = await admin.throttle_reassignment(TO_3, 1000)
+    assert (found.is_owned, found.absent) == (True, (9,))
+    assert list_rates(cluster) == []
+    await admin.end_owned_throttle(TO_3)
+    (whose, setting, operation), ended = list_owned(cluster)
+    assert (whose, operation) == ("1", Operation.SET)
+    assert ended == ("1", setting, Operation.DELETE)
+
+
+async def test_a_throttle_goes_to_the_controller_of_the_moment(cluster: ScriptedCluster) -> None:
+    """The first one has lost the role between the question and the change."""
+
+    def lose(broker: ScriptedBroker, request: Any) -> Any:
+        cluster.controller = 3
+        return fill_response(IncrementalAlterConfigsResponse, ErrorCode.not_controller)
+
+    cluster[1].configs = cluster[3].configs = {OWNED: ""}
+    cluster[1].answers[INCREMENTAL_ALTER_CONFIGS].append(lose)
+    assert (await cluster.client().throttle_reassignment(TO_3, 1000)).is_owned
+    assert [whose for whose, _, _ in list_owned(cluster)] == ["1", "3"]
 
 
 async def test_what_else_is_throttled_of_a_topic_stays_so_and_a_list_that_is_not_there_is_begun(

@@ -19,9 +19,9 @@ from kio.schema.incremental_alter_configs.v1.response import AlterConfigsResourc
 from kio.static.primitive import i8, i32Timedelta, i64
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from controller_core.client.reassigning.throttle_configs import Changes, Configs
 from controller_core.model.throttles import ALL_BROKERS, FOLLOWER_REPLICAS, LEADER_REPLICAS, EntityPath
 from controller_core.wire.requests.configs import Operation
-from controller_operator.kafka.recorded_throttles import Changes, Configs
 from tests.unit.client.transport.quorums import quorum_decided
 
 NO_TIME: Final = i32Timedelta.parse(timedelta())

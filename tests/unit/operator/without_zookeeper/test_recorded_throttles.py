@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import pytest
 
+from controller_core.client.reassigning.throttle_configs import Changes, ListTooLongError
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.throttles import (
     ALL_BROKERS,
@@ -23,13 +24,7 @@ from controller_core.model.throttles import (
 )
 from controller_core.wire.requests.configs import Operation
 from controller_core.zk.codecs import encode_record
-from controller_operator.kafka.recorded_throttles import (
-    Changes,
-    ListTooLongError,
-    end_throttle,
-    find_next_write,
-    list_entities,
-)
+from controller_operator.kafka.recorded_throttles import end_throttle, find_next_write, list_entities
 from tests.unit.operator.without_zookeeper.dynamic_configs import DynamicConfigs
 
 A, B = "shop/move-orders/1", "bank/move.more/2"

@@ -9,11 +9,11 @@ from kio.schema.errors import ErrorCode
 from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsRequest
 
 from controller_core.client.errors import OutcomeUnknown
+from controller_core.client.reassigning.throttle_configs import MAX_ASKED
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, Move, Record
 from controller_operator.clusters.throttle_record import ConfigMapRecord
 from controller_operator.kafka.requests.throttles import (
-    MAX_ASKED,
     Recorded,
     ThrottleRecord,
     ThrottleReply,

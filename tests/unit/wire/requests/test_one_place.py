@@ -32,8 +32,8 @@ CHANGES: Final = (
     "update_features",
 )
 THROTTLES: Final = {
+    "controller_core/client/reassigning/throttle_configs.py",
     "controller_core/client/reassigning/throttles.py",
-    "operator/controller_operator/kafka/requests/throttles.py",
 }
 """They read and change configurations of several resources together."""
 CONVERTED: Final = {

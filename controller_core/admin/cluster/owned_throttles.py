@@ -1,0 +1,55 @@
+"""Throttles that clients give to the controller, which ends them with their moves.
+
+A client sets `kontroller.reassignment.throttle.OWNER` of the controller's own configuration, in the form of the
+throttle's znode. The controller keeps it in `/kontroller/throttles`, as it does with the operator's: it writes the
+configurations, also those of brokers that are down, and removes them when the moves have ended.
+"""
+
+from kio.schema.errors import ErrorCode
+
+from controller_core.admin.refusals import Refused, make_contention_refusal
+from controller_core.controller.term.rights import Reads, Writes
+from controller_core.model.throttles import THROTTLE_SETTING, Throttle
+from controller_core.zk import codecs, throttle_writes
+from controller_core.zk.codecs import MalformedZnode
+from controller_core.zk.compare_and_set import Contended
+from controller_core.zk.session import TooLarge
+
+_PREFIX = f"{THROTTLE_SETTING}."
+
+
+def is_throttle(setting: str) -> bool:
+    """Return True if a setting stands for a throttle."""
+    return setting.startswith(_PREFIX) and len(setting) > len(_PREFIX)
+
+
+def parse_throttle(setting: str, value: str) -> Throttle:
+    """Return the throttle that a client asks for. Raises `Refused`."""
+    try:
+        return codecs.decode_throttle(setting, value.encode())
+    except MalformedZnode as error:
+        raise Refused(ErrorCode.invalid_config, f"{setting} is not a throttle: {error.reason}") from error
+
+
+async def list_owners(term: Reads) -> tuple[str, ...]:
+    """Return the owners of all throttles, the operator's too."""
+    return tuple(sorted(await throttle_writes.read_throttles(term.zk, term.state.unusable.report_unwatched)))
+
+
+async def set_throttle(term: Writes, setting: str, throttle: Throttle | None) -> None:
+    """Set the throttle of an owner, or end it. Raises `Refused`."""
+    owner, write = setting.removeprefix(_PREFIX), term.writer.transact
+    try:
+        if throttle is None:
+            await throttle_writes.remove_throttle(
+                term.zk, owner, write=write, report=term.state.unusable.report_unwatched
+            )
+        else:
+            rate = throttle.bytes_per_second
+            await throttle_writes.set_throttle(term.zk, owner, throttle.moves, rate, write=write)
+    except TooLarge as error:
+        raise Refused(ErrorCode.invalid_config, f"The throttle does not fit into a znode: {error}") from error
+    except MalformedZnode as error:
+        raise Refused(ErrorCode.unknown_server_error, str(error)) from error
+    except Contended as error:
+        raise make_contention_refusal(error) from error
