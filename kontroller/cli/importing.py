@@ -6,7 +6,7 @@ import sys
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,8 +15,9 @@ from kontroller.cli.endings import EXIT_FAILED, failure, usage_error
 if TYPE_CHECKING:
     from controller_operator.resources.cluster_address import ClusterAddress
     from controller_operator.settings import OperatorSettings
-    from kontroller.importing.documents import Imported, Target
-    from kontroller.importing.live_topics import Choice, LeftOut
+    from kontroller.importing.declared import Given
+    from kontroller.importing.documents import Imported, LeftOut, Target
+    from kontroller.importing.live_topics import Choice
     from kontroller.importing.managed_topics import KnownCluster
     from kontroller.importing.object_names import ObjectNames
 
@@ -24,9 +25,7 @@ if TYPE_CHECKING:
 def import_topics(
     cluster: Annotated[
         str | None,
-        typer.Option(
-            help="KafkaCluster of the topics. With --from-strimzi the default is the cluster in Strimzi's label."
-        ),
+        typer.Option(help="KafkaCluster of the topics. With --from the default is the cluster that the file names."),
     ] = None,
     namespace: Annotated[
         str | None,
@@ -73,11 +72,22 @@ def import_topics(
         ),
     ] = False,
     context: Annotated[str | None, typer.Option(help="Context of the kubeconfig. Default: the current one.")] = None,
-    from_strimzi: Annotated[
-        list[typer.FileText] | None,
+    from_files: Annotated[
+        list[typer.FileBinaryRead] | None,
         typer.Option(
-            help="File with Strimzi's KafkaTopics, instead of a live cluster; - for standard input. May be repeated."
+            "--from",
+            help="File with topics of another tool, instead of a live cluster; - for standard input. May be repeated. "
+            "Formats: KafkaTopics of Strimzi, koperator, Confluent for Kubernetes and Jikkou; topicctl; julie-ops; the "
+            "state of Terraform.",
         ),
+    ] = None,
+    default_partitions: Annotated[
+        int | None,
+        typer.Option(min=1, help="With --from: partitions of topics whose file leaves them to the brokers."),
+    ] = None,
+    default_replication_factor: Annotated[
+        int | None,
+        typer.Option(min=1, help="With --from: replicas of topics whose file leaves them to the brokers."),
     ] = None,
 ) -> None:
     """Writes a KafkaTopic in YAML for each topic that has none. Applying them changes no topic.
@@ -86,25 +96,30 @@ def import_topics(
     error and as comments in the output. Exits with 0; with 1 if something failed or was reported this way; with 2 if
     the command is wrong."""
     logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # the error has the same information
-    from kontroller.importing.strimzi import NoYaml, StrimziTopics
-
     out = _Output()
-    if from_strimzi:
-        if zookeeper or bootstrap or replica_assignment or without_kubernetes:
-            raise usage_error(
-                ValueError(
-                    "--from-strimzi reads no cluster: leave out --zookeeper, --bootstrap-server, --replica-assignment and "
-                    "--without-kubernetes"
-                )
+    if from_files:
+        if zookeeper or bootstrap or properties or replica_assignment or without_kubernetes or context:
+            message = (
+                "--from reads no cluster: leave out --zookeeper, --bootstrap-server, --properties, --replica-assignment, "
+                "--without-kubernetes and --context"
             )
-        theirs = StrimziTopics(cluster, cluster_namespace, namespace)
-        try:
-            for source in from_strimzi:
-                for each in theirs.read(source, with_internal=internal):
-                    out.write(each)
-        except NoYaml as error:
-            raise failure(error) from error
+            raise usage_error(ValueError(message))
+        from kontroller.importing.declared import Given
+
+        users = Given(
+            cluster=cluster,
+            cluster_namespace=cluster_namespace,
+            namespace=namespace,
+            default_partitions=default_partitions,
+            default_replication_factor=default_replication_factor,
+            with_internal=internal,
+        )
+        _import_files([(_name_file(each), each.read()) for each in from_files], users, out)
         raise typer.Exit(out.exit_code)
+    if default_partitions or default_replication_factor:
+        raise usage_error(
+            ValueError("--default-partitions and --default-replication-factor are for --from: a cluster knows them")
+        )
     if cluster is None:
         raise usage_error(ValueError("name the KafkaCluster: --cluster"))
     if zookeeper and bootstrap:
@@ -143,9 +158,12 @@ def import_topics(
 class _Output:
     """Writes documents to standard output, and remarks about them to standard error."""
 
-    exit_code = 0
+    def __init__(self) -> None:
+        self.exit_code = 0
+        self._written = 0
 
     def write(self, imported: "Imported") -> None:
+        """Write the result for a topic."""
         from kontroller.importing.documents import format_yaml, list_remarks
 
         sys.stdout.write(format_yaml(imported))
@@ -153,9 +171,40 @@ class _Output:
             self.say(line)
         if imported.document is None:
             self.exit_code = EXIT_FAILED
+        else:
+            self._written += 1
+
+    def report(self, problem: object) -> None:
+        """Report a part of the input that was not understood."""
+        self.say(str(problem))
+        self.exit_code = EXIT_FAILED
+
+    def say_counts(self, left_out: "LeftOut") -> None:
+        """Write the number of topics, imported and left out."""
+        self.say(f"{self._written} topics imported; left out: {left_out}")
 
     def say(self, line: str) -> None:
+        """Write a remark."""
         typer.echo(f"kontroller import: {line}", err=True)
+
+
+def _name_file(file: IO[bytes]) -> str:
+    name = getattr(file, "name", "-")  # a test's standard input has none
+    return "standard input" if name in ("-", "<stdin>") else str(name)
+
+
+def _import_files(files: Sequence[tuple[str, bytes]], given: "Given", out: _Output) -> None:
+    from kontroller.importing.declared import import_declared
+    from kontroller.importing.sources.reading import read_files
+
+    reading = read_files(files)
+    for problem in reading.problems:
+        out.report(problem)
+    for remark in reading.remarks:
+        out.say(remark)
+    for each in import_declared(reading.topics, given, reading.left_out):
+        out.write(each)
+    out.say_counts(reading.left_out)
 
 
 async def _read_cluster(target: "Target", context: str | None) -> "KnownCluster":
@@ -180,7 +229,7 @@ async def _import_live(
     from dataclasses import replace
 
     from controller_operator.settings import OperatorSettings
-    from kontroller.importing.live_topics import LeftOut
+    from kontroller.importing.documents import LeftOut
     from kontroller.importing.object_names import ObjectNames
 
     for note in known.notes if known else ():
@@ -191,12 +240,10 @@ async def _import_live(
         settings = settings.model_copy(update={"properties": tuple(properties)})
     chosen = replace(choice, managed=known.managed) if known else choice
     names = ObjectNames(known.taken if known else ())
-    count = 0
     async with aclosing(_import_topics(address, settings, chosen, target, names, left_out)) as found:
         async for each in found:
             out.write(each)
-            count += each.document is not None
-    out.say(f"{count} topics imported; left out: {left_out}")
+    out.say_counts(left_out)
 
 
 async def _import_topics(

@@ -1,7 +1,8 @@
-"""KafkaTopics as a stream of YAML documents, so that ten thousand of them need no more memory than one.
+"""KafkaTopics as a stream of YAML documents. All sources of topics end here, live clusters and files.
 
 A topic that no KafkaTopic can describe becomes a comment in the output, with the reason before it."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -26,14 +27,23 @@ class Inexpressible(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
-    """The result for one topic: its KafkaTopic, or the reason for its absence and the raw values."""
+    """The result for one topic: its KafkaTopic, or the reasons for its absence and the raw values."""
 
     topic: str
+    place: str = ""
+    """The place in a file that declares it."""
     document: Mapping[str, Any] | None = None
-    reason: str | None = None
+    reasons: tuple[str, ...] = ()
     instead: Any = None
     notes: tuple[str, ...] = ()
     """Remarks for a person."""
+
+
+class LeftOut(Counter[str]):
+    """The number of objects left out, by reason."""
+
+    def __str__(self) -> str:
+        return ", ".join(f"{count} {reason}" for reason, count in self.most_common()) or "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,17 +105,26 @@ def format_yaml(imported: Imported) -> str:
     """Return one document of the output, or a comment about the topic."""
     if imported.document is not None:
         return "---\n" + _dump(imported.document)
-    told = f"{imported.reason}\n{_dump(imported.instead) if imported.instead is not None else ''}"
-    lines = f"topic {imported.topic} has no KafkaTopic: {told}".splitlines()
+    instead = "" if imported.instead is None else _dump(imported.instead)
+    lines = f"{chr(10).join(_list_reasons(imported))}\n{instead}".splitlines()
     return "".join(f"# {line}\n" for line in lines)
 
 
 def list_remarks(imported: Imported) -> Iterable[str]:
     """Yield the remarks about a topic for standard error, line by line."""
-    if imported.document is None:
-        yield f"topic {imported.topic} has no KafkaTopic: {imported.reason}; the output has it as a comment"
+    hint = "" if imported.instead is None else "; the output has it as a comment"
+    for reason in _list_reasons(imported):
+        yield f"{reason}{hint}"
     for note in imported.notes:
-        yield f"topic {imported.topic}: {note}"
+        yield f"{_name(imported)}: {note}"
+
+
+def _list_reasons(imported: Imported) -> list[str]:
+    return [f"{_name(imported)} has no KafkaTopic: {reason}" for reason in imported.reasons]
+
+
+def _name(imported: Imported) -> str:
+    return f"{imported.place and f'{imported.place}: '}topic {imported.topic}"
 
 
 def _make_notes(left_out: Mapping[str, str]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from controller_core.model.topics.topic_names import INTERNAL_TOPICS
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import ZkNode, ZkSession
-from kontroller.importing.documents import Imported, Inexpressible, Target, Wanted, build_kafka_topic
+from kontroller.importing.documents import Imported, Inexpressible, LeftOut, Target, Wanted, build_kafka_topic
 from kontroller.importing.object_names import NameTaken, ObjectNames
 
 _PART: Final = 500
@@ -34,23 +34,6 @@ class Choice:
     with_internal: bool = False
     pins_replicas: bool = False
     """True to write the brokers of each partition instead of their number."""
-
-
-@dataclass(slots=True, kw_only=True)
-class LeftOut:
-    """The number of topics left out, by reason."""
-
-    managed: int = 0
-    internal: int = 0
-    deleting: int = 0
-
-    def __str__(self) -> str:
-        said = (
-            (self.managed, "that have a KafkaTopic"),
-            (self.internal, "internal to Kafka"),
-            (self.deleting, "being deleted"),
-        )
-        return ", ".join(f"{count} {what}" for count, what in said if count) or "none"
 
 
 async def import_topics(
@@ -80,7 +63,7 @@ def import_seen_topics(
         try:
             yield _make_document(name, topic.assignment, config, choice, target, names, has_zookeeper=False)
         except (Inexpressible, NameTaken) as error:
-            yield Imported(topic=name, reason=str(error), instead=_describe_found(topic.assignment, topic.config))
+            yield Imported(topic=name, reasons=(str(error),), instead=_describe_found(topic.assignment, topic.config))
 
 
 def _choose(
@@ -89,11 +72,11 @@ def _choose(
     chosen = []
     for topic in sorted(topics):
         if topic in INTERNAL_TOPICS and not choice.with_internal:
-            left_out.internal += 1
+            left_out["internal to Kafka"] += 1
         elif topic in choice.managed:
-            left_out.managed += 1
+            left_out["that have a KafkaTopic"] += 1
         elif topic in deleting:
-            left_out.deleting += 1
+            left_out["being deleted"] += 1
         else:
             chosen.append(topic)
     return chosen
@@ -112,7 +95,7 @@ def _import_topic(
         found = _describe_found(assignment, overrides)
         return _make_document(topic, assignment, overrides, choice, target, names)
     except (MalformedZnode, Inexpressible, NameTaken) as error:
-        return Imported(topic=topic, reason=str(error), instead=found)
+        return Imported(topic=topic, reasons=(str(error),), instead=found)
 
 
 def _describe_found(assignment: TopicAssignment, config: Mapping[str, str]) -> Any:

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from enum import Enum
 from typing import Final
 
@@ -78,6 +79,17 @@ def find_complaints(config: Mapping[str, str], *, has_zookeeper: bool = True) ->
         elif known is not None and (complaint := known.complaint(value)) is not None:
             found.append(f"Invalid value {value} for configuration {key}: {complaint}")
     return found or _contradictions(config, has_zookeeper=has_zookeeper)
+
+
+def is_known_key(key: str) -> bool:
+    """Return True if topics of Kafka 3.9 or of a later release have this configuration."""
+    return key in TOPIC_CONFIGS or key in _LATER_KEYS
+
+
+def suggest_key(misspelt: str) -> str | None:
+    """Return the known key with the most similar spelling; None if none is similar."""
+    similar = get_close_matches(misspelt.strip().lower(), [*TOPIC_CONFIGS, *_LATER_KEYS], n=1, cutoff=0.75)
+    return next(iter(similar), None)
 
 
 def fill_in_defaults(config: Mapping[str, str]) -> dict[str, str]:

@@ -5,9 +5,8 @@ import yaml
 from typer.testing import CliRunner
 
 from kontroller.command_line import main
-from tests.unit.importing.test_strimzi import ORDERS, change_orders
 
-STDIN = ("import", "--from-strimzi", "-")
+STDIN = ("import", "--from", "-")
 
 
 @pytest.mark.parametrize(
@@ -15,9 +14,10 @@ STDIN = ("import", "--from-strimzi", "-")
     [
         ((), "--cluster"),
         (("--cluster", "demo", "--without-kubernetes"), "--zookeeper"),
-        (("--from-strimzi", "-", "--zookeeper", "zk:2181"), "--from-strimzi reads no cluster"),
-        (("--from-strimzi", "-", "--replica-assignment"), "--from-strimzi reads no cluster"),
-        (("--from-strimzi", "-", "--bootstrap-server", "kafka:9092"), "--from-strimzi reads no cluster"),
+        (("--from", "-", "--zookeeper", "zk:2181"), "--from reads no cluster"),
+        (("--from", "-", "--replica-assignment"), "--from reads no cluster"),
+        (("--cluster", "demo", "--default-partitions", "3"), "are for --from"),
+        (("--from", "-", "--bootstrap-server", "kafka:9092"), "--from reads no cluster"),
         (
             ("--cluster", "demo", "--zookeeper", "zk:2181", "--bootstrap-server", "kafka:9092"),
             "--zookeeper and --bootstrap-server exclude each other",
@@ -29,24 +29,40 @@ def test_what_cannot_be_meant_is_refused(arguments: tuple[str, ...], told: str) 
     assert (result.exit_code, told in result.output) == (2, True), result.output
 
 
-def test_strimzis_topics_come_from_standard_input() -> None:
-    result = CliRunner().invoke(main, STDIN, input=yaml.safe_dump(ORDERS))
+def test_topics_come_from_standard_input_and_are_counted() -> None:
+    result = CliRunner().invoke(main, STDIN, input=write_topic("orders"))
     assert result.exit_code == 0
     assert yaml.safe_load(result.stdout)["spec"]["replicationFactor"] == 2
-    assert result.stderr == ""
+    assert result.stderr == "kontroller import: 1 topics imported; left out: none\n"
 
 
-def test_one_that_cannot_be_said_ends_with_1_and_the_others_are_written() -> None:
-    both = yaml.safe_dump_all([change_orders({"partitions": -1}), change_orders(name="b")])
+def test_a_refused_topic_ends_with_1_and_the_others_are_written() -> None:
+    both = f"{write_topic('orders', partitions=-1)}---\n{write_topic('b')}"
     result = CliRunner().invoke(main, STDIN, input=both)
     assert result.exit_code == 1
     assert [each["metadata"]["name"] for each in yaml.safe_load_all(result.stdout) if each] == ["b"]
-    assert result.stderr.count("\n") == 1
-    assert "topic orders has no KafkaTopic: its partitions are left to the brokers" in result.stderr
+    refusal, count = result.stderr.splitlines()
+    assert refusal.startswith("kontroller import: standard input:1: topic orders has no KafkaTopic: its partitions are")
+    assert count.endswith("1 topics imported; left out: none")
 
 
-def test_what_is_no_yaml_ends_in_one_line() -> None:
+def test_an_input_that_is_not_yaml_ends_with_its_line() -> None:
     result = CliRunner().invoke(main, STDIN, input="{")
     assert result.exit_code == 1
-    assert result.stderr.startswith("kontroller: ")
-    assert result.stderr.count("\n") == 1
+    assert result.stderr.startswith("kontroller import: standard input:2: is not YAML: ")
+
+
+def test_a_missing_file_is_a_wrong_command() -> None:
+    result = CliRunner().invoke(main, ["import", "--from", "nowhere.yaml"])
+    assert (result.exit_code, "nowhere.yaml" in result.stderr) == (2, True)
+
+
+def write_topic(name: str, *, partitions: int = 3) -> str:
+    return yaml.safe_dump(
+        {
+            "apiVersion": "kafka.strimzi.io/v1beta2",
+            "kind": "KafkaTopic",
+            "metadata": {"name": name, "labels": {"strimzi.io/cluster": "demo"}},
+            "spec": {"partitions": partitions, "replicas": 2},
+        }
+    )

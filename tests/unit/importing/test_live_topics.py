@@ -17,8 +17,8 @@ from controller_operator.plans.outcome import Context, Plan
 from controller_operator.plans.topic.differences import differences
 from controller_operator.plans.topic.planner import decide
 from controller_operator.resources import KafkaTopic
-from kontroller.importing.documents import Imported, Target, format_yaml, list_remarks
-from kontroller.importing.live_topics import Choice, LeftOut, NoTopics, import_seen_topics, import_topics
+from kontroller.importing.documents import Imported, LeftOut, Target, format_yaml, list_remarks
+from kontroller.importing.live_topics import Choice, NoTopics, import_seen_topics, import_topics
 from kontroller.importing.object_names import ObjectNames
 from simulation.zookeeper import SimulatedZooKeeper
 from tests.unit.operator.clusters import NOW, healthy, ready, view
@@ -47,7 +47,7 @@ async def import_all(
     left_out: LeftOut | None = None,
     names: ObjectNames | None = None,
 ) -> list[Imported]:
-    choice, left_out = choice or Choice(), left_out or LeftOut()
+    choice, left_out = choice or Choice(), LeftOut() if left_out is None else left_out
     return [each async for each in import_topics(session, choice, TARGET, names or ObjectNames(), left_out)]
 
 
@@ -150,7 +150,7 @@ async def test_managed_internal_and_vanishing_topics_are_left_out_and_counted() 
     left_out = LeftOut()
     found = await import_all(session, choice=Choice(managed={"a"}), left_out=left_out)
     assert [each.topic for each in found] == ["b"]
-    assert str(left_out) == "1 that have a KafkaTopic, 2 internal to Kafka, 1 being deleted"
+    assert str(left_out) == "2 internal to Kafka, 1 that have a KafkaTopic, 1 being deleted"
     asked_for = await import_all(session, choice=Choice(with_internal=True))
     assert [each.topic for each in asked_for] == ["__consumer_offsets", "__transaction_state", "a", "b"]
 

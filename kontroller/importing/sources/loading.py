@@ -1,0 +1,172 @@
+"""Loads YAML and JSON files as documents whose scalars are text.
+
+A document that is not YAML becomes a `Problem`, and the other documents of the file are loaded."""
+
+import codecs
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, ClassVar, Final
+
+import yaml
+
+from kontroller.importing.values import Plain
+
+_SEPARATOR: Final = re.compile(r"^\ufeff?---(?=\s|\Z)", re.MULTILINE)
+_BYTE_ORDER_MARK: Final = "\ufeff"
+_UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+"""PowerShell writes redirected output in UTF-16."""
+_STRING: Final = "tag:yaml.org,2002:str"
+_MAPPING: Final = "tag:yaml.org,2002:map"
+_MERGE: Final = "tag:yaml.org,2002:merge"
+_NULL: Final = "tag:yaml.org,2002:null"
+
+
+class Fields(dict[str, Any]):
+    """A mapping of a document."""
+
+    __slots__ = ("line", "repeated")
+
+    line: int | None
+    """The line where it starts, from 1; None in JSON."""
+    repeated: tuple[str, ...]
+    """Keys that occur more than once. The last value counts, and other readers refuse them."""
+
+    def __init__(self, pairs: Mapping[str, Any] | None = None, line: int | None = None) -> None:
+        super().__init__(pairs or {})
+        self.line = line
+        self.repeated = ()
+
+    def get_fields(self, name: str) -> "Fields":
+        """Return a mapping below this one, empty if there is none. Raises `Misshapen`."""
+        found = self.get(name)
+        if found is None:
+            return Fields(line=self.line)
+        if not isinstance(found, Fields):
+            raise Misshapen(f"{name} is no mapping")
+        return found
+
+    def list_fields(self, name: str) -> list["Fields"]:
+        """Return the mappings of a list below this mapping, empty if there is none. Raises `Misshapen`."""
+        found = self.get(name)
+        if found is not None and not (isinstance(found, list) and all(isinstance(each, Fields) for each in found)):
+            raise Misshapen(f"{name} is no list of mappings")
+        return found or []
+
+    def get_text(self, name: str) -> str | None:
+        """Return a scalar below this mapping; None if there is none. Raises `Misshapen`."""
+        found = self.get(name)
+        if isinstance(found, list | Fields):
+            raise Misshapen(f"{name} is no text")
+        return None if found is None else str(found)
+
+
+class Misshapen(Exception):
+    """A document does not have the shape of its format. The message says where."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A part of a file that has no meaning."""
+
+    place: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.reason}"
+
+
+def load_documents(file: str, data: bytes) -> list[Any]:
+    """Return the documents of a file, with a `Problem` for each that has an error."""
+    try:
+        text = data.decode("utf-16" if data.startswith(_UTF_16) else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        return [Problem(file, f"is no text in UTF-8: {error.reason} at byte {error.start}")]
+    if text.lstrip().startswith(("{", "[")):
+        try:
+            return [json.loads(text, object_pairs_hook=_make_fields, parse_int=Plain, parse_float=Plain)]
+        except ValueError:
+            pass  # YAML in flow style and templates begin like JSON
+    found = [each for first_line, part in _split(text) for each in _load_part(file, part, first_line)]
+    problem = next((each for each in found if isinstance(each, Problem)), None)
+    if problem is not None and "{{" in text:
+        return [Problem(problem.place, "the file is a template: render it first, for example with helm template")]
+    return found
+
+
+def find_repeated_keys(value: object) -> Iterator[str]:
+    """Yield each key that occurs more than once in one mapping of a document."""
+    if isinstance(value, Fields):
+        yield from value.repeated
+    children = value.values() if isinstance(value, Fields) else value if isinstance(value, list) else ()
+    for each in children:
+        yield from find_repeated_keys(each)
+
+
+def _split(text: str) -> Iterator[tuple[int, str]]:
+    """Yield each document with the number of lines before it, because an error ends only the parser's document."""
+    begins = [0, *(match.start() for match in _SEPARATOR.finditer(text)), len(text)]
+    lines = 0
+    for begin, end in pairwise(begins):
+        part = text[begin:end]
+        if not part.lstrip().startswith("%"):  # directives of the next document
+            yield lines, part.lstrip(_BYTE_ORDER_MARK)
+        lines += part.count("\n")
+
+
+def _load_part(file: str, part: str, first_line: int) -> Iterator[Any]:
+    loader = _Loader(part)
+    loader.first_line = first_line + 1
+    try:
+        while loader.check_data():
+            yield loader.get_data()
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = loader.first_line + (mark.line if mark else 0)
+        problem = getattr(error, "problem", None) or " ".join(str(error).split())
+        yield Problem(f"{file}:{line}", f"is not YAML: {problem}")
+    finally:
+        loader.dispose()
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # the C implementation if there is one
+    """Leaves scalars as text, except null."""
+
+    first_line = 1
+    yaml_implicit_resolvers: ClassVar = {
+        first: [(tag, form) for tag, form in resolvers if tag in (_MERGE, _NULL)]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+def _construct_text(loader: Any, node: yaml.ScalarNode) -> str:
+    text: str = loader.construct_scalar(node)
+    return text if node.style in ("'", '"', "|", ">") else Plain(text)
+
+
+def _construct_fields(loader: Any, node: yaml.MappingNode) -> Fields:
+    own_keys = [key.value for key, _ in node.value if key.tag != _MERGE and isinstance(key, yaml.ScalarNode)]
+    loader.flatten_mapping(node)
+    fields = Fields(line=loader.first_line + node.start_mark.line)
+    for key_node, value_node in node.value:
+        if not isinstance(key_node, yaml.ScalarNode):
+            raise yaml.constructor.ConstructorError(None, None, "a key is no text", key_node.start_mark)
+        fields[str(key_node.value)] = loader.construct_object(value_node, deep=True)
+    fields.repeated = _find_repeated(own_keys)
+    return fields
+
+
+_Loader.add_constructor(_STRING, _construct_text)
+_Loader.add_constructor(_MAPPING, _construct_fields)
+
+
+def _make_fields(pairs: list[tuple[str, Any]]) -> Fields:
+    fields = Fields(dict(pairs))
+    fields.repeated = _find_repeated([key for key, _ in pairs])
+    return fields
+
+
+def _find_repeated(keys: list[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(key for key in keys if keys.count(key) > 1)) if len(set(keys)) < len(keys) else ()
