@@ -29,6 +29,7 @@ NAMESPACE: Final = "kafka-4"
 EXAMPLES: Final = PROJECT / "examples"
 FOLDER: Final = EXAMPLES / "without-zookeeper"
 VALUES: Final = EXAMPLES / "helm" / "without-zookeeper-values.yaml"
+LOGIN_VALUES: Final = EXAMPLES / "helm" / "without-zookeeper-login-values.yaml"
 BOOTSTRAP: Final = "kafka:9092"
 PLAINTEXT: Final = "bootstrap.servers=kafka-0.kafka:9092,kafka-1.kafka:9092\nsecurity.protocol=PLAINTEXT\n"
 
@@ -37,7 +38,7 @@ PLAINTEXT: Final = "bootstrap.servers=kafka-0.kafka:9092,kafka-1.kafka:9092\nsec
 def release(pods: PodCluster) -> Iterator[Release]:
     """The operator alone, beside the brokers and controllers of the example."""
     pods.load(Image.KAFKA_4)
-    release = instead(pods, NAMESPACE, str(VALUES))
+    release = instead(pods, NAMESPACE, str(VALUES), "--values", str(LOGIN_VALUES))
     try:
         release.apply(*example(FOLDER / "kafka-4-pods.yaml", images=pods.images), login())
         with release:

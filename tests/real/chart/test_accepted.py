@@ -22,6 +22,7 @@ from tests.unit.chart.rendering import (
 from tests.unit.chart.test_settings import COMPONENTS, everything_of
 
 EXAMPLES: Final = PROJECT / "examples"
+OPERATOR_ALONE: Final = ("--values", str(EXAMPLES / "helm" / "without-zookeeper-values.yaml"))
 ON: Final = (*SELF_CONTAINED, "--set", "history.enabled=true,alarms.enabled=true")
 PLACED: Final = "nodeSelector.disk=ssd,{0}.podAnnotations.a=b,imagePullSecrets[0].name=pull"
 RESTRICTED: Final = (*ON, "--set", "networkPolicy.enabled=true", "--set-json")
@@ -79,7 +80,12 @@ VALUES: Final[dict[str, tuple[str, ...]]] = {
     "dashboard": ("--set", "monitoring.dashboard.enabled=true,monitoring.dashboard.annotations.grafana_folder=Kafka"),
     "longest-name": (*EVERYTHING, "--set", f"fullnameOverride={'n' * 63}"),
     "other-name": (*EVERYTHING, "--set", "fullnameOverride=first"),
-    "operator-alone": ("--values", str(EXAMPLES / "helm" / "without-zookeeper-values.yaml")),
+    "operator-alone": OPERATOR_ALONE,
+    "operator-with-a-login": (
+        *OPERATOR_ALONE,
+        "--values",
+        str(EXAMPLES / "helm" / "without-zookeeper-login-values.yaml"),
+    ),
 }
 
 

@@ -26,9 +26,11 @@ from tests.unit.chart.rendering import (
 pytestmark = pytest.mark.needs(Part.HELM)
 
 
-def test_the_example_for_clusters_without_zookeeper_is_the_operator_alone_with_the_login_of_its_secret() -> None:
+def test_the_examples_for_clusters_without_zookeeper_are_the_operator_alone_and_the_login_of_its_secret() -> None:
     folder = PROJECT / "examples" / "helm"
-    objects = render("--values", str(folder / "without-zookeeper-values.yaml"))
+    values = ("--values", str(folder / "without-zookeeper-values.yaml"))
+    assert "secret:" not in yaml.safe_dump(render(*values))
+    objects = render(*values, "--values", str(folder / "without-zookeeper-login-values.yaml"))
     running = [each for each in objects if each["kind"] in ("Deployment", "StatefulSet", "CronJob")]
     assert [each["metadata"]["name"] for each in running] == ["kontroller-operator"]
     secret = yaml.safe_load((folder / "without-zookeeper-connection.yaml").read_text())
