@@ -47,6 +47,8 @@ they report that the throttles stay. (Kafka's tool always removes them after a c
 **Shell.** `kontroller shell --bootstrap-server HOST:PORT` reads the same commands. It keeps a history, shows the controller
 in its prompt, and completes commands, options, topics, brokers and features with Tab. `help` and `help topics create`
 explain the commands with examples. `kontroller --install-completion` installs completion for bash, zsh or fish.
+
+<!-- nothing below is run: tests/real/conformance/client/test_examples.py runs the examples -->
 """
 _OPTIONS: Final = "| Option | Meaning |\n|---|---|"
 

@@ -1,13 +1,15 @@
 """The commands of a documentation page, run as a reader does who copies each block into one shell.
 
-Every block of code without a language, or with the language `sh`, has commands. A comment above a block tells what a
-reader knows: `<!-- not run: REASON -->`. A command that goes on for ever is ended after a while (`--watch`), or runs beside
-the rest of its block (`port-forward`).
+A block of code without a language, or with the language `sh`, has commands if it begins with a program. A comment above a
+block says why nobody can run it on the node: `<!-- not run: REASON -->`. `<!-- nothing below is run: REASON -->` is for all
+blocks that follow on the page. A command that goes on for ever is ended after a while (`--watch`), or runs beside the rest
+of its block (`port-forward`).
 """
 
 import os
 import re
 import subprocess
+import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from html.parser import HTMLParser
@@ -16,8 +18,10 @@ from typing import Final
 
 import markdown
 
-_COMMANDS: Final = re.compile(r"^(kubectl|helm|kontroller|make|ctr|curl|export|echo|docker|podman) ")
+_PROGRAMS: Final = "kubectl|helm|kontroller|make|ctr|curl|export|echo|docker|podman|openssl|python|pip|git"
+_COMMANDS: Final = re.compile(rf"(#.*\n)*({_PROGRAMS}|kontroller-broker|kafka-[a-z-]+\.sh|spark-[a-z]+) ")
 _NOT_RUN: Final = re.compile(r"\s*not run: (.+?)\s*", re.DOTALL)
+_NOTHING_RUN: Final = re.compile(r"\s*nothing below is run: (.+?)\s*", re.DOTALL)
 _WATCH: Final = re.compile(r"^(kubectl .*--watch\b.*)$", re.MULTILINE)
 _FORWARD: Final = re.compile(r"^(kubectl .*\bport-forward\b.*)$", re.MULTILINE)
 _WATCHED_S: Final = 20
@@ -90,6 +94,7 @@ class _Reader(HTMLParser):
         super().__init__()
         self.blocks: list[Block] = []
         self._section = self._remark = ""
+        self._nothing_run: str | None = None
         self._text: list[str] | None = None
         self._is_in_pre = False
 
@@ -110,8 +115,11 @@ class _Reader(HTMLParser):
         elif tag == "code" and self._is_in_pre:
             if self._text is not None:
                 found = _NOT_RUN.fullmatch(self._remark)
-                self.blocks.append(Block(section=self._section, commands=text, not_run=found and found[1]))
+                not_run = found[1] if found else self._nothing_run
+                self.blocks.append(Block(section=self._section, commands=textwrap.dedent(text), not_run=not_run))
             self._text, self._remark, self._is_in_pre = None, "", False
 
     def handle_comment(self, data: str) -> None:
         self._remark = data
+        if found := _NOTHING_RUN.fullmatch(data):
+            self._nothing_run = found[1]
