@@ -1,13 +1,17 @@
-"""Readiness of a broker: it is a member of the cluster, and all of its replicas are in sync.
+"""Readiness of a broker: it is a member of the cluster, all of its replicas are in sync, and clients find it.
 
-A rolling restart stops the next broker only after this one is ready. Two kinds of replicas do not count, because
-something else decides how long they take, and waiting would hold up restarts and evictions:
+A rolling restart stops the next broker only after this one is ready, and this one then leads partitions. Clients that
+cached the address of its former pod would try to connect there, and wait until that fails: 10 s or longer in Java.
+
+Two kinds of replicas do not count, because something else decides how long they take, and waiting would hold up
+restarts and evictions:
 
 - replicas of partitions without a leader. They have nobody to fetch from until another broker starts or changes a disk.
   If pods start one after another, that broker would wait for this one to be ready;
 - replicas that a reassignment adds here. They copy for hours, and nobody relies on them before they are in sync.
 """
 
+import math
 from collections.abc import Set
 
 from controller_core.model.ids import BrokerId, TopicPartition
@@ -42,3 +46,13 @@ def find_behind(snapshot: Snapshot, broker: BrokerId) -> tuple[TopicPartition, .
         for place in snapshot.list_partitions_on(broker)
         if broker not in place.isr and place.leader in snapshot.brokers
     )
+
+
+def explain_hidden(snapshot: Snapshot, broker: BrokerId, remaining_s: float) -> str | None:
+    """Return why clients may not find the broker yet; None if they do, or if it has no replica to lead.
+
+    `remaining_s`: the time for which they may still have the address of its former pod.
+    """
+    if remaining_s <= 0 or not snapshot.list_partitions_on(broker):
+        return None
+    return f"in sync, but clients may have the address of its former pod for another {math.ceil(remaining_s)} s"

@@ -1,16 +1,21 @@
 """A broker answers if it is ready. The controller is asked only if that depends on a reassignment."""
 
 import asyncio
+import math
+import os
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
+import pytest
 from kio.schema.errors import ErrorCode
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.client.transport.request_client import Address
 from controller_core.model.ids import BrokerId
-from kontroller.brokers.readiness import look_at_broker
+from kontroller.brokers.readiness import look_at_broker, measure_age_s
 from simulation.controller_client import Answer, SimulatedControllerClient
 from tests.unit.admin_commands.answering_cluster import AnsweringCluster, SimulatedTopic
 
@@ -91,3 +96,25 @@ async def test_a_controller_that_refuses_is_reported() -> None:
     assert str(why).endswith(
         "the list of reassignments: cluster authorization failed (CLUSTER_AUTHORIZATION_FAILED 31)"
     )
+
+
+async def test_a_broker_in_sync_is_not_ready_while_clients_may_have_its_former_address() -> None:
+    probe = make_asked_broker(make_receiving_cluster())
+    assert "another 12 s" in str(await look_at_broker(probe, BROKER, LONG_S, hidden_s=12.0))
+    late = make_asked_broker(AnsweringCluster({"orders": SimulatedTopic([1, 2, 3], [2])}))
+    assert "not in sync" in str(await look_at_broker(late, BROKER, LONG_S, hidden_s=12.0))
+
+
+def test_the_age_is_that_of_the_first_process(tmp_path: Path) -> None:
+    ticks = time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK")
+    process = tmp_path / "stat"
+    process.write_text(f"1 (a) name) S {'0 ' * 18}{int(ticks / 2)} 0 0\n")
+    assert measure_age_s(process) == pytest.approx(ticks / 2 / os.sysconf("SC_CLK_TCK"), rel=0.01)
+
+
+@pytest.mark.parametrize("text", ["", "1 (sh) S 0", "1 (sh) S " + "x " * 30])
+def test_a_process_that_the_system_does_not_describe_is_old(tmp_path: Path, text: str) -> None:
+    process = tmp_path / "stat"
+    process.write_text(text)
+    assert measure_age_s(process) == math.inf
+    assert measure_age_s(tmp_path / "none") == math.inf

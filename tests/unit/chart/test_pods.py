@@ -321,7 +321,8 @@ def test_a_broker_drains_before_it_stops_within_its_time(tmp_path: Path) -> None
 def test_a_broker_is_ready_when_it_says_so_itself(tmp_path: Path) -> None:
     kafka = container("kafka")
     asked = run_as_pod(kafka["readinessProbe"]["exec"]["command"], "kontroller-kafka-0", tmp_path)
-    assert asked == ["kontroller", "ready", f"--bootstrap-server=kontroller-kafka-0.{DOMAIN}", "--broker-id=0"]
+    server = f"--bootstrap-server=kontroller-kafka-0.{DOMAIN}"
+    assert asked == ["kontroller", "ready", server, "--broker-id=0", "--address-cache-seconds=40"]
     assert {option.split("=")[0] for option in asked[2:]} <= options_of("ready")
     assert kafka["startupProbe"]["periodSeconds"] * kafka["startupProbe"]["failureThreshold"] == 1800
     assert kafka["livenessProbe"]["tcpSocket"] == {"port": "kafka"}

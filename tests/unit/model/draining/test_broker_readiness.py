@@ -1,10 +1,11 @@
 """The readiness of a broker, and the reasons if it is not ready."""
 
+import math
 from dataclasses import replace
 
 import pytest
 
-from controller_core.model.draining.broker_readiness import explain_not_ready
+from controller_core.model.draining.broker_readiness import explain_hidden, explain_not_ready
 from controller_core.model.ids import BrokerId
 from controller_core.model.snapshot import Controller, Snapshot
 from tests.unit.model.draining.test_broker_stop import BROKER, brokers, place, snapshot_of
@@ -62,3 +63,19 @@ def test_a_broker_that_is_not_registered_is_not_ready() -> None:
 def test_a_broker_that_knows_no_controller_is_not_ready() -> None:
     why = explain_not_ready(replace_controller(snapshot_of(), controller=None), brokers(2)[0])
     assert str(why).startswith("no controller is known, or it is not at the listener")
+
+
+def test_a_broker_with_replicas_is_waited_for_while_clients_may_have_the_address_of_its_former_pod() -> None:
+    why = explain_hidden(snapshot_of(place([1, 2], [2, 1])), BROKER, 7.2)
+    assert why == "in sync, but clients may have the address of its former pod for another 8 s"
+
+
+@pytest.mark.parametrize(
+    ("replicas", "remaining_s"),
+    [([1, 2], 0.0), ([1, 2], -math.inf), ([2, 3], 30.0)],
+    ids=["over", "ages", "no replica"],
+)
+def test_nobody_looks_in_vain_for_a_broker_that_is_old_or_leads_nothing(
+    replicas: list[int], remaining_s: float
+) -> None:
+    assert explain_hidden(snapshot_of(place(replicas, replicas)), BROKER, remaining_s) is None
