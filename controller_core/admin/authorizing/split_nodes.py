@@ -63,17 +63,17 @@ async def alter_configs(
     request: IncrementalAlterConfigsRequest, rights: Rights
 ) -> Split[IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse]:
     """Split like `describe_configs`. Duplicate resources pass, because they are refused for every caller."""
-    return await _split_alteration(request, rights, AlterConfigsResourceResponse, IncrementalAlterConfigsResponse)
+    return await _authorize_alteration(request, rights, AlterConfigsResourceResponse, IncrementalAlterConfigsResponse)
 
 
 async def replace_configs(
     request: AlterConfigsRequest, rights: Rights
 ) -> Split[AlterConfigsRequest, AlterConfigsResponse]:
     """Split like `alter_configs`."""
-    return await _split_alteration(request, rights, ReplacingResult, AlterConfigsResponse)
+    return await _authorize_alteration(request, rights, ReplacingResult, AlterConfigsResponse)
 
 
-async def _split_alteration(
+async def _authorize_alteration(
     request: Any, rights: Rights, result_type: Callable[..., Any], response_type: Callable[..., Any]
 ) -> Split[Any, Any]:
     named = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)

@@ -8,7 +8,7 @@ and remove them. Throttles of moves that the controller owns are kept elsewhere 
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
@@ -54,11 +54,12 @@ TOPIC_RESOURCE: Final = 2
 BROKER_RESOURCE: Final = 4
 LOGGER_RESOURCE: Final = 8
 _SET, _DELETE = 0, 1
-_DYNAMIC, _STATIC, _DEFAULT = i8(2), i8(4), i8(5)
+_DYNAMIC, _STATIC = i8(2), i8(4)
 _UNKNOWN, _BOOLEAN, _LONG = i8(0), i8(1), i8(5)
-_UNLIMITED: Final = 2**63 - 1
+_LARGEST: Final = 2**63 - 1
 _KEPT: Final = (*RATES, "replica.alter.log.dirs.io.max.bytes.per.second")
-"""Configurations that are kept for tools, and have no effect."""
+"""Configurations that are kept for tools, and have no effect. Like a broker's, they are described only if they are
+set."""
 _RATE: Final = re.compile(r"\+?[0-9]{1,19}")
 _FOREIGN: Final = "the controller answers only for its own configuration: send a separate request for the others"
 
@@ -142,7 +143,8 @@ async def _alter_each(
 ) -> dict[int, Refused]:
     """Alter the own configuration by a plan. Return the refused resources by position."""
     own = term.identity.id
-    named = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
+    resources: Sequence[AlteredResource] = request.resources
+    named = Counter((resource.resource_type, resource.resource_name) for resource in resources)
 
     async def alter(resource: AlteredResource) -> None:
         if not _is_own(resource, own):
@@ -160,7 +162,7 @@ async def _alter_each(
         await _write(term, change)
 
     refused: dict[int, Refused] = {}
-    for at, resource in enumerate(request.resources):
+    for at, resource in enumerate(resources):
         try:
             await alter(resource)
         except Refused as error:
@@ -227,7 +229,7 @@ def _check_value(name: str, value: str | None) -> None:
     if value is None:
         raise Refused(ErrorCode.invalid_request, f"Null value not supported for : {name}")
     if name in _KEPT:
-        if not _RATE.fullmatch(value.strip()) or int(value) > _UNLIMITED:
+        if not _RATE.fullmatch(value.strip()) or int(value) > _LARGEST:
             raise Refused(ErrorCode.invalid_config, f"{name} must be a number of bytes per second, not {value!r}")
     elif name != UNCLEAN_LEADER_ELECTION:
         message = (
@@ -266,8 +268,8 @@ def _describe(term: Term, resource: DescribeConfigsResource, found: OwnConfig | 
     if isinstance(found, Refused):
         return _make_describe_result(resource, found.error_code, found.message)
     config = found.config
-    unclean = str(term.settings.unclean_leader_election_enable).lower()
-    values = {UNCLEAN_LEADER_ELECTION: unclean, **dict.fromkeys(_KEPT, str(_UNLIMITED)), **config}
+    default = str(term.settings.unclean_leader_election_enable).lower()
+    values = {UNCLEAN_LEADER_ELECTION: default, **config}
     if _is_asked_for_throttles(resource):
         values[THROTTLE_SETTING] = ",".join(found.owners)
     entries = tuple(
@@ -275,7 +277,7 @@ def _describe(term: Term, resource: DescribeConfigsResource, found: OwnConfig | 
             name=name,
             value=values[name],
             read_only=name not in (UNCLEAN_LEADER_ELECTION, *_KEPT),
-            config_source=_DYNAMIC if name in config else _DEFAULT if name in _KEPT else _STATIC,
+            config_source=_DYNAMIC if name in config else _STATIC,
             is_sensitive=False,
             synonyms=(),
             config_type=_find_type(name),

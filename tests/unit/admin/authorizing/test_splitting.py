@@ -180,7 +180,7 @@ async def test_configurations_are_altered_by_a_right_on_the_topic_or_on_the_clus
         ),
         validate_only=False,
     )
-    answers = [
+    answers: list[Any] = [
         await (await split_nodes.alter_configs(request, allowed)).answer_allowed(make_obedient(own_configs.refusal)),
         await (await split_nodes.replace_configs(older, allowed)).answer_allowed(
             make_obedient(own_configs.REPLACE.refuse)
