@@ -37,6 +37,7 @@ from controller_core.client.transport.request_client import (
     Address,
     ControllerClient,
     RequestClient,
+    explain_unlisted_controller,
     is_refused_by_another,
 )
 from controller_core.model.ids import BrokerId
@@ -328,7 +329,9 @@ class Call:
                 return known
             await self.metadata()
             if self.cluster.controller not in self.cluster.brokers:
-                self.note("the cluster has no controller")
+                known_id = self.cluster.controller
+                no_controller = "the cluster has no controller"
+                self.note(no_controller if known_id is None else explain_unlisted_controller("the cluster", known_id))
                 await self.pause()
 
     async def ask_at(

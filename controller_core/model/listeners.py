@@ -3,7 +3,8 @@
 Brokers and clients look for the controller under the name of a listener. Brokers use `control.plane.listener.name`, or
 `inter.broker.listener.name` if that is not set (always the latter for a controlled shutdown). Clients use the name of
 the listener by which they reached the cluster. So the controller is listed under each listener name that brokers have:
-with an address for each name, or with a single address under every name whose protocol is spoken there.
+with an address for each name, or with a single address under every name whose protocol is spoken there. It can be
+hidden from listeners of clients: a node without an address on a listener is missing in the metadata of its clients.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,6 +26,8 @@ class ControllerListeners:
 
     None: the inter-broker listener.
     """
+    hidden_from: tuple[str, ...] = ()
+    """The brokers' listeners under which the controller is not listed. Brokers do not look for it there."""
 
     @property
     def inter_broker(self) -> str:
@@ -46,7 +49,7 @@ class ControllerListeners:
 
     def find_endpoint(self, listener: str) -> Endpoint | None:
         """Return the address at which clients of a listener find the controller; None if they cannot."""
-        if self.is_shared:
+        if self.is_shared and listener not in self.hidden_from:
             return replace(self.endpoints[0], listener=listener)
         return next((endpoint for endpoint in self.endpoints if endpoint.listener == listener), None)
 
@@ -61,23 +64,25 @@ class ControllerListeners:
             for endpoint in broker.endpoints
             if endpoint.security_protocol == own.security_protocol
         }
-        return (own, *(replace(own, listener=name) for name in sorted(names - {own.listener})))
+        return (own, *(replace(own, listener=name) for name in sorted(names - {own.listener, *self.hidden_from})))
 
     def find_unserved(self, brokers: Iterable[Broker]) -> Mapping[str, str]:
-        """Return the brokers' listeners under which the controller is not found, each with the remedy."""
+        """Return the brokers' listeners under which the controller is missing without being hidden, each with the
+        remedy."""
         brokers = list(brokers)
         found = {endpoint.listener: endpoint.security_protocol for endpoint in self.list_endpoints(brokers)}
         return {
             endpoint.listener: self._remedy(endpoint, found.get(endpoint.listener))
             for broker in brokers
             for endpoint in broker.endpoints
-            if found.get(endpoint.listener) != endpoint.security_protocol
+            if endpoint.listener not in self.hidden_from and found.get(endpoint.listener) != endpoint.security_protocol
         }
 
     def find_unknown(self, brokers: Iterable[Broker]) -> Sequence[str]:
         """Return the listener names in the settings that none of these brokers has."""
         had = {endpoint.listener for broker in brokers for endpoint in broker.endpoints}
-        named = [*(endpoint.listener for endpoint in self.endpoints), self.control_plane, self.clients]
+        served = [endpoint.listener for endpoint in self.endpoints]
+        named = [*served, self.control_plane, self.clients, *self.hidden_from]
         return [name for name in dict.fromkeys(named) if name is not None and name not in had]
 
     def _remedy(self, endpoint: Endpoint, ours: str | None) -> str:

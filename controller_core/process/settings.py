@@ -137,6 +137,11 @@ class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings):
         description="Listener whose broker addresses clients receive, if one --listen serves several listeners. "
         "Default: the one that --listen names.",
     )
+    hide_from: Several[str] = Field(
+        default=(),
+        description="Broker listeners whose clients do not see the controller as a node. These clients cannot send it "
+        "requests, such as CreateTopics.",
+    )
     zookeeper_session_timeout_ms: int = Field(
         default=6000,
         ge=1000,
@@ -247,6 +252,11 @@ class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings):
         require_readable(value)
         return value
 
+    @field_validator("hide_from")
+    @classmethod
+    def _capitalize_all(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(name.upper() for name in value)
+
     @field_validator("control_plane_listener", "client_listener")
     @classmethod
     def _capitalize(cls, value: str | None) -> str | None:
@@ -259,7 +269,15 @@ class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings):
                 "--client-listener needs a single --listen that serves several listeners, but here each listener has its "
                 "own"
             )
-        if (endpoint := find_unreachable(self.listeners.endpoints)) is not None:
+        listeners = self.listeners
+        names = [*(endpoint.listener for endpoint in listeners.endpoints), listeners.control_plane, listeners.clients]
+        for name in names:
+            if name in self.hide_from:
+                raise ValueError(
+                    f"--hide-from names {name}, at which brokers or clients find the controller by --listen, "
+                    "--control-plane-listener or --client-listener: name other listeners of the brokers"
+                )
+        if (endpoint := find_unreachable(listeners.endpoints)) is not None:
             raise ValueError(
                 f"brokers cannot connect to {endpoint.host}: say with --advertise which host and port they reach for "
                 f"{endpoint.listener}"
@@ -308,6 +326,7 @@ class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings):
             endpoints=list_advertised_endpoints(self.binds, self.advertise),
             control_plane=self.control_plane_listener,
             clients=self.client_listener,
+            hidden_from=self.hide_from,
         )
 
 

@@ -148,6 +148,11 @@ pod is replaced; brokers look it up at each connection, and before the pod is re
 {{- $ports = append $ports (int .port) }}
 {{- $names = append $names .name }}
 {{- end }}
+{{- range concat $names (list $controller.controlPlaneListener $controller.clientListener) | compact }}
+{{- if has . $controller.hideFrom }}
+{{- fail (printf "controller.hideFrom names %s, at which brokers or clients find the controller: name other listeners of the brokers" .) }}
+{{- end }}
+{{- end }}
 {{- if and $controller.clientListener $controller.moreListeners }}
 {{- fail "controller.clientListener is for one listener that serves all: with controller.moreListeners each has its own address" }}
 {{- end }}

@@ -186,7 +186,12 @@ class RequestClient:
             if controller is not None:
                 self._ask_first(server)
                 return Address(str(controller.host), int(controller.port))
-            troubles.append(Unreachable(f"{server} knows no controller"))
+            known = int(metadata.controller_id)
+            troubles.append(
+                Unreachable(
+                    f"{server} knows no controller" if known < 0 else explain_unlisted_controller(server, known)
+                )
+            )
         raise _sum_up(troubles)
 
     def _each_in_turn(self, deadline: float) -> Iterator[tuple[Address, float]]:
@@ -234,6 +239,14 @@ class RequestClient:
             raise Unreachable(f"{error}, when asked for its versions") from error
         except NoCommonVersion as error:
             raise Unsupported(f"{server} cannot be asked: {error}") from error
+
+
+def explain_unlisted_controller(server: object, controller: int) -> str:
+    """Explain why a server's answer with the id of a controller does not lead to it."""
+    return (
+        f"{server} says that {controller} is the controller, and does not list it: it is not alive, or hidden from the "
+        "clients of this listener (--hide-from). Then name servers of the brokers' inter-broker listener"
+    )
 
 
 def error_codes(message: Any) -> Iterator[ErrorCode]:

@@ -45,7 +45,8 @@ class UnservedListeners:
             log.error(
                 "no broker has a listener that the controller is set up for",
                 listener=name,
-                remedy="--listen, --control-plane-listener and --client-listener take the names that brokers register",
+                remedy="--listen, --control-plane-listener, --client-listener and --hide-from take the names that brokers "
+                "register",
             )
 
 

@@ -126,6 +126,14 @@ def test_each_further_listener_has_a_port_of_the_controller(monkeypatch: pytest.
     assert {each["containerPort"] for each in run["ports"]} >= {9093, 9192}
 
 
+def test_the_controller_is_hidden_from_the_listeners_in_the_values() -> None:
+    run = container("controller", *CONTROLLER_ON, "--set", "controller.hideFrom={CLIENT,EXTERNAL}")
+    assert [argument for argument in run["args"] if "hide" in argument] == [
+        "--hide-from=CLIENT",
+        "--hide-from=EXTERNAL",
+    ]
+
+
 def test_who_may_ask_what_is_as_the_values_say(monkeypatch: pytest.MonkeyPatch) -> None:
     variables = ("KONTROLLER_ADMIN_CIDR", "KONTROLLER_BROKER_CIDR", "KONTROLLER_RELAY")
 

@@ -117,6 +117,10 @@ def test_the_chart_has_the_definitions_of_the_folder_crds() -> None:
             "controller.enabled=true,zookeeper.enabled=true",
             "controller.clientListener is for one listener that serves all",
         ),
+        (
+            "controller.hideFrom={CLIENT,PLAINTEXT},controller.enabled=true,zookeeper.enabled=true",
+            "controller.hideFrom names PLAINTEXT, at which brokers or clients find the controller",
+        ),
     ],
 )
 def test_a_wrong_value_is_refused(values: str, message: str) -> None:

@@ -18,6 +18,16 @@ ONE = ControllerListeners(endpoints=(INTERNAL,))
 TWO = ControllerListeners(endpoints=(INTERNAL, CLIENT))
 
 
+def test_it_is_missing_under_the_names_that_it_is_hidden_from() -> None:
+    hidden = ControllerListeners(endpoints=(INTERNAL,), hidden_from=("CLIENT", "SECURE"))
+    brokers = [broker(endpoint("INTERNAL"), endpoint("ADMIN"), endpoint("CLIENT"), endpoint("SECURE", "SSL"))]
+    assert hidden.list_endpoints(brokers) == (INTERNAL, endpoint("ADMIN"))
+    assert hidden.find_endpoint("CLIENT") is None
+    assert hidden.find_endpoint("ADMIN") == endpoint("ADMIN")
+    assert hidden.find_unserved(brokers) == {}
+    assert hidden.find_unknown([broker(endpoint("INTERNAL"), endpoint("CLIENT"))]) == ["SECURE"]
+
+
 def test_one_address_is_listed_under_every_plaintext_name_that_some_broker_has() -> None:
     brokers = [broker(endpoint("INTERNAL"), endpoint("OLD")), broker(endpoint("NEW"), endpoint("SECURE", "SSL"))]
     assert ONE.list_endpoints(brokers) == (INTERNAL, endpoint("NEW"), endpoint("OLD"))

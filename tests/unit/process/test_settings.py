@@ -112,6 +112,11 @@ def test_several_listeners_come_from_the_environment_and_from_a_file(
             "--client-listener needs a single --listen that serves several",
         ),
         ({"control_plane_listener": "a b"}, "--control-plane-listener: "),
+        (
+            {"listen": "A://h:1", "hide_from": "b,a"},
+            "--hide-from names A, at which brokers or clients find the controller",
+        ),
+        ({"listen": "A://h:1", "client_listener": "B", "hide_from": "B"}, "--hide-from names B"),
         ({"zookeeper_session_timeout_ms": 10}, "--zookeeper-session-timeout-ms: "),
         ({"metrics_port": 70000}, "--metrics-port: "),
         ({"log_format": "xml"}, "--log-format: "),
