@@ -102,6 +102,11 @@ async def test_what_cannot_be_done_is_refused_and_changes_nothing(
     assert served.zk.tree.zxid == before
 
 
+async def test_no_new_replica_is_placed_on_the_controller(served: Cluster) -> None:
+    (result,) = (await served.request(request(topic("orders", 3, [[1, 1000]])))).results
+    assert result.error_message == "1000 is the controller, which holds no replicas: name a broker"
+
+
 async def test_a_topic_on_its_way_out_does_not_grow(served: Cluster) -> None:
     served.kill_broker(3)
     served.request_deletion("orders")
