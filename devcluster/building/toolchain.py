@@ -19,6 +19,8 @@ _PACKAGES = {
     "java": "default-jdk-headless",
     "mvn": "maven",
     "go": "golang-go",
+    "node": "nodejs",
+    "npm": "npm",
     "openssl": "openssl",
     "containerd": "containerd",
     "ctr": "containerd",
