@@ -96,13 +96,19 @@ def load_documents(file: str, data: bytes) -> list[Any]:
     return found
 
 
-def find_repeated_keys(value: object) -> Iterator[str]:
+def find_repeated_keys(document: object) -> Iterator[str]:
     """Yield each key that occurs more than once in one mapping of a document."""
-    if isinstance(value, Fields):
-        yield from value.repeated
-    children = value.values() if isinstance(value, Fields) else value if isinstance(value, list) else ()
-    for each in children:
-        yield from find_repeated_keys(each)
+    waiting, seen = [document], set()
+    while waiting:
+        value = waiting.pop()
+        if id(value) in seen:  # an anchor that is used again
+            continue
+        seen.add(id(value))
+        if isinstance(value, Fields):
+            yield from value.repeated
+            waiting.extend(value.values())
+        elif isinstance(value, list):
+            waiting.extend(value)
 
 
 def _split(text: str) -> Iterator[tuple[int, str]]:

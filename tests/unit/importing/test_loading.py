@@ -83,6 +83,12 @@ def test_anchors_and_merges_work_and_override_without_a_complaint() -> None:
     assert list(find_repeated_keys(found)) == []
 
 
+def test_anchors_that_multiply_are_looked_at_once() -> None:
+    lines = ["a0: &a0 {x: 1}", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 30))]
+    (found,) = load("\n".join(lines))
+    assert list(find_repeated_keys(found)) == []
+
+
 @pytest.mark.parametrize("text", ["x: [{a: 1, a: 2}]", '{"x": [{"a": 1, "a": 2}]}'])
 def test_repeated_keys_are_found(text: str) -> None:
     assert list(find_repeated_keys(load(text)[0])) == ["a"]
