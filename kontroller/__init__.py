@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         UpdateInProgress,
     )
     from controller_core.client.features import FeatureMetadata, FeatureUpdate, UpdateType
+    from controller_core.client.log_dirs.placing import Placement
     from controller_core.client.properties import ClientProperties
     from controller_core.client.reassigning.assignments import format_partitions, parse_reassignment
     from controller_core.client.reassigning.copying import MoveProgress
@@ -63,6 +64,7 @@ __all__ = [
     "Ongoing",
     "OutcomeUnknown",
     "PartlyRefused",
+    "Placement",
     "Progress",
     "ReassignmentResult",
     "Record",
@@ -104,6 +106,7 @@ _MODULES: Final[dict[str, tuple[str, ...]]] = {
         "UpdateInProgress",
     ),
     "controller_core.client.features": ("FeatureMetadata", "FeatureUpdate", "UpdateType"),
+    "controller_core.client.log_dirs.placing": ("Placement",),
     "controller_core.client.properties": ("ClientProperties",),
     "controller_core.client.reassigning.copying": ("MoveProgress",),
     "controller_core.client.reassigning.reassignments": ("Ongoing", "Progress", "ReassignmentResult"),

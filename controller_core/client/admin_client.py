@@ -16,6 +16,7 @@ from controller_core.client.cluster import Cluster
 from controller_core.client.elections import Elected
 from controller_core.client.errors import InvalidArgument, UpdateInProgress
 from controller_core.client.features import EpochSeen, FeatureMetadata, FeatureUpdate
+from controller_core.client.log_dirs.placing import Placement
 from controller_core.client.properties import ClientProperties
 from controller_core.client.reassigning import copying, reassignments, throttles
 from controller_core.client.reassigning.assignments import (
@@ -23,14 +24,16 @@ from controller_core.client.reassigning.assignments import (
     parse_partitions,
     parse_reassignment,
     parse_replica_assignment,
+    read_reassignment,
 )
 from controller_core.client.reassigning.copying import MoveProgress
+from controller_core.client.reassigning.directories import find_placements
 from controller_core.client.reassigning.reassignments import Ongoing, Progress, ReassignmentResult
 from controller_core.client.reassigning.throttles import ThrottleSet
 from controller_core.client.topics import administration as topics
 from controller_core.client.topics.administration import Alteration, Assignment, TopicDescription, TopicList
 from controller_core.client.topics.deletions import read_marked_for_deletion
-from controller_core.model.ids import BrokerId, TopicPartition
+from controller_core.model.ids import BrokerId, PartitionReplica, TopicPartition
 from controller_core.model.snapshot import Snapshot
 
 _NO_CONFIGS: Final[Mapping[str, str]] = {}
@@ -131,14 +134,18 @@ class AdminClient:
     # Reassignments
 
     async def start_reassignment(self, reassignment: str, *, timeout_ms: int | None = None) -> None:
-        """Start a move, given in the JSON of kafka-reassign-partitions. Return when it has begun."""
-        await reassignments.start(self._cluster.call(timeout_ms), parse_reassignment(reassignment))
+        """Start a move, given in the JSON of kafka-reassign-partitions. Return when it has begun.
+
+        Brokers are first asked to put replicas into the log directories that it names. If a broker restarts before it
+        creates such a replica, it forgets that, and `wait_for_reassignment` asks again."""
+        await reassignments.start(self._cluster.call(timeout_ms), read_reassignment(reassignment))
 
     async def current_assignment(self, reassignment: str, *, timeout_ms: int | None = None) -> str:
         """Return the JSON that moves partitions back to their present replicas, or if they move, to those before the
-        move."""
-        targets = parse_reassignment(reassignment)
-        return format_reassignment(await reassignments.read_origins(self._cluster.call(timeout_ms), targets))
+        move. If the given JSON names log directories for a partition, the result names its present ones."""
+        plan = read_reassignment(reassignment)
+        present = await reassignments.read_present(self._cluster.call(timeout_ms), plan)
+        return format_reassignment(present.targets, present.directories)
 
     async def throttle_reassignment(
         self, reassignment: str, bytes_per_second: int, *, timeout_ms: int | None = None
@@ -166,30 +173,38 @@ class AdminClient:
 
     async def progress_of_reassignment(self, reassignment: str, *, timeout_ms: int | None = None) -> MoveProgress:
         """Return how many partitions are done, and how many bytes are left."""
-        return await copying.progress(self._cluster.call(timeout_ms), parse_reassignment(reassignment))
+        return await copying.progress(self._cluster.call(timeout_ms), read_reassignment(reassignment))
+
+    async def placements_of_reassignment(
+        self, reassignment: str, *, timeout_ms: int | None = None
+    ) -> dict[PartitionReplica, Placement]:
+        """Return the place of each replica for which the JSON names a log directory, and the bytes left to copy."""
+        directories = read_reassignment(reassignment).directories
+        return await find_placements(self._cluster.call(timeout_ms), directories)
 
     async def reassign_partitions(self, reassignment: str, *, timeout_ms: int | None = None) -> ReassignmentResult:
         """Start a move, and return when it has ended or cannot start. If the caller stops waiting, the move goes on.
 
         Without `timeout_ms` there is no time limit."""
-        return await reassignments.move(self._cluster, parse_reassignment(reassignment), timeout_ms)
+        return await reassignments.move(self._cluster, read_reassignment(reassignment), timeout_ms)
 
     async def wait_for_reassignment(self, reassignment: str, *, timeout_ms: int | None = None) -> ReassignmentResult:
-        """Wait until no partition of a move is moving."""
-        return await reassignments.wait_until_moved(self._cluster, parse_reassignment(reassignment), timeout_ms)
+        """Wait until no partition of a move is moving, and no replica is copied to a log directory that it names."""
+        return await reassignments.wait_until_moved(self._cluster, read_reassignment(reassignment), timeout_ms)
 
     async def verify_reassign_partitions(
         self, reassignment: str, *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, Progress]:
         """Return for each partition 1 (at its target), 0 (moving there) or -1 (neither), as the cluster reports it
         now."""
-        return await reassignments.verify(self._cluster.call(timeout_ms), parse_reassignment(reassignment))
+        return await reassignments.verify(self._cluster.call(timeout_ms), read_reassignment(reassignment))
 
     async def cancel_reassignment(
         self, reassignment: str, *, timeout_ms: int | None = None
     ) -> tuple[TopicPartition, ...]:
-        """Move the partitions of a move back to their original replicas. Return those that were moving."""
-        return await reassignments.cancel(self._cluster.call(timeout_ms), tuple(parse_reassignment(reassignment)))
+        """Move the partitions of a move back to their original replicas, and end the copying to log directories that
+        it names. Return the partitions that were moving."""
+        return await reassignments.cancel(self._cluster.call(timeout_ms), read_reassignment(reassignment))
 
     async def list_reassignments(self, *, timeout_ms: int | None = None) -> dict[TopicPartition, Ongoing]:
         """Return all partitions that are being reassigned."""
@@ -343,6 +358,7 @@ class BlockingAdminClient:
     current_assignment = _make_blocking_call(AdminClient.current_assignment)
     reassign_partitions = _make_future_call(AdminClient.reassign_partitions)
     wait_for_reassignment = _make_blocking_call(AdminClient.wait_for_reassignment)
+    placements_of_reassignment = _make_blocking_call(AdminClient.placements_of_reassignment)
     progress_of_reassignment = _make_blocking_call(AdminClient.progress_of_reassignment)
     verify_reassign_partitions = _make_blocking_call(AdminClient.verify_reassign_partitions)
     cancel_reassignment = _make_blocking_call(AdminClient.cancel_reassignment)

@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import count
+from pathlib import Path
 
 from kio.schema.metadata.v12 import MetadataRequest
 
@@ -70,6 +71,7 @@ class KRaftNode(Server):
         self.ports = ports or {each: self._reserve_port() for each in (*(listeners.names if listeners else ()), *own)}
         self.port = self.ports[listeners.clients if listeners else CONTROLLER]
         self.data_folder = folder.data(name) / "data"
+        self.log_directories: tuple[Path, ...] = (self.data_folder,)
         self.properties: dict[str, object] = {
             "node.id": node_id,
             "process.roles": ",".join((*(("broker",) if listeners else ()), *(("controller",) if own else ()))),
@@ -131,7 +133,7 @@ class KRaftCluster(Startable):
     `release`: the release of the initial features, such as `4.0`; None: that of the running version. `combined`: the
     brokers are also the controllers. The quorum is static, in the properties (`kraft.version` 0). With `dynamic`,
     voters come and go (`kraft.version` 1), and the first controller is the only initial one. `racks` are in the
-    brokers' order; `version` is that of all nodes.
+    brokers' order; `version` is that of all nodes; `log_directories` is the number of those of each broker.
     """
 
     def __init__(
@@ -148,6 +150,7 @@ class KRaftCluster(Startable):
         racks: Sequence[str] | None = None,
         listeners: ListenerNames = ONE_FOR_ALL,
         version: str = KRAFT_VERSION,
+        log_directories: int = 1,
     ) -> None:
         self.cluster_id = cluster_id(next(_ids))
         self._release, self.version = release, version
@@ -156,8 +159,8 @@ class KRaftCluster(Startable):
             each: KRaftNode(folder, each, f"{name}-broker-{each}", listeners, combined=combined, version=version)
             for each in range(1, brokers + 1)
         }
-        others = range(_FIRST_CONTROLLER, _FIRST_CONTROLLER + (0 if combined else controllers))
-        apart = {each: KRaftNode(folder, each, f"{name}-controller-{each}", version=version) for each in others}
+        numbers = range(_FIRST_CONTROLLER, _FIRST_CONTROLLER + (0 if combined else controllers))
+        apart = {each: KRaftNode(folder, each, f"{name}-controller-{each}", version=version) for each in numbers}
         self.controllers = self.brokers if combined else apart
         quorum = _quorum(
             [node.controller_address for node in self.controllers.values()], None if dynamic else self.controllers
@@ -165,6 +168,10 @@ class KRaftCluster(Startable):
         common = {**_DEFAULTS, **_factors(brokers), **quorum, **(properties or {})}
         for node in self.nodes:
             node.properties |= common
+        for broker in self.brokers.values():
+            others = (broker.data_folder.with_name(f"data-{each}") for each in range(2, log_directories + 1))
+            broker.log_directories += tuple(others)
+            broker.properties["log.dirs"] = ",".join(map(str, broker.log_directories))
         for broker, rack in zip(self.brokers.values(), racks or (), strict=False):
             broker.properties["broker.rack"] = rack
 
@@ -209,7 +216,8 @@ class KRaftCluster(Startable):
                 node.write_properties()
                 format_for_only_voter(node.file, self.cluster_id, self._release, self.version)
                 continue
-            format_folder(node.data_folder, node.node_id, self.cluster_id)
+            for directory in node.log_directories:
+                format_folder(directory, node.node_id, self.cluster_id)
             if self._release is not None and not self._is_dynamic and node.node_id in self.controllers:
                 checkpoint = initial_checkpoint(self._release, self.version)
                 shutil.copytree(checkpoint, node.data_folder, dirs_exist_ok=True)

@@ -1,1 +1,1 @@
-"""Log directories of brokers (DescribeLogDirs): their disks, the sizes of replicas, and the bytes left of a move."""
+"""Log directories of brokers: their disks, the sizes and places of replicas, and the bytes left of a move."""

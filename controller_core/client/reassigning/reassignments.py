@@ -15,11 +15,19 @@ from kio.static.primitive import i32Timedelta
 
 from controller_core.client.cluster import Call, Cluster
 from controller_core.client.errors import AdminError, OutcomeUnknown, PartlyRefused, Refused, require
-from controller_core.client.reassigning.assignments import Replicas
+from controller_core.client.log_dirs.placing import Place
+from controller_core.client.reassigning.assignments import Reassignment, Replicas
+from controller_core.client.reassigning.directories import (
+    Follower,
+    direct_replicas,
+    find_placements,
+    read_places,
+    return_replicas,
+)
 from controller_core.client.results import Result, Results
 from controller_core.client.snapshot import read_snapshot
 from controller_core.client.transport.request_client import ControllerClient
-from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.model.ids import BrokerId, PartitionId, PartitionReplica, TopicName, TopicPartition
 from controller_core.wire.requests.partitions import (
     DEFAULT_TIMEOUT,
     make_list_reassignments_request,
@@ -83,8 +91,11 @@ class ReassignmentResult:
         )
 
 
-async def start(call: Call, targets: Mapping[TopicPartition, Replicas]) -> None:
-    """Start moves. Raises `PartlyRefused` if some are refused; the others have begun."""
+async def start(call: Call, plan: Reassignment) -> None:
+    """Start moves, log directories first, so that new replicas are created in theirs. Raises `PartlyRefused` if some are
+    refused; the others have begun."""
+    await direct_replicas(call, plan.directories)
+    targets = plan.targets
     refused = await request_moves(call, targets)
     if refused:
         begun = len(targets) - len(refused)
@@ -92,13 +103,22 @@ async def start(call: Call, targets: Mapping[TopicPartition, Replicas]) -> None:
         raise PartlyRefused(tuple(refused.values()), others)
 
 
-async def cancel(call: Call, partitions: Sequence[TopicPartition]) -> tuple[TopicPartition, ...]:
-    """Move partitions back to their original replicas, and return those that were moving. Raises `PartlyRefused`."""
+async def cancel(call: Call, plan: Reassignment) -> tuple[TopicPartition, ...]:
+    """Move partitions back to their original replicas, and end copying to the plan's log directories. Return the
+    partitions that were moving. Raises `AdminError` if something may still move."""
+    partitions, trouble, returned = tuple(plan.targets), None, set[TopicPartition]()
+    try:
+        returned = await return_replicas(call, plan.directories)
+    except AdminError as error:
+        trouble = error
     refused = await request_moves(call, dict.fromkeys(partitions))
     still = {tp: error for tp, error in refused.items() if not _did_not_move(error)}
-    cancelled = tuple(tp for tp in partitions if tp not in refused)
+    cancelled = tuple(tp for tp in partitions if tp not in refused or (tp in returned and tp not in still))
+    others = f"{len(cancelled)} of {len(partitions)} are cancelled"
     if still:
-        raise PartlyRefused(tuple(still.values()), f"{len(cancelled)} of {len(partitions)} are cancelled")
+        raise PartlyRefused(tuple(still.values()), others)
+    if trouble is not None:
+        raise AdminError(f"{trouble}; {others}") from trouble
     return cancelled
 
 
@@ -154,12 +174,13 @@ async def list_reassignments(
     }
 
 
-async def verify(call: Call, targets: Mapping[TopicPartition, Replicas]) -> dict[TopicPartition, Progress]:
-    """Return the progress of each partition. A partition is COMPLETED if the brokers know it at its target and it does
-    not move.
+async def verify(call: Call, plan: Reassignment) -> dict[TopicPartition, Progress]:
+    """Return the progress of each partition. A partition is COMPLETED if the brokers know it at its target, it does not
+    move, and its replicas are in their log directories.
 
     The controller knows of the end of a move a moment before the brokers do. So a partition that neither moves nor is
     at its target counts as FAILED only after the brokers had time to learn of it."""
+    targets = plan.targets
     found, unsure = await _read_progress(call, targets)
     settled_ms = min(SETTLES_MS, call.left_ms // 2)
     until_ms = call.left_ms - settled_ms
@@ -167,7 +188,20 @@ async def verify(call: Call, targets: Mapping[TopicPartition, Replicas]) -> dict
         await call.pause()
         again, unsure = await _read_progress(call, {tp: targets[tp] for tp in unsure})
         found |= again
-    return found
+    return found | await _judge_directories(call, plan, found)
+
+
+async def _judge_directories(
+    call: Call, plan: Reassignment, found: Mapping[TopicPartition, Progress]
+) -> dict[TopicPartition, Progress]:
+    """Return the partitions whose replicas are not all in their log directories. A failed partition stays failed."""
+    judged: dict[TopicPartition, Progress] = {}
+    for (partition, _), placement in (await find_placements(call, plan.directories)).items():
+        progress = judged.get(partition, found[partition])
+        if placement.place is not Place.THERE and progress is not Progress.FAILED:
+            is_left = placement.place is Place.ELSEWHERE and found[partition] is Progress.COMPLETED
+            judged[partition] = Progress.FAILED if is_left else Progress.IN_PROGRESS
+    return judged
 
 
 async def _read_progress(
@@ -180,32 +214,33 @@ async def _read_progress(
     return found, [tp for tp, progress in found.items() if progress is Progress.FAILED and tp not in moving]
 
 
-async def move(
-    cluster: Cluster, targets: Mapping[TopicPartition, Replicas], timeout_ms: int | None = None
-) -> ReassignmentResult:
+async def move(cluster: Cluster, plan: Reassignment, timeout_ms: int | None = None) -> ReassignmentResult:
     """Start a move and wait for its end, both within the time."""
     whole = cluster.call(_FOREVER_MS if timeout_ms is None else timeout_ms)
-    await start(cluster.call(min(whole.left_ms, cluster.default_timeout_ms)), targets)
-    return await _wait(whole, targets)
+    await start(cluster.call(min(whole.left_ms, cluster.default_timeout_ms)), plan)
+    return await _wait(whole, plan)
 
 
-async def wait_until_moved(
-    cluster: Cluster, targets: Mapping[TopicPartition, Replicas], timeout_ms: int | None = None
-) -> ReassignmentResult:
-    """Wait until no partition moves. Without a time limit, wait as long as the cluster answers."""
-    return await _wait(cluster.call(_FOREVER_MS if timeout_ms is None else timeout_ms), targets)
+async def wait_until_moved(cluster: Cluster, plan: Reassignment, timeout_ms: int | None = None) -> ReassignmentResult:
+    """Wait until no partition moves. Without a time limit, wait as long as the cluster answers.
+
+    Ask once more for replicas that are in other log directories than the plan's, because a broker that restarts forgets
+    the directory of a replica that it has not created yet."""
+    return await _wait(cluster.call(_FOREVER_MS if timeout_ms is None else timeout_ms), plan)
 
 
-async def _wait(whole: Call, targets: Mapping[TopicPartition, Replicas]) -> ReassignmentResult:
+async def _wait(whole: Call, plan: Reassignment) -> ReassignmentResult:
     """Poll less often the longer the wait and the longer a poll takes, because a large plan is expensive to poll."""
     clock = asyncio.get_running_loop().time
     begun_s = clock()
+    follower = Follower(plan.directories)
     while True:
         looked_s = clock()
         part = whole.cluster.call(min(whole.left_ms, whole.cluster.default_timeout_ms))
-        found, _ = await _read_progress(part, targets)
-        if Progress.IN_PROGRESS not in found.values():
-            found = await verify(part, targets)
+        found, _ = await _read_progress(part, plan.targets)
+        is_followed = await follower.look(part)
+        if is_followed and Progress.IN_PROGRESS not in found.values():
+            found = await verify(part, plan)
             if Progress.IN_PROGRESS not in found.values():
                 return ReassignmentResult(partitions=found)
         now_s = clock()
@@ -229,6 +264,24 @@ async def read_origins(call: Call, partitions: Iterable[TopicPartition]) -> dict
     moving = await list_ongoing(call, wanted)
     present = await read_replicas(call, {tp.topic for tp in wanted})
     return {tp: moving[tp].origin if tp in moving else present[tp] for tp in wanted if tp in present}
+
+
+async def read_present(call: Call, plan: Reassignment) -> Reassignment:
+    """Return the plan that reverts a plan: the origins, and for partitions with log directories also the present ones.
+    The directories of brokers that do not answer are left to their choice."""
+    origins = await read_origins(call, plan.targets)
+    directed = {replica.topic_partition for replica in plan.directories} & origins.keys()
+    asked: dict[BrokerId, list[TopicPartition]] = {}
+    for tp in directed:
+        for broker in origins[tp]:
+            asked.setdefault(broker, []).append(tp)
+    answers = (await read_places(call, asked)).answers if asked else {}
+    directories = {
+        PartitionReplica(tp, broker): directory
+        for broker, answer in answers.items()
+        for tp, directory in answer.directory_of.items()
+    }
+    return Reassignment(targets=origins, directories=directories)
 
 
 def _did_not_move(error: Refused | OutcomeUnknown) -> bool:

@@ -1,8 +1,11 @@
-"""DescribeLogDirs (KIP-113), in three versions: each newer answer tells more, and older brokers do not know them."""
+"""DescribeLogDirs and AlterReplicaLogDirs (KIP-113). The first is used in three versions: each newer answer tells more,
+and older brokers do not know them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
+from kio.schema.alter_replica_log_dirs.v2 import AlterReplicaLogDirsRequest
+from kio.schema.alter_replica_log_dirs.v2.request import AlterReplicaLogDir, AlterReplicaLogDirTopic
 from kio.schema.describe_log_dirs.v2 import DescribeLogDirsRequest as DescribeLogDirsRequest2
 from kio.schema.describe_log_dirs.v2.request import DescribableLogDirTopic
 from kio.schema.describe_log_dirs.v4 import DescribeLogDirsRequest as DescribeLogDirsRequest4
@@ -24,5 +27,26 @@ def make_log_sizes_request(partitions: Iterable[TopicPartition]) -> DescribeLogD
         topics=tuple(
             DescribableLogDirTopic(topic=WireTopicName(topic), partitions=tuple(i32(each.partition) for each in group))
             for topic, group in group_by_topic(partitions)
+        )
+    )
+
+
+def make_replica_log_dirs_request(wanted: Mapping[TopicPartition, str]) -> AlterReplicaLogDirsRequest:
+    """Return a request to put replicas into these log directories."""
+    by_path: dict[str, list[TopicPartition]] = {}
+    for partition, path in wanted.items():
+        by_path.setdefault(path, []).append(partition)
+    return AlterReplicaLogDirsRequest(
+        dirs=tuple(
+            AlterReplicaLogDir(
+                path=path,
+                topics=tuple(
+                    AlterReplicaLogDirTopic(
+                        name=WireTopicName(topic), partitions=tuple(i32(each.partition) for each in group)
+                    )
+                    for topic, group in group_by_topic(partitions)
+                ),
+            )
+            for path, partitions in by_path.items()
         )
     )

@@ -17,8 +17,10 @@ from kontroller.cli.endings import failure, say_in_one_line, usage_error
 from kontroller.cli.option_groups import add_command
 
 if TYPE_CHECKING:
-    from controller_core.model.ids import TopicPartition
-    from kontroller import AdminClient, Progress, ThrottleSet
+    from controller_core.model.ids import PartitionReplica, TopicPartition
+    from kontroller import AdminClient, Placement, Progress, ThrottleSet
+
+    Placements = Mapping[PartitionReplica, Placement]
 
 commands = typer.Typer(help="Moves of partitions between brokers: start, verify, cancel, list.", no_args_is_help=True)
 
@@ -62,6 +64,9 @@ def start(
     output: Output = Format.TABLE,
 ) -> None:
     """Starts a move, prints the plan that would revert it, and waits for its end.
+
+    If the plan has log_dirs, brokers first put replicas into these log directories, or copy them there. The wait asks
+    again for replicas that a broker has created elsewhere.
 
     Ctrl-C and --timeout-ms end the wait, but not the move; without --timeout-ms the wait lasts as long as the move.
     Kontroller removes the throttle with the move. With other controllers it is removed when the wait, or `verify`,
@@ -110,6 +115,7 @@ def verify(
     output: Output = Format.TABLE,
 ) -> None:
     """Shows the progress of each partition: 1 (completed), 0 (in progress), -1 (neither moves nor is at its target).
+    If the plan has log_dirs, also the bytes left to copy between log directories.
 
     Removes throttles if nothing moves in the whole cluster, because any throttle may belong to any move. Exits with 0
     if all are completed, 1 if some failed, 3 if some are in progress."""
@@ -119,14 +125,16 @@ def verify(
 
     async def work(
         admin: "AdminClient", time: Allowance
-    ) -> "tuple[Mapping[TopicPartition, Progress], ThrottlesStay | None]":
+    ) -> "tuple[Mapping[TopicPartition, Progress], Placements, ThrottlesStay | None]":
         found = await admin.verify_reassign_partitions(text, timeout_ms=time.require_time_ms())
+        placements = await admin.placements_of_reassignment(text, timeout_ms=time.require_time_ms())
         if preserve_throttles or Progress.IN_PROGRESS in found.values():
-            return found, None
-        return found, await _clear_throttles(admin, text, time)
+            return found, placements, None
+        return found, placements, await _clear_throttles(admin, text, time)
 
-    found, stay = cluster.run(work)
-    show_progress(output, found, failed="are not at their target, and do not move there", stay=stay)
+    found, placements, stay = cluster.run(work)
+    missed = "are not at their target, and do not move there"
+    show_progress(output, found, placements=placements, failed=missed, stay=stay)
 
 
 @add_command(commands, "cancel")
@@ -136,7 +144,8 @@ def cancel(
     preserve_throttles: PreserveThrottles = False,
     output: Output = Format.TABLE,
 ) -> None:
-    """Moves the partitions of a plan back to their original replicas, and removes throttles if nothing else moves."""
+    """Moves the partitions of a plan back to their original replicas, ends copying to its log_dirs, and removes throttles
+    if nothing else moves."""
     from kontroller import parse_reassignment
 
     text = _read(plan)
@@ -285,16 +294,27 @@ def _say_throttle(found: "ThrottleSet", *, waits: bool) -> None:
 
 
 def show_progress(
-    output: Format, found: "Mapping[TopicPartition, int]", *, failed: str, stay: ThrottlesStay | None = None
+    output: Format,
+    found: "Mapping[TopicPartition, int]",
+    *,
+    failed: str,
+    placements: "Placements | None" = None,
+    stay: ThrottlesStay | None = None,
 ) -> None:
     """Print the progress of each partition, and exit as `verify` says. `failed`: the predicate of failed partitions."""
     from kontroller import AdminError, Progress
 
-    value = _make_value(found)
-    rows = [each.values() for each in value]
-    show(
-        output, value, ("TOPIC", "PARTITION", "RESULT", "MEANING"), [*map(tuple, rows)], empty="there are no partitions"
-    )
+    places = placements or {}
+    value = _make_value(found, places)
+    rows = [tuple(each.values()) for each in _make_value(found)]
+    heads: tuple[str, ...] = ("TOPIC", "PARTITION", "RESULT", "MEANING")
+    if places:
+        heads = (*heads, "LOG DIRECTORIES")
+        said: dict[TopicPartition, list[str]] = {tp: [] for tp in sorted(found)}
+        for replica, placement in places.items():
+            said[replica.topic_partition].append(_describe_placement(replica, placement))
+        rows = [(*row, "; ".join(words)) for row, words in zip(rows, said.values(), strict=True)]
+    show(output, value, heads, rows, empty="there are no partitions")
     if Progress.FAILED in found.values():
         count = sum(each == Progress.FAILED for each in found.values())
         raise failure(AdminError(_join(f"{count} of {len(found)} partitions {failed}", stay) or ""))
@@ -360,13 +380,38 @@ def _say_stay(stay: ThrottlesStay) -> None:
     say_in_one_line(stay.why)
 
 
-def _make_value(found: "Mapping[TopicPartition, int]") -> list[dict[str, Any]]:
+def _make_value(found: "Mapping[TopicPartition, int]", placements: "Placements | None" = None) -> list[dict[str, Any]]:
     from kontroller import Progress
 
-    return [
-        {"topic": tp.topic, "partition": tp.partition, "result": int(each), "meaning": Progress(each).name.lower()}
+    value: dict[TopicPartition, dict[str, Any]] = {
+        tp: {"topic": tp.topic, "partition": tp.partition, "result": int(each), "meaning": Progress(each).name.lower()}
         for tp, each in sorted(found.items())
-    ]
+    }
+    for replica, placement in (placements or {}).items():
+        value[replica.topic_partition].setdefault("log_dirs", []).append(
+            {
+                "broker": replica.broker,
+                "log_dir": placement.directory,
+                "place": placement.place.value,
+                "bytes_left": placement.bytes_left,
+                "offset_lag": placement.offset_lag,
+            }
+        )
+    return [*value.values()]
+
+
+def _describe_placement(replica: "PartitionReplica", found: "Placement") -> str:
+    from rich.filesize import decimal
+
+    left = decimal(found.bytes_left) if found.bytes_left is not None else "unknown bytes"
+    words = {
+        "there": "",
+        "copying": f": {left} left",
+        "elsewhere": f": is in {found.present}",
+        "absent": ": not created yet",
+        "unknown": ": unknown",
+    }
+    return f"{found.directory} on broker {replica.broker}{words[found.place]}"
 
 
 def _read(plan: Path) -> str:

@@ -27,9 +27,11 @@ TOPIC = "orders"
 
 @pytest.fixture(scope="module", params=RELEASES)
 def kraft(request: pytest.FixtureRequest, servers_folder: RunFolder) -> Iterator[KRaftCluster]:
-    """Three brokers and three controllers, and a topic with a replica on each."""
+    """Three brokers with two log directories each, three controllers, and a topic with a replica on each broker."""
     name, properties = f"commanded-{request.param}", {"min.insync.replicas": 2}
-    with KRaftCluster(servers_folder, name=name, properties=properties, version=request.param) as cluster:
+    with KRaftCluster(
+        servers_folder, name=name, properties=properties, version=request.param, log_directories=2
+    ) as cluster:
         command(cluster, "topics", "create", "--topic", TOPIC, "--partitions", "3", "--replication-factor", "3")
         yield cluster
 
@@ -121,3 +123,23 @@ def test_a_broker_drains_stops_and_is_ready_again_while_producers_with_acks_all_
             broker.start()
             wait_until_ready(kraft, broker.node_id)
     assert producer.stop().errors == []
+
+
+def test_replicas_move_between_log_directories(kraft: KRaftCluster, tmp_path: Path) -> None:
+    """A new replica is created in its directory, and one that exists is copied there (KIP-858)."""
+    command(kraft, "topics", "create", "--topic", "placed", "--replica-assignment", "1:2")
+
+    def directory_of(broker: int) -> Path:
+        (found,) = (each for each in kraft.broker(broker).log_directories if (each / "placed-0").exists())
+        return found
+
+    target = next(each for each in kraft.broker(1).log_directories if each != directory_of(1))
+    for directory in kraft.broker(3).log_directories:
+        entry = {"topic": "placed", "partition": 0, "replicas": [1, 3], "log_dirs": [str(target), str(directory)]}
+        file = tmp_path / "plan.json"
+        file.write_text(json.dumps({"version": 1, "partitions": [entry]}), encoding="utf-8-sig")
+        plan = ("--reassignment-json-file", str(file))
+        command(kraft, "reassign", "start", *plan)
+        assert (directory_of(1), directory_of(3)) == (target, directory)
+        (verified,) = json.loads(command(kraft, "reassign", "verify", *plan, "-o", "json"))
+        assert [each["place"] for each in verified["log_dirs"]] == ["there", "there"]

@@ -12,13 +12,14 @@ from typer.testing import CliRunner, Result
 from controller_core.client.admin_client import AdminClient
 from controller_core.client.elections import Elected
 from controller_core.client.features import FeatureMetadata, FeatureUpdate, SupportedRange
+from controller_core.client.log_dirs.placing import Placement
 from controller_core.client.properties import ClientProperties
 from controller_core.client.reassigning.assignments import format_reassignment, parse_reassignment
 from controller_core.client.reassigning.reassignments import Ongoing, Progress, ReassignmentResult
 from controller_core.client.reassigning.throttles import ThrottleSet
 from controller_core.client.topics.administration import Alteration, TopicList
 from controller_core.client.transport.request_client import Address
-from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.model.ids import BrokerId, PartitionId, PartitionReplica, TopicName, TopicPartition
 from kontroller.command_line import main
 
 ORDERS = TopicPartition(TopicName("orders"), PartitionId(0))
@@ -43,6 +44,8 @@ class SimulatedCluster:
 
     present: dict[TopicPartition, tuple[BrokerId, ...]] = field(default_factory=lambda: {ORDERS: replicas(1, 2)})
     moves: dict[TopicPartition, Ongoing] = field(default_factory=dict)
+    placements: dict[PartitionReplica, Placement] = field(default_factory=dict)
+    """The places of replicas that are to have a certain log directory."""
     ends_by_itself: bool = True
     """True if a move completes while somebody waits for it."""
     is_throttled: bool = False
@@ -118,6 +121,11 @@ class SimulatedAdmin(AdminClient):
             if self.simulated.ends_by_itself:
                 self.simulated.present[tp] = moved.target
         return ReassignmentResult(partitions=self._progress(reassignment))
+
+    async def placements_of_reassignment(
+        self, reassignment: str, *, timeout_ms: int | None = None
+    ) -> dict[PartitionReplica, Placement]:
+        return dict(self.simulated.placements)
 
     async def verify_reassign_partitions(
         self, reassignment: str, *, timeout_ms: int | None = None

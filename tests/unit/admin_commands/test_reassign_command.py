@@ -6,6 +6,8 @@ import pytest
 import yaml
 
 from controller_core.client.errors import AdminError, OutcomeUnknown, PartlyRefused, Refused, Unreachable
+from controller_core.client.log_dirs.placing import Place, Placement
+from controller_core.model.ids import BrokerId, PartitionReplica
 from controller_core.wire.messages import ErrorCode
 from tests.unit.admin_commands.simulated_admin import (
     ORDERS,
@@ -228,6 +230,22 @@ def test_a_cancellation_says_what_of_a_plan_moved(cluster: SimulatedCluster) -> 
         {"topic": "other", "partition": 0, "result": "not moving"},
     ]
     assert kontroller("reassign", "cancel", *both, stdin=text).stdout == "none of these partitions moved\n"
+
+
+def test_verify_shows_where_each_replica_with_a_log_directory_is(cluster: SimulatedCluster) -> None:
+    cluster.present[ORDERS] = replicas(2, 3)
+    found = {
+        2: Placement(place=Place.COPYING, directory="/b", bytes_left=120_000_000, offset_lag=9, present="/a"),
+        3: Placement(place=Place.THERE, directory="/b", present="/b"),
+    }
+    cluster.placements = {PartitionReplica(ORDERS, BrokerId(broker)): each for broker, each in found.items()}
+    table = kontroller("reassign", "verify", *PLAN, stdin=THERE).stdout
+    assert "/b on broker 2: 120.0 MB left; /b on broker 3" in table
+    (entry,) = document(kontroller("reassign", "verify", *PLAN, "-o", "json", stdin=THERE))
+    assert entry["log_dirs"] == [
+        {"broker": 2, "log_dir": "/b", "place": "copying", "bytes_left": 120_000_000, "offset_lag": 9},
+        {"broker": 3, "log_dir": "/b", "place": "there", "bytes_left": 0, "offset_lag": 0},
+    ]
 
 
 def test_a_plan_that_is_none_is_a_wrong_command_and_nothing_is_asked(cluster: SimulatedCluster) -> None:

@@ -6,13 +6,15 @@ import pytest
 
 from controller_core.client.errors import InvalidArgument
 from controller_core.client.reassigning.assignments import (
+    Reassignment,
     format_partitions,
     format_reassignment,
     parse_partitions,
     parse_reassignment,
     parse_replica_assignment,
+    read_reassignment,
 )
-from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.model.ids import BrokerId, PartitionId, PartitionReplica, TopicName, TopicPartition
 
 
 def tp(topic: str, partition: int) -> TopicPartition:
@@ -49,6 +51,18 @@ def test_a_reassignment_is_read_and_written_as_kafka_s_tool_has_it() -> None:
     assert parse_reassignment(text) == targets
 
 
+def test_log_directories_are_those_of_the_replicas_in_their_order() -> None:
+    directories = {PartitionReplica(tp("a", 0), BrokerId(2)): "/data2"}
+    text = format_reassignment({tp("a", 0): ids(1, 2)}, directories)
+    assert '"log_dirs":["any","/data2"]' in text
+    assert read_reassignment(text) == Reassignment(targets={tp("a", 0): ids(1, 2)}, directories=directories)
+
+
+def test_a_byte_order_mark_is_no_part_of_a_plan() -> None:
+    text = format_reassignment({tp("a", 0): ids(1)})
+    assert parse_reassignment(f"\ufeff{text}") == {tp("a", 0): ids(1)}
+
+
 def test_the_specification_s_own_examples_are_read() -> None:
     move = '{"partitions":[{"topic":"foo","partition":1,"replicas":[1,2,3]}],"version":1}'
     assert parse_reassignment(move) == {tp("foo", 1): ids(1, 2, 3)}
@@ -70,7 +84,10 @@ WRONG_MOVES = {
     "a broker twice": (json.dumps({"partitions": [{**ENTRY, "replicas": [1, 1]}]}), "once"),
     "no replica": (json.dumps({"partitions": [{**ENTRY, "replicas": []}]}), "replicas"),
     "a partition twice": (json.dumps({"partitions": [ENTRY, ENTRY]}), "twice"),
-    "a log directory": (json.dumps({"partitions": [{**ENTRY, "log_dirs": ["/data"]}]}), "log_dirs"),
+    "fewer log directories than replicas": (
+        json.dumps({"partitions": [{**ENTRY, "replicas": [1, 2], "log_dirs": ["/a"]}]}),
+        "for each",
+    ),
     "a name that is too long": (json.dumps({"partitions": [{**ENTRY, "topic": "x" * 250}]}), "topic"),
 }
 

@@ -140,6 +140,36 @@ def test_a_throttled_move_of_ours_that_is_cancelled_leaves_no_throttle(
     cluster.wait_until_moved(name, [first, second])
 
 
+def test_replicas_move_to_the_log_directories_of_a_plan_and_kafka_s_tool_finds_them_there(
+    cluster: ConformanceCluster, kontroller: Kontroller, name: str, tmp_path: Path
+) -> None:
+    first, second, third = cluster.order
+    cluster.serve_topic(name, [[first, second]])
+    cluster.wait_until_everybody_knows(name)
+    fill(cluster, name)
+    present = cluster.directory_of(first, name)
+    other = next(each for each in cluster.log_directories(first) if each != present)
+    entry: dict[str, Any] = {"topic": name, "partition": 0, "replicas": [first, third]}
+    for directory in cluster.log_directories(third):  # a new replica is created in either, as the plan says
+        entry["log_dirs"] = [str(other), str(directory)]
+        file = write_plan(tmp_path, {"version": 1, "partitions": [entry]})
+        moved = kontroller.run("reassign", "start", "--reassignment-json-file", file, "-o", "json")
+        assert (moved.code, moved.json()["state"]) == (0, "ended"), moved
+        assert (cluster.directory_of(first, name), cluster.directory_of(third, name)) == (other, directory)
+        told = run(cluster, REASSIGN_PARTITIONS, "--verify", "--reassignment-json-file", file)
+        assert told.count("completed successfully") == 2, told
+        verified = kontroller.run("reassign", "verify", "--reassignment-json-file", file, "-o", "json")
+        assert [each["place"] for each in verified.json()[0]["log_dirs"]] == ["there", "there"], verified
+    ((before, *_),) = [each["log_dirs"] for each in moved.json()["before"]["partitions"]]
+    assert before == str(other), "the way back names the directories"
+    entry["log_dirs"] = [str(other), "/nowhere"]
+    refused = kontroller.run(
+        "reassign", "start", "--reassignment-json-file", write_plan(tmp_path, {"version": 1, "partitions": [entry]})
+    )
+    assert refused.code == 1
+    assert f"/nowhere is not a log directory of broker {third}, which has " in refused.err
+
+
 def test_a_command_that_waits_for_a_move_outlives_its_controller(
     cluster: ConformanceCluster, kontroller: Kontroller, name: str, tmp_path: Path
 ) -> None:

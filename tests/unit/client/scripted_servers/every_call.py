@@ -20,6 +20,7 @@ def every_call(admin: AdminClient) -> dict[str, Callable[[], Awaitable[object]]]
         "throttle_reassignment": lambda: admin.throttle_reassignment(move, 1000),
         "unthrottle_reassignment": lambda: admin.unthrottle_reassignment(move),
         "progress_of_reassignment": lambda: admin.progress_of_reassignment(move),
+        "placements_of_reassignment": lambda: admin.placements_of_reassignment(move),
         "verify_reassign_partitions": lambda: admin.verify_reassign_partitions(move),
         "cancel_reassignment": lambda: admin.cancel_reassignment(move),
         "list_reassignments": admin.list_reassignments,

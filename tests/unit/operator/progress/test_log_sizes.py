@@ -15,8 +15,14 @@ from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i32, i64
 from kio.static.protocol import RequestPayload
 
-from controller_core.client.log_dirs.log_sizes import LogSizes, UnusableSizesError, ask_log_sizes, read_log_sizes
-from controller_core.model.ids import BrokerEpoch, BrokerId
+from controller_core.client.log_dirs.log_sizes import (
+    FutureLog,
+    LogSizes,
+    UnusableSizesError,
+    ask_log_sizes,
+    read_log_sizes,
+)
+from controller_core.model.ids import BrokerEpoch, BrokerId, TopicPartition
 from controller_core.model.metadata import Broker, Endpoint
 from controller_core.wire.messages import NO_THROTTLE
 from controller_operator.kafka.broker_listeners import ANY_PLAINTEXT
@@ -42,19 +48,27 @@ def make_response(*directories: DescribeLogDirsResult) -> DescribeLogDirsRespons
     return DescribeLogDirsResponse(throttle_time=NO_THROTTLE, results=directories)
 
 
+def make_sizes(bytes_of: dict[TopicPartition, int], *, works: bool = True) -> LogSizes:
+    """The sizes of replicas that all are in `/data`."""
+    directory_of = dict.fromkeys(bytes_of, "/data")
+    return LogSizes(bytes_of=bytes_of, are_all_seen=works, directory_of=directory_of, directories={"/data": works})
+
+
 def test_replicas_are_found_in_all_directories() -> None:
     found = read_log_sizes(make_response(directory((0, 10, False)), directory((1, 20, False)), directory()))
-    assert found == LogSizes(bytes_of={tp("orders", 0): 10, tp("orders", 1): 20}, are_all_seen=True)
+    assert found == make_sizes({tp("orders", 0): 10, tp("orders", 1): 20})
 
 
 def test_a_log_on_its_way_to_another_directory_is_not_the_replica() -> None:
     found = read_log_sizes(make_response(directory((0, 3, True), (1, 5, True)), directory((0, 10, False))))
     assert found.bytes_of == {tp("orders", 0): 10}
+    assert found.futures == {tp("orders", at): FutureLog(directory="/data", bytes=size, offset_lag=9)
+                             for at, size in enumerate((3, 5))}  # fmt: skip
 
 
 def test_a_failed_directory_may_hold_what_is_not_named() -> None:
     found = read_log_sizes(make_response(directory((0, 10, False)), directory(error=FAILED)))
-    assert found == LogSizes(bytes_of={tp("orders", 0): 10}, are_all_seen=False)
+    assert found == make_sizes({tp("orders", 0): 10}, works=False)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +98,9 @@ def test_a_broker_is_asked_for_five_hundred_partitions_at_a_time() -> None:
     wanted = [tp(f"topic-{number % 7}", number) for number in range(1_203)]
     found = asyncio.run(ask_log_sizes(wanted, Broker()))
     assert asked == [500, 500, 203]
-    assert found == LogSizes(bytes_of={each: 1 + each.partition for each in wanted}, are_all_seen=False)
+    assert found.bytes_of == {each: 1 + each.partition for each in wanted}
+    assert found.directory_of.keys() == set(wanted)
+    assert (found.are_all_seen, found.directories) == (False, {"/data/1": True, "/data/2": False})
 
 
 def test_a_broker_is_asked_at_each_of_its_listeners_without_encryption() -> None:
