@@ -260,12 +260,13 @@ class AdminClient:
         return await features.describe(self._cluster.call(timeout_ms), self._seen, of_controller=of_controller)
 
     async def update_features(
-        self, updates: Sequence[FeatureUpdate], *, timeout_ms: int | None = None
+        self, updates: Sequence[FeatureUpdate], *, validate_only: bool = False, timeout_ms: int | None = None
     ) -> FeatureMetadata:
         """Finalize levels: all or none, if the controller supports that (see `features`).
 
         Raises `UpdateInProgress` while another update of this client runs."""
-        return await self._run_alone(features.update(self._cluster.call(timeout_ms), self._seen, updates))
+        call = self._cluster.call(timeout_ms)
+        return await self._run_alone(features.update(call, self._seen, updates, validate_only=validate_only))
 
     async def delete_features(self, names: Sequence[str], *, timeout_ms: int | None = None) -> FeatureMetadata:
         """Remove finalized features."""

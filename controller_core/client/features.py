@@ -132,7 +132,9 @@ async def describe(call: Call, seen: EpochSeen, *, of_controller: bool = False) 
         await call.pause()
 
 
-async def update(call: Call, seen: EpochSeen, updates: Sequence[FeatureUpdate]) -> FeatureMetadata:
+async def update(
+    call: Call, seen: EpochSeen, updates: Sequence[FeatureUpdate], *, validate_only: bool = False
+) -> FeatureMetadata:
     """Finalize levels, all or none if the controller can, and return the features afterwards.
 
     Raises `InvalidArgument`, `Refused`, and `PartlyRefused` if an older controller applied only some."""
@@ -140,7 +142,7 @@ async def update(call: Call, seen: EpochSeen, updates: Sequence[FeatureUpdate]) 
     before = await describe(call, seen, of_controller=True)
     while True:
         try:
-            await _send(call, updates, before)
+            await _send(call, updates, before, validate_only=validate_only)
         except Unsupported:
             refused_by = await call.find_controller_address()
             tried, before = before, await describe(call, seen, of_controller=True)
@@ -183,19 +185,24 @@ async def _ask(call: Call, address: Address, allowed_ms: int) -> FeatureMetadata
     )
 
 
-async def _send(call: Call, updates: Sequence[FeatureUpdate], before: FeatureMetadata) -> None:
+async def _send(call: Call, updates: Sequence[FeatureUpdate], before: FeatureMetadata, *, validate_only: bool) -> None:
     """Send updates. Raises `Unsupported` also if the role has moved to a controller with another version. Then nothing
     was done."""
     if before.updates_are_atomic:
-        request = make_atomic_updates_request(_convert_updates(updates, before), call.for_server)
+        converted = _convert_updates(updates, before)
+        request = make_atomic_updates_request(converted, call.for_server, validate_only=validate_only)
         response = await call.ask_controller(request, UpdateFeaturesResponse)
         require("the features", response.error_code, response.error_message)
     elif before.updates_by_version < _VALIDATES_SINCE:
+        if validate_only:
+            raise Unsupported(f"the controller at {before.answered_by} cannot only validate, as Kafka can since 3.3")
         await _send_unvalidated(call, updates, before)
     else:
         refused = await _send_one_by_one(call, updates, before, validate_only=True)
         if refused:
             raise refused[0] if len(refused) == 1 else PartlyRefused(refused, "nothing was changed")
+        if validate_only:
+            return
         refused = await _send_one_by_one(call, updates, before, validate_only=False)
         if refused:
             others = f"{len(updates) - len(refused)} of {len(updates)} were changed, because of a concurrent change"

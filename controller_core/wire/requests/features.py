@@ -13,7 +13,9 @@ from kio.static.primitive import i8, i16, i32Timedelta
 from controller_core.model.features import FeatureUpdate, UpgradeType
 
 
-def make_atomic_updates_request(updates: Iterable[FeatureUpdate], timeout: i32Timedelta) -> UpdateFeaturesRequest2:
+def make_atomic_updates_request(
+    updates: Iterable[FeatureUpdate], timeout: i32Timedelta, *, validate_only: bool = False
+) -> UpdateFeaturesRequest2:
     """Return a request for all of these updates or none."""
     keys = tuple(
         FeatureUpdateKey2(
@@ -21,7 +23,7 @@ def make_atomic_updates_request(updates: Iterable[FeatureUpdate], timeout: i32Ti
         )
         for each in updates
     )
-    return UpdateFeaturesRequest2(timeout=timeout, feature_updates=keys)
+    return UpdateFeaturesRequest2(timeout=timeout, feature_updates=keys, validate_only=validate_only)
 
 
 def make_separate_updates_request(

@@ -45,6 +45,10 @@ EXAMPLES: Final = (
     Example("elect unclean --topic orders --partition 0 --yes", "may lose data of a partition without a leader"),
     Example("features describe --controller", "finalized levels, and the levels that the controller supports"),
     Example("features update --feature-upgrade group.version:1 --yes", "fails unless all brokers support it", 1),
+    Example("features version-mapping --release-version 4.1", "levels of a release; asks no cluster"),
+    Example("features feature-dependencies --feature eligible.leader.replicas.version=1", "asks no cluster"),
+    Example("features upgrade --release-version 4.1 --yes", "for clusters without ZooKeeper", 1),
+    Example("features downgrade --feature group.version=0 --dry-run", "level 0 disables"),
     Example("features disable --features group.version --yes", "only finalized features can be disabled", 1),
     Example("topics delete --topic orders --topic invoices --yes", "including their data"),
 )  # fmt: skip

@@ -57,6 +57,8 @@ class SimulatedCluster:
     fails: dict[str, list[BaseException]] = field(default_factory=dict)
     """The errors that the next calls of these names raise."""
     features: dict[str, int] = field(default_factory=dict)
+    supported: tuple[str, ...] = ()
+    """Features that are supported beside `f`."""
     changes_meanwhile: dict[str, int] = field(default_factory=dict)
     """Levels that are there from the second description on."""
     marked: tuple[TopicName, ...] | None = None
@@ -166,7 +168,7 @@ class SimulatedAdmin(AdminClient):
         found = FeatureMetadata(
             finalized=dict(self.simulated.features),
             epoch=3,
-            supported={"f": SupportedRange(min_version=1, max_version=5)},
+            supported={name: SupportedRange(min_version=1, max_version=5) for name in ("f", *self.simulated.supported)},
             answered_by=Address("h", 9092),
             updates_by_version=2,
         )
@@ -174,9 +176,11 @@ class SimulatedAdmin(AdminClient):
         return found
 
     async def update_features(
-        self, updates: Sequence[FeatureUpdate], *, timeout_ms: int | None = None
+        self, updates: Sequence[FeatureUpdate], *, validate_only: bool = False, timeout_ms: int | None = None
     ) -> FeatureMetadata:
-        self.simulated.ask("update", timeout_ms)
+        self.simulated.ask("validate" if validate_only else "update", timeout_ms)
+        if validate_only:
+            return await self.describe_features()
         self.simulated.features.update({each.feature: each.level for each in updates})
         return await self.describe_features()
 

@@ -290,3 +290,67 @@ def test_time_that_is_over_between_two_questions_is_said(
     ended = kontroller("topics", "delete", "--topic", "a", "--topic", "b", "--yes", "--timeout-ms", "500")
     assert cluster.asked == ["delete"]
     assert "it did not happen within 500 ms: raise --timeout-ms" in ended.stderr
+
+
+# The commands of Kafka 4's features tool
+
+QUORUM = ("metadata.version", "group.version", "share.version")
+
+
+def test_a_release_is_mapped_to_levels_in_the_words_of_kafka_s_tool(cluster: SimulatedCluster) -> None:
+    ended = kontroller("features", "version-mapping", "--release-version", "4.0")
+    assert ended.stdout.splitlines()[:3] == ["metadata.version=25 (4.0)", "kraft.version=1", "transaction.version=2"]
+    assert document(kontroller("features", "version-mapping", "-o", "json"))["group.version"] == 1
+    needs = ("--feature", "eligible.leader.replicas.version=1", "--feature", "group.version=1")
+    assert kontroller("features", "feature-dependencies", *needs).stdout.splitlines() == [
+        "eligible.leader.replicas.version=1 requires:",
+        "    metadata.version=23 (4.0-IV1)",
+        "group.version=1 has no dependencies.",
+    ]
+    assert cluster.asked == []
+    ended = kontroller("features", "version-mapping", "--release-version", "2.8")
+    assert (ended.exit_code, "Unknown release version '2.8'" in one_line(ended)) == (2, True)
+
+
+def test_an_upgrade_to_a_release_changes_what_is_below_it(cluster: SimulatedCluster) -> None:
+    cluster.supported = QUORUM
+    cluster.features = {"metadata.version": 25, "group.version": 1, "kraft.version": 1, "transaction.version": 2}
+    ended = kontroller("features", "upgrade", "--release-version", "4.1", "--dry-run")
+    assert "metadata.version can be upgraded to 27." in ended.stdout
+    assert cluster.asked == ["features", "validate", "features"]
+    ended = kontroller("features", "upgrade", "--release-version", "4.1", stdin="y\n")
+    assert ended.stdout.splitlines() == [
+        "eligible.leader.replicas.version was upgraded to 1.",
+        "metadata.version was upgraded to 27.",
+    ]
+    ended = kontroller("features", "upgrade", "--release-version", "4.1")
+    assert (ended.exit_code, ended.stdout) == (
+        0,
+        "every feature is at this level already, so there is nothing to upgrade\n",
+    )
+    ended = kontroller("features", "downgrade", "--release-version", "4.0", "--yes", "-o", "json")
+    assert document(ended) == {"metadata.version": 25, "eligible.leader.replicas.version": 0}
+    ended = kontroller("features", "downgrade", "--feature", "group.version=0", stdin="n\n")
+    assert (ended.exit_code, cluster.features["group.version"]) == (1, 1)
+
+
+def test_a_cluster_with_zookeeper_has_no_metadata_version(cluster: SimulatedCluster) -> None:
+    ended = kontroller("features", "upgrade", "--release-version", "4.1", "--yes")
+    assert ended.exit_code == 1
+    assert "a cluster with ZooKeeper follows inter.broker.protocol.version" in one_line(ended)
+    assert "update" not in cluster.asked
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("--release-version", "4.1", "--feature", "group.version=1"),
+        ("--feature", "group.version"),
+        ("--feature", "group.version=x"),
+        ("--feature", "f=1", "--feature", "f=2"),
+    ],
+)
+def test_levels_that_make_no_sense_are_a_wrong_command(cluster: SimulatedCluster, arguments: tuple[str, ...]) -> None:
+    assert kontroller("features", "upgrade", *arguments, "--yes").exit_code == 2
+    assert cluster.asked == []

@@ -2,6 +2,7 @@
 
 import pytest
 
+from controller_core.model.feature_levels.releases import UnknownLevel, find_dependencies, map_release
 from controller_core.model.features import (
     FeatureUpdate,
     UpgradeType,
@@ -109,3 +110,36 @@ def test_a_broker_says_for_each_feature_why_it_may_not_join() -> None:
         "h is finalized at 1, the broker supports none",
     ]
     assert find_unsupporting("f", 5, BROKERS) == {BrokerId(2): "broker 2 supports 2 to 4"}
+
+
+# Levels by release
+
+
+def test_a_release_has_the_levels_of_its_last_metadata_version() -> None:
+    assert map_release("4.0-IV0")["group.version"] == 1
+    assert map_release("4.0-IV0")["transaction.version"] == 0
+    for release in ("4.1", "4.1.2", " 4.1-IV1"):
+        assert map_release(release) == {
+            "metadata.version": 27,
+            "kraft.version": 1,
+            "transaction.version": 2,
+            "group.version": 1,
+            "eligible.leader.replicas.version": 1,
+            "share.version": 0,
+            "streams.version": 0,
+        }
+
+
+@pytest.mark.parametrize("release", ["3.2", "4", "4.99", "", "4.1-IV9", "x"])
+def test_an_unknown_release_is_refused_with_the_known_ones(release: str) -> None:
+    with pytest.raises(UnknownLevel, match=r"Supported versions are: 3\.3-IV0 to"):
+        map_release(release)
+
+
+def test_a_level_has_dependencies_or_is_unknown() -> None:
+    assert find_dependencies("eligible.leader.replicas.version", 1) == {"metadata.version": 23}
+    assert find_dependencies("eligible.leader.replicas.version", 0) == {}
+    assert find_dependencies("metadata.version", 26) == {}
+    for feature, level in (("group.version", 9), ("nobody.version", 1), ("metadata.version", 3)):
+        with pytest.raises(UnknownLevel):
+            find_dependencies(feature, level)
