@@ -105,6 +105,7 @@ class Controller:
             lambda: self._role.hindrance,
             reached=lambda: len(self._role.reach.reached),
             unsupported=lambda: len(self._role.reach.unsupported),
+            is_own_id_taken=lambda: self._role.reach.is_own_id_taken,
         )
         if settings.hot_standby:
             metrics.observe_standby(lambda: self._standby.is_hot)

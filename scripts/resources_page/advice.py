@@ -78,6 +78,7 @@ REMEDIES: Final[Mapping[Reason, str]] = {
     Reason.CLUSTER_NOT_IDENTIFIED: "Start a broker. The object then proceeds.",
     Reason.CLUSTER_CHANGED: "Correct the address in the KafkaCluster, or accept the other cluster with the command that "
     "the message names: [another Kafka cluster answers](operations.md#another-kafka-cluster-answers).",
+    Reason.CONTROLLER_ID_TAKEN: "Stop the broker, or give the controller an `--id` that no broker has.",
     Reason.BROKERS_UNSUPPORTED: "Start them as a [supported release](versions.md), or remove them from the cluster.",
     Reason.PARTITIONS_OFFLINE: "See [a partition is offline](operations.md#a-partition-is-offline).",
     Reason.BROKERS_MISSING: "See [KontrollerClusterDegraded](operations.md#kontrollerclusterdegraded).",

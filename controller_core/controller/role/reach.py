@@ -6,7 +6,7 @@ over its own connection, so that neither a slow broker nor a long control reques
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -37,6 +37,8 @@ class Sight:
     """The reasons why the other brokers are out of reach."""
     unsupported: frozenset[BrokerId]
     """Those of them whose protocol versions the controller does not support."""
+    is_own_id_taken: bool
+    """True if a broker is registered under this process's id. It cannot be led, and does not count."""
     taken_ms: float
 
     @property
@@ -99,6 +101,11 @@ class Reach:
         return self._sight.unsupported if self._sight else frozenset()
 
     @property
+    def is_own_id_taken(self) -> bool:
+        """True if a broker is registered under this process's id."""
+        return self._sight is not None and self._sight.is_own_id_taken
+
+    @property
     def is_lost(self) -> bool:
         """True if no registered broker has answered for so long that another process should lead."""
         since_ms = self._alone_since_ms
@@ -124,28 +131,31 @@ class Reach:
 
     async def _look(self, until: Callable[[Sight], bool] = lambda _: False) -> Sight:
         """Ask all brokers at once. Return when all have answered, when time is over, or when enough is known."""
-        asking = {asyncio.create_task(self._ask(broker)): broker.id for broker in await self._read_registered()}
+        ids = await read_registered_brokers(self._zk)
+        is_taken, brokers = self._own_id in ids, await self._read_registrations(sorted(ids - {self._own_id}))
+        asking = {asyncio.create_task(self._ask(broker)): broker.id for broker in brokers}
         alarm = asyncio.create_task(self._clock.sleep_ms(self._interval_ms))
         pending = set(asking)
         try:
-            sight = self._sight_of(asking)
+            sight = self._sight_of(asking, is_own_id_taken=is_taken)
             while pending and not alarm.done() and not until(sight):
                 done, _ = await asyncio.wait({*pending, alarm}, return_when=asyncio.FIRST_COMPLETED)
                 pending.difference_update(done)
-                sight = self._sight_of(asking)
+                sight = self._sight_of(asking, is_own_id_taken=is_taken)
         finally:
             for task in (*pending, alarm):
                 task.cancel()
             await asyncio.gather(*pending, alarm, return_exceptions=True)
         return sight
 
-    def _sight_of(self, asking: dict[asyncio.Task[LinkError | None], BrokerId]) -> Sight:
+    def _sight_of(self, asking: dict[asyncio.Task[LinkError | None], BrokerId], *, is_own_id_taken: bool) -> Sight:
         silent = BrokerUnreachable(f"no answer within {self._interval_ms:.0f} ms")
         found = {broker: task.result() if task.done() else silent for task, broker in asking.items()}
         return Sight(
             reached=frozenset(broker for broker, failure in found.items() if failure is None),
             failures={broker: str(failure) for broker, failure in found.items() if failure is not None},
             unsupported=frozenset(broker for broker, failure in found.items() if isinstance(failure, NotSpoken)),
+            is_own_id_taken=is_own_id_taken,
             taken_ms=self._clock.monotonic_ms(),
         )
 
@@ -162,8 +172,7 @@ class Reach:
             await link.close()
         return None
 
-    async def _read_registered(self) -> list[Broker]:
-        ids = sorted(await read_registered_brokers(self._zk) - {self._own_id})
+    async def _read_registrations(self, ids: Sequence[BrokerId]) -> list[Broker]:
         nodes = await self._zk.read_many([paths.broker(broker) for broker in ids])
         brokers = []
         for broker, node in zip(ids, nodes, strict=True):

@@ -85,8 +85,10 @@ class ControllerMetrics:
         *,
         reached: Callable[[], int],
         unsupported: Callable[[], int],
+        is_own_id_taken: Callable[[], bool],
     ) -> None:
-        """Register the gauges of the reason to leave the role alone, and of the reachable and the unsupported brokers."""
+        """Register the gauges of the reason to leave the role alone, of the reachable and the unsupported brokers, and
+        of a broker with this process's id."""
         leaves_alone = Gauge(
             "kontroller_leaves_role_alone",
             "1 while this process leaves alone a role that it could take, by reason",
@@ -107,6 +109,12 @@ class ControllerMetrics:
             registry=self._registry,
         )
         not_spoken.set_function(unsupported)
+        own_id_taken = Gauge(
+            "kontroller_own_id_taken",
+            "1 while a broker is registered under the id of this process: no controller can lead it",
+            registry=self._registry,
+        )
+        own_id_taken.set_function(is_own_id_taken)
 
     def observe_standby(self, is_hot: Callable[[], bool]) -> None:
         """Register the gauge of a hot standby."""

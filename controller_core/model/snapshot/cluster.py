@@ -86,6 +86,8 @@ class Snapshot:
     """The topics that are new, gone or changed since the snapshot of the version before."""
     unsupported_brokers: tuple[BrokerId, ...] = ()
     """Registered brokers that the controller cannot lead because of their release or mode of Kafka."""
+    is_controller_id_taken: bool = False
+    """True if a broker is registered under Kontroller's id. Kontroller ignores it, and `brokers` leaves it out."""
     abilities: Abilities = WITH_ZOOKEEPER
     """The abilities of the cluster."""
     known_counts: Counts | None = None

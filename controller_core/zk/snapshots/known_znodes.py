@@ -27,7 +27,7 @@ from controller_core.model.snapshot import (
     read_min_isr,
 )
 from controller_core.zk import codecs, paths
-from controller_core.zk.codecs import MalformedZnode
+from controller_core.zk.codecs import MalformedZnode, ProcessZnode
 from controller_core.zk.session import ZkNode
 
 LISTS: Final = (paths.BROKER_IDS, paths.TOPICS, paths.DELETE_TOPICS)
@@ -53,7 +53,8 @@ class KnownZnodes:
 
     def __init__(self) -> None:
         self._cluster_id: str | None = None
-        self._unsupported_brokers: tuple[BrokerId, ...] = ()
+        self._process: ProcessZnode | None = None
+        """The own znode of the controller, if it is Kontroller."""
         self._controller: BrokerId | None = None
         self._controller_epoch = ControllerEpoch(0)
         self._reassignment: ReassignmentPlan | None = None
@@ -132,11 +133,16 @@ class KnownZnodes:
         the last one."""
         changed = self._renew_topics()
         self._snapshots += 1
-        brokers = {broker_id: broker for broker_id, broker in sorted(self._brokers.items()) if broker}
+        controller = self._present_controller()
+        is_ours = controller is not None and controller.kind is ControllerKind.KONTROLLER
+        ignored = self._controller if is_ours else None
+        brokers = {
+            broker_id: broker for broker_id, broker in sorted(self._brokers.items()) if broker and broker_id != ignored
+        }
         return Snapshot(
             version=self._snapshots,
             cluster_id=self._cluster_id,
-            controller=self._present_controller(),
+            controller=controller,
             brokers=brokers,
             topics=self._topics.copy(),
             reassignment=self._reassignment,
@@ -147,7 +153,8 @@ class KnownZnodes:
             changed=changed,
             known_counts=self._topics.counts,
             known_holders=self._topics.holders,
-            unsupported_brokers=self._unsupported_brokers,
+            unsupported_brokers=self._process.unsupported_brokers if self._process else (),
+            is_controller_id_taken=ignored in self._brokers,
         )
 
     def _take_broker_ids(self, ids: set[BrokerId]) -> list[str]:
@@ -205,14 +212,14 @@ class KnownZnodes:
 
     def _take_controller(self, node: ZkNode | None) -> list[str]:
         """Take in the controller. If it is Kontroller, return its own znode with more about it."""
-        self._unsupported_brokers = ()
+        self._process = None
         self._controller = codecs.decode_controller(node.data) if node else None
         return [] if self._controller is None else [paths.process(self._controller)]
 
     def _take_process(self, path: str, node: ZkNode | None) -> None:
-        self._unsupported_brokers = ()
+        self._process = None
         if node is not None and self.is_wanted(path):
-            self._unsupported_brokers = codecs.decode_process(path, node.data).unsupported_brokers
+            self._process = codecs.decode_process(path, node.data)
 
     def _take_features(self, node: ZkNode | None) -> None:
         self._features = None
@@ -294,7 +301,10 @@ class KnownZnodes:
     def _present_controller(self) -> Controller | None:
         if self._controller is None:
             return None
-        kind = ControllerKind.KAFKA if self._controller in self._brokers else ControllerKind.KONTROLLER
+        # A broker may register under Kontroller's id. Then only Kontroller's own znode tells who has the role.
+        leads = self._process is not None and self._process.leads_under is not None
+        is_broker = self._controller in self._brokers and not leads
+        kind = ControllerKind.KAFKA if is_broker else ControllerKind.KONTROLLER
         return Controller(id=self._controller, epoch=self._controller_epoch, kind=kind)
 
 

@@ -45,6 +45,7 @@ _CLUSTER_TROUBLES: Final = frozenset({
     Reason.NO_CONTROLLER,
     Reason.CLUSTER_NOT_IDENTIFIED,
     Reason.CLUSTER_CHANGED,
+    Reason.CONTROLLER_ID_TAKEN,
     Reason.BROKERS_UNSUPPORTED,
 })  # fmt: skip
 """Troubles of a whole cluster, which only its KafkaCluster has events about."""

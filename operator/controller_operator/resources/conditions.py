@@ -102,6 +102,10 @@ class Reason(StrEnum):
         "The Kafka cluster that answers is not the one in status.clusterId. Nothing is changed in it until a person"
         " accepts it.",
     )
+    CONTROLLER_ID_TAKEN = (
+        "ControllerIdTaken",
+        "A broker is registered under the controller's id, so the controller ignores it; it works without that broker.",
+    )
     BROKERS_UNSUPPORTED = (
         "BrokersUnsupported",
         "The controller cannot lead some brokers because of their release or mode of Kafka; it works without them.",

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from controller_core.model.features import FinalizedFeatures
-from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.model.ids import BrokerId, ControllerEpoch, PartitionId, TopicName, TopicPartition
 from controller_core.model.snapshot import ControllerKind, Snapshot, sum_counts
 from controller_core.zk import codecs, paths
 from controller_core.zk.delegating_session import DelegatingSession
@@ -124,6 +124,30 @@ async def test_a_controller_that_is_no_broker_is_kontroller(world: World) -> Non
     assert seen.view is not None
     assert seen.view.controller is not None
     assert seen.view.controller.kind is ControllerKind.KONTROLLER
+
+
+async def test_a_broker_under_kontroller_s_id_is_not_in_the_view_which_says_so(world: World) -> None:
+    def sign(epoch: int | None) -> bytes:
+        leads_under = None if epoch is None else ControllerEpoch(epoch)
+        return codecs.encode_process(codecs.ProcessZnode(whereabouts="", is_hot=False, leads_under=leads_under))
+
+    process = paths.process(BrokerId(1000))
+    await world.write(registration(1), registration(1000))
+    await world.write(*(Create(path=path) for path in (paths.KONTROLLER, paths.PROCESSES)))
+    await world.write(Create(path=process, data=sign(None)))
+    await world.write(Create(path=paths.CONTROLLER, data=codecs.encode_controller(BrokerId(1000), 0)))
+    async with asyncio.timeout(DEADLINE_S):
+        seen = await world.observer.wait_for(lambda each: each.view is not None and each.view.controller is not None)
+    assert seen.view is not None
+    assert seen.view.controller is not None
+    assert (seen.view.controller.kind, list(seen.view.brokers)) == (ControllerKind.KAFKA, [1, 1000])
+    assert not seen.view.is_controller_id_taken
+    await world.write(SetData(path=process, data=sign(7)))
+    async with asyncio.timeout(DEADLINE_S):
+        seen = await world.observer.wait_for(lambda each: each.view is not None and each.view.is_controller_id_taken)
+    assert seen.view is not None
+    assert seen.view.controller is not None
+    assert (seen.view.controller.kind, list(seen.view.brokers)) == (ControllerKind.KONTROLLER, [1])
 
 
 async def test_the_brokers_that_the_controller_cannot_lead_are_those_that_it_names_itself(world: World) -> None:

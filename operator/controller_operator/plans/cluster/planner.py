@@ -127,6 +127,12 @@ def _plan_other(cluster: KafkaCluster, refusal: Verdict, context: Context) -> Pl
 def _verdict(cluster: KafkaCluster, view: Snapshot, decider: KafkaCluster | None) -> Verdict:
     if view.controller is None:
         return Verdict.make_working(Reason.NO_CONTROLLER, _describe_leaderless(view))
+    if view.is_controller_id_taken:
+        return Verdict.make_working(
+            Reason.CONTROLLER_ID_TAKEN,
+            f"a broker is registered under the controller's id {view.controller.id}, and is ignored: give the controller "
+            "another --id, or the broker another broker.id",
+        )
     if view.unsupported_brokers:
         named = ", ".join(map(str, view.unsupported_brokers[:_NAMED]))
         return Verdict.make_working(

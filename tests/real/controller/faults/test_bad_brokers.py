@@ -91,6 +91,19 @@ def test_a_broker_of_a_release_that_cannot_be_led_is_named_and_the_others_are_se
     wait_until_metric(our_cluster.controller, "kontroller_unsupported_brokers", 0)
 
 
+def test_a_broker_with_the_controller_s_id_is_counted_and_the_others_are_served(our_cluster: OurCluster) -> None:
+    own_id = our_cluster.controller.controller_id
+    with stand_in_broker(is_there) as port:
+        register(our_cluster.znodes.client, own_id, port)
+        try:
+            wait_until_metric(our_cluster.controller, "kontroller_own_id_taken", 1)
+            wait_until_logged(our_cluster.controller.process, "under the controller's own id and is ignored")
+            our_cluster.serve_topic("beside-the-own-id", [[1, 2, 3]])
+        finally:
+            unregister(our_cluster.znodes.client, own_id)
+    wait_until_metric(our_cluster.controller, "kontroller_own_id_taken", 0)
+
+
 def test_an_unreadable_registration_is_no_broker(our_cluster: OurCluster) -> None:
     path = f"/brokers/ids/{BAD_BROKER}"
     our_cluster.znodes.client.create(path, b"{not json", ephemeral=True)

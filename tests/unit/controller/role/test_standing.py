@@ -150,6 +150,23 @@ async def test_the_role_is_taken_only_where_a_majority_of_the_brokers_can_be_rea
     cluster.broker(3).resume()
 
 
+async def test_a_broker_with_the_controller_s_id_is_counted_and_disturbs_no_other(cluster: Cluster) -> None:
+    cluster.start_brokers(1, 2)
+    process = cluster.start_controller()
+    await cluster.settle(passing_ms=20_000)
+    assert process.metric("kontroller_own_id_taken") == 0
+    cluster.start_broker(CONTROLLER)
+    await cluster.settle(passing_ms=20_000)
+    assert (process.is_active, process.metric("kontroller_own_id_taken")) == (True, 1)
+    assert process.metric("kontroller_reachable_brokers") == 2
+    cluster.create_topic("orders", [1, 2])
+    await cluster.settle()
+    assert cluster.leadership(tp("orders", 0)) == (1, [1, 2])
+    cluster.kill_broker(CONTROLLER)
+    await cluster.settle(passing_ms=20_000)
+    assert process.metric("kontroller_own_id_taken") == 0
+
+
 async def test_a_broker_that_cannot_be_led_for_its_release_is_named_counted_and_disturbs_no_other(
     cluster: Cluster,
 ) -> None:

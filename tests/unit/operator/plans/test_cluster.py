@@ -15,6 +15,12 @@ def ready(cluster: Snapshot) -> Condition:
     return next(found for found in show(cluster).conditions if found.type == ConditionType.READY)
 
 
+def test_a_broker_under_the_controller_s_id_is_named_before_all_that_follows_from_it() -> None:
+    said = ready(replace(LOST, is_controller_id_taken=True, unsupported_brokers=(BrokerId(2),)))
+    assert (said.status, said.reason) == ("False", Reason.CONTROLLER_ID_TAKEN)
+    assert "is registered under the controller's id 1, and is ignored: give the controller another --id" in said.message
+
+
 def test_brokers_that_the_controller_cannot_lead_are_named_before_what_follows_from_them() -> None:
     said = ready(replace(LOST, unsupported_brokers=tuple(map(BrokerId, range(1, 13)))))
     assert (said.status, said.reason) == ("False", Reason.BROKERS_UNSUPPORTED)
