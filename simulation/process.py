@@ -42,6 +42,7 @@ class ProcessSettings:
     leader_imbalance_per_broker_percentage: int = 10
     leader_imbalance_check_interval_seconds: int = 300
     delete_topic_enable: bool = True
+    topic_deletion_waits_for_absent_brokers: bool = True
     removed_replicas_retention_days: int = 90
     delegation_token_check_interval_ms: int | None = None
     num_partitions: int | None = 1

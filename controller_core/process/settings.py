@@ -189,6 +189,12 @@ class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings):
         default=300, ge=1, description="Seconds between checks of the leader imbalance."
     )
     delete_topic_enable: bool = Field(default=True, description="Allow the deletion of topics.")
+    topic_deletion_waits_for_absent_brokers: bool = Field(
+        default=True,
+        description="Keep a deleted topic until brokers that are down have returned and deleted its replicas, as Kafka "
+        "does. Otherwise the topic goes at once, and they delete its replicas when they return to Kontroller: set that "
+        "only if all brokers have inter.broker.protocol.version 2.8 or later.",
+    )
     removed_replicas_retention_days: int = Field(
         default=90,
         ge=0,

@@ -6,7 +6,8 @@ clock.
 
 import subprocess
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import yaml
@@ -113,6 +114,18 @@ class ControllerProcess(SessionHolder):
         self.kill(ends_session=False)
         self.process = self._whole()
         self.start()
+
+    @contextmanager
+    def change_settings(self, **settings: object) -> Iterator[None]:
+        """Restart the controller with other settings for the time of the block."""
+        own = self._settings_path.read_text()
+        self._settings_path.write_text(yaml.safe_dump({**yaml.safe_load(own), **settings}))
+        self.restart_whole()
+        try:
+            yield
+        finally:
+            self._settings_path.write_text(own)
+            self.restart_whole()
 
     def metric(self, name: str) -> float | None:
         """Return the scraped value of a metric without labels; None if it is missing. Raises OSError."""

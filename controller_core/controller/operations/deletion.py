@@ -1,11 +1,12 @@
 """Deletion of topics: brokers stop and delete every replica, then the topic's znodes are removed.
 
 A topic is marked in `/admin/delete_topics`. A replica on a dead broker is deleted when the broker is back, and the
-znodes stay until then: a new topic of the same name must not meet the log of the old one (KAFKA-10548). A removal of
-single partitions ends first. Deletion ends a reassignment, as it does in Kafka in effect: one that is stuck on a dead
-broker, or throttled, would hold it up for ever. All replicas of OAR and RAR become assigned, none is added or removed
-any longer, requests and throttles are dropped, and then all replicas are deleted. So the next controller, Kafka's too,
-finds in the topic's znode what is still to be deleted.
+znodes stay until then: a new topic of the same name must not meet the log of the old one (KAFKA-10548). If the settings
+say so, the znodes go at once, and the list of removed replicas makes the broker delete its replicas when it is back
+(`_leave_to_absent_brokers`). A removal of single partitions ends first. Deletion ends a reassignment, as it does in
+Kafka in effect: one that is stuck on a dead broker, or throttled, would hold it up for ever. All replicas of OAR and
+RAR become assigned, none is added or removed any longer, requests and throttles are dropped, and then all replicas are
+deleted. So the next controller, Kafka's too, finds in the topic's znode what is still to be deleted.
 """
 
 from collections import defaultdict
@@ -19,7 +20,7 @@ from controller_core.controller.machines import partition_machine, replica_machi
 from controller_core.controller.term.groups import run_in_groups
 from controller_core.controller.term.rights import Remembers, Writes
 from controller_core.controller.term.term import Term
-from controller_core.controller.znodes import deleted_topics, subtrees, topic_znodes
+from controller_core.controller.znodes import deleted_topics, removed_replicas, subtrees, topic_znodes
 from controller_core.controller.znodes.reassignment_znode import supplant_requests
 from controller_core.model.ids import BrokerId, PartitionReplica, TopicName, TopicPartition
 from controller_core.model.metadata import ReplicaAssignment
@@ -77,6 +78,11 @@ async def _end_reassignments(term: Writes, topics: Collection[TopicName]) -> Non
     await topic_znodes.write_assignments(term, full)
     await supplant_requests(term, full.keys())
     term.enqueue(ReassignmentsEnded())
+
+
+async def on_brokers_gone(term: Term) -> None:
+    """End the deletions that now wait only for brokers that are gone, if the settings say so."""
+    await _finish(term, list(term.state.deletions))
 
 
 async def resume(term: Term, started: Collection[BrokerId] = ()) -> None:
@@ -138,12 +144,13 @@ async def _delete_replicas(term: Term, replicas: Sequence[PartitionReplica]) -> 
         term.batch.stop_replica(replica.topic_partition, replica.broker, delete=True)
 
 
-async def _finish(term: Term, topics: Iterable[TopicName]) -> None:
+async def _finish(term: Term, topics: Collection[TopicName]) -> None:
     """Remove the znodes of topics whose replicas are all deleted, each with its mark in the same transaction.
 
     So a new controller continues with the whole deletion, or has nothing left to do.
     """
     deletions = term.state.deletions
+    await _leave_to_absent_brokers(term, topics)
     done = [
         topic
         for topic in topics
@@ -157,6 +164,27 @@ async def _finish(term: Term, topics: Iterable[TopicName]) -> None:
         log.info("topic deleted", topic=topic, partitions=len(partitions))
     if done:
         term.enqueue(ReassignmentsEnded())  # to drop throttles of requests that never began
+
+
+async def _leave_to_absent_brokers(term: Writes, topics: Iterable[TopicName]) -> None:
+    """Stop waiting for brokers that are gone, if the settings say so and all others have answered.
+
+    They delete their replicas when they return. A topic without an id waits: nothing would tell a broker that its log
+    is not that of the next topic of this name.
+    """
+    if term.settings.topic_deletion_waits_for_absent_brokers:
+        return
+    for topic in topics:
+        deletion = term.state.deletions.get(topic)
+        if deletion is None or not deletion.started or not deletion.awaiting_deletion:
+            continue
+        topic_id, left = term.state.topics[topic].topic_id, frozenset(deletion.awaiting_deletion)
+        if topic_id is None or any(replica.broker in term.state.brokers for replica in left):
+            continue
+        if await removed_replicas.enter(term, left, topic_id):
+            deletion.mark_deleted(left)
+            brokers = sorted({replica.broker for replica in left})
+            log.warning("topic is deleted without absent brokers", topic=topic, brokers=brokers, replicas=len(left))
 
 
 async def _delete_as_known(term: Term, topics: Collection[TopicName]) -> set[TopicName]:

@@ -67,6 +67,11 @@ class Settings(Protocol):
         ...
 
     @property
+    def topic_deletion_waits_for_absent_brokers(self) -> bool:
+        """True if a deleted topic stays until brokers that are down have deleted their replicas."""
+        ...
+
+    @property
     def removed_replicas_retention_days(self) -> int:
         """The days for which replicas of an absent broker stay in the list of removed replicas; 0: for ever."""
         ...

@@ -96,6 +96,21 @@ def clean_up(term: Sends, brokers: Collection[BrokerId]) -> None:
                 term.batch.delete_stray(replica.topic_partition, replica.broker)
 
 
+async def enter(term: Writes, replicas: Collection[PartitionReplica], topic_id: TopicId) -> bool:
+    """Enter the replicas of a topic that is about to be deleted without their brokers. Return False if that fails.
+
+    The topic still assigns them. If the controller dies now, the next one removes the entries and decides again.
+    """
+    existing = await _read_existing(term, list(replicas))
+    data = codecs.encode_removed_replica(topic_id)
+    new = [replica for replica in replicas if replica not in existing]
+    written = await term.writer.write({r: [Create(path=paths.replica_removal(r), data=data)] for r in new})
+    for replica in new:
+        if replica not in written.failed:
+            term.state.removed_replicas.enter(replica, topic_id)
+    return not written.failed
+
+
 def limit_rewrite(
     before: TopicAssignment, after: TopicAssignment, change: RemovedReplicasChange, at_most: int
 ) -> tuple[TopicAssignment, RemovedReplicasChange]:

@@ -4,12 +4,14 @@ import json
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from devcluster.running.processes import wait_until
 from devcluster.waiting.vocabulary import (
     wait_until_empty,
     wait_until_gone,
     wait_until_in_sync,
+    wait_until_led,
     wait_until_moved,
     wait_until_unregistered,
 )
@@ -110,3 +112,72 @@ def die_with_the_write_of_ar(our_cluster: OurCluster) -> bool:
         if znodes.read_assignment("dropped", 0) == [1, 2]:
             return bool(znodes.client.get_children(REMOVED_REPLICAS))
     raise AssertionError("AR was never written")
+
+
+@pytest.mark.timeout(400)
+def test_a_topic_is_deleted_without_a_killed_broker_and_its_messages_never_come_back(our_cluster: OurCluster) -> None:
+    """The broker returns to a topic of the same name that it is to serve, and later leads alone."""
+    znodes = our_cluster.znodes
+    with our_cluster.controller.change_settings(topic_deletion_waits_for_absent_brokers=False):
+        our_cluster.serve_topic("hasty", [[1, 2, 3]])
+        produce(our_cluster, "hasty", "old", 500)
+        our_cluster.kafka.broker(3).kill()
+        wait_until_unregistered(znodes, 3)
+        znodes.mark_for_deletion("hasty")
+        wait_until_gone(znodes, "/brokers/topics/hasty")
+        assert log_folder(our_cluster, 3, "hasty").exists()
+        assert znodes.client.get_children(REMOVED_REPLICAS) == ["3,hasty,0"]
+        znodes.create_topic("hasty", [[3, 4]])
+        wait_until_in_sync(znodes, "hasty", 4)
+        produce(our_cluster, "hasty", "new", 20)
+        our_cluster.kafka.broker(3).start()
+        our_cluster.wait_until_served("hasty")
+        wait_until_empty(znodes, REMOVED_REPLICAS)
+        our_cluster.kafka.broker(4).kill()
+        wait_until_led(znodes, "hasty", 3)
+        assert consume(our_cluster, "hasty") == [f"new-{number}" for number in range(20)]
+        our_cluster.kafka.broker(4).start()
+        wait_until_in_sync(znodes, "hasty", 3, 4)
+
+
+@pytest.mark.timeout(400)
+def test_a_broker_deletes_what_it_missed_while_it_was_away_also_if_nothing_has_the_name_any_more(
+    our_cluster: OurCluster,
+) -> None:
+    znodes = our_cluster.znodes
+    with our_cluster.controller.change_settings(topic_deletion_waits_for_absent_brokers=False):
+        our_cluster.serve_topic("gone", [[1, 5]])
+        produce(our_cluster, "gone", "old", 50)
+        our_cluster.kafka.broker(5).kill()
+        wait_until_unregistered(znodes, 5)
+        znodes.mark_for_deletion("gone")
+        wait_until_gone(znodes, "/brokers/topics/gone")
+        assert znodes.client.get_children("/admin/delete_topics") == []
+    assert log_folder(our_cluster, 5, "gone").exists()
+    our_cluster.kafka.broker(5).start()
+    wait_until(lambda: not log_folder(our_cluster, 5, "gone").exists(), "the log is gone, also without the setting")
+    wait_until_empty(znodes, REMOVED_REPLICAS)
+
+
+def produce(cluster: OurCluster, topic: str, word: str, count: int) -> None:
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all"})
+    for number in range(count):
+        producer.produce(topic, f"{word}-{number}", partition=0)
+    assert producer.flush(120) == 0
+
+
+def consume(cluster: OurCluster, topic: str) -> list[str]:
+    """Return all messages of partition 0."""
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": topic, "enable.partition.eof": True})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    found: list[str] = []
+    try:
+        while True:
+            message = consumer.poll(60)
+            assert message is not None, "nothing came"
+            if (error := message.error()) is None:
+                found.append(message.value().decode())
+            elif error.code() == KafkaError._PARTITION_EOF:
+                return found
+    finally:
+        consumer.close()

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, ConfigResource
 
+from controller_core.client.cluster import Cluster
+from controller_core.client.properties import ClientProperties
+from controller_core.client.reassigning.throttle_configs import read_throttle_configs
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
-from controller_core.model.throttles import Move
+from controller_core.model.throttles import Move, broker_entity
 from controller_core.zk.kazoo.session import KazooSession
 from controller_core.zk.session import ZkSession
 from controller_core.zk.throttle_writes import set_throttle
@@ -159,11 +161,11 @@ def test_a_command_s_throttle_off_a_dead_broker_is_the_controller_s_and_ends_wit
 
 def read_rates(cluster: OurCluster, broker: int) -> dict[str, str]:
     """Return the dynamic rates of a broker, as it describes itself."""
-    admin = AdminClient({"bootstrap.servers": cluster.kafka.broker(broker).address})
-    resource = ConfigResource(ConfigResource.Type.BROKER, str(broker))
-    described = admin.describe_configs([resource])[resource].result(timeout=30)
-    return {
-        name: entry.value
-        for name, entry in described.items()
-        if name.endswith("replication.throttled.rate") and entry.value
-    }
+    entity = broker_entity(BrokerId(broker))
+
+    async def run() -> dict[str, str]:
+        servers = {"bootstrap.servers": cluster.kafka.broker(broker).address}
+        call = Cluster.create(ClientProperties.parse(servers)).call()
+        return dict((await read_throttle_configs(call.target_broker(BrokerId(broker)), [entity]))[entity])
+
+    return asyncio.run(run())

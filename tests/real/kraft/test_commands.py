@@ -1,5 +1,6 @@
 """The admin commands on a cluster without ZooKeeper."""
 
+import asyncio
 import json
 import re
 import subprocess
@@ -9,8 +10,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from confluent_kafka.admin import AdminClient, ConfigResource
 
+from controller_core.client.cluster import Cluster
+from controller_core.client.properties import ClientProperties
+from controller_core.client.reassigning.throttle_configs import read_throttle_configs
+from controller_core.model.ids import BrokerId
+from controller_core.model.throttles import FOLLOWER_RATE, broker_entity
 from devcluster.clusters.kontroller import run_command
 from devcluster.clusters.kraft import KRaftCluster
 from devcluster.clusters.run_folder import RunFolder
@@ -45,10 +50,13 @@ def command(kraft: KRaftCluster, *arguments: str) -> str:
 
 def read_rate(kraft: KRaftCluster, broker: int) -> str | None:
     """Return the throttle of what a broker receives."""
-    admin = AdminClient({"bootstrap.servers": kraft.broker(broker).address})
-    resource = ConfigResource(ConfigResource.Type.BROKER, str(broker))
-    entry = admin.describe_configs([resource])[resource].result(timeout=30).get("follower.replication.throttled.rate")
-    return None if entry is None else entry.value
+    entity = broker_entity(BrokerId(broker))
+
+    async def run() -> str | None:
+        call = Cluster.create(ClientProperties.parse({"bootstrap.servers": kraft.broker(broker).address})).call()
+        return (await read_throttle_configs(call.target_broker(BrokerId(broker)), [entity]))[entity].get(FOLLOWER_RATE)
+
+    return asyncio.run(run())
 
 
 def pod_command(kraft: KRaftCluster, name: str, broker: int) -> "subprocess.CompletedProcess[str]":

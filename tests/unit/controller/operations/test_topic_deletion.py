@@ -407,3 +407,78 @@ async def test_what_a_broker_answered_in_its_former_life_does_not_count_for_the_
     await cluster.settle()
     assert not cluster.exists(paths.topic(TopicName("doomed")))
     assert tp("doomed") not in broker.logs
+
+
+# Deletion without absent brokers
+
+
+@pytest.fixture
+async def hasty(cluster: Cluster) -> Cluster:
+    """A controller that does not wait for absent brokers; `orders` on brokers 1, 2 and 3."""
+    cluster.settings = ProcessSettings(topic_deletion_waits_for_absent_brokers=False)
+    cluster.start_brokers(1, 2, 3, 4)
+    await cluster.serve()
+    cluster.create_topic("orders", [1, 2], [2, 3], config={"retention.ms": "1000"})
+    await cluster.settle()
+    return cluster
+
+
+def removals(cluster: Cluster) -> list[str]:
+    return sorted(cluster.zk.tree.children(paths.REMOVED_REPLICAS) or ())
+
+
+async def test_a_topic_goes_at_once_and_an_absent_broker_deletes_its_replica_when_it_returns(hasty: Cluster) -> None:
+    hasty.kill_broker(3)
+    await hasty.settle()
+    hasty.request_deletion("orders")
+    await hasty.settle()
+    assert not hasty.exists(paths.topic(TopicName("orders")))
+    assert not hasty.exists(paths.delete_topic(TopicName("orders")))
+    assert removals(hasty) == ["3,orders,1"]
+    hasty.start_broker(3)
+    await hasty.settle()
+    assert_deleted(hasty)
+    assert removals(hasty) == []
+
+
+async def test_a_broker_that_dies_in_the_middle_of_a_deletion_does_not_hold_it_up(hasty: Cluster) -> None:
+    hasty.broker(3).hang()
+    hasty.request_deletion("orders")
+    await hasty.settle()
+    assert hasty.exists(paths.topic(TopicName("orders"))), "a live broker is waited for"
+    hasty.kill_broker(3)
+    await hasty.settle()
+    assert not hasty.exists(paths.topic(TopicName("orders")))
+    hasty.start_broker(3)
+    await hasty.settle()
+    assert_deleted(hasty)
+
+
+async def test_the_next_topic_of_the_name_does_not_meet_the_log_of_the_last_one(hasty: Cluster) -> None:
+    hasty.kill_broker(3)
+    await hasty.settle()
+    hasty.request_deletion("orders")
+    await hasty.settle()
+    topic_id = hasty.create_topic("orders", [4, 3], [3, 4])
+    await hasty.settle()
+    hasty.start_broker(3)
+    await hasty.settle()
+    await hasty.replicate()
+    assert {hasty.broker(3).logs[tp("orders", number)] for number in (0, 1)} == {topic_id}
+    assert removals(hasty) == []
+    assert_sound(hasty)
+
+
+async def test_the_next_controller_knows_what_an_absent_broker_has_to_delete(hasty: Cluster) -> None:
+    hasty.kill_broker(3)
+    await hasty.settle()
+    hasty.request_deletion("orders")
+    await hasty.settle()
+    hasty.settings = ProcessSettings()
+    await hasty.active.kill()
+    await hasty.settle(passing_ms=20_000)
+    await hasty.serve()
+    hasty.start_broker(3)
+    await hasty.settle()
+    assert_deleted(hasty)
+    assert removals(hasty) == []
