@@ -14,7 +14,7 @@ export KEEP
 
 .DEFAULT_GOAL := help
 
-.PHONY: help demo demo-history demo-fleet soak test mapped nightly flaky slow-motion release-check versions lint docs prose unit fuzz mutants spark real e2e chart try crds cli runbook bench bench-designs bench-requests bench-operator bench-polling bench-pipeline \
+.PHONY: help demo demo-history demo-fleet soak test mapped nightly flaky slow-motion release-check versions lint docs prose unit fuzz mutants spark real e2e chart try crds cli runbook bench bench-designs bench-requests bench-operator bench-polling bench-stops bench-pipeline \
 	bench-fleet build images release lock sbom audit clean
 
 help: ## Show the commands
@@ -168,6 +168,11 @@ bench-operator: $(READY) ## Measure what the operator makes of many topics on re
 
 bench-polling: $(READY) ## Measure what looking at many topics without ZooKeeper costs, and how soon changes are seen, in five minutes (TOPICS=1000)
 	$(BIN)/python -m bench.polling --topics $(TOPICS) $(FLAGS)
+
+ROUNDS ?= 3
+
+bench-stops: $(READY) ## Measure how long producers wait when brokers and controllers of the chart stop, in half an hour, as root or with an engine (ROUNDS=3 DOCS=1)
+	$(BIN)/python -m bench.broker_stops --rounds $(ROUNDS) $(if $(DOCS),--docs) $(FLAGS)
 
 EVENTS ?= 10000000
 CORES ?= 1 2

@@ -22,6 +22,11 @@ _SESSION_TIMEOUT_S = (
 _POD = "toolbox"
 _WORK = "/work"
 
+_KEYS = 30  # so that every partition of a topic gets messages all the time
+_PRODUCER = "retries=2147483647"  # a producer's default: the tool itself would retry nothing
+_LOGGED = "log4j.logger.org.apache.kafka.clients.NetworkClient=INFO"
+_TOO_LATE = "due to socket connection setup timeout"
+
 
 class Toolbox:
     """The pod. Entering starts it, leaving removes it. `bootstrap`: the brokers of its tools."""
@@ -55,9 +60,14 @@ class Toolbox:
         return load
 
     def wait_for_progress(self, load: "Load") -> None:
-        """Wait until more messages are acknowledged than now."""
-        before = load.count_acknowledged()
-        self._release.wait_for(lambda: load.count_acknowledged() > before, f"{load.topic} takes messages again")
+        """Wait until every partition that has taken messages takes more."""
+        before = load.list_acknowledged()
+        partitions = {each.partition for each in before}
+
+        def go_on() -> bool:
+            return partitions <= {each.partition for each in load.list_acknowledged()[len(before) :]}
+
+        self._release.wait_for(go_on, f"every partition of {load.topic} takes messages again")
 
     @contextmanager
     def watch_for_offline(self) -> Iterator["OfflineWatch"]:
@@ -138,29 +148,67 @@ class OfflineWatch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Acknowledgement:
+    """A message that the cluster took, and when the producer learned it by its pod's clock."""
+
+    value: int
+    partition: int
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """Kafka's verifiable producer: it writes numbers, and records the acknowledged ones."""
+    """Kafka's verifiable producer, with a producer's default settings: it writes numbers to all partitions, and records
+    the acknowledged ones.
+    """
 
     toolbox: Toolbox
     topic: str
     folder: str
 
     def start(self) -> None:
-        what = f"--bootstrap-server {self.toolbox.bootstrap} --topic {self.topic} --acks -1 --throughput 100"
+        log = f"{self.folder}/log4j.properties"
+        files = f"echo {_PRODUCER} > producer; (cat /opt/kafka/config/tool-log4j.properties; echo {_LOGGED}) > {log}"
+        where = f"--bootstrap-server {self.toolbox.bootstrap} --topic {self.topic} --repeating-keys {_KEYS}"
+        what = f"{where} --acks -1 --throughput 100 --producer.config producer"
         produce = f"nohup kafka-verifiable-producer.sh {what} > said 2> errors < /dev/null"
-        self.toolbox.shell(f"mkdir {self.folder}; cd {self.folder}; {produce} & echo $! > {self.folder}/pid")
+        options = f"export KAFKA_LOG4J_OPTS=-Dlog4j.configuration=file:{log}"
+        self.toolbox.shell(f"mkdir {self.folder}; cd {self.folder}; {files}; {options}; {produce} & echo $! > pid")
 
     def count_acknowledged(self) -> int:
         """Return the number of acknowledged messages so far."""
         return int(self.toolbox.shell(f"grep -c producer_send_success {self.folder}/said || true"))
+
+    def list_acknowledged(self) -> list[Acknowledgement]:
+        """Return the acknowledged messages so far, in the order in which the producer learned it."""
+        return [
+            Acknowledgement(
+                value=int(event["value"]), partition=int(event["partition"]), at_s=event["timestamp"] / 1000
+            )
+            for event in self._list_events("producer_send_success")
+        ]
+
+    def count_errors(self) -> int:
+        """Return the number of messages that the producer gave up so far."""
+        return len(self._list_events("producer_send_error"))
+
+    def list_timeouts(self) -> list[str]:
+        """Return what the producer logged about brokers that did not accept its connections in time: at an address that
+        nobody has, for example.
+        """
+        return self.toolbox.shell(f"grep '{_TOO_LATE}' {self.folder}/errors || true").splitlines()
 
     def stop(self) -> set[int]:
         """End it, wait for messages in flight, and return the acknowledged ones."""
         self.toolbox.shell(
             f"kill $(cat {self.folder}/pid); until grep -q shutdown_complete {self.folder}/said; do sleep 0.2; done"
         )
-        events = [json.loads(line) for line in self.toolbox.run("cat", f"{self.folder}/said").splitlines()]
-        return {int(event["value"]) for event in events if event["name"] == "producer_send_success"}
+        return {each.value for each in self.list_acknowledged()}
+
+    def _list_events(self, name: str) -> list[Any]:
+        # The last line may be incomplete while it is written.
+        lines = self.toolbox.shell(f"grep '\"{name}\".*}}$' {self.folder}/said || true").splitlines()
+        return [json.loads(line) for line in lines]
 
     def read_back(self) -> set[int]:
         """Return every message of the topic, however long the first one takes.
