@@ -8,6 +8,7 @@ import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AlterConfigOp;
 import org.apache.kafka.clients.admin.Config;
 import org.apache.kafka.clients.admin.ConfigEntry;
+import org.apache.kafka.clients.admin.CreateTopicsOptions;
 import org.apache.kafka.clients.admin.DescribeProducersOptions;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.common.KafkaFuture;
@@ -26,8 +27,7 @@ public class Nodes {
     private static final List<String> STEPS = new ArrayList<>();
 
     public static void main(String[] arguments) throws Exception {
-        Map<String, Object> settings = Map.of(
-            "bootstrap.servers", arguments[1], "request.timeout.ms", 15000, "default.api.timeout.ms", 20000);
+        Map<String, Object> settings = Map.of("bootstrap.servers", arguments[1], "default.api.timeout.ms", 120000);
         try (Admin admin = Admin.create(settings)) {
             List<Integer> nodes =
                 admin.describeCluster().nodes().get().stream().map(Node::id).sorted().collect(Collectors.toList());
@@ -35,7 +35,7 @@ public class Nodes {
                 walk(admin, nodes);
             } else {
                 NewTopic topic = new NewTopic(arguments[2], 1, (short) Math.min(nodes.size(), 3));
-                step(-1, "CreateTopics", admin.createTopics(List.of(topic)).all());
+                step(-1, "CreateTopics", admin.createTopics(List.of(topic), new CreateTopicsOptions().timeoutMs(20000)).all());
             }
             System.out.println("{\"nodes\": " + nodes + ", \"steps\": [" + String.join(", ", STEPS) + "]}");
         }
