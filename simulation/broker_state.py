@@ -1,15 +1,21 @@
-"""The state of a simulated broker: its replicas, its logs and its metadata cache.
+"""The state of a simulated broker: its replicas, its logs with their directories, and its metadata cache.
 
 This module has Kafka 3.9's rules for accepting one partition of a control request (ReplicaManager, ZkMetadataCache).
 The rules for whole requests are in `simulation.brokers`.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import attrgetter
+from typing import Final
 
+from kio.schema.alter_replica_log_dirs.v2 import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
+from kio.schema.alter_replica_log_dirs.v2.response import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirTopicResult,
+)
 from kio.schema.describe_log_dirs.v2 import DescribeLogDirsResponse
 from kio.schema.describe_log_dirs.v2.response import (
     DescribeLogDirsPartition,
@@ -27,6 +33,7 @@ from controller_core.model.ids import (
     ControllerEpoch,
     LeaderEpoch,
     PartitionEpoch,
+    PartitionId,
     TopicId,
     TopicName,
     TopicPartition,
@@ -49,6 +56,9 @@ from controller_core.wire.messages import (
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
+
+FIRST, SECOND = DIRECTORIES = ("/data/1", "/data/2")
+_LAG: Final = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,6 +232,120 @@ def _replica(topic_id: TopicId | None, state: LeaderAndIsrPartitionState) -> Sim
     )
 
 
+@dataclass(slots=True)
+class SimulatedDirectories:
+    """The log directories, and the copying of logs between them (KIP-113). The second one fails with the first log.
+
+    A new log is created in the first directory, or in the one that the broker was told before. A copy replaces its log
+    as soon as it has all of its bytes."""
+
+    paths: tuple[str, ...] = (FIRST,)
+    places: dict[TopicPartition, str] = field(default_factory=dict)
+    """The directory of each log."""
+    futures: dict[TopicPartition, str] = field(default_factory=dict)
+    """The directory of each copy."""
+    wanted: dict[TopicPartition, str] = field(default_factory=dict)
+    """The directories of logs that do not exist yet."""
+    _copied: dict[TopicPartition, int] = field(default_factory=dict)
+
+    @property
+    def moved(self) -> dict[TopicPartition, str]:
+        """The directories of the logs that are not in the first one."""
+        return {partition: path for partition, path in self.places.items() if path != FIRST}
+
+    def restart(self) -> None:
+        """Forget the directories of logs that do not exist yet."""
+        self.wanted.clear()
+
+    def alter(
+        self, request: AlterReplicaLogDirsRequest, logs: Collection[TopicPartition], *, has_failed: bool
+    ) -> AlterReplicaLogDirsResponse:
+        """Begin or end copies, by Kafka's rules."""
+        self._follow(logs)
+        results = []
+        for directory in request.dirs:
+            for topic in directory.topics:
+                asked = [TopicPartition(TopicName(str(topic.name)), PartitionId(int(at))) for at in topic.partitions]
+                partitions = tuple(
+                    AlterReplicaLogDirPartitionResult(
+                        partition_index=i32(each.partition),
+                        error_code=self._alter(each, str(directory.path), has_failed=has_failed),
+                    )
+                    for each in asked
+                )
+                results.append(AlterReplicaLogDirTopicResult(topic_name=topic.name, partitions=partitions))
+        return AlterReplicaLogDirsResponse(throttle_time=NO_THROTTLE, results=tuple(results))
+
+    def describe(
+        self, logs: Collection[TopicPartition], asked: Collection[TopicPartition], sizes: Mapping[TopicPartition, int],
+        *, has_failed: bool,
+    ) -> DescribeLogDirsResponse:  # fmt: skip
+        """Return the answer to a question about some logs."""
+        self._follow(logs)
+        return DescribeLogDirsResponse(
+            throttle_time=NO_THROTTLE,
+            results=tuple(
+                DescribeLogDirsResult(
+                    error_code=ErrorCode.kafka_storage_error if has_failed and path == SECOND else ErrorCode.none,
+                    log_dir=path,
+                    topics=tuple(self._describe(path, [each for each in asked if each in logs], sizes)),
+                )
+                for path in (DIRECTORIES if has_failed else self.paths)
+            ),
+        )
+
+    def copy(self, sizes: Mapping[TopicPartition, int], most_bytes: int) -> None:
+        """Copy that many bytes of each log that is being copied, or the rest of it."""
+        for partition, path in [*self.futures.items()]:
+            self._copied[partition] = self._copied.get(partition, 0) + most_bytes
+            if self._copied[partition] >= sizes.get(partition, 0):
+                self.places[partition] = path
+                self._end(partition)
+
+    def _alter(self, partition: TopicPartition, path: str, *, has_failed: bool) -> ErrorCode:
+        if path not in self.paths:
+            return ErrorCode.log_dir_not_found
+        if has_failed and path == SECOND:
+            return ErrorCode.kafka_storage_error
+        if self.futures.get(partition) not in (None, path):
+            self._end(partition)
+        if partition not in self.places:
+            self.wanted[partition] = path
+            return ErrorCode.replica_not_available
+        if self.places[partition] != path:
+            self.futures[partition] = path
+        return ErrorCode.none
+
+    def _end(self, partition: TopicPartition) -> None:
+        self.futures.pop(partition, None)
+        self._copied.pop(partition, None)
+
+    def _follow(self, logs: Collection[TopicPartition]) -> None:
+        """Drop the places of deleted logs, and find those of new ones."""
+        for partition in self.places.keys() - set(logs):
+            del self.places[partition]
+            self._end(partition)
+        for partition in set(logs) - self.places.keys():
+            self.places[partition] = self.wanted.pop(partition, FIRST)
+
+    def _describe(
+        self, path: str, logs: Collection[TopicPartition], sizes: Mapping[TopicPartition, int]
+    ) -> Iterator[DescribeLogDirsTopic]:
+        here = [each for each in logs if path in (self.places.get(each), self.futures.get(each))]
+        for topic, group in groupby(sorted(here), key=attrgetter("topic")):
+            partitions = tuple(
+                DescribeLogDirsPartition(
+                    partition_index=i32(each.partition),
+                    partition_size=i64((self._copied if is_future else sizes).get(each, 0)),
+                    offset_lag=i64(_LAG if is_future else 0),
+                    is_future_key=is_future,
+                )
+                for each in group
+                for is_future in (self.futures.get(each) == path,)
+            )
+            yield DescribeLogDirsTopic(name=WireTopicName(topic), partitions=partitions)
+
+
 def log_dirs(
     logs: Iterable[TopicPartition], sizes: Mapping[TopicPartition, int], *, has_failed: bool
 ) -> DescribeLogDirsResponse:
@@ -244,6 +368,6 @@ def log_dirs(
         )
         for topic, group in groupby(sorted(logs), key=attrgetter("topic"))
     )
-    works = DescribeLogDirsResult(error_code=ErrorCode.none, log_dir="/data/1", topics=topics)
-    failed = DescribeLogDirsResult(error_code=ErrorCode.kafka_storage_error, log_dir="/data/2", topics=())
+    works = DescribeLogDirsResult(error_code=ErrorCode.none, log_dir=FIRST, topics=topics)
+    failed = DescribeLogDirsResult(error_code=ErrorCode.kafka_storage_error, log_dir=SECOND, topics=())
     return DescribeLogDirsResponse(throttle_time=NO_THROTTLE, results=(works, failed) if has_failed else (works,))

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TypeVar
 
+from kio.schema.alter_replica_log_dirs.v2 import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
 from kio.schema.describe_log_dirs.v2 import DescribeLogDirsRequest, DescribeLogDirsResponse
 
 from controller_core.model.ids import (
@@ -46,7 +47,7 @@ from controller_core.wire.messages import (
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
-from simulation.broker_state import SimulatedMetadata, SimulatedReplica, SimulatedReplicas, log_dirs
+from simulation.broker_state import SimulatedDirectories, SimulatedMetadata, SimulatedReplica, SimulatedReplicas
 
 T = TypeVar("T")
 R = TypeVar("R", LeaderAndIsrRequest, UpdateMetadataRequest, StopReplicaRequest)
@@ -66,6 +67,7 @@ class SimulatedBroker:
         self.static_config = {"min.insync.replicas": "1", "log.retention.hours": "168"}
         """The configuration from the broker's file, or Kafka's defaults."""
         self._state = SimulatedReplicas(broker_id)
+        self.directories = SimulatedDirectories()
         self._is_reachable = True
         self.is_supported = True
         """False for a release that cannot answer a Kontroller."""
@@ -144,6 +146,7 @@ class SimulatedBroker:
         self.controller_epoch = ControllerEpoch(0)
         self.metadata = SimulatedMetadata()
         self._state.hosted.clear()
+        self.directories.restart()
         self._delayed.clear()
         self._is_reachable = True
         self._running.set()
@@ -221,7 +224,13 @@ class SimulatedBroker:
             for topic in request.topics or ()
             for number in topic.partitions
         }
-        return log_dirs(self.logs.keys() & asked - self.offline, self.log_bytes, has_failed=bool(self.offline))
+        logs = self.logs.keys() - self.offline
+        return self.directories.describe(logs, asked, self.log_bytes, has_failed=bool(self.offline))
+
+    async def alter_replica_log_dirs(self, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
+        """Put logs into other directories. Raises `BrokerUnreachable` for a fault."""
+        await self.answer_connection()
+        return self.directories.alter(request, self.logs.keys() - self.offline, has_failed=bool(self.offline))
 
     async def handle(self, request: ControlRequest) -> ControlResponse:
         """Apply or refuse a request. Raises `BrokerUnreachable` for a fault."""

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from controller_core.client.reassigning.assignments import ANY_DIRECTORY
 from controller_operator.plans.next_steps import WAITING
 from controller_operator.resources.conditions import ConditionType
 from kontroller.plugin.exit_codes import ExitCode, exit_code
@@ -123,10 +124,20 @@ def _list_move_steps(each: Seen) -> tuple[PlannedStep, ...]:
         return ()
     return tuple(
         PlannedStep(action="Move", key=f"{row['topic']}-{row['partition']}", live=_format_text(row.get("replicas")),
-                    desired=_format_text(row.get("targetReplicas")))
+                    desired=_format_text(_name_targets(row)))
         for row in each.status.get("partitions") or ()
         if row.get("step") not in ENDED
     )  # fmt: skip
+
+
+def _name_targets(row: dict[str, Any]) -> list[Any]:
+    """Return the target replicas, each with its log directory if the move names one."""
+    replicas = row.get("targetReplicas") or []
+    log_dirs = row.get("targetLogDirs") or [ANY_DIRECTORY] * len(replicas)
+    return [
+        broker if log_dir == ANY_DIRECTORY else f"{broker}:{log_dir}"
+        for broker, log_dir in zip(replicas, log_dirs, strict=False)
+    ]
 
 
 def _count_steps(words: Sequence[str]) -> int:

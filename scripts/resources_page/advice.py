@@ -105,6 +105,7 @@ REMEDIES: Final[Mapping[Reason, str]] = {
     Reason.UNKNOWN_TOPIC: "Create the topic, or correct the name in a new object.",
     Reason.UNKNOWN_PARTITION: "Correct the number in a new object, or give the topic more partitions.",
     Reason.UNKNOWN_BROKER: "Start the broker, or name another one.",
+    Reason.UNKNOWN_LOG_DIRECTORY: "Name one of the directories in the message in a new object, or `any`.",
     Reason.BROKER_TO_BE_REMOVED: "Name other brokers, or remove it from `spec.brokersToRemove` of the KafkaCluster.",
     Reason.PINNED_BY_TOPIC: "Change the KafkaTopics that the message names. To "
     "remove a broker, name it in `spec.brokersToRemove` of the KafkaCluster.",

@@ -8,10 +8,11 @@ objects at once in any order. So do faults that the object had before this chang
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
+from controller_core.client.log_dirs.log_sizes import OpenBroker
 from controller_operator.kubernetes.object_store import AnyResource, Key, ObjectStore, Raw, StoredObject, key_of
 from controller_operator.plans.cluster.deletion import explain_refusal, is_forced
 from controller_operator.plans.decision import decide_permitted
@@ -20,6 +21,7 @@ from controller_operator.plans.topic.claims import explain_hand_over
 from controller_operator.reconciling.access import ClusterAccess, Granted, Withheld
 from controller_operator.reconciling.measuring.cluster_meter import ClusterMeter
 from controller_operator.reconciling.measuring.move_meter import OVER_TCP, MoveMeter
+from controller_operator.reconciling.placing import read_places
 from controller_operator.reconciling.situations import Situations
 from controller_operator.reconciling.wall_clock import Now, utc_now
 from controller_operator.resources import KafkaCluster, KafkaTopic, PartitionReassignment, PreferredElection
@@ -90,12 +92,19 @@ class Judge:
     For a KafkaCluster that is written only the fields are judged, because its cluster is not connected yet."""
 
     def __init__(
-        self, store: ObjectStore, clusters: Clusters, now: Now = utc_now, *, patience_s: float = _PATIENCE_S
+        self,
+        store: ObjectStore,
+        clusters: Clusters,
+        now: Now = utc_now,
+        *,
+        patience_s: float = _PATIENCE_S,
+        open_broker: OpenBroker = OVER_TCP,
     ) -> None:
         self._store = store
         self._clusters = clusters
         self._now = now
         self._patience_s = patience_s
+        self._open_broker = open_broker
 
     async def judge(self, asked: Raw | None, before: Raw | None = None) -> Judgement:
         """Return the judgement on an object as asked, or on its deletion if `asked` is None. `before`: its present
@@ -148,7 +157,7 @@ class Judge:
         access, grant = await self._find_grant(resource)
         now = self._now().replace(microsecond=0)
         if isinstance(grant, Granted):
-            return _read_verdict(self._decide(access, resource, grant, now))
+            return _read_verdict(await self._decide(access, resource, grant, now))
         if grant.verdict is None:
             message = "not checked: its cluster is being read, or out of reach"
             return _Foreseen(reason=Reason.ZOOKEEPER_UNAVAILABLE, message=message, is_refused=False)
@@ -165,12 +174,17 @@ class Judge:
                 return access, grant
             await asyncio.sleep(_POLL_S)
 
-    def _decide(
+    async def _decide(
         self, access: ClusterAccess, resource: AnyResource, grant: Granted, now: datetime
     ) -> Iterable[Condition]:
-        meters = MoveMeter(OVER_TCP, _ignore, self._now), ClusterMeter(OVER_TCP, _ignore, self._store)
+        open_broker = self._open_broker
+        meters = MoveMeter(open_broker, _ignore, self._now), ClusterMeter(open_broker, _ignore, self._store)
         context = Context(now=now, limits=grant.kafka.limits, is_view_fresh=True)
         seen = Situations(self._store, access, *meters).find(resource, grant, context)
+        if isinstance(resource, PartitionReassignment) and resource.directories:
+            listener = grant.asking.listener
+            places = await read_places(resource.directories, seen.view, listener, open_broker, self._patience_s)
+            seen = replace(seen, context=replace(seen.context, places=places))
         return decide_permitted(resource, seen).status.conditions
 
 

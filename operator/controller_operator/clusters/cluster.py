@@ -15,6 +15,7 @@ from controller_operator.kafka.requests.cancellations import CancelReassignment,
 from controller_operator.kafka.requests.elections import ElectionReply, ElectUnclean
 from controller_operator.kafka.requests.features import FeatureReply, UpdateFeatures
 from controller_operator.kafka.requests.moves import MoveReply
+from controller_operator.kafka.requests.placements import PlacementReply
 from controller_operator.kafka.requests.throttles import ThrottleReply
 from controller_operator.kafka.requests.topics import MissTopic, TopicReply
 from controller_operator.kafka.throttle_steps import ThrottleStep
@@ -23,7 +24,7 @@ from controller_operator.observation.observation import Observation
 
 ClusterStep = Action | ThrottleStep | UpdateFeatures | CancelReassignment | ElectUnclean | MissTopic
 """A step that changes a cluster."""
-Reply = FeatureReply | CancelReply | ElectionReply | MoveReply | ThrottleReply | TopicReply
+Reply = FeatureReply | CancelReply | ElectionReply | MoveReply | PlacementReply | ThrottleReply | TopicReply
 """The answer of a cluster to a step."""
 
 

@@ -20,6 +20,7 @@ from controller_operator.kafka.actions import (
 from controller_operator.kafka.requests.cancellations import CancelReassignment
 from controller_operator.kafka.requests.elections import ElectUnclean
 from controller_operator.kafka.requests.features import UpdateFeatures
+from controller_operator.kafka.requests.placements import PlaceReplicas, ReturnReplicas
 from controller_operator.kafka.requests.topics import MissTopic
 from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle
 from controller_operator.plans.outcome import CancelMove, Context, ForgetMove, Plan, StartMove, Step
@@ -33,6 +34,8 @@ _WITH_PARTITIONS: Final[dict[type[Step], str]] = {
     SubmitPreferredElection: "elect the preferred leaders of",
     ElectUnclean: "elect leaders uncleanly for",
     CancelReassignment: "cancel the move of",
+    PlaceReplicas: "choose the log directories of",
+    ReturnReplicas: "leave in their log directories the replicas of",
 }
 _OF_DELETED_MOVE: Final[dict[type[Step], str]] = {
     ForgetMove: "which has ended",
@@ -60,7 +63,7 @@ def next_steps(paused: Resource[Any, Any], plan: Planner, context: Context) -> N
         steps += planned.steps
         has_come_to_rest = planned.status == resource.status
         resource = resource.model_copy(update={"status": planned.status})
-        if has_come_to_rest or not all(isinstance(step, SetThrottle) for step in planned.steps):
+        if has_come_to_rest or not all(isinstance(step, SetThrottle | PlaceReplicas) for step in planned.steps):
             break
     words = _words(steps) or _obstacle(resource.status.condition(ConditionType.READY))
     return NextSteps(words, planned.look_again_in_s)
@@ -99,7 +102,14 @@ def _describe_step(step: Step) -> str:
             return f"delete topic {topic}"
         case MissTopic(topic=topic):
             return f"ask whether topic {topic} is gone"
-        case SubmitReassignment() | SubmitPreferredElection() | ElectUnclean() | CancelReassignment():
+        case (
+            SubmitReassignment()
+            | SubmitPreferredElection()
+            | ElectUnclean()
+            | CancelReassignment()
+            | PlaceReplicas()
+            | ReturnReplicas()
+        ):
             partitions = step.partitions
             return (
                 f"{_WITH_PARTITIONS[type(step)]} {format_count(len(partitions), 'partition')}: {list_some(partitions)}"

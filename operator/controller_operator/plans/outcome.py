@@ -10,12 +10,14 @@ from enum import Enum
 from typing import Any, Final, Generic, TypeVar
 
 from controller_core.client.log_dirs.log_sizes import Copies
+from controller_core.client.log_dirs.placing import Directories, Places
 from controller_core.model.ids import BrokerId, TopicPartition
 from controller_operator.kafka.actions import Action
 from controller_operator.kafka.requests.cancellations import CancelReassignment, CancelReply
 from controller_operator.kafka.requests.elections import ElectionReply, ElectUnclean
 from controller_operator.kafka.requests.features import FeatureReply, UpdateFeatures
 from controller_operator.kafka.requests.moves import MoveReply
+from controller_operator.kafka.requests.placements import PlacementReply, PlacementStep
 from controller_operator.kafka.requests.throttles import ThrottleReply
 from controller_operator.kafka.requests.topics import MissTopic, TopicReply
 from controller_operator.kafka.stalls import NO_STALLS, Stalls
@@ -68,7 +70,7 @@ class CancelMove:
 
 MoveStep = StartMove | ForgetMove | CancelMove
 """A step on objects in Kubernetes."""
-Step = Action | ThrottleStep | UpdateFeatures | CancelReassignment | ElectUnclean | MissTopic | MoveStep
+Step = Action | ThrottleStep | UpdateFeatures | CancelReassignment | ElectUnclean | MissTopic | PlacementStep | MoveStep
 """A step on the Kafka cluster, or on objects in Kubernetes."""
 
 
@@ -117,6 +119,8 @@ class Plan(Generic[StatusT_co]):
     """The plan declares something lost, so it counts only over a view that was read after the plan was first made."""
     copies: Copies | None = None
     """The copies that brokers make because of the object, for measuring the rest."""
+    directories: Directories = field(default_factory=dict)
+    """The log directories that replicas are to have because of the object, for reading their places."""
     memory: object = None
     """Knowledge for later decisions that no status holds. It is lost with the process."""
 
@@ -140,6 +144,8 @@ class Context:
     """Its answers about moves to begin."""
     throttles: tuple[ThrottleReply, ...] = ()
     """The results of setting or removing throttles by request."""
+    placements: tuple[PlacementReply, ...] = ()
+    """The brokers' answers about log directories of replicas."""
     can_ask_controller: bool = True
     """True if moves begin by a request to the controller; otherwise by the znode, which takes one request at a time."""
     limits: WriteLimits = field(default_factory=WriteLimits)
@@ -150,6 +156,8 @@ class Context:
     """The data left to copy for the object's move, if it is known."""
     stalls: Stalls = NO_STALLS
     """The copies of the object's move that make no progress."""
+    places: Places | None = None
+    """The brokers' last answers about the log directories of the move; None if there is none, or one that is outdated."""
 
 
 Said = tuple[ConditionType, ConditionStatus, Reason, str]

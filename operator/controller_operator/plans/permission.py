@@ -23,6 +23,7 @@ from controller_operator.kafka.actions import (
 from controller_operator.kafka.requests.cancellations import CancelReassignment
 from controller_operator.kafka.requests.elections import ElectUnclean
 from controller_operator.kafka.requests.features import UpdateFeatures
+from controller_operator.kafka.requests.placements import PlaceReplicas, ReturnReplicas
 from controller_operator.kafka.requests.topics import MissTopic
 from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle
 from controller_operator.kubernetes.object_store import AnyResource
@@ -104,6 +105,8 @@ def find_reach_of_step(step: Step) -> Reach:
         case CreateTopic() | AddPartitions() | AlterTopicConfig() | MarkTopicForDeletion() | MissTopic():
             return (step.topic,)
         case SubmitReassignment() | SubmitPreferredElection() | CancelReassignment() | ElectUnclean():
+            return {each.topic for each in step.partitions}
+        case PlaceReplicas() | ReturnReplicas():
             return {each.topic for each in step.partitions}
         case StartMove():
             return {each.topic for each, _ in step.partitions}

@@ -6,16 +6,18 @@ decision, so a decision never misses the operator's own changes.
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import structlog
 
+from controller_core.client.log_dirs.log_sizes import OpenBroker
 from controller_core.model.snapshot import Snapshot
 from controller_core.model.wording import format_count
 from controller_core.zk.session import TooLarge
 from controller_operator.clusters.cluster import Reply
 from controller_operator.kafka.actions import CreateTopic, Outcome
+from controller_operator.kafka.requests.placements import PlacementStep
 from controller_operator.kafka.write_limits import find_remedy
 from controller_operator.kubernetes.object_api import ObjectApi, ObjectChanged, ObjectGone
 from controller_operator.kubernetes.object_store import Key, ObjectStore, Raw, StoredObject
@@ -38,6 +40,7 @@ from controller_operator.reconciling.event_recorder import EventRecorder
 from controller_operator.reconciling.measuring.cluster_meter import ClusterMeter
 from controller_operator.reconciling.measuring.move_meter import MoveMeter
 from controller_operator.reconciling.object_writer import ObjectWriter
+from controller_operator.reconciling.placing import carry_out_placement
 from controller_operator.reconciling.wall_clock import Now
 from controller_operator.resources import KafkaCluster, PartitionReassignment
 from controller_operator.resources.common import API_VERSION, Status
@@ -82,6 +85,7 @@ class Applier:
         meter: MoveMeter,
         cluster_meter: ClusterMeter,
         now: Now,
+        open_broker: OpenBroker,
     ) -> None:
         self._store = store
         self._api = api
@@ -91,6 +95,7 @@ class Applier:
         self._meter = meter
         self._cluster_meter = cluster_meter
         self._now = now
+        self._open_broker = open_broker
 
     async def apply(self, stored: StoredObject, decision: Plan[Status], grant: Granted) -> Applied:
         """Write the finalizer, the status and the events of a decision, then carry out its steps."""
@@ -133,8 +138,9 @@ class Applier:
         """Return the seconds until the decision, or a measurement, needs the next reconciliation."""
         if isinstance(stored.resource, KafkaCluster) and not stored.resource.is_paused:
             due_in_s = self._cluster_meter.look(stored.key, stored.uid, grant.kafka, grant.view, grant.asking)
-        elif decision.copies is not None:
-            due_in_s = self._meter.look(stored, decision.copies, grant.view, grant.asking.listener)
+        elif decision.copies is not None or decision.directories:
+            copies, listener = decision.copies or {}, grant.asking.listener
+            due_in_s = self._meter.look(stored, copies, grant.view, listener, decision.directories)
         else:
             return decision.look_again_in_s
         return min(due_in_s, decision.look_again_in_s or due_in_s)
@@ -153,6 +159,13 @@ class Applier:
         for step in steps:
             if isinstance(step, MoveStep):
                 outcome = await self._carry_out_one(stored, step)
+            elif isinstance(step, PlacementStep):
+                placed = await carry_out_placement(step, grant.view, grant.asking.listener, self._open_broker)
+                step = replace(step, directories=placed.accepted)
+                outcome = Outcome.DONE if placed.accepted else Outcome.LOOK_AGAIN
+                replies.append(placed)
+                if placed.accepted:
+                    self._meter.outdate_places(stored.key)
             else:
                 carried = await grant.kafka.carry_out(step, grant.asking)
                 step, outcome = carried.step, carried.outcome

@@ -17,6 +17,7 @@ from controller_operator.kafka.requests.cancellations import CancelReply
 from controller_operator.kafka.requests.elections import ElectionReply
 from controller_operator.kafka.requests.features import FeatureReply
 from controller_operator.kafka.requests.moves import MoveReply
+from controller_operator.kafka.requests.placements import PlacementReply
 from controller_operator.kafka.requests.throttles import ThrottleReply
 from controller_operator.kafka.requests.topics import TopicReply
 from controller_operator.kubernetes.object_api import ApiRefused, ApiUnavailable, ObjectApi, ObjectChanged, ObjectGone
@@ -46,7 +47,7 @@ from controller_operator.resources import KafkaCluster, PartitionReassignment, P
 from controller_operator.resources.common import FINALIZER, Ending
 from controller_operator.resources.conditions import ConditionType
 
-_ROUNDS: Final = 6
+_ROUNDS: Final = 8
 _AGAIN_S: Final = 0.5
 _HELD_S: Final = 60.0
 _DEPENDENTS_S: Final = 15.0
@@ -90,7 +91,8 @@ class Reconciler:
         self._meter = MoveMeter(open_broker, tell, now)
         self._cluster_meter = ClusterMeter(open_broker, tell, store, namespaces)
         self._situations = Situations(store, access, self._meter, self._cluster_meter)
-        self._applier = Applier(store, api, self._writer, recorder, metrics, self._meter, self._cluster_meter, now)
+        meters = self._meter, self._cluster_meter
+        self._applier = Applier(store, api, self._writer, recorder, metrics, *meters, now, open_broker)
         self._letting_go = LettingGo(self._writer, now, missing_cluster_grace_s=missing_cluster_grace_s)
 
     async def reconcile(self, key: Key) -> Result:
@@ -250,6 +252,7 @@ def _add_results(context: Context, done: Sequence[Step], replies: Sequence[Reply
         replies=(*context.replies, *(each for each in replies if isinstance(each, FeatureReply))),
         cancellations=(*context.cancellations, *(each for each in replies if isinstance(each, CancelReply))),
         submissions=(*context.submissions, *(each for each in replies if isinstance(each, MoveReply))),
+        placements=(*context.placements, *(each for each in replies if isinstance(each, PlacementReply))),
         throttles=(*context.throttles, *(each for each in replies if isinstance(each, ThrottleReply))),
         topics=(*context.topics, *(each for each in replies if isinstance(each, TopicReply))),
         elections=(*context.elections, *(each for each in replies if isinstance(each, ElectionReply))),

@@ -79,6 +79,7 @@ class Situations:
                     context,
                     progress=self._meter.progress_of(resource),
                     stalls=self._meter.stalls_of(resource),
+                    places=self._meter.places_of(resource),
                     can_ask_controller=can_be_asked(asking.bootstrap_servers, grant.view, asking.listener),
                 )
                 around = of_move.Surroundings(

@@ -152,6 +152,10 @@ class Reason(StrEnum):
     UNKNOWN_TOPIC = "UnknownTopic", "The cluster does not have the topic."
     UNKNOWN_PARTITION = "UnknownPartition", "The topic does not have the partition."
     UNKNOWN_BROKER = "UnknownBroker", "A replica is assigned to a broker that is not registered."
+    UNKNOWN_LOG_DIRECTORY = (
+        "UnknownLogDirectory",
+        "A replica is assigned to a log directory that its broker does not have.",
+    )
     BROKER_TO_BE_REMOVED = (
         "BrokerToBeRemoved",
         "The spec assigns replicas to a broker in spec.brokersToRemove of the KafkaCluster.",

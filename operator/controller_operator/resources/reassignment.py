@@ -5,6 +5,8 @@ from typing import Annotated, ClassVar, Final, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
+from controller_core.client.reassigning.assignments import pair_directories
+from controller_core.model.ids import PartitionReplica, TopicPartition
 from controller_operator.resources.common import (
     AGE,
     CLUSTER,
@@ -28,6 +30,7 @@ from controller_operator.resources.schema import (
     MAX_STATUS_ENTRIES,
     Broker,
     Cron,
+    LogDirs,
     Model,
     Observed,
     ObservedReplicas,
@@ -41,9 +44,19 @@ from controller_operator.resources.schema import (
     rules,
 )
 
+_ONE_FOR_EACH: Final = (
+    "logDirs has one log directory for each of the replicas: write any for one of the broker's choice"
+)
+
 
 class PartitionTarget(Model):
     """The desired replicas of one partition."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            Rule("!has(self.logDirs) || size(self.logDirs) == size(self.replicas)", _ONE_FOR_EACH, ".logDirs")
+        )
+    )
 
     topic: Topic
     """Name of the topic."""
@@ -54,6 +67,22 @@ class PartitionTarget(Model):
     replicas: Replicas
     """The brokers after the move, the preferred leader first. If only the order changes, the first one is elected as
     leader."""
+
+    log_dirs: LogDirs | None = None
+    """The log directories of the replicas, in the same order, with the paths of the broker's log.dirs; any: the broker
+    chooses. Default: any for all."""
+
+    @model_validator(mode="after")
+    def _has_one_for_each(self) -> Self:
+        if self.log_dirs is not None and len(self.log_dirs) != len(self.replicas):
+            raise ValueError(_ONE_FOR_EACH)
+        return self
+
+    @property
+    def directories(self) -> dict[PartitionReplica, str]:
+        """The log directories that replicas are to have."""
+        partition = TopicPartition(self.topic, self.partition)
+        return pair_directories(partition, self.replicas, self.log_dirs or ())
 
 
 MAX_DRAINED: Final = 100
@@ -207,6 +236,7 @@ class ReassignmentStep(StrEnum):
     CATCHING_UP = "CatchingUp"
     MOVING_LEADER = "MovingLeader"
     REMOVING_REPLICAS = "RemovingReplicas"
+    MOVING_LOG_DIRS = "MovingLogDirs"
     DONE = "Done"
     FAILED = "Failed"
     CANCELLED = "Cancelled"
@@ -231,9 +261,13 @@ class MovingPartition(PartitionStatus):
     target_replicas: ObservedReplicas = ()
     """The replicas after the move (RAR)."""
 
+    target_log_dirs: tuple[str, ...] = ()
+    """The log directories of the replicas after the move."""
+
     step: ReassignmentStep
     """Waiting; CatchingUp (new replicas copy); MovingLeader (to a replica that stays); RemovingReplicas (the old ones);
-    Done, Failed or Cancelled; Superseded (another move has replaced this one, whose end is unknown)."""
+    MovingLogDirs (brokers copy replicas to other log directories); Done, Failed or Cancelled; Superseded (another move
+    has replaced this one, whose end is unknown)."""
 
     message: str | None = Field(default=None, max_length=MAX_ROW_MESSAGE)
     """The reason why the partition waits, makes no progress or failed, or the move that superseded its move."""
@@ -252,7 +286,7 @@ class ReassignmentCounts(Observed):
     """Partitions that are moving."""
 
     done: int = 0
-    """Partitions that have their target replicas."""
+    """Partitions that have their target replicas, in their log directories."""
 
     failed: int = 0
     """Partitions that failed or were superseded."""
@@ -275,7 +309,8 @@ class MoveProgress(Observed):
     """The data left to copy. Read from the brokers' log directories every ten seconds."""
 
     bytes_left: int
-    """Bytes left to copy for all partitions that move or wait (while suspended, only those that move). Three digits."""
+    """Bytes left to copy for all partitions that move or wait (while suspended, only those that move), between brokers
+    and between log directories. Three digits."""
 
     bytes_per_second: int | None = None
     """Decrease of bytesLeft per second over the last half a minute: bytes copied minus bytes that producers wrote. 0 if
@@ -376,6 +411,11 @@ class PartitionReassignment(Resource[PartitionReassignmentSpec, PartitionReassig
     def targets(self) -> tuple[PartitionTarget, ...]:
         """The partitions that move, from the spec or from the plan made for it."""
         return (self.status.plan or ()) if self.spec.partitions is None else self.spec.partitions
+
+    @property
+    def directories(self) -> dict[PartitionReplica, str]:
+        """The log directories that replicas are to have."""
+        return {replica: path for target in self.targets for replica, path in target.directories.items()}
 
     @property
     def ending(self) -> Ending | None:

@@ -123,6 +123,11 @@ Replicas = Annotated[
 ]
 """The brokers of a partition's replicas in a spec, the preferred one first."""
 
+LogDirs = Annotated[
+    tuple[Annotated[str, Field(min_length=1, max_length=255)], ...], Field(min_length=1, max_length=MAX_REPLICAS)
+]
+"""The log directories of a partition's replicas in a spec, in the order of the replicas."""
+
 Cron = Annotated[
     str,
     Field(

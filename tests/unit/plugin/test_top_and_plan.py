@@ -113,6 +113,7 @@ MOVES = [
     partition(0, [1], [1], 1, step="Waiting", targetReplicas=[2, 3]),
     partition(1, [1], [1], 1, step="Done"),
 ]
+TO_DISK = [partition(0, [1, 2], [1, 2], 1, step="Waiting", targetReplicas=[1, 2], targetLogDirs=["/data2", "any"])]
 
 
 @pytest.mark.parametrize(
@@ -120,6 +121,7 @@ MOVES = [
     [
         ("FeatureSet", {"features": FEATURES}, ("Finalize", "f", "1", "2")),
         ("PartitionReassignment", {"partitions": MOVES}, ("Move", "orders-0", "1", "2,3")),
+        ("PartitionReassignment", {"partitions": TO_DISK}, ("Move", "orders-0", "1,2", "1:/data2,2")),
     ],
 )
 def test_other_kinds_say_it_in_their_own_lists(kind: str, status: dict[str, Any], step: tuple[str, ...]) -> None:

@@ -1,7 +1,8 @@
 """The approval of a move: a move that needs approval waits for it, and an approval holds for one plan only.
 
-The plan's hash covers all partitions with their old and new replicas. If the cluster changes before the first one
-moves, the plan gets another hash, and the approval of the former plan no longer counts.
+The plan's hash covers all partitions with their old and new replicas, and the log directories that the spec names. If
+the cluster changes before the first one moves, the plan gets another hash, and the approval of the former plan no
+longer counts.
 """
 
 import json
@@ -22,7 +23,7 @@ _COMPACT: Final = (",", ":")
 
 def add_plan_hash(move: PartitionReassignment, wanted: Targets, view: Snapshot) -> PartitionReassignment:
     """Return the object with the hash of its moves in the status, if it needs approval and anything would move."""
-    found = _plan_hash(wanted, view) if wanted and move.spec.approval is Approval.REQUIRED else None
+    found = _plan_hash(move, wanted, view) if wanted and move.spec.approval is Approval.REQUIRED else None
     return move.model_copy(update={"status": move.status.model_copy(update={"plan_hash": found})})
 
 
@@ -40,8 +41,12 @@ def find_missing_approval(move: PartitionReassignment, wanted: Targets) -> Verdi
     return Verdict(ready=ConditionStatus.FALSE, reason=Reason.AWAITING_APPROVAL, message=message, others=(paused,))
 
 
-def _plan_hash(wanted: Targets, view: Snapshot) -> str:
-    moves = [(tp.topic, tp.partition, _present(tp, view), [*to]) for tp, to in sorted(wanted.items())]
+def _plan_hash(move: PartitionReassignment, wanted: Targets, view: Snapshot) -> str:
+    log_dirs = {TopicPartition(each.topic, each.partition): each.log_dirs for each in move.targets if each.log_dirs}
+    moves = [
+        (tp.topic, tp.partition, _present(tp, view), [*to], *([named] if (named := log_dirs.get(tp)) else []))
+        for tp, to in sorted(wanted.items())
+    ]
     return sha256(json.dumps(moves, separators=_COMPACT).encode()).hexdigest()[:HASH_DIGITS]
 
 

@@ -1,7 +1,8 @@
 """The deletion of a PartitionReassignment: the fate of its move and of its finalizer.
 
 Only a running move has a finalizer. Partitions that still move because of it return to their original replicas. A
-partition that another tool has since moved elsewhere is left to that tool, and a finished one stays. The object's last
+partition that another tool has since moved elsewhere is left to that tool, and a finished one stays. Brokers are asked to
+end the copying of replicas to the log directories of the spec, so a replica stays in its present one. The object's last
 status shows the outcome, and the finalizer of an ended run is released. A namespace that is being deleted must not hang
 on a Kafka cluster. So the finalizer is also released when the controller refuses, when a person pauses the object, and
 when all of that took too long.
@@ -9,10 +10,13 @@ when all of that took too long.
 
 from typing import Final
 
+from controller_core.client.log_dirs.placing import Directories
 from controller_core.model.ids import TopicPartition
+from controller_core.model.metadata import ReplicaAssignment
 from controller_core.model.snapshot import Snapshot
-from controller_core.model.wording import list_some
+from controller_core.model.wording import format_count, list_some
 from controller_operator.kafka.requests.cancellations import CancelReassignment
+from controller_operator.kafka.requests.placements import ReturnReplicas
 from controller_operator.plans.outcome import (
     DELETION_PATIENCE,
     Context,
@@ -22,6 +26,11 @@ from controller_operator.plans.outcome import (
     conditions,
     is_overdue,
     make_release,
+)
+from controller_operator.plans.reassignment.copying.log_dirs import (
+    find_open_directories,
+    find_refused_directories,
+    follow_directories,
 )
 from controller_operator.plans.reassignment.rows import (
     ENDED,
@@ -33,6 +42,7 @@ from controller_operator.plans.reassignment.rows import (
     present_rows,
     rows_before,
 )
+from controller_operator.plans.reassignment.waiting import describe_obstacles
 from controller_operator.resources.common import FINALIZER
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.reassignment import (
@@ -44,6 +54,7 @@ from controller_operator.resources.reassignment import (
 )
 
 _RETRY_S: Final = 5.0
+_STAYS: Final = "has its replicas, but brokers no longer copy them to their log directories"
 
 
 def plan_deletion(move: PartitionReassignment, view: Snapshot, context: Context) -> Plan[PartitionReassignmentStatus]:
@@ -52,12 +63,14 @@ def plan_deletion(move: PartitionReassignment, view: Snapshot, context: Context)
         return Plan(status=move.status)
     if move.is_paused:
         return make_release(move.status, "ReassignmentLeft", "the move goes on, because this object is paused")
-    rows = present_rows(move, view)
+    rows = follow_directories(move, present_rows(move, view), context)
     running = [key(row) for row in rows if _is_ours(move, row, view)]
     trouble = next((reply.trouble for reply in context.cancellations if reply.trouble), None)
     if not context.is_view_fresh and (trouble is None or not running):
         return Plan(status=move.status, needs_fresh_view=True)
     if not running:
+        if returning := _list_returning(move, rows, view, context):
+            return _return(move, rows, returning, context)
         return _finish(move, [_end_row(row, view) for row in rows], context)
     refused = [f"{tp}: {said}" for reply in context.cancellations for tp, said in reply.refused]
     if refused:
@@ -67,6 +80,36 @@ def plan_deletion(move: PartitionReassignment, view: Snapshot, context: Context)
         message = f"{list_some(running)} still move, {DELETION_PATIENCE} after this object was deleted"
         return _give_up(move, rows, Reason.PARTITIONS_FAILED, message, context)
     return _ask(move, rows, running, view, context, trouble)
+
+
+def _list_returning(move: PartitionReassignment, rows: Rows, view: Snapshot, context: Context) -> Directories:
+    """Return the directories to which replicas may be copied because of this object, as far as their brokers have not
+    ended that in this reconciliation. A broker that is not registered cannot be asked, and goes on when it returns."""
+    if not move.status.is_under_way:
+        return {}
+    ended = {each for step in context.done if isinstance(step, ReturnReplicas) for each in step.directories}
+    return {
+        replica: path
+        for replica, path in find_open_directories(move, rows).items()
+        if replica not in ended and replica.broker in view.brokers
+    }
+
+
+def _return(
+    move: PartitionReassignment, rows: Rows, returning: Directories, context: Context
+) -> Plan[PartitionReassignmentStatus]:
+    """Ask brokers once in a reconciliation, and give up when that has failed for too long."""
+    if not context.placements:
+        message = f"ending the copying of {format_count(len(returning), 'replica')} to other log directories"
+        verdict = Verdict.make_working(Reason.PROGRESSING, message)
+        status = _status(move, move.status.phase, rows, verdict, context)
+        return Plan(status=status, steps=(ReturnReplicas(directories=returning),), look_again_in_s=_RETRY_S)
+    troubles = describe_obstacles(find_refused_directories(context))
+    message = f"replicas may still be copied to other log directories: {troubles}"
+    if is_overdue(move.metadata, context.now):
+        return _give_up(move, rows, Reason.PARTITIONS_FAILED, message, context)
+    verdict = Verdict.make_working(Reason.BROKERS_UNAVAILABLE, message)
+    return Plan(status=_status(move, move.status.phase, rows, verdict, context), look_again_in_s=_RETRY_S)
 
 
 def _is_ours(move: PartitionReassignment, row: MovingPartition, view: Snapshot) -> bool:
@@ -87,6 +130,8 @@ def _end_row(row: MovingPartition, view: Snapshot) -> MovingPartition:
     if row.step in ENDED:
         return row
     assignment = view.assignment_of(key(row))
+    if assignment == ReplicaAssignment(replicas=row.target_replicas):  # otherwise the row would have ended
+        return row.model_copy(update={"step": ReassignmentStep.CANCELLED, "message": _STAYS})
     is_moving = assignment is not None and assignment.is_being_reassigned
     if assignment is None or is_moving or set(assignment.replicas) != set(row.original_replicas):
         return judge_lost_row(row, view)
@@ -118,10 +163,12 @@ def _ask(
 
 def _finish(move: PartitionReassignment, rows: Rows, context: Context) -> Plan[PartitionReassignmentStatus]:
     counts = count_steps(rows)
+    staying = sum(row.message == _STAYS for row in rows)
     message = (
-        f"{counts.cancelled} of {counts.total} partitions have their original replicas,"
+        f"{counts.cancelled - staying} of {counts.total} partitions have their original replicas,"
         f" {counts.done} had moved already, {counts.failed} failed"
     )
+    message += f", {staying} have replicas outside of their log directories" if staying else ""
     status = _status(move, ReassignmentPhase.CANCELLED, rows, Verdict.make_cancelled(message), context)
     return Plan(status=status, notices=(Notice(reason="ReassignmentCancelled", message=message),))
 

@@ -3,7 +3,8 @@
 `phase: Running` is the intent, and is written before the first request. A `Waiting` partition may have been requested
 or not, so it is requested (again) when it is due unless the cluster shows its move. A partition that was seen moving is
 never requested again. So a restart at any moment loses nothing and repeats nothing. Once a move runs, its partitions
-are independent: a row of a partition that is held back or refused says why, and the others go on.
+are independent: a row of a partition that is held back or refused says why, and the others go on. Log directories of
+the spec are asked for before the move of their partition is requested (`copying.log_dirs`).
 """
 
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from controller_core.model.snapshot import Snapshot
 from controller_core.model.wording import list_some
 from controller_operator.kafka.actions import SubmitReassignment
 from controller_operator.kafka.requests.moves import Refusal, RefusalKind
+from controller_operator.kafka.requests.placements import PlaceReplicas
 from controller_operator.plans.outcome import (
     Context,
     FinalizerWish,
@@ -30,6 +32,16 @@ from controller_operator.plans.placement.leaders import describe_leaders, elect_
 from controller_operator.plans.placement.pins import FindPins, find_no_pins, refuse_pinned, warn_of_overruled
 from controller_operator.plans.placement.removal import refuse_targets
 from controller_operator.plans.reassignment.approval import add_plan_hash, find_missing_approval
+from controller_operator.plans.reassignment.copying.log_dirs import (
+    find_again,
+    find_first_requests,
+    find_misplaced,
+    find_open_directories,
+    find_refused_directories,
+    follow_directories,
+    list_unfinished,
+    refuse_directories,
+)
 from controller_operator.plans.reassignment.copying.progress import copies
 from controller_operator.plans.reassignment.deletion import plan_deletion
 from controller_operator.plans.reassignment.drain_plan import plan_drain
@@ -109,7 +121,8 @@ def decide(
 
     Its memory is the move as it is after the requests: no status and no cluster shows those until they are answered."""
     if move.is_paused and move.metadata.deletion_timestamp is None:
-        return plan_paused(move, context)
+        # Their places are read for the preview of the next steps.
+        return replace(plan_paused(move, context), directories=move.directories)
     plan = _plan_with_limit(move, view, context, around)
     return replace(plan, memory=apply_requests(move, plan))
 
@@ -152,8 +165,11 @@ def _begin(
 ) -> Plan[PartitionReassignmentStatus]:
     """Plan a move that was not requested yet: check if it is possible, needed, and free of obstacles."""
     rows = first_rows(move, view)
-    refusal = _refusal(targets, view)
-    wanted = {} if refusal else _find_missing(targets, view)
+    refusal = _refusal(targets, view) or refuse_directories(move.directories, context.places)
+    misplaced = find_misplaced(move.directories, context.places)
+    missing = _find_missing(targets, view)
+    wanted = {} if refusal else {tp: to for tp, to in targets.items() if tp in missing or tp in misplaced}
+    rows = [_await_directories(row) if key(row) in misplaced else row for row in rows]
     if not wanted and not refusal:
         rows = [row.model_copy(update={"step": ReassignmentStep.DONE}) for row in rows]
         return _finish(move, rows, context)
@@ -162,7 +178,7 @@ def _begin(
         return _plan(move, ReassignmentPhase.SUSPENDED, rows, suspension, context)
     if approval := find_missing_approval(move, wanted):
         return _plan(move, ReassignmentPhase.AWAITING_APPROVAL, rows, approval, context)
-    held_up = {} if refusal else find_obstacles(wanted, view, others)
+    held_up = {} if refusal else find_obstacles(wanted, view, others, misplaced)
     rows = add_messages(rows, held_up)
     free = {tp: replicas for tp, replicas in wanted.items() if tp not in held_up}
     batch = next_in_turn(move, free or wanted, [])
@@ -180,8 +196,22 @@ def _begin(
         rows,
         _make_asking_verdict(batch),
         context,
-        (SubmitReassignment(partitions=batch),),
+        _make_requests(move, batch, view, context),
     )
+
+
+def _await_directories(row: MovingPartition) -> MovingPartition:
+    """Return the row of a partition that has its replicas, but not in their log directories."""
+    is_there = row.step is ReassignmentStep.DONE
+    return row.model_copy(update={"step": ReassignmentStep.WAITING}) if is_there else row
+
+
+def _make_requests(move: PartitionReassignment, batch: Targets, view: Snapshot, context: Context) -> tuple[Step, ...]:
+    """Return the requests for partitions that are to begin: log directories first, and the moves after the answers."""
+    if directories := find_first_requests(move, batch, context):
+        return (PlaceReplicas(directories=directories),)
+    moves = _find_missing(batch, view)
+    return (SubmitReassignment(partitions=moves),) if moves else ()
 
 
 def _follow(
@@ -198,11 +228,21 @@ def _follow(
     unseen = {tp: replicas for tp, replicas in targets.items() if tp not in ended and is_unseen(tp, replicas, view)}
     asked = find_requested(move, unseen, context)
     rows = [judge_lost_row(row, view) if key(row) in asked else row for row in rows]
-    waiting = {tp: replicas for tp, replicas in unseen.items() if tp not in asked}
+    rows = follow_directories(move, rows, context)
+    directed = {replica.topic_partition for replica in move.directories if view.assignment_of(replica.topic_partition)}
+    misplaced = {key(row) for row in rows if row.step is ReassignmentStep.WAITING} & directed
+    due = (unseen.keys() - asked) | misplaced
+    waiting = {tp: replicas for tp, replicas in targets.items() if tp in due}
     refusals = _refusals(waiting, context)
-    held_up = {**find_refused(refusals), **find_obstacles(waiting, view, others)}
+    unplaced = find_refused_directories(context)
+    held_up = {
+        **find_refused(refusals),
+        **{tp: each for tp, each in unplaced.items() if tp in waiting},
+        **find_obstacles(waiting, view, others, directed),
+    }
     rows = [_judge_row(row, refusals.get(key(row)), held_up) for row in rows]
-    stuck = find_stuck(move, rows, view, context.stalls)
+    stalled = find_stuck(move, rows, view, context.stalls, list_unfinished(move, rows, context.places))
+    stuck = {**stalled, **{tp: each for tp, each in unplaced.items() if tp not in waiting}}
     rows = add_messages(rows, stuck)
     free = {tp: replicas for tp, replicas in waiting.items() if tp not in held_up and tp not in refusals}
     trouble = next((reply.trouble for reply in context.submissions if reply.trouble), None)
@@ -213,6 +253,9 @@ def _follow(
     batch = {} if pause or trouble or is_by_own_znode else next_in_turn(move, free, rows)
     if batch and not needs_fresh_view:
         return _ask_again(move, add_messages(rows, held_up), batch, view, context, others)
+    if again := find_again(move, rows, context):
+        verdict = _on_their_way(rows, held_up, stuck, trouble)
+        return _plan(move, _phase(pause), rows, verdict, context, (PlaceReplicas(directories=again),))
     if all(row.step in ENDED for row in rows):
         if not needs_fresh_view and (election := elect_reordered(rows, view, context)):
             verdict, can_ask = plan_election(election, view, context)
@@ -220,16 +263,21 @@ def _follow(
             return replace(plan, look_again_in_s=None if can_ask else _RETRY_S)
         leaders = describe_leaders(rows, view, context)
         return _finish(move, rows, context, leaders, needs_fresh_view=needs_fresh_view)
-    phase = ReassignmentPhase.SUSPENDED if pause else ReassignmentPhase.RUNNING
+    phase = _phase(pause)
     verdict = pause or _on_their_way(rows, held_up, stuck, trouble)
-    notices = stuck_notices(move, stuck, context.now)
+    notices = stuck_notices(move, stalled, context.now)
     plan = _plan(
         move, phase, add_messages(rows, held_up), verdict, context, notices=notices, needs_fresh_view=needs_fresh_view
     )
     if not pause:
-        plan = replace(plan, look_again_in_s=find_soonest(held_up) or (_RETRY_S if trouble or refusals else None))
+        soonest_s = find_soonest({**stuck, **held_up})
+        plan = replace(plan, look_again_in_s=soonest_s or (_RETRY_S if trouble or refusals else None))
     # The first sight of a moving partition fulfils an intent, and must be on record before anything else happens.
     return replace(plan, is_progress=phase is move.status.phase and _is_known(move, plan.status, context))
+
+
+def _phase(pause: Verdict | None) -> ReassignmentPhase:
+    return ReassignmentPhase.SUSPENDED if pause else ReassignmentPhase.RUNNING
 
 
 def _refusals(waiting: Targets, context: Context) -> dict[TopicPartition, Refusal]:
@@ -247,7 +295,7 @@ def _judge_row(row: MovingPartition, refusal: Refusal | None, held_up: Obstacles
 
 def _is_known(move: PartitionReassignment, status: PartitionReassignmentStatus, context: Context) -> bool:
     """Return True if the stored status covers all requested partitions, or they were requested just now."""
-    if any(isinstance(step, SubmitReassignment) for step in context.done):
+    if any(isinstance(step, SubmitReassignment | PlaceReplicas) for step in context.done):
         return True
     before, now = move.status.counts, status.counts
     return before is not None and now is not None and before.waiting == now.waiting
@@ -290,7 +338,7 @@ def _ask_again(
     before = rows_before(move)
     rows = [_keep_message(row, before.get(key(row))) if key(row) in batch else row for row in rows]
     verdict = _last_refusal(move) or _make_asking_verdict(batch)
-    steps = (SubmitReassignment(partitions=batch),) if context.is_view_fresh else ()
+    steps = _make_requests(move, batch, view, context) if context.is_view_fresh else ()
     return _plan(
         move, ReassignmentPhase.RUNNING, rows, verdict, context, steps, needs_fresh_view=not context.is_view_fresh
     )
@@ -327,7 +375,8 @@ def _finish(
         phase, verdict = ReassignmentPhase.FAILED, Verdict.make_failed(reason, message)
         notice = Notice(reason="ReassignmentFailed", message=message, is_warning=True)
     else:
-        message = f"all {len(rows)} partitions have the replicas of the spec{leaders}"
+        where = " in their log directories" if move.directories else ""
+        message = f"all {len(rows)} partitions have the replicas of the spec{where}{leaders}"
         phase, verdict = ReassignmentPhase.COMPLETED, Verdict.make_completed(message)
         notice = Notice(reason="ReassignmentCompleted", message=message)
     return _plan(move, phase, rows, verdict, context, notices=(notice,), needs_fresh_view=needs_fresh_view)
@@ -360,6 +409,7 @@ def _plan(
     return Plan(
         status=status.model_copy(update={"progress": context.progress}) if is_running else status,
         copies=copies(rows, is_suspended=phase is ReassignmentPhase.SUSPENDED) if is_running else None,
+        directories=find_open_directories(move, rows),
         steps=steps,
         finalizer=_finalizer(move, phase),
         notices=notices,

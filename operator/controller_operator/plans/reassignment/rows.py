@@ -141,6 +141,7 @@ def _row(target: PartitionTarget, view: Snapshot, before: MovingPartition | None
         partition=target.partition,
         original_replicas=before.original_replicas if before else assignment.origin,
         target_replicas=target.replicas,
+        target_log_dirs=target.log_dirs or (),
         step=step,
         **replica_fields(view, tp),
     )
@@ -156,6 +157,7 @@ def _make_gone_row(target: PartitionTarget, before: MovingPartition | None) -> M
         partition=target.partition,
         original_replicas=before.original_replicas if before else (),
         target_replicas=target.replicas,
+        target_log_dirs=target.log_dirs or (),
         step=ReassignmentStep.FAILED if before else ReassignmentStep.WAITING,
         message=_GONE if before else "the cluster has no such partition",
     )

@@ -4,11 +4,11 @@ Most causes show in the cluster; the brokers' replica sizes show the others (`co
 it: the move goes on as soon as the cause is gone, and then the message disappears.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from controller_core.model.ids import NO_LEADER
+from controller_core.model.ids import NO_LEADER, BrokerId, TopicPartition
 from controller_core.model.snapshot import Snapshot
 from controller_core.model.wording import name_all
 from controller_operator.kafka.stalls import Stalls
@@ -29,12 +29,23 @@ _SAID: Final = {
 """The first words of each cause identify it in the status. If there are several causes, the first one gives the
 reason."""
 _MINUTES: Final = int(STALLED_AFTER_S // 60)
+Unfinished = Mapping[TopicPartition, Sequence[BrokerId]]
+_NONE: Final[Unfinished] = {}
 
 
-def find_stuck(move: PartitionReassignment, rows: Rows, view: Snapshot, stalls: Stalls) -> Obstacles:
-    """Return the partitions without progress and their causes, the worst ones first."""
-    moving = [row for row in rows if row.step is ReassignmentStep.CATCHING_UP]
-    found = {key(row): cause for row in moving if (cause := _cause(move, row, view, stalls)) is not None}
+def find_stuck(
+    move: PartitionReassignment, rows: Rows, view: Snapshot, stalls: Stalls, unfinished: Unfinished = _NONE
+) -> Obstacles:
+    """Return the partitions without progress and their causes, the worst ones first.
+
+    `unfinished`: the brokers that copy partitions to other log directories."""
+    new = {
+        key(row): [broker for broker in row.target_replicas if broker not in row.isr]
+        for row in rows
+        if row.step is ReassignmentStep.CATCHING_UP
+    } | {**unfinished}
+    moving = [(row, new[key(row)]) for row in rows if key(row) in new]
+    found = {key(row): cause for row, to in moving if (cause := _cause(move, row, to, view, stalls)) is not None}
     ranks = [*_SAID]
     return dict(sorted(found.items(), key=lambda each: ranks.index(each[1].reason)))
 
@@ -56,12 +67,15 @@ def stuck_notices(move: PartitionReassignment, stuck: Obstacles, now: datetime) 
     )
 
 
-def _cause(move: PartitionReassignment, row: MovingPartition, view: Snapshot, stalls: Stalls) -> Obstacle | None:
-    return next(_causes(move, row, view, stalls), None)
+def _cause(
+    move: PartitionReassignment, row: MovingPartition, new: Sequence[BrokerId], view: Snapshot, stalls: Stalls
+) -> Obstacle | None:
+    return next(_causes(move, row, new, view, stalls), None)
 
 
-def _causes(move: PartitionReassignment, row: MovingPartition, view: Snapshot, stalls: Stalls) -> Iterator[Obstacle]:
-    new = [broker for broker in row.target_replicas if broker not in row.isr]
+def _causes(
+    move: PartitionReassignment, row: MovingPartition, new: Sequence[BrokerId], view: Snapshot, stalls: Stalls
+) -> Iterator[Obstacle]:
     if row.leader in (None, NO_LEADER):
         yield _stuck(Reason.PARTITIONS_OFFLINE, _describe_offline(row, view))
     if missing := [broker for broker in new if broker not in view.brokers]:

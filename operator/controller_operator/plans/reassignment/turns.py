@@ -13,6 +13,7 @@ from itertools import islice
 from controller_core.model.ids import BrokerId, TopicPartition
 from controller_core.model.snapshot import Snapshot
 from controller_operator.kafka.actions import SubmitReassignment
+from controller_operator.kafka.requests.placements import PlaceReplicas
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.plans.reassignment.rows import ENDED, Rows, key, rows_before
 from controller_operator.resources.reassignment import (
@@ -45,7 +46,9 @@ def apply_requests(
     move: PartitionReassignment, plan: Plan[PartitionReassignmentStatus]
 ) -> PartitionReassignment | None:
     """Return the object as it will be after the requests of the plan; None if the plan makes no request."""
-    asked = {tp for step in plan.steps if isinstance(step, SubmitReassignment) for tp in step.partitions}
+    asked = {
+        tp for step in plan.steps if isinstance(step, SubmitReassignment | PlaceReplicas) for tp in step.partitions
+    }
     if not asked:
         return None
     begun = {"step": ReassignmentStep.CATCHING_UP}

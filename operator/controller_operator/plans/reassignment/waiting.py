@@ -60,8 +60,12 @@ def wait(view: Snapshot, context: Context, others: Others) -> Verdict | None:
     return None
 
 
-def find_obstacles(wanted: Targets, view: Snapshot, others: Others) -> Obstacles:
-    """Return the partitions that cannot be requested in the present cluster, and their obstacles."""
+def find_obstacles(
+    wanted: Targets, view: Snapshot, others: Others, directed: Collection[TopicPartition] = ()
+) -> Obstacles:
+    """Return the partitions that cannot be requested in the present cluster, and their obstacles.
+
+    `directed`: the partitions with log directories, which wait for each other object that moves them."""
     found = {}
     moving = [tp for tp, replicas in wanted.items() if is_moving_elsewhere(tp, replicas, view)]
     rivals = others({tp.topic for tp in wanted})
@@ -78,7 +82,7 @@ def find_obstacles(wanted: Targets, view: Snapshot, others: Others) -> Obstacles
         found.setdefault(tp, Obstacle(Reason.WAITING_FOR_OTHER_REASSIGNMENT, why))
     for tp in wanted.keys() & unsaid.keys():
         assignment = view.assignment_of(tp)
-        if assignment is not None and assignment.target != wanted[tp]:
+        if assignment is not None and (assignment.target != wanted[tp] or tp in directed):
             why = f"has moved for {unsaid[tp]}, whose status does not show the outcome yet"
             found.setdefault(tp, Obstacle(Reason.WAITING_FOR_OTHER_REASSIGNMENT, why, _OUTCOME_S))
     return found

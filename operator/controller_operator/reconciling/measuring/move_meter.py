@@ -1,19 +1,21 @@
-"""Asks brokers for the progress of moves, in the background: no move ever waits for their answers.
+"""Asks brokers for the progress of moves, in the background: no move ever waits for their answers, except one that
+names log directories.
 
 One reconciliation begins a reading if it is due, and the next one shows the result. Results are only in memory: another
 operator measures again, and until its first reading the status keeps the old progress.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
 from controller_core.client.log_dirs.copy_sizes import Reading, questions, take_reading
 from controller_core.client.log_dirs.log_sizes import BrokerClient, Copies, LogSizes, OpenBroker, ask_log_sizes
+from controller_core.client.log_dirs.placing import Directories, Places
 from controller_core.client.transport.request_client import RequestClient
 from controller_core.model.ids import BrokerId
 from controller_core.model.snapshot import Snapshot
@@ -39,6 +41,9 @@ TIMEOUT_S: Final = 5.0
 _LISTENER_MS: Final = 4_000
 """Milliseconds for all listeners of a broker, divided equally among them."""
 _STALE_S: Final = 3 * EVERY_S
+_SOON_S: Final = 1.0
+"""Seconds after which places are read again that a request has changed."""
+_NO_DIRECTORIES: Final[Directories] = {}
 _log = structlog.get_logger(__name__)
 
 OVER_TCP: Final[OpenBroker] = partial(RequestClient, timeout_ms=_LISTENER_MS, negotiates=True)
@@ -55,6 +60,7 @@ class _Measured:
     readings: tuple[Reading, ...] = ()
     history: History = NOTHING_READ
     found: MoveProgress | None = None
+    places: Places | None = None
     work: asyncio.Task[None] | None = None
 
 
@@ -84,8 +90,30 @@ class MoveMeter:
             return NO_STALLS
         return find_stalls(measured.history, is_limited=move.spec.throttle is not None)
 
+    def places_of(self, move: PartitionReassignment) -> Places | None:
+        """Return the brokers' last answers about the log directories of the move; None if they are not known now."""
+        measured = self._moves.get(key_of_resource(move))
+        if measured is None or measured.uid != move.metadata.uid or measured.known_at_s is None:
+            return None
+        return measured.places if _time_s() - measured.known_at_s <= _STALE_S else None
+
+    def outdate_places(self, key: Key) -> None:
+        """Forget the places of a move's replicas, because brokers have begun to change them, and read them soon."""
+        measured = self._moves.get(key)
+        if measured is None:
+            return
+        measured.places = None
+        measured.begun_at_s = min(measured.begun_at_s, _time_s() - EVERY_S + _SOON_S)
+        if measured.work is not None:
+            measured.work.cancel()
+
     def look(
-        self, stored: StoredObject, copies: Copies, view: Snapshot, listener: BrokerListener = ANY_PLAINTEXT
+        self,
+        stored: StoredObject,
+        copies: Copies,
+        view: Snapshot,
+        listener: BrokerListener = ANY_PLAINTEXT,
+        directories: Directories = _NO_DIRECTORIES,
     ) -> float:
         """Begin a reading if one is due. Return the seconds until the next one."""
         key, now_s = stored.key, _time_s()
@@ -97,7 +125,7 @@ class MoveMeter:
         if left_s > 0:
             return left_s
         measured.begun_at_s = now_s
-        self._begin(key, measured, copies, view, listener)
+        self._begin(key, measured, self._read(key, measured, copies, view, listener, directories))
         return EVERY_S
 
     def forget(self, key: Key) -> None:
@@ -113,34 +141,41 @@ class MoveMeter:
             self.forget(key)
         await asyncio.gather(*work, return_exceptions=True)
 
-    def _begin(self, key: Key, measured: _Measured, copies: Copies, view: Snapshot, listener: BrokerListener) -> None:
+    def _begin(self, key: Key, measured: _Measured, reading: Coroutine[Any, Any, None]) -> None:
         def nothing_known(_: Exception) -> None:
             self._keep(key, measured, None)
 
-        reading = self._read(key, measured, copies, view, listener)
         measured.work = start_task(reading, name=f"progress of {key}", on_error=nothing_known)
 
     async def _read(
-        self, key: Key, measured: _Measured, copies: Copies, view: Snapshot, listener: BrokerListener
+        self,
+        key: Key,
+        measured: _Measured,
+        copies: Copies,
+        view: Snapshot,
+        listener: BrokerListener,
+        directories: Directories,
     ) -> None:
-        asked = questions(copies)
+        asked = questions(copies, directories)
 
         async def ask(broker: BrokerId, client: BrokerClient) -> LogSizes:
             return await ask_log_sizes(asked[broker], client)
 
         live = asked.keys() & view.brokers.keys()
         answers = await ask_brokers(live, view, listener, self._open_broker, ask, TIMEOUT_S)
-        latest = take_reading(copies, answers.by_broker, _time_s())
+        # Before the move begins nothing is copied, and only the places count.
+        latest = take_reading(copies, answers.by_broker, _time_s(), directories) if copies else None
         if answers.troubles and (measured.found is not None or measured.known_at_s is None):
             _log.warning("progress not known", object=str(key), errors=answers.troubles)
-        self._keep(key, measured, latest)
+        places = Places(answers=answers.by_broker, troubles=answers.troubles) if directories else None
+        self._keep(key, measured, latest, places)
 
-    def _keep(self, key: Key, measured: _Measured, latest: Reading | None) -> None:
+    def _keep(self, key: Key, measured: _Measured, latest: Reading | None, places: Places | None = None) -> None:
         measured.readings = add_latest(measured.readings, latest) if latest else ()
         measured.history = remember(measured.history, latest) if latest else measured.history
         found = progress(measured.readings, self._now())
-        is_new = found != measured.found or measured.known_at_s is None
-        measured.found, measured.known_at_s = found, _time_s()
+        is_new = (found, places) != (measured.found, measured.places) or measured.known_at_s is None
+        measured.found, measured.places, measured.known_at_s = found, places, _time_s()
         if is_new:
             self._tell((key,))
 

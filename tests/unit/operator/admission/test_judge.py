@@ -4,10 +4,12 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from kio.static.protocol import RequestPayload
 
 from controller_operator.admission.judge import Judge, Judgement
 from controller_operator.kubernetes.object_store import Key, Raw
 from controller_operator.resources.conditions import Reason
+from simulation.broker_state import log_dirs
 from simulation.zookeeper import SimulatedZooKeeper
 from tests.unit.operator.clusters import raw
 from tests.unit.operator.tenants.operated import Operated, kafka_cluster
@@ -33,11 +35,18 @@ async def operated(zookeeper: SimulatedZooKeeper) -> AsyncIterator[Operated]:
     await operator.close()
 
 
+class _Broker:
+    """A broker with the log directory /data/1, which has no replica."""
+
+    async def ask_any(self, _: RequestPayload, __: type[Any]) -> Any:
+        return log_dirs([], {}, has_failed=False)
+
+
 def judge(operated: Operated) -> Judge:
     async def clusters() -> Any:
         return operated.access
 
-    return Judge(operated.store, clusters, patience_s=0.05)
+    return Judge(operated.store, clusters, patience_s=0.5, open_broker=lambda _, **__: _Broker())
 
 
 def make_raw(kind: str, spec: dict[str, Any], **metadata: Any) -> Raw:
@@ -53,6 +62,11 @@ def a_move(*replicas: int, topic: str = "orders", **spec: Any) -> Raw:
     return make_raw("PartitionReassignment", {"partitions": [entry], **spec})
 
 
+def a_move_to(log_dir: str) -> Raw:
+    entry = {"topic": "orders", "partition": 0, "replicas": [1, 3], "logDirs": ["any", log_dir]}
+    return make_raw("PartitionReassignment", {"partitions": [entry]})
+
+
 REFUSED: dict[str, tuple[Raw, Reason]] = {
     "a configuration of no meaning": (a_topic(config={"retention.ms": "soon"}), Reason.INVALID_CONFIG),
     "a configuration that nobody knows": (a_topic(config={"retention": "1"}), Reason.INVALID_CONFIG),
@@ -63,6 +77,11 @@ REFUSED: dict[str, tuple[Raw, Reason]] = {
     "more replicas in sync than there are": (a_topic(config={"min.insync.replicas": "2"}), Reason.INVALID_CONFIG),
     "a topic that is there otherwise": (a_topic(topicName="orders", partitions=3), Reason.NOT_ADOPTED),
     "a topic of too many partitions": (a_topic(partitions=5_000), Reason.TOO_LARGE),
+    "one log directory for two replicas": (
+        make_raw("PartitionReassignment", {"partitions": [
+            {"topic": "orders", "partition": 0, "replicas": [1, 3], "logDirs": ["any"]}]}),
+        Reason.INVALID_SPEC,
+    ),
     "a broker named twice": (a_move(3, 3), Reason.DUPLICATE_REPLICAS),
     "a schedule that is none": (
         make_raw("PreferredElection", {"allPartitions": True, "schedule": "daily"}),
@@ -86,6 +105,7 @@ REFUSED: dict[str, tuple[Raw, Reason]] = {
 WARNED: dict[str, tuple[Raw, Reason]] = {
     "more replicas than brokers live": (a_topic(replicationFactor=4), Reason.NOT_ENOUGH_BROKERS),
     "a broker that is not there": (a_move(3, 9), Reason.UNKNOWN_BROKER),
+    "a log directory that the broker does not have": (a_move_to("/data/2"), Reason.UNKNOWN_LOG_DIRECTORY),
     "a topic that is not there": (a_move(1, topic="nowhere"), Reason.UNKNOWN_TOPIC),
     "a cluster that is not there": (a_topic(clusterRef={"name": "nowhere"}), Reason.CLUSTER_NOT_FOUND),
 }  # fmt: skip
@@ -94,6 +114,7 @@ FINE: dict[str, Raw] = {
     "a topic": a_topic(),
     "a move": a_move(3, 1),
     "a move to where all is": a_move(1, 2),
+    "a move to a log directory": a_move_to("/data/1"),
     "a move that is to wait": a_move(3, 1, suspend=True),
     "a move that waits for a window": a_move(
         3, 1, schedule={"windows": [{"schedule": "0 0 29 2 *", "durationMinutes": 60}]}

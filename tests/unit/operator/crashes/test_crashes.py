@@ -59,6 +59,43 @@ async def partitions_move(world: World) -> None:
     await world.wait_until(lambda: world.status(key).get("phase") == "Completed")
 
 
+async def replicas_move_to_log_directories(world: World) -> None:
+    """The first partition also moves to another broker; the second has its replicas already."""
+    world.cluster.create_topic("orders", [1, 2], [2, 3])
+    await world.wait_until(lambda: are_in_sync(world, 2))
+    for number in (1, 2, 3):
+        world.cluster.broker(number).log_bytes.update({tp("orders", 0): 3_000, tp("orders", 1): 3_000})
+    targets = [
+        {"topic": "orders", "partition": 0, "replicas": [1, 4], "logDirs": ["/data/2", "/data/2"]},
+        {"topic": "orders", "partition": 1, "replicas": [2, 3], "logDirs": ["any", "/data/2"]},
+    ]
+    key = await world.apply("PartitionReassignment", "move", {"partitions": targets, "maxConcurrentPartitions": 1})
+    await world.wait_until(lambda: world.status(key).get("phase") == "Completed")
+    moved = {number: world.cluster.broker(number).directories.moved for number in (1, 2, 3, 4)}
+    assert moved[1] == moved[4] == {tp("orders", 0): "/data/2"}
+    assert (moved[2], moved[3]) == ({}, {tp("orders", 1): "/data/2"})
+
+
+async def a_move_between_log_directories_is_taken_back(world: World) -> None:
+    world.cluster.create_topic("orders", [1, 2])
+    await world.wait_until(lambda: are_in_sync(world, 1))
+    world.cluster.broker(1).log_bytes[tp("orders", 0)] = 10**9
+    target = {"topic": "orders", "partition": 0, "replicas": [1, 2], "logDirs": ["/data/2", "any"]}
+    key = await world.apply("PartitionReassignment", "move", {"partitions": [target]})
+    await world.wait_until(lambda: world.cluster.broker(1).directories.futures)
+    await world.wait_until(lambda: (world.status(key).get("counts") or {}).get("moving") == 1)
+    await world.delete(key)
+    await world.wait_until(lambda: world.api.peek(key) is None)
+    assert not world.cluster.broker(1).directories.moved
+    assert not world.cluster.broker(1).directories.futures
+
+
+def are_in_sync(world: World, partitions: int) -> bool:
+    """Return True if both replicas of each partition are in sync."""
+    known = [world.find_leader(tp("orders", number)) for number in range(partitions)]
+    return all(each is not None and len(each[1]) == 2 for each in known)
+
+
 async def partitions_move_one_after_the_other(world: World) -> None:
     world.cluster.create_topic("orders", [1, 2], [2, 3])
     targets = [{"topic": "orders", "partition": number, "replicas": [4, 5]} for number in (0, 1)]
@@ -280,6 +317,8 @@ SCENARIOS = (
     a_topic_is_deleted_with_its_object,
     a_topic_goes_to_another_object,
     partitions_move,
+    replicas_move_to_log_directories,
+    a_move_between_log_directories_is_taken_back,
     a_move_is_approved,
     a_broker_is_emptied,
     partitions_move_one_after_the_other,

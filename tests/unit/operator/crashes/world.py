@@ -2,12 +2,13 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
 
+from kio.schema.alter_replica_log_dirs.v2 import AlterReplicaLogDirsRequest
 from kio.schema.describe_log_dirs.v2 import DescribeLogDirsRequest
 from kio.schema.describe_log_dirs.v4 import DescribeLogDirsRequest as DisksRequest
 from kio.schema.describe_log_dirs.v4 import DescribeLogDirsResponse
@@ -23,6 +24,7 @@ from controller_core.zk.session import ConnectionLost, Create, TreeWatch, Watch,
 from controller_operator.kubernetes.object_api import ObjectApi
 from controller_operator.reconciling.runtime import OperatorRuntime
 from controller_operator.settings import OperatorSettings
+from simulation.broker_state import DIRECTORIES
 from simulation.cluster import Cluster
 from simulation.cluster.names import tp
 from simulation.controller_client import Answer, SimulatedControllerClient
@@ -86,6 +88,10 @@ class World(Operated):
             },
             "requests": [*(tree.children("/admin") or ()), *(tree.children(paths.DELETE_TOPICS) or ())],
             "features": str(cluster.data(paths.FEATURE)),
+            "log dirs": {
+                str(broker): str(sorted((*each.directories.moved.items(), *each.directories.futures.items())))
+                for broker, each in cluster.brokers.items()
+            },
         }
 
     def partitions(self, topic: str) -> list[TopicPartition]:
@@ -213,7 +219,17 @@ class _BrokerClient:
         self._life = world.life
 
     async def ask_any(self, request: RequestPayload, response_type: type[Any]) -> Any:
-        response = await self._client.ask(request, response_type)
+        async def act() -> Any:
+            return await self._client.ask(request, response_type)
+
+        async def lose(is_done: bool) -> Any:
+            if is_done:
+                await act()
+            raise Unreachable("the connection was lost")
+
+        if isinstance(request, AlterReplicaLogDirsRequest):
+            return await self._world.write(type(request).__name__, act, lose)
+        response = await act()
         return await self._life.never() if self._life.is_over else response
 
     async def _answer(self, request: RequestPayload) -> ResponsePayload:
@@ -223,12 +239,17 @@ class _BrokerClient:
             if number not in self._world.disks or number not in self._world.cluster.live:
                 raise Unreachable("it says nothing")
             return self._world.disks[number]
+        if isinstance(request, AlterReplicaLogDirsRequest):
+            return await self._ask_broker(self._world.cluster.broker(number).alter_replica_log_dirs(request))
         assert isinstance(request, DescribeLogDirsRequest)
         self._world.sizes_asked.append((asyncio.get_running_loop().time(), number))
         if number in self._world.silent:
             await asyncio.Event().wait()
+        return await self._ask_broker(self._world.cluster.broker(number).describe_log_dirs(request))
+
+    async def _ask_broker(self, answer: Coroutine[Any, Any, ResponsePayload]) -> ResponsePayload:
         try:
-            return await self._world.cluster.broker(number).describe_log_dirs(request)
+            return await answer
         except BrokerUnreachable as error:
             raise Unreachable(str(error)) from error
 
@@ -243,6 +264,8 @@ async def installation() -> AsyncIterator[World]:
         Create(path="/cluster"), Create(path=paths.CLUSTER_ID, data=b'{"version":"1","id":"a-cluster"}')
     )
     world.cluster.start_brokers(*BROKERS)
+    for number in BROKERS:
+        world.cluster.broker(number).directories.paths = DIRECTORIES
     await world.cluster.serve()
     await world.apply(CLUSTER.kind, CLUSTER.name, {"zookeeper": {"connect": "zk:2181"}})
     replicating = asyncio.create_task(_replicate(world))
@@ -268,3 +291,4 @@ def _copy(cluster: Cluster, idle: set[int], most_bytes: int) -> None:
             size, leader = broker.log_bytes.get(partition, 0), cluster.leader_of(partition)
             left = leader.log_bytes.get(partition, 0) - size if leader else 0
             broker.log_bytes[partition] = size + max(0, min(left, most_bytes))
+        broker.directories.copy(broker.log_bytes, most_bytes)

@@ -57,7 +57,7 @@ def progress(readings: Sequence[Reading], now: datetime) -> MoveProgress | None:
     rate = _bytes_per_second(complete[0], complete[-1])
     time_left = _time_left(left, rate)
     return MoveProgress(
-        bytes_left=_round(left, _LEFT_DIGITS),
+        bytes_left=round_bytes(left),
         bytes_per_second=None if rate is None else _round(rate, _RATE_DIGITS),
         time_left=None if time_left is None else format_duration(time_left),
         estimated_completion_time=None if time_left is None else _whole_minute(now + time_left),
@@ -88,6 +88,11 @@ def _time_left(left: int, rate: int | None) -> timedelta | None:
     if not left or not rate or left / rate > LONGEST.total_seconds():
         return None
     return timedelta(seconds=left / rate)
+
+
+def round_bytes(left: int) -> int:
+    """Return bytes left as a person needs them."""
+    return _round(left, _LEFT_DIGITS)
 
 
 def _round(number: int, digits: int) -> int:
