@@ -110,6 +110,7 @@ _MODULES: Final[dict[str, tuple[str, ...]]] = {
     "controller_core.client.properties": ("ClientProperties",),
     "controller_core.client.reassigning.copying": ("MoveProgress",),
     "controller_core.client.reassigning.reassignments": ("Ongoing", "Progress", "ReassignmentResult"),
+    "controller_core.client.reassigning.throttles": ("ThrottleSet",),
     "controller_core.client.topics.administration": ("Alteration", "TopicDescription", "TopicList"),
     "kontroller.history.kept_history": ("KeptHistory",),
     "kontroller.journal": ("Journal",),

@@ -38,6 +38,7 @@ from kio.static.primitive import i8
 from controller_core.admin.cluster import owned_throttles
 from controller_core.admin.refusals import Refused
 from controller_core.controller.serving.served_api import ServedApi
+from controller_core.controller.term.rights import Reads, Writes
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes.config_writes import ensure_paths, notify, write_config
 from controller_core.controller.znodes.topic_configs import UNCLEAN_LEADER_ELECTION
@@ -45,7 +46,7 @@ from controller_core.model.ids import BrokerId
 from controller_core.model.throttles import RATES, THROTTLE_SETTING, Throttle
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.messages import NO_THROTTLE
-from controller_core.zk import codecs, paths
+from controller_core.zk import codecs, paths, throttle_writes
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.compare_and_set import compare_and_set
 from controller_core.zk.session import WriteOp, ZkNode
@@ -112,7 +113,8 @@ async def on_describe(term: Term, request: DescribeConfigsRequest) -> DescribeCo
     """Return the controller's configuration. Each value is either set dynamically or the default of the process."""
     found = await _read_or_refused(term)
     if isinstance(found, OwnConfig) and any(_is_asked_for_throttles(each) for each in request.resources):
-        found = replace(found, owners=await owned_throttles.list_owners(term))
+        owners = await throttle_writes.read_throttles(term.zk, term.state.unusable.report_unwatched)
+        found = replace(found, owners=tuple(sorted(owners)))
     results = tuple(_describe(term, resource, found) for resource in request.resources)
     return DescribeConfigsResponse(throttle_time=NO_THROTTLE, results=results)
 
@@ -240,7 +242,7 @@ def _check_value(name: str, value: str | None) -> None:
         raise Refused(ErrorCode.invalid_config, f"{name} must be true or false, not {value!r}")
 
 
-async def _write(term: Term, change: Change) -> None:
+async def _write(term: Writes, change: Change) -> None:
     """Write the changed configuration unless nothing changes. Raises `Refused`."""
     path = paths.broker_config(term.identity.id)
     await ensure_paths(term, [paths.CONFIG, paths.BROKER_CONFIGS, paths.CONFIG_CHANGES])
@@ -300,7 +302,7 @@ def _find_type(name: str) -> i8:
     return _BOOLEAN if name == UNCLEAN_LEADER_ELECTION else _UNKNOWN
 
 
-async def _read_or_refused(term: Term) -> OwnConfig | Refused:
+async def _read_or_refused(term: Reads) -> OwnConfig | Refused:
     """Read the configuration once per request. No other event is handled during the request, so it cannot change."""
     try:
         return await _read(term)
@@ -308,7 +310,7 @@ async def _read_or_refused(term: Term) -> OwnConfig | Refused:
         return refused
 
 
-async def _read(term: Term) -> OwnConfig:
+async def _read(term: Reads) -> OwnConfig:
     path = paths.broker_config(term.identity.id)
     (node,) = await term.zk.read_many([path])
     try:

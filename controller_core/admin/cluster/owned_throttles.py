@@ -8,7 +8,7 @@ configurations, also those of brokers that are down, and removes them when the m
 from kio.schema.errors import ErrorCode
 
 from controller_core.admin.refusals import Refused, make_contention_refusal
-from controller_core.controller.term.rights import Reads, Writes
+from controller_core.controller.term.rights import Writes
 from controller_core.model.throttles import THROTTLE_SETTING, Throttle
 from controller_core.zk import codecs, throttle_writes
 from controller_core.zk.codecs import MalformedZnode
@@ -31,11 +31,6 @@ def parse_throttle(setting: str, value: str) -> Throttle:
         raise Refused(ErrorCode.invalid_config, f"{setting} is not a throttle: {error.reason}") from error
 
 
-async def list_owners(term: Reads) -> tuple[str, ...]:
-    """Return the owners of all throttles, the operator's too."""
-    return tuple(sorted(await throttle_writes.read_throttles(term.zk, term.state.unusable.report_unwatched)))
-
-
 async def set_throttle(term: Writes, setting: str, throttle: Throttle | None) -> None:
     """Set the throttle of an owner, or end it. Raises `Refused`."""
     owner, write = setting.removeprefix(_PREFIX), term.writer.transact
@@ -48,7 +43,8 @@ async def set_throttle(term: Writes, setting: str, throttle: Throttle | None) ->
             rate = throttle.bytes_per_second
             await throttle_writes.set_throttle(term.zk, owner, throttle.moves, rate, write=write)
     except TooLarge as error:
-        raise Refused(ErrorCode.invalid_config, f"The throttle does not fit into a znode: {error}") from error
+        message = f"The throttle does not fit into a znode: {error}. Move fewer partitions at a time."
+        raise Refused(ErrorCode.invalid_config, message) from error
     except MalformedZnode as error:
         raise Refused(ErrorCode.unknown_server_error, str(error)) from error
     except Contended as error:

@@ -84,7 +84,7 @@ async def on_broker_failure(term: Term, dead: Iterable[BrokerId]) -> None:
 
     await run_in_groups(term, [*led, *(partition for partition in affected if partition not in led)], heal)
     await completion.on_replicas_gone(term, dead)
-    await deletion.on_brokers_gone(term)
+    await deletion.resume(term)
 
 
 async def on_broker_startup(term: Term, brokers: Mapping[BrokerId, Broker]) -> None:

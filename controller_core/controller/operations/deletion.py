@@ -80,11 +80,6 @@ async def _end_reassignments(term: Writes, topics: Collection[TopicName]) -> Non
     term.enqueue(ReassignmentsEnded())
 
 
-async def on_brokers_gone(term: Term) -> None:
-    """End the deletions that now wait only for brokers that are gone, if the settings say so."""
-    await _finish(term, list(term.state.deletions))
-
-
 async def resume(term: Term, started: Collection[BrokerId] = ()) -> None:
     """Start the deletions that have not started, and send newly started brokers the deletions that they missed."""
     beginning = {

@@ -176,7 +176,7 @@ def consume(cluster: OurCluster, topic: str) -> list[str]:
             message = consumer.poll(60)
             assert message is not None, "nothing came"
             if (error := message.error()) is None:
-                found.append(message.value().decode())
+                found.append((message.value() or b"").decode())
             elif error.code() == KafkaError._PARTITION_EOF:
                 return found
     finally:

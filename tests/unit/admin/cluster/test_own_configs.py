@@ -55,8 +55,8 @@ async def code(cluster: Cluster, request: IncrementalAlterConfigsRequest | Alter
     return result.error_code
 
 
-def config(cluster: Cluster) -> dict[str, str]:
-    data = cluster.data(paths.broker_config(CONTROLLER))
+def config(cluster: Cluster, broker: int = CONTROLLER) -> dict[str, str]:
+    data = cluster.data(paths.broker_config(BrokerId(broker)))
     return codecs.decode_config(data) if data else {}
 
 
@@ -239,12 +239,12 @@ async def test_a_client_gives_the_controller_a_throttle_that_also_dead_brokers_g
     assert await owners(served) == "plan-1"
     rates = dict.fromkeys(("leader.replication.throttled.rate", "follower.replication.throttled.rate"), "1000")
     for broker in (1, 2):
-        assert codecs.decode_config(served.data(paths.broker_config(BrokerId(broker)))) == rates
+        assert config(served, broker) == rates
     assert config(served) == {}, "it is no setting of the controller as a node"
     served.request_reassignment({tp("orders"): [2]})
     await served.settle()
     assert await owners(served) == ""
-    assert codecs.decode_config(served.data(paths.broker_config(BrokerId(1)))) == {}
+    assert config(served, 1) == {}
 
 
 async def test_a_client_ends_a_throttle_whose_move_never_began(served: Cluster) -> None:

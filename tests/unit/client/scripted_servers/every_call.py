@@ -18,6 +18,8 @@ def every_call(admin: AdminClient) -> dict[str, Callable[[], Awaitable[object]]]
         "describe_topic": lambda: admin.describe_topic("orders"),
         "reassign_partitions": lambda: admin.reassign_partitions(move),
         "throttle_reassignment": lambda: admin.throttle_reassignment(move, 1000),
+        "throttle_brokers": lambda: admin.throttle_brokers([1], 1000),
+        "end_owned_throttle": lambda: admin.end_owned_throttle(move),
         "unthrottle_reassignment": lambda: admin.unthrottle_reassignment(move),
         "progress_of_reassignment": lambda: admin.progress_of_reassignment(move),
         "placements_of_reassignment": lambda: admin.placements_of_reassignment(move),
