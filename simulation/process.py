@@ -19,6 +19,7 @@ from controller_core.model.ids import BrokerId
 from controller_core.model.listeners import ControllerListeners
 from controller_core.model.metadata import Broker, Endpoint
 from controller_core.model.quotas.mutation_quota import UNLIMITED, MutationQuota
+from controller_core.model.settings.shared import collect_given
 from controller_core.process.run import SERVED_APIS
 from controller_core.wire.link import BrokerLink
 from simulation.brokers import SimulatedBroker, SimulatedBrokerLink
@@ -36,18 +37,18 @@ LISTENERS = ControllerListeners(
 class ProcessSettings:
     """The settings of a controller process in tests."""
 
-    unclean_leader_election_enable: bool = False
+    unclean_leader_election_enable: bool | None = False
     unclean_recovery_timeout_ms: int = 5000
-    auto_leader_rebalance_enable: bool = False
-    leader_imbalance_per_broker_percentage: int = 10
-    leader_imbalance_check_interval_seconds: int = 300
-    delete_topic_enable: bool = True
+    auto_leader_rebalance_enable: bool | None = False
+    leader_imbalance_per_broker_percentage: int | None = 10
+    leader_imbalance_check_interval_seconds: int | None = 300
+    delete_topic_enable: bool | None = True
     topic_deletion_waits_for_absent_brokers: bool = True
     removed_replicas_retention_days: int = 90
     delegation_token_check_interval_ms: int | None = None
     num_partitions: int | None = 1
     default_replication_factor: int | None = 1
-    remote_log_storage_system_enable: bool = False
+    remote_log_storage_system_enable: bool | None = False
     zookeeper_timeout_ms: int = 60_000
     brokers_timeout_ms: int = 30_000
     hot_standby: bool = True
@@ -55,6 +56,11 @@ class ProcessSettings:
     most_queued_requests: int = 500
     journal_snapshot_interval_seconds: int = 3600
     journal_alive_interval_seconds: int = 10
+
+    @property
+    def shared(self) -> dict[str, str]:
+        """The given settings that brokers' files have, too, by their names there."""
+        return collect_given(self)
 
 
 class Process:

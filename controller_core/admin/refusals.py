@@ -5,6 +5,7 @@ from typing import TypeVar
 
 from kio.schema.errors import ErrorCode
 
+from controller_core.controller.term.term import Term
 from controller_core.zk.compare_and_set import Contended
 
 Checked = TypeVar("Checked")
@@ -25,6 +26,13 @@ def outcome_of(check: Callable[[], Checked]) -> Checked | Refused:
         return check()
     except Refused as refused:
         return refused
+
+
+def explain_unknown(term: Term, setting: str) -> str:
+    """Return why a setting of the brokers' files is unknown, and what to do about it."""
+    silence = term.static_configs.explain_silence(list(term.state.brokers.values()))
+    option = f"--{setting.replace('.', '-')}"
+    return f"no broker has returned {setting} yet ({silence}), and the controller was started without {option}"
 
 
 def make_contention_refusal(error: Contended) -> Refused:

@@ -42,12 +42,12 @@ from controller_core.controller.serving.metrics import ControllerMetrics
 from controller_core.controller.serving.open_requests import OpenRequests
 from controller_core.controller.serving.served_api import AnyServedApi
 from controller_core.controller.state.cluster_state import ClusterState
+from controller_core.controller.term.cluster_settings import ClusterSettings
 from controller_core.controller.term.rights import Writes
 from controller_core.controller.term.standby import Standby
 from controller_core.controller.term.term import Term
 from controller_core.controller.term.traces import is_untouched, take_traces
 from controller_core.controller.term.unserved_listeners import UnservedListeners
-from controller_core.controller.znodes import topic_configs
 from controller_core.gc_pauses import gc_paused
 from controller_core.model.ids import BrokerId
 from controller_core.model.listeners import ControllerListeners
@@ -97,7 +97,8 @@ class Controller:
         self._standby = Standby(
             seams.zk, seams.clock, is_enabled=settings.hot_standby, on_heat=lambda: self._role.on_heat()
         )
-        self._role = Role(own_id, self._zk, seams, settings, self._queue.put, self._standby)
+        self._static_configs = StaticConfigs(links=seams.links, clock=seams.clock, enqueue=self._queue.put)
+        self._role = Role(own_id, self._zk, seams, settings, self._queue.put, self._standby, self._static_configs)
         self._term: Term | None = None
         self._suspended = asyncio.Event()
         metrics.observe(lambda: self._term, lambda: len(self._queue))
@@ -140,6 +141,7 @@ class Controller:
             remove_listener()
             await self._resign("the process is stopping", hand_over=True)
             self._role.close()
+            self._static_configs.close()
             await self._standby.close()
 
     async def _be_one_of_the_controllers(self) -> None:
@@ -152,6 +154,8 @@ class Controller:
         The request has the newest version of one of the served APIs, and so has the response. `quota` is the caller's.
         """
         received = self._requests.receive(request, quota)
+        if self._term is not None and self._requests.needs_cluster_settings(request):
+            await self._static_configs.wait_for_first_answers()
         if self._term is None:
             self._requests.refuse(received)
         else:
@@ -284,13 +288,14 @@ class Controller:
                 clock=self._seams.clock,
                 snapshot_interval_ms=self._settings.journal_snapshot_interval_seconds * 1000,
                 alive_interval_ms=self._settings.journal_alive_interval_seconds * 1000,
-                own_config=topic_configs.make_own_config(self._settings),
+                own_config=self._settings.shared,
             ),
-            static_configs=StaticConfigs(links=self._seams.links, clock=self._seams.clock, enqueue=self._queue.put),
+            static_configs=self._static_configs,
             log_ends=LogEnds(links=self._seams.links, clock=self._seams.clock),
             counts=self._metrics,
             clock=self._seams.clock,
             settings=self._settings,
+            cluster_settings=ClusterSettings(given=self._settings.shared, state=state),
             enqueue=self._queue.put,
             pauses=self._between_groups,
             unserved=UnservedListeners(self._listeners),

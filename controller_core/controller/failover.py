@@ -86,6 +86,7 @@ async def _load(term: Term) -> tuple[list[TopicPartition], Prepared]:
         term.state.add_broker(broker)
         term.channels.add(broker)
     term.unserved.report_all(term.state.brokers.values())
+    config_changes.load_static_configs(term)
     await recorded_configs.load_of_brokers(term)
     znodes = await read_topics(term, await read_topic_names(term), watched=True)
     prepared = _take_over_known(term, znodes)

@@ -95,9 +95,8 @@ async def handle(term: Term, event: Event) -> None:  # noqa: C901 - one line for
         case LogEndsAnswered():
             await elections.on_log_ends_answered(event)
         case StaticConfigAnswered():
-            config_changes.on_static_config_answered(term, event)
+            await config_changes.on_static_config_answered(term, event)
         case JournalDue():
-            config_changes.ask_for_static_configs(term)
             term.enqueue_later(JournalDue(), await term.journal.record_alive())
         case LedgerDue():
             await removed_replicas_retention.on_ledger_due(term)

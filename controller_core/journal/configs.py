@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from controller_core.model.ids import BrokerEpoch
+from controller_core.model.settings.shared import SHARED
 
 RecordedConfig: TypeAlias = Mapping[str, str]
 """The recorded overrides of one entity, by name. It is replaced, never changed."""
@@ -27,7 +28,7 @@ BROKER_CONFIGS: Final = frozenset({
 })  # fmt: skip
 """The defaults for topics without overrides, and the replication throttles."""
 
-STATIC_CONFIGS: Final = frozenset({"min.insync.replicas"})
+STATIC_CONFIGS: Final = SHARED
 """Settings of a broker's own file, or Kafka's defaults. Only the broker itself can report them."""
 
 

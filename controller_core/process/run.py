@@ -21,6 +21,8 @@ from controller_core.controller.loop.clock import SystemClock
 from controller_core.controller.role.seams import Seams
 from controller_core.controller.serving.broker_apis import BROKER_APIS
 from controller_core.controller.serving.metrics import ControllerMetrics
+from controller_core.controller.term.cluster_settings import DEFAULT_QUOTA_WINDOWS_S
+from controller_core.controller.term.term import Term
 from controller_core.controller.term.unserved_listeners import report_at_start
 from controller_core.journal.batches import EachJournal, Journal
 from controller_core.journal.writer import JournalWriter
@@ -146,7 +148,11 @@ def _assemble(
         is_relay=settings.relay,
         unserved=UnservedRequests(registry),
         authorization=authorization,
-        quotas=MutationQuotas(ZkQuotas(zk, windows_s=settings.quota_windows_s), clock.monotonic_ms, registry),
+        quotas=MutationQuotas(
+            ZkQuotas(zk, windows_s=lambda: _find_quota_windows_s(controller.term)),
+            clock.monotonic_ms,
+            registry,
+        ),
         out_of_reach=lambda: controller.out_of_reach,
         in_our_name=BrokersInOurName(listeners.links, brokers.source, lambda: _list_live_brokers(controller))
         if settings.relay
@@ -173,6 +179,10 @@ def _assemble(
     )
     controller = Controller(own_id, listeners, seams, settings, ControllerMetrics(registry), SERVED_APIS)
     return controller, listener
+
+
+def _find_quota_windows_s(term: Term | None) -> int:
+    return DEFAULT_QUOTA_WINDOWS_S if term is None else term.cluster_settings.quota_windows_s
 
 
 def _list_live_brokers(controller: Controller) -> list[Broker]:

@@ -10,9 +10,11 @@ import yaml
 from pydantic import BeforeValidator, Field, IPvAnyNetwork, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from controller_core.admin.authorizing.authorizer_properties import read_authorizer_class
 from controller_core.model.access import AccessRules
 from controller_core.model.listeners import ControllerListeners
 from controller_core.model.metadata import Endpoint
+from controller_core.model.settings.shared import AUTHORIZER, QUOTA_WINDOW_SIZE, QUOTA_WINDOWS, collect_given
 from controller_core.process.listener_addresses import (
     LISTENER_NAME,
     find_unreachable,
@@ -166,8 +168,10 @@ class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings):
         description="Milliseconds without any reachable registered broker after which the controller gives the role "
         "back.",
     )
-    unclean_leader_election_enable: bool = Field(
-        default=False, description="Default of unclean.leader.election.enable, for topics that do not set it."
+    unclean_leader_election_enable: bool | None = Field(
+        default=None,
+        description="Default of unclean.leader.election.enable, for topics that do not set it. "
+        "Default: that of the brokers.",
     )
     unclean_recovery_timeout_ms: int = Field(
         default=5000,
@@ -176,19 +180,23 @@ class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings):
         description="Milliseconds that brokers have to report the ends of their logs before a requested unclean "
         "election. 0: do not ask them; the first live replica leads.",
     )
-    auto_leader_rebalance_enable: bool = Field(
-        default=True, description="Move leaderships back to the preferred replicas automatically."
+    auto_leader_rebalance_enable: bool | None = Field(
+        default=None,
+        description="Move leaderships back to the preferred replicas automatically. Default: as the brokers' files say.",
     )
-    leader_imbalance_per_broker_percentage: int = Field(
-        default=10,
+    leader_imbalance_per_broker_percentage: int | None = Field(
+        default=None,
         ge=0,
         le=100,
-        description="Percent of its preferred leaderships that a broker may miss before leaderships move back.",
+        description="Percent of its preferred leaderships that a broker may miss before leaderships move back. "
+        "Default: that of the brokers.",
     )
-    leader_imbalance_check_interval_seconds: int = Field(
-        default=300, ge=1, description="Seconds between checks of the leader imbalance."
+    leader_imbalance_check_interval_seconds: int | None = Field(
+        default=None, ge=1, description="Seconds between checks of the leader imbalance. Default: that of the brokers."
     )
-    delete_topic_enable: bool = Field(default=True, description="Allow the deletion of topics.")
+    delete_topic_enable: bool | None = Field(
+        default=None, description="Allow the deletion of topics. Default: as the brokers' files say."
+    )
     topic_deletion_waits_for_absent_brokers: bool = Field(
         default=True,
         description="Keep a deleted topic until brokers that are down have returned and deleted its replicas, as Kafka "
@@ -204,17 +212,16 @@ class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings):
     num_partitions: int | None = Field(
         default=None,
         ge=1,
-        description="Partitions of a topic that is created without a number: num.partitions of the brokers. Default: "
-        "refuse such topics.",
+        description="Partitions of a topic that is created without a number. Default: num.partitions of the brokers.",
     )
     default_replication_factor: int | None = Field(
         default=None,
         ge=1,
-        description="Replicas of a topic that is created without a number: default.replication.factor of the brokers. "
-        "Default: refuse such topics.",
+        description="Replicas of a topic that is created without a number. Default: default.replication.factor of the "
+        "brokers.",
     )
-    remote_log_storage_system_enable: bool = Field(
-        default=False, description="Allow topics with remote storage. Set it if the brokers have remote storage."
+    remote_log_storage_system_enable: bool | None = Field(
+        default=None, description="Allow topics with remote storage. Default: if all brokers have remote storage."
     )
     admin_cidr: Several[IPvAnyNetwork] = Field(
         default=(),
@@ -311,6 +318,13 @@ class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings):
 
         Raises `InvalidProperties`, but never after validation."""
         return read_token_check_interval_ms(self.properties)
+
+    @property
+    def shared(self) -> dict[str, str]:
+        """The given settings that brokers' files have, too, by their names there."""
+        number, size_s = self.quota_windows
+        given = {QUOTA_WINDOWS: number, QUOTA_WINDOW_SIZE: size_s, AUTHORIZER: read_authorizer_class(self.properties)}
+        return {name: str(value) for name, value in given.items() if value is not None} | collect_given(self)
 
     @property
     def access_rules(self) -> AccessRules:

@@ -46,7 +46,7 @@ from controller_core.wire.link import (
 )
 from controller_core.wire.messages import ControlRequest, ControlResponse
 from controller_core.wire.requests.api_versions import BASIC_SERVER_VERSIONS
-from controller_core.wire.requests.configs import make_broker_resource, make_describe_configs_request
+from controller_core.wire.requests.configs import make_static_config_request
 from controller_core.wire.requests.fetches import make_log_ends_request
 
 DEFAULT_CONNECT_TIMEOUT_MS: Final = 10_000
@@ -109,8 +109,7 @@ class TcpBrokerLink:
 
     async def static_config(self, broker: BrokerId, names: Collection[str]) -> Mapping[str, str]:
         """See `BrokerLink.static_config`."""
-        request = make_describe_configs_request([make_broker_resource(broker)], sorted(names), with_sources=True)
-        return await self._ask_plainly(request, decode_static_config)
+        return await self._ask_plainly(make_static_config_request(broker, names), decode_static_config)
 
     async def log_ends(self, epochs: Mapping[TopicPartition, LeaderEpoch]) -> Mapping[TopicPartition, LogEnd | None]:
         """See `BrokerLink.log_ends`."""

@@ -1,8 +1,13 @@
 """Checks that a Kafka cluster has a controller: it is known, it answers, and all members agree on it.
 
+Settings that differ between members are named, and are no failure: brokers may be restarting with a new file.
+
 Without ZooKeeper the controller is the leader of a quorum, which only the quorum knows. There the members have to agree
 on each other instead."""
 
+from collections.abc import Mapping
+
+from kio.schema.describe_configs.v4 import DescribeConfigsResponse
 from kio.schema.metadata.v11 import MetadataResponse
 
 from controller_core.client.errors import AdminError
@@ -12,13 +17,18 @@ from controller_core.client.snapshot import read_snapshot
 from controller_core.client.transport.request_client import Address, ClusterClient
 from controller_core.model.draining.broker_stop import join_ids
 from controller_core.model.ids import BrokerId
+from controller_core.model.settings.differences import find_differences
+from controller_core.model.settings.shared import SHARED
 from controller_core.model.snapshot import Snapshot
+from controller_core.wire.codecs.decoding import Undecodable
+from controller_core.wire.codecs.static_configs import read_static_config
+from controller_core.wire.requests.configs import make_static_config_request
 from controller_core.wire.requests.metadata import NO_TOPICS
 from kontroller.checks.waiting import NotWell
 
 
 async def look_at_cluster(client: ClusterClient) -> str:
-    """Return one line that names the controller. Raises `NotWell`."""
+    """Return a line that names the controller, and one for each setting that differs. Raises `NotWell`."""
     try:
         metadata = await client.ask_any(NO_TOPICS, MetadataResponse)
     except AdminError as error:
@@ -43,14 +53,31 @@ async def look_at_cluster(client: ClusterClient) -> str:
         await _expect_agreement(client.restrict_to(address), member, snapshot, has_quorum=quorum is not None)
     members = join_ids(sorted(snapshot.brokers))
     if quorum is not None:
-        return (
+        found = (
             f"cluster {snapshot.cluster_id}: {quorum.leader} leads the quorum of controllers in epoch {quorum.epoch}, "
             f"and all of {members} know each other"
         )
-    return (
-        f"cluster {snapshot.cluster_id}: {controller} at {addresses[controller]} is the controller, "
-        f"say all of {members}"
-    )
+    else:
+        found = (
+            f"cluster {snapshot.cluster_id}: {controller} at {addresses[controller]} is the controller, "
+            f"say all of {members}"
+        )
+    return "\n".join((found, *await _compare_settings(client, addresses)))
+
+
+async def _compare_settings(client: ClusterClient, addresses: Mapping[BrokerId, Address]) -> list[str]:
+    """Return a line for each setting in the members' files that differs, and for each member that did not return
+    them."""
+    configs: dict[BrokerId, Mapping[str, str]] = {}
+    troubles = []
+    for member, address in sorted(addresses.items()):
+        request = make_static_config_request(member, SHARED)
+        try:
+            response = await client.restrict_to(address).ask_any(request, DescribeConfigsResponse)
+            configs[member] = read_static_config(response)
+        except (AdminError, Undecodable) as error:
+            troubles.append(f"settings of {member} are not known: {error}")
+    return [*(f"settings differ: {each}" for each in find_differences(configs)), *troubles]
 
 
 async def _ask_quorum(client: ClusterClient) -> Quorum | None:

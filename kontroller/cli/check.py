@@ -20,6 +20,8 @@ _LONGEST_ASK_MS: Final = 5_000
 def check_cluster(servers: Servers, deadline_seconds: DeadlineSeconds = 60) -> None:
     """Waits until a Kafka cluster has a controller that answers and on which all members agree, and prints its id.
 
+    Also prints settings that differ between brokers, or between brokers and the controller.
+
     Exits with 0 on success, 1 if the deadline passes (and prints what is wrong), 2 if the command is wrong."""
     from kontroller.checks.cluster import look_at_cluster
 

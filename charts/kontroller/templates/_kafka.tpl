@@ -76,22 +76,6 @@
 {{- toYaml (merge $own (.Values.kafka.config | default dict) $defaults) }}
 {{- end }}
 
-{{- /* The settings of the brokers' file that a controller must know, as its variables. */ -}}
-{{- define "kontroller.settingsOfBrokers" -}}
-{{- $config := include "kontroller.kafkaConfig" . | fromYaml }}
-{{- $shared := dict }}
-{{- range list
-  "num.partitions" "default.replication.factor" "unclean.leader.election.enable" "delete.topic.enable"
-  "auto.leader.rebalance.enable" "leader.imbalance.per.broker.percentage" "leader.imbalance.check.interval.seconds"
-  "remote.log.storage.system.enable"
-}}
-{{- if hasKey $config . }}
-- name: KONTROLLER_{{ . | upper | replace "." "_" }}
-  value: {{ get $config . | quote }}
-{{- end }}
-{{- end }}
-{{- end }}
-
 {{- /* Refuses values that cannot work together. */ -}}
 {{- define "kontroller.checkKafka" -}}
 {{- $kafka := .Values.kafka }}

@@ -48,7 +48,7 @@ class SplitApis:
 
     async def _answer(self, api_key: int, caller: Caller, request: Any, answer: Answering) -> ResponsePayload:
         term = await self._term()
-        if term is None or (api_key == DELETE_TOPICS and not term.settings.delete_topic_enable):
+        if term is None or (api_key == DELETE_TOPICS and not term.cluster_settings.delete_topic_enable):
             return await answer(request)
         rights = await self._authorization.rights_of(caller)
         if api_key == DELETE_TOPICS:

@@ -8,7 +8,7 @@ and remove them. Throttles of moves that the controller owns are kept elsewhere 
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
@@ -22,6 +22,7 @@ from kio.schema.describe_configs.v4.response import (
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
     DescribeConfigsResult,
+    DescribeConfigsSynonym,
 )
 from kio.schema.errors import ErrorCode
 from kio.schema.incremental_alter_configs.v1.request import (
@@ -110,12 +111,15 @@ async def on_replace(term: Term, request: AlterConfigsRequest) -> AlterConfigsRe
 
 
 async def on_describe(term: Term, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-    """Return the controller's configuration. Each value is either set dynamically or the default of the process."""
+    """Return the controller's configuration: its dynamic one, and the settings in brokers' files that hold here."""
     found = await _read_or_refused(term)
     if isinstance(found, OwnConfig) and any(_is_asked_for_throttles(each) for each in request.resources):
         owners = await throttle_writes.read_throttles(term.zk, term.state.unusable.report_unwatched)
         found = replace(found, owners=tuple(sorted(owners)))
-    results = tuple(_describe(term, resource, found) for resource in request.resources)
+    static = {UNCLEAN_LEADER_ELECTION: "false", **term.cluster_settings.values}
+    results = tuple(
+        _describe(term, each, found, static, with_sources=request.include_synonyms) for each in request.resources
+    )
     return DescribeConfigsResponse(throttle_time=NO_THROTTLE, results=results)
 
 
@@ -262,7 +266,14 @@ async def _write(term: Writes, change: Change) -> None:
 # Describing
 
 
-def _describe(term: Term, resource: DescribeConfigsResource, found: OwnConfig | Refused) -> DescribeConfigsResult:
+def _describe(
+    term: Term,
+    resource: DescribeConfigsResource,
+    found: OwnConfig | Refused,
+    static: Mapping[str, str],
+    *,
+    with_sources: bool,
+) -> DescribeConfigsResult:
     if not _is_own(resource, term.identity.id):
         return _make_describe_result(resource, ErrorCode.invalid_request, _FOREIGN)
     if resource.resource_type == LOGGER_RESOURCE:
@@ -270,10 +281,9 @@ def _describe(term: Term, resource: DescribeConfigsResource, found: OwnConfig | 
     if isinstance(found, Refused):
         return _make_describe_result(resource, found.error_code, found.message)
     config = found.config
-    default = str(term.settings.unclean_leader_election_enable).lower()
-    values = {UNCLEAN_LEADER_ELECTION: default, **config}
     if _is_asked_for_throttles(resource):
-        values[THROTTLE_SETTING] = ",".join(found.owners)
+        static = {**static, THROTTLE_SETTING: ",".join(found.owners)}
+    values = {**static, **config}
     entries = tuple(
         DescribeConfigsResourceResult(
             name=name,
@@ -281,7 +291,7 @@ def _describe(term: Term, resource: DescribeConfigsResource, found: OwnConfig | 
             read_only=name not in (UNCLEAN_LEADER_ELECTION, *_KEPT),
             config_source=_DYNAMIC if name in config else _STATIC,
             is_sensitive=False,
-            synonyms=(),
+            synonyms=tuple(_list_sources(name, config, static)) if with_sources else (),
             config_type=_find_type(name),
             documentation=None,
         )
@@ -300,6 +310,13 @@ def _find_type(name: str) -> i8:
     if name in _KEPT:
         return _LONG
     return _BOOLEAN if name == UNCLEAN_LEADER_ELECTION else _UNKNOWN
+
+
+def _list_sources(name: str, config: Mapping[str, str], static: Mapping[str, str]) -> Iterator[DescribeConfigsSynonym]:
+    """Yield each source of a value, the one that counts first, as a broker does."""
+    for source, values in ((_DYNAMIC, config), (_STATIC, static)):
+        if name in values:
+            yield DescribeConfigsSynonym(name=name, value=values[name], source=source)
 
 
 async def _read_or_refused(term: Reads) -> OwnConfig | Refused:

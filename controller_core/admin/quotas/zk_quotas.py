@@ -7,6 +7,7 @@ timeout.
 
 import asyncio
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from math import isnan, nan
@@ -45,9 +46,9 @@ class Quota:
 
 
 class ZkQuotas:
-    """The quotas of a cluster. Bursts may use the quota of `windows_s` seconds at once."""
+    """The quotas of a cluster. Bursts may use the quota of `windows_s()` seconds at once."""
 
-    def __init__(self, zk: ZkSession, *, windows_s: float) -> None:
+    def __init__(self, zk: ZkSession, *, windows_s: Callable[[], float]) -> None:
         self.unusable: Final = UnusableZnodes()
         self._zk = zk
         self._windows_s = windows_s
@@ -68,7 +69,7 @@ class ZkQuotas:
         for (candidate, path), node in zip(asked, nodes, strict=True):
             rate = await self._rate_per_s(path, node.data if node else b"")
             if rate is not None:
-                limit = Limit(rate_per_s=rate, burst=rate * self._windows_s)
+                limit = Limit(rate_per_s=rate, burst=rate * self._windows_s())
                 return Quota(limit=limit, path=path, sharing=candidate.sharing)
         return None
 

@@ -17,15 +17,16 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import i8, i16, i32
 
 from controller_core.admin.pending import Pending
-from controller_core.admin.refusals import EXCEEDED, Refused, make_contention_refusal
+from controller_core.admin.refusals import EXCEEDED, Refused, explain_unknown, make_contention_refusal
 from controller_core.controller.loop.slices import slice_up, turn_after
 from controller_core.controller.operations import topics
 from controller_core.controller.serving.served_api import Answer, Charged, ServedApi, Waiting
-from controller_core.controller.term.term import Settings, Term
+from controller_core.controller.term.term import Term
 from controller_core.controller.znodes.config_writes import ensure_paths, write_config
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
 from controller_core.model.quotas.mutation_quota import UNLIMITED, MutationQuota
+from controller_core.model.settings import shared
 from controller_core.model.topics import topic_names
 from controller_core.model.topics.placement import Racks, place_partitions
 from controller_core.model.topics.topic_configs import fill_in_defaults, find_complaints, is_true
@@ -48,10 +49,6 @@ TOPIC_WEIGHT: Final = 10
 _PLACED_AT_ONCE: Final = 5_000
 """Partitions to place before other tasks on the event loop run. They take a few milliseconds."""
 
-_UNKNOWN: Final = (
-    "The request leaves the {0} to the cluster's default, which this controller does not know: give the {0}, or start the "
-    "controller with {1} (what {2} says in the brokers' files)."
-)
 _REMOTE_STORAGE: Final = "remote.storage.enable"
 _TOPIC_SOURCE: Final = i8(1)
 _DEFAULT_SOURCE: Final = i8(5)
@@ -202,7 +199,11 @@ def _make_too_large_refusal(new: NewTopic, why: str) -> Refused:
 def _check_config(term: Term, topic: CreatableTopic) -> dict[str, str]:
     config = {config.name: config.value for config in topic.configs if config.value is not None}
     wrong = find_complaints(config)
-    if not wrong and is_true(config.get(_REMOTE_STORAGE, "")) and not term.settings.remote_log_storage_system_enable:
+    if (
+        not wrong
+        and is_true(config.get(_REMOTE_STORAGE, ""))
+        and not term.cluster_settings.remote_log_storage_system_enable
+    ):
         wrong = [
             "Tiered Storage functionality is disabled in the broker. "
             "Topic cannot be configured with remote log storage."
@@ -227,8 +228,8 @@ def _read_given_replicas(topic: CreatableTopic, budget: Budget) -> dict[Partitio
 
 
 async def _place_replicas(term: Term, topic: CreatableTopic, budget: Budget) -> dict[PartitionId, tuple[BrokerId, ...]]:
-    factor = _factor(term.settings, topic)
-    count = _count(term.settings, topic)
+    factor = _factor(term, topic)
+    count = _count(term, topic)
     if count <= 0:
         raise Refused(ErrorCode.invalid_partitions, "Number of partitions must be larger than 0.")
     if count > MAX_PARTITIONS_PER_REQUEST:
@@ -244,28 +245,29 @@ async def _place_replicas(term: Term, topic: CreatableTopic, budget: Budget) -> 
     return await place_in_slices(TopicName(topic.name), range(count), factor, racks)
 
 
-def _factor(settings: Settings, topic: CreatableTopic) -> int:
+def _factor(term: Term, topic: CreatableTopic) -> int:
     """Return the replicas of each partition. Raises `Refused` if the request leaves them to an unknown default.
 
-    The brokers' files have the cluster's defaults, and the controller cannot read them. Creating one replica instead of
-    three would lose data with the first failed disk.
+    Creating one replica instead of three would lose data with the first failed disk.
     """
     if topic.replication_factor != NOT_GIVEN:
         return topic.replication_factor
-    if settings.default_replication_factor is None:
-        message = _UNKNOWN.format("replication factor", "--default-replication-factor", "default.replication.factor")
-        raise Refused(ErrorCode.invalid_replication_factor, message)
-    return settings.default_replication_factor
+    factor = term.cluster_settings.default_replication_factor
+    if factor is None:
+        why = f"Give the replication factor: {explain_unknown(term, shared.REPLICATION_FACTOR)}."
+        raise Refused(ErrorCode.invalid_replication_factor, why)
+    return factor
 
 
-def _count(settings: Settings, topic: CreatableTopic) -> int:
+def _count(term: Term, topic: CreatableTopic) -> int:
     """Return the number of partitions. Raises `Refused` if the request leaves it to an unknown default."""
     if topic.num_partitions != NOT_GIVEN:
         return topic.num_partitions
-    if settings.num_partitions is None:
-        message = _UNKNOWN.format("number of partitions", "--num-partitions", "num.partitions")
-        raise Refused(ErrorCode.invalid_partitions, message)
-    return settings.num_partitions
+    count = term.cluster_settings.num_partitions
+    if count is None:
+        why = f"Give the number of partitions: {explain_unknown(term, shared.PARTITIONS)}."
+        raise Refused(ErrorCode.invalid_partitions, why)
+    return count
 
 
 def make_resting_assignments(
@@ -421,4 +423,5 @@ API: Final = ServedApi(
     versions=Versions(CreateTopicsRequest, oldest=2),
     answer=Charged(answer=on_create_topics, strict_since=6),
     refuse=refusal,
+    needs_cluster_settings=True,
 )

@@ -16,7 +16,7 @@ from kio.schema.types import TopicName as WireTopicName
 from kio.static.protocol import RequestPayload
 
 from controller_core.admin.pending import Pending
-from controller_core.admin.refusals import EXCEEDED, TIMED_OUT, Refused, outcome_of
+from controller_core.admin.refusals import EXCEEDED, TIMED_OUT, Refused, explain_unknown, outcome_of
 from controller_core.controller.loop.slices import slice_up
 from controller_core.controller.operations import deletion
 from controller_core.controller.serving.served_api import Answer, Charged, ServedApi, Waiting
@@ -24,6 +24,7 @@ from controller_core.controller.term.term import Term
 from controller_core.controller.znodes.config_writes import ensure_paths
 from controller_core.model.ids import TopicId, TopicName
 from controller_core.model.quotas.mutation_quota import UNLIMITED, MutationQuota
+from controller_core.model.settings import shared
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.messages import throttle_of
 from controller_core.zk import paths
@@ -35,8 +36,10 @@ Outcomes = Mapping[int, TopicName | Refused]
 
 async def on_delete_topics(term: Term, request: DeleteTopicsRequest, quota: MutationQuota) -> Answer:
     """Mark the topics, and begin their deletion in the same event. The quota is charged for their partitions."""
-    if not term.settings.delete_topic_enable:
-        return refusal(request, ErrorCode.topic_deletion_disabled)
+    if not term.cluster_settings.delete_topic_enable:
+        is_unknown = term.cluster_settings.delete_topic_enable is None
+        why = explain_unknown(term, shared.DELETE_TOPIC) if is_unknown else None
+        return refusal(request, ErrorCode.topic_deletion_disabled, why)
     if any(topic.name is not None and topic.topic_id is not None for topic in request.topics):
         return refusal(request, ErrorCode.invalid_request)
     outcomes = {
@@ -60,10 +63,10 @@ async def on_delete_topics(term: Term, request: DeleteTopicsRequest, quota: Muta
     )
 
 
-def refusal(request: DeleteTopicsRequest, error_code: ErrorCode) -> DeleteTopicsResponse:
+def refusal(request: DeleteTopicsRequest, error_code: ErrorCode, message: str | None = None) -> DeleteTopicsResponse:
     """Return the answer that refuses every topic of the request."""
     return _response(
-        DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=error_code, error_message=None)
+        DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=error_code, error_message=message)
         for topic in request.topics
     )
 
@@ -148,4 +151,5 @@ API: Final = ServedApi(
     versions=Versions(DeleteTopicsRequest, oldest=1, lift=_convert_older),
     answer=Charged(answer=on_delete_topics, strict_since=5),
     refuse=refusal,
+    needs_cluster_settings=True,
 )

@@ -92,6 +92,7 @@ async def on_broker_startup(term: Term, brokers: Mapping[BrokerId, Broker]) -> N
     for broker in brokers.values():
         term.state.add_broker(broker)
         term.channels.add(broker)
+        term.static_configs.ask(broker)
     term.unserved.report(brokers.values())
     await send_everything(term, brokers)
 

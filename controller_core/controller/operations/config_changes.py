@@ -1,19 +1,19 @@
-"""Configuration changes. One of them concerns the controller: if a topic allows unclean leader elections.
+"""Configuration changes, and the settings in brokers' files.
 
 Tools that change a configuration leave a sequential notification, and remove it after a while. If a topic's new
 configuration allows an unclean election, its partitions that wait for in-sync replicas get a leader. The journal
-records other settings too, and the static configuration that brokers return when they are asked.
+records other configurations too. Brokers return the settings in their files when they are asked (`static_configs`).
 """
 
-from collections.abc import Iterable
+from collections.abc import Container
 from typing import Final
 
-from controller_core.controller.loop.events import ConfigsChanged, StaticConfigAnswered
+from controller_core.controller.loop.events import ConfigsChanged, StaticConfigAnswered, TopicDeletionsRequested
 from controller_core.controller.machines import partition_machine
 from controller_core.controller.term.rights import Reads, Remembers, Sends
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import recorded_configs, topic_configs
-from controller_core.model.ids import TopicName
+from controller_core.model.ids import TopicName, TopicPartition
 from controller_core.model.transitions import PartitionStatus
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
@@ -41,37 +41,45 @@ async def on_configs_changed(term: Term) -> None:
     if not changed:
         return
     await recorded_configs.refresh(term, [f"{paths.CONFIG}/{entity}" for entity in sorted(changed)])
-    await _elect(term, changed)
-
-
-def ask_for_static_configs(term: Sends) -> None:
-    """Ask the brokers for their static configuration, if they have not answered since they registered.
-
-    Nothing waits for the answers, which arrive as events. Only one round runs at a time.
-    """
-    missing = term.static_configs.find_missing(term.state)
-    if missing and not term.static_configs.is_asking:
-        term.end_with_term(term.static_configs.ask(missing))
-
-
-def on_static_config_answered(term: Remembers, answered: StaticConfigAnswered) -> None:
-    """Record the answer, if the broker is still the one that was asked."""
-    broker = term.state.brokers.get(answered.broker)
-    if broker is not None and broker.epoch == answered.config.broker_epoch and answered.config.config:
-        term.state.set_static_config(broker.id, answered.config)
-
-
-async def _elect(term: Term, changed: Iterable[str]) -> None:
     defaults = {f"brokers/{paths.DEFAULT_ENTITY}", f"brokers/{term.identity.id}"}
-    every_topic = not defaults.isdisjoint(changed)
     topics = {TopicName(entity.removeprefix(_TOPIC)) for entity in changed if entity.startswith(_TOPIC)}
+    electable = await _find_electable(term, topics if defaults.isdisjoint(changed) else None)
+    await partition_machine.bring_online(term, electable)
+
+
+def load_static_configs(term: Sends) -> None:
+    """Take over what the brokers answered before the term."""
+    for broker in term.state.brokers.values():
+        answer = term.static_configs.find_answer(broker)
+        if answer is not None:
+            term.state.set_static_config(broker.id, answer)
+    term.static_configs.report(term.cluster_settings.find_differences(term.identity.id))
+
+
+async def on_static_config_answered(term: Term, answered: StaticConfigAnswered) -> None:
+    """Remember the answer, if the broker is still the one that was asked, and do what waited for it."""
+    broker = term.state.brokers.get(answered.broker)
+    if broker is None or broker.epoch != answered.config.broker_epoch or not answered.config.config:
+        return
+    settings = term.cluster_settings
+    was_unclean, could_delete = settings.unclean_leader_election_enable, settings.delete_topic_enable
+    term.state.set_static_config(broker.id, answered.config)
+    term.static_configs.report(settings.find_differences(term.identity.id))
+    if settings.unclean_leader_election_enable and not was_unclean:
+        await partition_machine.bring_online(term, await _find_electable(term, None))
+    if settings.delete_topic_enable != could_delete:
+        term.enqueue(TopicDeletionsRequested())
+
+
+async def _find_electable(term: Remembers, topics: Container[TopicName] | None) -> list[TopicPartition]:
+    """Return the waiting partitions whose configuration allows an unclean election: of these topics, or of all."""
     waiting = [
         partition
         for partition in term.state.list_partitions_in(PartitionStatus.OFFLINE, PartitionStatus.NEW)
-        if (every_topic or partition.topic in topics) and not term.state.is_being_deleted(partition.topic)
+        if (topics is None or partition.topic in topics) and not term.state.is_being_deleted(partition.topic)
     ]
     allowed = await topic_configs.find_allowing_unclean_election(term, {partition.topic for partition in waiting})
-    await partition_machine.bring_online(term, [partition for partition in waiting if partition.topic in allowed])
+    return [partition for partition in waiting if partition.topic in allowed]
 
 
 async def _notifications(term: Reads) -> frozenset[str]:

@@ -43,8 +43,13 @@ async def load_deletions(term: Writes) -> None:
     marked = [
         TopicName(name) for name in await term.watched.read_children(paths.DELETE_TOPICS, TopicDeletionsRequested())
     ]
-    if marked and not term.settings.delete_topic_enable:
-        log.error("topics are not deleted: delete-topic-enable is false", topics=marked)
+    is_enabled = term.cluster_settings.delete_topic_enable
+    if marked and is_enabled is None:
+        why = "no broker has returned delete.topic.enable yet"
+        log.warning("topics wait for their deletion", reason=why, topics=marked)
+        return
+    if marked and not is_enabled:
+        log.error("topics are not deleted: delete.topic.enable is false", topics=marked)
         await term.writer.write({name: [Delete(path=paths.delete_topic(name))] for name in marked})
         return
     unknown = [name for name in marked if name not in term.state.topics]

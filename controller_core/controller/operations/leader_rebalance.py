@@ -16,6 +16,7 @@ from controller_core.controller.term.rights import Remembers
 from controller_core.controller.term.term import Term
 from controller_core.model.ids import TopicPartition
 from controller_core.model.leader_balance import find_brokers_over
+from controller_core.model.settings import shared
 
 log = structlog.get_logger()
 
@@ -23,18 +24,21 @@ FIRST_LOOK_AFTER_MS: Final = 5_000
 
 
 def start_balancing(term: Remembers) -> None:
-    """Start the timer of the first check, if balancing is enabled."""
-    if term.settings.auto_leader_rebalance_enable:
+    """Start the timer of the first check, unless the process was started without balancing."""
+    if term.cluster_settings.given.get(shared.AUTO_REBALANCE) != "false":
         term.enqueue_later(BalanceDue(), FIRST_LOOK_AFTER_MS)
 
 
 async def on_balance_due(term: Term) -> None:
     """Elect the preferred replicas of brokers that miss too many of their leaderships, and start the timer again."""
-    wanted = find_partitions_to_give_back(term.state, term.settings.leader_imbalance_per_broker_percentage)
-    if wanted:
+    settings = term.cluster_settings
+    wanted = find_partitions_to_give_back(term.state, settings.leader_imbalance_per_broker_percentage)
+    if wanted and settings.auto_leader_rebalance_enable:
         log.info("rebalancing leaders", partitions=len(wanted))
         await partition_machine.bring_online(term, wanted, Election.PREFERRED)
-    term.enqueue_later(BalanceDue(), term.settings.leader_imbalance_check_interval_seconds * 1000)
+    is_unknown = settings.auto_leader_rebalance_enable is None
+    pause_ms = FIRST_LOOK_AFTER_MS if is_unknown else settings.leader_imbalance_check_interval_seconds * 1000
+    term.enqueue_later(BalanceDue(), pause_ms)
 
 
 def find_partitions_to_give_back(state: ClusterState, threshold_percent: int) -> list[TopicPartition]:

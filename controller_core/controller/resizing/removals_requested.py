@@ -85,8 +85,9 @@ def _why_not(term: Reads, asked: Collection[TopicPartition]) -> dict[TopicPartit
 
 
 def _why_none(term: Reads) -> str | None:
-    if not term.settings.delete_topic_enable:
-        return "delete-topic-enable is false"
+    if not term.cluster_settings.delete_topic_enable:
+        is_unknown = term.cluster_settings.delete_topic_enable is None
+        return f"delete.topic.enable is {'not known yet: no broker has returned it' if is_unknown else 'false'}"
     stock = sorted(broker.id for broker in term.state.brokers.values() if not broker.is_ours)
     if stock:
         return (

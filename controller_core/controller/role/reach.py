@@ -63,14 +63,17 @@ class Reach:
         clock: Clock,
         *,
         timeout_ms: int,
+        on_reached: Callable[[Broker], None],
         on_look: Callable[[], None],
     ) -> None:
+        """`on_reached` is called with each broker that answers."""
         self._own_id = own_id
         self._zk = zk
         self._links = links
         self._clock = clock
         self._timeout_ms = timeout_ms
         self._interval_ms = timeout_ms / LOOKS_IN_TIME
+        self._on_reached = on_reached
         self._on_look = on_look
         self._sight: Sight | None = None
         self._alone_since_ms: float | None = None
@@ -164,6 +167,7 @@ class Reach:
         link = self._links(broker)
         try:
             await link.reach()
+            self._on_reached(broker)
         except LinkError as error:
             return error
         except Exception as error:  # noqa: BLE001 - one odd registration must not affect the other brokers

@@ -16,6 +16,7 @@ import structlog
 
 from controller_core.controller.loop.events import ControllerChanged, Event, RoleDue
 from controller_core.controller.loop.watched_reads import WatchedReads
+from controller_core.controller.recording.static_configs import StaticConfigs
 from controller_core.controller.role import role_znode
 from controller_core.controller.role.failed_terms import FailedTerms
 from controller_core.controller.role.hindrance import Hindrance
@@ -58,18 +59,21 @@ class Role:
         settings: ControllerSettings,
         enqueue: Callable[[Event], None],
         standby: Standby,
+        static_configs: StaticConfigs,
     ) -> None:
         self._id = own_id
         self._zk = zk
         self._clock = seams.clock
         self._enqueue = enqueue
         self._standby = standby
+        self._static_configs = static_configs
         self.reach = Reach(
             own_id,
             zk,
             seams.links,
             seams.clock,
             timeout_ms=settings.brokers_timeout_ms,
+            on_reached=static_configs.ask,
             on_look=self._on_look_at_brokers,
         )
         self._whereabouts = seams.whereabouts
@@ -247,6 +251,7 @@ class Role:
 
     def _on_look_at_brokers(self) -> None:
         """React to a change of the brokers in reach."""
+        self._static_configs.mark_all_asked()
         waits_for_brokers = self.hindrance is Hindrance.BROKERS_OUT_OF_REACH
         if (waits_for_brokers and self.reach.had_majority) or (self._began_ms is not None and self.reach.is_lost):
             self._enqueue(RoleDue())

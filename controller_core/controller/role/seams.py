@@ -1,6 +1,6 @@
 """The surroundings of a controller process: the interfaces to the world, and its settings."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -13,6 +13,11 @@ from controller_core.zk.session import ZkSession
 
 class ControllerSettings(Settings, Protocol):
     """The process's settings that the controller needs."""
+
+    @property
+    def shared(self) -> Mapping[str, str]:
+        """The given settings that brokers' files have, too, by their names there."""
+        ...
 
     @property
     def zookeeper_timeout_ms(self) -> int:

@@ -151,6 +151,19 @@ class _Gauges(Collector):
             "Listeners of brokers under which the controller is not found",
             len(term.identity.listeners.find_unserved(state.brokers.values())),
         )
+        yield _gauge(
+            "kontroller_brokers_with_unknown_settings",
+            "Registered brokers that have not returned the settings in their files",
+            len(state.brokers.keys() - state.static_configs.keys()),
+        )
+        differing = GaugeMetricFamily(
+            "kontroller_differing_settings",
+            "Values of a setting that differs between brokers, or between brokers and this controller",
+            labels=["setting"],
+        )
+        for difference in term.cluster_settings.find_differences(term.identity.id):
+            differing.add_metric([difference.name], len(difference.nodes))
+        yield differing
         yield _gauge("kontroller_topics", "Topics", len(state.topics))
         yield _gauge("kontroller_partitions", "Partitions", partitions.total)
         yield _gauge("kontroller_offline_partitions", "Partitions without a live leader", partitions.offline)

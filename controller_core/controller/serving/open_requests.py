@@ -74,6 +74,10 @@ class OpenRequests:
         """Return True if a request need not wait for the end of a long event."""
         return self._apis[type(received.request)].may_be_let_in(term, received.request)
 
+    def needs_cluster_settings(self, request: RequestPayload) -> bool:
+        """Return True if the answer depends on settings in brokers' files."""
+        return self._apis[type(request)].needs_cluster_settings
+
     def refuse(self, received: RequestReceived, error_code: ErrorCode = ErrorCode.not_controller) -> None:
         """Answer a request with an error, unless it is answered or delayed."""
         is_open = not received.answer.done()  # a refusal may be large, so it is only built if needed

@@ -52,6 +52,8 @@ class ServedApi(Generic[Request]):
     """Returns the response with an error for the whole request, most often that this process is not the controller."""
     takes: tuple[type[RequestPayload], ...] = ()
     """The types, besides the newest, that older versions are converted to because their answers differ in meaning."""
+    needs_cluster_settings: bool = False
+    """True if the answer depends on settings in brokers' files."""
     may_be_let_in: Callable[[Term, Request], bool] = lambda _term, _request: False
     """Returns True if the request may be answered during a long event (`between_groups`)."""
 

@@ -12,6 +12,7 @@ from controller_core.controller.state.partition_removals import RunningRemovals
 from controller_core.controller.state.reassignments import RunningReassignments
 from controller_core.controller.state.removed_replicas import RemovedReplica
 from controller_core.controller.state.unusable_znodes import UnusableZnodes
+from controller_core.journal.configs import StaticConfig
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import BrokerId, PartitionReplica, TopicId, TopicName, TopicPartition
 from controller_core.model.metadata import Broker, PartitionState, ReplicaAssignment, TopicAssignment
@@ -39,6 +40,8 @@ class ReadOnlyState(Protocol):
     def shutting_down(self) -> Set[BrokerId]: ...
     @property
     def failed_replicas(self) -> Mapping[BrokerId, frozenset[TopicPartition]]: ...
+    @property
+    def static_configs(self) -> Mapping[BrokerId, StaticConfig]: ...
     def find_live_replicas(self, topic_partition: TopicPartition) -> Set[BrokerId]: ...
     def is_served_by(self, topic_partition: TopicPartition, broker: BrokerId) -> bool: ...
 

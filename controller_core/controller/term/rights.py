@@ -25,6 +25,7 @@ from controller_core.controller.sending.log_ends import LogEnds
 from controller_core.controller.sending.request_batch import RequestBatch
 from controller_core.controller.state.cluster_state import ClusterState
 from controller_core.controller.state.read_only_state import ReadOnlyState
+from controller_core.controller.term.cluster_settings import ClusterSettings
 from controller_core.controller.term.refusals import Refusals
 from controller_core.controller.term.standby import Standby
 from controller_core.controller.term.term import Counts, Pauses, Settings
@@ -55,6 +56,8 @@ class Reads(Protocol):
     def watched(self) -> WatchedReads[Event]: ...
     @property
     def settings(self) -> Settings: ...
+    @property
+    def cluster_settings(self) -> ClusterSettings: ...
     @property
     def clock(self) -> Clock: ...
     def find_known_content(self, topic: TopicName, node: ZkNode) -> TopicAssignment | None: ...

@@ -23,6 +23,7 @@ from controller_core.controller.sending.channels import BrokerChannels
 from controller_core.controller.sending.log_ends import LogEnds
 from controller_core.controller.sending.request_batch import RequestBatch
 from controller_core.controller.state.cluster_state import ClusterState
+from controller_core.controller.term.cluster_settings import ClusterSettings
 from controller_core.controller.term.refusals import Refusals
 from controller_core.controller.term.standby import Standby
 from controller_core.controller.term.unserved_listeners import UnservedListeners
@@ -34,36 +35,11 @@ from controller_core.zk.session import ZkNode, ZkSession
 
 
 class Settings(Protocol):
-    """The controller's settings that operations need."""
-
-    @property
-    def unclean_leader_election_enable(self) -> bool:
-        """The default for topics without `unclean.leader.election.enable`."""
-        ...
+    """The process's own settings that operations need. `ClusterSettings` has those that brokers' files have, too."""
 
     @property
     def unclean_recovery_timeout_ms(self) -> int:
         """The time that brokers have to return the ends of logs before an unclean election; 0: they are not asked."""
-        ...
-
-    @property
-    def auto_leader_rebalance_enable(self) -> bool:
-        """True if leaders go back to their preferred replicas automatically."""
-        ...
-
-    @property
-    def leader_imbalance_per_broker_percentage(self) -> int:
-        """The percentage of its leaderships that a broker may miss before they are given back."""
-        ...
-
-    @property
-    def leader_imbalance_check_interval_seconds(self) -> int:
-        """Seconds between checks of the leader imbalance."""
-        ...
-
-    @property
-    def delete_topic_enable(self) -> bool:
-        """True if topics may be deleted."""
         ...
 
     @property
@@ -79,21 +55,6 @@ class Settings(Protocol):
     @property
     def delegation_token_check_interval_ms(self) -> int | None:
         """Milliseconds between checks for expired delegation tokens; None: the cluster has none."""
-        ...
-
-    @property
-    def num_partitions(self) -> int | None:
-        """The default number of partitions of a new topic; None if the cluster's default is unknown."""
-        ...
-
-    @property
-    def default_replication_factor(self) -> int | None:
-        """The default number of replicas of a partition; None if the cluster's default is unknown."""
-        ...
-
-    @property
-    def remote_log_storage_system_enable(self) -> bool:
-        """True if brokers have remote storage. Brokers without it refuse to start with topics that need it."""
         ...
 
 
@@ -148,6 +109,7 @@ class Term:
     counts: Counts
     clock: Clock
     settings: Settings
+    cluster_settings: ClusterSettings
     enqueue: Callable[[Event], None]
     pauses: Pauses
     unserved: UnservedListeners

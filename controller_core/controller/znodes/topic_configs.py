@@ -4,9 +4,7 @@ from collections.abc import Iterable
 
 from controller_core.controller.state.read_only_state import ReadOnlyState
 from controller_core.controller.term.rights import Remembers
-from controller_core.controller.term.term import Settings
 from controller_core.controller.znodes import recorded_configs
-from controller_core.journal.configs import RecordedConfig
 from controller_core.model.ids import TopicName
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
@@ -19,8 +17,8 @@ async def find_allowing_unclean_election(term: Remembers, topics: Iterable[Topic
     """Return the topics whose effective configuration allows a leader from outside the ISR.
 
     A topic without its own value has the dynamic default of the controller's own id, then that of all brokers, then the
-    controller's setting. An unreadable configuration never allows it, because the election may lose acknowledged
-    messages.
+    setting that holds in the cluster. An unreadable configuration never allows it, because the election may lose
+    acknowledged messages.
     """
     names = sorted(topics)
     if not names:
@@ -31,17 +29,14 @@ async def find_allowing_unclean_election(term: Remembers, topics: Iterable[Topic
     own, cluster, *nodes = found = await term.zk.read_many(read)
     for path, node in zip(read, found, strict=True):
         recorded_configs.record(term, path, node)
-    by_default = _read_value(term.state, defaults[1], cluster, default=term.settings.unclean_leader_election_enable)
+    by_default = _read_value(
+        term.state, defaults[1], cluster, default=term.cluster_settings.unclean_leader_election_enable
+    )
     by_default = _read_value(term.state, defaults[0], own, default=by_default)
     allowed = (
         _read_value(term.state, path, node, default=by_default) for path, node in zip(topic_paths, nodes, strict=True)
     )
     return {name for name, allows in zip(names, allowed, strict=True) if allows}
-
-
-def make_own_config(settings: Settings) -> RecordedConfig:
-    """Return the values of the controller's settings for keys that no configuration sets."""
-    return {UNCLEAN_LEADER_ELECTION: "true" if settings.unclean_leader_election_enable else "false"}
 
 
 def _read_value(state: ReadOnlyState, path: str, node: ZkNode | None, *, default: bool) -> bool:

@@ -19,8 +19,13 @@ _OWN: Final = (4, 5)
 
 def decode_static_config(content: bytes) -> dict[str, str]:
     """Return the known values by name. Raises `Undecodable`, also if the broker refuses."""
+    return read_static_config(decode_response(DescribeConfigsResponse, content))
+
+
+def read_static_config(response: DescribeConfigsResponse) -> dict[str, str]:
+    """Return the known values of an answer by name. Raises `Undecodable` if the broker refuses."""
     values: dict[str, str] = {}
-    for result in decode_response(DescribeConfigsResponse, content).results:
+    for result in response.results:
         if result.error_code is not ErrorCode.none:
             raise Undecodable(f"DescribeConfigs: {result.error_code.name}")
         for config in result.configs:

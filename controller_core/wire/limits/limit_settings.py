@@ -30,9 +30,6 @@ _LEAST_IDLE_MS: Final = 1_000
 _MOST_IDLE_MS: Final = (1 << 63) - 1
 DEFAULT_QUEUED_REQUESTS: Final = 500
 """Kafka's default of `queued.max.requests`."""
-_DEFAULT_QUOTA_WINDOWS: Final = 11
-"""Kafka's default of `controller.quota.window.num`. That of the window size is 1 s."""
-_DEFAULT_QUOTA_WINDOW_SIZE_S: Final = 1
 
 _RequestBytes: TypeAlias = Annotated[int, Field(ge=_LEAST_REQUEST_BYTES, le=_MOST_REQUEST_BYTES)]
 _MemoryBytes: TypeAlias = Annotated[int, Field(ge=_LEAST_REQUEST_BYTES, le=_MOST_MEMORY_BYTES)]
@@ -169,12 +166,12 @@ class ControllerLimitSettings(ListenerLimitSettings):
     controller_quota_window_num: _Count | None = Field(
         default=None,
         description="Windows whose quota of controller mutations may be used up at once. Default: "
-        "controller.quota.window.num in --properties, or 11.",
+        "controller.quota.window.num in --properties, or that of the brokers.",
     )
     controller_quota_window_size_seconds: _Count | None = Field(
         default=None,
         description="Length of one of these windows in seconds. Default: controller.quota.window.size.seconds in "
-        "--properties, or 1.",
+        "--properties, or that of the brokers.",
     )
 
     @property
@@ -183,9 +180,10 @@ class ControllerLimitSettings(ListenerLimitSettings):
         return self.queued_max_requests or self._by_properties.queued_max_requests or DEFAULT_QUEUED_REQUESTS
 
     @property
-    def quota_windows_s(self) -> int:
-        """Seconds whose quota of mutations may be used up at once."""
+    def quota_windows(self) -> tuple[int | None, int | None]:
+        """The number of windows whose quota of mutations may be used up at once, and the seconds of each, if given."""
         said = self._by_properties
-        number = self.controller_quota_window_num or said.controller_quota_window_num or _DEFAULT_QUOTA_WINDOWS
-        size_s = self.controller_quota_window_size_seconds or said.controller_quota_window_size_seconds
-        return number * (size_s or _DEFAULT_QUOTA_WINDOW_SIZE_S)
+        return (
+            self.controller_quota_window_num or said.controller_quota_window_num,
+            self.controller_quota_window_size_seconds or said.controller_quota_window_size_seconds,
+        )

@@ -76,6 +76,11 @@ def make_describe_configs_request(
     )
 
 
+def make_static_config_request(broker: BrokerId, names: Collection[str]) -> DescribeConfigsRequest:
+    """Return a request to a broker for the values in its own file (`wire.codecs.static_configs`)."""
+    return make_describe_configs_request([make_broker_resource(broker)], sorted(names), with_sources=True)
+
+
 def make_alter_configs_request(
     changes: Mapping[ConfigResource, Iterable[ConfigChange]], *, validate_only: bool = False
 ) -> IncrementalAlterConfigsRequest:

@@ -1,8 +1,8 @@
 """Unclean elections that nothing allowed. Each may lose acknowledged records.
 
 An election may be allowed by the topic, otherwise by the configuration of the controller's broker id, otherwise by the
-default of all brokers, otherwise by the controller's own setting, which the first record of its term states. Users may
-request one at any time (`elect_leaders`).
+default of all brokers, otherwise by the controller's own setting, which the first record of its term states, otherwise
+by brokers' files. Users may request one at any time (`elect_leaders`).
 """
 
 from typing import Final
@@ -17,10 +17,12 @@ NAME: Final = "unclean.leader.election.enable"
 INVARIANTS: Final = (
     Invariant(
         id="UncleanIsAllowed",
-        broken="NOT coalesce(of_topic = 'true', of_broker = 'true', of_default = 'true', of_setting = 'true', by_default)",
+        broken="NOT coalesce(of_topic = 'true', of_broker = 'true', of_default = 'true', of_setting = 'true', "
+        "of_file = 'true', by_default)",
         detail=f"broker {{leader}} was elected uncleanly, and nothing allows it: {NAME} of the topic {{of_topic}}, of "
-        "the controller's id {of_broker}, default of all brokers {of_default}, the controller's own setting {of_setting}",
-        evidence=("topic_record", "broker_record", "default_record", "setting_record"),
+        "the controller's id {of_broker}, default of all brokers {of_default}, the controller's own setting {of_setting}, "
+        "brokers' files {of_file}",
+        evidence=("topic_record", "broker_record", "default_record", "setting_record", "file_record"),
         broker="leader",
     ),
 )
@@ -38,7 +40,7 @@ def find_forbidden_elections(known_events: DataFrame, *, unclean_by_default: boo
         .alias("elections")
     )
     configs = (
-        known_events.where("kind RLIKE '^(topic|broker)_config' OR kind = 'controller_elected'")
+        known_events.where(f"kind RLIKE '^(topic|broker)_config' OR kind = 'controller_elected' OR {_TELLS_FILE}")
         .selectExpr(*_OF_A_SPAN, "seq", f"{RECORD} AS config_record", f"{_SCOPE} AS scope", f"{_OF} AS name", _SETTING)
         .alias("configs")
     )
@@ -54,17 +56,19 @@ def find_forbidden_elections(known_events: DataFrame, *, unclean_by_default: boo
 _OF_A_TERM: Final = ("cluster_id", "controller_epoch")
 _OF_A_SPAN: Final = (*_OF_A_TERM, "span_seq")
 _OF_AN_ELECTION: Final = ("topic", "partition", "leader", "inferred")
+_TELLS_FILE: Final = f"(kind = 'broker_static_config' AND config['{NAME}'] IS NOT NULL)"
 _SAME_SPAN: Final = "elections.span_seq = configs.span_seq"
-_SCOPES: Final = ("topic", "broker", "default", "setting")
+_SCOPES: Final = ("topic", "broker", "default", "setting", "file")
 _ASKED: Final = (
-    "stack(4, 'topic', topic, 'broker', CAST(controller_id AS STRING), 'default', '', 'setting', '') AS (scope, name)"
+    "stack(5, 'topic', topic, 'broker', CAST(controller_id AS STRING), 'default', '', 'setting', '', 'file', '') "
+    "AS (scope, name)"
 )
 _SCOPE: Final = (
     "CASE WHEN kind LIKE 'topic%' THEN 'topic' WHEN kind LIKE 'controller%' THEN 'setting' "
-    "WHEN broker IS NULL THEN 'default' ELSE 'broker' END"
+    "WHEN kind = 'broker_static_config' THEN 'file' WHEN broker IS NULL THEN 'default' ELSE 'broker' END"
 )
 _OF: Final = (
-    "CASE WHEN kind LIKE 'topic%' THEN topic WHEN kind LIKE 'broker%' THEN coalesce(CAST(broker AS STRING), '') "
+    "CASE WHEN kind LIKE 'topic%' THEN topic WHEN kind LIKE 'broker_config%' THEN coalesce(CAST(broker AS STRING), '') "
     "ELSE '' END"
 )
 _SETTING: Final = f"IF(kind LIKE '%removed', NULL, lower(config['{NAME}'])) AS setting"

@@ -5,6 +5,12 @@ from typing import Any, TypeVar
 
 import pytest
 from kio.schema.api_versions.v3 import ApiVersionsRequest
+from kio.schema.describe_configs.v4 import DescribeConfigsRequest, DescribeConfigsResponse
+from kio.schema.describe_configs.v4.response import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
 from kio.schema.describe_quorum.v0 import DescribeQuorumRequest, DescribeQuorumResponse
 from kio.schema.errors import ErrorCode
 from kio.schema.list_partition_reassignments.v0 import (
@@ -19,7 +25,7 @@ from kio.schema.metadata.v11.response import (
 )
 from kio.schema.types import BrokerId as WireBrokerId
 from kio.schema.types import TopicName
-from kio.static.primitive import i32
+from kio.static.primitive import i8, i32
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.client.errors import Unreachable
@@ -49,6 +55,8 @@ class SimulatedMembers:
     """The answer to DescribeQuorum, if there is a quorum."""
     asked: int = 1
     topics: tuple[MetadataResponseTopic, ...] = ()
+    files: dict[int, dict[str, str]] = field(default_factory=dict)
+    """The settings in the members' files. A member that is not here refuses to return them."""
 
     def restrict_to(self, address: Address) -> "SimulatedMembers":
         return replace(self, asked=address.port)
@@ -56,6 +64,10 @@ class SimulatedMembers:
     async def ask_any(self, request: RequestPayload, response_type: type[Response]) -> Response:
         if self.asked not in self.known:
             raise Unreachable(f"{self.asked} cannot be reached")
+        if isinstance(request, DescribeConfigsRequest):
+            configs: Any = make_file_answer(self.asked, self.files.get(self.asked))
+            assert isinstance(configs, response_type)
+            return configs
         controller, members = self.known[self.asked]
         metadata: Any = MetadataResponse(
             throttle_time=NO_TIME,
@@ -89,9 +101,33 @@ class SimulatedMembers:
         )
 
 
+def make_file_answer(member: int, file: dict[str, str] | None) -> DescribeConfigsResponse:
+    result = DescribeConfigsResult(
+        error_code=ErrorCode.cluster_authorization_failed if file is None else ErrorCode.none,
+        error_message=None,
+        resource_type=i8(4),
+        resource_name=str(member),
+        configs=tuple(
+            DescribeConfigsResourceResult(
+                name=name,
+                value=value,
+                read_only=True,
+                config_source=i8(4),
+                is_sensitive=False,
+                synonyms=(DescribeConfigsSynonym(name=name, value=value, source=i8(4)),),
+                config_type=i8(0),
+                documentation=None,
+            )
+            for name, value in (file or {}).items()
+        ),
+    )
+    return DescribeConfigsResponse(throttle_time=NO_TIME, results=(result,))
+
+
 def members(**differently: tuple[int, tuple[int, ...]]) -> SimulatedMembers:
     known = dict.fromkeys((1, 2, 9), (9, (1, 2, 9)))
-    return SimulatedMembers({**known, **{int(name[1:]): value for name, value in differently.items()}})
+    known |= {int(name[1:]): value for name, value in differently.items()}
+    return SimulatedMembers(known, files={member: {} for member in known})
 
 
 async def test_a_cluster_that_agrees_on_its_controller_is_well() -> None:
@@ -101,6 +137,15 @@ async def test_a_cluster_that_agrees_on_its_controller_is_well() -> None:
 async def test_a_cluster_without_zookeeper_is_well_when_its_quorum_has_a_leader_whoever_brokers_name() -> None:
     said = await look_at_cluster(replace(members(_2=(1, (1, 2, 9))), quorum=quorum_led_by(101)))
     assert said == "cluster c: 101 leads the quorum of controllers in epoch 5, and all of 1,2,9 know each other"
+
+
+async def test_settings_that_differ_are_named_and_members_that_do_not_return_them() -> None:
+    files = {1: {"num.partitions": "6"}, 9: {"num.partitions": "1"}}
+    said = await look_at_cluster(replace(members(), files=files))
+    assert said.splitlines()[1:] == [
+        "settings differ: num.partitions is 1 at 9; 6 at 1",
+        "settings of 2 are not known: DescribeConfigs: cluster_authorization_failed",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -171,7 +171,7 @@ async def test_what_brokers_did_is_the_cause(act: Callable[[Cluster], object], c
         await cluster.settle()
         after = [entry.line for entry in journal.entries()[seen:] if isinstance(entry, Record)]
         assert after
-        assert {line.cause for line in after} == {cause}
+        assert {line.cause for line in after if line.kind != Kind.BROKER_STATIC_CONFIG or line.delta is None} == {cause}
 
 
 async def test_an_idle_controller_says_that_it_is_alive_and_only_then() -> None:
@@ -193,7 +193,7 @@ async def test_an_idle_controller_says_that_it_is_alive_and_only_then() -> None:
         cluster.start_broker(2)
         await cluster.settle(passing_ms=17_000)
         (next_alive,) = lines(journal, Kind.CONTROLLER_ALIVE)[len(alive) :]
-        assert next_alive.event_time_us - alive[-1].event_time_us == 20_000_000, (
+        assert next_alive.event_time_us - alive[-1].event_time_us == 14_000_000, (
             "the start and its file were records, too"
         )
         assert_journal_folds_to(cluster.active.term.state, journal)

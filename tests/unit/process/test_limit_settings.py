@@ -44,7 +44,7 @@ def test_by_default_limits_are_kafkas_where_it_has_one() -> None:
     settings = load_settings(REQUIRED)
     assert settings.listener_limits == ListenerLimits()
     assert settings.most_queued_requests == 500
-    assert settings.quota_windows_s == 11
+    assert settings.quota_windows == (None, None)
 
 
 def test_what_brokers_properties_say_holds_for_the_controller_too(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_what_brokers_properties_say_holds_for_the_controller_too(tmp_path: Path
     assert (limits.max_connections, limits.max_connections_per_address, limits.idle_timeout_ms) == (11, 7, 5000)
     assert (limits.brokers_bytes, limits.administrators_bytes, limits.strangers_bytes) == (20 * MB, 10 * MB, 30 * MB)
     assert settings.most_queued_requests == 9
-    assert settings.quota_windows_s == 10
+    assert settings.quota_windows == (5, 2)
     assert limits.max_answer_bytes == ListenerLimits().max_answer_bytes, "of brokers' answers it says nothing"
 
 

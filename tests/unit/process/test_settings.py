@@ -35,7 +35,7 @@ def test_three_settings_are_enough() -> None:
     assert (settings.zookeeper, settings.id) == ("localhost:2181", 1000)
     assert addresses(settings.listeners.endpoints) == [("PLAINTEXT", "localhost", 9092)]
     assert settings.binds == settings.listeners.endpoints
-    assert not settings.unclean_leader_election_enable
+    assert settings.shared == {}, "brokers' files say the rest"
     assert settings.metrics_port is None
 
 

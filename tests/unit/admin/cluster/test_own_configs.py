@@ -1,6 +1,7 @@
 """The controller's own configuration: tools describe and alter it as they do with every broker that Metadata lists."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 from kio.schema.alter_configs.v2 import request as replacing
@@ -132,16 +133,19 @@ async def test_unclean_elections_are_allowed_by_default_and_a_waiting_partition_
     assert served.leadership(tp("orders")) == (-1, [1])
     assert await code(served, alter((UNCLEAN, SET, "true"))) is ErrorCode.none
     assert served.leadership(tp("orders")) == (2, [2])
-    (described,) = (await served.request(describe())).results
-    entry = described.configs[0]
+    (described,) = (await served.request(describe(UNCLEAN))).results
+    (entry,) = described.configs
     assert (entry.name, entry.value, entry.config_source) == (UNCLEAN, "true", 2)
     assert await code(served, alter((UNCLEAN, DELETE, None))) is ErrorCode.none
     assert config(served) == {}
 
 
-async def test_the_default_of_the_process_is_described(served: Cluster) -> None:
+async def test_the_settings_that_hold_are_described_with_their_source(served: Cluster) -> None:
     (described,) = (await served.request(describe(UNCLEAN))).results
     assert [(entry.value, entry.config_source) for entry in described.configs] == [("false", 4)]
+    asked = replace(describe("num.partitions"), include_synonyms=True)
+    (entry,) = (await served.request(asked)).results[0].configs
+    assert [(each.value, each.source) for each in entry.synonyms] == [("1", 4)]
     (nothing,) = (await served.request(describe("log.dirs"))).results
     assert nothing.configs == ()
 
@@ -193,7 +197,7 @@ def test_what_is_not_about_the_controller_is_a_brokers_business() -> None:
 async def test_it_is_read_once_however_often_a_request_asks_for_it(
     served: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (resource,) = describe().resources
+    (resource,) = describe(UNCLEAN).resources
     reads: list[str] = []
     read = served.zk.tree.read
 

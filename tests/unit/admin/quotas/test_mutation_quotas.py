@@ -90,7 +90,7 @@ class House:
 def house_of(cluster: Cluster, term: Any, answer: Any, authorization: Authorization | None = None) -> House:
     registry = CollectorRegistry()
     session = cluster.zk.session()
-    quotas = MutationQuotas(ZkQuotas(session, windows_s=11), cluster.clock.monotonic_ms, registry)
+    quotas = MutationQuotas(ZkQuotas(session, windows_s=lambda: 11), cluster.clock.monotonic_ms, registry)
     assembly = ListenerAssembly(session, SERVED_APIS, term, answer, authorization=authorization, quotas=quotas)
     return House(cluster, session, registry, assembly)
 

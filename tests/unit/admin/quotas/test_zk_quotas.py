@@ -31,7 +31,7 @@ def zookeeper() -> SimulatedZooKeeper:
 
 @pytest.fixture
 def quotas(zookeeper: SimulatedZooKeeper) -> ZkQuotas:
-    return ZkQuotas(zookeeper.session(), windows_s=WINDOWS_S)
+    return ZkQuotas(zookeeper.session(), windows_s=lambda: WINDOWS_S)
 
 
 @pytest.fixture
@@ -150,7 +150,7 @@ async def test_without_zookeeper_nobody_is_let_through(
     monkeypatch.setattr(zk_quotas, "TIMEOUT_S", 0.05)
     session = zookeeper.session()
     zookeeper.disconnect(session)
-    quotas = ZkQuotas(session, windows_s=WINDOWS_S)
+    quotas = ZkQuotas(session, windows_s=lambda: WINDOWS_S)
     asked = [quotas.find_quota("alice", "app") for _ in range(3 * zk_quotas.AT_ONCE)]
     for answer in await asyncio.gather(*asked, return_exceptions=True):
         assert isinstance(answer, NoAnswerNow)

@@ -130,7 +130,7 @@ async def test_topics_that_may_not_be_deleted_keep_their_partitions(cluster: Clu
     await cluster.settle()
     cluster.request_of_partition(REMOVE, tp("orders", 1))
     await cluster.settle()
-    assert reasons(cluster) == ["delete-topic-enable is false"]
+    assert reasons(cluster) == ["delete.topic.enable is false"]
     assert_sound(cluster)
 
 

@@ -1,0 +1,1 @@
+"""Settings in brokers' files that the controller of a cluster needs, too."""
