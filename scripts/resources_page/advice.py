@@ -37,6 +37,11 @@ CONDITIONS: Final[Mapping[ConditionType, tuple[str, str]]] = {
         " directory has failed, or a disk is 90 % full. `Ready` does not depend on it.",
         "See its reason, and `kubectl kontroller status`.",
     ),
+    ConditionType.SETTINGS_DIFFER: (
+        "For a KafkaCluster: settings in brokers' files differ, or differ from those of the controller, or brokers name a"
+        " policy that it does not run. `Ready` does not depend on it.",
+        "See [settings that differ](operations.md#settings-that-differ).",
+    ),
     ConditionType.COMPLETE: (
         "Nothing.",
         "Nothing.",
@@ -92,6 +97,8 @@ REMEDIES: Final[Mapping[Reason, str]] = {
     Reason.COPY_STALLED: _STUCK_MOVE,
     Reason.COPY_FALLS_BEHIND: _STUCK_MOVE,
     Reason.HEALTHY: _NOTHING,
+    Reason.SETTINGS_DIFFER: "See [settings that differ](operations.md#settings-that-differ).",
+    Reason.SETTINGS_AGREE: _NOTHING,
     Reason.OTHER_CLUSTER_DECIDES: "If that is not intended, change the one that the message names, or delete one.",
     Reason.WAITING_FOR_DEPENDENTS: "Delete the objects that the message names, or set the annotation that it names.",
     Reason.RESOURCE_CONFLICT: "Delete one of the two; a topic stays with its"

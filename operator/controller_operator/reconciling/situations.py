@@ -61,6 +61,7 @@ class Situations:
                     decider=self._access.find_decider(resource),
                     carried_out=self._store.count_carried_out(key),
                     directories=findings.directories,
+                    differences=findings.differences,
                     ownerless=findings.ownerless,
                     told=self._told.get(resource.metadata.uid),
                 )

@@ -3,7 +3,8 @@
 They follow the Kubernetes API conventions and kstatus, so that `kubectl wait`, Flux and Argo CD understand them:
 `Ready` is present from the operator's first look at the object, and `Reconciling` and `Stalled` only while they are
 true. An object that runs once ends with `Complete` or `Failed`, like a Job: exactly one of them, for good. `Degraded`
-reports the health of a Kafka cluster and does not affect `Ready`, because no spec asks for brokers.
+reports the health of a Kafka cluster and does not affect `Ready`, because no spec asks for brokers. Neither does
+`SettingsDiffer`.
 """
 
 from enum import StrEnum
@@ -24,6 +25,7 @@ class ConditionType(StrEnum):
     DRIFTED = "Drifted"
     CONFLICT = "Conflict"
     DEGRADED = "Degraded"
+    SETTINGS_DIFFER = "SettingsDiffer"
     COMPLETE = "Complete"
     FAILED = "Failed"
 
@@ -127,6 +129,11 @@ class Reason(StrEnum):
         "A disk is fuller than spec.diskNearlyFullPercent. A broker stops when its disk is full.",
     )
     HEALTHY = "Healthy", "No broker is missing, every partition has a leader, and all replicas are in sync."
+    SETTINGS_DIFFER = (
+        "SettingsDiffer",
+        "Brokers have different settings in their files, or others than the controller.",
+    )
+    SETTINGS_AGREE = "SettingsAgree", "Brokers have the same settings in their files, and so has the controller."
     OTHER_CLUSTER_DECIDES = (
         "OtherClusterDecides",
         "Another KafkaCluster for the same Kafka cluster decides with its spec.allowedNamespaces.",
@@ -216,7 +223,8 @@ class Condition(Observed):
     type: ConditionType
     """Type of the condition: Ready (the object is as its spec says), Reconciling (work continues), Stalled (only a
     person can help), Paused, Drifted (changed elsewhere), Conflict (an older resource wins), Degraded (brokers,
-    replicas or disks need attention). After the one run of an object: Complete or Failed."""
+    replicas or disks need attention), SettingsDiffer (between brokers, or brokers and controller). After the one run of
+    an object: Complete or Failed."""
 
     status: ConditionStatus
     """True, False or Unknown."""

@@ -6,7 +6,7 @@ and removed never comes back; if the spec says that it is to be removed, it is f
 follows from the view, so an operator that restarts says the same.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -14,11 +14,12 @@ from typing import Final
 from controller_core.client.log_dirs.log_directories import LogDirectories
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Broker
+from controller_core.model.settings.differences import Difference
 from controller_core.model.snapshot import ControllerKind, Counts, Snapshot
 from controller_core.model.wording import MOST_NAMED, format_count, list_some, name_all
 from controller_operator.plans.outcome import Notice, Said
 from controller_operator.resources.cluster import BrokerDisk, BrokerState, BrokerStatus
-from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
+from controller_operator.resources.conditions import Condition, ConditionStatus, ConditionType, Reason
 from controller_operator.resources.schema import MAX_STATUS_ENTRIES
 
 Directories = Mapping[BrokerId, LogDirectories]
@@ -123,6 +124,17 @@ def judge_health(
         return ConditionType.DEGRADED, ConditionStatus.FALSE, Reason.HEALTHY, Reason.HEALTHY.meaning
     message = "; ".join(words for _, words in troubles)
     return ConditionType.DEGRADED, ConditionStatus.TRUE, troubles[0][0], message
+
+
+def judge_settings(differences: Sequence[Difference] | None, before: Condition | None) -> tuple[Said, ...]:
+    """Return the condition SettingsDiffer; the one before, or none, while nothing is known."""
+    if differences is None:
+        return ((before.type, before.status, before.reason, before.message),) if before is not None else ()
+    if not differences:
+        reason = Reason.SETTINGS_AGREE
+        return ((ConditionType.SETTINGS_DIFFER, ConditionStatus.FALSE, reason, reason.meaning),)
+    message = "; ".join(map(str, differences))
+    return ((ConditionType.SETTINGS_DIFFER, ConditionStatus.TRUE, Reason.SETTINGS_DIFFER, message),)
 
 
 def _is_nearly_full(row: BrokerStatus | None, percent: int) -> bool:

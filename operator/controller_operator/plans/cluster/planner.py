@@ -1,15 +1,22 @@
 """KafkaCluster: only shows the state of the cluster, and changes nothing in it."""
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from controller_core.model.features import FinalizedFeatures
+from controller_core.model.settings.differences import Difference
 from controller_core.model.snapshot import Snapshot
 from controller_core.model.wording import list_some
 from controller_operator.kubernetes.object_store import CarriedOut
-from controller_operator.plans.cluster.health import Directories, disk_notices, judge_health, list_brokers
+from controller_operator.plans.cluster.health import (
+    Directories,
+    disk_notices,
+    judge_health,
+    judge_settings,
+    list_brokers,
+)
 from controller_operator.plans.cluster.news import Told, find_news
 from controller_operator.plans.cluster_change import find_own_change, refuse_cluster
 from controller_operator.plans.outcome import Context, Plan, Verdict, conditions, plan_paused
@@ -44,6 +51,8 @@ class Surroundings:
     """The Kafka clusters in which its objects were carried out."""
     directories: Directories | None = None
     """The brokers' log directories, if known."""
+    differences: Sequence[Difference] | None = None
+    """The settings that differ between brokers or controller, if known."""
     ownerless: Collection[str] = ()
     """The owners of recorded throttles whose objects are gone."""
     told: Told | None = None
@@ -55,10 +64,20 @@ def decide(cluster: KafkaCluster, view: Snapshot, context: Context, around: Surr
     if cluster.is_paused:
         return plan_paused(cluster, context)
     if refusal := refuse_cluster(cluster, view.cluster_id, around.carried_out):
-        plan = show_cluster(cluster, view, context, refusal=refusal, directories=around.directories)
+        plan = show_cluster(
+            cluster, view, context, refusal=refusal, directories=around.directories, differences=around.differences
+        )
         return replace(plan, look_again_in_s=_OBJECTS_WAIT_S)
     limits = plan_ownerless_limits(around.ownerless, context)
-    plan = show_cluster(cluster, view, context, decider=around.decider, directories=around.directories, limits=limits)
+    plan = show_cluster(
+        cluster,
+        view,
+        context,
+        decider=around.decider,
+        directories=around.directories,
+        differences=around.differences,
+        limits=limits,
+    )
     is_same = find_own_change(cluster, cluster, view.cluster_id) is None
     told, status = (around.told, cluster.status) if is_same else (None, KafkaClusterStatus())
     news = find_news(told, status, view, context.now)
@@ -75,6 +94,7 @@ def show_cluster(
     decider: KafkaCluster | None = None,
     refusal: Verdict | None = None,
     directories: Directories | None = None,
+    differences: Sequence[Difference] | None = None,
     limits: LimitsPlan = NO_LIMITS,
 ) -> Plan[KafkaClusterStatus]:
     """Return the plan whose status shows the cluster. Its cluster id stays while another Kafka cluster is not accepted.
@@ -89,7 +109,9 @@ def show_cluster(
     brokers = list_brokers(before, view, context.now, directories)
     nearly_full = cluster.spec.disk_nearly_full_percent
     said = _verdict(cluster, view, decider) if refusal is None else refusal
-    verdict = replace(said, others=(judge_health(brokers.missing, view.counts, brokers.rows, nearly_full),))
+    health = judge_health(brokers.missing, view.counts, brokers.rows, nearly_full)
+    settings = judge_settings(differences, cluster.status.condition(ConditionType.SETTINGS_DIFFER))
+    verdict = replace(said, others=(health, *settings))
     return Plan(
         status=KafkaClusterStatus(
             observed_generation=cluster.metadata.generation,

@@ -1,4 +1,4 @@
-"""Reads, at most once a minute, the disk usage of the brokers of each KafkaCluster, and the throttles without an owner.
+"""Reads, at most once a minute, of each KafkaCluster: disk usage and settings of brokers, and throttles without an owner.
 
 As with moves, one reconciliation begins a reading if it is due, and the next one shows the result. Unknown values are
 missing and never a failure: brokers of an older release, or a user without the right, leave them unknown.
@@ -15,11 +15,13 @@ import structlog
 from controller_core.client.log_dirs.log_directories import LogDirectories, ask_log_directories
 from controller_core.client.log_dirs.log_sizes import BrokerClient, OpenBroker
 from controller_core.model.ids import BrokerId
+from controller_core.model.settings.differences import Difference
 from controller_core.model.snapshot import Snapshot
 from controller_core.supervision import start_task
 from controller_operator.clusters.cluster import Asking, Cluster
 from controller_operator.kubernetes.object_store import Key, ObjectStore
 from controller_operator.reconciling.measuring.asking import ask_brokers
+from controller_operator.reconciling.measuring.settings import ask_for_differences
 from controller_operator.resources import PartitionReassignment
 
 EVERY_S: Final = 60.0
@@ -34,6 +36,8 @@ class Findings:
 
     directories: Mapping[BrokerId, LogDirectories] | None = None
     """None: no broker was asked yet."""
+    differences: tuple[Difference, ...] | None = None
+    """The settings that differ between brokers or controller. None: no broker has returned its settings yet."""
     ownerless: frozenset[str] = frozenset()
     """The owners of recorded throttles whose objects are gone."""
 
@@ -107,10 +111,13 @@ class ClusterMeter:
             return await ask_log_directories(client)
 
         answers = await ask_brokers(view.brokers, view, asking.listener, self._open_broker, ask, TIMEOUT_S)
+        differences = await ask_for_differences(view, asking.listener, self._open_broker, TIMEOUT_S)
+        if differences is None:
+            differences = measured.found.differences
         owners = await kafka.find_throttle_owners()
         # Compare at once: a throttle that ends after the reading has an object until then.
         ownerless = frozenset(each for each in owners or () if not self._is_owned(each))
-        found = Findings(directories=answers.by_broker, ownerless=ownerless)
+        found = Findings(directories=answers.by_broker, differences=differences, ownerless=ownerless)
         if answers.troubles:
             _log.info("disks not known", object=str(key), errors=answers.troubles)
         is_new, measured.found = found != measured.found, found

@@ -37,7 +37,7 @@ def alter(
     return IncrementalAlterConfigsRequest(resources=(resource,), validate_only=validate_only)
 
 
-def replace(*values: tuple[str, str | None], kind: int = BROKER, times: int = 1) -> AlterConfigsRequest:
+def replace_all(*values: tuple[str, str | None], kind: int = BROKER, times: int = 1) -> AlterConfigsRequest:
     configs = tuple(replacing.AlterableConfig(name=key, value=value) for key, value in values)
     resource = replacing.AlterConfigsResource(resource_type=i8(kind), resource_name=str(CONTROLLER), configs=configs)
     return AlterConfigsRequest(resources=(resource,) * times, validate_only=False)
@@ -85,22 +85,22 @@ async def test_rates_of_throttles_are_kept_for_tools_that_read_them_back(served:
 
 
 async def test_clients_that_only_replace_configurations_set_and_remove_rates(served: Cluster) -> None:
-    assert await code(served, replace((RATES[0], "5"), (UNCLEAN, "false"))) is ErrorCode.none
+    assert await code(served, replace_all((RATES[0], "5"), (UNCLEAN, "false"))) is ErrorCode.none
     assert config(served) == {RATES[0]: "5", UNCLEAN: "false"}
-    assert await code(served, replace()) is ErrorCode.none
+    assert await code(served, replace_all()) is ErrorCode.none
     assert config(served) == {}
 
 
 @pytest.mark.parametrize(
     ("request_", "expected"),
     [
-        (replace((RATES[0], "fast")), ErrorCode.invalid_config),
-        (replace((RATES[0], None)), ErrorCode.invalid_request),
-        (replace((RATES[0], "1"), (RATES[0], "2")), ErrorCode.invalid_request),
-        (replace(("log.dirs", "/a")), ErrorCode.invalid_config),
-        (replace((RATES[0], "1"), kind=TOPIC), ErrorCode.invalid_request),
-        (replace(("kafka", "DEBUG"), kind=LOGGERS), ErrorCode.invalid_config),
-        (replace((RATES[0], "1"), times=2), ErrorCode.invalid_request),
+        (replace_all((RATES[0], "fast")), ErrorCode.invalid_config),
+        (replace_all((RATES[0], None)), ErrorCode.invalid_request),
+        (replace_all((RATES[0], "1"), (RATES[0], "2")), ErrorCode.invalid_request),
+        (replace_all(("log.dirs", "/a")), ErrorCode.invalid_config),
+        (replace_all((RATES[0], "1"), kind=TOPIC), ErrorCode.invalid_request),
+        (replace_all(("kafka", "DEBUG"), kind=LOGGERS), ErrorCode.invalid_config),
+        (replace_all((RATES[0], "1"), times=2), ErrorCode.invalid_request),
     ],
 )
 async def test_an_impossible_replacement_is_refused(
@@ -189,7 +189,7 @@ async def test_an_unreadable_configuration_is_reported(served: Cluster) -> None:
 def test_what_is_not_about_the_controller_is_a_brokers_business() -> None:
     assert is_about(describe(), CONTROLLER)
     assert is_about(describe(kind=LOGGERS), CONTROLLER)
-    assert is_about(replace(), CONTROLLER)
+    assert is_about(replace_all(), CONTROLLER)
     assert not is_about(describe(), BrokerId(1))
     assert not is_about(alter((UNCLEAN, SET, "true"), kind=TOPIC), CONTROLLER)
 

@@ -241,7 +241,8 @@ class _BrokerClient:
             return self._world.disks[number]
         if isinstance(request, AlterReplicaLogDirsRequest):
             return await self._ask_broker(self._world.cluster.broker(number).alter_replica_log_dirs(request))
-        assert isinstance(request, DescribeLogDirsRequest)
+        if not isinstance(request, DescribeLogDirsRequest):
+            raise Unreachable("it only says what is in its log directories")
         self._world.sizes_asked.append((asyncio.get_running_loop().time(), number))
         if number in self._world.silent:
             await asyncio.Event().wait()
