@@ -6,7 +6,7 @@ import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 from kio.static.protocol import RequestPayload, ResponsePayload
 from prometheus_client import CollectorRegistry
@@ -29,6 +29,7 @@ from controller_core.admin.cluster.cluster_view import ClusterView
 from controller_core.admin.cluster.known_cluster_id import KnownClusterId
 from controller_core.admin.quotas.mutation_quotas import MutationQuotas
 from controller_core.admin.rights import EVERYTHING, Rights
+from controller_core.admin.ruling.judged_requests import TopicJudge
 from controller_core.controller.serving.served_api import AnyServedApi
 from controller_core.controller.term.term import Term
 from controller_core.model.access import AccessRules
@@ -36,6 +37,7 @@ from controller_core.model.authorization.principal import NOBODY_IN_PARTICULAR, 
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Endpoint
 from controller_core.model.quotas.mutation_quota import UNLIMITED, MutationQuota
+from controller_core.model.topics.topic_changes import TopicRules
 from controller_core.process.unserved_requests import UnservedRequests
 from controller_core.supervision import start_task
 from controller_core.wire.authentication.secured_listener import SecuredListener
@@ -72,7 +74,7 @@ class ListenerAssembly:
     ACLs; None without ACLs. With it nothing is relayed, because a broker would see the controller's address, and ACLs
     have addresses. `quotas`: None without quotas. `out_of_reach`: returns the brokers that did not answer this process
     lately. `in_our_name`: brokers that the controller itself asks for configurations of topics after it has authorized
-    the caller; None: it does not."""
+    the caller; None: it does not. `rules`: rules for topics, with the registry of their metrics; None without rules."""
 
     def __init__(
         self,
@@ -87,6 +89,7 @@ class ListenerAssembly:
         quotas: MutationQuotas | None = None,
         out_of_reach: Callable[[], Collection[BrokerId]] = frozenset,
         in_our_name: BrokersInOurName | None = None,
+        rules: tuple[TopicRules, CollectorRegistry] | None = None,
     ) -> None:
         self._in_our_name = in_our_name
         self._served = tuple(served)
@@ -97,6 +100,7 @@ class ListenerAssembly:
         self._authorization = authorization
         self._quotas = quotas
         self._split = SplitApis(authorization, self._read_term) if authorization is not None else None
+        self._judge = TopicJudge(rules[0], self._read_term, rules[1]) if rules is not None else None
         self._unserved = unserved or UnservedRequests(CollectorRegistry())
         self._cluster_id = KnownClusterId(zk)
         self._turns = itertools.count()
@@ -193,15 +197,23 @@ class ListenerAssembly:
             if term is not None and own_configs.is_about(newest, term.identity.id):
                 return await self._authorize(caller, newest.__api_key__, self._answer_uncharged)(newest)
             if self._in_our_name is None or passes_on or term is None or not own_configs.is_about_topics(newest):
-                return AskBroker()
-            return await self._authorize(caller, newest.__api_key__, partial(_ask_about_topics, self._in_our_name))(
-                newest
-            )
+                is_read = request.__api_key__ == own_configs.DESCRIBE.versions.key
+                return AskBroker() if is_read else await self._ask_to_alter(request, caller)
+            ask: Answering = partial(_ask_about_topics, self._in_our_name)
+            if self._judge is not None:
+                ask = self._judge.answer_to(newest.__api_key__, caller.principal, ask)
+            return await self._authorize(caller, newest.__api_key__, ask)(newest)
 
         return [
             *in_turn,
             *(
-                _make_local_api(api.versions, on_configs, refuse=api.refuse, is_of_any_broker=True, turns=NoTurns())
+                _make_local_api(
+                    api.versions,
+                    on_configs,
+                    refuse=api.refuse,
+                    is_of_any_broker=self._judge is None or api is own_configs.DESCRIBE,
+                    turns=NoTurns(),
+                )
                 for api in OWN_CONFIG_APIS
             ),
             *(
@@ -251,7 +263,9 @@ class ListenerAssembly:
                 return await self._answer(request, UNLIMITED)
             return await self._answer(request, await self._quotas.find_quota(api, asked))
 
-        return self._authorize(asked.caller, api.versions.key, answer)
+        key = api.versions.key
+        judged = answer if self._judge is None else self._judge.answer_to(key, asked.caller.principal, answer)
+        return self._authorize(asked.caller, key, judged)
 
     def _answer_as_broker(self, versions: Versions[Any]) -> AnswerToCaller:
         async def answer(newest: Any) -> ResponsePayload:
@@ -263,6 +277,18 @@ class ListenerAssembly:
             return await self._authorize(caller, versions.key, answer)(versions.lift(request))
 
         return on_request
+
+    async def _ask_to_alter(self, request: Any, caller: Caller) -> ResponsePayload | AskBroker:
+        """Let a broker alter configurations, except those of topics whose alteration a rule refuses."""
+        if self._judge is None:
+            return AskBroker()
+        term = await self._read_term()
+        if term is None:
+            raise NoAnswerNow(_NO_TERM)
+        split = await self._judge.split_alteration(term, request, caller.principal)
+        if split.allowed is None:
+            return cast(ResponsePayload, split.merge(None))
+        return AskBroker() if split.allowed == request else AskBroker(instead=split.allowed, amended=split.merge)
 
     async def _answer_uncharged(self, request: RequestPayload) -> ResponsePayload:
         return await self._answer(request, UNLIMITED)

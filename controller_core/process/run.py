@@ -29,6 +29,7 @@ from controller_core.journal.writer import JournalWriter
 from controller_core.model.authorization.decision import AuthorizerRules
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Broker
+from controller_core.model.topics.topic_changes import TopicRules
 from controller_core.process.connections import make_secured_listeners, open_secured_brokers, open_zookeeper_session
 from controller_core.process.http import make_readiness_route, serve_metrics
 from controller_core.process.journal import MissingLibrary, close_journals, open_journal, open_topic_journal
@@ -37,6 +38,7 @@ from controller_core.process.listening import ListenerAssembly
 from controller_core.process.settings import ControllerProcessSettings, InvalidSettings
 from controller_core.process.signals import run_until_signalled
 from controller_core.process.unserved_requests import UnservedRequests
+from controller_core.rules.topic_rules import InvalidRules, read_topic_rules
 from controller_core.security.properties_file import InvalidProperties
 from controller_core.wire.authentication.secured_listener import SecuredListener
 from controller_core.wire.connections.broker_properties import SecuredBrokers
@@ -70,6 +72,7 @@ async def run_controller(
     `IdInUse`, and `OSError` for a port."""
     brokers = open_secured_brokers(settings.properties, settings.listeners.links)
     rules = _read_authorizer_rules(settings)
+    topic_rules = _read_topic_rules(settings)
     async with AsyncExitStack() as stack:
         session = await open_zookeeper_session(settings, jute_maxbuffer_bytes=settings.zookeeper_jute_maxbuffer_bytes)
         stack.push_async_callback(session.close)
@@ -84,7 +87,9 @@ async def run_controller(
         writers = _open_journals(settings, registry)
         stack.push_async_callback(close_journals, writers)
         authorization = _begin_authorization(rules, zk, registry, stack) if rules is not None else None
-        controller, listener = _assemble(settings, zk, registry, EachJournal(writers), brokers, secured, authorization)
+        controller, listener = _assemble(
+            settings, zk, registry, EachJournal(writers), brokers, secured, authorization, topic_rules
+        )
         if not settings.admin_cidr:
             log.warning("every client in a private network may change the cluster: restrict it with --admin-cidr")
         await listener.start()
@@ -103,6 +108,16 @@ def _read_authorizer_rules(settings: ControllerProcessSettings) -> AuthorizerRul
         return read_authorizer_rules(settings.properties)
     except InvalidProperties as error:
         raise InvalidSettings(f"--properties: {error}") from error
+
+
+def _read_topic_rules(settings: ControllerProcessSettings) -> TopicRules | None:
+    """Return the rules for topics, or None without any. Raises `InvalidSettings`."""
+    if settings.topic_rules is None:
+        return None
+    try:
+        return read_topic_rules(settings.topic_rules)
+    except InvalidRules as error:
+        raise InvalidSettings(*(f"--topic-rules: {problem}" for problem in error.problems)) from error
 
 
 def _begin_authorization(
@@ -138,6 +153,7 @@ def _assemble(
     brokers: SecuredBrokers,
     secured: Mapping[str, SecuredListener],
     authorization: Authorization | None,
+    topic_rules: TopicRules | None,
 ) -> tuple[Controller, Listener]:
     own_id, clock, listeners = BrokerId(settings.id), SystemClock(), settings.listeners
     assembly = ListenerAssembly(
@@ -157,6 +173,7 @@ def _assemble(
         in_our_name=BrokersInOurName(listeners.links, brokers.source, lambda: _list_live_brokers(controller))
         if settings.relay
         else None,
+        rules=(topic_rules, registry) if topic_rules is not None else None,
     )
     listener = Listener(
         (

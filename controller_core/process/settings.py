@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 import yaml
 from pydantic import BeforeValidator, Field, IPvAnyNetwork, ValidationError, field_validator, model_validator
@@ -46,6 +46,11 @@ S = TypeVar("S", bound=BaseSettings)
 T = TypeVar("T")
 Several = Annotated[tuple[T, ...], NoDecode, BeforeValidator(_parse_list)]
 """Several values: a repeated option, or a text with commas in the environment or the settings file."""
+
+
+TOPIC_RULES_DESCRIPTION: Final = (
+    "File with rules for topics in CEL. Changes that break one are refused. It is read at the start. Default: no rules."
+)
 
 
 class CommonSettings(BaseSettings):
@@ -223,6 +228,7 @@ class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings):
     remote_log_storage_system_enable: bool | None = Field(
         default=None, description="Allow topics with remote storage. Default: if all brokers have remote storage."
     )
+    topic_rules: Path | None = Field(default=None, description=TOPIC_RULES_DESCRIPTION)
     admin_cidr: Several[IPvAnyNetwork] = Field(
         default=(),
         description="Networks whose addresses may change the cluster: topics, reassignments, elections, features, "

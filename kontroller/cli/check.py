@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 import typer
 
-from kontroller.cli.endings import failure, run_and_exit
+from kontroller.cli.endings import EXIT_FAILED, failure, run_and_exit, usage_error
 from kontroller.cli.option_groups import add_command
 from kontroller.cli.options import DeadlineSeconds, Servers
 
@@ -83,6 +83,36 @@ def check_api(
             return failure(error).exit_code
 
     run_and_exit(run())
+
+
+@commands.command("rules")
+def check_rules(
+    file: Annotated[Path, typer.Argument(help="File with the rules.", show_default=False)],
+    topic: Annotated[str, typer.Option(help="Name of the topic.")] = "topic",
+    partitions: Annotated[int, typer.Option(help="Number of partitions.")] = 1,
+    replication_factor: Annotated[int, typer.Option(help="Replicas of each partition.")] = 3,
+    config: Annotated[list[str] | None, typer.Option(help="Configuration: NAME=VALUE. May be repeated.")] = None,
+    principal: Annotated[str, typer.Option(help="Principal of the request.")] = "User:ANONYMOUS",
+    namespace: Annotated[
+        str | None, typer.Option(help="Namespace of a KafkaTopic, instead of a principal's request.")
+    ] = None,
+) -> None:
+    """Tries rules for topics on the creation of a topic, without a cluster, and prints the objection.
+
+    Exits with 0 if the rules allow it, 1 if they do not, 2 if the command or a rule is wrong."""
+    from controller_core.rules.topic_rules import InvalidRules
+    from kontroller.checks.topic_rules import try_rules
+    from kontroller.cli.administering.connection import parse_key_values
+
+    configs = parse_key_values(config, "--config")
+    try:
+        objection = try_rules(file, topic, partitions, replication_factor, configs, principal, namespace)
+    except InvalidRules as error:
+        raise usage_error(error) from error
+    if objection is not None:
+        typer.echo(f"refused: {objection}")
+        raise typer.Exit(EXIT_FAILED)
+    typer.echo("allowed")
 
 
 async def _wait(look: Callable[[], Awaitable[str]], deadline_seconds: int) -> int:

@@ -11,8 +11,8 @@ from kio.static.protocol import ResponsePayload
 
 from controller_core.admin.authorizing import split_nodes, split_topics
 from controller_core.admin.authorizing.authorization import Authorization
-from controller_core.admin.authorizing.splitting import Split
 from controller_core.admin.rights import Rights
+from controller_core.admin.splitting import Split
 from controller_core.controller.term.term import Term
 from controller_core.model.authorization.principal import Caller
 

@@ -19,9 +19,9 @@ from kio.schema.incremental_alter_configs.v1.response import (
     IncrementalAlterConfigsResponse,
 )
 
-from controller_core.admin.authorizing.splitting import Split, find_refused_parts, merge_results, select_allowed_parts
 from controller_core.admin.cluster.own_configs import AlteredResource
 from controller_core.admin.rights import Rights
+from controller_core.admin.splitting import Split, find_refused_parts, merge_results, select_allowed_parts
 from controller_core.model.authorization.acls import THE_CLUSTER, Operation, make_topic_resource
 from controller_core.wire.messages import NO_THROTTLE
 

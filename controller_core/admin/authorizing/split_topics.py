@@ -19,8 +19,8 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i16, i32
 
-from controller_core.admin.authorizing.splitting import Split, find_refused_parts, merge_results, select_allowed_parts
 from controller_core.admin.rights import Rights
+from controller_core.admin.splitting import Split, find_refused_parts, merge_results, select_allowed_parts
 from controller_core.controller.loop.slices import slice_up
 from controller_core.model.authorization.acls import THE_CLUSTER, Operation, make_topic_resource
 from controller_core.model.ids import TopicId, TopicName

@@ -289,6 +289,14 @@ async def place_in_slices(
     return replicas
 
 
+def read_numbers(term: Term, topic: CreatableTopic) -> tuple[int, int]:
+    """Return the partitions and the replicas of each that a new topic would have. Raises `Refused` if the request leaves
+    them to an unknown default."""
+    if topic.assignments:
+        return len(topic.assignments), len(topic.assignments[0].broker_ids)
+    return _count(term.settings, topic), _factor(term.settings, topic)
+
+
 def _check_replicas(term: Term, replicas: Mapping[PartitionId, tuple[BrokerId, ...]]) -> None:
     """Check the replicas like Kafka. It permits missing brokers in an assignment: the partition waits for them."""
     invalid = ErrorCode.invalid_replica_assignment

@@ -97,6 +97,14 @@ def fill_in_defaults(config: Mapping[str, str]) -> dict[str, str]:
     return {key: config.get(key, known.default).strip() for key, known in TOPIC_CONFIGS.items()}
 
 
+def change_list(present: str, named: str, *, is_appended: bool) -> str:
+    """Return the value of a list after an incremental alteration (KIP-339): with the named items, or without them."""
+    before, items = _items(present), _items(named)
+    if is_appended:
+        return ",".join([*before, *(item for item in items if item not in before)])
+    return ",".join(item for item in before if item not in items)
+
+
 def is_true(value: str) -> bool:
     """Return True if Kafka parses the value of a boolean as true."""
     return value.strip().lower() == "true"

@@ -61,6 +61,8 @@ class NoAnswerNow(Exception):
 class AskBroker:
     """Returned instead of an answer if a broker shall answer the request."""
 
+    instead: RequestPayload | None = None
+    """The request for the broker, in the version of the client's. None passes that one on."""
     older: RequestPayload | None = None
     """The same request in an older version, for a broker that does not know the first one."""
     amended: Callable[[ResponsePayload], ResponsePayload] | None = None
@@ -283,12 +285,14 @@ class LocalApi(Generic[Request]):
         return await owned.make_refusal(head, content, error_code)
 
     def _question(self, head: RequestHead, asked: bytes, ask: AskBroker) -> BrokerQuestion:
-        question = self._put(head, head, asked, ask)
+        def encode(request: RequestPayload) -> bytes:
+            return encode_request(request, head.correlation_id, read_client_id(asked) or "")[LENGTH_BYTES:]
+
+        question = self._put(head, head, asked if ask.instead is None else encode(ask.instead), ask)
         if ask.older is None:
             return question
         older = RequestHead(head.api_key, int(ask.older.__version__), head.correlation_id)
-        content = encode_request(ask.older, head.correlation_id, read_client_id(asked) or "")[LENGTH_BYTES:]
-        return replace(question, older=self._put(head, older, content, ask))
+        return replace(question, older=self._put(head, older, encode(ask.older), ask))
 
     def _put(self, head: RequestHead, put: RequestHead, asked: bytes, ask: AskBroker) -> BrokerQuestion:
         """Encode a question. `head` is that of the client's request, `put` that of the broker's request with the

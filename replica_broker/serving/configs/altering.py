@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from controller_core.admin.refusals import Refused
-from controller_core.model.topics.topic_configs import TOPIC_CONFIGS, ConfigType, find_complaints
+from controller_core.model.topics.topic_configs import TOPIC_CONFIGS, ConfigType, change_list, find_complaints
 from controller_core.wire.messages import ErrorCode
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -54,12 +54,5 @@ def _value(config: Mapping[str, str], change: Any, *, is_topic: bool) -> str:
     known = TOPIC_CONFIGS.get(change.name) if is_topic else None
     if change.config_operation not in (APPEND, SUBTRACT) or known is None or known.type is not ConfigType.LIST:
         raise Refused(ErrorCode.invalid_config, f"Config value append is not allowed for config key: {change.name}")
-    present = _items(config.get(change.name, known.default))
-    named = _items(value)
-    if change.config_operation == APPEND:
-        return ",".join([*present, *(item for item in named if item not in present)])
-    return ",".join(item for item in present if item not in named)
-
-
-def _items(text: str) -> list[str]:
-    return [item.strip() for item in text.split(",") if item.strip()]
+    present = config.get(change.name, known.default)
+    return change_list(present, value, is_appended=change.config_operation == APPEND)

@@ -1,0 +1,1 @@
+"""Topic rules applied to clients' requests."""

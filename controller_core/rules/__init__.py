@@ -1,0 +1,1 @@
+"""Topic rules: the file that has them, and their expressions in CEL."""
