@@ -21,6 +21,7 @@ def run(ctx: typer.Context) -> None:
     # Imported only here, because the Kubernetes client takes as long to import as everything else together.
     from controller_core.process.logging import configure_logging
     from controller_core.process.settings import InvalidSettings, load
+    from controller_core.rules.topic_rules import InvalidRules
     from controller_core.security.properties_file import InvalidProperties
     from controller_operator.kubernetes.api_server import NoKubernetes
     from controller_operator.kubernetes.object_api import ApiRefused
@@ -36,7 +37,7 @@ def run(ctx: typer.Context) -> None:
     configure_logging(settings.log_format, settings.log_level)
     try:
         asyncio.run(run_operator(settings))
-    except InvalidProperties as error:
+    except (InvalidProperties, InvalidRules) as error:
         raise usage_error(error) from error
     except (NoKubernetes, ApiRefused, NotLeading, WatchEnded, OSError) as error:
         raise failure(error) from error

@@ -11,7 +11,9 @@ from uuid import uuid4
 import structlog
 
 from controller_core.client.transport.request_client import RequestClient
+from controller_core.model.topics.topic_changes import NO_RULES, TopicRules
 from controller_core.process.http import serve_metrics
+from controller_core.rules.topic_rules import read_topic_rules
 from controller_core.supervision import run_until_one_ends
 from controller_core.zk.session import ZkSession
 from controller_operator.admission.judge import Judge
@@ -58,9 +60,10 @@ async def operate(
 
     `api` and `connect` are the seams to the API server and to ZooKeeper. Raises `NoKubernetes`, `ApiRefused` if rights
     are missing, `OSError` if a port is taken or the webhook's certificate is unusable, `InvalidProperties`,
-    `NotLeading` if the lease was lost, and `WatchEnded` if the watches ended. After the last two a new process must
-    follow.
+    `InvalidRules`, `NotLeading` if the lease was lost, and `WatchEnded` if the watches ended. After the last two a new
+    process must follow.
     """
+    rules = read_topic_rules(settings.topic_rules) if settings.topic_rules is not None else NO_RULES
     ensembles = Ensembles(settings.properties)
     ensembles.check_brokers()
     connect = connect or make_zookeeper_connector(settings, ensembles)
@@ -70,9 +73,11 @@ async def operate(
         watcher = make_watcher(objects)
         elector = await _start_elector(settings, stack)
         runtime = (
-            make_leading_runtime(settings, objects, watcher, connect, elector, listener_of)
+            make_leading_runtime(settings, objects, watcher, connect, elector, listener_of, rules)
             if elector
-            else OperatorRuntime(settings, objects, watcher, connect, listener_of=listener_of, home=_home(settings))
+            else OperatorRuntime(
+                settings, objects, watcher, connect, listener_of=listener_of, home=_home(settings), rules=rules
+            )
         )
         if settings.metrics_port is not None:
             stop_serving = await serve_metrics(settings.metrics_host, settings.metrics_port, runtime.metrics.registry)
@@ -81,7 +86,8 @@ async def operate(
             readiness = partial(_trouble, runtime, elector)
             stop_answering = await serve_probes(settings.liveness, health=runtime.is_stuck, readiness=readiness)
             stack.push_async_callback(stop_answering)
-        _serve_webhook(settings, runtime, watcher, stack, make_zookeeper_connector(settings, ensembles), listener_of)
+        reading = make_zookeeper_connector(settings, ensembles)
+        _serve_webhook(settings, runtime, watcher, stack, reading, listener_of, rules)
         _log.info("operator begins", namespaces=settings.namespace or "all", lease=settings.lease)
         try:
             await run_until_one_ends(_lead(runtime, elector), watcher.keep())
@@ -115,6 +121,7 @@ def _serve_webhook(
     stack: AsyncExitStack,
     connect: Connect,
     listener_of: ListenerOf,
+    rules: TopicRules,
 ) -> None:
     endpoint, chain, key = settings.webhook, settings.webhook_certificate, settings.webhook_key
     if endpoint is None or chain is None or key is None:  # the settings have all of them or none
@@ -123,7 +130,7 @@ def _serve_webhook(
     stack.push_async_callback(onlooker.close)
     runtime.call_at_beginning(onlooker.close)
     server = AdmissionServer(endpoint, Certificate(chain, key))
-    watcher.serve_webhook(server, Judge(runtime.store, onlooker.find_access))
+    watcher.serve_webhook(server, Judge(runtime.store, onlooker.find_access, rules=rules))
 
 
 def _trouble(runtime: OperatorRuntime, elector: ElectorThread | None) -> str | None:
@@ -137,6 +144,7 @@ def make_leading_runtime(
     connect: Connect,
     leadership: Leadership,
     listener_of: ListenerOf = any_plaintext,
+    rules: TopicRules = NO_RULES,
 ) -> OperatorRuntime:
     """Return the runtime of an operator that writes only while it leads."""
 
@@ -152,7 +160,14 @@ def make_leading_runtime(
     open_client = partial(RequestClient, before_sending=leadership.require)
     objects = FencedObjects(api, leadership)
     return OperatorRuntime(
-        settings, objects, watcher, connect_fenced, open_client, listener_of=listener_of, home=_home(settings)
+        settings,
+        objects,
+        watcher,
+        connect_fenced,
+        open_client,
+        listener_of=listener_of,
+        home=_home(settings),
+        rules=rules,
     )
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from pydantic import Field, model_validator
 from pydantic_settings import SettingsConfigDict
 
-from controller_core.process.settings import CommonSettings, Several
+from controller_core.process.settings import TOPIC_RULES_DESCRIPTION, CommonSettings, Several
 from controller_core.zk.request_size import DEFAULT_JUTE_MAXBUFFER_BYTES
 
 
@@ -40,6 +40,7 @@ class OperatorSettings(CommonSettings):
         "server.properties, and its zookeeper.connect names the cluster. Without ZooKeeper it has a client's names, and "
         "bootstrap.servers names the cluster.",
     )
+    topic_rules: Path | None = Field(default=None, description=TOPIC_RULES_DESCRIPTION)
     webhook: str | None = Field(
         default=None,
         pattern=r"^https://[^/\s]+:[0-9]{1,5}$",

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Final
 
 from controller_core.client.log_dirs.log_sizes import OpenBroker
+from controller_core.model.topics.topic_changes import NO_RULES, TopicRules
 from controller_operator.kubernetes.object_store import AnyResource, Key, ObjectStore, Raw, StoredObject, key_of
 from controller_operator.plans.cluster.deletion import explain_refusal, is_forced
 from controller_operator.plans.decision import decide_permitted
@@ -34,6 +35,7 @@ _POLL_S: Final = 0.05
 _ONLY_ANOTHER_SPEC_CURES: Final = frozenset({
     Reason.INVALID_SPEC,
     Reason.INVALID_CONFIG,
+    Reason.POLICY_VIOLATION,
     Reason.INVALID_SCHEDULE,
     Reason.DUPLICATE_REPLICAS,
     Reason.REPLICATION_FACTOR_MISMATCH,
@@ -99,7 +101,9 @@ class Judge:
         *,
         patience_s: float = _PATIENCE_S,
         open_broker: OpenBroker = OVER_TCP,
+        rules: TopicRules = NO_RULES,
     ) -> None:
+        self._rules = rules
         self._store = store
         self._clusters = clusters
         self._now = now
@@ -179,7 +183,7 @@ class Judge:
     ) -> Iterable[Condition]:
         open_broker = self._open_broker
         meters = MoveMeter(open_broker, _ignore, self._now), ClusterMeter(open_broker, _ignore, self._store)
-        context = Context(now=now, limits=grant.kafka.limits, is_view_fresh=True)
+        context = Context(now=now, limits=grant.kafka.limits, is_view_fresh=True, rules=self._rules)
         seen = Situations(self._store, access, *meters).find(resource, grant, context)
         if isinstance(resource, PartitionReassignment) and resource.directories:
             listener = grant.asking.listener

@@ -12,6 +12,7 @@ from typing import Any, Final, Generic, TypeVar
 from controller_core.client.log_dirs.log_sizes import Copies
 from controller_core.client.log_dirs.placing import Directories, Places
 from controller_core.model.ids import BrokerId, TopicPartition
+from controller_core.model.topics.topic_changes import NO_RULES, TopicRules
 from controller_operator.kafka.actions import Action
 from controller_operator.kafka.requests.cancellations import CancelReassignment, CancelReply
 from controller_operator.kafka.requests.elections import ElectionReply, ElectUnclean
@@ -158,6 +159,8 @@ class Context:
     """The copies of the object's move that make no progress."""
     places: Places | None = None
     """The brokers' last answers about the log directories of the move; None if there is none, or one that is outdated."""
+    rules: TopicRules = NO_RULES
+    """The rules that changes of topics must keep."""
 
 
 Said = tuple[ConditionType, ConditionStatus, Reason, str]

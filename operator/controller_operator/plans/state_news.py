@@ -20,6 +20,7 @@ _TROUBLES: Final = frozenset({
     Reason.RESOURCE_CONFLICT,
     Reason.NOT_ADOPTED,
     Reason.INVALID_CONFIG,
+    Reason.POLICY_VIOLATION,
     Reason.INVALID_SCHEDULE,
     Reason.UNKNOWN_TOPIC,
     Reason.UNKNOWN_PARTITION,

@@ -12,6 +12,7 @@ from typing import Final
 import structlog
 
 from controller_core.client.log_dirs.log_sizes import OpenBroker
+from controller_core.model.topics.topic_changes import NO_RULES, TopicRules
 from controller_operator.clusters.cluster import Reply
 from controller_operator.kafka.requests.cancellations import CancelReply
 from controller_operator.kafka.requests.elections import ElectionReply
@@ -77,10 +78,12 @@ class Reconciler:
         open_broker: OpenBroker = OVER_TCP,
         now: Now = utc_now,
         trouble_of_kind: Callable[[str], str | None] = _no_trouble,
+        rules: TopicRules = NO_RULES,
     ) -> None:
         """`tell` queues other objects that a change concerns; `namespaces`: those whose objects are known, empty: all;
         `open_broker` makes a client of a broker; `trouble_of_kind` returns why nothing may be done for a kind."""
         self._now = now
+        self._rules = rules
         self._trouble_of_kind = trouble_of_kind
         self._store = store
         self._api = api
@@ -140,7 +143,7 @@ class Reconciler:
 
     async def _decide_and_apply(self, stored: StoredObject, grant: Granted) -> Result:
         """Decide and apply the decision, again as long as the steps of one call for another one."""
-        context = Context(now=self._present())
+        context = Context(now=self._present(), rules=self._rules)
         for _ in range(_ROUNDS):
             resource = stored.resource
             if resource is None:

@@ -21,6 +21,7 @@ import structlog
 from controller_core.client.log_dirs.log_sizes import OpenBroker
 from controller_core.client.transport.request_client import RequestClient
 from controller_core.model.snapshot import Snapshot
+from controller_core.model.topics.topic_changes import NO_RULES, TopicRules
 from controller_core.supervision import start_supervised, start_task
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import ZkError
@@ -85,6 +86,7 @@ class OperatorRuntime:
         listener_of: ListenerOf = any_plaintext,
         open_poller: OpenPoller = make_poller,
         home: Home = DEFAULT_HOME,
+        rules: TopicRules = NO_RULES,
     ) -> None:
         """`home`: the place of the records about leftovers of deleted objects, and about throttles."""
         self._settings = settings
@@ -118,6 +120,7 @@ class OperatorRuntime:
             open_broker=open_broker,
             now=now,
             trouble_of_kind=self._definitions.trouble_of,
+            rules=rules,
         )
         self._last_views: dict[ClusterAddress, Snapshot] = {}
         self._standings: dict[Key, tuple[str, int, str | None, str | None] | None] = {}

@@ -156,6 +156,7 @@ class Reason(StrEnum):
         "InvalidConfig",
         "A topic configuration has an unknown or reserved key, an invalid value, or contradicts itself or the replicas.",
     )
+    POLICY_VIOLATION = "PolicyViolation", "A rule for topics refuses the change, so nothing is changed."
     UNKNOWN_TOPIC = "UnknownTopic", "The cluster does not have the topic."
     UNKNOWN_PARTITION = "UnknownPartition", "The topic does not have the partition."
     UNKNOWN_BROKER = "UnknownBroker", "A replica is assigned to a broker that is not registered."

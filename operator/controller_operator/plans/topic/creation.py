@@ -13,6 +13,7 @@ from controller_operator.plans.topic.claims import find_inherited_id
 from controller_operator.plans.topic.differences import list_creation_changes, new_replicas
 from controller_operator.plans.topic.ids import format_id, new_topic_id, parse_id
 from controller_operator.plans.topic.pace import pace_correction
+from controller_operator.plans.topic_rules import refuse_creation
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.topic import DriftPolicy, KafkaTopic
 from controller_operator.resources.topic import Plan as PlannedChanges
@@ -92,7 +93,7 @@ def _was_seen(resource: KafkaTopic) -> bool:
 def _make_creation(case: Case, *notices: Notice) -> Finding:
     resource, view, name = case.resource, case.view, case.name
     planned = list_creation_changes(resource)
-    obstacle = _obstacle(resource, name, view)
+    obstacle = refuse_creation(resource, case.context.rules) or _obstacle(resource, name, view)
     if obstacle is not None:
         return Finding(verdict=obstacle, planned=planned)
     partitions = [PartitionId(number) for number in range(resource.spec.partition_count)]

@@ -13,7 +13,7 @@ from controller_core.model.topics.config_keys import find_clashes, find_objectio
 from controller_core.model.topics.placement import NotEnoughBrokers
 from controller_core.model.wording import list_some
 from controller_core.zk import paths
-from controller_operator.plans.outcome import Context, Notice, Plan, Step, Verdict
+from controller_operator.plans.outcome import CancelMove, Context, ForgetMove, Notice, Plan, Step, Verdict
 from controller_operator.plans.placement.movers import Change, explain_changes
 from controller_operator.plans.placement.removal import explain_closed, list_pinned_partitions, refuse_assignment
 from controller_operator.plans.topic.case import Case, Finding, Surroundings
@@ -35,6 +35,7 @@ from controller_operator.plans.topic.moves import explain_waits, list_unfinished
 from controller_operator.plans.topic.pace import pace_correction
 from controller_operator.plans.topic.status import make_plan
 from controller_operator.plans.topic.undeclared import describe_undeclared, make_undeclared_notices
+from controller_operator.plans.topic_rules import refuse_change
 from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
 from controller_operator.resources.topic import (
     AdoptionPolicy,
@@ -347,8 +348,10 @@ def _repair(case: Case, topic: TopicSnapshot, found: Differences) -> tuple[Verdi
     """Return the steps that remove the differences, as far as possible now, and the verdict of the last of them."""
     verdict = Verdict.make_working(Reason.PROGRESSING, f"changing {list_some(each.key for each in found.all)}")
     steps: list[Step] = []
+    configs = topic.config
     if found.config:
         step = alter_config(found, topic)
+        configs = step.config
         factor, has_zookeeper = case.resource.spec.replica_count, case.view.has_zookeeper
         if clash := find_clashes(topic.config, step.config, factor, has_zookeeper=has_zookeeper):
             message = f"{'; '.join(clash)}. {_CLASHES}"
@@ -360,7 +363,25 @@ def _repair(case: Case, topic: TopicSnapshot, found: Differences) -> tuple[Verdi
     if found.partitions is not None:
         verdict, adding = _add_partitions(case, topic)
         steps.extend(adding)
-    return verdict, tuple(steps)
+    return _refuse_by_rules(case, topic, found, configs, steps) or (verdict, tuple(steps))
+
+
+def _refuse_by_rules(
+    case: Case, topic: TopicSnapshot, found: Differences, configs: Mapping[str, str], steps: Sequence[Step]
+) -> tuple[Verdict, tuple[Step, ...]] | None:
+    """Return the refusal of a change, with the steps that only end earlier moves; None if the change may be made."""
+    ending = tuple(step for step in steps if isinstance(step, CancelMove | ForgetMove))
+    if len(ending) == len(steps):
+        return None
+    refusal = refuse_change(
+        case.resource,
+        topic,
+        configs,
+        case.context.rules,
+        is_grown=found.partitions is not None,
+        is_moved=bool(found.replicas),
+    )
+    return (refusal, ending) if refusal is not None else None
 
 
 def _add_partitions(case: Case, topic: TopicSnapshot) -> tuple[Verdict, tuple[Step, ...]]:

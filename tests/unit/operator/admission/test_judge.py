@@ -1,11 +1,14 @@
 """The author of an object hears what its status would say: a refusal if only another spec helps, else a warning."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from kio.static.protocol import RequestPayload
 
+from controller_core.model.topics.topic_changes import NO_RULES, TopicRules
+from controller_core.rules.topic_rules import read_topic_rules
 from controller_operator.admission.judge import Judge, Judgement
 from controller_operator.kubernetes.object_store import Key, Raw
 from controller_operator.resources.conditions import Reason
@@ -13,6 +16,7 @@ from simulation.broker_state import log_dirs
 from simulation.zookeeper import SimulatedZooKeeper
 from tests.unit.operator.clusters import raw
 from tests.unit.operator.tenants.operated import Operated, kafka_cluster
+from tests.unit.rules.rule_files import THREE_REPLICAS, write_rules
 
 REF = {"name": "demo", "namespace": "platform"}
 ALLOWED = [{"namespace": "platform"}, {"namespace": "shop"}, {"namespace": "payments", "topicPrefix": "payments."}]
@@ -42,11 +46,11 @@ class _Broker:
         return log_dirs([], {}, has_failed=False)
 
 
-def judge(operated: Operated) -> Judge:
+def judge(operated: Operated, rules: TopicRules = NO_RULES) -> Judge:
     async def clusters() -> Any:
         return operated.access
 
-    return Judge(operated.store, clusters, patience_s=0.5, open_broker=lambda _, **__: _Broker())
+    return Judge(operated.store, clusters, patience_s=0.5, open_broker=lambda _, **__: _Broker(), rules=rules)
 
 
 def make_raw(kind: str, spec: dict[str, Any], **metadata: Any) -> Raw:
@@ -132,6 +136,13 @@ async def test_what_only_another_spec_would_cure_is_refused(operated: Operated, 
     assert judgement.refusal is not None
     assert judgement.refusal.startswith(f"{reason}: ")
     assert not judgement.warnings
+
+
+async def test_a_topic_that_breaks_a_rule_is_refused_with_its_message(operated: Operated, tmp_path: Path) -> None:
+    rules = read_topic_rules(write_rules(tmp_path, THREE_REPLICAS))
+    judgement = await judge(operated, rules).judge(a_topic(replicationFactor=1))
+    assert judgement.refusal == "PolicyViolation: a rule for topics refuses this: use at least 3 replicas"
+    assert await judge(operated, rules).judge(a_topic(replicationFactor=3)) == Judgement()
 
 
 @pytest.mark.parametrize(("wanted", "reason"), WARNED.values(), ids=WARNED)
