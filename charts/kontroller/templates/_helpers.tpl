@@ -74,6 +74,24 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{- end }}
 {{- end }}
 
+{{- define "kontroller.topicRulesName" -}}
+{{ include "kontroller.fullname" . }}-topic-rules
+{{- end }}
+
+{{- /* The file with the rules for topics; empty without rules. */ -}}
+{{- define "kontroller.topicRules" -}}
+{{- with .Values.topicRules }}
+{{- dict "rules" . | toYaml }}
+{{- end }}
+{{- end }}
+
+{{- /* An annotation of pods that read the rules, which only read them at their start. */ -}}
+{{- define "kontroller.topicRulesChecksum" -}}
+{{- with include "kontroller.topicRules" . }}
+{{- dict "checksum/topic-rules" (sha256sum .) | toYaml }}
+{{- end }}
+{{- end }}
+
 {{/* The Service by which the API server asks the operator. */}}
 {{- define "kontroller.webhookName" -}}
 {{- printf "%s-webhook" (include "kontroller.operatorName" . | trunc 55 | trimSuffix "-") }}

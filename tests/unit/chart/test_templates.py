@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from controller_core.rules.topic_rules import read_topic_rules
 from devcluster.clusters.kubernetes import CommandError
 from devcluster.filling.parts import Part
 from tests.unit.chart.rendering import (
@@ -265,3 +266,29 @@ def test_pods_of_one_kind_are_rather_apart_and_one_at_a_time_may_be_evicted(comp
     assert f"kontroller-{component}" not in {
         each["metadata"]["name"] for each in off if each["kind"] == "PodDisruptionBudget"
     }
+
+
+def test_rules_for_topics_reach_controllers_and_operator_which_restart_when_they_change(tmp_path: Path) -> None:
+    rules = [{"expression": "topic.partitions <= 12", "message": "use at most 12 partitions"}]
+    one, two = (("--set-json", f"topicRules={json.dumps(each)}") for each in (rules, rules * 2))
+    content = find_object(render(*one), "ConfigMap", "kontroller-topic-rules")["data"]["rules.yaml"]
+    (tmp_path / "rules.yaml").write_text(content)
+    assert read_topic_rules(tmp_path / "rules.yaml").count == 1
+    for component in ("controller", "operator"):
+        template, changed = (workload(component, *each)["template"] for each in (one, two))
+        (container,) = template["spec"]["containers"]
+        assert "--topic-rules=/etc/kontroller/topic-rules/rules.yaml" in container["args"]
+        mounts = {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
+        assert mounts["topic-rules"] == "/etc/kontroller/topic-rules"
+        assert {"name": "topic-rules", "configMap": {"name": "kontroller-topic-rules"}} in template["spec"]["volumes"]
+        assert template["metadata"]["annotations"] != changed["metadata"]["annotations"]
+    assert "topic-rules" not in json.dumps(render(*CONTROLLER_ON))
+
+
+@pytest.mark.parametrize(
+    ("rule", "complaint"),
+    [({"expression": "true"}, "message"), ({"message": "no"}, "expression"), ({"expression": "true", "x": 1}, "x")],
+)
+def test_a_rule_that_is_not_one_is_refused(rule: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(CommandError, match=complaint):
+        render("--set-json", f"topicRules={json.dumps([rule])}")
