@@ -65,7 +65,7 @@ def find_misplaced(directories: Directories, places: Places | None) -> set[Topic
 def follow_directories(move: PartitionReassignment, rows: Rows, context: Context) -> Rows:
     """Return the rows of a move that was requested. A partition at its replicas is done only in their directories, and
     waits if its directories were not asked for yet."""
-    directories = _by_partition(move.directories)
+    directories = _group_by_partition(move.directories)
     if not directories:
         return rows
     before, counts = rows_before(move), move.status.counts
@@ -131,7 +131,7 @@ def list_unfinished(
     move: PartitionReassignment, rows: Rows, places: Places | None
 ) -> dict[TopicPartition, list[BrokerId]]:
     """Return the brokers whose directories a partition waits for at last."""
-    directories = _by_partition(move.directories)
+    directories = _group_by_partition(move.directories)
     return {
         key(row): [
             replica.broker
@@ -151,7 +151,7 @@ def find_open_directories(move: PartitionReassignment, rows: Rows) -> Directorie
     return {replica: path for replica, path in directories.items() if replica.topic_partition in open_}
 
 
-def _by_partition(directories: Directories) -> Mapping[TopicPartition, Directories]:
+def _group_by_partition(directories: Directories) -> Mapping[TopicPartition, Directories]:
     found: dict[TopicPartition, dict[PartitionReplica, str]] = {}
     for replica, path in directories.items():
         found.setdefault(replica.topic_partition, {})[replica] = path
