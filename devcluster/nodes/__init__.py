@@ -53,10 +53,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What a client learned."""
+    """The result of a command."""
 
     nodes: Sequence[int]
-    """The nodes in its metadata, in ascending order."""
+    """The nodes in the client's metadata, in ascending order."""
     steps: Sequence[Step]
 
     def errors(self, node: int) -> dict[str, str]:

@@ -134,7 +134,7 @@ def test_an_alert_on_the_number_of_brokers_sees_a_dead_one_where_the_controller_
 def test_a_service_with_a_replica_for_each_node_needs_its_topic_to_be_there(
     two_brokers: ApartCluster, library: str
 ) -> None:
-    """Where the controller is a node, it asks for one replica too many. Where it is hidden, it finds no controller."""
+    """If the controller is a node, the service asks for one replica too many; if it is hidden, nobody creates topics."""
     listed = CLIENTS[library]("create", two_brokers.address(LISTED), f"service-{library}")
     assert len(listed.nodes) == 3
     assert listed.errors(-1)["CreateTopics"], "three replicas on two brokers"

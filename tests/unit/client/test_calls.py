@@ -124,7 +124,9 @@ def test_who_is_not_the_controller_is_named_as_in_the_specification() -> None:
 async def test_nobody_who_is_the_controller_in_time_is_said(servers: Servers) -> None:
     _, broker, _ = servers
     broker.controllers = []
-    with pytest.raises(Unreachable, match="in 500 ms: the cluster says that 1000 is the controller, and does not list it"):
+    with pytest.raises(
+        Unreachable, match="in 500 ms: the cluster says that 1000 is the controller, and does not list it"
+    ):
         await client(broker).create_topic("orders", 1, 1, timeout_ms=500)
     refusing, other, _ = servers
     other.controllers = refusing.controllers = [refusing]
