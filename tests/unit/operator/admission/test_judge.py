@@ -1,12 +1,14 @@
 """The author of an object hears what its status would say: a refusal if only another spec helps, else a warning."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from kio.static.protocol import RequestPayload
 
+from controller_core.client.log_dirs.log_sizes import BrokerClient
+from controller_core.client.transport.request_client import Address
 from controller_core.model.topics.topic_changes import NO_RULES, TopicRules
 from controller_core.rules.topic_rules import read_topic_rules
 from controller_operator.admission.judge import Judge, Judgement
@@ -46,11 +48,15 @@ class _Broker:
         return log_dirs([], {}, has_failed=False)
 
 
+def _open_broker(bootstrap: Sequence[Address], **_: object) -> BrokerClient:
+    return _Broker()
+
+
 def judge(operated: Operated, rules: TopicRules = NO_RULES) -> Judge:
     async def clusters() -> Any:
         return operated.access
 
-    return Judge(operated.store, clusters, patience_s=0.5, open_broker=lambda _, **__: _Broker(), rules=rules)
+    return Judge(operated.store, clusters, patience_s=0.5, open_broker=_open_broker, rules=rules)
 
 
 def make_raw(kind: str, spec: dict[str, Any], **metadata: Any) -> Raw:
