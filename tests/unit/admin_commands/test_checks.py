@@ -125,7 +125,7 @@ def make_file_answer(member: int, file: dict[str, str] | None) -> DescribeConfig
 
 
 def members(**differently: tuple[int, tuple[int, ...]]) -> SimulatedMembers:
-    known = dict.fromkeys((1, 2, 9), (9, (1, 2, 9)))
+    known: dict[int, tuple[int, tuple[int, ...]]] = dict.fromkeys((1, 2, 9), (9, (1, 2, 9)))
     known |= {int(name[1:]): value for name, value in differently.items()}
     return SimulatedMembers(known, files={member: {} for member in known})
 

@@ -12,7 +12,8 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName
 from kio.static.primitive import i16, i32, i32Timedelta
 
-from devcluster.building.java import kafka_home, require
+from devcluster.building.java import kafka_home
+from devcluster.building.toolchain import require
 from devcluster.clients import tools
 from devcluster.clients.requests import send_request
 from devcluster.clients.znodes import ClusterZnodes
@@ -40,9 +41,9 @@ def policy_env(tmp_path: Path) -> dict[str, str]:
     (tmp_path / "TestPolicy.java").write_text(SOURCE)
     (tmp_path / "manifest").write_text("Premain-Class: TestPolicy\n")
     java = Path(require("java")).resolve().parent
-    compile_it = [java / "javac", "-cp", f"{kafka_home()}/libs/*", "TestPolicy.java"]
+    compile_it = [f"{java}/javac", "-cp", f"{kafka_home()}/libs/*", "TestPolicy.java"]
     subprocess.run(compile_it, cwd=tmp_path, check=True, capture_output=True)
-    subprocess.run([java / "jar", "cfm", "policy.jar", "manifest", "TestPolicy.class"], cwd=tmp_path, check=True)
+    subprocess.run([f"{java}/jar", "cfm", "policy.jar", "manifest", "TestPolicy.class"], cwd=tmp_path, check=True)
     return {"JDK_JAVA_OPTIONS": f"-javaagent:{tmp_path / 'policy.jar'}"}
 
 

@@ -33,7 +33,7 @@ class Servers:
 
     def open(self, bootstrap: Sequence[Address], *, security: object = None) -> Any:
         ports = [address.port for address in bootstrap if address.port in self.files]
-        members = dict.fromkeys(self.files, (9, (1, 2, 9)))
+        members: dict[int, tuple[int, tuple[int, ...]]] = dict.fromkeys(self.files, (9, (1, 2, 9)))
         return SimulatedMembers(members, asked=ports[0] if ports else 0, files=self.files)
 
 
