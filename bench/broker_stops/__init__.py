@@ -1,1 +1,1 @@
-"""How long producers wait when brokers and controllers of the chart stop, on a cluster that runs pods."""
+"""The waits of producers when brokers and controllers of the chart stop, on a cluster that runs pods."""

@@ -1,4 +1,4 @@
-"""How long a producer waited, from its own record of acknowledgements."""
+"""The waits of a producer, from its own record of acknowledgements."""
 
 from collections.abc import Sequence
 

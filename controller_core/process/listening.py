@@ -285,7 +285,7 @@ class ListenerAssembly:
         term = await self._read_term()
         if term is None:
             raise NoAnswerNow(_NO_TERM)
-        split = await self._judge.split_alteration(term, request, caller.principal)
+        split = await self._judge.divide_alteration(term, request, caller.principal)
         if split.allowed is None:
             return cast(ResponsePayload, split.merge(None))
         return AskBroker() if split.allowed == request else AskBroker(instead=split.allowed, amended=split.merge)

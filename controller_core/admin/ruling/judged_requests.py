@@ -68,10 +68,10 @@ class TopicJudge:
     def answer_to(self, api_key: int, principal: Principal, answer: Answering) -> Answering:
         """Return a function that passes only allowed parts to `answer`; `answer` itself for other APIs."""
         splits: dict[int, Any] = {
-            CreateTopicsRequest.__api_key__: self._split_creation,
-            CreatePartitionsRequest.__api_key__: self._split_growth,
-            IncrementalAlterConfigsRequest.__api_key__: self.split_alteration,
-            AlterConfigsRequest.__api_key__: self.split_alteration,
+            CreateTopicsRequest.__api_key__: self._divide_creation,
+            CreatePartitionsRequest.__api_key__: self._divide_growth,
+            IncrementalAlterConfigsRequest.__api_key__: self.divide_alteration,
+            AlterConfigsRequest.__api_key__: self.divide_alteration,
         }
         split = splits.get(api_key)
         if split is None:
@@ -87,7 +87,7 @@ class TopicJudge:
 
         return judge
 
-    async def split_alteration(self, term: Term, request: Any, principal: Principal) -> Split[Any, Any]:
+    async def divide_alteration(self, term: Term, request: Any, principal: Principal) -> Split[Any, Any]:
         """Split an AlterConfigs or IncrementalAlterConfigs request of any version. Resources that are no topics pass.
 
         The merged answer has the newest version, and may be given one of any version."""
@@ -123,7 +123,7 @@ class TopicJudge:
         left = select_allowed_parts(request.resources, refused)
         return Split(allowed=replace(request, resources=left) if left else None, merge=merge)
 
-    async def _split_creation(
+    async def _divide_creation(
         self, term: Term, request: CreateTopicsRequest, principal: Principal
     ) -> Split[CreateTopicsRequest, CreateTopicsResponse]:
         named = Counter(topic.name for topic in request.topics)
@@ -160,7 +160,7 @@ class TopicJudge:
         left = select_allowed_parts(request.topics, refused)
         return Split(allowed=replace(request, topics=left) if left else None, merge=merge)
 
-    async def _split_growth(
+    async def _divide_growth(
         self, term: Term, request: CreatePartitionsRequest, principal: Principal
     ) -> Split[CreatePartitionsRequest, CreatePartitionsResponse]:
         """Split by name: the answer has one result for each, like the controller's own."""

@@ -294,7 +294,7 @@ def read_numbers(term: Term, topic: CreatableTopic) -> tuple[int, int]:
     them to an unknown default."""
     if topic.assignments:
         return len(topic.assignments), len(topic.assignments[0].broker_ids)
-    return _count(term.settings, topic), _factor(term.settings, topic)
+    return _count(term, topic), _factor(term, topic)
 
 
 def _check_replicas(term: Term, replicas: Mapping[PartitionId, tuple[BrokerId, ...]]) -> None:

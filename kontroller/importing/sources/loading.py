@@ -89,7 +89,7 @@ def load_documents(file: str, data: bytes) -> list[Any]:
             return [json.loads(text, object_pairs_hook=_make_fields, parse_int=Plain, parse_float=Plain)]
         except ValueError:
             pass  # YAML in flow style and templates begin like JSON
-    found = [each for first_line, part in _split(text) for each in _load_part(file, part, first_line)]
+    found = [each for first_line, part in _divide(text) for each in _load_part(file, part, first_line)]
     problem = next((each for each in found if isinstance(each, Problem)), None)
     if problem is not None and "{{" in text:
         return [Problem(problem.place, "the file is a template: render it first, for example with helm template")]
@@ -111,7 +111,7 @@ def find_repeated_keys(document: object) -> Iterator[str]:
             waiting.extend(value)
 
 
-def _split(text: str) -> Iterator[tuple[int, str]]:
+def _divide(text: str) -> Iterator[tuple[int, str]]:
     """Yield each document with the number of lines before it, because an error ends only the parser's document."""
     begins = [0, *(match.start() for match in _SEPARATOR.finditer(text)), len(text)]
     lines = 0

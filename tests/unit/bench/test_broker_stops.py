@@ -11,7 +11,7 @@ from tests.e2e.toolbox import Acknowledgement
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 
 
-def acknowledged(*seen: tuple[int, float]) -> list[Acknowledgement]:
+def make_acknowledged(*seen: tuple[int, float]) -> list[Acknowledgement]:
     return [
         Acknowledgement(value=value, partition=partition, at_s=at_s) for value, (partition, at_s) in enumerate(seen)
     ]
@@ -23,7 +23,7 @@ def acknowledged(*seen: tuple[int, float]) -> list[Acknowledgement]:
     ids=["of one partition", "that ends later", "nothing more"],
 )
 def test_the_longest_gap_is_that_of_a_single_partition(since: int, longest: float) -> None:
-    seen = acknowledged((0, 1.0), (1, 2.0), (0, 6.0), (1, 4.0))
+    seen = make_acknowledged((0, 1.0), (1, 2.0), (0, 6.0), (1, 4.0))
     assert find_longest_gap(seen, since=since) == longest
 
 
