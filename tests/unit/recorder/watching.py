@@ -64,7 +64,7 @@ class Watched:
 
     def assert_comes_to_the_cluster(self) -> Folded:
         """The journal that was written comes to the state of the controller, which is that of ZooKeeper."""
-        return assert_journal_folds_to(self.cluster.active.term.state, self.journal)
+        return assert_journal_folds_to(self.cluster.active.term.state, self.journal, has_files=False)
 
 
 def list_recorded(lines: Sequence[Line]) -> list[tuple[str, str]]:

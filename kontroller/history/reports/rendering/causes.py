@@ -58,6 +58,7 @@ SAID: Final[Mapping[str, str]] = {
     "list_partition_reassignments": "reassignments were listed",
     "alter_user_scram_credentials": "credentials were changed",
     "update_features": "finalized features were changed",
+    "alter_configs": "configurations were changed",
     "incremental_alter_configs": "configurations were changed",
     "describe_configs": "configurations were described",
 }
