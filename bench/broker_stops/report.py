@@ -7,7 +7,7 @@ from typing import Final, Literal
 from pydantic import BaseModel, ConfigDict
 
 from bench.report.document import fill_markers, table_of
-from bench.report.page import DOCS, merge_results, one_row_a_line
+from bench.report.page import DOCS, write_tables
 from bench.report.result import Facts
 from bench.report.tables import facts_of
 
@@ -84,9 +84,4 @@ def fill_document(document: str, result: Result) -> str:
 
 def write_docs(sources: Iterable[Path], docs: Path = DOCS) -> list[Path]:
     """Make these results the documented ones. Raises `ValueError` for a file that is no result."""
-    content = merge_results(sources)
-    result = Result.model_validate(content)
-    kept, document = docs / "performance-stops.json", docs / "performance.md"
-    document.write_text(fill_document(document.read_text(), result))
-    kept.write_text(one_row_a_line(content))
-    return [kept, document]
+    return write_tables(OF, Result, fill_document, sources, docs)

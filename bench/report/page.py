@@ -8,12 +8,12 @@ plots in docs/images are replaced.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 import typer
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from rich.console import Console
 
 from bench.report.plots import draw
@@ -23,6 +23,8 @@ from bench.report.tables import TABLES, add_plot, fill_document
 ROOT: Final = Path(__file__).resolve().parents[2]
 DOCS: Final = ROOT / "docs"
 RESULTS: Final = ROOT / "bench" / "results"
+
+Measured = TypeVar("Measured", bound=BaseModel)
 
 console = Console(highlight=False, soft_wrap=True)
 
@@ -45,6 +47,20 @@ def merge_results(sources: Iterable[Path]) -> dict[str, Any]:
             else:
                 content.setdefault(name, value)
     return content
+
+
+def write_tables(
+    of: str, model: type[Measured], fill: Callable[[str, Measured], str], sources: Iterable[Path], docs: Path
+) -> list[Path]:
+    """Make results of another benchmark the documented ones: `performance-OF.json`, and its tables in the document.
+
+    Raises `ValueError` for a file that is no result, and `MissingTable`.
+    """
+    content = merge_results(sources)
+    kept, document = docs / f"performance-{of}.json", docs / "performance.md"
+    document.write_text(fill(document.read_text(), model.model_validate(content)))
+    kept.write_text(one_row_a_line(content))
+    return [kept, document]
 
 
 def write_docs(sources: Sequence[Path], docs: Path = DOCS) -> list[Path]:

@@ -14,7 +14,7 @@ import typer
 from bench.designs.report.result import Result
 from bench.designs.report.tables import TABLES
 from bench.report.document import fill_markers
-from bench.report.page import DOCS, merge_results, one_row_a_line
+from bench.report.page import DOCS, write_tables
 
 OF: Final = "designs"
 
@@ -26,12 +26,7 @@ def fill_document(document: str, result: Result) -> str:
 
 def write_docs(sources: Iterable[Path], docs: Path = DOCS) -> list[Path]:
     """Make these results the documented ones. Raises `ValueError` for a file that is no result."""
-    content = merge_results(sources)
-    result = Result.model_validate(content)
-    kept, document = docs / "performance-designs.json", docs / "performance.md"
-    document.write_text(fill_document(document.read_text(), result))
-    kept.write_text(one_row_a_line(content))
-    return [kept, document]
+    return write_tables(OF, Result, fill_document, sources, docs)
 
 
 def main(
