@@ -23,8 +23,7 @@ from controller_core.wire.requests.configs import (
 )
 
 _OF_THE_TOPIC: Final = 1
-_OF_THE_BROKER: Final = 2
-"""Sources of a configuration: set on the topic, or set dynamically on the broker."""
+"""The source of a configuration that is set on the topic."""
 _LOG_DIRECTORY: Final = "log.dir"
 MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 

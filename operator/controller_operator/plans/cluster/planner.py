@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 from controller_core.model.features import FinalizedFeatures
@@ -63,21 +64,10 @@ def decide(cluster: KafkaCluster, view: Snapshot, context: Context, around: Surr
     """Return the decision about a KafkaCluster: what its status shows, and which events report news."""
     if cluster.is_paused:
         return plan_paused(cluster, context)
+    show = partial(show_cluster, cluster, view, context, directories=around.directories, differences=around.differences)
     if refusal := refuse_cluster(cluster, view.cluster_id, around.carried_out):
-        plan = show_cluster(
-            cluster, view, context, refusal=refusal, directories=around.directories, differences=around.differences
-        )
-        return replace(plan, look_again_in_s=_OBJECTS_WAIT_S)
-    limits = plan_ownerless_limits(around.ownerless, context)
-    plan = show_cluster(
-        cluster,
-        view,
-        context,
-        decider=around.decider,
-        directories=around.directories,
-        differences=around.differences,
-        limits=limits,
-    )
+        return replace(show(refusal=refusal), look_again_in_s=_OBJECTS_WAIT_S)
+    plan = show(decider=around.decider, limits=plan_ownerless_limits(around.ownerless, context))
     is_same = find_own_change(cluster, cluster, view.cluster_id) is None
     told, status = (around.told, cluster.status) if is_same else (None, KafkaClusterStatus())
     news = find_news(told, status, view, context.now)
