@@ -67,6 +67,8 @@ class Drain:
         self._client = client
         self._pause_s = pause_s
         self._broker = broker
+        self._request = ControlledShutdownRequest(broker_id=broker)
+        """Clients do not know the broker's epoch. The default, -1, disables that check in both controllers."""
         self._patience_s = patience_s
         self._say = say
         self._trouble = _NO_ANSWER
@@ -129,11 +131,20 @@ class Drain:
 
     async def _read_snapshot(self) -> Snapshot:
         snapshot = read_snapshot(await self._ask(lambda: self._client.ask(ALL_TOPICS, MetadataResponse)))
-        if self._broker not in snapshot.brokers:
+        if self._broker not in snapshot.brokers and not self._has_asked and not await self._is_shutting_down():
             raise NotRegistered(
                 f"broker {self._broker} is not registered: alive are {list_some(sorted(snapshot.brokers)) or 'none'}"
             )
         return snapshot
+
+    async def _is_shutting_down(self) -> bool:
+        """Ask about a broker that is not listed as alive. Kontroller does not list one that has handed over everything,
+        so this may be the second drain of the same broker."""
+        if await self._ask(lambda: has_quorum(self._client)):
+            return False
+        response = await self._ask(lambda: self._client.ask(self._request, ControlledShutdownResponse))
+        self._has_asked = response.error_code is ErrorCode.none
+        return self._has_asked
 
     async def _ask_minimum(self, topics: Set[TopicName]) -> dict[TopicName, int]:
         return await self._ask(lambda: ask_min_insync_replicas(self._client, topics))
@@ -178,15 +189,11 @@ class Drain:
     # Step 2
 
     async def _hand_over(self) -> None:
-        """Send ControlledShutdown until no other replica could take over more leaderships.
-
-        Clients do not know the broker's epoch. The default of the request, -1, disables that check in both
-        controllers."""
+        """Send ControlledShutdown until no other replica could take over more leaderships."""
         patience = _Patience(self._patience_s)
-        request = ControlledShutdownRequest(broker_id=self._broker)
         self._has_asked = True
         while True:
-            response = await self._ask(lambda: self._client.ask(request, ControlledShutdownResponse))
+            response = await self._ask(lambda: self._client.ask(self._request, ControlledShutdownResponse))
             if response.error_code is ErrorCode.none:
                 remaining = [f"{each.topic_name}-{each.partition_index}" for each in response.remaining_partitions]
                 if not remaining:

@@ -69,6 +69,8 @@ async def shutdown_broker(term: Term, broker: BrokerId) -> list[TopicPartition]:
     # One that led until now is a follower only when its broker was sent that, and has left the ISR with step 1.
     followers = [PartitionReplica(partition, broker) for partition in replicated if partition not in led]
     await replica_machine.take_out(term, followers)
+    # The others no longer see it as alive, as soon as it leads nothing (`BrokerRequests`), also if it never did.
+    term.batch.update_metadata(())
     return sorted(term.state.find_led_by(replicated, {broker}))
 
 

@@ -177,7 +177,16 @@ class BrokerRequests:
             )
 
     def _all_brokers(self) -> Iterable[UpdateMetadataBroker]:
+        """Yield the brokers that others see as alive, and the controller.
+
+        A broker that is shutting down and leads nothing is left out. Otherwise a leader would not raise its high
+        watermark above what that broker has copied until it looks again, which may be seconds after the broker's
+        stop: before KRaft, `Partition.isReplicaIsrEligible` of brokers knows only who is alive.
+        """
+        relieved = self._state.find_relieved()
         for broker in self._state.brokers.values():
+            if broker.id in relieved:
+                continue
             endpoints = tuple(_endpoint(endpoint) for endpoint in broker.endpoints)
             listed = UpdateMetadataBroker(id=broker.id, endpoints=endpoints, rack=broker.rack)
             try:

@@ -151,6 +151,10 @@ class ClusterState(AssignedReplicas):
         """Mark a live broker as shutting down. It may not lead any longer."""
         self._shutting_down.add(broker)
 
+    def find_relieved(self) -> Set[BrokerId]:
+        """Return the brokers that are shutting down and lead nothing any more, so that no client needs them."""
+        return {broker for broker in self.shutting_down if not self.tally.count_led_by(broker)}
+
     def find_rack_of_controller(self) -> str | None:
         """Return the rack that brokers see for the controller; None if they do not place replicas by racks.
 

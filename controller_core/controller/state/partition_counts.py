@@ -99,6 +99,10 @@ class PartitionTally:
             not_led_by_preferred=sum(map(len, self._missed.values())),
         )
 
+    def count_led_by(self, broker: BrokerId) -> int:
+        """Return the number of partitions that a broker leads."""
+        return self._led[broker]
+
     def count_by_preferred(self) -> Counter[BrokerId]:
         """Return the number of partitions that each broker should lead, among those that ever had a leader."""
         return Counter({broker: number for broker, number in self._by_preferred.items() if broker is not None})

@@ -62,6 +62,10 @@ class AnsweringCluster:
     """The error of the answer to DescribeQuorum."""
     behind_ms: dict[int, int | None] = field(default_factory=lambda: {QUORUM_LEADER: 0})
     """The controllers that vote, and how far each is behind."""
+    hides_relieved: bool = False
+    """True if a broker that has handed over everything is not listed as alive, as Kontroller does it."""
+    relieved: set[int] = field(default_factory=set)
+    """The brokers that have handed over everything."""
     shutdowns: int = 0
     looks: int = 0
     looked: asyncio.Event = field(default_factory=asyncio.Event)
@@ -100,6 +104,7 @@ class AnsweringCluster:
             brokers=tuple(
                 MetadataResponseBroker(node_id=WireBrokerId(broker), host="h", port=i32(9092), rack=None)
                 for broker in [*self.alive, CONTROLLER]
+                if not (self.hides_relieved and broker in self.relieved)
             ),
             cluster_id="c",
             controller_id=WireBrokerId(CONTROLLER),
@@ -158,6 +163,8 @@ class AnsweringCluster:
         self.shutdowns += 1
         if self.refusals:
             return ControlledShutdownResponse(error_code=self.refusals.pop(0), remaining_partitions=())
+        if request.broker_id not in self.alive:
+            return ControlledShutdownResponse(error_code=ErrorCode.broker_not_available, remaining_partitions=())
         remaining = []
         for name, topic in self.topics.items():
             if topic.error_code is not ErrorCode.none:
@@ -166,6 +173,8 @@ class AnsweringCluster:
                 remaining.append(RemainingPartition(topic_name=TopicName(name), partition_index=PartitionId(0)))
             elif len(topic.replicas) > 1:
                 topic.isr = [member for member in topic.isr if member != request.broker_id]
+        if not remaining:
+            self.relieved.add(request.broker_id)
         return ControlledShutdownResponse(error_code=ErrorCode.none, remaining_partitions=tuple(remaining))
 
 

@@ -225,6 +225,17 @@ async def test_a_broker_that_is_not_registered_has_nothing_to_hand_over(alive: l
         await Attempt(AnsweringCluster(whole(), alive=alive)).run()
 
 
+async def test_a_broker_that_kontroller_no_longer_lists_is_still_checked_and_may_be_drained_again() -> None:
+    cluster = AnsweringCluster(whole(), hides_relieved=True)
+    await Attempt(cluster).run()
+    again = Attempt(cluster)
+    await again.run()
+    assert "2 partitions of broker 1 can do without it" in again.said[0]
+    cluster.topics["orders"].isr = [2]
+    with pytest.raises(NotDrained, match="orders-0 .* it is out of service until it is restarted"):
+        await Attempt(cluster, patience_s=0.02).run()
+
+
 async def test_a_broker_that_ends_meanwhile_has_nothing_to_hand_over() -> None:
     with pytest.raises(NotRegistered, match="says the controller"):
         await Attempt(AnsweringCluster(whole(), refusals=[ErrorCode.broker_not_available])).run()

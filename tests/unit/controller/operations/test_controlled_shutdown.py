@@ -45,6 +45,32 @@ async def test_leaderships_move_followers_stop_and_a_lonely_replica_is_left_alon
     assert_sound(served)
 
 
+def list_alive(cluster: Cluster) -> set[int]:
+    """Return the brokers that broker 2 sees as alive."""
+    return set(cluster.broker(2).metadata.live_brokers) - {cluster.active.id}
+
+
+async def test_a_broker_that_leads_nothing_any_more_is_not_listed_as_alive_until_it_returns(served: Cluster) -> None:
+    """Otherwise a leader would wait for its replica although it will not be back in the ISR."""
+    assert list_alive(served) == {1, 2, 3}
+    await served.shut_down(3)
+    assert list_alive(served) == {1, 2}
+    served.kill_broker(3)
+    await served.settle()
+    served.start_broker(3)
+    await served.settle()
+    assert list_alive(served) == {1, 2, 3}
+    await served.shut_down(1)
+    assert list_alive(served) == {1, 2, 3}, "its clients have nobody else for what only it has"
+
+
+async def test_the_next_controller_does_not_list_it_either(served: Cluster) -> None:
+    await served.shut_down(3)
+    await fail_over(served)
+    assert list_alive(served) == {1, 2}
+    assert_sound(served)
+
+
 async def test_a_replica_that_led_until_now_is_not_stopped_and_one_that_followed_is_stopped_once(
     served: Cluster,
 ) -> None:

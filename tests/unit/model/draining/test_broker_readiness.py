@@ -57,7 +57,7 @@ def test_a_broker_that_knows_nothing_yet_is_not_ready() -> None:
 
 def test_a_broker_that_is_not_registered_is_not_ready() -> None:
     said = explain_not_ready(replace_controller(snapshot_of(alive=(2, 3))), BROKER)
-    assert said == "broker 1 is not registered: the live brokers are 2, 3"
+    assert said == "broker 1 is not registered, or shuts down: the live brokers are 2, 3"
 
 
 def test_a_broker_that_knows_no_controller_is_not_ready() -> None:
