@@ -11,6 +11,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+import structlog
 
 from devcluster.building import progress
 from devcluster.clusters.kubernetes import KubernetesCluster
@@ -30,6 +31,14 @@ from tests.cpu_limit import CpuLimit
 hypothesis.settings.register_profile("derandomized", derandomize=True, deadline=None, max_examples=50)
 hypothesis.settings.register_profile("nightly", derandomize=False, deadline=None, max_examples=500, print_blob=True)
 hypothesis.settings.load_profile(os.environ.get("KONTROLLER_HYPOTHESIS", "derandomized"))
+
+# The default prints every local variable of every frame, which takes seconds where a cluster is among them.
+structlog.configure(
+    processors=[
+        *structlog.get_config()["processors"][:-1],
+        structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
+    ]
+)
 
 # Fixtures that make a test a real one, and the parts of the cache that they need besides Kafka.
 # `pytest.mark.real(Part.X)` names more.

@@ -76,9 +76,11 @@ class AckedProducer:
         delivery_timeout_ms: int = 60_000,
         identity: Identity = NOBODY,
         connect: Callable[[dict[str, Any]], Producer] = Producer,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._topic = topic
         self._client = connect
+        self._read_clock = clock
         self._interval_s = 1 / rate_per_s
         self._delivery_timeout_s = delivery_timeout_ms / 1000
         self._settings: dict[str, Any] = {
@@ -96,7 +98,7 @@ class AckedProducer:
         self._unacknowledged: dict[str, None] = {}
         self._is_replaced = False
         """True if the previous client was stuck, and this one has no acknowledgement yet."""
-        self._last_acknowledged_s = self._connected_s = time.monotonic()
+        self._last_acknowledged_s = self._connected_s = self._read_clock()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True, name=f"producer-{topic}")
 
@@ -106,7 +108,7 @@ class AckedProducer:
         return len(self._report.acknowledged)
 
     def start(self) -> None:
-        self._last_acknowledged_s = time.monotonic()
+        self._last_acknowledged_s = self._read_clock()
         self._thread.start()
 
     def stop(self) -> LoadReport:
@@ -144,14 +146,14 @@ class AckedProducer:
         self._finish(producer)
 
     def _finish(self, producer: Producer) -> None:
-        deadline_s = time.monotonic() + self._delivery_timeout_s
-        while producer.flush(1) and time.monotonic() < deadline_s:
+        deadline_s = self._read_clock() + self._delivery_timeout_s
+        while producer.flush(1) and self._read_clock() < deadline_s:
             producer = self._unstuck(producer)
         self._give_up(producer)
         self._report.errors += [f"{value} was not acknowledged" for value in self._unacknowledged]
 
     def _connect(self) -> Producer:
-        self._connected_s = time.monotonic()
+        self._connected_s = self._read_clock()
         self._report.clients += 1
         return self._client(self._settings)
 
@@ -160,7 +162,7 @@ class AckedProducer:
         self._unacknowledged[value] = None
 
     def _unstuck(self, producer: Producer) -> Producer:
-        if time.monotonic() - max(self._connected_s, self._last_acknowledged_s) <= _STUCK_S:
+        if self._read_clock() - max(self._connected_s, self._last_acknowledged_s) <= _STUCK_S:
             return producer
         if self._is_replaced:
             self._report.errors.append(self._report.stuck.pop())
@@ -198,7 +200,7 @@ class AckedProducer:
         )
 
     def _record_pause(self) -> None:
-        now_s = time.monotonic()
+        now_s = self._read_clock()
         pause_s = now_s - self._last_acknowledged_s
         self._last_acknowledged_s = now_s
         self._report.longest_pause_s = max(self._report.longest_pause_s, pause_s)

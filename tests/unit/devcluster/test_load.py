@@ -28,9 +28,17 @@ class Message:
 
 
 @dataclass(slots=True)
+class Clock:
+    """Goes on only while a client that is stuck is waited for."""
+
+    now_s: float = 0.0
+
+
+@dataclass(slots=True)
 class Client:
     """A producer like librdkafka's. One that is stuck keeps its messages until they are purged."""
 
+    clock: Clock
     is_stuck: bool
     kept: list[tuple[str, OnDelivery]] = field(default_factory=list)
     given: list[str] = field(default_factory=list)
@@ -43,7 +51,9 @@ class Client:
         self.flush(timeout_s)
 
     def flush(self, timeout_s: float) -> int:
-        if not self.is_stuck:
+        if self.is_stuck:
+            self.clock.now_s += 10
+        else:
             self._end(None)
         return len(self.kept)
 
@@ -64,6 +74,7 @@ def load_of(*clients: Client, until: Callable[[AckedProducer], bool], delivery_t
         "topic",
         delivery_timeout_ms=delivery_timeout_ms,
         connect=lambda _: cast(Producer, next(following)),
+        clock=lambda: clients[0].clock.now_s,
     )
     with producer:
         wait_until(lambda: until(producer), "enough was seen")
@@ -71,13 +82,12 @@ def load_of(*clients: Client, until: Callable[[AckedProducer], bool], delivery_t
 
 
 @pytest.fixture
-def soon_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("devcluster.clients.load._STUCK_S", 0.05)
+def clock() -> Clock:
+    return Clock()
 
 
-@pytest.mark.usefixtures("soon_stuck")
-def test_what_a_stuck_client_has_not_sent_the_next_one_sends_and_it_is_no_error() -> None:
-    stuck, good = Client(is_stuck=True), Client(is_stuck=False)
+def test_what_a_stuck_client_has_not_sent_the_next_one_sends_and_it_is_no_error(clock: Clock) -> None:
+    stuck, good = Client(clock, is_stuck=True), Client(clock, is_stuck=False)
     report = load_of(stuck, good, until=lambda load: load.acknowledged_count > 0)
     assert stuck.given
     assert good.given[: len(stuck.given)] == stuck.given
@@ -85,26 +95,27 @@ def test_what_a_stuck_client_has_not_sent_the_next_one_sends_and_it_is_no_error(
     assert (report.errors, len(report.stuck), report.clients) == ([], 1, 2)
 
 
-@pytest.mark.usefixtures("soon_stuck")
-def test_a_client_that_is_stuck_at_the_end_is_replaced_too() -> None:
-    stuck, good = Client(is_stuck=True), Client(is_stuck=False)
+def test_a_client_that_is_stuck_at_the_end_is_replaced_too(clock: Clock) -> None:
+    stuck, good = Client(clock, is_stuck=True), Client(clock, is_stuck=False)
     report = load_of(stuck, good, until=lambda _: bool(stuck.given))
     assert {each.value for each in report.acknowledged} == {*stuck.given, *good.given}
     assert (report.errors, len(report.stuck)) == ([], 1)
 
 
-@pytest.mark.usefixtures("soon_stuck")
-def test_where_no_client_gets_through_all_that_was_not_acknowledged_is_an_error() -> None:
-    clients = [Client(is_stuck=True) for _ in range(10_000)]
+def test_where_no_client_gets_through_all_that_was_not_acknowledged_is_an_error(clock: Clock) -> None:
+    clients = [Client(clock, is_stuck=True) for _ in range(10_000)]
     report = load_of(*clients, until=lambda _: bool(clients[2].given), delivery_timeout_ms=200)
     assert report.acknowledged == []
     assert f"{clients[0].given[0]} was not acknowledged" in report.errors
 
 
-@pytest.mark.usefixtures("soon_stuck")
-def test_where_the_next_client_gets_through_late_the_cluster_was_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_the_next_client_gets_through_late_the_cluster_was_stuck(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("devcluster.clients.load._AT_ONCE_S", -1.0)
-    report = load_of(Client(is_stuck=True), Client(is_stuck=False), until=lambda load: load.acknowledged_count > 0)
+    report = load_of(
+        Client(clock, is_stuck=True), Client(clock, is_stuck=False), until=lambda load: load.acknowledged_count > 0
+    )
     assert (len(report.errors), report.stuck) == (1, [])
 
 
