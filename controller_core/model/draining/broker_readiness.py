@@ -29,7 +29,8 @@ def explain_not_ready(snapshot: Snapshot, broker: BrokerId, arriving: Set[TopicP
     if not snapshot.brokers:
         return f"broker {broker} knows no broker of its cluster yet: it waits for metadata from a controller"
     if broker not in snapshot.brokers:
-        return f"broker {broker} is not registered, or shuts down: the live brokers are {list_some(sorted(snapshot.brokers))}"
+        alive = list_some(sorted(snapshot.brokers))
+        return f"broker {broker} is not registered, or shuts down: the live brokers are {alive}"
     if snapshot.controller is None:
         return "no controller is known, or it is not at the listener where the broker was asked"
     late = [partition for partition in find_behind(snapshot, broker) if partition not in arriving]

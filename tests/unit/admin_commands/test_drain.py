@@ -232,7 +232,7 @@ async def test_a_broker_that_kontroller_no_longer_lists_is_still_checked_and_may
     await again.run()
     assert "2 partitions of broker 1 can do without it" in again.said[0]
     cluster.topics["orders"].isr = [2]
-    with pytest.raises(NotDrained, match="orders-0 .* it is out of service until it is restarted"):
+    with pytest.raises(NotDrained, match=r"orders-0 .* it is out of service until it is restarted"):
         await Attempt(cluster, patience_s=0.02).run()
 
 

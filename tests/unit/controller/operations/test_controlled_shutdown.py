@@ -45,9 +45,9 @@ async def test_leaderships_move_followers_stop_and_a_lonely_replica_is_left_alon
     assert_sound(served)
 
 
-def list_alive(cluster: Cluster) -> set[int]:
+def list_alive(cluster: Cluster) -> set[BrokerId]:
     """Return the brokers that broker 2 sees as alive."""
-    return set(cluster.broker(2).metadata.live_brokers) - {cluster.active.id}
+    return set(cluster.broker(2).metadata.live_brokers) - {BrokerId(cluster.active.id)}
 
 
 async def test_a_broker_that_leads_nothing_any_more_is_not_listed_as_alive_until_it_returns(served: Cluster) -> None:
