@@ -1,25 +1,38 @@
-"""HTTP for probes and scrapes, with limits. Without them any client could use up the process's file descriptors.
+"""HTTP with limits, for every port of a process that speaks it: probes, metrics, the journal and the webhook.
 
-The connections of an address and of all addresses together are limited. A connection is closed if it is silent, sends a
-request's head too slowly, or does not take its answer."""
+The connections of an address and of all together are limited (`places`). A connection is closed if it is silent, if its
+TLS handshake or a request's head takes too long or is too large, or if its client does not take its answer."""
 
 import asyncio
+import socket
+import ssl
 from collections.abc import Awaitable, Callable
-from typing import Final, cast
+from dataclasses import dataclass
+from typing import Final, TypeAlias, cast
 
 import structlog
 from aiohttp import web
 
-from controller_core.wire.limits.admission import Admission, descriptor_limit
+from controller_core.process.http_access.places import OPEN_PLACES, Place, Places, get_places_of_process
+from controller_core.supervision import start_task
+from controller_core.wire.limits.accepting import open_port
 from controller_core.wire.limits.complaints import Complaints
 
 log = structlog.get_logger()
 
-MOST_CONNECTIONS: Final = 256
-"""Limit of all connections. `Admission` reserves an eighth for brokers, which do not connect here, so 224 remain."""
-MOST_CONNECTIONS_OF_AN_ADDRESS: Final = 64
 PATIENCE_S: Final = 30.0
-"""Seconds for a request's head to arrive, for the next request to begin, and for a part of an answer to be taken."""
+"""Seconds for a TLS handshake, for a request's head, until the next request begins, and for a part of an answer to be
+taken."""
+MOST_HEAD_BYTES: Final = 16 << 10
+MOST_BYTES: Final = 16 << 20
+"""Limit of a request with its body. A port whose requests have no body has the limit of a head."""
+_MOST_FIELD_BYTES: Final = 4 << 10
+_MOST_FIELDS: Final = 64
+_GOODBYE_S: Final = 1.0
+"""Seconds for what is under way when the server stops or closes a connection."""
+
+FindContext: TypeAlias = Callable[[], ssl.SSLContext]
+_Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 async def serve_http(
@@ -27,71 +40,136 @@ async def serve_http(
     host: str | None,
     port: int,
     *,
-    admission: Admission | None = None,
+    tls: ssl.SSLContext | FindContext | None = None,
+    most_bytes: int = MOST_BYTES,
+    places: Places | None = None,
     patience_s: float = PATIENCE_S,
 ) -> Callable[[], Awaitable[None]]:
     """Serve an application; return the function that stops it. Raises `OSError` if the port is taken.
 
-    `admission` counts the connections. Default: the limits above, or a quarter of the process's descriptors."""
-    runner = web.AppRunner(application, access_log=None, keepalive_timeout=patience_s)
-    await runner.setup()
-    serving = cast("Callable[[], asyncio.Protocol]", runner.server)
-    admission = admission or Admission(
-        most=min(MOST_CONNECTIONS, descriptor_limit() // 4), most_of_an_address=MOST_CONNECTIONS_OF_AN_ADDRESS
+    With `tls` the port is HTTPS; a function is asked for each connection. `places`: by default those of the process."""
+    places = places if places is not None else get_places_of_process()
+
+    @web.middleware
+    async def note_progress(request: web.Request, handler: _Handler) -> web.StreamResponse:
+        if (place := OPEN_PLACES.get(request.protocol)) is not None:
+            place.unanswered_bytes = 0
+            places.note_progress(place)
+        return await handler(request)
+
+    application.middlewares.insert(0, note_progress)
+    runner = web.AppRunner(
+        application,
+        access_log=None,
+        keepalive_timeout=patience_s,
+        lingering_time=_GOODBYE_S,
+        shutdown_timeout=_GOODBYE_S,
+        max_line_size=_MOST_FIELD_BYTES,
+        max_field_size=_MOST_FIELD_BYTES,
+        max_headers=_MOST_FIELDS,
     )
-    complaints = Complaints(log)
+    await runner.setup()
+    serve = cast("Callable[[], asyncio.Protocol]", runner.server)
+    limits = _Limits(serve, places, Complaints(log), most_bytes, patience_s)
+    opening: set[_Connection] = set()
+
+    def take(accepted: socket.socket, address: str) -> None:
+        connection = _Connection(limits, address)
+        if limits.places.take(connection.place) is not None:
+            limits.complain(address, "HTTP connections closed to make room: there are too many")
+        opening.add(connection)
+        connection.open(accepted, tls() if callable(tls) else tls, lambda: opening.discard(connection))
+
     try:
-        server = await asyncio.get_running_loop().create_server(
-            lambda: _Bounded(serving(), admission, complaints, patience_s), host, port
-        )
+        accepting = await open_port(host, port, take)
     except OSError:
         await runner.cleanup()
         raise
 
     async def stop() -> None:
-        server.close()
+        accepting.close()
+        for connection in [*opening]:
+            connection.close()
         await runner.cleanup()
 
     return stop
 
 
-class _Bounded(asyncio.Protocol):
-    """One connection. Forwards its events to the protocol that serves it, if it is admitted."""
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """The limits of all connections of a port."""
 
-    def __init__(
-        self, serving: asyncio.Protocol, admission: Admission, complaints: Complaints, patience_s: float
-    ) -> None:
-        self._serving = serving
-        self._admission = admission
-        self._complaints = complaints
-        self._patience_s = patience_s
-        self._address: str | None = None
+    serve: Callable[[], asyncio.Protocol]
+    """Returns the protocol that serves a connection."""
+    places: Places
+    complaints: Complaints
+    most_bytes: int
+    patience_s: float
+
+    def complain(self, address: str, event: str, **values: object) -> None:
+        """Log an event about an address, once a minute for all addresses: a stranger may have many."""
+        self.complaints.warn(event, event, address=address, **values)
+
+
+class _Connection(asyncio.Protocol):
+    """One connection. Forwards its events to the protocol that serves it."""
+
+    def __init__(self, limits: _Limits, address: str) -> None:
+        self.place: Final = Place(address, self.close)
+        self._limits = limits
+        self._opening: asyncio.Task[None] | None = None
         self._transport: asyncio.Transport | None = None
+        self._serving = asyncio.Protocol()
         self._deadline: asyncio.TimerHandle | None = None
+
+    def open(self, accepted: socket.socket, context: ssl.SSLContext | None, on_opened: Callable[[], object]) -> None:
+        """Begin to serve an accepted socket, after a TLS handshake if there is a context."""
+
+        def end_opening(_: object) -> None:
+            on_opened()
+            if self._transport is None:  # it lost its place, failed its handshake, or left before
+                self._limits.places.give_back(self.place)
+                accepted.close()
+
+        self._opening = start_task(self._open(accepted, context), name=f"HTTP connection of {self.place.address}")
+        self._opening.add_done_callback(end_opening)
+
+    async def _open(self, accepted: socket.socket, context: ssl.SSLContext | None) -> None:
+        loop = asyncio.get_running_loop()
+        times = {"ssl_handshake_timeout": self._limits.patience_s, "ssl_shutdown_timeout": _GOODBYE_S}
+        try:
+            await loop.connect_accepted_socket(lambda: self, accepted, ssl=context, **(times if context else {}))
+        except OSError as error:  # ssl.SSLError and TimeoutError are some
+            reason = (isinstance(error, ssl.SSLError) and error.reason) or "it left, or took too long"
+            self._limits.complain(self.place.address, "HTTPS connection closed: no TLS", reason=reason)
+
+    def close(self) -> None:
+        """Close the connection at once."""
+        if self._transport is not None:
+            self._transport.abort()
+        elif self._opening is not None:
+            self._opening.cancel()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        peer = transport.get_extra_info("peername")
-        address = str(peer[0]) if peer else "unknown"
-        why_not = self._admission.admit(address, is_broker=False)
-        if why_not is not None:
-            self._complaints.warn((address, why_not), "HTTP connection refused: too many", address=address, why=why_not)
-            # Later events of the refused connection must not reach the application.
-            self._serving = asyncio.Protocol()
-            self._transport.abort()
-            return
-        self._address = address
         self._transport.set_write_buffer_limits(high=0)  # any byte that the client does not take pauses the writing
+        self._serving = self._limits.serve()
+        OPEN_PLACES[self._serving] = self.place
         self._serving.connection_made(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
-        if self._address is not None:
-            self._admission.leave(self._address)
+        self._limits.places.give_back(self.place)
+        OPEN_PLACES.pop(self._serving, None)
         self._serving.connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        self.place.unanswered_bytes += len(data)
+        if self.place.unanswered_bytes > self._limits.most_bytes:
+            self._limits.complain(self.place.address, "HTTP connection closed: its request is too large")
+            self.close()
+            return
         self._serving.data_received(data)
 
     def eof_received(self) -> bool | None:
@@ -99,10 +177,11 @@ class _Bounded(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         if self._transport is not None:
-            self._deadline = asyncio.get_running_loop().call_later(self._patience_s, self._transport.abort)
+            self._deadline = asyncio.get_running_loop().call_later(self._limits.patience_s, self._transport.abort)
         self._serving.pause_writing()
 
     def resume_writing(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
+        self._limits.places.note_progress(self.place)
         self._serving.resume_writing()

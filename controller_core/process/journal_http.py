@@ -2,43 +2,37 @@
 
 `GET /journal` lists them, oldest first: `{"segments": [{"name": "...", "bytes": 123}]}`. `GET /journal/NAME` returns
 one; with `Range` a part of it. Nothing else in the directory is served. Files are read in another thread, so no event
-waits for a disk. If a token is set, only readers that present it are served (others get 401), and nobody while the
-token cannot be read (503)."""
+waits for a disk. If the journal has a token, only readers that present it are served (others get 401), and nobody while
+the token cannot be read (503). Without one the journal is served to those who may read the metrics."""
 
 import asyncio
 import os
 from pathlib import Path
 from typing import Final
 
-import structlog
 from aiohttp import web
 
 from controller_core.journal.segments import segments
-from controller_core.process.settings import InvalidSettings, ProcessSettings
-from controller_core.security.token_file import TokenFile, UnusableToken
-
-log = structlog.get_logger()
+from controller_core.process.http import read_token
+from controller_core.process.http_access.door import OPEN, Door
+from controller_core.process.settings import ProcessSettings
+from controller_core.security.token_file import TokenFile
 
 CHUNK_BYTES = 1 << 18
-_WHO_MAY: Final = "this journal requires its token, as Authorization: Bearer TOKEN (--journal-token-file)\n"
-_NOBODY_NOW: Final = "the server cannot read the token of this journal, so nobody is admitted: see its log\n"
+_OPTION: Final = "--journal-token-file"
 
 
-def read_journal_token(settings: ProcessSettings) -> TokenFile | None:
-    """Return the token of the settings; None: everybody who can reach the port may read. Raises `InvalidSettings`."""
-    if settings.journal_token_file is None:
-        return None
-    token = TokenFile(path=settings.journal_token_file)
-    try:
-        token.require_usable()
-    except UnusableToken as error:
-        raise InvalidSettings(f"--journal-token-file: {error}") from error
-    return token
+def read_journal_door(settings: ProcessSettings, otherwise: Door) -> Door:
+    """Return the door of the journal: its own token's, or another one without a token. Raises `InvalidSettings`."""
+    token = read_token(settings.journal_token_file, _OPTION)
+    return otherwise if token is None else Door(token, option=_OPTION)
 
 
-def make_journal_routes(directory: Path, token: TokenFile | None = None) -> list[web.RouteDef]:
-    """Return the routes of the journal in a directory, which need not exist yet. `token`: required from readers."""
-    door = _Door(token)
+def make_journal_routes(directory: Path, token: TokenFile | None = None, *, door: Door = OPEN) -> list[web.RouteDef]:
+    """Return the routes of the journal in a directory, which need not exist yet.
+
+    Readers must present the token if there is one; otherwise the door decides."""
+    door = door if token is None else Door(token, option=_OPTION)
 
     async def index(request: web.Request) -> web.Response:
         await door.admit(request)
@@ -67,29 +61,6 @@ def make_journal_routes(directory: Path, token: TokenFile | None = None) -> list
         return response
 
     return [web.get("/journal", index), web.get("/journal/{name}", segment)]
-
-
-class _Door:
-    """Admits readers. Logs only once that nobody is admitted, because any client could otherwise fill the log."""
-
-    def __init__(self, token: TokenFile | None) -> None:
-        self._token = token
-        self._is_shut = False
-
-    async def admit(self, request: web.Request) -> None:
-        """Raise the HTTP error for a reader that may not read."""
-        if self._token is None:
-            return
-        try:
-            is_admitted = await asyncio.to_thread(self._token.admits, request.headers.get("Authorization", ""))
-        except UnusableToken as error:
-            if not self._is_shut:
-                log.warning("nobody may read the journal over HTTP: its token cannot be read", reason=str(error))
-            self._is_shut = True
-            raise web.HTTPServiceUnavailable(text=_NOBODY_NOW) from error
-        self._is_shut = False
-        if not is_admitted:
-            raise web.HTTPUnauthorized(text=_WHO_MAY, headers={"WWW-Authenticate": "Bearer"})
 
 
 def _list_sizes(directory: Path) -> dict[str, int]:

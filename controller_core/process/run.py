@@ -31,9 +31,9 @@ from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Broker
 from controller_core.model.topics.topic_changes import TopicRules
 from controller_core.process.connections import make_secured_listeners, open_secured_brokers, open_zookeeper_session
-from controller_core.process.http import make_readiness_route, serve_metrics
+from controller_core.process.http import make_readiness_route, read_http_access, serve_metrics
 from controller_core.process.journal import MissingLibrary, close_journals, open_journal, open_topic_journal
-from controller_core.process.journal_http import make_journal_routes, read_journal_token
+from controller_core.process.journal_http import make_journal_routes, read_journal_door
 from controller_core.process.listening import ListenerAssembly
 from controller_core.process.settings import ControllerProcessSettings, InvalidSettings
 from controller_core.process.signals import run_until_signalled
@@ -81,7 +81,8 @@ async def run_controller(
         # Brokers identify the controller by its id, so a broker with the same id would be mistaken for it.
         if settings.id in await read_registered_brokers(zk):
             raise InvalidSettings(f"--id {settings.id} is the id of a running broker: choose one that no broker has")
-        token = read_journal_token(settings)
+        access = read_http_access(settings)
+        door = read_journal_door(settings, access.door)
         await report_at_start(zk, settings.listeners)
         registry = CollectorRegistry()
         writers = _open_journals(settings, registry)
@@ -96,8 +97,8 @@ async def run_controller(
         stack.push_async_callback(listener.close)
         if settings.metrics_port is not None:
             routes = [make_readiness_route(controller.check_readiness)]
-            routes += make_journal_routes(settings.journal_directory, token) if settings.journal_directory else []
-            stop = await serve_metrics(settings.metrics_host, settings.metrics_port, registry, routes)
+            routes += make_journal_routes(settings.journal_directory, door=door) if settings.journal_directory else []
+            stop = await serve_metrics(settings.metrics_host, settings.metrics_port, registry, routes, access)
             stack.push_async_callback(stop)
         await until(controller.run())
 

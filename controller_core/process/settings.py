@@ -8,13 +8,14 @@ from typing import Annotated, Any, Final, TypeVar
 
 import yaml
 from pydantic import BeforeValidator, Field, IPvAnyNetwork, ValidationError, field_validator, model_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import BaseSettings, NoDecode
 
 from controller_core.admin.authorizing.authorizer_properties import read_authorizer_class
 from controller_core.model.access import AccessRules
 from controller_core.model.listeners import ControllerListeners
 from controller_core.model.metadata import Endpoint
 from controller_core.model.settings.shared import AUTHORIZER, QUOTA_WINDOW_SIZE, QUOTA_WINDOWS, collect_given
+from controller_core.process.http_access.settings import HttpSettings
 from controller_core.process.listener_addresses import (
     LISTENER_NAME,
     find_unreachable,
@@ -53,15 +54,9 @@ TOPIC_RULES_DESCRIPTION: Final = (
 )
 
 
-class CommonSettings(BaseSettings):
+class CommonSettings(HttpSettings):
     """The settings that all processes have: the HTTP server, and the logs."""
 
-    model_config = SettingsConfigDict(env_prefix="KONTROLLER_", extra="forbid", frozen=True)
-
-    metrics_host: str = Field(default="127.0.0.1", description="Address of the HTTP server (/metrics, /healthz, ...).")
-    metrics_port: int | None = Field(
-        default=None, ge=0, le=65535, description="Port of the HTTP server. Default: no HTTP server."
-    )
     log_format: str = Field(
         default="json", pattern="^(json|console)$", description="Format of log lines: json, or console for people."
     )
@@ -93,8 +88,8 @@ class ProcessSettings(CommonSettings):
     )
     journal_token_file: Path | None = Field(
         default=None,
-        description="File with the token that readers of /journal must present. Default: everybody who can reach the port "
-        "may read.",
+        description="File with the token that readers of /journal must present. Default: everybody who may read /metrics "
+        "may read it.",
     )
     journal_segment_bytes: int = Field(
         default=64 << 20, ge=1 << 16, description="Bytes after which a new journal file begins."

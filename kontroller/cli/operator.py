@@ -37,7 +37,7 @@ def run(ctx: typer.Context) -> None:
     configure_logging(settings.log_format, settings.log_level)
     try:
         asyncio.run(run_operator(settings))
-    except (InvalidProperties, InvalidRules) as error:
+    except (InvalidProperties, InvalidRules, InvalidSettings) as error:
         raise usage_error(error) from error
     except (NoKubernetes, ApiRefused, NotLeading, WatchEnded, OSError) as error:
         raise failure(error) from error

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from controller_core.process.bounded_http import serve_http
+from controller_core.process.bounded_http import MOST_HEAD_BYTES, serve_http
 
 Look = Callable[[], str | None]
 """Returns the trouble; None if there is none."""
@@ -25,7 +25,7 @@ async def serve_probes(endpoint: str, *, health: Look, readiness: Look) -> Calla
     where = urlsplit(endpoint)
     application = web.Application()
     application.add_routes([web.get(where.path or "/", _answer(health)), web.get(_READY_PATH, _answer(readiness))])
-    return await serve_http(application, where.hostname, where.port or 80)
+    return await serve_http(application, where.hostname, where.port or 80, most_bytes=MOST_HEAD_BYTES)
 
 
 def _answer(look: Look) -> Callable[[web.Request], Awaitable[web.Response]]:

@@ -12,7 +12,7 @@ import structlog
 
 from controller_core.client.transport.request_client import RequestClient
 from controller_core.model.topics.topic_changes import NO_RULES, TopicRules
-from controller_core.process.http import serve_metrics
+from controller_core.process.http import read_http_access, serve_metrics
 from controller_core.rules.topic_rules import read_topic_rules
 from controller_core.supervision import run_until_one_ends
 from controller_core.zk.session import ZkSession
@@ -60,8 +60,8 @@ async def operate(
 
     `api` and `connect` are the seams to the API server and to ZooKeeper. Raises `NoKubernetes`, `ApiRefused` if rights
     are missing, `OSError` if a port is taken or the webhook's certificate is unusable, `InvalidProperties`,
-    `InvalidRules`, `NotLeading` if the lease was lost, and `WatchEnded` if the watches ended. After the last two a new
-    process must follow.
+    `InvalidSettings`, `InvalidRules`, `NotLeading` if the lease was lost, and `WatchEnded` if the watches ended. After
+    the last two a new process must follow.
     """
     rules = read_topic_rules(settings.topic_rules) if settings.topic_rules is not None else NO_RULES
     ensembles = Ensembles(settings.properties)
@@ -80,7 +80,12 @@ async def operate(
             )
         )
         if settings.metrics_port is not None:
-            stop_serving = await serve_metrics(settings.metrics_host, settings.metrics_port, runtime.metrics.registry)
+            stop_serving = await serve_metrics(
+                settings.metrics_host,
+                settings.metrics_port,
+                runtime.metrics.registry,
+                access=read_http_access(settings),
+            )
             stack.push_async_callback(stop_serving)
         if settings.liveness is not None:
             readiness = partial(_trouble, runtime, elector)

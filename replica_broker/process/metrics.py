@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from controller_core.process.http import serve_metrics
+from controller_core.process.http import read_http_access, serve_metrics
 from replica_broker.log.directories import LogDirectories
 from replica_broker.membership.node import UNREGISTERED, Node
 from replica_broker.process.settings import BrokerProcessSettings
@@ -67,10 +67,13 @@ class ReplicaGauges(Collector):
 async def begin_metrics(
     stack: AsyncExitStack, settings: BrokerProcessSettings, registry: CollectorRegistry, gauges: ReplicaGauges
 ) -> None:
-    """Serve the metrics until the stack is unwound, if a port is set. Raises `OSError` if the port is taken."""
+    """Serve the metrics until the stack is unwound, if a port is set. Raises `InvalidSettings`, and `OSError` if the
+    port is taken."""
     if settings.metrics_port is not None:
         registry.register(gauges)
-        stack.push_async_callback(await serve_metrics(settings.metrics_host, settings.metrics_port, registry))
+        access = read_http_access(settings)
+        stop = await serve_metrics(settings.metrics_host, settings.metrics_port, registry, access=access)
+        stack.push_async_callback(stop)
 
 
 def _gauge(name: str, says: str, value: float) -> Metric:

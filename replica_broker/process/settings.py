@@ -13,6 +13,7 @@ from pydantic import Field, field_validator, model_validator
 from controller_core.admin.authorizing.authorizer_properties import AUTHORIZER_CLASS, read_authorizer_class
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Endpoint, FeatureRange
+from controller_core.process.http_access.settings import HttpSettings
 from controller_core.process.listener_addresses import (
     LISTENER_NAME,
     find_unreachable,
@@ -33,7 +34,7 @@ _MOST: Final = 32_767
 _CONTROLLER: Final = re.compile(r"\d{1,9}@\S+")
 
 
-class BrokerProcessSettings(ListenerLimitSettings):
+class BrokerProcessSettings(ListenerLimitSettings, HttpSettings):
     """All settings of a broker process. The defaults are Kafka's if Kafka has the setting."""
 
     zookeeper: str = Field(min_length=1, description="ZooKeeper servers and chroot: HOST:PORT[,HOST:PORT...][/chroot].")
@@ -192,10 +193,6 @@ class BrokerProcessSettings(ListenerLimitSettings):
             "v2: offset that a new leader takes as its high watermark. end, as in seed 003, shows consumers messages "
             "that no other replica may have."
         ),
-    )
-    metrics_host: str = Field(default="127.0.0.1", description="Address of the HTTP server of /metrics and /healthz.")
-    metrics_port: int | None = Field(
-        default=None, ge=0, le=65535, description="Port of the HTTP server of /metrics and /healthz. none: not served."
     )
     log_format: str = Field(
         default="json", pattern="^(json|console)$", description="Log format: json, or console for people."

@@ -5,9 +5,9 @@ from contextlib import AsyncExitStack
 from prometheus_client import CollectorRegistry
 
 from controller_core.controller.loop.clock import SystemClock
-from controller_core.process.http import serve_metrics
+from controller_core.process.http import read_http_access, serve_metrics
 from controller_core.process.journal import close_journals, open_journal
-from controller_core.process.journal_http import make_journal_routes, read_journal_token
+from controller_core.process.journal_http import make_journal_routes, read_journal_door
 from controller_core.process.recording.metrics import RecorderMetrics
 from controller_core.process.recording.settings import RecorderProcessSettings
 from controller_core.process.recording.sources import Source, open_source
@@ -23,7 +23,8 @@ async def run_recorder(settings: RecorderProcessSettings) -> None:
     Raises `InvalidSettings`, `UnusableDirectory`, `AnotherCluster`, `ClusterLost`, `LogRefused`, `AdminError`,
     `ZkError`, and `OSError` for a port."""
     async with AsyncExitStack() as stack:
-        token = read_journal_token(settings)
+        access = read_http_access(settings)
+        door = read_journal_door(settings, access.door)
         ended = stack.enter_context(open_directory(settings.journal_directory))
         source = await stack.enter_async_context(open_source(settings, ended))
         registry = CollectorRegistry()
@@ -33,8 +34,8 @@ async def run_recorder(settings: RecorderProcessSettings) -> None:
         recorder = Recorder(source.looker, journal, clock, settings, ended=ended, records_clock=source.records_clock)
         registry.register(RecorderMetrics(recorder))
         if settings.metrics_port is not None:
-            routes = make_journal_routes(settings.journal_directory, token)
-            stop = await serve_metrics(settings.metrics_host, settings.metrics_port, registry, routes)
+            routes = make_journal_routes(settings.journal_directory, door=door)
+            stop = await serve_metrics(settings.metrics_host, settings.metrics_port, registry, routes, access)
             stack.push_async_callback(stop)
         await run_until_signalled(record(recorder, source))
 

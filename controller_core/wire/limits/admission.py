@@ -1,12 +1,12 @@
 """Limits of connections: in total, for each address, and with room reserved for brokers.
 
 Every connection takes a file descriptor, and a relayed one takes two. The controller needs descriptors for its own
-connections to ZooKeeper and to every broker; without them it cannot lead. So the number of connections stays below the
-process's limit of descriptors, and strangers leave room for registered brokers.
+connections to ZooKeeper and to every broker; without them it cannot lead. So the process raises its limit of
+descriptors and divides them: some for its own connections and files, some for its HTTP ports, and the rest for the
+Kafka listener, where strangers leave room for registered brokers.
 """
 
 import resource
-import sys
 from collections import Counter
 from dataclasses import replace
 from typing import Final
@@ -20,7 +20,11 @@ log = structlog.get_logger()
 MOST_CONNECTIONS: Final = 10_000
 _DESCRIPTORS_OF_ONE: Final = 2
 _OWN_DESCRIPTORS: Final = 1_000
-"""Descriptors for ZooKeeper, brokers, the journal and metrics; a quarter of all if that is less."""
+"""Descriptors for ZooKeeper, brokers and the journal; a quarter of all if that is less."""
+_MOST_HTTP_CONNECTIONS: Final = 256
+"""Connections of all HTTP ports together; an eighth of all descriptors if that is less."""
+_MOST_DESCRIPTORS: Final = 1 << 16
+"""More than any process uses. Programs that go through all possible descriptors stay fast."""
 _BROKERS_PART: Final = 8
 """One in this many connections is reserved for brokers."""
 
@@ -67,27 +71,25 @@ class Place:
             admission.leave(self._address)
 
 
-def descriptor_limit() -> int:
-    """Return the current limit of the process's descriptors."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return sys.maxsize if soft == resource.RLIM_INFINITY else soft
-
-
 def raise_descriptor_limit() -> int:
     """Raise the process's limit of descriptors as far as needed and permitted. Return the usable number."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _OWN_DESCRIPTORS + _DESCRIPTORS_OF_ONE * MOST_CONNECTIONS
-    target = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    target = _MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(_MOST_DESCRIPTORS, hard)
     if soft != resource.RLIM_INFINITY and soft < target:
         resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
         soft = target
-    return wanted if soft == resource.RLIM_INFINITY else soft
+    return _MOST_DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
+
+
+def http_connections_within(descriptors: int) -> int:
+    """Return the number of connections that all HTTP ports of a process may have with this many descriptors."""
+    return max(1, min(_MOST_HTTP_CONNECTIONS, descriptors // 8))
 
 
 def connections_within(descriptors: int) -> int:
-    """Return the number of connections that this many descriptors allow."""
-    own = min(_OWN_DESCRIPTORS, descriptors // 4)
-    return max(1, min(MOST_CONNECTIONS, (descriptors - own) // _DESCRIPTORS_OF_ONE))
+    """Return the number of Kafka connections that this many descriptors allow."""
+    others = min(_OWN_DESCRIPTORS, descriptors // 4) + http_connections_within(descriptors)
+    return max(1, min(MOST_CONNECTIONS, (descriptors - others) // _DESCRIPTORS_OF_ONE))
 
 
 def fit_to_descriptors(limits: ListenerLimits) -> ListenerLimits:

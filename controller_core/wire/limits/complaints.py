@@ -16,14 +16,15 @@ class Complaints:
         self._interval_s = interval_s
         self._last_s: dict[Hashable, float] = {}
 
-    def warn(self, about: Hashable, event: str, **values: object) -> None:
-        """Log the event, unless it was logged about the same subject within the interval."""
+    def warn(self, about: Hashable, event: str, **values: object) -> bool:
+        """Log the event, unless it was logged about the same subject within the interval. Return True if it was."""
         now_s = time.monotonic()
         last_s = self._last_s.get(about)
         if last_s is not None and now_s - last_s < self._interval_s:
-            return
+            return False
         self._last_s.pop(about, None)
         self._last_s[about] = now_s
         if len(self._last_s) > _MOST:
             del self._last_s[next(iter(self._last_s))]
         self._log.warning(event, **values)
+        return True

@@ -19,7 +19,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from controller_core.process.connections import open_secured_brokers
-from controller_core.process.http import serve_metrics
+from controller_core.process.http import read_http_access, serve_metrics
 from controller_core.process.settings import InvalidSettings
 from controller_core.process.signals import run_until_signalled
 from controller_core.supervision import start_supervised
@@ -117,7 +117,8 @@ async def _serve(settings: WatchSettings, metrics: WatchMetrics, fleet: Fleet, s
     if settings.metrics_port is not None:
         registry = CollectorRegistry()
         registry.register(metrics)
-        stop = await serve_metrics(settings.metrics_host, settings.metrics_port, registry, [_readyz(fleet)])
+        access = read_http_access(settings)
+        stop = await serve_metrics(settings.metrics_host, settings.metrics_port, registry, [_readyz(fleet)], access)
         stack.push_async_callback(stop)
 
 

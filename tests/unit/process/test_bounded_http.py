@@ -2,15 +2,15 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from controller_core.process.bounded_http import PATIENCE_S, serve_http
-from controller_core.wire.limits.admission import Admission
+from controller_core.process.bounded_http import MOST_HEAD_BYTES, PATIENCE_S, serve_http
+from controller_core.process.http_access.places import Places
 from devcluster.running.ports import release_port, reserve_port
 
 REQUEST = b"GET /healthz HTTP/1.1\r\nHost: here\r\n\r\n"
@@ -43,17 +43,17 @@ class Client:
                 return
 
 
-async def room_for_one_more(admission: Admission) -> None:
-    """Waits for it, and takes it."""
+async def nobody_has_a_place(places: Places) -> None:
+    """Waits for it."""
     async with asyncio.timeout(DEADLINE_S):
-        while admission.admit("127.0.0.1", is_broker=False) is not None:  # noqa: ASYNC110 - nobody tells
+        while places.count:  # noqa: ASYNC110 - nobody tells
             await asyncio.sleep(0.01)
 
 
 @asynccontextmanager
 async def serve(
     *, most: int = 100, most_of_an_address: int = 100, patience_s: float = PATIENCE_S
-) -> AsyncIterator[tuple[int, Admission]]:
+) -> AsyncIterator[tuple[int, Places]]:
     async def answer(_: web.Request) -> web.Response:
         return web.Response(text="ok\n")
 
@@ -62,11 +62,13 @@ async def serve(
 
     application = web.Application()
     application.add_routes([web.get("/healthz", answer), web.get("/much", answer_much)])
-    admission = Admission(most=most, most_of_an_address=most_of_an_address)
+    places = Places(most=most, most_of_an_address=most_of_an_address)
     port = reserve_port()
-    stop = await serve_http(application, "127.0.0.1", port, admission=admission, patience_s=patience_s)
+    stop = await serve_http(
+        application, "127.0.0.1", port, places=places, patience_s=patience_s, most_bytes=MOST_HEAD_BYTES
+    )
     try:
-        yield port, admission
+        yield port, places
     finally:
         await stop()
         release_port(port)
@@ -84,35 +86,55 @@ async def connect(port: int, **options: Any) -> AsyncIterator[Client]:
 async def test_an_address_has_so_many_connections_and_the_log_says_so_once() -> None:
     with capture_logs() as logged:
         async with (
-            serve(most_of_an_address=2) as (port, _),
+            serve(most_of_an_address=2) as (port, places),
             connect(port) as one,
             connect(port) as two,
             connect(port) as three,
             connect(port) as four,
         ):
-            assert [await each.is_answered() for each in (one, two, three, four)] == [True, True, False, False]
-    assert [(line["event"], line["why"]) for line in logged] == [
-        ("HTTP connection refused: too many", "the address has 2 connections")
-    ]
+            await one.is_closed()
+            await two.is_closed()
+            assert [await each.is_answered() for each in (three, four)] == [True, True]
+            assert places.count == 2
+    assert [line["event"] for line in logged] == ["HTTP connections closed to make room: there are too many"]
 
 
-async def test_all_addresses_together_have_so_many_connections() -> None:
-    async with (
-        serve(most=2) as (port, _),
-        connect(port, local_addr=("127.0.0.2", 0)) as one,
-        connect(port, local_addr=("127.0.0.3", 0)) as two,
-        connect(port, local_addr=("127.0.0.4", 0)) as three,
-    ):
-        assert [await each.is_answered() for each in (one, two, three)] == [True, True, False]
+async def test_silent_connections_of_many_addresses_do_not_keep_a_probe_out() -> None:
+    async with serve(most=3) as (port, places), AsyncExitStack() as stack:
+        strangers = [
+            await stack.enter_async_context(connect(port, local_addr=(f"127.0.0.{2 + number % 2}", 0)))
+            for number in range(9)
+        ]
+        for stranger in strangers:
+            stranger.writer.write(b"GET /healthz HTTP/1.1\r\nHost: he")
+        probe = await stack.enter_async_context(connect(port))
+        assert await probe.is_answered()
+        assert places.count == 3
 
 
 async def test_who_leaves_makes_room() -> None:
-    async with serve(most_of_an_address=1) as (port, admission):
+    async with serve(most_of_an_address=1) as (port, places):
         for _ in range(3):
             async with connect(port) as client:
                 assert await client.is_answered()
-            await room_for_one_more(admission)
-            admission.leave("127.0.0.1")
+            await nobody_has_a_place(places)
+
+
+async def test_a_head_that_is_too_large_ends_the_connection() -> None:
+    with capture_logs() as logged:
+        async with serve() as (port, _), connect(port) as client:
+            client.writer.write(
+                b"GET /healthz HTTP/1.1\r\n" + b"".join(b"x%d: %s\r\n" % (n, b"x" * 1000) for n in range(99))
+            )
+            await client.is_closed()
+    assert [line["event"] for line in logged] == ["HTTP connection closed: its request is too large"]
+
+
+async def test_a_body_that_never_comes_ends_the_connection() -> None:
+    async with serve() as (port, _), connect(port) as client:
+        client.writer.write(b"POST /healthz HTTP/1.1\r\nHost: here\r\nContent-Length: 1000000\r\n\r\nx")
+        assert (await client.reader.read(12)) == b"HTTP/1.1 405"
+        await client.is_closed()
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET", b"GET /healthz HTTP/1.1\r\nHost: he", REQUEST])
@@ -132,10 +154,10 @@ async def test_a_head_that_comes_byte_by_byte_has_no_longer() -> None:
 
 
 async def test_an_answer_that_is_not_taken_ends_the_connection() -> None:
-    async with serve(most_of_an_address=1, patience_s=0.1) as (port, admission), connect(port, limit=1) as client:
+    async with serve(patience_s=0.1) as (port, places), connect(port, limit=1) as client:
         client.writer.write(REQUEST.replace(b"/healthz", b"/much"))
         await client.reader.read(1)
-        await room_for_one_more(admission)
+        await nobody_has_a_place(places)
 
 
 async def test_an_answer_that_is_taken_is_whole() -> None:

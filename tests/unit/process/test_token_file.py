@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from controller_core.process.journal_http import read_journal_token
-from controller_core.process.settings import InvalidSettings, load_settings
+from controller_core.process.http import read_token
+from controller_core.process.settings import InvalidSettings
 from controller_core.security.token_file import TokenFile, UnusableToken
 
 OLD, NEW = "old-token-0123456789", "new.token~0123456789/+="
@@ -65,10 +65,9 @@ def test_a_file_that_cannot_be_used_is_named_and_not_what_is_in_it(tmp_path: Pat
 
 
 def test_a_process_does_not_start_without_the_token_that_it_is_told_of(tmp_path: Path) -> None:
-    needed = {"zookeeper": "zk:2181", "id": 1000, "listen": "PLAINTEXT://h:1"}
-    assert read_journal_token(load_settings(needed)) is None
-    settings = load_settings({**needed, "journal_token_file": tmp_path / "token"})
+    path, option = tmp_path / "token", "--journal-token-file"
+    assert read_token(None, option) is None
     with pytest.raises(InvalidSettings, match=r"--journal-token-file: .*token cannot be read: No such file"):
-        read_journal_token(settings)
+        read_token(path, option)
     file_of(tmp_path, OLD)
-    assert read_journal_token(settings) == TokenFile(path=tmp_path / "token")
+    assert read_token(path, option) == TokenFile(path=path)

@@ -2,7 +2,12 @@
 
 import pytest
 
-from controller_core.wire.limits.admission import MOST_CONNECTIONS, Admission, connections_within
+from controller_core.wire.limits.admission import (
+    MOST_CONNECTIONS,
+    Admission,
+    connections_within,
+    http_connections_within,
+)
 
 
 def test_strangers_leave_room_for_brokers() -> None:
@@ -29,8 +34,9 @@ def test_who_leaves_makes_room() -> None:
 
 
 @pytest.mark.parametrize(
-    ("descriptors", "expected"), [(256, 96), (1024, 384), (4096, 1548), (20_000, 9500), (1_048_576, MOST_CONNECTIONS)]
+    ("descriptors", "expected"), [(256, 80), (1024, 320), (4096, 1420), (20_000, 9372), (1_048_576, MOST_CONNECTIONS)]
 )
-def test_connections_leave_descriptors_for_our_own(descriptors: int, expected: int) -> None:
+def test_connections_of_all_ports_leave_descriptors_for_our_own(descriptors: int, expected: int) -> None:
     assert connections_within(descriptors) == expected
-    assert 2 * connections_within(descriptors) < descriptors
+    others = 2 * connections_within(descriptors) + http_connections_within(descriptors)
+    assert descriptors - others >= min(1000, descriptors // 4)
