@@ -5,6 +5,9 @@ listens on. Requests that only brokers send are accepted only from their address
 leaders away with one ControlledShutdown for each broker. Requests that change the cluster are accepted from
 administrators' networks, and from brokers, which create topics for their clients. Credentials are the key to a secured
 cluster, so only this machine may alter them, unless administrators' networks are configured. Everybody may read.
+
+Behind a proxy or source NAT, many callers share one address, and these rules cannot tell them apart. `find_shared`
+names the configured networks of which that is known.
 """
 
 from collections.abc import Iterable, Set
@@ -25,6 +28,10 @@ PRIVATE: Final[tuple[Network, ...]] = (
     *map(ip_network, ("fc00::/7", "fe80::/10")),
 )
 """Networks that the internet does not reach, such as those of pods and offices."""
+
+SIDECARS: Final[frozenset[Address]] = frozenset(map(ip_address, ("127.0.0.6", "::6")))
+"""The addresses from which Istio's sidecar connects to its pod, whoever its client is. By default they have no rights.
+"""
 
 
 class Need(Enum):
@@ -53,14 +60,26 @@ class AccessRules:
             case Need.BROKER:
                 return self.is_brokers(address, registered)
             case Need.ADMINISTRATOR:
-                administrators = PRIVATE if self.administrators is None else self.administrators
-                return _is_in(address, administrators) or self.is_brokers(address, registered)
+                return self._is_administrators(address, PRIVATE) or self.is_brokers(address, registered)
             case Need.KEEPER_OF_CREDENTIALS:
-                return _is_in(address, LOOPBACK if self.administrators is None else self.administrators)
+                return self._is_administrators(address, LOOPBACK)
 
     def is_brokers(self, address: Address, registered: Set[Address]) -> bool:
         """Return True if the address belongs to a broker."""
         return address in registered or _is_in(address, self.brokers)
+
+    def find_shared(self) -> tuple[Network, ...]:
+        """Return the configured networks that contain addresses which many callers share."""
+        return tuple(
+            network
+            for network in (*(self.administrators or ()), *self.brokers)
+            if any(_is_in(address, (network,)) for address in SIDECARS)
+        )
+
+    def _is_administrators(self, address: Address, by_default: tuple[Network, ...]) -> bool:
+        if self.administrators is None:
+            return address not in SIDECARS and _is_in(address, by_default)
+        return _is_in(address, self.administrators)
 
 
 def parse_address(text: str) -> Address | None:

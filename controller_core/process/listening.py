@@ -119,14 +119,14 @@ class ListenerAssembly:
             why_not_passed_on=_NOT_FOR_OTHERS if secured is not None else None,
         )
 
-    def make_gate(self, rules: AccessRules) -> Gate:
+    def make_gate(self, rules: AccessRules, *, is_local: bool = False) -> Gate:
         """Return the gate that authorizes callers: by rules and registered broker hosts, and by ACLs if there are
-        any."""
+        any. `is_local`: True if only this machine reaches the listener."""
 
         async def is_in_charge() -> bool:
             return await self._read_term() is not None
 
-        by_address = AddressGate(rules, BrokerAddresses(self._list_broker_hosts), is_in_charge)
+        by_address = AddressGate(rules, BrokerAddresses(self._list_broker_hosts), is_in_charge, is_local=is_local)
         return by_address if self._authorization is None else AclGate(self._authorization, by_address, is_in_charge)
 
     def _is_loading(self) -> bool:
@@ -196,7 +196,13 @@ class ListenerAssembly:
             newest = _CONFIG_VERSIONS[request.__api_key__].lift(request)
             if term is not None and own_configs.is_about(newest, term.identity.id):
                 return await self._authorize(caller, newest.__api_key__, self._answer_uncharged)(newest)
-            if self._in_our_name is None or passes_on or term is None or not own_configs.is_about_topics(newest):
+            if (
+                self._in_our_name is None
+                or passes_on
+                or term is None
+                or not own_configs.is_about_topics(newest)
+                or self._cannot_judge(term)
+            ):
                 is_read = request.__api_key__ == own_configs.DESCRIBE.versions.key
                 return AskBroker() if is_read else await self._ask_to_alter(request, caller)
             ask: Answering = partial(_ask_about_topics, self._in_our_name)
@@ -224,7 +230,7 @@ class ListenerAssembly:
                 LocalApi(versions=api, answer=_make_immediate_answer(api))
                 for api in (late_logins.ANSWERS if is_secured else ())
             ),
-            _make_local_api(metadata.VERSIONS, on_metadata, is_of_any_broker=True),
+            _make_local_api(metadata.VERSIONS, on_metadata, is_of_any_broker=True, judged_as=metadata.CREATE_TOPICS),
             _make_local_api(describe_cluster.VERSIONS, on_describe_cluster),
             LocalApi(
                 versions=api_versions.VERSIONS,
@@ -237,9 +243,9 @@ class ListenerAssembly:
         """Return the live brokers on a listener, beginning with another one each time to balance the load.
 
         A broker's answers have the addresses of the listener on which it was asked, so clients are relayed to the same
-        listener."""
+        listener. None if brokers have ACLs that are unknown here: they would judge the controller."""
         term = self._term()
-        if term is None:
+        if term is None or self._cannot_judge(term):
             return ()
         out_of_reach = self._out_of_reach()
         targets = [
@@ -253,6 +259,10 @@ class ListenerAssembly:
         ]
         first = next(self._turns) % max(len(targets), 1)
         return [*targets[first:], *targets[:first]]
+
+    def _cannot_judge(self, term: Term) -> bool:
+        """Return True if brokers have an authorizer, and this process has none to judge callers by."""
+        return self._authorization is None and term.cluster_settings.is_authorized_by_brokers
 
     def _answer_in_turn(self, api: AnyServedApi, asked: Asked) -> Answering:
         """Return the function that answers a caller: authorized, charged to its quota, and in turn by the

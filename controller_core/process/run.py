@@ -26,6 +26,7 @@ from controller_core.controller.term.term import Term
 from controller_core.controller.term.unserved_listeners import report_at_start
 from controller_core.journal.batches import EachJournal, Journal
 from controller_core.journal.writer import JournalWriter
+from controller_core.model.access import LOCALHOST, parse_address
 from controller_core.model.authorization.decision import AuthorizerRules
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Broker
@@ -44,6 +45,7 @@ from controller_core.wire.authentication.secured_listener import SecuredListener
 from controller_core.wire.connections.broker_properties import SecuredBrokers
 from controller_core.wire.connections.librdkafka import librdkafka_source
 from controller_core.wire.limits.admission import fit_to_descriptors
+from controller_core.wire.limits.gate import report_identity_by_address
 from controller_core.wire.listener.listener import Listener, ListenerRules
 from controller_core.wire.tcp_link import tcp_link_factory
 from controller_core.zk.registered_brokers import read_registered_brokers
@@ -91,8 +93,8 @@ async def run_controller(
         controller, listener = _assemble(
             settings, zk, registry, EachJournal(writers), brokers, secured, authorization, topic_rules
         )
-        if not settings.admin_cidr:
-            log.warning("every client in a private network may change the cluster: restrict it with --admin-cidr")
+        if authorization is None or any(bind.listener not in secured for bind in settings.binds):
+            report_identity_by_address(settings.access_rules, is_local=_is_local(settings))
         await listener.start()
         stack.push_async_callback(listener.close)
         if settings.metrics_port is not None:
@@ -101,6 +103,12 @@ async def run_controller(
             stop = await serve_metrics(settings.metrics_host, settings.metrics_port, registry, routes, access)
             stack.push_async_callback(stop)
         await until(controller.run())
+
+
+def _is_local(settings: ControllerProcessSettings) -> bool:
+    """Return True if only this machine reaches the listeners."""
+    addresses = [LOCALHOST if bind.host == "localhost" else parse_address(bind.host) for bind in settings.binds]
+    return all(address is not None and address.is_loopback for address in addresses)
 
 
 def _read_authorizer_rules(settings: ControllerProcessSettings) -> AuthorizerRules | None:
@@ -171,9 +179,7 @@ def _assemble(
             registry,
         ),
         out_of_reach=lambda: controller.out_of_reach,
-        in_our_name=BrokersInOurName(listeners.links, brokers.source, lambda: _list_live_brokers(controller))
-        if settings.relay
-        else None,
+        in_our_name=BrokersInOurName(listeners.links, brokers.source, lambda: _list_live_brokers(controller)),
         rules=(topic_rules, registry) if topic_rules is not None else None,
     )
     listener = Listener(
@@ -182,7 +188,7 @@ def _assemble(
             for bind in settings.binds
         ),
         limits=fit_to_descriptors(settings.listener_limits),
-        gate=assembly.make_gate(settings.access_rules),
+        gate=assembly.make_gate(settings.access_rules, is_local=_is_local(settings)),
         rules=ListenerRules() if authorization is None else ListenerRules(why_not_passed_on=_NOT_WITH_ACLS),
     )
     seams = Seams(

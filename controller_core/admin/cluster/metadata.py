@@ -3,7 +3,8 @@
 A topic exists here as for brokers: from the state of its first partition until its deletion begins. Some requests are
 left to a broker: those for a missing topic that may be created automatically (only brokers know that setting), and
 those for so many partitions that the answer would keep the controller busy. If no broker answers, the controller does,
-in slices: each topic is shown as it is at that moment.
+in slices: each topic is shown as it is at that moment. A request that may create topics is left to a broker only for a
+caller who may create them, because the broker takes the controller for the caller.
 """
 
 from collections.abc import Iterable, Sequence
@@ -35,6 +36,8 @@ VERSIONS: Final = Versions(MetadataRequest, oldest=0)
 
 MOST_PARTITIONS: Final = 2_000
 """Larger answers are left to a broker, and so are requests for more topics."""
+CREATE_TOPICS: Final = 19
+"""The API whose right creates a topic automatically, too."""
 
 _FIRST_WITH_LISTENER_ERROR: Final = 6
 _LAST_WITH_CLUSTER_OPERATIONS: Final = 10
@@ -59,13 +62,12 @@ class _Asked:
 
 async def on_metadata(view: ClusterView, request: RequestPayload) -> ResponsePayload | AskBroker:
     """Answer a request of any version."""
-    if not view.state.is_loaded:
-        return AskBroker()
     asked = _parse_request(request)
     if isinstance(asked, ErrorCode):
         return _refusal(request, asked)
-    if len(asked.names or asked.ids or ()) > MOST_PARTITIONS:
-        return AskBroker()
+    judged_as = CREATE_TOPICS if asked.may_create else None
+    if not view.state.is_loaded or len(asked.names or asked.ids or ()) > MOST_PARTITIONS:
+        return AskBroker(judged_as=judged_as)
 
     async def answer() -> ResponsePayload:
         return await _response(view, asked, *_find_topics(view, asked))
@@ -74,9 +76,9 @@ async def on_metadata(view: ClusterView, request: RequestPayload) -> ResponsePay
         return AskBroker(otherwise=answer) if len(view.state.states) > MOST_PARTITIONS else await answer()
     names, _ = _find_topics(view, asked)
     if asked.may_create and any(not _is_known(view, name) and not topic_names.explain_illegal(name) for name in names):
-        return AskBroker(otherwise=answer)
+        return AskBroker(otherwise=answer, judged_as=judged_as)
     return (
-        AskBroker(otherwise=answer)
+        AskBroker(otherwise=answer, judged_as=judged_as)
         if sum(_partitions(view, name) for name in names) > MOST_PARTITIONS
         else await answer()
     )

@@ -1,15 +1,18 @@
 """Authorizes requests at the listener by the address of the connection (`model.access`).
 
 A process without a term knows no brokers, and answers NOT_CONTROLLER to all requests for controllers.
+
+An address identifies a caller only if nothing on the way changes it. The log says so at the start, and when a caller's
+address shows that something does.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 import structlog
 from kio.schema.errors import ErrorCode
 
-from controller_core.model.access import LOCALHOST, AccessRules, Address, Need
+from controller_core.model.access import LOCALHOST, SIDECARS, AccessRules, Address, Need
 from controller_core.model.authorization.principal import Caller
 from controller_core.wire.api_table import need_of
 from controller_core.wire.limits.broker_addresses import BrokerAddresses, is_of_this_machine
@@ -22,6 +25,22 @@ _SETTING = {
     Need.ADMINISTRATOR: "to permit administration from this address, add it to --admin-cidr",
     Need.KEEPER_OF_CREDENTIALS: "to permit changes of credentials from this address, add it to --admin-cidr",
 }
+_SHARED: Final = (
+    "behind a sidecar of a service mesh (127.0.0.6) or source NAT, many callers share one address and its rights: "
+    "exclude the port from the mesh and from NAT, or require logins (--listen SASL_SSL://...) with authorizer.class.name"
+)
+
+
+def report_identity_by_address(rules: AccessRules, *, is_local: bool) -> None:
+    """Log that addresses alone decide, and which networks cannot tell callers apart. `is_local`: see `AddressGate`."""
+    if rules.administrators is None:
+        log.warning("every client in a private network may change the cluster: restrict it with --admin-cidr")
+    if not is_local:
+        log.warning("only their addresses decide what callers may do", why=_SHARED)
+    for network in rules.find_shared():
+        log.warning(
+            "a network of --admin-cidr or --broker-cidr has an address that many callers share", network=str(network)
+        )
 
 
 class Gate(Protocol):
@@ -52,7 +71,8 @@ class AddressGate:
     """Authorizes by rules, and by the addresses of registered brokers.
 
     `in_charge` returns True in a term. While a term begins it waits, because the brokers are not known yet. `is_own`
-    returns True for addresses of this machine, which have the rights of loopback.
+    returns True for addresses of this machine, which have the rights of loopback. `is_local` is True if only this
+    machine can reach the listener.
     """
 
     def __init__(
@@ -62,11 +82,13 @@ class AddressGate:
         in_charge: Callable[[], Awaitable[bool]],
         *,
         is_own: Callable[[Address], bool] = is_of_this_machine,
+        is_local: bool = False,
     ) -> None:
         self._rules = rules
         self._brokers = brokers
         self._in_charge = in_charge
         self._is_own = is_own
+        self._may_be_hidden = not is_local
         self._complaints = Complaints(log)
 
     def is_broker(self, caller: Caller) -> bool:
@@ -82,14 +104,25 @@ class AddressGate:
         if not await self._in_charge():
             return ErrorCode.not_controller
         if address is not None:
+            self._report_hidden(address)
             if need is not Need.BROKER and self._may_by_rules(need, address):
                 return None
             if self._rules.allows(need, address, await self._brokers.look_up(address)):
                 return None
-        self._complaints.warn(
-            (need, address), "request refused", api_key=api_key, address=str(address), why=_SETTING[need]
-        )
+        why = _SHARED if address in SIDECARS else _SETTING[need]
+        self._complaints.warn((need, address), "request refused", api_key=api_key, address=str(address), why=why)
         return ErrorCode.cluster_authorization_failed
+
+    def _report_hidden(self, address: Address) -> None:
+        """Warn once if the caller's address may be that of a proxy on this machine."""
+        if self._may_be_hidden and (address.is_loopback or address in SIDECARS):
+            self._may_be_hidden = False
+            log.warning(
+                "a caller's address is loopback, although other machines reach this port: unless a broker or a tool "
+                "of this machine asked, a proxy hides the callers",
+                address=str(address),
+                why=_SHARED,
+            )
 
     def _may_by_rules(self, need: Need, address: Address) -> bool:
         places = (address, LOCALHOST) if self._is_own(address) else (address,)

@@ -41,6 +41,7 @@ from controller_core.wire.limits.budget import ByteBudget
 from controller_core.wire.limits.complaints import Complaints
 from controller_core.wire.limits.gate import Gate
 from controller_core.wire.limits.listener_limits import ListenerLimits
+from controller_core.wire.listener.disguises import find_judged_api
 from controller_core.wire.listener.owned_api import (
     AnswerFailedError,
     Api,
@@ -242,10 +243,20 @@ class ClientConnection:
         budget = self._budgets[Need.NOBODY if refusal is not None else self._rules.need_of(head.api_key)]
         async with self._share(start, budget) as content:
             if api is None:
+                await self._judge_content(head, content)
                 return await self._attend(self._upstream.exchange(head, content))
             if refusal is None:
                 return await self._attend(self._own_answer(api, head, bytes(content)))
             return await self._attend(self._refuse(api, head, bytes(content), refusal))
+
+    async def _judge_content(self, head: RequestHead, content: bytearray) -> None:
+        """Refuse to relay a request that needs another API's right, which the caller lacks."""
+        judged = await find_judged_api(head, content)
+        if judged != head.api_key and (refusal := await self._gate.why_not(judged, self._caller)) is not None:
+            raise _NotPassedOnError(
+                f"a request of API {head.api_key} that needs the right of API {judged} is relayed only for authorized "
+                f"callers: {refusal.name}"
+            )
 
     def _require_passed_on(self, head: RequestHead) -> None:
         handling = self._rules.handling.get(head.api_key)
@@ -299,13 +310,16 @@ class ClientConnection:
             return await self._too_large(api, head, error)
         if not isinstance(answer, BrokerQuestion):
             return answer
-        if not self._passes_on:
+        if not self._passes_on or not await self._may_ask(answer):
             return await answer.otherwise()
         try:
             return await self._brokers_answer(answer)
         except (UpstreamError, Undecodable) as error:
             self._log.info("answered without a broker", api_key=head.api_key, error=str(error))
             return await answer.otherwise()
+
+    async def _may_ask(self, question: BrokerQuestion) -> bool:
+        return question.judged_as is None or await self._gate.why_not(question.judged_as, self._caller) is None
 
     async def _versions(self, head: RequestHead, content: bytes) -> bytes:
         """Answer ApiVersions for a client that has not logged in yet."""

@@ -69,6 +69,8 @@ class AskBroker:
     """Amends the broker's answer, in the version of the broker's request. None passes it on unchanged."""
     otherwise: Callable[[], Awaitable[ResponsePayload]] | None = None
     """Answers if no broker does. None if there is no such answer."""
+    judged_as: int | None = None
+    """The API whose right the caller needs, too, for the broker to be asked. None: the request's own is enough."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +87,8 @@ class BrokerQuestion:
     """
     otherwise: Callable[[], Awaitable[bytes]]
     """Returns the response frame if no broker answers. Raises `NoAnswerNow`."""
+    judged_as: int | None = None
+    """See `AskBroker.judged_as`."""
     older: "BrokerQuestion | None" = None
     """The same question in an older version, for a broker that does not understand this one."""
 
@@ -238,6 +242,8 @@ class LocalApi(Generic[Request]):
     is_of_any_broker: bool = False
     """True if a broker may be asked instead when a request has too many items. Requests about the node itself never go
     to a broker."""
+    judged_as: int | None = None
+    """See `AskBroker.judged_as`, for such a request."""
     turns: Turns = field(default_factory=Turns, compare=False, repr=False)
     limited: RequestLimits | None = None
     """The size limits. None uses those of the controller for this API."""
@@ -265,7 +271,7 @@ class LocalApi(Generic[Request]):
         except TooManyItems:
             if not self.is_of_any_broker:
                 raise
-            return self._question(head, content, AskBroker())
+            return self._question(head, content, AskBroker(judged_as=self.judged_as))
         async with self.turns.turn():
             try:
                 answer = await (self.answer_to(caller) if self.answer_to else self.answer)(request)
@@ -317,7 +323,11 @@ class LocalApi(Generic[Request]):
                 return await _encode_answer(_lane(self.key), asked, self.versions, head, response)
 
         return BrokerQuestion(
-            head=put, content=asked, answered=None if ask.amended is None else amend_answer, otherwise=otherwise
+            head=put,
+            content=asked,
+            answered=None if ask.amended is None else amend_answer,
+            otherwise=otherwise,
+            judged_as=ask.judged_as,
         )
 
 

@@ -5,7 +5,7 @@ from ipaddress import ip_network
 import pytest
 
 from controller_core.model.access import AccessRules, Address, Need, parse_address
-from controller_core.wire.api_table import need_of
+from controller_core.wire.api_table import REFUSED_API_KEYS, need_of
 from controller_core.wire.listener.owned_api import INTER_BROKER_API_KEYS
 
 STRANGER = "127.0.0.77"
@@ -23,7 +23,8 @@ def is_allowed(rules: AccessRules, need: Need, text: str) -> bool:
 
 
 def test_what_only_brokers_send_needs_a_broker() -> None:
-    assert {key for key in range(100) if need_of(key) is Need.BROKER} == INTER_BROKER_API_KEYS
+    accepted = {key for key in range(88) if key not in REFUSED_API_KEYS}
+    assert {key for key in accepted if need_of(key) is Need.BROKER} == INTER_BROKER_API_KEYS
 
 
 def test_questions_need_nobody() -> None:
@@ -64,6 +65,17 @@ def test_credentials_are_altered_from_this_machine_alone_unless_it_was_said_who_
     assert is_allowed(said, Need.KEEPER_OF_CREDENTIALS, "10.9.9.9")
     assert not is_allowed(said, Need.KEEPER_OF_CREDENTIALS, "127.0.0.1")
     assert not is_allowed(said, Need.KEEPER_OF_CREDENTIALS, BROKER)
+
+
+@pytest.mark.parametrize("text", ["127.0.0.6", "::6"])
+@pytest.mark.parametrize("need", [Need.ADMINISTRATOR, Need.KEEPER_OF_CREDENTIALS])
+def test_the_address_of_all_who_come_through_a_sidecar_has_no_rights_unless_it_is_named(need: Need, text: str) -> None:
+    assert AccessRules().find_shared() == ()
+    assert not is_allowed(AccessRules(), need, text)
+    named = AccessRules(administrators=(ip_network("127.0.0.0/8"), ip_network("::/96"), ip_network("10.0.0.0/8")))
+    assert is_allowed(named, need, text)
+    assert named.find_shared() == (ip_network("127.0.0.0/8"), ip_network("::/96"))
+    assert AccessRules(brokers=(ip_network("127.0.0.6/32"),)).find_shared() == (ip_network("127.0.0.6/32"),)
 
 
 def test_an_address_of_ipv4_is_the_same_on_a_socket_of_ipv6() -> None:

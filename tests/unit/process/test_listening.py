@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,14 @@ import pytest
 from kio.schema.api_versions.v3 import ApiVersionsResponse
 from kio.schema.describe_cluster.v1.request import DescribeClusterRequest
 from kio.schema.describe_cluster.v1.response import DescribeClusterResponse
-from kio.schema.metadata.v12.request import MetadataRequest
+from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopic
 from kio.schema.metadata.v12.response import MetadataResponse
 from kio.schema.sasl_authenticate.v2 import SaslAuthenticateRequest, SaslAuthenticateResponse
 from kio.schema.sasl_handshake.v1 import SaslHandshakeRequest, SaslHandshakeResponse
+from kio.schema.types import TopicName
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from controller_core.admin.cluster.metadata import CREATE_TOPICS
 from controller_core.controller.term.term import Term
 from controller_core.model.access import AccessRules, parse_address
 from controller_core.model.authorization.principal import Caller, Principal
@@ -122,6 +125,36 @@ async def test_brokers_that_the_controller_does_not_reach_are_passed_on_to_as_su
 
 async def test_nothing_is_passed_on_to_a_listener_that_does_not_speak_plaintext(assembly: ListenerAssembly) -> None:
     assert assembly.list_relay_targets("SECURE") == []
+
+
+async def test_nothing_is_passed_on_to_brokers_that_would_judge_the_controller_by_acls_that_are_unknown_here() -> None:
+    """Brokers with an authorizer take the controller for the caller, and its right for the caller's."""
+    async with simulate_cluster() as cluster:
+        register(cluster, 1, endpoint("PLAINTEXT", "one", 1))
+        process = await cluster.serve()
+        assembly = ListenerAssembly(cluster.zk.session(), SERVED_APIS, lambda: process.controller.term, process.answer)
+        assert assembly.list_relay_targets("PLAINTEXT")
+        (known,) = process.term.state.static_configs.values()
+        config = {**known.config, "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer"}
+        process.term.state.set_static_config(BrokerId(1), replace(known, config=config))
+        assert assembly.list_relay_targets("PLAINTEXT") == ()
+
+
+@pytest.mark.parametrize("creates", [True, False])
+async def test_a_broker_that_may_create_a_topic_is_asked_only_for_who_may_create_topics(
+    assembly: ListenerAssembly, creates: bool
+) -> None:
+    topics = (MetadataRequestTopic(topic_id=None, name=TopicName("new")),)
+    request = replace(METADATA, topics=topics, allow_auto_topic_creation=creates)
+    (api,) = (api for api in assembly.make_apis("INTERNAL") if api.key == request.__api_key__)
+    content = encode_request(request, 1, "client")[4:]
+    question = await api.respond(read_request_head(content), content)
+    assert isinstance(question, BrokerQuestion) is creates
+    many = replace(request, topics=tuple(replace(*topics, name=TopicName(f"t{number}")) for number in range(2001)))
+    content = encode_request(many, 1, "client")[4:]
+    question = await api.respond(read_request_head(content), content)
+    assert isinstance(question, BrokerQuestion)
+    assert question.judged_as == (CREATE_TOPICS if creates else None)
 
 
 async def test_at_a_listener_that_is_not_plaintext_nothing_is_passed_on_and_the_same_is_offered(

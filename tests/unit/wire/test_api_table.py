@@ -7,7 +7,16 @@ from kio.schema.index import api_key_map
 from controller_core.model.access import Need
 from controller_core.process.listening import ListenerAssembly
 from controller_core.process.run import SERVED_APIS
-from controller_core.wire.api_table import API_TABLE, HANDLING, REFUSED_API_KEYS, Handling, need_of
+from controller_core.wire.api_table import (
+    API_TABLE,
+    HANDLING,
+    NEED_FOR,
+    REFUSED_API_KEYS,
+    Handling,
+    Purpose,
+    Row,
+    need_of,
+)
 from controller_core.wire.limits.request_limits import LIMITS
 from simulation.zookeeper import SimulatedZooKeeper
 
@@ -51,6 +60,47 @@ def test_what_is_answered_here_has_limits_and_nothing_else_is_judged_by_them() -
     assert LIMITS.keys() == own
 
 
+def list_names(*purposes: Purpose) -> set[str]:
+    return {row.name for row in API_TABLE if row.purpose in purposes}
+
+
+def test_every_api_has_a_purpose_and_every_purpose_a_right() -> None:
+    assert Row._field_defaults == {}, "a new API without a purpose is an error"
+    assert {row.purpose for row in API_TABLE} == set(Purpose) == NEED_FOR.keys()
+    assert {row.key: need_of(row.key) for row in API_TABLE} == {row.key: NEED_FOR[row.purpose] for row in API_TABLE}
+
+
+def test_an_api_that_is_not_in_the_table_needs_the_right_that_fewest_have() -> None:
+    assert need_of(LAST_OF_3_9 + 1) is Need.BROKER
+
+
+def test_an_api_whose_name_says_that_it_changes_something_does_not_count_as_reading() -> None:
+    changing = (
+        "Alter",
+        "Create",
+        "Delete",
+        "Update",
+        "Elect",
+        "Write",
+        "Add",
+        "Remove",
+        "Renew",
+        "Expire",
+        "Unregister",
+    )
+    named = {row.name for row in API_TABLE if row.name.startswith(changing) or row.name.endswith("Delete")}
+    clients = {"AddPartitionsToTxn", "AddOffsetsToTxn"}
+    assert named & list_names(Purpose.CONNECTS, Purpose.READS, Purpose.PRODUCES, Purpose.CONSUMES) == clients
+    questions = ("Describe", "List", "Find", "Get", "Fetch", "Metadata", "OffsetFetch", "OffsetForLeaderEpoch")
+    assert all(name.startswith(questions) or name.endswith("Describe") for name in list_names(Purpose.READS))
+
+
+def test_servers_requests_to_each_other_are_never_relayed() -> None:
+    servers = {row for row in API_TABLE if row.purpose in (Purpose.COMMANDS, Purpose.JOINS_SERVERS)}
+    assert {row.handling for row in servers} == {Handling.REFUSE}
+    assert {row.handling for row in API_TABLE if row.purpose is Purpose.REPORTS} == {Handling.OWN}
+
+
 CHANGES_BROKERS: Final = {
     "DeleteRecords", "CreateAcls", "DeleteAcls", "CreateDelegationToken", "RenewDelegationToken",
     "ExpireDelegationToken", "DeleteGroups", "OffsetDelete", "AlterClientQuotas",
@@ -66,4 +116,3 @@ def test_what_changes_the_cluster_is_not_passed_on_for_everybody() -> None:
 def test_nothing_that_reads_or_writes_records_needs_an_administrator() -> None:
     names = {"Produce", "Fetch", "OffsetCommit", "JoinGroup", "EndTxn", "InitProducerId", "DescribeConfigs"}
     assert {row.need for row in API_TABLE if row.name in names} == {Need.NOBODY}
-    assert need_of(LAST_OF_3_9 + 1) is Need.NOBODY

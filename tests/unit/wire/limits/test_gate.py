@@ -14,7 +14,7 @@ from controller_core import names as resolving
 from controller_core.model.access import AccessRules, Address, parse_address
 from controller_core.model.authorization.principal import Caller
 from controller_core.wire.limits.broker_addresses import MAX_AGE_S, MIN_INTERVAL_S, BrokerAddresses, is_of_this_machine
-from controller_core.wire.limits.gate import AddressGate
+from controller_core.wire.limits.gate import AddressGate, report_identity_by_address
 
 ALTER_PARTITION, CREATE_TOPICS, ALTER_SCRAM, METADATA = 56, 19, 51, 3
 
@@ -50,11 +50,11 @@ class Names:
     def is_own(self, address: Address) -> bool:
         return str(address) in {"127.0.0.1", "::1", *self.own}
 
-    def gate(self, *, is_controller: bool = True, **rules: Any) -> AddressGate:
+    def gate(self, *, is_controller: bool = True, is_local: bool = False, **rules: Any) -> AddressGate:
         async def is_in_charge() -> bool:
             return is_controller
 
-        return AddressGate(AccessRules(**rules), self.brokers, is_in_charge, is_own=self.is_own)
+        return AddressGate(AccessRules(**rules), self.brokers, is_in_charge, is_own=self.is_own, is_local=is_local)
 
 
 def make_caller(text: str) -> Caller:
@@ -234,3 +234,32 @@ async def test_a_refusal_is_logged_once_for_an_address_with_the_setting_that_wou
     assert broker["address"] == credentials["address"] == "10.9.0.1"
     assert "--broker-cidr" in broker["why"]
     assert "--admin-cidr" in credentials["why"]
+
+
+async def test_a_proxy_that_hides_its_callers_is_reported_once_where_other_machines_reach_the_port() -> None:
+    gate = Names().gate()
+    with capture_logs() as lines:
+        for _ in range(3):
+            assert await gate.why_not(METADATA, make_caller("127.0.0.6")) is None
+            assert await gate.why_not(CREATE_TOPICS, make_caller("10.9.0.1")) is None
+            assert await gate.why_not(CREATE_TOPICS, make_caller("127.0.0.6")) is REFUSED
+    (hidden, refused) = lines
+    assert "a proxy hides the callers" in hidden["event"]
+    assert (hidden["address"], refused["event"]) == ("127.0.0.6", "request refused")
+    assert all("exclude the port from the mesh" in line["why"] for line in lines), "and not: add it to --admin-cidr"
+    with capture_logs() as lines:
+        assert await Names().gate(is_local=True).why_not(CREATE_TOPICS, make_caller("127.0.0.1")) is None
+    assert lines == []
+
+
+def test_what_addresses_cannot_tell_apart_is_said_at_the_start() -> None:
+    with capture_logs() as lines:
+        report_identity_by_address(AccessRules(), is_local=False)
+    assert [line["event"] for line in lines] == [
+        "every client in a private network may change the cluster: restrict it with --admin-cidr",
+        "only their addresses decide what callers may do",
+    ]
+    with capture_logs() as lines:
+        report_identity_by_address(AccessRules(administrators=(ip_network("127.0.0.0/8"),)), is_local=True)
+    (shared,) = lines
+    assert (shared["network"], shared["log_level"]) == ("127.0.0.0/8", "warning")

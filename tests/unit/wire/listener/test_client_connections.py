@@ -673,7 +673,7 @@ def gate_for(administrators: str, *, is_controller: bool = True) -> Gate:
         return is_controller
 
     rules = AccessRules(administrators=(ip_network(administrators),))
-    return AddressGate(rules, BrokerAddresses(lambda: []), is_in_charge, is_own=lambda _: False)
+    return AddressGate(rules, BrokerAddresses(lambda: []), is_in_charge, is_own=lambda _: False, is_local=True)
 
 
 ALTER_CONFIGS: bytes = make_frame(struct.pack(">hhih", 33, 1, 2, -1))
@@ -692,6 +692,40 @@ async def test_what_changes_the_cluster_is_not_passed_on_for_who_may_not_change_
             "request refused",
             "connection closed: request is not relayed",
         ]
+
+
+@pytest.mark.parametrize("request_", [(0, 9, "__admin_client"), (24, 4, "client"), (1, 11, "client")])
+async def test_what_a_broker_would_take_for_a_servers_or_a_tools_is_judged_as_theirs(
+    broker: ScriptedBroker, logged: list[Any], request_: tuple[int, int, str]
+) -> None:
+    key, version, client_id = request_
+    replica = struct.pack(">i", 2)  # a follower's id in a Fetch request
+    header = struct.pack(">hhih", key, version, 2, len(client_id)) + client_id.encode()
+    async with start_listener(broker, gate=gate_for("203.0.113.0/24")) as listener, connect(listener) as peer:
+        peer.send(METADATA)
+        await peer.answer()
+        peer.send(make_frame(header + replica))
+        assert await peer.receive() is None
+        assert len(broker.received) == 1
+        assert "connection closed: request is not relayed" in [event for event, _ in warnings(logged)]
+
+
+@pytest.mark.parametrize("administrators", ["127.0.0.0/8", "203.0.113.0/24"])
+async def test_a_broker_is_asked_only_for_who_has_the_right_that_its_answer_needs(
+    broker: ScriptedBroker, administrators: str
+) -> None:
+    async def answer_here() -> MetadataResponse:
+        return metadata_of("here")
+
+    question = AskBroker(otherwise=answer_here, judged_as=19)
+    api = LocalApi(versions=Versions(MetadataRequest, oldest=0), answer=ask_broker(question))
+    async with (
+        start_listener(broker, apis=(api,), gate=gate_for(administrators)) as listener,
+        connect(listener) as peer,
+    ):
+        peer.send(METADATA)
+        await peer.answer()
+        assert len(broker.received) == (1 if administrators.startswith("127") else 0)
 
 
 async def test_an_administrators_change_is_passed_on(broker: ScriptedBroker) -> None:
