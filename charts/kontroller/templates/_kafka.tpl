@@ -119,6 +119,13 @@ pod is replaced; brokers look it up at each connection, and before the pod is re
 {{- end }}
 {{- include "kontroller.checkZookeeper" (list . "controller" $controller.zookeeper) }}
 {{- end }}
+{{- $protocols := list $controller.listenerName }}
+{{- range $controller.moreListeners }}
+{{- $protocols = append $protocols .name }}
+{{- end }}
+{{- if and (not $controller.access.adminCidrs) (or (not $controller.connectionSecrets) (has "PLAINTEXT" $protocols)) }}
+{{- fail "controller.access.adminCidrs is empty, and nobody logs in: every pod could change the cluster. Name the networks of the operator's pods and of administrators, for example controller.access.adminCidrs={10.244.0.0/16}, or require logins with controller.listenerName and controller.connectionSecrets" }}
+{{- end }}
 {{- include "kontroller.checkPorts" (dict "controller.port" $controller.port "controller.metricsPort" $controller.metricsPort) }}
 {{- $ports := list (int $controller.port) (int $controller.metricsPort) }}
 {{- $names := list $controller.listenerName }}

@@ -22,8 +22,10 @@ RELEASE_NAMESPACE: Final = "kontroller-system"
 KUBERNETES: Final = ("--kube-version", KUBERNETES_VERSION)
 COMPONENTS: Final = ("operator", "controller", "zookeeper", "kafka")
 
-CONTROLLER_ON: Final = ("--set", "controller.enabled=true", "--set", r"controller.zookeeper=zk-0:2181\,zk-1:2181/kafka")
-SELF_CONTAINED: Final = ("--set", "controller.enabled=true,zookeeper.enabled=true,kafka.enabled=true")
+CONTROLLER_FOR_SOME: Final = "controller.enabled=true,controller.access.adminCidrs={10.0.0.0/8}"
+"""A controller that only some addresses may ask for changes, because nobody logs in."""
+CONTROLLER_ON: Final = ("--set", CONTROLLER_FOR_SOME, "--set", r"controller.zookeeper=zk-0:2181\,zk-1:2181/kafka")
+SELF_CONTAINED: Final = ("--set", f"{CONTROLLER_FOR_SOME},zookeeper.enabled=true,kafka.enabled=true")
 EVERYTHING: Final = (
     *SELF_CONTAINED,
     "--set",

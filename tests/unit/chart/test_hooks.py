@@ -3,7 +3,15 @@
 import pytest
 
 from devcluster.filling.parts import Part
-from tests.unit.chart.rendering import RELEASE_NAMESPACE, SELF_CONTAINED, Object, find_object, options_of, render
+from tests.unit.chart.rendering import (
+    CONTROLLER_FOR_SOME,
+    RELEASE_NAMESPACE,
+    SELF_CONTAINED,
+    Object,
+    find_object,
+    options_of,
+    render,
+)
 
 pytestmark = pytest.mark.needs(Part.HELM)
 
@@ -37,7 +45,7 @@ def test_the_cluster_is_asked_through_what_the_release_has() -> None:
         return bootstrap
 
     assert find_bootstrap(*SELF_CONTAINED) == f"--bootstrap-server=kontroller-kafka.{RELEASE_NAMESPACE}.svc:9092"
-    controller = ("--set", "controller.enabled=true,controller.zookeeper=zk:2181")
+    controller = ("--set", f"{CONTROLLER_FOR_SOME},controller.zookeeper=zk:2181")
     assert find_bootstrap(*controller) == f"--bootstrap-server=kontroller-controller.{RELEASE_NAMESPACE}.svc:9093"
     assert not [each for each in render() if each["metadata"]["name"] == "kontroller-test-cluster"]
 

@@ -9,6 +9,7 @@ from devcluster.clusters.kubernetes import CommandError
 from devcluster.filling.parts import Part
 from scripts.runbook import FILE, SOURCE, file, runbook
 from tests.unit.chart.rendering import (
+    CONTROLLER_FOR_SOME,
     EVERYTHING,
     RELEASE_NAMESPACE,
     SELF_CONTAINED,
@@ -123,7 +124,7 @@ def test_a_watch_that_does_not_run_is_missed() -> None:
 
 def test_what_does_not_run_has_no_alerts() -> None:
     assert {"KontrollerNoController", "KontrollerBrokerMissing"}.isdisjoint(rule["alert"] for rule in rules())
-    without = rules("--set", "operator.enabled=false,controller.enabled=true,controller.zookeeper=zk:2181")
+    without = rules("--set", f"operator.enabled=false,{CONTROLLER_FOR_SOME},controller.zookeeper=zk:2181")
     assert "KontrollerOperatorDown" not in {rule["alert"] for rule in without}
     assert "KontrollerNoController" in {rule["alert"] for rule in without}
     assert "KontrollerJournalFailing" in {rule["alert"] for rule in without}

@@ -10,6 +10,7 @@ from controller_core.process.settings import ControllerProcessSettings
 from devcluster.filling.parts import Part
 from tests.unit.chart.rendering import (
     COMPONENTS,
+    CONTROLLER_FOR_SOME,
     CONTROLLER_ON,
     RELEASE_NAMESPACE,
     SELF_CONTAINED,
@@ -144,10 +145,10 @@ def test_who_may_ask_what_is_as_the_values_say(monkeypatch: pytest.MonkeyPatch) 
         settings = ControllerProcessSettings(id=1, zookeeper="zk:2181", listen=("PLAINTEXT://h:1",))
         return list(map(str, settings.admin_cidr)), list(map(str, settings.broker_cidr)), settings.relay
 
-    assert access() == ([], [], True)
+    assert access() == (["10.0.0.0/8"], [], False)
     given = "controller.access.adminCidrs={10.0.0.0/8,fd00::/8},controller.access.brokerCidrs={192.0.2.0/24}"
-    assert access("--set", given) == (["10.0.0.0/8", "fd00::/8"], ["192.0.2.0/24"], True)
-    assert access("--set", "controller.access.relay=false") == ([], [], False)
+    assert access("--set", given) == (["10.0.0.0/8", "fd00::/8"], ["192.0.2.0/24"], False)
+    assert access("--set", "controller.access.relay=true") == (["10.0.0.0/8"], [], True)
 
 
 def test_what_others_may_take_is_as_the_values_say(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,7 +245,7 @@ def test_the_operator_is_told_which_namespaces_to_watch() -> None:
 
 def test_controller_and_brokers_are_told_of_the_same_zookeeper() -> None:
     def find_addresses(*values: str) -> tuple[str, str]:
-        objects = render("--set", "controller.enabled=true,kafka.enabled=true", *values)
+        objects = render("--set", f"{CONTROLLER_FOR_SOME},kafka.enabled=true", *values)
         config = find_object(objects, "ConfigMap", "kontroller-kafka")["data"]["server.properties"]
         (broker,) = (line for line in config.splitlines() if line.startswith("zookeeper.connect="))
         pod = find_object(objects, "StatefulSet", "kontroller-controller")["spec"]["template"]["spec"]

@@ -14,6 +14,7 @@ from devcluster.filling.parts import Part
 from tests.unit.chart.rendering import (
     CHART,
     COMPONENTS,
+    CONTROLLER_FOR_SOME,
     CONTROLLER_ON,
     PROJECT,
     RELEASE_NAMESPACE,
@@ -100,26 +101,39 @@ def test_the_chart_has_the_definitions_of_the_folder_crds() -> None:
         ("controller.limits.maxConnections=0", "/controller/limits/maxConnections"),
         ("controller.limits.maxConections=9", "/controller/limits"),
         ("controller.access.adminCidrs={pods}", "/controller/access/adminCidrs"),
-        ("controller.enabled=true", "controller.enabled needs a ZooKeeper"),
+        (CONTROLLER_FOR_SOME, "controller.enabled needs a ZooKeeper"),
+        (
+            "controller.enabled=true,zookeeper.enabled=true",
+            "every pod could change the cluster.* for example controller.access.adminCidrs=",
+        ),
+        (
+            "controller.enabled=true,zookeeper.enabled=true,controller.connectionSecrets={tls}",
+            "controller.access.adminCidrs is empty, and nobody logs in",
+        ),
+        (
+            "controller.enabled=true,zookeeper.enabled=true,controller.listenerName=SASL_SSL,controller.connectionSecrets={tls},"
+            "controller.moreListeners[0].name=PLAINTEXT,controller.moreListeners[0].port=1",
+            "controller.access.adminCidrs is empty, and nobody logs in",
+        ),
         ("kafka.enabled=true", r"kafka.enabled needs a ZooKeeper: .*; brokers without one \(Kafka 4\)"),
         ("clusterCheck.bootstrapServers=kafka", "/clusterCheck/bootstrapServers"),
         ("clusterCheck.connectionSecrets={a}", "clusterCheck.bootstrapServers names none: set it"),
         ("clusterCheck=null", "clusterCheck"),
         ("approvalPolicy.required=true", "approvalPolicy.required has no effect .*: set approvalPolicy.enabled=true"),
         ("operator.livenessPort=9405", "operator.livenessPort and operator.metricsPort are both 9405"),
-        ("controller.advertise=a:1,controller.enabled=true,zookeeper.enabled=true", "set controller.replicas=1"),
-        ("controller.id=0,controller.enabled=true,zookeeper.enabled=true", "too low for 2 controllers"),
+        (f"controller.advertise=a:1,{CONTROLLER_FOR_SOME},zookeeper.enabled=true", "set controller.replicas=1"),
+        (f"controller.id=0,{CONTROLLER_FOR_SOME},zookeeper.enabled=true", "too low for 2 controllers"),
         (
-            "controller.moreListeners[0].name=A,controller.moreListeners[0].port=9093,controller.enabled=true,zookeeper.enabled=true",
+            f"controller.moreListeners[0].name=A,controller.moreListeners[0].port=9093,{CONTROLLER_FOR_SOME},zookeeper.enabled=true",
             "has the name or the port of another listener",
         ),
         (
             "controller.moreListeners[0].name=A,controller.moreListeners[0].port=1,controller.clientListener=A,"
-            "controller.enabled=true,zookeeper.enabled=true",
+            f"{CONTROLLER_FOR_SOME},zookeeper.enabled=true",
             "controller.clientListener is for one listener that serves all",
         ),
         (
-            "controller.hideFrom={CLIENT,PLAINTEXT},controller.enabled=true,zookeeper.enabled=true",
+            f"controller.hideFrom={{CLIENT,PLAINTEXT}},{CONTROLLER_FOR_SOME},zookeeper.enabled=true",
             "controller.hideFrom names PLAINTEXT, at which brokers or clients find the controller",
         ),
     ],
