@@ -40,12 +40,10 @@ LITTLE_CPU_S = 15
 
 
 class Connection:
-    """A connection to the controller from an address of this machine."""
+    """A connection to the controller's port from an address of this machine."""
 
-    def __init__(self, cluster: OurCluster, address: str = STRANGER) -> None:
-        self._socket = socket.create_connection(
-            ("127.0.0.1", cluster.controller.port), timeout=60, source_address=(address, 0)
-        )
+    def __init__(self, port: int, address: str = STRANGER) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=60, source_address=(address, 0))
 
     def ask(self, request: RequestPayload) -> bytes | None:
         return self.send(encode_request(request, 5, "stranger"))
@@ -69,7 +67,7 @@ class Connection:
 
 @pytest.fixture
 def stranger(our_cluster: OurCluster) -> Iterator[Connection]:
-    connection = Connection(our_cluster)
+    connection = Connection(our_cluster.controller.port)
     yield connection
     connection.close()
 
@@ -133,7 +131,7 @@ def test_millions_of_items_hold_up_nobody(our_cluster: OurCluster, address: str)
     body = encode_unsigned_varint(count + 1) + b"\1" * count + struct.pack(">i", 1000) + b"\0"
     content = struct.pack(">hhih", 20, 5, 5, -1) + b"\0" + body
     with assert_unmoved(our_cluster, f"after-millions-{address}"):
-        connection = Connection(our_cluster, address)
+        connection = Connection(our_cluster.controller.port, address)
         with little_work(our_cluster):
             assert connection.send(struct.pack(">i", len(content)) + content) is None
         connection.close()
@@ -143,7 +141,7 @@ def test_thousands_of_idle_and_half_open_connections_leave_our_own_working(our_c
     beginnings = (b"", b"\0\0", struct.pack(">i", 1000), struct.pack(">ihhi", 100_000, 19, 7, 5) + b"\0" * 500)
     with ExitStack() as open_ones:
         for number in range(6000):  # more than are served
-            connection = Connection(our_cluster, f"127.0.0.{77 + number % 10}")
+            connection = Connection(our_cluster.controller.port, f"127.0.0.{77 + number % 10}")
             open_ones.callback(connection.close)
             with suppress(ConnectionError):  # there are too many already
                 connection.begin(beginnings[number % len(beginnings)])
