@@ -68,12 +68,12 @@ class AccessRules:
         """Return True if the address belongs to a broker."""
         return address in registered or _is_in(address, self.brokers)
 
-    def find_shared(self) -> tuple[Network, ...]:
-        """Return the configured networks that contain addresses which many callers share."""
+    def find_shared(self, *others: Address) -> tuple[Network, ...]:
+        """Return the configured networks that contain addresses which many callers share: a sidecar's, and `others`."""
         return tuple(
             network
             for network in (*(self.administrators or ()), *self.brokers)
-            if any(_is_in(address, (network,)) for address in SIDECARS)
+            if any(_is_in(address, (network,)) for address in (*SIDECARS, *others))
         )
 
     def _is_administrators(self, address: Address, by_default: tuple[Network, ...]) -> bool:

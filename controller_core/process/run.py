@@ -94,7 +94,7 @@ async def run_controller(
             settings, zk, registry, EachJournal(writers), brokers, secured, authorization, topic_rules
         )
         if authorization is None or any(bind.listener not in secured for bind in settings.binds):
-            report_identity_by_address(settings.access_rules, is_local=_is_local(settings))
+            report_identity_by_address(settings.access_rules, is_local=_is_local(settings), node=settings.node_address)
         await listener.start()
         stack.push_async_callback(listener.close)
         if settings.metrics_port is not None:

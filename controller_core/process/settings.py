@@ -7,7 +7,15 @@ from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 
 import yaml
-from pydantic import BeforeValidator, Field, IPvAnyNetwork, ValidationError, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    IPvAnyAddress,
+    IPvAnyNetwork,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, NoDecode
 
 from controller_core.admin.authorizing.authorizer_properties import read_authorizer_class
@@ -234,6 +242,11 @@ class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings):
         default=(),
         description="Networks of brokers, if brokers connect from other addresses than they register: behind NAT, or "
         "on machines with several addresses.",
+    )
+    node_address: IPvAnyAddress | None = Field(
+        default=None,
+        description="Address of the node below a pod. A network of --admin-cidr or --broker-cidr that contains it is "
+        "reported, because source NAT gives it to many callers.",
     )
     relay: bool = Field(
         default=True,

@@ -31,13 +31,17 @@ _SHARED: Final = (
 )
 
 
-def report_identity_by_address(rules: AccessRules, *, is_local: bool) -> None:
-    """Log that addresses alone decide, and which networks cannot tell callers apart. `is_local`: see `AddressGate`."""
+def report_identity_by_address(rules: AccessRules, *, is_local: bool, node: Address | None = None) -> None:
+    """Log that addresses alone decide, and which networks cannot tell callers apart.
+
+    `is_local`: see `AddressGate`. `node`: the address of the pod's node, which source NAT gives to callers.
+    """
     if rules.administrators is None:
         log.warning("every client in a private network may change the cluster: restrict it with --admin-cidr")
     if not is_local:
         log.warning("only their addresses decide what callers may do", why=_SHARED)
-    for network in rules.find_shared():
+    proxies = () if is_local else (LOCALHOST, *(() if node is None else (node,)))
+    for network in rules.find_shared(*proxies):
         log.warning(
             "a network of --admin-cidr or --broker-cidr has an address that many callers share", network=str(network)
         )

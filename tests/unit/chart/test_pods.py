@@ -133,6 +133,12 @@ def test_the_controller_is_hidden_from_the_listeners_in_the_values() -> None:
     ]
 
 
+def test_a_controller_is_told_the_address_of_its_node_to_name_networks_that_contain_it() -> None:
+    (node,) = (each for each in container("controller")["env"] if each["name"] == "KONTROLLER_NODE_ADDRESS")
+    assert node["valueFrom"]["fieldRef"]["fieldPath"] == "status.hostIP"
+    assert "--node-address" in options_of("controller", "run")
+
+
 def test_who_may_ask_what_is_as_the_values_say(monkeypatch: pytest.MonkeyPatch) -> None:
     variables = ("KONTROLLER_ADMIN_CIDR", "KONTROLLER_BROKER_CIDR", "KONTROLLER_RELAY")
 

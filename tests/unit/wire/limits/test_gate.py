@@ -263,3 +263,14 @@ def test_what_addresses_cannot_tell_apart_is_said_at_the_start() -> None:
         report_identity_by_address(AccessRules(administrators=(ip_network("127.0.0.0/8"),)), is_local=True)
     (shared,) = lines
     assert (shared["network"], shared["log_level"]) == ("127.0.0.0/8", "warning")
+
+
+def test_networks_that_contain_the_node_or_loopback_are_named_if_others_reach_the_port() -> None:
+    networks = (ip_network("10.0.0.0/8"), ip_network("10.244.0.0/16"), ip_network("127.0.0.1/32"))
+    rules, node = AccessRules(administrators=networks, brokers=(ip_network("10.7.0.0/16"),)), ip_address("10.7.0.1")
+    with capture_logs() as lines:
+        report_identity_by_address(rules, is_local=False, node=node)
+    assert [line["network"] for line in lines if "network" in line] == ["10.0.0.0/8", "127.0.0.1/32", "10.7.0.0/16"]
+    with capture_logs() as lines:
+        report_identity_by_address(rules, is_local=True, node=node)
+    assert lines == []
