@@ -38,6 +38,7 @@ from controller_core.model.authorization.acls import (
 )
 from controller_core.model.authorization.decision import AuthorizerRules
 from controller_core.model.authorization.principal import ANONYMOUS, Caller, Principal
+from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Endpoint
 from controller_core.process.listening import ListenerAssembly
 from controller_core.process.run import SERVED_APIS, run_controller
@@ -254,6 +255,33 @@ async def test_configurations_of_topics_are_asked_of_a_broker_for_who_may_ask_fo
     house.broker.script = [alter_topic("a")]
     assert (await house.ask(caller(), alter("a"))).responses == alter_topic("a").responses
     assert asked == [both.__api_key__, alter("a").__api_key__]
+
+
+@pytest.mark.parametrize("authorizes", [True, False])
+async def test_configurations_are_asked_of_no_broker_with_acls_by_a_controller_without(authorizes: bool) -> None:
+    """Brokers would judge the controller, which is a super user, instead of the caller."""
+    async with simulate_cluster() as cluster, three_servers() as (broker, _, _):
+        cluster.start_brokers(1)
+        cluster.create_topic("a", [1])
+        process = await cluster.serve()
+        assembly = ListenerAssembly(
+            cluster.zk.session(),
+            SERVED_APIS,
+            lambda: process.controller.term,
+            process.answer,
+            in_our_name=make_brokers([broker]),
+        )
+        (known,) = process.term.state.static_configs.values()
+        authorizer = {"authorizer.class.name": "kafka.security.authorizer.AclAuthorizer"} if authorizes else {}
+        process.term.state.set_static_config(BrokerId(1), replace(known, config={**known.config, **authorizer}))
+        (api,) = (api for api in assembly.make_apis("PLAINTEXT", is_secured=True) if api.key == alter("a").__api_key__)
+        broker.script = [alter_topic("a")]
+        content = encode_request(alter("a"), 1, "client")[4:]
+        answer = await api.respond(read_request_head(content), content, caller())
+        if isinstance(answer, BrokerQuestion):
+            with pytest.raises(NoAnswerNow):
+                await answer.otherwise()
+        assert broker.asked == ([] if authorizes else [alter("a").__api_key__])
 
 
 async def test_configurations_of_others_than_topics_are_asked_of_nobody(house: House) -> None:
