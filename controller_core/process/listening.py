@@ -47,7 +47,7 @@ from controller_core.wire.limits.broker_addresses import BrokerAddresses
 from controller_core.wire.limits.gate import AddressGate, Gate
 from controller_core.wire.listener.listener import Acceptor, Api, LocalApi, OwnedApi, RelayTarget
 from controller_core.wire.listener.owned_api import AskBroker, Asked, NoAnswerNow
-from controller_core.wire.listener.relay import Address
+from controller_core.wire.listener.relay import Address, UpstreamError
 from controller_core.wire.listener.turns import NoTurns
 from controller_core.zk.session import ZkSession
 
@@ -58,6 +58,11 @@ AnswerToCaller: TypeAlias = Callable[[RequestPayload, Caller], Awaitable[Respons
 _NOT_FOR_OTHERS: Final = (
     "is answered by brokers, and nothing is relayed from a listener that is not PLAINTEXT, because they would see the "
     "controller as the caller"
+)
+
+_UNKNOWN_ACLS: Final = (
+    "brokers have an authorizer and would judge the controller as the caller: give the controller the same "
+    "authorizer.class.name and super.users (--properties)"
 )
 
 _CONFIG_VERSIONS: Final[Mapping[int, Versions[Any]]] = {api.versions.key: api.versions for api in OWN_CONFIG_APIS}
@@ -196,15 +201,11 @@ class ListenerAssembly:
             newest = _CONFIG_VERSIONS[request.__api_key__].lift(request)
             if term is not None and own_configs.is_about(newest, term.identity.id):
                 return await self._authorize(caller, newest.__api_key__, self._answer_uncharged)(newest)
-            if (
-                self._in_our_name is None
-                or passes_on
-                or term is None
-                or not own_configs.is_about_topics(newest)
-                or self._cannot_judge(term)
-            ):
+            if self._in_our_name is None or passes_on or term is None or not own_configs.is_about_topics(newest):
                 is_read = request.__api_key__ == own_configs.DESCRIBE.versions.key
                 return AskBroker() if is_read else await self._ask_to_alter(request, caller)
+            if self._cannot_judge(term):
+                raise NoAnswerNow(_UNKNOWN_ACLS)
             ask: Answering = partial(_ask_about_topics, self._in_our_name)
             if self._judge is not None:
                 ask = self._judge.answer_to(newest.__api_key__, caller.principal, ask)
@@ -243,10 +244,12 @@ class ListenerAssembly:
         """Return the live brokers on a listener, beginning with another one each time to balance the load.
 
         A broker's answers have the addresses of the listener on which it was asked, so clients are relayed to the same
-        listener. None if brokers have ACLs that are unknown here: they would judge the controller."""
+        listener. Raises `UpstreamError` if brokers have ACLs that are unknown here: they would judge the controller."""
         term = self._term()
-        if term is None or self._cannot_judge(term):
+        if term is None:
             return ()
+        if self._cannot_judge(term):
+            raise UpstreamError(_UNKNOWN_ACLS)
         out_of_reach = self._out_of_reach()
         targets = [
             RelayTarget(

@@ -32,7 +32,8 @@ class RelayTarget:
 
 
 RelayTargets: TypeAlias = Callable[[], Sequence[RelayTarget]]
-"""Returns the live brokers, in the order of preference. Called before every relayed request."""
+"""Returns the live brokers, in the order of preference. Called before every relayed request. Raises `UpstreamError` if
+none of them may be asked."""
 
 
 SILENT_FOR_S: Final = 30.0

@@ -30,7 +30,7 @@ from controller_core.wire.api_table import HANDLING, Handling
 from controller_core.wire.authentication.secured_listener import SecuredListener
 from controller_core.wire.codecs.frames import decode_response, encode_request, read_request_head
 from controller_core.wire.listener.owned_api import BrokerQuestion
-from controller_core.wire.listener.relay import Address
+from controller_core.wire.listener.relay import Address, UpstreamError
 from controller_core.wire.messages import AlterPartitionRequest, ErrorCode
 from controller_core.wire.requests.api_versions import SERVER_VERSIONS
 from controller_core.zk import codecs, paths
@@ -137,7 +137,8 @@ async def test_nothing_is_passed_on_to_brokers_that_would_judge_the_controller_b
         (known,) = process.term.state.static_configs.values()
         config = {**known.config, "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer"}
         process.term.state.set_static_config(BrokerId(1), replace(known, config=config))
-        assert assembly.list_relay_targets("PLAINTEXT") == ()
+        with pytest.raises(UpstreamError, match=r"give the controller the same authorizer\.class\.name"):
+            assembly.list_relay_targets("PLAINTEXT")
 
 
 @pytest.mark.parametrize("creates", [True, False])
