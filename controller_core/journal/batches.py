@@ -97,6 +97,15 @@ class RecorderStarted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Requested:
+    """Somebody asked for a change, and was answered."""
+
+    context: Context
+    request: Mapping[str, object]
+    """The fields of its audit record."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
     """Changes that ZooKeeper has committed, in their order."""
 
@@ -120,7 +129,7 @@ class Dropped:
     count: int
 
 
-Batch: TypeAlias = Elected | Resigned | Alive | RecorderStarted | Committed | Snapshot
+Batch: TypeAlias = Elected | Resigned | Alive | RecorderStarted | Requested | Committed | Snapshot
 """The batches that the controller hands over."""
 
 

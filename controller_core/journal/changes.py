@@ -40,6 +40,7 @@ class Kind(StrEnum):
     OFFLINE_REPLICAS_REMOVED = "offline_replicas_removed"
     SNAPSHOT_STARTED = "snapshot_started"
     SNAPSHOT_ENDED = "snapshot_ended"
+    REQUEST = "request"
     GAP = "gap"
 
 

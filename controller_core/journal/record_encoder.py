@@ -18,6 +18,7 @@ from controller_core.journal.batches import (
     Dropped,
     Elected,
     RecorderStarted,
+    Requested,
     Resigned,
     Snapshot,
     StateCopy,
@@ -67,6 +68,8 @@ class RecordEncoder:
                 yield self._line(context, Kind.CONTROLLER_ALIVE, **_interval(batch))
             case RecorderStarted():
                 yield self._line(context, Kind.RECORDER_STARTED, **_interval(batch))
+            case Requested():
+                yield self._line(context, Kind.REQUEST, request=batch.request)
             case Dropped():
                 yield self._line(context, Kind.GAP, dropped=batch.count)
                 # A gap uses up the numbers of all the records that it stands for.

@@ -76,6 +76,7 @@ class Line(BaseModel):
     checksum: int | None = None
     reason: str | None = None
     alive_interval_ms: int | None = None
+    request: dict[str, Any] | None = None
 
     @model_validator(mode="after")
     def _has_what_its_kind_needs(self) -> "Line":

@@ -16,6 +16,9 @@ from controller_core.admin.authorizing.known_acls import KnownAcls
 from controller_core.admin.cluster.brokers_in_our_name import BrokersInOurName
 from controller_core.admin.quotas.mutation_quotas import MutationQuotas
 from controller_core.admin.quotas.zk_quotas import ZkQuotas
+from controller_core.audit.record import AuditRecord
+from controller_core.audit.requests import RequestAudit
+from controller_core.audit.trail import AuditTrail, open_trail
 from controller_core.controller.controller import Controller
 from controller_core.controller.loop.clock import SystemClock
 from controller_core.controller.role.seams import Seams
@@ -41,6 +44,7 @@ from controller_core.process.signals import run_until_signalled
 from controller_core.process.unserved_requests import UnservedRequests
 from controller_core.rules.topic_rules import InvalidRules, read_topic_rules
 from controller_core.security.properties_file import InvalidProperties
+from controller_core.supervision import start_supervised
 from controller_core.wire.authentication.secured_listener import SecuredListener
 from controller_core.wire.connections.broker_properties import SecuredBrokers
 from controller_core.wire.connections.librdkafka import librdkafka_source
@@ -90,9 +94,18 @@ async def run_controller(
         writers = _open_journals(settings, registry)
         stack.push_async_callback(close_journals, writers)
         authorization = _begin_authorization(rules, zk, registry, stack) if rules is not None else None
-        controller, listener = _assemble(
-            settings, zk, registry, EachJournal(writers), brokers, secured, authorization, topic_rules
+        trail = open_trail(
+            f"controller-{settings.id}",
+            settings.open_audit_sinks(),
+            registry,
+            lambda record: record_request(controller.term, record),
         )
+        controller, listener = _assemble(
+            settings, zk, registry, EachJournal(writers), brokers, secured, authorization, topic_rules, trail
+        )
+        stack.push_async_callback(trail.close)
+        summing = start_supervised(trail.sum_up_each_minute, name="audit of refused requests")
+        stack.callback(summing.cancel)
         if authorization is None or any(bind.listener not in secured for bind in settings.binds):
             report_identity_by_address(settings.access_rules, is_local=_is_local(settings), node=settings.node_address)
         await listener.start()
@@ -163,6 +176,7 @@ def _assemble(
     secured: Mapping[str, SecuredListener],
     authorization: Authorization | None,
     topic_rules: TopicRules | None,
+    trail: AuditTrail,
 ) -> tuple[Controller, Listener]:
     own_id, clock, listeners = BrokerId(settings.id), SystemClock(), settings.listeners
     assembly = ListenerAssembly(
@@ -190,6 +204,7 @@ def _assemble(
         limits=fit_to_descriptors(settings.listener_limits),
         gate=assembly.make_gate(settings.access_rules, is_local=_is_local(settings)),
         rules=ListenerRules() if authorization is None else ListenerRules(why_not_passed_on=_NOT_WITH_ACLS),
+        auditor=RequestAudit(trail, lambda: None if controller.term is None else controller.term.state),
     )
     seams = Seams(
         zk=zk,
@@ -203,6 +218,12 @@ def _assemble(
     )
     controller = Controller(own_id, listeners, seams, settings, ControllerMetrics(registry), SERVED_APIS)
     return controller, listener
+
+
+def record_request(term: Term | None, record: AuditRecord) -> None:
+    """Record a request in the journal of the present term, if there is one."""
+    if term is not None:
+        term.journal.record_request(record.to_journal())
 
 
 def _find_quota_windows_s(term: Term | None) -> int:

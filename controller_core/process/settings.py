@@ -19,6 +19,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, NoDecode
 
 from controller_core.admin.authorizing.authorizer_properties import read_authorizer_class
+from controller_core.audit.settings import AuditSettings
 from controller_core.model.access import AccessRules
 from controller_core.model.listeners import ControllerListeners
 from controller_core.model.metadata import Endpoint
@@ -116,7 +117,7 @@ class ProcessSettings(CommonSettings):
     )
 
 
-class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings):
+class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings, AuditSettings):
     """Settings of a controller process."""
 
     zookeeper: str = Field(min_length=1, description="ZooKeeper servers and chroot: HOST:PORT[,HOST:PORT...][/chroot].")

@@ -4,7 +4,7 @@ The cluster state notices its changes itself (`ClusterState.changes`). Here they
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
@@ -30,6 +30,7 @@ from controller_core.journal.batches import (
     Context,
     Elected,
     Journal,
+    Requested,
     Resigned,
     StateCopy,
     TopicCopy,
@@ -72,6 +73,8 @@ class TermJournal:
     """The number of events in this term so far."""
     _event: int = 0
     """The number of the event that is being handled."""
+    _requests: int = 0
+    """The number of audited requests in this term so far."""
     _stamped: StampedJournal = field(init=False)
 
     def __post_init__(self) -> None:
@@ -139,6 +142,22 @@ class TermJournal:
         if not self._stamped.is_snapshot_due and await self._has_role():
             self._stamped.record(Alive(context=self._context(), alive_interval_ms=self._whole_interval_ms))
         return self.alive_interval_ms
+
+    def record_request(self, request: Mapping[str, object]) -> None:
+        """Record that a request was answered. It is no sign of life, because ZooKeeper need not have taken part.
+
+        It may be called at any time, also in the middle of an event."""
+        if not self.state.changes.is_open:
+            return
+        self._requests += 1
+        context = self._stamped.make_context(
+            cluster_id=self._cluster_id,
+            controller_id=self.identity.id,
+            controller_epoch=self.identity.epoch,
+            cause=name_cause_of_name(str(request.get("api", ""))),
+            event=f"request-{self._requests}",
+        )
+        self.journal.append(Requested(context=context, request=request))
 
     def end_term(self, reason: str) -> None:
         """Record the changes until the end. The next snapshot has what ZooKeeper accepted but no broker was sent."""
@@ -208,7 +227,12 @@ def name_cause(event: Event) -> str:
 
 def name_cause_of_type(happened: type) -> str:
     """Return the journal's name of a type of events or requests."""
-    return _WORD_START.sub("_", happened.__name__.removesuffix("Request")).lower()
+    return name_cause_of_name(happened.__name__.removesuffix("Request"))
+
+
+def name_cause_of_name(name: str) -> str:
+    """Return the journal's name for the name of an event or API, such as `create_topics` for CreateTopics."""
+    return _WORD_START.sub("_", name).lower()
 
 
 def _cause_from_changes(cause: str, changes: Sequence[Change]) -> str:

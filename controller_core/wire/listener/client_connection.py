@@ -41,6 +41,7 @@ from controller_core.wire.limits.budget import ByteBudget
 from controller_core.wire.limits.complaints import Complaints
 from controller_core.wire.limits.gate import Gate
 from controller_core.wire.limits.listener_limits import ListenerLimits
+from controller_core.wire.listener import audited
 from controller_core.wire.listener.disguises import find_judged_api
 from controller_core.wire.listener.owned_api import (
     AnswerFailedError,
@@ -93,6 +94,7 @@ class ClientConnection:
         rules: ListenerRules,
         silent: SilentBrokers,
         complaints: Complaints,
+        auditor: audited.Auditor,
     ) -> None:
         """`caller` is the client, unless it logs in here. `secured` is None for PLAINTEXT.
 
@@ -108,6 +110,7 @@ class ClientConnection:
         self._budgets = budgets
         self._rules = rules
         self._complaints = complaints
+        self._auditor = auditor
         self._unnamed = caller
         self._place = place
         self._logins: Logins | None = None
@@ -234,6 +237,7 @@ class ClientConnection:
             self._require_passed_on(head)
         refusal = await self._gate.why_not(head.api_key, self._caller)
         if api is None and refusal is not None:
+            self._auditor.note_refusal(head, self._caller, refusal)
             raise _NotPassedOnError(f"API {head.api_key} is relayed only for authorized callers: {refusal.name}")
         limit = self._most_bytes(head, api, is_refused=refusal is not None)
         if start.length > limit:
@@ -244,15 +248,19 @@ class ClientConnection:
         async with self._share(start, budget) as content:
             if api is None:
                 await self._judge_content(head, content)
-                return await self._attend(self._upstream.exchange(head, content))
+            asked = self._auditor.begin(head, content, self._caller, is_refused=refusal is not None)
+            if api is None:
+                answering = self._attend(self._upstream.exchange(head, content))
+                return await audited.show(asked, answering)
             if refusal is None:
-                return await self._attend(self._own_answer(api, head, bytes(content)))
-            return await self._attend(self._refuse(api, head, bytes(content), refusal))
+                return await audited.show(asked, self._attend(self._own_answer(api, head, bytes(content))))
+            return await audited.show(asked, self._attend(self._refuse(api, head, bytes(content), refusal)))
 
     async def _judge_content(self, head: RequestHead, content: bytearray) -> None:
         """Refuse to relay a request that needs another API's right, which the caller lacks."""
         judged = await find_judged_api(head, content)
         if judged != head.api_key and (refusal := await self._gate.why_not(judged, self._caller)) is not None:
+            self._auditor.note_refusal(head, self._caller, refusal)
             raise _NotPassedOnError(
                 f"a request of API {head.api_key} that needs the right of API {judged} is relayed only for authorized "
                 f"callers: {refusal.name}"

@@ -23,6 +23,7 @@ from controller_core.wire.limits.budget import ByteBudget
 from controller_core.wire.limits.complaints import Complaints
 from controller_core.wire.limits.gate import Gate, OpenGate
 from controller_core.wire.limits.listener_limits import ListenerLimits
+from controller_core.wire.listener.audited import Auditor, NoAudit
 from controller_core.wire.listener.client_connection import ClientConnection
 from controller_core.wire.listener.owned_api import Api, LocalApi, OwnedApi, index_by_key
 from controller_core.wire.listener.rules import ListenerRules
@@ -78,11 +79,13 @@ class Listener:
         limits: ListenerLimits | None = None,
         gate: Gate | None = None,
         rules: ListenerRules | None = None,
+        auditor: Auditor | None = None,
     ) -> None:
         self._acceptors = [(acceptor, index_by_key(acceptor.apis)) for acceptor in acceptors]
         self._limits = limits or ListenerLimits()
         self._gate = gate or OpenGate()
         self._rules = rules or ListenerRules()
+        self._auditor = auditor or NoAudit()
         self._admission = Admission(
             most=self._limits.max_connections, most_of_an_address=self._limits.max_connections_per_address
         )
@@ -226,6 +229,7 @@ class Listener:
             rules=replace(self._rules, why_not_passed_on=why_not_passed_on),
             silent=self._silent,
             complaints=self._complaints,
+            auditor=self._auditor,
         )
 
     def _on_finished(self, task: asyncio.Task[None]) -> None:

@@ -1,0 +1,148 @@
+"""Requests and answers in the words of the audit."""
+
+import types
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Union, get_args, get_origin
+from uuid import UUID
+
+import pytest
+from kio.index import load_request_schema, load_response_schema
+from kio.schema.errors import ErrorCode
+from kio.schema.index import api_key_map, schema_name_map
+from kio.static.constants import EntityType
+
+from controller_core.audit.described import CHANGES, HIDDEN, describe_end, describe_request
+from controller_core.audit.record import MOST_RESOURCES, AuditRecord, Outcome, Resource, bound
+from controller_core.model.access import Need
+from controller_core.wire.api_table import need_of
+from simulation.checks import simulate_cluster
+
+VERSIONS: Final = [
+    (key, version)
+    for key in sorted(CHANGES)
+    for version, kinds in schema_name_map[api_key_map[key]].items()
+    if EntityType.request in kinds
+]
+SECRET: Final = "hunter2"
+
+
+def make(kind: Any, given: Mapping[str, Any] | None = None) -> Any:
+    """Return an example of a message: one item in each array, and these values for the fields of these names."""
+    given = given or {}
+    values = {field.name: given.get(field.name, _value(field.type, given)) for field in fields(kind)}
+    return kind(**values)
+
+
+def _value(kind: Any, given: Mapping[str, Any]) -> Any:
+    if get_origin(kind) in (types.UnionType, Union):
+        kind = next(each for each in get_args(kind) if each is not types.NoneType)
+    if get_origin(kind) is tuple:
+        return (_value(get_args(kind)[0], given),)
+    if is_dataclass(kind):
+        return make(kind, given)
+    if kind is UUID:
+        return UUID(int=7)
+    if kind is ErrorCode:
+        return ErrorCode.none
+    if issubclass(kind, timedelta):
+        return kind(timedelta(0))
+    if issubclass(kind, datetime):
+        return datetime.fromtimestamp(0, UTC)
+    if kind in (bytes, bool):
+        return kind()
+    return kind("x") if issubclass(kind, str) else kind(1.0) if issubclass(kind, float) else kind(1)
+
+
+def ask(key: int, **given: Any) -> Any:
+    newest = max(version for known, version in VERSIONS if known == key)
+    return make(load_request_schema(key, newest), given)
+
+
+def answer(key: int, version: int | None = None, **given: Any) -> Any:
+    newest = max(number for known, number in VERSIONS if known == key)
+    return make(load_response_schema(key, newest if version is None else version), given)
+
+
+@pytest.mark.parametrize(("key", "version"), VERSIONS)
+def test_each_version_of_each_change_is_described_with_its_error(key: int, version: int) -> None:
+    resources = describe_request(make(load_request_schema(key, version)), None)
+    assert resources
+    done = describe_end(resources, answer(key, version))
+    assert (done.outcome, done.error) == (Outcome.DONE, "")
+    refused = describe_end(resources, answer(key, version, error_code=ErrorCode.cluster_authorization_failed))
+    assert (refused.outcome, refused.error) == (Outcome.REFUSED, "CLUSTER_AUTHORIZATION_FAILED")
+
+
+def test_each_api_that_an_administrator_needs_a_right_for_is_described() -> None:
+    wanted = {key for key in api_key_map if need_of(key) in (Need.ADMINISTRATOR, Need.KEEPER_OF_CREDENTIALS)}
+    assert wanted <= CHANGES
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "is_shown"),
+    [
+        (2, "retention.ms", True),
+        (2, "made.up", False),
+        (4, "log.retention.ms", True),
+        (4, "listener.name.x.ssl.keystore.password", False),
+        (4, "sasl.jaas.config", False),
+    ],
+)
+@pytest.mark.parametrize("api_key", [33, 44])
+def test_values_that_may_be_secrets_are_hidden(api_key: int, kind: int, name: str, is_shown: bool) -> None:
+    request = ask(api_key, resource_type=kind, name=name, value=SECRET, config_operation=0, resource_name="1")
+    (resource,) = describe_request(request, None)
+    assert resource.after == {"configs": {name: SECRET if is_shown else HIDDEN}}
+
+
+@pytest.mark.parametrize("key", [38, 39, 40, 51])
+def test_no_bytes_of_tokens_and_passwords_are_described(key: int) -> None:
+    secret = SECRET.encode()
+    described = describe_request(ask(key, hmac=secret, salt=secret, salted_password=secret), None)
+    assert SECRET not in repr(described)
+
+
+async def test_the_state_before_is_what_the_controller_knows() -> None:
+    async with simulate_cluster() as cluster:
+        cluster.start_brokers(1, 2)
+        topic_id = cluster.create_topic("orders", [1, 2], [2, 1])
+        process = await cluster.serve()
+        term = process.controller.term
+        assert term is not None
+        shape = {"partitions": 2, "replication_factor": 2}
+        (grown,) = describe_request(ask(37, name="orders", count=5), term.state)
+        assert (grown.before, grown.after) == (shape, {"partitions": 5})
+        (deleted,) = describe_request(ask(20, name=None, topic_id=topic_id), term.state)
+        assert (deleted.name, deleted.before) == ("orders", {"topic_id": str(topic_id), **shape})
+        (moved,) = describe_request(ask(45, name="orders", partition_index=0, replicas=(2,)), term.state)
+        assert (moved.before, moved.after["replicas"]) == ({"replicas": {"0": [1, 2]}}, {"0": [2]})
+
+
+def test_a_request_that_is_carried_out_in_part_says_for_each_resource_what_was_wrong() -> None:
+    resources = tuple(Resource(type="topic", name=name) for name in ("mine", "secret"))
+    kind = type(answer(19).topics[0])
+    good = make(kind, {"name": "mine"})
+    bad = make(kind, {"name": "secret", "error_code": ErrorCode.topic_authorization_failed, "error_message": "no"})
+    ended = describe_end(resources, answer(19, topics=(bad, good)))
+    assert ended.outcome is Outcome.PARTLY_DONE
+    assert [(each.name, each.error, each.message) for each in ended.resources] == [
+        ("mine", "", ""),
+        ("secret", "TOPIC_AUTHORIZATION_FAILED", "no"),
+    ]
+
+
+def test_a_record_names_a_limited_number_of_resources_and_counts_the_others() -> None:
+    record = AuditRecord(time_ms=0, source="controller-9", api="DeleteTopics", outcome=Outcome.DONE)
+    many = bound(record, (Resource(type="topic", name=f"t{number}") for number in range(MOST_RESOURCES + 3)))
+    assert (len(many.to_json()["resources"]), many.to_json()["more_resources"]) == (MOST_RESOURCES, 3)
+
+
+def test_texts_of_strangers_are_cut_and_empty_fields_left_out() -> None:
+    record = AuditRecord(
+        time_ms=1_700_000_000_123, source="controller-9", api="x", outcome=Outcome.FAILED, client_id="c" * 9_000
+    )
+    assert len(record.to_json()["client_id"]) <= 250
+    assert record.to_json().keys() == {"time", "source", "api", "outcome", "client_id"}
+    assert record.to_json()["time"] == "2023-11-14T22:13:20.123Z"

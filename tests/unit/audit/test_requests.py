@@ -1,0 +1,183 @@
+"""The audit of a listener: requests of a simulated cluster's clients, in the trail and in the journal."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from kio.index import load_response_schema
+from kio.schema.alter_configs.v2.request import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
+from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
+from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
+from kio.schema.errors import ErrorCode
+from kio.schema.types import TopicName
+from kio.static.primitive import i8, i16, i32, i32Timedelta
+
+from controller_core.audit.record import AuditRecord, Outcome
+from controller_core.audit.requests import RequestAudit
+from controller_core.audit.trail import AuditTrail
+from controller_core.controller.state.cluster_state import ClusterState
+from controller_core.controller.term.term import Term
+from controller_core.journal.changes import Kind
+from controller_core.journal.reader import Record
+from controller_core.model.authorization.principal import Caller
+from controller_core.process.listening import ListenerAssembly
+from controller_core.process.run import SERVED_APIS, record_request
+from controller_core.wire.codecs.frames import decode_response, encode_request, make_frame, read_frame
+from controller_core.wire.listener.listener import Acceptor, Listener, RelayTarget
+from controller_core.wire.listener.relay import Address
+from simulation.checks import simulate_cluster
+from simulation.cluster import Cluster
+from simulation.process import Process
+from tests.unit.journal.memory import MemoryJournal
+
+TIMEOUT = i32Timedelta.parse(timedelta(seconds=10))
+
+
+def create(*names: str, validate_only: bool = False) -> CreateTopicsRequest:
+    topics = tuple(
+        CreatableTopic(
+            name=TopicName(name), num_partitions=i32(2), replication_factor=i16(1), assignments=(), configs=()
+        )
+        for name in names
+    )
+    return CreateTopicsRequest(topics=topics, validate_only=validate_only)
+
+
+def delete(name: str) -> DeleteTopicsRequest:
+    return DeleteTopicsRequest(topics=(DeleteTopicState(name=TopicName(name), topic_id=None),), timeout=TIMEOUT)
+
+
+def alter(topic: str) -> AlterConfigsRequest:
+    config = AlterableConfig(name="retention.ms", value="1000")
+    return AlterConfigsRequest(
+        resources=(AlterConfigsResource(resource_type=i8(2), resource_name=topic, configs=(config,)),),
+        validate_only=False,
+    )
+
+
+class House:
+    """A simulated cluster with an audited listener, at which everybody is the same caller."""
+
+    def __init__(self, cluster: Cluster, process: Process, journal: MemoryJournal) -> None:
+        self.cluster = cluster
+        self.journal = journal
+        self.recorded: list[AuditRecord] = []
+        self.refusal: ErrorCode | None = None
+        self.brokers: list[RelayTarget] = []
+
+        def term() -> Term | None:
+            return process.controller.term
+
+        def state() -> ClusterState | None:
+            return None if (now := term()) is None else now.state
+
+        trail = AuditTrail(source="controller-9", journal=self._record)
+        self._term = term
+        assembly = ListenerAssembly(cluster.zk.session(), SERVED_APIS, term, process.answer)
+        acceptor = Acceptor(
+            host="127.0.0.1",
+            port=0,
+            apis=assembly.make_apis("PLAINTEXT"),
+            relay_targets=lambda: self.brokers,
+        )
+        self.listener = Listener([acceptor], gate=self, auditor=RequestAudit(trail, state))
+
+    def _record(self, record: AuditRecord) -> None:
+        self.recorded.append(record)
+        record_request(self._term(), record)
+
+    def is_broker(self, caller: Caller) -> bool:
+        return False
+
+    async def why_not(self, api_key: int, caller: Caller) -> ErrorCode | None:
+        return self.refusal
+
+    async def ask(self, request: Any) -> Any:
+        """Ask over a connection. Return None if it is closed instead of an answer."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.listener.port)
+        writer.write(encode_request(request, 1, "alices-tool"))
+        content = await read_frame(reader)
+        writer.close()
+        if content is None:
+            return None
+        return decode_response(load_response_schema(request.__api_key__, request.__version__), content)
+
+    def journaled(self) -> list[Any]:
+        entries = self.journal.entries()
+        assert all(isinstance(entry, Record) for entry in entries), "no gaps and no findings"
+        lines = [entry.line for entry in entries if isinstance(entry, Record)]
+        return [line for line in lines if line.kind == Kind.REQUEST]
+
+
+@pytest.fixture
+async def house() -> AsyncIterator[House]:
+    async with simulate_cluster() as cluster:
+        cluster.start_brokers(1)
+        cluster.create_topic("old", [1])
+        cluster.journal = journal = MemoryJournal()
+        house = House(cluster, await cluster.serve(), journal)
+        await house.listener.start()
+        yield house
+        await house.listener.close()
+
+
+async def test_a_change_is_in_the_trail_and_in_the_journal_with_its_caller(house: House) -> None:
+    await house.ask(create("orders"))
+    (record,) = house.recorded
+    assert (record.api, record.outcome, record.principal, record.address, record.client_id) == (
+        "CreateTopics", Outcome.DONE, "User:ANONYMOUS", "127.0.0.1", "alices-tool",
+    )  # fmt: skip
+    (topic,) = record.resources
+    assert (topic.name, topic.after) == ("orders", {"partitions": 2, "replication_factor": 1})
+    (line,) = house.journaled()
+    assert (line.cause, line.request) == ("create_topics", record.to_journal())
+
+
+async def test_a_deletion_has_what_the_topic_was(house: House) -> None:
+    await house.ask(delete("old"))
+    (topic,) = house.recorded[0].resources
+    assert topic.before == {"partitions": 1, "replication_factor": 1}
+
+
+async def test_a_request_that_fails_has_its_error(house: House) -> None:
+    await house.ask(create("old"))
+    (record,) = house.recorded
+    assert (record.outcome, record.error) == (Outcome.FAILED, "TOPIC_ALREADY_EXISTS")
+
+
+async def test_a_validation_is_no_change(house: House) -> None:
+    await house.ask(create("orders", validate_only=True))
+    assert house.recorded == []
+
+
+async def test_a_request_that_the_gate_refuses_is_recorded_with_what_was_asked_for(house: House) -> None:
+    house.refusal = ErrorCode.cluster_authorization_failed
+    for name in ("a", "b", "c"):
+        await house.ask(create(name))
+    (record,) = house.recorded
+    assert (record.outcome, record.resources[0].name) == (Outcome.REFUSED, "a")
+    assert [line.request["outcome"] for line in house.journaled()] == ["refused"]
+
+
+async def test_a_request_that_a_broker_answers_is_recorded_with_the_brokers_answer(house: House) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        content = await read_frame(reader)
+        assert content is not None
+        # no throttle time, and one response: an error, no message, a topic
+        body = bytes(4) + b"\x02" + (44).to_bytes(2, "big") + b"\x00" + b"\x02" + b"\x04old" + b"\x00\x00"
+        writer.write(make_frame(content[4:8] + b"\x00" + body))
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        house.brokers = [RelayTarget(address=Address(*server.sockets[0].getsockname()))]
+        answered = await house.ask(alter("old"))
+    assert answered.responses[0].error_code is ErrorCode.policy_violation, "as the broker said"
+    (record,) = house.recorded
+    assert (record.api, record.outcome, record.error) == ("AlterConfigs", Outcome.REFUSED, "POLICY_VIOLATION")
+    assert record.resources[0].after == {"configs": {"retention.ms": "1000"}}
+
+
+async def test_a_change_that_no_broker_answers_has_an_unknown_end(house: House) -> None:
+    assert await house.ask(alter("old")) is None
+    assert [(record.outcome, record.resources[0].name) for record in house.recorded] == [(Outcome.UNKNOWN, "old")]
