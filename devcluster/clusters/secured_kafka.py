@@ -25,7 +25,9 @@ ADMIN: Final = "admin"
 """The user of brokers and controllers; a super user."""
 ALICE: Final = "alice"
 """The user of clients, whose rights are in ACLs."""
-PASSWORDS: Final = {ADMIN: "admin secret", ALICE: "alice secret"}
+BOB: Final = "bob"
+"""A user without rights."""
+PASSWORDS: Final = {ADMIN: "admin secret", ALICE: "alice secret", BOB: "bob secret"}
 BROKER, CONTROLLER, CLIENT = "broker", "controller", "client"
 """The common names of the certificates; the first two are super users."""
 _OPENS_KEYS: Final = "key secret"
