@@ -15,6 +15,7 @@ from controller_core.controller.role.seams import Seams
 from controller_core.controller.serving.metrics import ControllerMetrics
 from controller_core.controller.term.term import Term
 from controller_core.journal.batches import Journal, NoJournal
+from controller_core.model.authorization.principal import Caller
 from controller_core.model.ids import BrokerId
 from controller_core.model.listeners import ControllerListeners
 from controller_core.model.metadata import Broker, Endpoint
@@ -133,9 +134,11 @@ class Process:
         samples = (sample for metric in self.registry.collect() for sample in metric.samples)
         return int(sum(sample.value for sample in samples if sample.name == "kontroller_event_errors_total"))
 
-    async def answer(self, request: RequestPayload, quota: MutationQuota = UNLIMITED) -> Any:
+    async def answer(
+        self, request: RequestPayload, quota: MutationQuota = UNLIMITED, caller: Caller | None = None
+    ) -> Any:
         """Return the answer to a request, both in their newest versions."""
-        return await self.controller.answer(request, quota)
+        return await self.controller.answer(request, quota, caller)
 
     async def kill(self, *, session_ends: bool = True) -> None:
         """Send SIGKILL: nothing more is written or sent. The session ends now, or later by `end_session`."""

@@ -49,6 +49,7 @@ from controller_core.controller.term.term import Term
 from controller_core.controller.term.traces import is_untouched, take_traces
 from controller_core.controller.term.unserved_listeners import UnservedListeners
 from controller_core.gc_pauses import gc_paused
+from controller_core.model.authorization.principal import Caller
 from controller_core.model.ids import BrokerId
 from controller_core.model.listeners import ControllerListeners
 from controller_core.model.quotas.mutation_quota import UNLIMITED, MutationQuota
@@ -148,12 +149,15 @@ class Controller:
         await self._claim_id()
         await run_until_one_ends(self._handle_events(), self._role.keep())
 
-    async def answer(self, request: RequestPayload, quota: MutationQuota = UNLIMITED) -> ResponsePayload:
+    async def answer(
+        self, request: RequestPayload, quota: MutationQuota = UNLIMITED, caller: Caller | None = None
+    ) -> ResponsePayload:
         """Answer a request that only the controller answers, in order with the other events.
 
         The request has the newest version of one of the served APIs, and so has the response. `quota` is the caller's.
+        The journal names the caller with the changes; None for a broker.
         """
-        received = self._requests.receive(request, quota)
+        received = self._requests.receive(request, quota, caller)
         if self._term is not None and self._requests.needs_cluster_settings(request):
             await self._static_configs.wait_for_first_answers()
         if self._term is None:

@@ -10,6 +10,7 @@ from typing import Protocol, TypeAlias
 
 from controller_core.journal.changes import Change
 from controller_core.journal.configs import RecordedConfig, StaticConfig
+from controller_core.model.authorization.principal import Caller
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import BrokerId, ControllerEpoch, PartitionId, TopicId, TopicName, TopicPartition
 from controller_core.model.metadata import Broker, PartitionState, ReplicaAssignment
@@ -29,6 +30,8 @@ class Context:
     cause: str
     correlation_id: str
     """The same for all changes of one event."""
+    caller: Caller | None = None
+    """The client whose request is the cause; None if it is none of a client."""
     is_inferred: bool = False
     """True if a recorder guessed the cause by observing the cluster."""
 

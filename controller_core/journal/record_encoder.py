@@ -141,11 +141,17 @@ class RecordEncoder:
             "kind": kind.value,
             "cause": context.cause,
             "correlation_id": context.correlation_id,
+            **_name_caller(context),
             **more,
         }
         if context.is_inferred:
             envelope["inferred"] = True
         return orjson.dumps(envelope, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def _name_caller(context: Context) -> Fields:
+    caller = context.caller
+    return {} if caller is None else {"principal": str(caller.principal), "address": str(caller.address or "")}
 
 
 def _interval(batch: Elected | Alive | RecorderStarted) -> Fields:

@@ -63,6 +63,8 @@ class Line(BaseModel):
     kind: str
     cause: str
     correlation_id: str
+    principal: str | None = None
+    address: str | None = None
     inferred: bool = False
     snapshot: bool = False
     unclean: bool = False

@@ -46,14 +46,14 @@ from controller_core.wire.connections.broker_properties import PLAINTEXT
 from controller_core.wire.limits.broker_addresses import BrokerAddresses
 from controller_core.wire.limits.gate import AddressGate, Gate
 from controller_core.wire.listener.listener import Acceptor, Api, LocalApi, OwnedApi, RelayTarget
-from controller_core.wire.listener.owned_api import AskBroker, Asked, NoAnswerNow
+from controller_core.wire.listener.owned_api import INTER_BROKER_API_KEYS, AskBroker, Asked, NoAnswerNow
 from controller_core.wire.listener.relay import Address, UpstreamError
 from controller_core.wire.listener.turns import NoTurns
 from controller_core.zk.session import ZkSession
 
 _NO_TERM: Final = "this process is not the controller"
 
-AnswerInTurn: TypeAlias = Callable[[RequestPayload, MutationQuota], Awaitable[ResponsePayload]]
+AnswerInTurn: TypeAlias = Callable[[RequestPayload, MutationQuota, Caller | None], Awaitable[ResponsePayload]]
 AnswerToCaller: TypeAlias = Callable[[RequestPayload, Caller], Awaitable[ResponsePayload | AskBroker]]
 _NOT_FOR_OTHERS: Final = (
     "is answered by brokers, and nothing is relayed from a listener that is not PLAINTEXT, because they would see the "
@@ -271,12 +271,14 @@ class ListenerAssembly:
         """Return the function that answers a caller: authorized, charged to its quota, and in turn by the
         controller."""
 
+        key = api.versions.key
+        caller = None if key in INTER_BROKER_API_KEYS else asked.caller
+
         async def answer(request: RequestPayload) -> ResponsePayload:
             if self._quotas is None or self._term() is None:
-                return await self._answer(request, UNLIMITED)
-            return await self._answer(request, await self._quotas.find_quota(api, asked))
+                return await self._answer(request, UNLIMITED, caller)
+            return await self._answer(request, await self._quotas.find_quota(api, asked), caller)
 
-        key = api.versions.key
         judged = answer if self._judge is None else self._judge.answer_to(key, asked.caller.principal, answer)
         return self._authorize(asked.caller, key, judged)
 
@@ -304,7 +306,7 @@ class ListenerAssembly:
         return AskBroker() if split.allowed == request else AskBroker(instead=split.allowed, amended=split.merge)
 
     async def _answer_uncharged(self, request: RequestPayload) -> ResponsePayload:
-        return await self._answer(request, UNLIMITED)
+        return await self._answer(request, UNLIMITED, None)
 
     def _authorize(self, caller: Caller, api_key: int, answer: Answering) -> Answering:
         """Wrap `answer` with the authorization of the caller."""

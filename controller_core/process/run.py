@@ -183,7 +183,7 @@ def _assemble(
         zk,
         SERVED_APIS,
         lambda: controller.term,
-        lambda request, quota: controller.answer(request, quota),
+        lambda request, quota, caller: controller.answer(request, quota, caller),
         is_relay=settings.relay,
         unserved=UnservedRequests(registry),
         authorization=authorization,

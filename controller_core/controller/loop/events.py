@@ -12,6 +12,7 @@ from typing import TypeAlias
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.journal.configs import StaticConfig
+from controller_core.model.authorization.principal import Caller
 from controller_core.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, TopicName
 from controller_core.model.metadata import EndsOfLogs
 from controller_core.model.quotas.mutation_quota import UNLIMITED, MutationQuota
@@ -213,6 +214,8 @@ class RequestReceived:
     answer: "Future[ResponsePayload]" = field(repr=False)
     quota: MutationQuota = field(default=UNLIMITED, repr=False)
     """The quota that its changes are charged to."""
+    caller: Caller | None = field(default=None, repr=False)
+    """The client that sent it; None for a broker."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from controller_core.controller.loop.clock import Clock
 from controller_core.journal.batches import Batch, Context, Journal, Snapshot, StateCopy
+from controller_core.model.authorization.principal import Caller
 from controller_core.model.ids import BrokerId, ControllerEpoch
 
 
@@ -55,6 +56,7 @@ class StampedJournal:
         cause: str,
         event: object,
         took_ms: float | None = None,
+        caller: Caller | None = None,
         is_inferred: bool = False,
     ) -> Context:
         """Return what the records of an event have in common, at this moment. `event` is unique within the epoch."""
@@ -66,5 +68,6 @@ class StampedJournal:
             took_us=None if took_ms is None else int(took_ms * 1000),
             cause=cause,
             correlation_id=f"{controller_epoch}-{event}",
+            caller=caller,
             is_inferred=is_inferred,
         )

@@ -37,6 +37,7 @@ from controller_core.journal.batches import (
 )
 from controller_core.journal.changes import Change, Kind
 from controller_core.journal.configs import RecordedConfig
+from controller_core.model.authorization.principal import Caller
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import ZkSession
@@ -67,6 +68,8 @@ class TermJournal:
     """The values of the controller's settings for keys that no configuration sets."""
     _cluster_id: str | None = None
     _cause: str = STOPPED
+    _caller: Caller | None = None
+    """The client whose request is being handled."""
     _since_ms: float | None = None
     """The arrival of the event that is being handled; None if there is none."""
     _events: int = 0
@@ -97,6 +100,7 @@ class TermJournal:
         It arrived at `since_ms` on the clock's monotonic time.
         """
         self._cause, self._since_ms = name_cause(event), since_ms
+        self._caller = event.caller if isinstance(event, RequestReceived) else None
         self._count_event()
 
     @contextmanager
@@ -104,12 +108,12 @@ class TermJournal:
         """Handle another event in the middle of this one. Record the changes before it first, then its own."""
         if self.state.changes.is_open:
             self._hand_over()
-        outer = self._cause, self._since_ms, self._event
+        outer = self._cause, self._caller, self._since_ms, self._event
         self.begin_event(event, since_ms)
         yield
         if self.state.changes.is_open:
             self._hand_over()
-        self._cause, self._since_ms, self._event = outer
+        self._cause, self._caller, self._since_ms, self._event = outer
 
     async def begin_term(self) -> None:
         """Record the whole state as it was loaded. From here on, changes are recorded."""
@@ -129,7 +133,7 @@ class TermJournal:
             self._hand_over()
             if self.journal.wants_snapshot or self._stamped.is_snapshot_due:
                 self._take_snapshot()
-        self._cause, self._since_ms = STOPPED, None
+        self._cause, self._caller, self._since_ms = STOPPED, None, None
 
     async def record_alive(self) -> float:
         """Record that the controller still has the role if nothing was recorded for long. ZooKeeper is asked first.
@@ -190,6 +194,7 @@ class TermJournal:
             cause=self._cause,
             event=self._event,
             took_ms=took_ms,
+            caller=self._caller,
         )
 
     async def _has_role(self) -> bool:

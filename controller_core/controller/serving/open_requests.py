@@ -18,6 +18,7 @@ from controller_core.controller.loop.faults import find_fault
 from controller_core.controller.serving.served_api import AnyServedApi, Waiting
 from controller_core.controller.term.term import Term
 from controller_core.controller.term.traces import is_untouched, take_traces
+from controller_core.model.authorization.principal import Caller
 from controller_core.model.quotas.mutation_quota import UNLIMITED, MutationQuota
 from controller_core.supervision import start_task
 
@@ -43,9 +44,11 @@ class OpenRequests:
         self._enqueue = enqueue
         self._delayed: list[_Delayed] = []
 
-    def receive(self, request: RequestPayload, quota: MutationQuota = UNLIMITED) -> RequestReceived:
+    def receive(
+        self, request: RequestPayload, quota: MutationQuota = UNLIMITED, caller: Caller | None = None
+    ) -> RequestReceived:
         """Return the request as an event, with the future of its answer."""
-        return RequestReceived(request, asyncio.get_running_loop().create_future(), quota)
+        return RequestReceived(request, asyncio.get_running_loop().create_future(), quota, caller)
 
     async def answer(self, term: Term, received: RequestReceived) -> None:
         """Carry out a request, and answer it or delay its answer.

@@ -21,6 +21,7 @@ from controller_core.controller.state.cluster_state import ClusterState
 from controller_core.controller.term.term import Term
 from controller_core.journal.changes import Kind
 from controller_core.journal.reader import Record
+from controller_core.journal.records import Line
 from controller_core.model.authorization.principal import Caller
 from controller_core.process.listening import ListenerAssembly
 from controller_core.process.run import SERVED_APIS, record_request
@@ -104,11 +105,13 @@ class House:
             return None
         return decode_response(load_response_schema(request.__api_key__, request.__version__), content)
 
-    def journaled(self) -> list[Any]:
+    def lines(self) -> list[Line]:
         entries = self.journal.entries()
         assert all(isinstance(entry, Record) for entry in entries), "no gaps and no findings"
-        lines = [entry.line for entry in entries if isinstance(entry, Record)]
-        return [line for line in lines if line.kind == Kind.REQUEST]
+        return [entry.line for entry in entries if isinstance(entry, Record)]
+
+    def journaled(self) -> list[Any]:
+        return [line for line in self.lines() if line.kind == Kind.REQUEST]
 
 
 @pytest.fixture
@@ -133,6 +136,19 @@ async def test_a_change_is_in_the_trail_and_in_the_journal_with_its_caller(house
     assert (topic.name, topic.after) == ("orders", {"partitions": 2, "replication_factor": 1})
     (line,) = house.journaled()
     assert (line.cause, line.request) == ("create_topics", record.to_journal())
+
+
+async def test_each_change_that_a_request_causes_names_the_client(house: House) -> None:
+    await house.ask(create("orders"))
+    await house.cluster.settle()
+    changes = [line for line in house.lines() if line.topic == "orders"]
+    assert {line.kind for line in changes} >= {Kind.TOPIC, Kind.ASSIGNMENT}
+    named = {(line.principal, line.address) for line in changes if line.cause == "create_topics"}
+    assert named == {("User:ANONYMOUS", "127.0.0.1")}
+    house.cluster.start_broker(2)
+    await house.cluster.settle()
+    (registered,) = [line for line in house.lines() if line.kind == Kind.BROKER and line.broker == 2]
+    assert (registered.principal, registered.address) == (None, None), "nobody asked for it"
 
 
 async def test_a_deletion_has_what_the_topic_was(house: House) -> None:
