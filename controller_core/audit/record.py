@@ -77,9 +77,9 @@ class AuditRecord:
     def to_json(self) -> dict[str, Any]:
         """Return the record as it is exported."""
         time = datetime.fromtimestamp(self.time_ms / 1000, UTC).isoformat(timespec="milliseconds")
-        return {"time": time.replace("+00:00", "Z"), "source": self.source, **self.to_journal()}
+        return {"time": time.replace("+00:00", "Z"), "source": self.source, **self.make_journal_fields()}
 
-    def to_journal(self) -> dict[str, Any]:
+    def make_journal_fields(self) -> dict[str, Any]:
         """Return the fields that a record of the journal does not have anyway."""
         return _drop_empty({
             "api": self.api,

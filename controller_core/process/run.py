@@ -223,7 +223,7 @@ def _assemble(
 def record_request(term: Term | None, record: AuditRecord) -> None:
     """Record a request in the journal of the present term, if there is one."""
     if term is not None:
-        term.journal.record_request(record.to_journal())
+        term.journal.record_request(record.make_journal_fields())
 
 
 def _find_quota_windows_s(term: Term | None) -> int:

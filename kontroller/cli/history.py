@@ -1,6 +1,6 @@
 """`kontroller history`: ingests journals, audits them, and reports on them. Needs Spark: the extra `pipeline`.
 
-Only the watch (`kontroller.cli.watch`) does not need it."""
+Only `changes` and the watch (`kontroller.cli.watch`) do not need it."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,12 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Final
 from zoneinfo import available_timezones
 
 import typer
 
 from controller_core.model.wording import format_count
+from kontroller.cli.administering.output import Format, Output, show
 from kontroller.cli.endings import EXIT_FAILED, failure, usage_error
 from kontroller.cli.option_groups import add_command
 from kontroller.cli.options import (
@@ -34,8 +36,8 @@ if TYPE_CHECKING:
     from kontroller.history.sources.journal_tokens import JournalTokens
 
 commands = typer.Typer(
-    help="Availability, failovers, violations and alarms, from the controller's journals. All commands but `watch` run "
-    "Apache Spark on this machine.",
+    help="Availability, failovers, violations and alarms, from the controller's journals. All commands but `watch` "
+    "and `changes` run Apache Spark on this machine.",
     no_args_is_help=True,
 )
 
@@ -206,6 +208,45 @@ def ingest(
             typer.echo(f"kontroller: {problem}", err=True)
         if unread:
             raise typer.Exit(EXIT_FAILED)
+
+
+@add_command(commands, "changes")
+def changes(
+    topic: Annotated[str, typer.Option(help="The topic.", show_default=False)],
+    journal: JournalsOption = None,
+    journal_token_file: JournalTokenFilesOption = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Lists the changes of a topic in journals: when, who asked for it from which address, what, and the cause. Needs
+    no Spark.
+
+    Exits with 0; with 1 if a journal cannot be read; with 2 if the command is wrong."""
+    from kontroller.history.sources.journal_http import JournalUnreadable, fetch
+    from kontroller.history.topic_changes import list_changes
+
+    journals = journal or []
+    if not journals:
+        raise usage_error(
+            WrongOption("say where the journal is: --journal FOLDER or --journal http://HOST:9404/journal")
+        )
+    tokens = _read_tokens(journal_token_file or [], journals)
+    with TemporaryDirectory() as below:
+        try:
+            folders = [
+                fetch(each, Path(below), tokens) if each.startswith("http") and "://" in each else Path(each)
+                for each in journals
+            ]
+            if missing := [str(folder) for folder in folders if not folder.is_dir()]:
+                raise usage_error(WrongOption(f"--journal {missing[0]} is not a folder on this machine"))
+            found = list(list_changes(topic, *folders))
+        except (JournalUnreadable, OSError) as error:
+            raise failure(error) from error
+    heads = ("TIME", "PRINCIPAL", "ADDRESS", "WHAT", "CAUSE")
+    rows = [
+        (f"{each.time:%Y-%m-%d %H:%M:%S.%f}"[:-3], each.principal or "-", each.address or "-", each.what, each.cause)
+        for each in found
+    ]
+    show(output, [each.to_json() for each in found], heads, rows, empty=f"No change of {topic} is in these journals.")
 
 
 @add_command(commands, "compact")

@@ -29,6 +29,7 @@ from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.secured_kafka import ADMIN, ALICE, BOB, SecuredKafka
 from devcluster.clusters.zookeeper import ZooKeeper
 from devcluster.running.processes import wait_until
+from kontroller.history.topic_changes import list_changes
 from tests.real.secured.test_authorizer import LISTENERS, Asker, Node
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -130,6 +131,8 @@ def test_who_created_altered_and_deleted_a_topic_and_who_was_refused_is_recorded
     file, journal = tmp_path / "audit.jsonl", tmp_path / "journal"
     wait_until(lambda: is_recorded(read_audit(file)), "the audit file has each change, and bob's refusals once")
     wait_until(lambda: is_recorded(read_requests(journal)), "the journal has them, too")
+    named = {(change.principal, change.address) for change in list_changes(MINE, journal) if change.principal}
+    assert named == {alice, bob}
     by_api = {record["api"]: record for record in read_audit(file)}
     (grown,) = by_api["CreatePartitions"]["resources"]
     assert (grown["before"], grown["after"]) == ({"partitions": 1, "replication_factor": 1}, {"partitions": 3})

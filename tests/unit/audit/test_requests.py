@@ -110,7 +110,7 @@ class House:
         assert all(isinstance(entry, Record) for entry in entries), "no gaps and no findings"
         return [entry.line for entry in entries if isinstance(entry, Record)]
 
-    def journaled(self) -> list[Any]:
+    def list_requests(self) -> list[Any]:
         return [line for line in self.lines() if line.kind == Kind.REQUEST]
 
 
@@ -134,8 +134,8 @@ async def test_a_change_is_in_the_trail_and_in_the_journal_with_its_caller(house
     )  # fmt: skip
     (topic,) = record.resources
     assert (topic.name, topic.after) == ("orders", {"partitions": 2, "replication_factor": 1})
-    (line,) = house.journaled()
-    assert (line.cause, line.request) == ("create_topics", record.to_journal())
+    (line,) = house.list_requests()
+    assert (line.cause, line.request) == ("create_topics", record.make_journal_fields())
 
 
 async def test_each_change_that_a_request_causes_names_the_client(house: House) -> None:
@@ -174,7 +174,7 @@ async def test_a_request_that_the_gate_refuses_is_recorded_with_what_was_asked_f
         await house.ask(create(name))
     (record,) = house.recorded
     assert (record.outcome, record.resources[0].name) == (Outcome.REFUSED, "a")
-    assert [line.request["outcome"] for line in house.journaled()] == ["refused"]
+    assert [line.request["outcome"] for line in house.list_requests()] == ["refused"]
 
 
 async def test_a_request_that_a_broker_answers_is_recorded_with_the_brokers_answer(house: House) -> None:

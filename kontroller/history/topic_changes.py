@@ -1,0 +1,92 @@
+"""The changes of one topic in journals, each with the client who asked for it. Needs no Spark."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from controller_core.journal.changes import Kind
+from controller_core.journal.reader import Record, read
+from controller_core.journal.records import Line
+from controller_core.journal.segments import SUFFIX
+
+_REMOVED: Final = "_removed"
+_BEGINNING: Final = datetime.fromtimestamp(0, UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicChange:
+    """A change of the topic, or a request for one."""
+
+    time: datetime
+    principal: str
+    """Empty if no client's request caused it, or the journal is of an older version or a recorder."""
+    address: str
+    what: str
+    cause: str
+    """A word of docs/journal.md."""
+
+    def to_json(self) -> dict[str, str]:
+        """Return the change for programs."""
+        return {
+            "time": self.time.isoformat(),
+            "principal": self.principal,
+            "address": self.address,
+            "what": self.what,
+            "cause": self.cause,
+        }
+
+
+def list_changes(topic: str, *folders: Path) -> Iterator[TopicChange]:
+    """Yield the changes of a topic in the journals at or below these folders, oldest first.
+
+    Raises `OSError`. What is not a record is skipped, because `ingest` reports it.
+    """
+    directories = sorted({path.parent for folder in folders for path in folder.rglob(f"*{SUFFIX}")})
+    for entry in read(*directories):
+        if not isinstance(entry, Record) or entry.line.snapshot:
+            continue
+        line = entry.line
+        if line.kind == Kind.REQUEST and line.request is not None:
+            yield from _read_request(topic, line, line.request)
+        elif line.topic == topic:
+            yield _make_change(line, line.principal or "", line.address or "", _describe(line))
+
+
+def _read_request(topic: str, line: Line, request: Mapping[str, Any]) -> Iterator[TopicChange]:
+    """Yield the request once for each time that it names the topic. The journal may be anybody's, so types are checked."""
+    resources = request.get("resources")
+    for resource in resources if isinstance(resources, list) else ():
+        if not isinstance(resource, dict) or (resource.get("type"), resource.get("name")) != ("topic", topic):
+            continue
+        outcome = resource.get("error") or (request.get("error") if request.get("outcome") != "partly_done" else None)
+        what = f"{request.get('api')} {outcome or request.get('outcome')}"
+        states = [
+            f"{name} {_say(resource[name])}" for name in ("before", "after") if isinstance(resource.get(name), dict)
+        ]
+        what = f"{what}: {', '.join(states)}" if states else what
+        yield _make_change(line, str(request.get("principal", "")), str(request.get("address", "")), what)
+
+
+def _make_change(line: Line, principal: str, address: str, what: str) -> TopicChange:
+    time = _BEGINNING + timedelta(microseconds=line.event_time_us)
+    return TopicChange(time=time, principal=principal, address=address, what=what, cause=line.cause)
+
+
+def _describe(line: Line) -> str:
+    where = line.kind.removesuffix(_REMOVED) if line.partition is None else f"partition {line.partition}"
+    if line.kind.endswith(_REMOVED):
+        return f"{where} removed"
+    delta = {} if line.delta is None else line.delta.model_dump(exclude_none=True)
+    return f"{where}: {_say(delta)}"
+
+
+def _say(values: Mapping[str, Any]) -> str:
+    return " ".join(f"{name}={_say_value(value)}" for name, value in values.items())
+
+
+def _say_value(value: object) -> str:
+    if isinstance(value, dict):
+        return f"({_say(value)})"
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)

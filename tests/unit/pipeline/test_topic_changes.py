@@ -1,0 +1,79 @@
+"""`kontroller history changes`: the changes of a topic, and who asked for them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from kontroller.command_line import main
+from kontroller.history.topic_changes import list_changes
+from tests.unit.watching.lines import alive, lead, line, snapshot
+
+ALICE, BOB = "User:alice", "User:bob"
+
+
+def request(seq: int, who: str, api: str, outcome: str, *resources: Any, **fields: Any) -> bytes:
+    told = {
+        "api": api,
+        "outcome": outcome,
+        "principal": who,
+        "address": "10.0.0.1",
+        "resources": [*resources],
+        **fields,
+    }
+    return line(seq, seq, "request", cause="made_up", request=told)
+
+
+def topic(name: str, **fields: Any) -> dict[str, Any]:
+    return {"type": "topic", "name": name, **fields}
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    folder = tmp_path / "controller-1" / "journal"
+    folder.mkdir(parents=True)
+    lines = [
+        *snapshot(0, 0, {"topic": "orders", "partition": 0}),
+        request(
+            3, ALICE, "CreatePartitions", "done",
+            topic("orders", before={"partitions": 1}, after={"partitions": 3}), topic("others"),
+        ),
+        lead(4, 4, 2, topic="orders").replace(b'"cause"', b'"principal":"User:alice","address":"10.0.0.1","cause"'),
+        request(5, BOB, "DeleteTopics", "refused", topic("orders", error="TOPIC_AUTHORIZATION_FAILED")),
+        lead(6, 6, 3, topic="orders"),
+        lead(7, 7, 3, topic="others"),
+        request(8, BOB, "DeleteTopics", "refused", {"type": "group", "name": "orders"}, "nonsense"),
+        alive(9, 9),
+    ]  # fmt: skip
+    (folder / f"{1:020}-{0:020}.jsonl").write_bytes(b"".join(each + b"\n" for each in lines))
+    return tmp_path
+
+
+def test_the_changes_of_a_topic_name_who_asked_for_them(journal: Path) -> None:
+    assert [(each.principal, each.what, each.cause) for each in list_changes("orders", journal)] == [
+        (ALICE, "CreatePartitions done: before partitions=1, after partitions=3", "made_up"),
+        (ALICE, "partition 0: leader=2 isr=1", "broker_failed"),
+        (BOB, "DeleteTopics TOPIC_AUTHORIZATION_FAILED", "made_up"),
+        ("", "partition 0: leader=3 isr=1", "broker_failed"),
+    ]
+
+
+def test_the_command_prints_them_for_people_and_programs(journal: Path) -> None:
+    asked = ["history", "changes", "--topic", "orders", "--journal", str(journal)]
+    shown = CliRunner().invoke(main, asked)
+    assert shown.exit_code == 0
+    heads, first, *_ = shown.stdout.splitlines()
+    assert heads.split() == ["TIME", "PRINCIPAL", "ADDRESS", "WHAT", "CAUSE"]
+    assert first.split()[2:5] == [ALICE, "10.0.0.1", "CreatePartitions"]
+    told = json.loads(CliRunner().invoke(main, [*asked, "-o", "json"]).stdout)
+    assert [each["principal"] for each in told] == [ALICE, ALICE, BOB, ""]
+
+
+@pytest.mark.parametrize(
+    ("more", "told"), [((), "say where the journal is"), (("--journal", "/nowhere"), "/nowhere is not a folder")]
+)
+def test_a_wrong_command_says_what_to_change(more: tuple[str, ...], told: str) -> None:
+    ended = CliRunner().invoke(main, ["history", "changes", "--topic", "orders", *more])
+    assert (ended.exit_code, told in ended.output) == (2, True)
