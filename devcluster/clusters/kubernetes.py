@@ -131,7 +131,8 @@ class KubernetesCluster:
 class KubernetesApi(KubernetesCluster, Startable):
     """An API server of our own: RBAC on, loopback only. Entering the context starts it and leaving kills it."""
 
-    def __init__(self, folder: RunFolder, *, name: str = "kubernetes") -> None:
+    def __init__(self, folder: RunFolder, *, name: str = "kubernetes", options: tuple[str, ...] = ()) -> None:
+        """`options`: further options of the API server."""
         self._data = folder.data(name)
         super().__init__(folder, self._data / "admin.json")
         self.port, self._etcd_port, self._etcd_peer_port = (reserve_port() for _ in range(3))
@@ -152,6 +153,7 @@ class KubernetesApi(KubernetesCluster, Startable):
                 f"--secure-port={self.port}",
                 # Without a controller manager nobody makes the service accounts that this admission step demands.
                 "--disable-admission-plugins=ServiceAccount",
+                *options,
             ],
             log_path=folder.log(f"{name}-apiserver"),
             ready=self._is_ready,

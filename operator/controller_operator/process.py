@@ -16,6 +16,7 @@ from controller_core.process.http import read_http_access, serve_metrics
 from controller_core.rules.topic_rules import read_topic_rules
 from controller_core.supervision import run_until_one_ends
 from controller_core.zk.session import ZkSession
+from controller_operator.admission.callers import Callers
 from controller_operator.admission.judge import Judge
 from controller_operator.admission.onlooking import Onlooker
 from controller_operator.admission.server import AdmissionServer, Certificate
@@ -134,8 +135,11 @@ def _serve_webhook(
     onlooker = Onlooker(runtime.find_working_access, runtime.store, connect, listener_of)
     stack.push_async_callback(onlooker.close)
     runtime.call_at_beginning(onlooker.close)
-    server = AdmissionServer(endpoint, Certificate(chain, key))
-    watcher.serve_webhook(server, Judge(runtime.store, onlooker.find_access, rules=rules))
+    authority = settings.webhook_client_ca
+    callers = Callers(authority=authority, names=frozenset(settings.webhook_client_name)) if authority else None
+    server = AdmissionServer(endpoint, Certificate(chain, key, callers))
+    judge = Judge(runtime.store, onlooker.find_access, rules=rules, are_callers_known=callers is not None)
+    watcher.serve_webhook(server, judge)
 
 
 def _trouble(runtime: OperatorRuntime, elector: ElectorThread | None) -> str | None:

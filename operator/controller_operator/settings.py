@@ -48,6 +48,14 @@ class OperatorSettings(CommonSettings):
     )
     webhook_certificate: Path | None = Field(default=None, description="File with the webhook's certificate chain.")
     webhook_key: Path | None = Field(default=None, description="File with the key of the webhook's certificate.")
+    webhook_client_ca: Path | None = Field(
+        default=None,
+        description="File with the certificates of the authority that signs the API server's client certificate. Then "
+        "the webhook answers nobody else. Default: it answers anybody, without details about other objects.",
+    )
+    webhook_client_name: Several[str] = Field(
+        default=(), description="Common names of the client certificates that may ask the webhook."
+    )
     lease: str | None = Field(
         default=None,
         max_length=253,
@@ -100,4 +108,11 @@ class OperatorSettings(CommonSettings):
         given = [self.webhook is not None, self.webhook_certificate is not None, self.webhook_key is not None]
         if any(given) and not all(given):
             raise ValueError("a webhook needs all of --webhook, --webhook-certificate and --webhook-key")
+        if self.webhook_client_ca is not None and self.webhook is None:
+            raise ValueError("--webhook-client-ca has no effect without --webhook")
+        if (self.webhook_client_ca is not None) != bool(self.webhook_client_name):
+            raise ValueError(
+                "--webhook-client-ca and --webhook-client-name need each other: an authority may sign certificates of "
+                "others than the API server"
+            )
         return self

@@ -7,17 +7,21 @@ objects at once in any order. So do faults that the object had before this chang
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from controller_core.client.log_dirs.log_sizes import OpenBroker
+from controller_core.model.snapshot import Snapshot
 from controller_core.model.topics.topic_changes import NO_RULES, TopicRules
 from controller_operator.kubernetes.object_store import AnyResource, Key, ObjectStore, Raw, StoredObject, key_of
 from controller_operator.plans.cluster.deletion import explain_refusal, is_forced
-from controller_operator.plans.decision import decide_permitted
+from controller_operator.plans.decision import Situation, decide_permitted
+from controller_operator.plans.feature_set import planner as of_features
 from controller_operator.plans.outcome import Context, conditions
+from controller_operator.plans.reassignment import planner as of_move
+from controller_operator.plans.topic import planner as of_topic
 from controller_operator.plans.topic.claims import explain_hand_over
 from controller_operator.reconciling.access import ClusterAccess, Granted, Withheld
 from controller_operator.reconciling.measuring.cluster_meter import ClusterMeter
@@ -25,7 +29,7 @@ from controller_operator.reconciling.measuring.move_meter import OVER_TCP, MoveM
 from controller_operator.reconciling.placing import read_places
 from controller_operator.reconciling.situations import Situations
 from controller_operator.reconciling.wall_clock import Now, utc_now
-from controller_operator.resources import KafkaCluster, KafkaTopic, PartitionReassignment, PreferredElection
+from controller_operator.resources import FeatureSet, KafkaCluster, KafkaTopic, PartitionReassignment, PreferredElection
 from controller_operator.resources.common import ObjectMeta
 from controller_operator.resources.conditions import Condition, ConditionStatus, ConditionType, Reason
 
@@ -58,6 +62,12 @@ _AS_ASKED: Final = frozenset({
     Reason.DRY_RUN,
 })  # fmt: skip
 """Reasons for which an object is not ready because its spec asks for that, or only for now."""
+_ALONE: Final[Mapping[str, Any]] = {
+    KafkaTopic.definition.kind: of_topic.ALONE,
+    PartitionReassignment.definition.kind: of_move.ALONE,
+    FeatureSet.definition.kind: of_features.ALONE,
+}
+"""The surroundings without other objects, by kind."""
 
 
 Clusters = Callable[[], Awaitable[ClusterAccess]]
@@ -84,7 +94,12 @@ class _Foreseen:
     def __str__(self) -> str:
         return f"{self.reason}: {self.message}"
 
+    def hide_details(self) -> "_Foreseen":
+        """Return the verdict in words that tell nothing but its reason."""
+        return replace(self, message=f"{self.reason.meaning} {NO_DETAILS}")
 
+
+NO_DETAILS: Final = "(No details: the webhook cannot tell if the API server asks. See webhook.clientCa of the chart.)"
 _FINE: Final = Judgement()
 
 
@@ -102,7 +117,10 @@ class Judge:
         patience_s: float = _PATIENCE_S,
         open_broker: OpenBroker = OVER_TCP,
         rules: TopicRules = NO_RULES,
+        are_callers_known: bool = False,
     ) -> None:
+        """`are_callers_known`: True if only the API server can ask."""
+        self._are_callers_known = are_callers_known
         self._rules = rules
         self._store = store
         self._clusters = clusters
@@ -121,15 +139,24 @@ class Judge:
             return _FINE  # its finalizer is removed whatever its spec says
         if before is not None and before.get("spec") == asked.get("spec"):
             return _FINE
-        foreseen = await self._foresee(asked)
+        foreseen = await self._foresee(asked, is_told=self._may_be_told(asked, before))
         if foreseen is None:
             return _FINE
         if not foreseen.is_refused:
             return Judgement(warnings=(str(foreseen),))
-        known = await self._foresee(before) if before is not None else None
+        known = await self._foresee(before, is_told=False) if before is not None else None
         if known is not None and known.is_refused and known.reason is foreseen.reason:
             return Judgement(warnings=(str(foreseen),))
         return Judgement(refusal=str(foreseen))
+
+    def _may_be_told(self, about: Raw, present: Raw | None) -> bool:
+        """Return True if the caller may be told details about an object: it is the API server, or it knows the uid."""
+        if self._are_callers_known:
+            return True
+        stored = self._store.get(key_of(about))
+        if stored is None or present is None:
+            return False
+        return bool(stored.uid) and key_of(present) == stored.key and present["metadata"].get("uid") == stored.uid
 
     async def _judge_deletion(self, raw: Raw) -> Judgement:
         """Refuse the deletion of a KafkaCluster that objects need, and warn that another object takes a topic over.
@@ -139,17 +166,20 @@ class Judge:
         about, key = ObjectMeta.model_validate(raw["metadata"]), key_of(raw)
         if about.deletion_timestamp is not None:
             return _FINE
+        is_told = self._may_be_told(raw, raw)
         if isinstance(topic := StoredObject(raw).resource, KafkaTopic):
             claims = (await self._clusters()).find_claims(topic)
             warning = explain_hand_over(topic, claims.heir) if claims.owner is None and claims.heir else None
-            return Judgement(warnings=(warning,)) if warning else _FINE
+            return Judgement(warnings=(warning,)) if warning and is_told else _FINE
         staying = self._store.list_staying(key) if key.kind == KafkaCluster.definition.kind else set()
         if not staying or is_forced(about):
             return _FINE
-        return Judgement(refusal=explain_refusal(about, staying))
+        return Judgement(refusal=explain_refusal(about, staying if is_told else ()))
 
-    async def _foresee(self, raw: Raw) -> _Foreseen | None:
-        """Return the verdict that the object's status would show; None if there is no objection."""
+    async def _foresee(self, raw: Raw, *, is_told: bool) -> _Foreseen | None:
+        """Return the verdict that the object's status would show; None if there is no objection.
+
+        Unless the caller `is_told` details, the words are those over a cluster without topics and other objects."""
         stored = StoredObject(raw)
         resource = stored.resource
         if resource is None:
@@ -161,11 +191,17 @@ class Judge:
         access, grant = await self._find_grant(resource)
         now = self._now().replace(microsecond=0)
         if isinstance(grant, Granted):
-            return _read_verdict(await self._decide(access, resource, grant, now))
+            seen = await self._find_situation(access, resource, grant, now)
+            foreseen = _read_verdict(decide_permitted(resource, seen).status.conditions)
+            if foreseen is None or is_told:
+                return foreseen
+            alone = _read_verdict(decide_permitted(resource, _empty(resource, seen)).status.conditions)
+            return foreseen if foreseen == alone else foreseen.hide_details()
         if grant.verdict is None:
             message = "not checked: its cluster is being read, or out of reach"
             return _Foreseen(reason=Reason.ZOOKEEPER_UNAVAILABLE, message=message, is_refused=False)
-        return _read_verdict(conditions(grant.verdict, resource.status, resource.metadata, now))
+        withheld = _read_verdict(conditions(grant.verdict, resource.status, resource.metadata, now))
+        return withheld if withheld is None or is_told else withheld.hide_details()
 
     async def _find_grant(self, resource: AnyResource) -> tuple[ClusterAccess, Granted | Withheld]:
         loop = asyncio.get_running_loop()
@@ -178,9 +214,9 @@ class Judge:
                 return access, grant
             await asyncio.sleep(_POLL_S)
 
-    async def _decide(
+    async def _find_situation(
         self, access: ClusterAccess, resource: AnyResource, grant: Granted, now: datetime
-    ) -> Iterable[Condition]:
+    ) -> Situation:
         open_broker = self._open_broker
         meters = MoveMeter(open_broker, _ignore, self._now), ClusterMeter(open_broker, _ignore, self._store)
         context = Context(now=now, limits=grant.kafka.limits, is_view_fresh=True, rules=self._rules)
@@ -189,7 +225,24 @@ class Judge:
             listener = grant.asking.listener
             places = await read_places(resource.directories, seen.view, listener, open_broker, self._patience_s)
             seen = replace(seen, context=replace(seen.context, places=places))
-        return decide_permitted(resource, seen).status.conditions
+        return seen
+
+
+def _empty(resource: AnyResource, seen: Situation) -> Situation:
+    """Return the situation without topics and other objects."""
+    view = seen.view
+    empty = Snapshot(
+        version=view.version,
+        cluster_id=view.cluster_id,
+        controller=view.controller,
+        brokers=view.brokers,
+        cordoned=view.cordoned,
+        to_remove=view.to_remove,
+        features=view.features,
+        voters=view.voters,
+        abilities=view.abilities,
+    )
+    return replace(seen, view=empty, around=_ALONE.get(resource.definition.kind))
 
 
 def _ignore(_keys: Iterable[Key]) -> None:

@@ -1,15 +1,16 @@
 """The webhook's HTTPS server.
 
 Its certificate and key are two files, like a mounted Secret, and are read again when they change, so that a renewal by
-cert-manager needs no restart. Clients are not authenticated, so the size and the concurrency of questions are limited.
-If a question cannot be answered, the request fails, and the API server follows the webhook's `failurePolicy`.
+cert-manager needs no restart. Callers are authenticated only if an authority is set (`callers`), so connections, bytes
+and the concurrency of questions are limited. If a question cannot be answered, the request fails, and the API server
+follows the webhook's `failurePolicy`.
 """
 
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import kopf
@@ -17,46 +18,68 @@ import orjson
 import structlog
 from aiohttp import web
 
+from controller_core.process.bounded_http import serve_http
 from controller_core.supervision import start_supervised
+from controller_core.wire.limits.complaints import Complaints
+from controller_operator.admission.callers import Callers
+from controller_operator.admission.question_room import NoRoom, Place, QuestionRoom
 from controller_operator.admission.review import AdmissionReview, Asked, NotJudged, make_answer_of_kopf
 
 PATH: Final = "/validate"
 _MAX_QUESTION_BYTES: Final = 8 << 20
 """Two versions of an object, each of etcd's largest size, and some room."""
-_AT_ONCE: Final = 16
 _READ_S: Final = 5.0
 _RENEWED_S: Final = 30.0
 _log = structlog.get_logger(__name__)
 
 
-class Certificate:
-    """A certificate chain and its key, in files."""
+class _PresentContext(ssl.SSLContext):
+    """Begins each connection with the present context, because a context cannot forget an authority."""
 
-    def __init__(self, chain: Path, key: Path) -> None:
+    present: ssl.SSLContext
+
+    def wrap_bio(self, *given: Any, **named: Any) -> ssl.SSLObject:
+        """Return the TLS object of a new connection."""
+        return self.present.wrap_bio(*given, **named)
+
+
+class Certificate:
+    """The webhook's certificate chain and its key, in files, and the authority of its callers, if there is one."""
+
+    def __init__(self, chain: Path, key: Path, callers: Callers | None = None) -> None:
         """Raises `OSError` (including `ssl.SSLError`) if the files are unusable."""
         self._files = (chain, key)
-        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.callers = callers
+        self.context = _PresentContext(ssl.PROTOCOL_TLS_SERVER)
         self._known = self._versions()
-        self.context.load_cert_chain(chain, key)
+        self.context.present = self._load()
 
     def renew(self) -> None:
-        """Use the files' present content for new connections. If it is unusable, the old certificate stays."""
+        """Use the files' present content for new connections. If it is unusable, the old one stays."""
         try:
             now = self._versions()
             if now == self._known:
                 return
-            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(*self._files)
-            self.context.load_cert_chain(*self._files)
+            self.context.present = self._load()
         except OSError as error:
-            _log.warning(
-                "the new certificate of the webhook cannot be used", files=list(map(str, self._files)), error=str(error)
-            )
+            files = [str(file) for file in self._list_files()]
+            _log.warning("the new certificate of the webhook cannot be used", files=files, error=str(error))
             return
         self._known = now
         _log.info("the webhook has a new certificate")
 
+    def _load(self) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*self._files)
+        if self.callers is not None:
+            self.callers.load_authority(context)
+        return context
+
+    def _list_files(self) -> tuple[Path, ...]:
+        return self._files if self.callers is None else (*self._files, self.callers.authority)
+
     def _versions(self) -> tuple[bytes, ...]:
-        return tuple(file.read_bytes() for file in self._files)
+        return tuple(file.read_bytes() for file in self._list_files())
 
 
 class AdmissionServer:
@@ -73,18 +96,18 @@ class AdmissionServer:
     async def __call__(self, fn: kopf.WebhookFn) -> AsyncIterator[kopf.WebhookClientConfig]:
         """Serve until closed. Raises `OSError` if the port is taken."""
         where = urlsplit(self._endpoint)
-        application = web.Application(client_max_size=_MAX_QUESTION_BYTES)
-        application.add_routes([web.post(PATH, _make_handler(fn))])
-        runner = web.AppRunner(application, access_log=None, handle_signals=False)
-        await runner.setup()
+        application = web.Application()
+        application.add_routes([web.post(PATH, _make_handler(fn, self._certificate.callers))])
         renewal = start_supervised(self._keep_renewed, name="certificate of the webhook")
         try:
-            await web.TCPSite(runner, where.hostname, where.port, ssl_context=self._certificate.context).start()
-            yield {"url": f"{self._endpoint}{PATH}"}
-            await asyncio.Event().wait()
+            stop = await serve_http(application, where.hostname, where.port or 443, tls=self._certificate.context)
+            try:
+                yield {"url": f"{self._endpoint}{PATH}"}
+                await asyncio.Event().wait()
+            finally:
+                await stop()
         finally:
             renewal.cancel()
-            await runner.cleanup()
 
     async def _keep_renewed(self) -> None:
         while True:
@@ -92,32 +115,59 @@ class AdmissionServer:
             self._certificate.renew()
 
 
-def _make_handler(fn: kopf.WebhookFn) -> Callable[[web.Request], Awaitable[web.Response]]:
-    room = asyncio.Semaphore(_AT_ONCE)
+def _make_handler(
+    fn: kopf.WebhookFn, callers: Callers | None
+) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    room = QuestionRoom()
+    complaints = Complaints(_log)
 
-    async def respond(request: web.Request) -> web.Response:
-        if room.locked():
-            raise web.HTTPServiceUnavailable(text="too many questions at once\n")
-        async with room:
-            asked = await _read(request)
-            try:
-                said = make_answer_of_kopf(asked.uid, await fn(asked.make_kopf_request()))
-            except NotJudged as error:
-                _log.error("not judged", object=str(asked), error=str(error))
-                raise web.HTTPInternalServerError from error
-        if not said["response"]["allowed"]:
-            _log.info("refused", object=str(asked), why=said["response"]["status"]["message"])
-        return web.Response(body=orjson.dumps(said), content_type="application/json")
+    async def respond(request: web.Request) -> web.StreamResponse:
+        address = request.remote or "unknown"
+        certificate = request.get_extra_info("peercert")
+        why_not = callers.refuse(certificate) if callers is not None else None
+        if why_not is not None:
+            complaints.warn((address, why_not), "webhook: caller refused", address=address, why=why_not)
+            raise web.HTTPForbidden(text="show a client certificate that the webhook's clientCa allows\n")
+        try:
+            with room.enter(address) as place:
+                asked = await _read(request, place)
+                place.begin()
+                return await _answer(asked, fn)
+        except NoRoom as error:
+            complaints.warn((address, str(error)), "webhook: question refused", address=address, why=str(error))
+            raise web.HTTPServiceUnavailable(text=f"{error}\n") from error
 
     return respond
 
 
-async def _read(request: web.Request) -> Asked:
+async def _answer(asked: Asked, fn: kopf.WebhookFn) -> web.Response:
+    try:
+        said = make_answer_of_kopf(asked.uid, await fn(asked.make_kopf_request()))
+    except NotJudged as error:
+        _log.error("not judged", object=str(asked), error=str(error))
+        raise web.HTTPInternalServerError from error
+    if not said["response"]["allowed"]:
+        _log.info("refused", object=str(asked), why=said["response"]["status"]["message"])
+    return web.Response(body=orjson.dumps(said), content_type="application/json")
+
+
+async def _read(request: web.Request, place: Place) -> Asked:
     try:
         async with asyncio.timeout(_READ_S):
-            sent = await request.read()
+            sent = await _read_body(request, place)
         return AdmissionReview.model_validate(orjson.loads(sent)).request
     except TimeoutError as error:
         raise web.HTTPRequestTimeout from error
     except ValueError as error:  # includes the errors of JSON and of a model
         raise web.HTTPBadRequest(text=f"not an AdmissionReview about one of our kinds: {error}\n") from error
+
+
+async def _read_body(request: web.Request, place: Place) -> bytes:
+    """Return the body. Each part takes its room when it has arrived."""
+    sent = bytearray()
+    async for part in request.content.iter_any():
+        place.receive(len(part))
+        sent += part
+        if len(sent) > _MAX_QUESTION_BYTES:
+            raise web.HTTPRequestEntityTooLarge(_MAX_QUESTION_BYTES, len(sent))
+    return bytes(sent)

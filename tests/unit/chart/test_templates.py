@@ -157,6 +157,10 @@ def test_a_wrong_value_is_refused(values: str, message: str) -> None:
         (r"zookeeper.config.server\.4=zk", "zookeeper.config may not set server.4"),
         ("webhook.enabled=true", "webhook.enabled needs a certificate: set webhook.certificate.secretName"),
         ("webhook.enabled=true,webhook.certificate.secretName=a", "set webhook.certificate.caBundle"),
+        (
+            "webhook.enabled=true,webhook.certificate.certManager.enabled=true,webhook.clientCa.configMap=a",
+            "webhook.clientCa.configMap needs webhook.clientCa.names",
+        ),
         ("controller.port=9404", "controller.metricsPort and controller.port are both 9404.*: change one of them"),
         (
             "webhook.enabled=true,webhook.certificate.secretName=a,webhook.certificate.caBundle=YQ==,webhook.port=9405",
@@ -193,6 +197,28 @@ def test_a_webhook_s_certificate_comes_of_cert_manager_where_that_is_wanted() ->
     theirs = f"{wanted},webhook.certificate.certManager.issuerRef.kind=ClusterIssuer"
     others = render("--set", f"{theirs},webhook.certificate.certManager.issuerRef.name=company")
     assert "Issuer" not in {each["kind"] for each in others}
+
+
+def test_the_webhook_answers_only_certificates_of_the_names_that_are_set() -> None:
+    wanted = "webhook.enabled=true,webhook.certificate.certManager.enabled=true"
+    known = "webhook.clientCa.configMap=kube-root-ca.crt,webhook.clientCa.names={kube-apiserver,other}"
+    for values, expected in ((wanted, []), (f"{wanted},{known}", ["ca=/etc/kontroller/webhook-clients/ca.crt",
+                             "name=kube-apiserver", "name=other"])):  # fmt: skip
+        pod = find_object(render("--set", values), "Deployment", "kontroller-operator")["spec"]["template"]["spec"]
+        arguments = pod["containers"][0]["args"]
+        prefix = "--webhook-client-"
+        assert [each.removeprefix(prefix) for each in arguments if each.startswith(prefix)] == expected
+        mounted = [each["configMap"]["name"] for each in pod["volumes"] if each["name"] == "webhook-clients"]
+        assert mounted == (["kube-root-ca.crt"] if expected else [])
+
+
+def test_the_webhook_is_open_to_the_peers_that_are_set_and_otherwise_to_all() -> None:
+    wanted = "networkPolicy.enabled=true,webhook.enabled=true,webhook.certificate.certManager.enabled=true"
+    api_server = "networkPolicy.apiServer[0].ipBlock.cidr=10.0.0.1/32"
+    for values, expected in ((wanted, None), (f"{wanted},{api_server}", [{"ipBlock": {"cidr": "10.0.0.1/32"}}])):
+        policy = find_object(render("--set", values), "NetworkPolicy", "kontroller-operator")
+        peers = {rule["ports"][0]["port"]: rule.get("from") for rule in policy["spec"]["ingress"]}
+        assert peers == {"liveness": None, "webhook": expected}
 
 
 def test_the_webhook_refuses_no_deletion_but_of_kafkaclusters_and_may_be_away_for_that_of_topics() -> None:

@@ -19,7 +19,9 @@ def is_forced(cluster: ObjectMeta) -> bool:
 
 
 def explain_refusal(cluster: ObjectMeta, dependents: Collection[Key]) -> str:
-    """Return why the webhook refuses the deletion, and how to go on."""
+    """Return why the webhook refuses the deletion, and how to go on. Without `dependents` none is named."""
+    if not dependents:
+        return f"KafkaCluster {cluster.namespace}/{cluster.name} is still needed"
     return f"KafkaCluster {cluster.namespace}/{cluster.name} is still needed: {_explain_need(cluster, dependents)}"
 
 

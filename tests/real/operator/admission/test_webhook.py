@@ -1,16 +1,15 @@
 """The chart's webhook on a real API server: kubectl reports at once how the live cluster judges an object."""
 
 import json
-from base64 import b64encode
+import socket
+import ssl
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
-import yaml
 
-from devcluster.building.binaries import KUBERNETES_VERSION
 from devcluster.clusters.certificates import CertificateFiles, make_certificate
 from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kontroller import ControllerProcess
@@ -19,9 +18,9 @@ from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper
 from devcluster.running.ports import accepts, release_port, reserve_port
 from devcluster.running.processes import wait_until
+from tests.real.operator.admission.configuration import make_configuration
 from tests.real.operator.operated import (
     NAMESPACE,
-    PROJECT,
     RELEASE,
     Objects,
     Operator,
@@ -50,7 +49,12 @@ class Asking:
 
     def ask(self, port: int, *, failure_policy: str = "Ignore") -> None:
         """Make the API server call the webhook at a port."""
-        self.api.kubectl("apply", "-f", "-", stdin=json.dumps(self._configuration(port, failure_policy)))
+        self.api.kubectl(
+            "apply",
+            "-f",
+            "-",
+            stdin=json.dumps(make_configuration(self.api, port, self.certificate, failure_policy=failure_policy)),
+        )
 
     def write(self, name: str, spec: dict[str, Any], *, namespace: str = NAMESPACE) -> str:
         """Write a KafkaTopic; warnings count as errors."""
@@ -69,30 +73,6 @@ class Asking:
             return "InvalidConfig" in str(error)
         self.api.kubectl("delete", "kafkatopic", "probe", "--namespace", NAMESPACE)
         return False
-
-    def _configuration(self, port: int, failure_policy: str) -> dict[str, Any]:
-        """Return the chart's configuration with another address, because nothing here serves a Service."""
-        trusted = b64encode(self.certificate.certificate.read_bytes()).decode()
-        values = {
-            "webhook.enabled": "true",
-            "webhook.failurePolicy": failure_policy,
-            "webhook.certificate.secretName": "unused",
-            "webhook.certificate.caBundle": trusted,
-            "watchNamespaces": f"{{{NAMESPACE}}}",
-        }
-        given = [argument for name, value in values.items() for argument in ("--set", f"{name}={value}")]
-        where = ("--namespace", NAMESPACE, "--kube-version", KUBERNETES_VERSION)
-        chart = (str(PROJECT / "charts" / RELEASE), *where, "--show-only", "templates/webhook.yaml")
-        (found,) = (
-            each
-            for each in yaml.safe_load_all(self.api.helm("template", RELEASE, *chart, *given))
-            if each["kind"] == "ValidatingWebhookConfiguration"
-        )
-        for webhook in found["webhooks"]:
-            path = webhook["clientConfig"].pop("service")["path"]
-            webhook["clientConfig"]["url"] = f"https://127.0.0.1:{port}{path}"
-        configuration: dict[str, Any] = found
-        return configuration
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +133,17 @@ def test_what_only_another_spec_would_cure_is_refused_and_not_kept(asked: Asking
     assert asked.objects.get("kafkatopic", "refused") is None
     asked.write("taken", {"partitions": 1, "replicationFactor": 1, "deletionPolicy": "Delete"})
     asked.objects.wait_ready("kafkatopic", "taken")
+
+
+def test_slow_bodies_of_others_do_not_keep_the_api_server_from_asking(asked: Asking) -> None:
+    context = ssl.create_default_context(cafile=asked.certificate.certificate)
+    with ExitStack() as stack:
+        for _ in range(40):
+            plain = stack.enter_context(socket.create_connection(("127.0.0.1", asked.ports[0])))
+            slow = stack.enter_context(context.wrap_socket(plain, server_hostname="127.0.0.1"))
+            slow.sendall(b"POST /validate HTTP/1.1\r\nHost: webhook\r\nContent-Length: 8000000\r\n\r\n{")
+        with pytest.raises(CommandError, match="InvalidConfig"):
+            asked.write("refused", NEVER_VALID)
 
 
 def test_what_may_come_right_is_kept_with_a_warning(asked: Asking) -> None:

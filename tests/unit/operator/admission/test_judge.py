@@ -11,7 +11,7 @@ from controller_core.client.log_dirs.log_sizes import BrokerClient
 from controller_core.client.transport.request_client import Address
 from controller_core.model.topics.topic_changes import NO_RULES, TopicRules
 from controller_core.rules.topic_rules import read_topic_rules
-from controller_operator.admission.judge import Judge, Judgement
+from controller_operator.admission.judge import NO_DETAILS, Judge, Judgement
 from controller_operator.kubernetes.object_store import Key, Raw
 from controller_operator.resources.conditions import Reason
 from simulation.broker_state import log_dirs
@@ -52,11 +52,18 @@ def _open_broker(bootstrap: Sequence[Address], **_: object) -> BrokerClient:
     return _Broker()
 
 
-def judge(operated: Operated, rules: TopicRules = NO_RULES) -> Judge:
+def judge(operated: Operated, rules: TopicRules = NO_RULES, *, are_callers_known: bool = False) -> Judge:
     async def clusters() -> Any:
         return operated.access
 
-    return Judge(operated.store, clusters, patience_s=0.5, open_broker=_open_broker, rules=rules)
+    return Judge(
+        operated.store,
+        clusters,
+        patience_s=0.5,
+        open_broker=_open_broker,
+        rules=rules,
+        are_callers_known=are_callers_known,
+    )
 
 
 def make_raw(kind: str, spec: dict[str, Any], **metadata: Any) -> Raw:
@@ -239,6 +246,70 @@ async def test_a_cluster_that_cannot_be_seen_now_only_warns(operated: Operated) 
     assert judgement == Judgement(
         warnings=(f"{Reason.ZOOKEEPER_UNAVAILABLE}: not checked: its cluster is being read, or out of reach",)
     )
+
+
+async def write_seen(operated: Operated, name: str, namespace: str = "shop", **spec: Any) -> Raw:
+    """Write a KafkaTopic that the operator has looked at, and return it as the API server has it."""
+    key = await operated.add("KafkaTopic", name, a_topic(**spec)["spec"], namespace=namespace)
+    await operated.look(key)
+    known = operated.api.peek(key)
+    assert known is not None
+    return known
+
+
+SECRETS = ("shop/older", "3 partitions", "partitions", "payments.")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "namespace", "reason"),
+    [
+        ({"topicName": "grown", "partitions": 2}, "shop", Reason.RESOURCE_CONFLICT),
+        ({"topicName": "orders", "partitions": 3}, "shop", Reason.NOT_ADOPTED),
+        ({"topicName": "stolen"}, "payments", Reason.TOPIC_PREFIX_REQUIRED),
+    ],
+    ids=["a topic of another object", "a topic that nobody has", "a topic of a namespace with a prefix"],
+)
+async def test_a_stranger_is_told_no_details_about_topics_and_objects(
+    operated: Operated, wanted: dict[str, Any], namespace: str, reason: Reason
+) -> None:
+    await write_seen(operated, "older", topicName="grown", partitions=3)
+    asked = {**a_topic(**wanted), "metadata": {"name": "asked", "uid": "uid-asked", "namespace": namespace}}
+    judgement = await judge(operated).judge(asked)
+    told = judgement.refusal or judgement.warnings[0]
+    assert told == f"{reason}: {reason.meaning} {NO_DETAILS}"
+    known = await judge(operated, are_callers_known=True).judge(asked)
+    assert any(secret in (known.refusal or known.warnings[0]) for secret in SECRETS)
+
+
+async def test_a_stranger_is_told_what_is_wrong_with_the_spec_itself(operated: Operated) -> None:
+    judgement = await judge(operated).judge(a_topic(config={"retention.ms": "soon"}))
+    assert judgement.refusal is not None
+    assert "retention.ms" in judgement.refusal
+
+
+async def test_the_uid_of_the_present_object_shows_that_the_caller_may_know_it(operated: Operated) -> None:
+    known = await write_seen(operated, "asked", topicName="grown", partitions=3)
+    fewer = {**known, "spec": {**known["spec"], "partitions": 2}}
+    guessed = {**known, "metadata": {**known["metadata"], "uid": "guessed"}}
+    of_another = {**known, "metadata": {**known["metadata"], "name": "another"}}
+    for before in (guessed, of_another):
+        judgement = await judge(operated).judge(fewer, before)
+        assert judgement.refusal is not None
+        assert NO_DETAILS in judgement.refusal
+    judgement = await judge(operated).judge(fewer, known)
+    assert judgement.refusal is not None
+    assert "the topic has 3 partitions" in judgement.refusal
+
+
+async def test_a_stranger_cannot_ask_by_deletions_who_needs_a_cluster_or_takes_a_topic_over(operated: Operated) -> None:
+    known = await write_seen(operated, "owner", topicName="shared")
+    await write_seen(operated, "heir", topicName="shared")
+    guessed = {**known, "metadata": {**known["metadata"], "uid": "guessed"}}
+    assert await judge(operated).judge(None, guessed) == Judgement()
+    cluster = operated.api.peek(CLUSTER)
+    assert cluster is not None
+    guessed = {**cluster, "metadata": {**cluster["metadata"], "uid": "guessed"}}
+    assert (await judge(operated).judge(None, guessed)).refusal == "KafkaCluster platform/demo is still needed"
 
 
 async def deletion_of(operated: Operated, key: Key, **annotations: str) -> Judgement:

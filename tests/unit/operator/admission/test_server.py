@@ -10,10 +10,12 @@ from typing import Any
 
 import aiohttp
 import pytest
+from structlog.testing import capture_logs
 
+from controller_operator.admission.callers import Callers
 from controller_operator.admission.server import PATH, AdmissionServer, Certificate
 from controller_operator.kubernetes.object_store import Raw
-from devcluster.clusters.certificates import CertificateFiles, make_certificate
+from devcluster.clusters.certificates import Authority, CertificateFiles, make_certificate
 from devcluster.running.ports import release_port, reserve_port
 from tests.unit.operator.clusters import raw
 
@@ -41,8 +43,18 @@ class Answering:
             response["status"] = {"message": self.refusal, "code": self.code}
         return {"response": response}
 
-    async def ask(self, question: Any, trusted: Path, *, method: str = "POST", path: str = PATH) -> tuple[int, Any]:
+    async def ask(
+        self,
+        question: Any,
+        trusted: Path,
+        *,
+        method: str = "POST",
+        path: str = PATH,
+        shown: CertificateFiles | None = None,
+    ) -> tuple[int, Any]:
         context = ssl.create_default_context(cafile=trusted)
+        if shown is not None:
+            context.load_cert_chain(shown.certificate, shown.key)
         async with aiohttp.ClientSession() as client:
             given: Any = {"data": question} if isinstance(question, bytes) else {"json": question}
             url = f"https://localhost:{self.port}{path}"
@@ -178,6 +190,66 @@ async def test_too_many_questions_at_once_are_turned_away_and_the_next_one_is_an
         around.is_held.set()
         assert {status for status, _ in await asyncio.gather(*held)} == {200}
         assert (await around.ask(review(), files.certificate))[0] == 200
+
+
+async def test_slow_bodies_keep_nobody_from_asking(files: CertificateFiles) -> None:
+    context = ssl.create_default_context(cafile=files.certificate)
+    begun = f"POST {PATH} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 8000000\r\n\r\n{{".encode()
+    async with start_answering(serve_certificate(files)) as around:
+        slow = [await asyncio.open_connection("localhost", around.port, ssl=context) for _ in range(40)]
+        for _, writer in slow:
+            writer.write(begun)
+            await writer.drain()
+        assert (await around.ask(review(), files.certificate))[0] == 200
+        for _, writer in slow:
+            writer.transport.abort()
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("callers"))
+
+
+def serve_callers(files: CertificateFiles, authority: Authority) -> Certificate:
+    callers = Callers(authority=authority.certificate, names=frozenset({"api-server"}))
+    return Certificate(files.certificate, files.key, callers)
+
+
+async def test_the_caller_with_the_certificate_is_answered(files: CertificateFiles, authority: Authority) -> None:
+    async with start_answering(serve_callers(files, authority)) as around:
+        shown = authority.issue("api-server")
+        assert (await around.ask(review(), files.certificate, shown=shown))[0] == 200
+
+
+async def test_other_callers_are_refused_before_their_question_is_read_and_the_log_says_why(
+    files: CertificateFiles, authority: Authority, tmp_path: Path
+) -> None:
+    async with start_answering(serve_callers(files, authority)) as around:
+        with capture_logs() as logged:
+            assert (await around.ask(review(), files.certificate))[0] == 403
+            assert (await around.ask(review(), files.certificate, shown=authority.issue("somebody")))[0] == 403
+        forged = Authority(tmp_path).issue("api-server")
+        with pytest.raises(aiohttp.ClientError):
+            await around.ask(review(), files.certificate, shown=forged)
+    assert around.heard == []
+    assert [line["why"] for line in logged] == [
+        "the caller shows no client certificate",
+        "the certificate's common name somebody is not one that may ask",
+    ]
+
+
+async def test_a_new_authority_of_callers_is_used(files: CertificateFiles, tmp_path: Path) -> None:
+    bundle = tmp_path / "ca.crt"
+    first, second = Authority(tmp_path / "first"), Authority(tmp_path / "second")
+    bundle.write_bytes(first.certificate.read_bytes())
+    callers = Callers(authority=bundle, names=frozenset({"api-server"}))
+    certificate = Certificate(files.certificate, files.key, callers)
+    async with start_answering(certificate) as around:
+        with pytest.raises(aiohttp.ClientError):
+            await around.ask(review(), files.certificate, shown=second.issue("api-server"))
+        bundle.write_bytes(second.certificate.read_bytes())
+        certificate.renew()
+        assert (await around.ask(review(), files.certificate, shown=second.issue("api-server")))[0] == 200
 
 
 async def test_a_renewed_certificate_is_used_and_one_that_is_none_is_not(tmp_path: Path) -> None:
