@@ -109,6 +109,7 @@ REMEDIES: Final[Mapping[Reason, str]] = {
     Reason.IN_SYNC: _NOTHING,
     Reason.INVALID_SPEC: "Correct the field that the message names, or upgrade the operator.",
     Reason.INVALID_CONFIG: "Follow the message.",
+    Reason.BUDGET_EXCEEDED: "Follow the message, or raise the `budget` in spec.allowedNamespaces of the KafkaCluster.",
     Reason.POLICY_VIOLATION: "Follow the message, or change the [rules](security.md#rules-for-topics).",
     Reason.UNKNOWN_TOPIC: "Create the topic, or correct the name in a new object.",
     Reason.UNKNOWN_PARTITION: "Correct the number in a new object, or give the topic more partitions.",

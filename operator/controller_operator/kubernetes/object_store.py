@@ -29,7 +29,7 @@ from controller_operator.resources import (
 )
 from controller_operator.resources.cluster_address import ClusterAddress
 from controller_operator.resources.common import API_VERSION, FINALIZER, ClusterRef
-from controller_operator.resources.conditions import ConditionStatus, ConditionType
+from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
 from controller_operator.resources.topic import DriftPolicy
 
 Raw = dict[str, Any]
@@ -64,6 +64,23 @@ class Placement(NamedTuple):
     """Number of replicas of each partition."""
     brokers: frozenset[int]
     """The brokers in its replicaAssignment; empty if it has none."""
+
+
+class TopicUse(NamedTuple):
+    """The part of a KafkaTopic that counts in the budget of its namespace."""
+
+    age: tuple[str, str]
+    """Time of its creation, and its uid."""
+    topic: str
+    topic_id: str | None
+    """Id of its own topic; None if it has none."""
+    wanted: int
+    """Partitions by its spec."""
+    is_requested: bool
+    """True if the topic was requested and not seen yet."""
+    may_grow: bool
+    """False if nothing is done for it now: it is deleted, paused, stalled by its own spec, or has no right to the
+    topic."""
 
 
 _RUNS_ONCE: Final = frozenset({PartitionReassignment.definition.kind, PreferredElection.definition.kind})
@@ -166,6 +183,8 @@ class _Kept:
     """For a PartitionReassignment: the topics of the partitions that it moves or has moved."""
     is_let_go: bool
     """True if the object is being deleted, and the operator does nothing more for it."""
+    use: TopicUse | None
+    """For a KafkaTopic."""
     carried_out: CarriedOut | None
     """None if its status has no cluster, if it is being deleted, or if its one run has ended."""
 
@@ -384,6 +403,16 @@ class ObjectStore:
         found = [self._get_known(key).resource for key in self._under_way if key in about]
         return [each for each in found if isinstance(each, PartitionReassignment)]
 
+    def list_moving(self, namespace: str) -> list[PartitionReassignment]:
+        """Return the PartitionReassignments of a namespace that have begun and not ended."""
+        found = [self._get_known(key).resource for key in self._under_way if key.namespace == namespace]
+        return [each for each in found if isinstance(each, PartitionReassignment)]
+
+    def list_uses(self, cluster: Key, namespace: str | None = None) -> dict[Key, TopicUse]:
+        """Return what the KafkaTopics that refer to a KafkaCluster use, in a namespace or (None) in all of them."""
+        keys = (key for key in self.dependents(cluster) if namespace in (None, key.namespace))
+        return {key: use for key in keys if (use := self._objects[key].use) is not None}
+
     def moves_of(self, owner: AnyResource) -> dict[str, PartitionReassignment]:
         """Return the PartitionReassignments that an object owns, by name.
 
@@ -430,6 +459,7 @@ class ObjectStore:
             is_let_go=is_going and FINALIZER not in stored.raw["metadata"].get("finalizers", ()),
             placement=_placement_of(resource),
             moves=_moves(resource),
+            use=_find_use(resource),
             carried_out=_find_carried_out(resource),
         )
 
@@ -508,6 +538,24 @@ def _placement_of(resource: AnyResource | None) -> Placement | None:
     assignment = resource.spec.replica_assignment or ()
     brokers = frozenset(broker for replicas in assignment for broker in replicas)
     return Placement(resource.spec.replica_count, brokers)
+
+
+def _find_use(resource: AnyResource | None) -> TopicUse | None:
+    if not isinstance(resource, KafkaTopic):
+        return None
+    about, status = resource.metadata, resource.status
+    stalled = status.condition(ConditionType.STALLED)
+    is_stalled = stalled is not None and stalled.observed_generation == about.generation
+    is_held = is_stalled and stalled is not None and stalled.reason is not Reason.BUDGET_EXCEEDED
+    is_others = status.owner is not None
+    return TopicUse(
+        age=(str(about.creation_timestamp), about.uid),
+        topic=resource.topic_name,
+        topic_id=None if is_others else status.topic_id,
+        wanted=resource.spec.partition_count,
+        is_requested=status.topic_id is not None and status.counts is None,
+        may_grow=about.deletion_timestamp is None and not resource.is_paused and not is_held and not is_others,
+    )
 
 
 def _moves(resource: AnyResource | None) -> frozenset[str]:

@@ -27,6 +27,7 @@ from controller_operator.kafka.requests.placements import PlaceReplicas, ReturnR
 from controller_operator.kafka.requests.topics import MissTopic
 from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle
 from controller_operator.kubernetes.object_store import AnyResource
+from controller_operator.plans.budget import Allowance
 from controller_operator.plans.outcome import CancelMove, ForgetMove, StartMove, Step, Verdict
 from controller_operator.resources import FeatureSet, KafkaCluster, KafkaTopic, PartitionReassignment, PreferredElection
 from controller_operator.resources.conditions import Reason
@@ -51,6 +52,8 @@ class Permission:
     namespace: str
     prefixes: tuple[str, ...] = ()
     """Required prefixes of every topic's name, all of them; empty: nothing is forbidden."""
+    allowances: tuple[Allowance, ...] = ()
+    """The budgets of the namespace, all of them."""
 
     def refuse(self, resource: AnyResource) -> Verdict | None:
         """Return why an object gets nothing of the cluster; None if it may have what it names."""

@@ -21,6 +21,7 @@ _TROUBLES: Final = frozenset({
     Reason.NOT_ADOPTED,
     Reason.INVALID_CONFIG,
     Reason.POLICY_VIOLATION,
+    Reason.BUDGET_EXCEEDED,
     Reason.INVALID_SCHEDULE,
     Reason.UNKNOWN_TOPIC,
     Reason.UNKNOWN_PARTITION,

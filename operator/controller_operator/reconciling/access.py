@@ -22,13 +22,21 @@ from controller_operator.clusters.opening import OpenPoller, make_poller, open_c
 from controller_operator.clusters.pool import ClusterPool, Connect
 from controller_operator.clusters.throttle_record import OpenRecord, refuse_record
 from controller_operator.kafka.broker_listeners import ListenerOf, OpenClient, any_plaintext
-from controller_operator.kubernetes.object_store import AnyResource, ObjectStore, cluster_key
+from controller_operator.kubernetes.object_store import (
+    AnyResource,
+    ObjectStore,
+    TopicUse,
+    cluster_key,
+    key_of_resource,
+)
 from controller_operator.observation.observation import Observation
+from controller_operator.plans.budget import Allowance
 from controller_operator.plans.cluster_change import find_obstacle, find_own_change
 from controller_operator.plans.feature_set.planner import Claims
 from controller_operator.plans.outcome import Verdict
 from controller_operator.plans.permission import Permission
 from controller_operator.resources import FeatureSet, KafkaCluster, KafkaTopic, PartitionReassignment
+from controller_operator.resources.cluster import ANY_NAMESPACE, AllowedNamespace
 from controller_operator.resources.cluster_address import AtZooKeeper, ClusterAddress
 from controller_operator.resources.common import FINALIZER
 from controller_operator.resources.conditions import Reason
@@ -216,6 +224,29 @@ class ClusterAccess:
         identity = self._identity_of(resource) if found else None
         return tuple(each for each in found if self._identity_of(each) == identity)
 
+    def find_uses(self, cluster: KafkaCluster, namespace: str) -> tuple[TopicUse, ...]:
+        """Return what the KafkaTopics of a namespace use of the Kafka cluster of a KafkaCluster."""
+        keys = map(key_of_resource, self.find_siblings(cluster))
+        return tuple(use for key in keys for use in self._store.list_uses(key, namespace).values())
+
+    def list_allowances(self, cluster: KafkaCluster) -> tuple[tuple[Allowance, tuple[TopicUse, ...]], ...]:
+        """Return the budgets that a KafkaCluster gives to namespaces, each with its use."""
+        entries = cluster.spec.allowed_namespaces or ()
+        if not any(entry.budget for entry in entries):
+            return ()
+        uses: dict[str, list[TopicUse]] = {}
+        for sibling in self.find_siblings(cluster):
+            for key, use in self._store.list_uses(key_of_resource(sibling)).items():
+                uses.setdefault(key.namespace, []).append(use)
+        named = {entry.namespace for entry in entries} - {ANY_NAMESPACE}
+        found = []
+        for namespace in sorted(named | uses.keys()):
+            entry = cluster.spec.permission_for(namespace, home=cluster.metadata.namespace)
+            allowance = _make_allowance(namespace, entry) if entry is not None else None
+            if allowance is not None:
+                found.append((allowance, tuple(uses.get(namespace, ()))))
+        return tuple(found)
+
     def feature_claims(self, resource: FeatureSet) -> Claims:
         """Return the features that other sets of the same cluster have as well, and the older ones of those sets."""
         identity, own = self._identity_of(resource), {each.name for each in resource.spec.features}
@@ -257,12 +288,15 @@ class ClusterAccess:
         namespace = resource.metadata.namespace
         listing = self._oldest_with_list(cluster)
         prefixes: dict[str, None] = {}
+        allowances: list[Allowance] = []
         for each in (cluster, listing) if listing is not None else (cluster,):
             entry = each.spec.permission_for(namespace, home=each.metadata.namespace)
             if entry is None:
                 return _make_refusal(namespace, cluster, each)
             prefixes |= {entry.topic_prefix: None} if entry.topic_prefix else {}
-        permission = Permission(namespace=namespace, prefixes=tuple(prefixes))
+            if (allowance := _make_allowance(namespace, entry)) is not None and allowance not in allowances:
+                allowances.append(allowance)
+        permission = Permission(namespace=namespace, prefixes=tuple(prefixes), allowances=tuple(allowances))
         return permission.refuse(resource) or permission
 
     def _reach(self, cluster: KafkaCluster, permission: Permission, grace_s: float) -> Granted | Withheld:
@@ -364,6 +398,14 @@ def _chroot(address: ClusterAddress) -> str:
     """Return the chroot of an address with normalized slashes; empty without ZooKeeper."""
     connect = address.connect if isinstance(address, AtZooKeeper) else ""
     return "/".join(("", *filter(None, connect.split("/")[1:])))
+
+
+def _make_allowance(namespace: str, entry: AllowedNamespace) -> Allowance | None:
+    """Return the budget of an entry. The prefix of an entry for all namespaces belongs to none of them."""
+    if entry.budget is None:
+        return None
+    prefix = entry.topic_prefix if entry.namespace != ANY_NAMESPACE else None
+    return Allowance(namespace=namespace, budget=entry.budget, prefix=prefix)
 
 
 def _make_refusal(namespace: str, cluster: KafkaCluster, refusing: KafkaCluster) -> Verdict:

@@ -3,7 +3,7 @@
 This is what a decision (`plans.decision`) sees. It also keeps the memories of decisions that no status holds.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -13,6 +13,7 @@ from controller_core.model.ids import TopicName
 from controller_operator.kafka.requests.features import can_be_asked
 from controller_operator.kafka.throttle_steps import RemoveThrottle
 from controller_operator.kubernetes.object_store import AnyResource, Key, ObjectStore, key_of_resource
+from controller_operator.plans.budget import NO_ALLOWANCES, Allowances
 from controller_operator.plans.cluster import planner as of_cluster
 from controller_operator.plans.cluster.news import Told
 from controller_operator.plans.decision import Situation
@@ -64,6 +65,7 @@ class Situations:
                     differences=findings.differences,
                     ownerless=findings.ownerless,
                     told=self._told.get(resource.metadata.uid),
+                    allowances=self._access.list_allowances(resource),
                 )
             case KafkaTopic():
                 claims = self._access.find_claims(resource)
@@ -73,6 +75,7 @@ class Situations:
                     rivals=claims.rivals,
                     moves=self._store.moves_of(resource),
                     find_movers=partial(self._access.find_movers, resource),
+                    allowances=self._find_allowances(resource, grant),
                 )
             case PartitionReassignment():
                 asking = grant.asking
@@ -86,6 +89,7 @@ class Situations:
                 around = of_move.Surroundings(
                     others=partial(self._find_others, resource, context.now),
                     find_pins=partial(self._access.find_pins, resource),
+                    allowances=self._find_allowances(resource, grant),
                 )
             case FeatureSet():
                 around = self._access.feature_claims(resource)
@@ -118,10 +122,32 @@ class Situations:
             for key, (since, move) in self._asking.items()
             if now - since < _ASKING and self._asks(move)
         }
-        found = {key_of_resource(each): each for each in self._store.moves_under_way(topics)}
+        return self._add_asking(resource, self._store.moves_under_way(topics))
+
+    def _add_asking(
+        self, resource: PartitionReassignment, under_way: Iterable[PartitionReassignment]
+    ) -> Sequence[PartitionReassignment]:
+        """Return the moves and those that are being requested, without the object, in the same Kafka cluster."""
+        found = {key_of_resource(each): each for each in under_way}
         found |= {key: move for key, (_, move) in self._asking.items()}
         found.pop(key_of_resource(resource), None)
         return self._access.filter_same_cluster(resource, found.values())
+
+    def _find_allowances(self, resource: KafkaTopic | PartitionReassignment, grant: Granted) -> Allowances:
+        if not grant.permission.allowances:
+            return NO_ALLOWANCES
+        namespace = resource.metadata.namespace
+        find_uses = partial(self._access.find_uses, grant.cluster, namespace)
+        if isinstance(resource, KafkaTopic):
+            return Allowances(each=grant.permission.allowances, find_uses=find_uses)
+        count_moves = partial(self._count_moves, resource)
+        return Allowances(each=grant.permission.allowances, find_uses=find_uses, count_moves=count_moves)
+
+    def _count_moves(self, resource: PartitionReassignment) -> int:
+        """Count the other moves of a namespace that are under way or being requested."""
+        namespace = resource.metadata.namespace
+        found = self._add_asking(resource, self._store.list_moving(namespace))
+        return sum(each.metadata.namespace == namespace for each in found)
 
     def _asks(self, move: PartitionReassignment) -> bool:
         """Return True if the plan for the object may be carried out: it exists, and is neither ended nor paused."""

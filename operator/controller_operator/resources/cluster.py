@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Final, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from controller_core.model.ids import BrokerEpoch, BrokerId, ControllerEpoch
+from controller_operator.resources.budget import Budget, NamespaceUse
 from controller_operator.resources.cluster_address import AtBrokers, AtZooKeeper, ClusterAddress
 from controller_operator.resources.common import (
     AGE,
@@ -81,6 +82,9 @@ class AllowedNamespace(Model):
     )
     """Prefix that all topics named by objects of this namespace must have; default: none. With a prefix the namespace
     cannot use objects about the whole cluster, such as FeatureSets."""
+
+    budget: Budget | None = None
+    """The largest use by the namespace; with namespace *, by each of them. Default: no limit."""
 
 
 class KafkaClusterSpec(Spec):
@@ -282,6 +286,11 @@ class KafkaClusterStatus(Status):
 
     counts: ClusterCounts | None = None
     """Counts of brokers, topics and partitions."""
+
+    namespaces: Annotated[
+        tuple[NamespaceUse, ...], Field(max_length=MAX_STATUS_ENTRIES, json_schema_extra=key_by("namespace"))
+    ] = ()
+    """The use of the namespaces that have a budget here; the first 500."""
 
 
 class KafkaCluster(Resource[KafkaClusterSpec, KafkaClusterStatus]):

@@ -157,6 +157,10 @@ class Reason(StrEnum):
         "A topic configuration has an unknown or reserved key, an invalid value, or contradicts itself or the replicas.",
     )
     POLICY_VIOLATION = "PolicyViolation", "A rule for topics refuses the change, so nothing is changed."
+    BUDGET_EXCEEDED = (
+        "BudgetExceeded",
+        "The change exceeds the budget that the KafkaCluster gives the namespace, so nothing is changed.",
+    )
     UNKNOWN_TOPIC = "UnknownTopic", "The cluster does not have the topic."
     UNKNOWN_PARTITION = "UnknownPartition", "The topic does not have the partition."
     UNKNOWN_BROKER = "UnknownBroker", "A replica is assigned to a broker that is not registered."

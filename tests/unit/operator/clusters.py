@@ -26,7 +26,7 @@ from controller_core.model.metadata import (
 )
 from controller_core.model.snapshot import Controller, ControllerKind, Snapshot, TopicSnapshot
 from controller_operator.plans.outcome import Plan
-from controller_operator.plans.topic.ids import format_id
+from controller_operator.plans.topic_ids import format_id
 from controller_operator.resources import FeatureSet, KafkaTopic, PartitionReassignment, PreferredElection
 from controller_operator.resources.common import Status
 from controller_operator.resources.conditions import Condition, ConditionType

@@ -10,7 +10,8 @@ from controller_core.model.features import FinalizedFeatures
 from controller_core.model.settings.differences import Difference
 from controller_core.model.snapshot import Snapshot
 from controller_core.model.wording import list_some
-from controller_operator.kubernetes.object_store import CarriedOut
+from controller_operator.kubernetes.object_store import CarriedOut, TopicUse
+from controller_operator.plans.budget import Allowance, show_use
 from controller_operator.plans.cluster.health import (
     Directories,
     disk_notices,
@@ -58,13 +59,23 @@ class Surroundings:
     """The owners of recorded throttles whose objects are gone."""
     told: Told | None = None
     """The last report of events; None after a restart."""
+    allowances: Sequence[tuple[Allowance, Sequence[TopicUse]]] = ()
+    """The budgets that it gives to namespaces, with their use."""
 
 
 def decide(cluster: KafkaCluster, view: Snapshot, context: Context, around: Surroundings) -> Plan[KafkaClusterStatus]:
     """Return the decision about a KafkaCluster: what its status shows, and which events report news."""
     if cluster.is_paused:
         return plan_paused(cluster, context)
-    show = partial(show_cluster, cluster, view, context, directories=around.directories, differences=around.differences)
+    show = partial(
+        show_cluster,
+        cluster,
+        view,
+        context,
+        directories=around.directories,
+        differences=around.differences,
+        allowances=around.allowances,
+    )
     if refusal := refuse_cluster(cluster, view.cluster_id, around.carried_out):
         return replace(show(refusal=refusal), look_again_in_s=_OBJECTS_WAIT_S)
     plan = show(decider=around.decider, limits=plan_ownerless_limits(around.ownerless, context))
@@ -86,6 +97,7 @@ def show_cluster(
     directories: Directories | None = None,
     differences: Sequence[Difference] | None = None,
     limits: LimitsPlan = NO_LIMITS,
+    allowances: Sequence[tuple[Allowance, Sequence[TopicUse]]] = (),
 ) -> Plan[KafkaClusterStatus]:
     """Return the plan whose status shows the cluster. Its cluster id stays while another Kafka cluster is not accepted.
 
@@ -120,6 +132,7 @@ def show_cluster(
                 topics=len(view.topics),
                 **count_fields(view.counts),
             ),
+            namespaces=tuple(show_use(each, uses, view) for each, uses in allowances[:MAX_STATUS_ENTRIES]),
         ),
         steps=limits.steps,
         notices=(*disk_notices(before, brokers.rows, context.now, nearly_full), *limits.notices),

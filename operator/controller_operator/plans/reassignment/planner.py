@@ -17,6 +17,7 @@ from controller_core.model.wording import list_some
 from controller_operator.kafka.actions import SubmitReassignment
 from controller_operator.kafka.requests.moves import Refusal, RefusalKind
 from controller_operator.kafka.requests.placements import PlaceReplicas
+from controller_operator.plans.budget import NO_ALLOWANCES, Allowances
 from controller_operator.plans.outcome import (
     Context,
     FinalizerWish,
@@ -109,6 +110,7 @@ class Surroundings:
     """Finds the moves that it may have to wait for."""
     find_pins: FindPins = find_no_pins
     """Finds the KafkaTopics that may move the replicas back."""
+    allowances: Allowances = NO_ALLOWANCES
 
 
 ALONE: Final = Surroundings()
@@ -140,19 +142,19 @@ def _plan_with_limit(
     if is_new and (pinned := refuse_pinned(move, _find_missing(targets, view), view, around.find_pins)):
         plan = _plan(move, ReassignmentPhase.PENDING, first_rows(move, view), pinned, context)
         return replace(plan, look_again_in_s=_PINNED_RETRY_S)
-    plan = add_throttle(move, _plan_move(move, targets, view, context, around.others), targets, view, context)
+    plan = add_throttle(move, _plan_move(move, targets, view, context, around), targets, view, context)
     overruled = warn_of_overruled(move, view, around.find_pins) if is_new and plan.status.is_under_way else ()
     return replace(plan, notices=(*plan.notices, *overruled))
 
 
 def _plan_move(
-    move: PartitionReassignment, targets: Targets, view: Snapshot, context: Context, others: Others
+    move: PartitionReassignment, targets: Targets, view: Snapshot, context: Context, around: Surroundings
 ) -> Plan[PartitionReassignmentStatus]:
     if move.metadata.deletion_timestamp is not None:
         return plan_deletion(move, view, context)
     present = find_opening(move.spec.schedule, context.now)
     plan = _follow if move.status.is_under_way else _begin
-    return add_timing(plan(move, targets, view, context, others, present), present, context.now)
+    return add_timing(plan(move, targets, view, context, around, present), present, context.now)
 
 
 def _begin(
@@ -160,12 +162,14 @@ def _begin(
     targets: Targets,
     view: Snapshot,
     context: Context,
-    others: Others,
+    around: Surroundings,
     present: Opening,
 ) -> Plan[PartitionReassignmentStatus]:
     """Plan a move that was not requested yet: check if it is possible, needed, and free of obstacles."""
+    others, allowances = around.others, around.allowances
     rows = first_rows(move, view)
     refusal = _refusal(targets, view) or refuse_directories(move.directories, context.places)
+    refusal = refusal or allowances.refuse_replicas(targets, view)
     misplaced = find_misplaced(move.directories, context.places)
     missing = _find_missing(targets, view)
     wanted = {} if refusal else {tp: to for tp, to in targets.items() if tp in missing or tp in misplaced}
@@ -187,9 +191,12 @@ def _begin(
         return _plan(move, ReassignmentPhase.PENDING, rows, trouble, context)
     if pause := find_closed_window(rows, present):
         return _plan(move, ReassignmentPhase.SUSPENDED, rows, pause, context)
-    if obstacle := wait(view, context, others) or (None if free else make_verdict(held_up)):
+    obstacle = wait(view, context, others) or (None if free else make_verdict(held_up))
+    if obstacle is not None:
         plan = _plan(move, ReassignmentPhase.PENDING, rows, obstacle, context)
         return replace(plan, look_again_in_s=find_soonest(held_up))
+    if delay := allowances.delay_move():
+        return replace(_plan(move, ReassignmentPhase.PENDING, rows, delay, context), look_again_in_s=_RETRY_S)
     return _plan(
         move,
         ReassignmentPhase.RUNNING,
@@ -219,10 +226,11 @@ def _follow(
     targets: Targets,
     view: Snapshot,
     context: Context,
-    others: Others,
+    around: Surroundings,
     present: Opening,
 ) -> Plan[PartitionReassignmentStatus]:
     """Plan a move that was requested, or was about to be."""
+    others = around.others
     rows = present_rows(move, view)
     ended = {key(row) for row in rows if row.step in ENDED}
     unseen = {tp: replicas for tp, replicas in targets.items() if tp not in ended and is_unseen(tp, replicas, view)}

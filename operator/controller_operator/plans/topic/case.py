@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from controller_core.model.ids import TopicName
 from controller_core.model.snapshot import Snapshot, TopicSnapshot
+from controller_operator.plans.budget import NO_ALLOWANCES, Allowances
 from controller_operator.plans.outcome import Context, Notice, Step, Verdict
 from controller_operator.plans.placement.movers import FindMovers, find_no_movers
 from controller_operator.resources.reassignment import PartitionReassignment
@@ -27,6 +28,7 @@ class Surroundings:
     """The objects that claim a topic of this name in another cluster, as far as is known, as namespace/name."""
     moves: Moves = field(default_factory=dict)
     find_movers: FindMovers = find_no_movers
+    allowances: Allowances = NO_ALLOWANCES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

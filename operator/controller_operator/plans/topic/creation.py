@@ -11,8 +11,8 @@ from controller_operator.plans.placement.removal import explain_closed, refuse_a
 from controller_operator.plans.topic.case import Case, Finding
 from controller_operator.plans.topic.claims import find_inherited_id
 from controller_operator.plans.topic.differences import list_creation_changes, new_replicas
-from controller_operator.plans.topic.ids import format_id, new_topic_id, parse_id
 from controller_operator.plans.topic.pace import pace_correction
+from controller_operator.plans.topic_ids import format_id, new_topic_id, parse_id
 from controller_operator.plans.topic_rules import refuse_creation
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.topic import DriftPolicy, KafkaTopic
@@ -111,9 +111,12 @@ def _make_creation(case: Case, *notices: Notice) -> Finding:
         partitions={number: ReplicaAssignment(replicas=replicas) for number, replicas in placed.items()},
     )
     config = resource.spec.config or {}
+    step = CreateTopic(topic=name, assignment=assignment, config=config)
+    if (excess := case.around.allowances.refuse_steps(resource, (step,), view)) is not None:
+        return Finding(verdict=excess, planned=planned)
     return Finding(
         verdict=Verdict.make_working(Reason.PROGRESSING, f"creating topic {name} with {len(partitions)} partitions"),
-        steps=(CreateTopic(topic=name, assignment=assignment, config=config),),
+        steps=(step,),
         notices=notices,
         planned=planned,
         identity={

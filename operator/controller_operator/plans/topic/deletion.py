@@ -27,7 +27,7 @@ from controller_operator.plans.outcome import (
 )
 from controller_operator.plans.topic.case import Case
 from controller_operator.plans.topic.claims import find_inherited_id
-from controller_operator.plans.topic.ids import format_id
+from controller_operator.plans.topic_ids import format_id
 from controller_operator.resources.common import FINALIZER, DeletionPolicy
 from controller_operator.resources.conditions import ConditionType, Reason
 from controller_operator.resources.topic import KafkaTopicStatus

@@ -30,11 +30,11 @@ from controller_operator.plans.topic.differences import (
     list_planned_changes,
 )
 from controller_operator.plans.topic.edits import Divided, divide_differences, find_applied
-from controller_operator.plans.topic.ids import format_id
 from controller_operator.plans.topic.moves import explain_waits, list_unfinished, list_unwanted, plan_moves
 from controller_operator.plans.topic.pace import pace_correction
 from controller_operator.plans.topic.status import make_plan
 from controller_operator.plans.topic.undeclared import describe_undeclared, make_undeclared_notices
+from controller_operator.plans.topic_ids import format_id
 from controller_operator.plans.topic_rules import refuse_change
 from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
 from controller_operator.resources.topic import (
@@ -369,7 +369,8 @@ def _repair(case: Case, topic: TopicSnapshot, found: Differences) -> tuple[Verdi
 def _refuse_by_rules(
     case: Case, topic: TopicSnapshot, found: Differences, configs: Mapping[str, str], steps: Sequence[Step]
 ) -> tuple[Verdict, tuple[Step, ...]] | None:
-    """Return the refusal of a change, with the steps that only end earlier moves; None if the change may be made."""
+    """Return the refusal of a change by a rule or a budget, with the steps that only end earlier moves; None if the
+    change may be made."""
     ending = tuple(step for step in steps if isinstance(step, CancelMove | ForgetMove))
     if len(ending) == len(steps):
         return None
@@ -381,6 +382,7 @@ def _refuse_by_rules(
         is_grown=found.partitions is not None,
         is_moved=bool(found.replicas),
     )
+    refusal = refusal or case.around.allowances.refuse_steps(case.resource, steps, case.view)
     return (refusal, ending) if refusal is not None else None
 
 

@@ -45,11 +45,16 @@ def make_plan(case: Case, finding: Finding) -> Plan[KafkaTopicStatus]:
         steps=finding.steps,
         finalizer=choose_finalizer(resource.metadata, resource.spec.deletion_policy),
         notices=finding.notices,
-        look_again_in_s=finding.look_again_in_s or (LOOK_AGAIN_S if finding.verdict.is_reconciling else None),
+        look_again_in_s=finding.look_again_in_s or (LOOK_AGAIN_S if _may_change(finding.verdict) else None),
         may_wait_s=0.0 if finding.steps or topic is None else _find_wait_s(resource, topic, finding.verdict, context),
         needs_fresh_view=finding.needs_fresh_view,
         is_progress=all(getattr(resource.status, name) == value for name, value in finding.identity.items()),
     )
+
+
+def _may_change(verdict: Verdict) -> bool:
+    """Return True if time or other objects may change the verdict: they may give a budget room."""
+    return verdict.is_reconciling or verdict.reason is Reason.BUDGET_EXCEEDED
 
 
 def _apply_answers(finding: Finding, resource: KafkaTopic, context: Context) -> Finding:

@@ -219,6 +219,42 @@ def _is_failing(asked: Asking) -> bool:
     return False
 
 
+def test_a_topic_above_the_budget_of_its_namespace_is_refused_and_otherwise_stalled(asked: Asking) -> None:
+    def give(**budget: Any) -> None:
+        allowed = [{"namespace": NAMESPACE, "budget": budget}]
+        asked.objects.patch("kafkacluster", "demo", {"spec": {"allowedNamespaces": allowed}})
+
+    def use() -> dict[str, Any]:
+        shown: list[dict[str, Any]] = asked.objects.status("kafkacluster", "demo").get("namespaces", [])
+        return next(iter(shown), {})
+
+    asked.write("counted", {"partitions": 2, "replicationFactor": 1})
+    asked.objects.wait_ready("kafkatopic", "counted")
+    give(maxPartitions=1, configs=[{"key": "retention.ms", "max": 1000}])
+    wait_until(lambda: use().get("partitions", 0) >= 2 and use()["maxPartitions"] == 1, "the status shows the use")
+    above = {"partitions": 3, "replicationFactor": 1}
+    with pytest.raises(CommandError, match="denied the request: BudgetExceeded"):
+        asked.write("above", above)
+    asked.api.kubectl("delete", "validatingwebhookconfiguration", f"{RELEASE}.{NAMESPACE}")
+    wait_until(lambda: _is_written(asked, "above", above), "the webhook is not in force")
+    asked.objects.wait_ready("kafkatopic", "above", "False", "BudgetExceeded")
+    asked.objects.wait_ready("kafkatopic", "counted")
+    give(maxPartitions=1_000, configs=[{"key": "retention.ms", "max": 1000}])
+    asked.objects.wait_ready("kafkatopic", "above")
+    asked.write("above", {**above, "config": {"retention.ms": "-1"}})
+    asked.objects.wait_ready("kafkatopic", "above", "False", "BudgetExceeded")
+    asked.objects.patch("kafkacluster", "demo", {"spec": {"allowedNamespaces": None}})
+    asked.objects.wait_ready("kafkatopic", "above")
+
+
+def _is_written(asked: Asking, name: str, spec: dict[str, Any]) -> bool:
+    try:
+        asked.write(name, spec)
+    except CommandError:
+        return False
+    return True
+
+
 def test_other_namespaces_are_not_asked_about(asked: Asking) -> None:
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": ELSEWHERE}}
     asked.api.kubectl("apply", "-f", "-", stdin=json.dumps(namespace))

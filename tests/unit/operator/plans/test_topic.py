@@ -11,8 +11,8 @@ from controller_core.model.snapshot import Snapshot
 from controller_operator.kafka.actions import AddPartitions, AlterTopicConfig, CreateTopic, MarkTopicForDeletion
 from controller_operator.plans.outcome import Context, FinalizerWish, ForgetMove, Plan, StartMove
 from controller_operator.plans.topic.case import Surroundings
-from controller_operator.plans.topic.ids import format_id, new_topic_id, parse_id
 from controller_operator.plans.topic.planner import decide
+from controller_operator.plans.topic_ids import format_id, new_topic_id, parse_id
 from controller_operator.resources import KafkaTopic, PartitionReassignment
 from controller_operator.resources.conditions import ConditionType, Reason
 from tests.unit.operator.clusters import (
