@@ -19,6 +19,9 @@ from kontroller.cli.administering.output import Format, Output, show
 from kontroller.cli.endings import EXIT_FAILED, failure, usage_error
 from kontroller.cli.option_groups import add_command
 from kontroller.cli.options import (
+    JournalCaOption,
+    JournalCertificateOption,
+    JournalKeyOption,
     JournalsOption,
     JournalTokenFilesOption,
     JournalTopicOption,
@@ -27,12 +30,14 @@ from kontroller.cli.options import (
 )
 from kontroller.cli.settings_options import take_settings
 from kontroller.cli.watch import watch
+from kontroller.history.sources.caps import FILE_BYTES, JOURNAL_BYTES, LINE_BYTES, Caps
 
 if TYPE_CHECKING:
     from kontroller.history.generations.keeping import Keeping
     from kontroller.history.kept_history import KeptHistory
     from kontroller.history.reports.objective import Objective
     from kontroller.history.reports.report import ReportSummary
+    from kontroller.history.sources.journal_tls import JournalTls
     from kontroller.history.sources.journal_tokens import JournalTokens
 
 commands = typer.Typer(
@@ -128,6 +133,9 @@ def ingest(
     on_spark: OnSpark,
     journal: JournalsOption = None,
     journal_token_file: JournalTokenFilesOption = None,
+    journal_ca: JournalCaOption = None,
+    journal_certificate: JournalCertificateOption = None,
+    journal_key: JournalKeyOption = None,
     kafka_logs: Annotated[
         list[str] | None,
         typer.Option(
@@ -168,6 +176,26 @@ def ingest(
             show_default="7",
         ),
     ] = None,
+    max_line_bytes: Annotated[
+        int,
+        typer.Option(
+            help="Bytes of a line of a file. Longer lines are left out and reported.", min=1 << 10, max=1 << 30
+        ),
+    ] = LINE_BYTES,
+    max_file_bytes: Annotated[
+        int,
+        typer.Option(
+            help="Bytes of a file that a server lists, and of the contents of a compressed file. Larger ones are left "
+            "out and reported.",
+            min=1 << 16,
+        ),
+    ] = FILE_BYTES,
+    max_journal_bytes: Annotated[
+        int,
+        typer.Option(
+            help="Bytes of all files that a server lists. Those beyond are left out and reported.", min=1 << 16
+        ),
+    ] = JOURNAL_BYTES,
 ) -> None:
     """Ingests journals into the tables of the history. Records that were ingested before are skipped.
 
@@ -189,24 +217,33 @@ def ingest(
     if logs_time_zone not in available_timezones():
         raise usage_error(WrongOption(f"--logs-time-zone {logs_time_zone} is unknown: give one such as Europe/Berlin"))
     asked = _parse_keeping(format_, keep_days or [])
+    caps = Caps(line_bytes=max_line_bytes, file_bytes=max_file_bytes, journal_bytes=max_journal_bytes)
     tokens = _read_tokens(journal_token_file or [], journals)
+    tls = _read_tls(journal_ca, journal_certificate, journal_key)
     options = _read_security_options(properties)
     topics = [(topic, bootstrap)] if topic and bootstrap else []
     places = [*journals, *logs, *(f"kafka://{address}/{name}" for name, address in topics)]
     with on_spark.open(taken_in=places, jars=jars if topics else None, asked=asked) as kept:
         from kontroller.history import intake
 
+        access = intake.Access(tokens=tokens, tls=tls, caps=caps)
         with kept.hold_lock():
-            unread = intake.take_in_journals(kept, journals, tokens)
-            unread += intake.take_in_kafka_logs(kept, logs, cluster_id=cluster_id or "", time_zone=logs_time_zone)
+            taken = [
+                intake.take_in_journals(kept, journals, access),
+                intake.take_in_kafka_logs(
+                    kept, logs, cluster_id=cluster_id or "", time_zone=logs_time_zone, access=access
+                ),
+            ]
             for name, address in topics:
-                unread += _take_in_topic(kept, name, address, options)
-            if len(unread) < len(places):
+                failures = _take_in_topic(kept, name, address, options)
+                taken.append(intake.Taken(not failures, failures))
+            if any(each.is_read for each in taken):
                 kept.fold()
                 typer.echo(kept.summary())
-        for problem in unread:
+        problems = [problem for each in taken for problem in each.problems]
+        for problem in problems:
             typer.echo(f"kontroller: {problem}", err=True)
-        if unread:
+        if problems:
             raise typer.Exit(EXIT_FAILED)
 
 
@@ -368,6 +405,20 @@ def _read_tokens(files: Sequence[str], journals: Sequence[str]) -> "JournalToken
         return JournalTokens.parse(files, journals)
     except ValueError as error:
         raise usage_error(WrongOption(f"--journal-token-file: {error}")) from error
+
+
+def _read_tls(authorities: Path | None, certificate: Path | None, key: Path | None) -> "JournalTls":
+    """Return the certificates for served journals. Ends the command if they cannot be used."""
+    from kontroller.history.sources.journal_tls import JournalTls, UnusableCertificates
+
+    if key is not None and certificate is None:
+        raise usage_error(WrongOption("--journal-key needs --journal-certificate"))
+    tls = JournalTls(authorities=authorities, certificate=certificate, key=key)
+    try:
+        tls.context()
+    except UnusableCertificates as error:
+        raise usage_error(WrongOption(f"certificates of --journal: {error}")) from error
+    return tls
 
 
 def _parse_keeping(table_format: str | None, keep_days: Sequence[str]) -> "Keeping":

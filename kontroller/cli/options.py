@@ -55,6 +55,25 @@ JournalTokenFilesOption = Annotated[
         "be repeated.",
     ),
 ]
+JournalCaOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="File with the authorities of https:// journals, as PEM. Default: those of the system.", show_default=False
+    ),
+]
+JournalCertificateOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="File with the certificate to show to https:// journals, as PEM. Default: none.", show_default=False
+    ),
+]
+JournalKeyOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="File with the key of --journal-certificate, as PEM. Default: that file has the key, too.",
+        show_default=False,
+    ),
+]
 JournalTopicOption = Annotated[
     str | None, typer.Option(help="Kafka topic that controllers write their journals to. Needs --bootstrap-server.")
 ]

@@ -127,7 +127,8 @@ def test_a_partition_is_known_from_its_first_mention_on_over_all_epochs_that_the
 
 def take_in(kept: KeptHistory, logs: Path) -> None:
     folders = [str(folder) for folder in sorted(logs.iterdir())]
-    assert intake.take_in_kafka_logs(kept, folders, cluster_id="old", time_zone="Europe/Berlin") == []
+    taken = intake.take_in_kafka_logs(kept, folders, cluster_id="old", time_zone="Europe/Berlin")
+    assert taken == intake.Taken(is_read=True, problems=[])
 
 
 def begin_of(logs: Path, folder: Path) -> None:

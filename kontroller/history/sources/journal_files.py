@@ -11,17 +11,21 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from kontroller.history.schemas import LONG
+from kontroller.history.sources.caps import Caps
+from kontroller.history.sources.local_files import bound_lines
 
 SEGMENTS: Final = "*.jsonl{,.gz}"
+SEGMENT_NAMES: Final = ("*.jsonl", "*.jsonl.gz")
 
 
-def lines(spark: SparkSession, locations: Sequence[str]) -> DataFrame:
+def lines(spark: SparkSession, locations: Sequence[str], caps: Caps | None = None) -> DataFrame:
     """Return the lines of all segments below the folders, with their places (`schemas.LINES`).
 
-    Lines are not numbered, because several tasks read parts of one file; `seq` identifies a record. Raises
-    `pyspark.errors.AnalysisException` if a folder does not exist.
+    Lines above the cap are skipped. Lines are not numbered, because several tasks read parts of one file; `seq`
+    identifies a record. Raises `pyspark.errors.AnalysisException` if a folder does not exist.
     """
     reader = spark.read.option("recursiveFileLookup", "true").option("pathGlobFilter", SEGMENTS)
+    reader = reader.options(**bound_lines(caps))
     return lines_of(reader.text(list(locations)))
 
 

@@ -17,9 +17,12 @@ from pyspark.sql.types import ArrayType, StructField
 
 from kontroller.history.schemas import EVENTS, FINDINGS, LONG, Table
 from kontroller.history.sources import log_lines, set_back_clocks
+from kontroller.history.sources.caps import Caps
 from kontroller.history.sources.journal_files import journal_of
+from kontroller.history.sources.local_files import bound_lines
 
 FILES: Final = "{state-change,controller}.log*"
+FILE_NAMES: Final = ("state-change.log*", "controller.log*")
 ORIGIN: Final = "logs"
 _PLACE: Final = ("event_time", "is_of_states", "is_current", "source", "block", "position")
 """The order of one host's lines: its clock, then `controller.log` before `state-change.log`, and rotated files before
@@ -30,12 +33,13 @@ UNREADABLE: Final = "unreadable_log_line"
 """The finding of a single line. `count_unreadable` turns them into `unreadable`."""
 
 
-def lines(spark: SparkSession, locations: Sequence[str]) -> DataFrame:
+def lines(spark: SparkSession, locations: Sequence[str], caps: Caps | None = None) -> DataFrame:
     """Return all lines of the logs below the folders, with their places: `value`, `source`, `journal`, `block` and
     `position`.
 
-    Raises `pyspark.errors.AnalysisException` if a folder does not exist."""
+    Lines above the cap are skipped. Raises `pyspark.errors.AnalysisException` if a folder does not exist."""
     reader = spark.read.option("recursiveFileLookup", "true").option("pathGlobFilter", FILES)
+    reader = reader.options(**bound_lines(caps))
     return reader.text(list(locations)).select(
         "value",
         f.col("_metadata.file_path").alias("source"),

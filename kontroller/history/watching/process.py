@@ -73,9 +73,10 @@ async def run_watch(settings: WatchSettings) -> None:
 
 
 def _journals(settings: WatchSettings, session: aiohttp.ClientSession) -> list[Journal]:
-    places, tokens = settings.journal, settings.tokens
+    tokens, tls, caps = settings.tokens, settings.make_tls(), settings.caps
     journals: list[Journal] = [
-        ServedJournal(place, session, tokens) if "://" in place else FolderJournal(Path(place)) for place in places
+        ServedJournal(place, session, tokens, tls, caps) if "://" in place else FolderJournal(Path(place), caps)
+        for place in settings.journal
     ]
     if settings.topic is not None and settings.bootstrap_server is not None:
         try:

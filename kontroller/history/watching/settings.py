@@ -7,6 +7,8 @@ from pydantic import Field, field_validator, model_validator
 
 from controller_core.process.settings import CommonSettings, Several
 from kontroller.history.alarms.records import Rules
+from kontroller.history.sources.caps import FILE_BYTES, LINE_BYTES, Caps
+from kontroller.history.sources.journal_tls import JournalTls, UnusableCertificates
 from kontroller.history.sources.journal_tokens import JournalTokens
 
 STANDARD_OUTPUT: Final = "-"
@@ -24,6 +26,28 @@ class WatchSettings(CommonSettings):
         default=(),
         description="[URL=]FILE: file with the token for the journal at URL; without URL, for all journals that have no "
         "other token.",
+    )
+    journal_ca: Path | None = Field(
+        default=None,
+        description="File with the authorities of https:// journals, as PEM. Default: those of the system.",
+    )
+    journal_certificate: Path | None = Field(
+        default=None, description="File with the certificate to show to https:// journals, as PEM. Default: none."
+    )
+    journal_key: Path | None = Field(
+        default=None,
+        description="File with the key of --journal-certificate, as PEM. Default: that file has the key, too.",
+    )
+    max_line_bytes: int = Field(
+        default=LINE_BYTES,
+        ge=1 << 10,
+        le=1 << 30,
+        description="Bytes of a line of a journal. Longer lines are skipped.",
+    )
+    max_file_bytes: int = Field(
+        default=FILE_BYTES,
+        ge=1 << 16,
+        description="Bytes of a file that a server lists. A journal with a larger one counts as unreadable.",
     )
     topic: str | None = Field(
         default=None,
@@ -103,12 +127,27 @@ class WatchSettings(CommonSettings):
                 "--bootstrap-server"
             )
         _ = self.rules, self.tokens
+        if self.journal_key is not None and self.journal_certificate is None:
+            raise ValueError("--journal-key needs --journal-certificate")
+        try:
+            self.make_tls().context()
+        except UnusableCertificates as error:
+            raise ValueError(f"certificates of --journal: {error}") from error
         return self
 
     @property
     def tokens(self) -> JournalTokens:
         """The tokens for served journals. Raises `ValueError`."""
         return JournalTokens.parse(self.journal_token_file, self.journal)
+
+    def make_tls(self) -> JournalTls:
+        """Return the certificates for journals that are served over HTTPS."""
+        return JournalTls(authorities=self.journal_ca, certificate=self.journal_certificate, key=self.journal_key)
+
+    @property
+    def caps(self) -> Caps:
+        """The caps for what journals say."""
+        return Caps(line_bytes=self.max_line_bytes, file_bytes=self.max_file_bytes)
 
     @property
     def rules(self) -> Rules:

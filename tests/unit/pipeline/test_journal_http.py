@@ -1,6 +1,7 @@
 """A served journal is copied over HTTP, and the copy follows it even if either side restarts."""
 
 import asyncio
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,7 +15,8 @@ from structlog.testing import capture_logs
 
 from controller_core.process.journal_http import CHUNK_BYTES, make_journal_routes
 from controller_core.security.token_file import TokenFile
-from kontroller.history.sources.journal_http import JournalUnreadable, fetch
+from kontroller.history.sources.journal_copies import fetch
+from kontroller.history.sources.journal_http import JournalUnreadable
 from kontroller.history.sources.journal_tokens import JournalTokens
 
 NAME = "0000000001-000000000000000.jsonl"
@@ -29,7 +31,7 @@ def served(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def serve(*routes: web.RouteDef) -> Iterator[str]:
+def serve(*routes: web.RouteDef, tls: ssl.SSLContext | None = None) -> Iterator[str]:
     """The address of routes on a loop of their own."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
@@ -40,11 +42,11 @@ def serve(*routes: web.RouteDef) -> Iterator[str]:
         application.add_routes(routes)
         runner = web.AppRunner(application, access_log=None)
         await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
         return runner, runner.addresses[0][1]
 
     runner, port = asyncio.run_coroutine_threadsafe(start(), loop).result()
-    yield f"http://127.0.0.1:{port}"
+    yield f"{'https' if tls else 'http'}://127.0.0.1:{port}"
     asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result()
     loop.call_soon_threadsafe(loop.stop)
     thread.join()
@@ -65,7 +67,7 @@ def lines(*numbers: int) -> bytes:
 def test_a_copy_is_the_same_bytes_and_grows_with_its_segment(served: Path, url: str, tmp_path: Path) -> None:
     for count in (1, 1, 3, CHUNK_BYTES // 8):
         (served / NAME).write_bytes(lines(*range(count)))
-        copy = fetch(url, tmp_path / "copies") / NAME
+        copy = fetch(url, tmp_path / "copies").folder / NAME
         assert copy.read_bytes() == (served / NAME).read_bytes()
 
 
@@ -90,7 +92,7 @@ def test_a_copy_that_is_not_the_segments_beginning_is_mended(
     served: Path, url: str, tmp_path: Path, spoil: Callable[[Path, Path], None]
 ) -> None:
     (served / NAME).write_bytes(lines(1, 2, 3))
-    copy = fetch(url, tmp_path / "copies") / NAME
+    copy = fetch(url, tmp_path / "copies").folder / NAME
     spoil(served / NAME, copy)
     (served / NAME).write_bytes(lines(1, 2, 4, 5))
     fetch(url, tmp_path / "copies")
@@ -99,7 +101,7 @@ def test_a_copy_that_is_not_the_segments_beginning_is_mended(
 
 def test_segments_that_the_server_deleted_stay_in_the_copy(served: Path, url: str, tmp_path: Path) -> None:
     (served / NAME).write_bytes(lines(1))
-    folder = fetch(url, tmp_path / "copies")
+    folder = fetch(url, tmp_path / "copies").folder
     (served / NAME).unlink()
     fetch(url, tmp_path / "copies")
     assert (folder / NAME).read_bytes() == lines(1)
@@ -107,7 +109,7 @@ def test_segments_that_the_server_deleted_stay_in_the_copy(served: Path, url: st
 
 def test_nothing_but_segments_is_served(served: Path, url: str, tmp_path: Path) -> None:
     (served / "secret.txt").write_text("no")
-    assert list(fetch(url, tmp_path / "copies").iterdir()) == []
+    assert list(fetch(url, tmp_path / "copies").folder.iterdir()) == []
     with pytest.raises(JournalUnreadable, match="404"):
         fetch(f"{url}/secret.txt", tmp_path / "copies")
 
@@ -135,7 +137,7 @@ def test_a_journal_with_a_token_is_for_those_who_show_it(served: Path, tmp_path:
         url = f"{address}/journal"
 
         def fetch_bytes(*options: str) -> bytes:
-            return (fetch(url, tmp_path / "copies", JournalTokens.parse(options, [url])) / NAME).read_bytes()
+            return (fetch(url, tmp_path / "copies", JournalTokens.parse(options, [url])).folder / NAME).read_bytes()
 
         for options in ((), (str(wrong),), (f"{url}={wrong}", str(given))):
             with pytest.raises(JournalUnreadable, match=r"answers 401 Unauthorized: .* --journal-token-file") as error:
@@ -171,21 +173,19 @@ def test_a_token_that_cannot_be_read_lets_nobody_in_and_is_logged_once(served: P
             fetch(f"{address}/journal", tmp_path / "copies", tokens)
 
 
-def test_a_token_is_not_shown_to_whom_a_journal_leads_to(tmp_path: Path) -> None:
+def test_a_redirect_is_not_followed_and_nothing_of_it_is_stored(tmp_path: Path) -> None:
     asked: list[str | None] = []
-
-    async def elsewhere(request: web.Request) -> web.Response:
-        asked.append(request.headers.get("Authorization"))
-        return web.json_response({"segments": []})
 
     async def lead(request: web.Request) -> web.Response:
         asked.append(request.headers.get("Authorization"))
-        raise web.HTTPFound(f"{other}/journal")
+        raise web.HTTPFound("http://127.0.0.1:1/journal")
 
     tokens = JournalTokens.parse([str(file_of(tmp_path, "given", TOKEN))], [])
-    with serve(web.get("/journal", elsewhere)) as other, serve(web.get("/journal", lead)) as address:
+    refused = pytest.raises(JournalUnreadable, match="answers 302 and names another address, which is not followed")
+    with serve(web.get("/journal", lead)) as address, refused:
         fetch(f"{address}/journal", tmp_path / "copies", tokens)
-    assert asked == [f"Bearer {TOKEN}", None]
+    assert asked == [f"Bearer {TOKEN}"]
+    assert not (tmp_path / "copies").exists()
 
 
 @pytest.mark.parametrize(

@@ -165,6 +165,8 @@ def test_alarms_are_on_standard_output_where_no_file_is_given(journal: Path) -> 
         (("--journal=s3a://bucket/x",), "neither a folder on this machine nor an address"),
         (("--topic=t",), "--topic and --bootstrap-server go together"),
         (("--journal=x", "--alertmanager=am:9093"), "am:9093 is not an address"),
+        (("--journal=https://x", "--journal-certificate=nowhere.pem"), "nowhere.pem cannot be read: No such file"),
+        (("--journal=https://x", "--journal-key=k"), "--journal-key needs --journal-certificate"),
         (("--journal=x", "--silent-after-seconds=0.1"), "alive interval"),
     ],
 )

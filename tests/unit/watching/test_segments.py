@@ -10,6 +10,7 @@ import pytest
 from aiohttp import web
 
 from controller_core.process.journal_http import make_journal_routes
+from kontroller.history.sources.caps import Caps
 from kontroller.history.sources.journal_http import JournalUnreadable
 from kontroller.history.sources.journal_tokens import JournalTokens
 from kontroller.history.watching.journals import segments
@@ -124,15 +125,30 @@ async def test_a_snapshot_across_segments_is_a_whole_one(journal: Journal, tmp_p
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segments, "CHUNK_BYTES", 64)
-    monkeypatch.setattr(segments, "LONGEST_LINE_BYTES", 256)
 
 
-async def test_lines_longer_than_a_part_are_read_and_absurd_ones_passed_over(
-    small_parts: None, journal: Journal, tmp_path: Path
-) -> None:
+async def test_a_segment_above_the_cap_makes_a_served_journal_unreadable() -> None:
+    async def index(_: web.Request) -> web.Response:
+        return web.json_response({"segments": [{"name": FIRST, "bytes": 1 << 40}]})
+
+    async with serve(web.get("/journal", index)) as url, aiohttp.ClientSession() as session:
+        with pytest.raises(JournalUnreadable, match=rf"{FIRST} is left out: .* --max-file-bytes 1073741824"):
+            await ServedJournal(url, session).read()
+
+
+async def test_the_rest_of_a_long_part_is_read_in_usual_parts(small_parts: None, tmp_path: Path) -> None:
+    append(tmp_path, FIRST, b"x" * 200, *([b""] * 500), b"3")
+    journal = FolderJournal(tmp_path, Caps(line_bytes=1024))
+    while not (chunk := await journal.read()).lines:
+        assert not chunk.is_at_end
+    assert chunk.lines == [b"x" * 200]
+    assert (await read_to_the_end(journal))[-1] == b"3"
+
+
+async def test_lines_longer_than_a_part_are_read_and_absurd_ones_passed_over(small_parts: None, tmp_path: Path) -> None:
     append(tmp_path, FIRST, b"1", b"x" * 200, b"2", b"y" * 1000, b"3")
     append(tmp_path, SECOND, b"4")
-    lines = await read_to_the_end(journal)
+    lines = await read_to_the_end(FolderJournal(tmp_path, Caps(line_bytes=256)))
     assert [one for one in lines if len(one) == 1] == [b"1", b"2", b"3", b"4"]
     assert b"x" * 200 in lines
     assert max(map(len, lines)) <= 256

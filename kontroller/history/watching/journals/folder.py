@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 from controller_core.journal.segments import SUFFIX
+from kontroller.history.sources.caps import Caps
 from kontroller.history.sources.journal_http import JournalUnreadable
 from kontroller.history.watching.journals.journal import Chunk
 from kontroller.history.watching.journals.segments import SegmentJournal
@@ -13,8 +14,9 @@ from kontroller.history.watching.journals.segments import SegmentJournal
 class FolderJournal:
     """All journals at or below a folder, including those that appear later."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, caps: Caps | None = None) -> None:
         self._folder = folder
+        self._caps = caps
         self._journals: dict[Path, SegmentJournal] = {}
 
     @property
@@ -23,7 +25,7 @@ class FolderJournal:
 
     async def read(self) -> Chunk:
         for directory in await asyncio.to_thread(_directories, self._folder):
-            self._journals.setdefault(directory, SegmentJournal(_Directory(directory)))
+            self._journals.setdefault(directory, SegmentJournal(_Directory(directory), self._caps))
         lines: list[bytes] = []
         is_at_end, failure = True, None
         for journal in self._journals.values():

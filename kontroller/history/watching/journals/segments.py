@@ -1,17 +1,16 @@
 """Follows a journal of segments: each to its end, then the next one.
 
 It begins at the newest segment that is followed by a whole snapshot, because older problems do not matter. An
-unfinished line is read after it is complete. A writer that truncates its file removes half a line, or writes the line
-again.
+unfinished line is read after it is complete. Lines above the cap are skipped in parts, none of which is valid. A writer
+that truncates its file removes half a line, or writes the line again.
 """
 
 from typing import Final, Protocol
 
+from kontroller.history.sources.caps import Caps
 from kontroller.history.sources.journal_http import CHUNK_BYTES
 from kontroller.history.watching.journals.journal import Chunk
 
-LONGEST_LINE_BYTES: Final = 64 << 20
-"""The longest line. Longer ones are skipped in parts, none of which is valid."""
 _SNAPSHOT_STARTED: Final = b'"snapshot_started"'
 _SNAPSHOT_ENDED: Final = b'"snapshot_ended"'
 
@@ -31,8 +30,9 @@ class Segments(Protocol):
 class SegmentJournal:
     """The lines of one directory of segments. Call `read` sequentially."""
 
-    def __init__(self, segments: Segments) -> None:
+    def __init__(self, segments: Segments, caps: Caps | None = None) -> None:
         self._segments = segments
+        self._longest_bytes = max((caps or Caps()).line_bytes, CHUNK_BYTES)
         self._name: str | None = None
         self._offset = 0
         self._chunk_bytes = CHUNK_BYTES
@@ -58,11 +58,12 @@ class SegmentJournal:
         return Chunk(lines, not later)
 
     def _whole_lines(self, data: bytes) -> list[bytes]:
-        end = data.rfind(b"\n") + 1
-        if not end and len(data) == LONGEST_LINE_BYTES:
+        # After a long line its part alone is split, because a large part may have millions of lines.
+        end = (data.rfind(b"\n") if len(data) <= CHUNK_BYTES else data.find(b"\n")) + 1
+        if not end and len(data) == self._longest_bytes:
             end = len(data)
         is_in_a_line = not end and len(data) == self._chunk_bytes
-        self._chunk_bytes = min(2 * self._chunk_bytes, LONGEST_LINE_BYTES) if is_in_a_line else CHUNK_BYTES
+        self._chunk_bytes = min(2 * self._chunk_bytes, self._longest_bytes) if is_in_a_line else CHUNK_BYTES
         self._offset += end
         return data[:end].splitlines()
 
