@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, NamedTuple, TypeAlias
 
-from crc32c import crc32c
-
 from controller_core.model.ids import LeaderEpoch
+from controller_core.wire.crc32c import crc32c
 from replica_broker.log.errors import CorruptBatch, UnsupportedFormat
 
 HEADER_BYTES: Final = 61

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from crc32c import crc32c
+from controller_core.wire.crc32c import crc32c
 
 _HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 _EXTENT: Final = struct.Struct(">qi")

@@ -7,8 +7,7 @@ import struct
 from dataclasses import dataclass
 from typing import Final
 
-from crc32c import crc32c
-
+from controller_core.wire.crc32c import crc32c
 from replica_broker.log.record_batches import CRC_FROM, HEADER_BYTES, LENGTH_OVERHEAD_BYTES, MAGIC, NO_SEQUENCE
 
 _TRANSACTIONAL_CONTROL: Final = 0x30

@@ -10,8 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from crc32c import crc32c
-
+from controller_core.wire.crc32c import crc32c
 from replica_broker.disk.disk import DiskPath
 from replica_broker.log.errors import MalformedFile
 from replica_broker.log.producers.states import REMEMBERED_BATCHES, AppendedBatch, ProducerState

@@ -9,8 +9,8 @@ import zlib
 from typing import Final
 
 import structlog
-from crc32c import crc32c
 
+from controller_core.wire.crc32c import crc32c
 from replica_broker.log.errors import CorruptBatch, LogError, UnsupportedFormat
 from replica_broker.log.record_batches import CRC_FROM, HEADER_BYTES, INT32_MAX, RecordBatch, read_header
 from replica_broker.log.segments.segment import Segment

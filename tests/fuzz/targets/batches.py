@@ -4,8 +4,7 @@ import struct
 from collections.abc import Iterator
 from typing import Final
 
-from crc32c import crc32c
-
+from controller_core.wire.crc32c import crc32c
 from replica_broker.log.errors import LogError
 from replica_broker.log.record_batches import CRC_FROM, HEADER_BYTES, drop_partial_batch, read_batches, read_header
 from replica_broker.log.records import read_latest_timestamp, read_record_times

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID
 
-from crc32c import crc32c
-
 from controller_core.model.ids import LeaderEpoch, PartitionId, TopicId, TopicName, TopicPartition
+from controller_core.wire.crc32c import crc32c
 from replica_broker.log.checkpoints import formats
 from replica_broker.log.errors import LogError
 from replica_broker.log.producers.snapshot_format import decode_snapshot, encode_snapshot

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
-from crc32c import crc32c
+from controller_core.wire.crc32c import crc32c
 
 ORDERS: Final = UUID(int=(7 << 65) + 1)
 """The id of a topic."""

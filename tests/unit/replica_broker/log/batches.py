@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import cramjam
-from crc32c import crc32c
 
 from controller_core.model.ids import LeaderEpoch
+from controller_core.wire.crc32c import crc32c
 from replica_broker.log.record_batches import Compression, place_batches
 
 EPOCH: Final = LeaderEpoch(3)

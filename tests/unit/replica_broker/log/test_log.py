@@ -4,10 +4,10 @@ import struct
 from typing import Any
 
 import pytest
-from crc32c import crc32c
 from kio.schema.errors import ErrorCode
 
 from controller_core.model.ids import LeaderEpoch
+from controller_core.wire.crc32c import crc32c
 from replica_broker.disk.disk import DiskError, DiskFull
 from replica_broker.log.config import TimestampType
 from replica_broker.log.errors import (

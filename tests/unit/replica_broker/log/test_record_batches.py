@@ -3,12 +3,12 @@
 import struct
 
 import pytest
-from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
 from controller_core.model.ids import LeaderEpoch
+from controller_core.wire.crc32c import crc32c
 from replica_broker.log.errors import CorruptBatch, LogError, UnsupportedFormat
 from replica_broker.log.record_batches import HEADER_BYTES, Compression, drop_partial_batch, place_batches, read_batches
 from replica_broker.log.records import read_record_times

@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from controller_core.model.ids import LeaderEpoch
+from controller_core.wire.crc32c import crc32c
 from replica_broker.log.errors import MalformedFile, OutOfOrderSequence
 from replica_broker.log.log import Log
 from replica_broker.log.producers.snapshot_format import decode_snapshot, encode_snapshot
