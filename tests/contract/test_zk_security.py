@@ -119,8 +119,14 @@ async def test_znodes_are_the_creators_and_readable_but_for_secrets(secured_zook
     properties = secured_zookeeper.write_properties("acls.properties")
     async with session(f"{secured_zookeeper.secure_connect}/acls", properties) as made:
         await made.transact([Create(path=path) for path in expected if path])
-    known = {"sasl_options": {"mechanism": "DIGEST-MD5", "username": USER, "password": PASSWORD}}
-    with open_client(secured_zookeeper.connect, **known) as client:
+    files = secured_zookeeper.certificate
+    known = {
+        "use_ssl": True,
+        "ca": str(files.certificate),
+        "certfile": str(files.certificate),
+        "keyfile": str(files.key),
+    }
+    with open_client(f"localhost:{secured_zookeeper.secure_port}", **known) as client:
         assert {path: set(client.get_acls(f"/acls{path}")[0]) for path in expected} == expected
 
 
