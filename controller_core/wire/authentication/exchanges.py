@@ -1,8 +1,7 @@
 """The server side of logins by PLAIN (RFC 4616) and SCRAM (RFC 5802), as in Kafka's brokers.
 
-scramp's server is not used, because it cannot wait for a lookup of credentials, refuses short salts, and normalizes
-names of other alphabets, which Kafka takes as they are. An unknown user gets a challenge like any other, always with
-the same salt, so an attacker cannot find out which users exist.
+Names of other alphabets are not normalized, because Kafka takes them as they are. An unknown user gets a challenge like
+any other, always with the same salt, so an attacker cannot find out which users exist.
 """
 
 import hashlib

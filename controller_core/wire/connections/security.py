@@ -1,4 +1,4 @@
-"""The security of outgoing connections: TLS by the standard library, SASL by scramp.
+"""The security of outgoing connections: TLS and SASL.
 
 PLAIN and SCRAM work without another system. GSSAPI and OAUTHBEARER need one, and are refused with an error.
 """
@@ -8,16 +8,13 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from scramp import ScramClient, ScramException
-
 from controller_core.model.scram import SCRAM_MECHANISMS
 from controller_core.security.jaas import read_jaas
+from controller_core.wire.connections.scram_client import WrongAnswer, exchange_messages
 
 PLAIN: Final = "PLAIN"
 MECHANISMS: Final = (PLAIN, *(mechanism.name for mechanism in SCRAM_MECHANISMS.values()))
-_MOST_ITERATIONS: Final = 1 << 20
-"""Limit of SCRAM iterations. Kafka's is 16,384; a hostile server could otherwise make a client compute for minutes.
-scramp refuses fewer than 4096, because an eavesdropper could guess the password."""
+_SCRAM: Final = {mechanism.name: mechanism for mechanism in SCRAM_MECHANISMS.values()}
 
 
 def login_module(mechanism: str) -> str:
@@ -54,20 +51,9 @@ class Login:
         if self.mechanism == PLAIN:
             yield f"\0{self.username}\0{self.password}".encode()
             return
-        yield from self._scram()
-
-    def _scram(self) -> Generator[bytes, bytes, None]:
-        exchange = ScramClient([self.mechanism], self.username, self.password)
         try:
-            said = yield exchange.get_client_first().encode()
-            exchange.set_server_first(said.decode())
-            if (iterations := int(exchange.iterations)) > _MOST_ITERATIONS:
-                raise LoginFailed(
-                    f"{self.mechanism}: the server requires {iterations} iterations, more than {_MOST_ITERATIONS}"
-                )
-            said = yield exchange.get_client_final().encode()
-            exchange.set_server_final(said.decode())
-        except (ScramException, UnicodeDecodeError) as error:
+            yield from exchange_messages(_SCRAM[self.mechanism], self.username, self.password)
+        except WrongAnswer as error:
             raise LoginFailed(f"{self.mechanism}: {error}") from error
 
 

@@ -1,4 +1,4 @@
-"""The server's messages of a SCRAM login, one by one, against scramp's client and by the RFC's own example."""
+"""The server's messages of a SCRAM login, one by one, against our own client and by the RFC's own example."""
 
 import contextlib
 import hashlib

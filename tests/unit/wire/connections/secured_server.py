@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from typing import Any, Final
@@ -12,8 +12,8 @@ from kio.schema.sasl_authenticate.v2 import SaslAuthenticateRequest, SaslAuthent
 from kio.schema.sasl_handshake.v1 import SaslHandshakeRequest, SaslHandshakeResponse
 from kio.static.primitive import i64Timedelta
 from kio.static.protocol import ResponsePayload
-from scramp import ScramException, ScramMechanism
 
+from controller_core.wire.authentication.exchanges import InvalidLogin, ScramExchange
 from controller_core.wire.codecs.frames import (
     FrameError,
     decode_request,
@@ -23,6 +23,7 @@ from controller_core.wire.codecs.frames import (
 )
 from controller_core.wire.messages import UpdateMetadataResponse
 from devcluster.stand_ins.told_versions import make_versions_response
+from tests.unit.wire.authentication.secured_site import Users, make_stored
 
 HANDSHAKE, AUTHENTICATE, API_VERSIONS = 17, 36, 18
 USERS: Final = {"alice": "alice secret", "bob": "bob secret"}
@@ -139,28 +140,33 @@ class _Plain:
 class _Scram:
     def __init__(self, server: SecuredServer) -> None:
         self._server = server
-        self._user = ""
-        self.user: str | None = None
-        self._exchange: Any = None
+        self._exchange: ScramExchange | None = None
+
+    @property
+    def user(self) -> str | None:
+        return None if self._exchange is None else self._exchange.user
 
     def answer(self, said: bytes) -> bytes | None:
         if self._exchange is None:
-            mechanism = ScramMechanism(self._server.mechanism or "SCRAM-SHA-256")
-            self._exchange = mechanism.make_server(lambda user: self._make_auth_info(mechanism, user))
-            self._exchange.set_client_first(said.decode())
-            first: str = self._exchange.get_server_first()
-            return first.replace("i=4096", f"i={self._server.iterations}").encode()
+            mechanism = self._server.mechanism or "SCRAM-SHA-256"
+            known = {(mechanism, user): make_stored(mechanism, word) for user, word in self._server.passwords.items()}
+            self._exchange = ScramExchange(mechanism, Users(known=known))
+            first = _end_at_once(self._exchange.answer(said))
+            return first.replace(b"i=4096", b"i=%d" % self._server.iterations)
         try:
-            self._exchange.set_client_final(said.decode())
-        except ScramException:
+            final = _end_at_once(self._exchange.answer(said))
+        except InvalidLogin:
             return None
-        self.user = self._user
-        final: str = self._exchange.get_server_final()
-        return final.encode() if self._server.knows_the_password else b"v=AAAA"
+        return final if self._server.knows_the_password else b"v=AAAA"
 
-    def _make_auth_info(self, mechanism: ScramMechanism, user: str) -> Any:
-        self._user = user
-        return mechanism.make_auth_info(self._server.passwords.get(user, "none"), 4096)
+
+def _end_at_once(answer: Coroutine[Any, Any, bytes]) -> bytes:
+    """Return the result of a coroutine that waits for nothing."""
+    try:
+        answer.send(None)
+    except StopIteration as ended:
+        return bytes(ended.value)
+    raise AssertionError("it waits")
 
 
 def _make_authenticate_response(
