@@ -4,9 +4,9 @@ The last part comes first. A part with several attributes has `+` between them. 
 are written as numbers, and their values as bytes.
 """
 
-from typing import Any, Final
+from typing import Final
 
-from asn1crypto.x509 import Certificate
+from controller_core.security.der import SEQUENCE, SET, Element, read_element, read_object_identifier
 
 _KEYWORDS: Final = {
     "2.5.4.3": "CN",
@@ -19,16 +19,12 @@ _KEYWORDS: Final = {
     "0.9.2342.19200300.100.1.25": "DC",
     "0.9.2342.19200300.100.1.1": "UID",
 }
-_ENCODINGS: Final = {
-    12: "utf-8",
-    19: "ascii",
-    20: "latin-1",
-    22: "ascii",
-    27: "latin-1",
-    28: "utf-32-be",
-    30: "utf-16-be",
-}
-"""The encoding of each string type, by its ASN.1 tag."""
+_STRINGS: Final = frozenset({12, 19, 20, 22, 27, 30})
+"""The ASN.1 tags of the strings that Java writes as text. It reads the bytes of each kind as UTF-8, also those of a
+BMPString."""
+_VERSION: Final = 0xA0
+_SUBJECT: Final = 4
+"""The place of the subject among the fields of a certificate, without the version."""
 _ESCAPED: Final = frozenset(',=+<>#;"\\')
 _SPACES: Final = " \r"
 
@@ -36,21 +32,33 @@ _SPACES: Final = " \r"
 def read_subject(certificate: bytes) -> str:
     """Return the subject of a certificate in DER. Raises `ValueError` if it is not a certificate or its subject is
     unreadable."""
-    try:
-        parts = list(Certificate.load(certificate).subject.chosen)
-        return ",".join("+".join(_attribute(attribute) for attribute in part) for part in reversed(parts))
-    except (TypeError, KeyError, AttributeError) as error:  # asn1crypto raises any of these for broken input
-        raise ValueError(f"the subject cannot be read: {error}") from error
+    signed = read_element(certificate).parts(SEQUENCE)
+    fields = signed[0].parts(SEQUENCE) if signed else []
+    fields = fields[1:] if fields and fields[0].tag == _VERSION else fields
+    if len(fields) <= _SUBJECT:
+        raise ValueError("the subject cannot be read: this is not a certificate")
+    return write_name(fields[_SUBJECT].encoded)
 
 
-def _attribute(attribute: Any) -> str:
-    number, value = attribute["type"].dotted, attribute["value"]
-    value = getattr(value, "chosen", value)
-    encoding = _ENCODINGS.get(value.tag)
+def write_name(name: bytes) -> str:
+    """Return a distinguished name in DER as text. Raises `ValueError` if it is unreadable."""
+    parts = read_element(name).parts(SEQUENCE)
+    return ",".join("+".join(map(_write_attribute, part.parts(SET))) for part in reversed(parts))
+
+
+def _write_attribute(attribute: Element) -> str:
+    fields = attribute.parts(SEQUENCE)
+    if len(fields) != 2:
+        raise ValueError("an attribute of the subject cannot be read")
+    number, value = read_object_identifier(fields[0]), fields[1]
     keyword = _KEYWORDS.get(number)
-    if keyword is None or encoding is None:
-        return f"{keyword or number}=#{value.dump().hex()}"
-    return f"{keyword}={_escape(value.contents.decode(encoding, errors='replace'))}"
+    if keyword is None or value.tag not in _STRINGS:
+        return f"{keyword or number}=#{value.encoded.hex()}"
+    try:
+        return f"{keyword}={_escape(value.contents.decode())}"
+    except UnicodeDecodeError as error:
+        # Java replaces such bytes by U+FFFD, which gives several subjects one name.
+        raise ValueError(f"its {keyword} is not UTF-8: issue it with a UTF8String") from error
 
 
 def _escape(text: str) -> str:
