@@ -252,13 +252,17 @@ def changes(
     topic: Annotated[str, typer.Option(help="The topic.", show_default=False)],
     journal: JournalsOption = None,
     journal_token_file: JournalTokenFilesOption = None,
+    journal_ca: JournalCaOption = None,
+    journal_certificate: JournalCertificateOption = None,
+    journal_key: JournalKeyOption = None,
     output: Output = Format.TABLE,
 ) -> None:
     """Lists the changes of a topic in journals: when, who asked for it from which address, what, and the cause. Needs
     no Spark.
 
     Exits with 0; with 1 if a journal cannot be read; with 2 if the command is wrong."""
-    from kontroller.history.sources.journal_http import JournalUnreadable, fetch
+    from kontroller.history.sources.journal_copies import fetch
+    from kontroller.history.sources.journal_http import JournalUnreadable
     from kontroller.history.topic_changes import list_changes
 
     journals = journal or []
@@ -267,12 +271,18 @@ def changes(
             WrongOption("say where the journal is: --journal FOLDER or --journal http://HOST:9404/journal")
         )
     tokens = _read_tokens(journal_token_file or [], journals)
+    tls = _read_tls(journal_ca, journal_certificate, journal_key)
     with TemporaryDirectory() as below:
         try:
-            folders = [
-                fetch(each, Path(below), tokens) if each.startswith("http") and "://" in each else Path(each)
-                for each in journals
-            ]
+            folders: list[Path] = []
+            problems: list[str] = []
+            for each in journals:
+                if each.startswith(("http://", "https://")):
+                    copied = fetch(each, Path(below), tokens, tls)
+                    problems += copied.problems
+                    folders.append(copied.folder)
+                else:
+                    folders.append(Path(each))
             if missing := [str(folder) for folder in folders if not folder.is_dir()]:
                 raise usage_error(WrongOption(f"--journal {missing[0]} is not a folder on this machine"))
             found = list(list_changes(topic, *folders))
@@ -284,6 +294,10 @@ def changes(
         for each in found
     ]
     show(output, [each.to_json() for each in found], heads, rows, empty=f"No change of {topic} is in these journals.")
+    for problem in problems:
+        typer.echo(f"kontroller: {problem}", err=True)
+    if problems:
+        raise typer.Exit(EXIT_FAILED)
 
 
 @add_command(commands, "compact")

@@ -319,7 +319,7 @@ async def test_a_process_without_the_role_says_so_before_or_after_as_kafka_does(
         acls = Told(cluster)
         rules = AuthorizerRules(super_users=frozenset({ADMIN}))
         authorization = Authorization(rules, acls, CollectorRegistry())
-        never: Callable[[Any, Any], Any] = lambda request, quota: None  # noqa: E731 - nothing is answered here
+        never: Callable[[Any, Any, Any], Any] = lambda request, quota, caller: None  # noqa: E731 - nothing is answered here
         assembly = ListenerAssembly(cluster.zk.session(), SERVED_APIS, lambda: None, never, authorization=authorization)
         why_not = await assembly.make_gate(AccessRules()).why_not(api_key, caller())
         is_scram = api_key == ALTER_SCRAM
