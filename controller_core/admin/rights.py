@@ -2,7 +2,7 @@
 
 from typing import Final, Protocol
 
-from controller_core.model.authorization.acls import Operation, Resource
+from controller_core.model.authorization.acls import Operation, Resource, ResourceType
 
 
 class Rights(Protocol):
@@ -16,9 +16,17 @@ class Rights(Protocol):
         """
         ...
 
+    def may_on_any(self, operation: Operation, kind: ResourceType) -> bool:
+        """Return True if the caller may do the operation on any resource of the type. A refusal is not logged."""
+        ...
+
 
 class _Everything:
     def may(self, operation: Operation, resource: Resource, *, is_wanted: bool = True) -> bool:
+        """See `Rights`."""
+        return True
+
+    def may_on_any(self, operation: Operation, kind: ResourceType) -> bool:
         """See `Rights`."""
         return True
 

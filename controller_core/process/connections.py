@@ -1,10 +1,12 @@
-"""The connections of a process, from its settings: to ZooKeeper, to brokers, and at its own listeners."""
+"""The connections of a process, from its settings: to ZooKeeper, to brokers, and at its own listeners with ACLs."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from controller_core.admin.authorizing.authorizer_properties import read_authorizer_rules
+from controller_core.model.authorization.decision import AuthorizerRules
 from controller_core.model.metadata import Endpoint
 from controller_core.process.settings import InvalidSettings
 from controller_core.security.properties_file import InvalidProperties
@@ -64,6 +66,14 @@ async def open_zookeeper_session(
         raise InvalidSettings(f"--properties: {error}") from error
     except ValueError as error:
         raise InvalidSettings(f"--zookeeper: {error}") from error
+
+
+def read_acl_rules(file: Path | None) -> AuthorizerRules | None:
+    """Return the authorizer's rules in a file of properties, or None without ACLs. Raises `InvalidSettings`."""
+    try:
+        return read_authorizer_rules(file)
+    except InvalidProperties as error:
+        raise InvalidSettings(f"--properties: {error}") from error
 
 
 def open_secured_brokers(file: Path | None, listener: str | None = None) -> SecuredBrokers:

@@ -95,6 +95,11 @@ def list_advertised_endpoints(binds: Iterable[Endpoint], advertise: Iterable[str
     return tuple(endpoints.values())
 
 
+def list_hosts(endpoints: Iterable[Endpoint]) -> tuple[str, ...]:
+    """Return the hosts of endpoints in order, without those that stand for all addresses of a machine."""
+    return tuple(sorted({endpoint.host for endpoint in endpoints}.difference(_EVERY_ADDRESS)))
+
+
 def find_unreachable(endpoints: Iterable[Endpoint]) -> Endpoint | None:
     """Return the first endpoint that nobody can connect to, because it stands for all addresses of a machine."""
     return next((endpoint for endpoint in endpoints if endpoint.host in _EVERY_ADDRESS), None)

@@ -10,9 +10,7 @@ import structlog
 from prometheus_client import CollectorRegistry
 
 from controller_core.admin.apis import CLIENT_APIS, OWN_CONFIG_APIS
-from controller_core.admin.authorizing.authorization import Authorization
-from controller_core.admin.authorizing.authorizer_properties import read_authorizer_rules
-from controller_core.admin.authorizing.known_acls import KnownAcls
+from controller_core.admin.authorizing.authorization import Authorization, begin_authorization
 from controller_core.admin.cluster.brokers_in_our_name import BrokersInOurName
 from controller_core.admin.quotas.mutation_quotas import MutationQuotas
 from controller_core.admin.quotas.zk_quotas import ZkQuotas
@@ -30,20 +28,24 @@ from controller_core.controller.term.unserved_listeners import report_at_start
 from controller_core.journal.batches import EachJournal, Journal
 from controller_core.journal.writer import JournalWriter
 from controller_core.model.access import LOCALHOST, parse_address
-from controller_core.model.authorization.decision import AuthorizerRules
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Broker
 from controller_core.model.topics.topic_changes import TopicRules
-from controller_core.process.connections import make_secured_listeners, open_secured_brokers, open_zookeeper_session
+from controller_core.process.connections import (
+    make_secured_listeners,
+    open_secured_brokers,
+    open_zookeeper_session,
+    read_acl_rules,
+)
 from controller_core.process.http import make_readiness_route, read_http_access, serve_metrics
 from controller_core.process.journal import MissingLibrary, close_journals, open_journal, open_topic_journal
 from controller_core.process.journal_http import make_journal_routes, read_journal_door
+from controller_core.process.listener_addresses import list_hosts
 from controller_core.process.listening import ListenerAssembly
 from controller_core.process.settings import ControllerProcessSettings, InvalidSettings
 from controller_core.process.signals import run_until_signalled
 from controller_core.process.unserved_requests import UnservedRequests
 from controller_core.rules.topic_rules import InvalidRules, read_topic_rules
-from controller_core.security.properties_file import InvalidProperties
 from controller_core.supervision import start_supervised
 from controller_core.wire.authentication.secured_listener import SecuredListener
 from controller_core.wire.connections.broker_properties import SecuredBrokers
@@ -77,7 +79,7 @@ async def run_controller(
     Raises `InvalidSettings`, `ZooKeeperUnreachable` and `AccessRefused` (at the start), `ZooKeeperGone` (later),
     `IdInUse`, and `OSError` for a port."""
     brokers = open_secured_brokers(settings.properties, settings.listeners.links)
-    rules = _read_authorizer_rules(settings)
+    rules = read_acl_rules(settings.properties)
     topic_rules = _read_topic_rules(settings)
     async with AsyncExitStack() as stack:
         session = await open_zookeeper_session(settings, jute_maxbuffer_bytes=settings.zookeeper_jute_maxbuffer_bytes)
@@ -93,7 +95,7 @@ async def run_controller(
         registry = CollectorRegistry()
         writers = _open_journals(settings, registry)
         stack.push_async_callback(close_journals, writers)
-        authorization = _begin_authorization(rules, zk, registry, stack) if rules is not None else None
+        authorization = begin_authorization(rules, zk, registry, stack)
         trail = open_trail(
             f"controller-{settings.id}",
             settings.open_audit_sinks(),
@@ -124,14 +126,6 @@ def _is_local(settings: ControllerProcessSettings) -> bool:
     return all(address is not None and address.is_loopback for address in addresses)
 
 
-def _read_authorizer_rules(settings: ControllerProcessSettings) -> AuthorizerRules | None:
-    """Return the authorizer's rules, or None without ACLs. Raises `InvalidSettings`."""
-    try:
-        return read_authorizer_rules(settings.properties)
-    except InvalidProperties as error:
-        raise InvalidSettings(f"--properties: {error}") from error
-
-
 def _read_topic_rules(settings: ControllerProcessSettings) -> TopicRules | None:
     """Return the rules for topics, or None without any. Raises `InvalidSettings`."""
     if settings.topic_rules is None:
@@ -140,16 +134,6 @@ def _read_topic_rules(settings: ControllerProcessSettings) -> TopicRules | None:
         return read_topic_rules(settings.topic_rules)
     except InvalidRules as error:
         raise InvalidSettings(*(f"--topic-rules: {problem}" for problem in error.problems)) from error
-
-
-def _begin_authorization(
-    rules: AuthorizerRules, zk: ZkSession, registry: CollectorRegistry, stack: AsyncExitStack
-) -> Authorization:
-    """Read ACLs from now on, until the stack is closed."""
-    acls = KnownAcls(zk)
-    task = acls.begin()
-    stack.callback(task.cancel)
-    return Authorization(rules, acls, registry)
 
 
 def _open_journals(settings: ControllerProcessSettings, registry: CollectorRegistry) -> list[JournalWriter]:
@@ -215,6 +199,7 @@ def _assemble(
         close_connections=listener.close_connections,
         journal=journal,
         whereabouts=f"{socket.gethostname()}, process {os.getpid()}",
+        hosts=list_hosts((*settings.binds, *listeners.endpoints)),
     )
     controller = Controller(own_id, listeners, seams, settings, ControllerMetrics(registry), SERVED_APIS)
     return controller, listener

@@ -18,25 +18,39 @@ from controller_core.wire.limits.gate import Gate
 
 
 @dataclass(frozen=True, slots=True)
-class _Needed:
+class Needed:
+    """The right on the cluster that an API needs."""
+
     operation: Operation
+    or_else: Operation | None = None
+    """Another operation whose permission is enough."""
     asks_role_first: bool = False
     """True if Kafka answers NOT_CONTROLLER before it checks ACLs; otherwise it checks them first."""
 
 
-NEEDED: Final[Mapping[int, _Needed]] = {
-    7: _Needed(Operation.CLUSTER_ACTION),  # ControlledShutdown
-    56: _Needed(Operation.CLUSTER_ACTION),  # AlterPartition
-    67: _Needed(Operation.CLUSTER_ACTION),  # AllocateProducerIds
-    43: _Needed(Operation.ALTER),  # ElectLeaders
-    45: _Needed(Operation.ALTER),  # AlterPartitionReassignments
-    57: _Needed(Operation.ALTER),  # UpdateFeatures
-    51: _Needed(Operation.ALTER, asks_role_first=True),  # AlterUserScramCredentials
-    34: _Needed(Operation.ALTER),  # AlterReplicaLogDirs
-    35: _Needed(Operation.DESCRIBE),  # DescribeLogDirs
-    46: _Needed(Operation.DESCRIBE),  # ListPartitionReassignments
+NEEDED: Final[Mapping[int, Needed]] = {
+    7: Needed(Operation.CLUSTER_ACTION),  # ControlledShutdown
+    56: Needed(Operation.CLUSTER_ACTION),  # AlterPartition
+    67: Needed(Operation.CLUSTER_ACTION),  # AllocateProducerIds
+    43: Needed(Operation.ALTER),  # ElectLeaders
+    45: Needed(Operation.ALTER),  # AlterPartitionReassignments
+    57: Needed(Operation.ALTER),  # UpdateFeatures
+    51: Needed(Operation.ALTER, asks_role_first=True),  # AlterUserScramCredentials
+    34: Needed(Operation.ALTER),  # AlterReplicaLogDirs
+    35: Needed(Operation.DESCRIBE),  # DescribeLogDirs
+    46: Needed(Operation.DESCRIBE),  # ListPartitionReassignments
 }
-"""The right on the cluster that each API needs, as in `KafkaApis`."""
+"""The right on the cluster that each API of controllers needs, as in `KafkaApis`."""
+
+NEEDED_OF_BROKERS: Final[Mapping[int, Needed]] = {
+    4: Needed(Operation.CLUSTER_ACTION),  # LeaderAndIsr
+    5: Needed(Operation.CLUSTER_ACTION),  # StopReplica
+    6: Needed(Operation.CLUSTER_ACTION),  # UpdateMetadata
+    27: Needed(Operation.CLUSTER_ACTION, or_else=Operation.ALTER),  # WriteTxnMarkers
+    34: NEEDED[34],
+    35: NEEDED[35],
+}
+"""The right on the cluster that each API of brokers needs."""
 
 
 class AclGate:
@@ -47,11 +61,16 @@ class AclGate:
     """
 
     def __init__(
-        self, authorization: Authorization, by_address: Gate, in_charge: Callable[[], Awaitable[bool]]
+        self,
+        authorization: Authorization,
+        by_address: Gate,
+        in_charge: Callable[[], Awaitable[bool]],
+        needed: Mapping[int, Needed] = NEEDED,
     ) -> None:
         self._authorization = authorization
         self._by_address = by_address
         self._in_charge = in_charge
+        self._needed = needed
 
     def is_broker(self, caller: Caller) -> bool:
         """See `Gate`."""
@@ -63,10 +82,12 @@ class AclGate:
             why_not = await self._by_address.why_not(api_key, caller)
             if why_not is not None:
                 return why_not
-        needed = NEEDED.get(api_key)
+        needed = self._needed.get(api_key)
         if needed is None:
             return None
         if needed.asks_role_first and not await self._in_charge():
             return ErrorCode.not_controller
         rights = await self._authorization.rights_of(caller)
+        if needed.or_else is not None and rights.may(needed.or_else, THE_CLUSTER, is_wanted=False):
+            return None
         return None if rights.may(needed.operation, THE_CLUSTER) else ErrorCode.cluster_authorization_failed

@@ -1,7 +1,7 @@
 """Decodes the znodes of ACLs: the entries of one resource, and the notifications of changes.
 
 Kafka writes both (`ZkAclStore`, `ZkAclChangeStore`): literal names and `*` below `/kafka-acl`, prefixes below
-`/kafka-acl-extended`. Only ACLs of topics and the cluster are read, because a controller decides about nothing else.
+`/kafka-acl-extended`. ACLs of resource types that are not checked are not read.
 """
 
 from typing import Any, Final
@@ -14,7 +14,8 @@ from controller_core.zk.codecs.json_fields import describe, field, json_object
 _VERSION: Final = 1
 _OPERATIONS: Final = {operation.title: operation for operation in Operation}
 _PERMISSIONS: Final = {"Allow": True, "Deny": False}
-_TYPES: Final = {kind.value.upper(): kind for kind in ResourceType}
+_TYPES: Final = {name: kind for kind in ResourceType for name in (kind.value.upper(), kind.name)}
+"""The resource types by their names in both kinds of notifications: `TransactionalId` and `TRANSACTIONAL_ID`."""
 _PREFIXED: Final = "PREFIXED"
 
 
@@ -60,7 +61,7 @@ def _one_of(path: str, json: dict[str, Any], name: str, known: dict[str, Any]) -
 
 
 def decode_acl_change(path: str, data: bytes) -> Pattern | None:
-    """Return the pattern whose ACL has changed, or None for an irrelevant resource type. Raises `MalformedZnode`.
+    """Return the pattern whose ACL has changed, or None for an unknown resource type. Raises `MalformedZnode`.
 
     Notifications of literal names are `Topic:NAME`. Those of the extended store are JSON, for prefixes and literal
     names.

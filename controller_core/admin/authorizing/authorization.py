@@ -1,5 +1,7 @@
 """Authorizes callers by ACLs, and reports refusals: rate-limited in the log, and in a metric."""
 
+from collections.abc import Collection
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Final
 
@@ -8,11 +10,12 @@ from prometheus_client import CollectorRegistry, Counter
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from controller_core.admin.authorizing.known_acls import KnownAcls
-from controller_core.model.authorization.acls import AclTable, Operation, Resource
+from controller_core.admin.authorizing.known_acls import OF_CONTROLLERS, KnownAcls
+from controller_core.model.authorization.acls import AclTable, Operation, Resource, ResourceType
 from controller_core.model.authorization.decision import AuthorizerRules
 from controller_core.model.authorization.principal import Caller
 from controller_core.wire.limits.complaints import Complaints
+from controller_core.zk.session import ZkSession
 
 log = structlog.get_logger()
 
@@ -71,6 +74,27 @@ class CallerRights:
         if is_wanted and not is_allowed:
             self._authorization.report_refusal(self._caller, operation, resource)
         return is_allowed
+
+    def may_on_any(self, operation: Operation, kind: ResourceType) -> bool:
+        """See `Rights.may_on_any`."""
+        return self._rules.allows_on_any(self._acls, self._caller, operation, kind)
+
+
+def begin_authorization(
+    rules: AuthorizerRules | None,
+    zk: ZkSession,
+    registry: CollectorRegistry,
+    stack: AsyncExitStack,
+    *,
+    kinds: Collection[ResourceType] = OF_CONTROLLERS,
+) -> Authorization | None:
+    """Read the ACLs of these resource types until the stack is closed. Return None without rules."""
+    if rules is None:
+        return None
+    acls = KnownAcls(zk, kinds=kinds)
+    task = acls.begin()
+    stack.callback(task.cancel)
+    return Authorization(rules, acls, registry)
 
 
 class _UnusableAcls(Collector):

@@ -11,10 +11,13 @@ from controller_core.model.authorization.decision import AuthorizerRules
 from controller_core.model.authorization.principal import Principal
 from controller_core.security.properties_file import InvalidProperties, read_properties
 from controller_core.security.property_types import describe_errors
+from controller_core.wire.authentication.listener_settings import DEFAULT_PRINCIPAL_BUILDER
 
 ACL_AUTHORIZER: Final = "kafka.security.authorizer.AclAuthorizer"
 AUTHORIZER_CLASS: Final = "authorizer.class.name"
 _SUPER_USERS: Final = "super.users"
+_ACLS_IN: Final = "authorizer.zookeeper.url"
+_PRINCIPAL_BUILDER: Final = "principal.builder.class"
 
 
 def read_authorizer_rules(file: Path | None) -> AuthorizerRules | None:
@@ -33,7 +36,8 @@ def read_authorizer_class(file: Path | None) -> str | None:
 def parse_authorizer_rules(properties: Mapping[str, str]) -> AuthorizerRules | None:
     """Return the rules in a broker's properties, or None if they name no authorizer. Raises `InvalidProperties`.
 
-    An unknown authorizer is refused, because ignoring it would allow everything that it denies.
+    Settings that cannot be applied are refused, because ignoring them would allow what they deny: an unknown authorizer,
+    a principal builder that gives callers other names, and ACLs in another ZooKeeper.
     """
     try:
         given = _AuthorizerProperties.model_validate(dict(properties))
@@ -46,7 +50,24 @@ def parse_authorizer_rules(properties: Mapping[str, str]) -> AuthorizerRules | N
             f"{AUTHORIZER_CLASS} is {given.class_name}, whose rules are unknown here; the only supported authorizer is "
             f"{ACL_AUTHORIZER}, that of clusters with ZooKeeper"
         )
+    _require_known_principals(properties)
+    if given.acls_in and given.acls_in != given.zookeeper:
+        raise InvalidProperties(
+            f"{_ACLS_IN} is {given.acls_in}, but ACLs are read from the cluster's ZooKeeper (zookeeper.connect): "
+            f"keep them there, and remove {_ACLS_IN}"
+        )
     return AuthorizerRules(super_users=_principals(given.super_users), allows_unless_acl=given.allows_unless_acl)
+
+
+def _require_known_principals(properties: Mapping[str, str]) -> None:
+    """Raise `InvalidProperties` if any listener has its own principal builder."""
+    for name, value in properties.items():
+        is_builder = name == _PRINCIPAL_BUILDER or name.endswith(f".{_PRINCIPAL_BUILDER}")
+        if is_builder and value.strip() not in ("", DEFAULT_PRINCIPAL_BUILDER):
+            raise InvalidProperties(
+                f"{name} is {value.strip()}, whose principals are unknown here, so ACLs cannot be checked for them; the "
+                f"only supported one is {DEFAULT_PRINCIPAL_BUILDER}"
+            )
 
 
 def _principals(text: str) -> frozenset[Principal]:
@@ -62,4 +83,6 @@ class _AuthorizerProperties(BaseModel):
 
     class_name: str = Field(default="", alias=AUTHORIZER_CLASS)
     super_users: str = Field(default="", alias=_SUPER_USERS)
+    acls_in: str = Field(default="", alias=_ACLS_IN)
+    zookeeper: str = Field(default="", alias="zookeeper.connect")
     allows_unless_acl: bool = Field(default=False, alias="allow.everyone.if.no.acl.found")

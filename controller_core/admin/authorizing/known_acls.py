@@ -9,7 +9,7 @@ keeps the earlier ACL if one becomes unreadable later.)
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Collection, Iterable
 from contextlib import suppress
 from functools import partial
 from typing import Final
@@ -28,6 +28,8 @@ from controller_core.zk.session import ConnectionLost, SessionExpired, SessionSt
 
 log = structlog.get_logger()
 
+OF_CONTROLLERS: Final = (ResourceType.TOPIC, ResourceType.CLUSTER)
+"""The resource types that a controller decides about."""
 PATIENCE_S: Final = 10.0
 """Seconds that a request waits for the first read of the ACLs."""
 LOOK_AGAIN_S: Final = 1.0
@@ -43,11 +45,14 @@ class _NotificationsMissed(Exception):
 
 
 class KnownAcls:
-    """`begin` starts reading. `table` waits until all ACLs have been read once."""
+    """`begin` starts reading. `table` waits until all ACLs have been read once. `kinds`: the resource types to read."""
 
-    def __init__(self, zk: ZkSession, *, patience_s: float = PATIENCE_S) -> None:
+    def __init__(
+        self, zk: ZkSession, *, kinds: Collection[ResourceType] = OF_CONTROLLERS, patience_s: float = PATIENCE_S
+    ) -> None:
         self.unusable: Final = UnusableZnodes()
         self._zk = zk
+        self._kinds = kinds
         self._patience_s = patience_s
         self._table: AclTable | None = None
         self._read = asyncio.Event()
@@ -118,11 +123,11 @@ class KnownAcls:
                 changed.add(decode_acl_change(path, node.data))
             except MalformedZnode as error:
                 raise _NotificationsMissed(str(error)) from error
-        return {pattern for pattern in changed if pattern is not None}
+        return {pattern for pattern in changed if pattern is not None and pattern.type in self._kinds}
 
     async def _all(self) -> AclTable:
         table = AclTable()
-        for kind in ResourceType:
+        for kind in self._kinds:
             for is_prefix in (False, True):
                 parent = parent_of(kind, is_prefix=is_prefix)
                 (names,) = await self._zk.children_many([parent])

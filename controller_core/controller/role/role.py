@@ -76,7 +76,7 @@ class Role:
             on_reached=static_configs.ask,
             on_look=self._on_look_at_brokers,
         )
-        self._whereabouts = seams.whereabouts
+        self._whereabouts, self._hosts = seams.whereabouts, seams.hosts
         self._is_exclusive = settings.exclusive
         self._leads_under: ControllerEpoch | None = None
         self.hindrance: Hindrance | None = None
@@ -264,6 +264,7 @@ class Role:
             hindrance=self._why_not_ready(),
             leads_under=self._leads_under,
             unsupported_brokers=tuple(sorted(self.reach.unsupported)),
+            hosts=self._hosts,
         )
 
     def _why_not_ready(self) -> str | None:

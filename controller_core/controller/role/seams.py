@@ -68,3 +68,5 @@ class Seams:
     journal: Journal = field(default_factory=NoJournal)
     whereabouts: str = "this machine"
     """A description of the place where this process runs, for people."""
+    hosts: tuple[str, ...] = ()
+    """The hosts that this process's connections to brokers may come from: names or addresses."""

@@ -5,7 +5,8 @@ has. The entries of one pattern are a set, in which a decision looks up the few 
 of a decision depends on the number of prefix lengths, not on the number of ACLs or entries.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from typing import Final, NamedTuple
@@ -18,10 +19,12 @@ ANY_NAME: Final = "*"
 
 
 class ResourceType(Enum):
-    """The resource types whose ACLs a controller needs. Kafka has more."""
+    """The resource types of ACLs that are checked. Kafka has more."""
 
     TOPIC = "Topic"
     CLUSTER = "Cluster"
+    GROUP = "Group"
+    TRANSACTIONAL_ID = "TransactionalId"
 
 
 class Operation(IntEnum):
@@ -65,6 +68,11 @@ def make_topic_resource(name: str) -> Resource:
     return Resource(ResourceType.TOPIC, name)
 
 
+def make_transactional_id_resource(name: str) -> Resource:
+    """Return the resource for a transactional id."""
+    return Resource(ResourceType.TRANSACTIONAL_ID, name)
+
+
 class Pattern(NamedTuple):
     """The resources of an ACL: one name, all names with a prefix, or all names (`*`)."""
 
@@ -99,6 +107,7 @@ class AclTable:
     def put(self, pattern: Pattern, entries: Iterable[Entry]) -> None:
         """Replace the entries of a pattern. As in Kafka, an empty set means no ACL."""
         of_type, kept = self._by_type[pattern.type], frozenset(entries)
+        of_type.by_entry = None
         known = of_type.of_prefixes if pattern.is_prefix else of_type.of_names
         had = known.pop(pattern.name, None) is not None
         if kept:
@@ -114,6 +123,23 @@ class AclTable:
         found += [of_type.of_prefixes.get(name[:length]) for length in of_type.lengths if length <= len(name)]
         return [entries for entries in found if entries is not None]
 
+    def find_patterns(self, kind: ResourceType, entries: Iterable[Entry]) -> "Patterns":
+        """Return the patterns of a resource type that have at least one of these entries."""
+        of_entry = self._by_type[kind].index_by_entry()
+        found = [of_entry[entry] for entry in entries if entry in of_entry]
+        return Patterns(
+            frozenset[str]().union(*(each.names for each in found)),
+            frozenset[str]().union(*(each.prefixes for each in found)),
+        )
+
+
+class Patterns(NamedTuple):
+    """The patterns of one resource type, without the type."""
+
+    names: AbstractSet[str]
+    """Literal names, and `*`."""
+    prefixes: AbstractSet[str]
+
 
 @dataclass(slots=True)
 class _OfType:
@@ -123,8 +149,27 @@ class _OfType:
     of_prefixes: dict[str, frozenset[Entry]] = field(default_factory=dict)
     lengths: dict[int, int] = field(default_factory=dict)
     """The number of prefixes, by their length."""
+    by_entry: dict[Entry, Patterns] | None = None
+    """The patterns of each entry. None until it is asked for, and after each change."""
 
     def count(self, length: int, more: int) -> None:
         self.lengths[length] = self.lengths.get(length, 0) + more
         if not self.lengths[length]:
             del self.lengths[length]
+
+    def index_by_entry(self) -> Mapping[Entry, Patterns]:
+        if self.by_entry is None:
+            names, prefixes = _invert(self.of_names), _invert(self.of_prefixes)
+            self.by_entry = {
+                entry: Patterns(names.get(entry, frozenset()), prefixes.get(entry, frozenset()))
+                for entry in names.keys() | prefixes.keys()
+            }
+        return self.by_entry
+
+
+def _invert(acls: Mapping[str, frozenset[Entry]]) -> dict[Entry, set[str]]:
+    inverted: dict[Entry, set[str]] = {}
+    for name, entries in acls.items():
+        for entry in entries:
+            inverted.setdefault(entry, set()).add(name)
+    return inverted

@@ -12,7 +12,16 @@ from ipaddress import IPv6Address
 from typing import Final
 
 from controller_core.model.access import Address
-from controller_core.model.authorization.acls import ANY_HOST, ANY_PRINCIPAL, AclTable, Entry, Operation, Resource
+from controller_core.model.authorization.acls import (
+    ANY_HOST,
+    ANY_NAME,
+    ANY_PRINCIPAL,
+    AclTable,
+    Entry,
+    Operation,
+    Resource,
+    ResourceType,
+)
 from controller_core.model.authorization.principal import Caller, Principal
 
 _GRANTING: Final[Mapping[Operation, tuple[Operation, ...]]] = {
@@ -49,6 +58,31 @@ class AuthorizerRules:
         denying, allowing = _make_deciding(str(caller.principal), format_host(caller.address), operation)
         is_denied = any(not denying.isdisjoint(entries) for entries in found)
         return not is_denied and any(not allowing.isdisjoint(entries) for entries in found)
+
+    def allows_on_any(self, acls: AclTable, caller: Caller, operation: Operation, kind: ResourceType) -> bool:
+        """Return True if there may be a resource of the type on which the caller may perform the operation.
+
+        As in AclAuthorizer, an allowing ACL counts unless a denying one covers all its names, and
+        `allow.everyone.if.no.acl.found` is enough unless a denying ACL has the name `*`.
+        """
+        if self.is_super_user(caller):
+            return True
+        if caller.address is None:
+            return False
+        denying, allowing = _make_deciding(str(caller.principal), format_host(caller.address), operation)
+        denied = acls.find_patterns(kind, denying)
+        if ANY_NAME in denied.names:
+            return False
+        if self.allows_unless_acl:
+            return True
+        allowed = acls.find_patterns(kind, allowing)
+
+        def is_covered(name: str) -> bool:
+            return any(name[:length] in denied.prefixes for length in range(1, len(name) + 1))
+
+        return any(not is_covered(prefix) for prefix in allowed.prefixes) or any(
+            name == ANY_NAME or (name not in denied.names and not is_covered(name)) for name in allowed.names
+        )
 
 
 @lru_cache(maxsize=4096)

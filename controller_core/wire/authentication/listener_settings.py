@@ -22,11 +22,11 @@ _REAUTHENTICATION: Final = "connections.max.reauth.ms"
 _DELAY: Final = "connection.failed.authentication.delay.ms"
 _CERTIFICATES: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 _TLS_VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
-_PRINCIPALS: Final = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
+DEFAULT_PRINCIPAL_BUILDER: Final = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
 _IN_JAVA: Final = {
     "ssl.engine.factory.class": "",
     "ssl.cipher.suites": "",
-    "principal.builder.class": _PRINCIPALS,
+    "principal.builder.class": DEFAULT_PRINCIPAL_BUILDER,
 }
 """Properties that name Java classes or ciphers, with the value that is supported nevertheless."""
 

@@ -1,12 +1,19 @@
 """The ephemeral znodes of controller processes: one below `/kontroller/processes` for each."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
 from controller_core.model.ids import BrokerId, ControllerEpoch
-from controller_core.zk.codecs.json_fields import broker_ids, field, json_object, require_version
+from controller_core.zk.codecs.json_fields import (
+    MalformedZnode,
+    broker_ids,
+    describe,
+    field,
+    json_object,
+    require_version,
+)
 
 _VERSION: Final = 1
 
@@ -25,6 +32,8 @@ class ProcessZnode:
     """The epoch in which the brokers know it as their controller. None for a standby."""
     unsupported_brokers: tuple[BrokerId, ...] = ()
     """Registered brokers whose Kafka version or mode it cannot lead."""
+    hosts: tuple[str, ...] = ()
+    """The hosts that its connections may come from: names or addresses."""
 
 
 def decode_process(path: str, data: bytes) -> ProcessZnode:
@@ -38,7 +47,16 @@ def decode_process(path: str, data: bytes) -> ProcessZnode:
         hindrance=field(path, json, "hindrance", str, None),
         leads_under=field(path, json, "leads_under", int, None),
         unsupported_brokers=tuple(map(BrokerId, unsupported)),
+        hosts=_decode_hosts(path, json),
     )
+
+
+def _decode_hosts(path: str, json: dict[str, Any]) -> tuple[str, ...]:
+    hosts = field(path, json, "hosts", list, [])
+    for host in hosts:
+        if not isinstance(host, str):
+            raise MalformedZnode(path, f'"hosts" must hold text, found {describe(host)}')
+    return tuple(hosts)
 
 
 def encode_process(process: ProcessZnode) -> bytes:
@@ -50,5 +68,6 @@ def encode_process(process: ProcessZnode) -> bytes:
             "hindrance": process.hindrance,
             "leads_under": process.leads_under,
             "unsupported_brokers": process.unsupported_brokers,
+            "hosts": process.hosts,
         }
     )

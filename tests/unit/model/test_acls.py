@@ -114,6 +114,32 @@ def test_decisions_are_those_of_the_documentation(
 
 
 @given(
+    acls=st.dictionaries(patterns, st.frozensets(entries, max_size=6), max_size=6),
+    who=callers,
+    operation=st.sampled_from([Operation.WRITE, Operation.READ]),
+    kind=st.sampled_from(ResourceType),
+)
+def test_a_right_on_any_resource_is_one_on_some_resource(
+    acls: dict[Pattern, frozenset[Entry]], who: Caller, operation: Operation, kind: ResourceType
+) -> None:
+    table, rules = AclTable(), AuthorizerRules(super_users=frozenset({BOB}))
+    for pattern, some in acls.items():
+        table.put(pattern, some)
+    further = [f"{prefix}~" for prefix in ("", *NAMES)]
+    on_some = any(rules.allows(table, who, operation, Resource(kind, name)) for name in (*NAMES[:-1], *further))
+    assert rules.allows_on_any(table, who, operation, kind) is on_some
+
+
+def test_where_all_may_do_all_only_a_denial_of_every_name_counts_for_any() -> None:
+    acls = Acls(rules=AuthorizerRules(allows_unless_acl=True))
+    acls.put(Pattern(ResourceType.TOPIC, "ab"), entry(Operation.WRITE, is_allowed=False))
+    assert acls.rules.allows_on_any(acls.table, caller(), Operation.WRITE, ResourceType.TOPIC)
+    acls.put(Pattern(ResourceType.TOPIC, "*"), entry(Operation.ALL, is_allowed=False))
+    assert not acls.rules.allows_on_any(acls.table, caller(), Operation.WRITE, ResourceType.TOPIC)
+    assert not acls.rules.allows_on_any(acls.table, Caller(principal=ALICE), Operation.WRITE, ResourceType.TOPIC)
+
+
+@given(
     first=st.dictionaries(patterns, st.frozensets(entries, max_size=3), max_size=4),
     second=st.dictionaries(patterns, st.frozensets(entries, max_size=3), max_size=4),
     who=callers,

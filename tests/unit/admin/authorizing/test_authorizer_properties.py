@@ -5,6 +5,7 @@ import pytest
 from controller_core.admin.authorizing.authorizer_properties import ACL_AUTHORIZER, parse_authorizer_rules
 from controller_core.model.authorization.principal import Principal
 from controller_core.security.properties_file import InvalidProperties
+from controller_core.wire.authentication.listener_settings import DEFAULT_PRINCIPAL_BUILDER
 
 ON = {"authorizer.class.name": ACL_AUTHORIZER}
 
@@ -33,9 +34,21 @@ def test_all_may_be_allowed_where_there_is_no_acl() -> None:
         ({"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}, "StandardAuthorizer"),
         ({"authorizer.class.name": "kafka.security.auth.SimpleAclAuthorizer"}, "the only supported authorizer"),
         ({**ON, "super.users": "admin"}, "'admin' is not a principal"),
+        ({**ON, "principal.builder.class": "org.example.Own"}, "principal.builder.class is org.example.Own, whose"),
+        ({**ON, "listener.name.client.principal.builder.class": "org.example.Own"}, "listener.name.client.principal"),
+        ({**ON, "authorizer.zookeeper.url": "there:2181", "zookeeper.connect": "here:2181"}, "keep them there"),
         ({**ON, "allow.everyone.if.no.acl.found": "perhaps"}, "allow.everyone.if.no.acl.found"),
     ],
 )
 def test_what_cannot_be_obeyed_is_refused(properties: dict[str, str], complaint: str) -> None:
     with pytest.raises(InvalidProperties, match=complaint):
         parse_authorizer_rules(properties)
+
+
+def test_kafkas_own_principal_builder_and_the_clusters_own_zookeeper_may_be_named() -> None:
+    named = {
+        "principal.builder.class": DEFAULT_PRINCIPAL_BUILDER,
+        "authorizer.zookeeper.url": "here:2181/kafka",
+        "zookeeper.connect": "here:2181/kafka",
+    }
+    assert parse_authorizer_rules({**ON, **named}) is not None

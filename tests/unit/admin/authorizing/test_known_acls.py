@@ -10,7 +10,14 @@ from structlog.testing import capture_logs
 from controller_core.admin.authorizing.acl_znodes import decode_acl_change
 from controller_core.admin.authorizing.known_acls import KnownAcls
 from controller_core.model.access import parse_address
-from controller_core.model.authorization.acls import AclTable, Operation, Pattern, ResourceType, make_topic_resource
+from controller_core.model.authorization.acls import (
+    AclTable,
+    Operation,
+    Pattern,
+    Resource,
+    ResourceType,
+    make_topic_resource,
+)
 from controller_core.model.authorization.decision import AuthorizerRules
 from controller_core.model.authorization.principal import Caller, Principal
 from controller_core.wire.listener.owned_api import NoAnswerNow
@@ -92,6 +99,19 @@ async def test_all_are_read_at_the_start(cluster: Cluster, acls: KnownAcls) -> N
     assert may_read(table, "prefix")
     assert not may_read(table, "other")
     assert len(table) == 2, "those of groups are not looked at"
+
+
+async def test_a_broker_also_reads_those_of_groups_and_transactions(
+    cluster: Cluster, session: SimulatedSession
+) -> None:
+    put(cluster, f"{paths.ACLS}/Group/other", acl(READ))
+    put(cluster, f"{paths.PREFIXED_ACLS}/TransactionalId/pre", acl(READ))
+    acls = KnownAcls(session, kinds=tuple(ResourceType))
+    task = acls.begin()
+    table = await acls.table()
+    for resource in (Resource(ResourceType.GROUP, "other"), Resource(ResourceType.TRANSACTIONAL_ID, "prefixed")):
+        assert AuthorizerRules().allows(table, ALICE, Operation.READ, resource)
+    task.cancel()
 
 
 async def test_what_changes_is_read_when_a_notification_says_so(cluster: Cluster, acls: KnownAcls) -> None:
@@ -177,7 +197,9 @@ async def test_without_acls_there_is_no_answer(cluster: Cluster) -> None:
     [
         (paths.ACL_CHANGES, b"Topic:a:b", Pattern(ResourceType.TOPIC, "a:b")),
         (paths.ACL_CHANGES, b"Cluster:kafka-cluster", Pattern(ResourceType.CLUSTER, "kafka-cluster")),
-        (paths.ACL_CHANGES, b"Group:a", None),
+        (paths.ACL_CHANGES, b"Group:a", Pattern(ResourceType.GROUP, "a")),
+        (paths.ACL_CHANGES, b"TransactionalId:a", Pattern(ResourceType.TRANSACTIONAL_ID, "a")),
+        (paths.ACL_CHANGES, b"DelegationToken:a", None),
         (
             paths.EXTENDED_ACL_CHANGES,
             b'{"version":1,"resourceType":"TOPIC","name":"a","patternType":"PREFIXED"}',
@@ -186,7 +208,7 @@ async def test_without_acls_there_is_no_answer(cluster: Cluster) -> None:
         (
             paths.EXTENDED_ACL_CHANGES,
             b'{"version":1,"resourceType":"TRANSACTIONAL_ID","name":"a","patternType":"PREFIXED"}',
-            None,
+            Pattern(ResourceType.TRANSACTIONAL_ID, "a", is_prefix=True),
         ),
     ],
 )

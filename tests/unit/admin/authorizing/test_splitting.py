@@ -24,7 +24,13 @@ from kio.static.primitive import i8, i16, i32, i32Timedelta
 from controller_core.admin.authorizing import split_nodes, split_topics
 from controller_core.admin.cluster import as_broker, own_configs
 from controller_core.admin.topics import create_partitions, delete_topics
-from controller_core.model.authorization.acls import THE_CLUSTER, Operation, Resource, make_topic_resource
+from controller_core.model.authorization.acls import (
+    THE_CLUSTER,
+    Operation,
+    Resource,
+    ResourceType,
+    make_topic_resource,
+)
 from controller_core.model.ids import TopicId, TopicName
 from controller_core.wire.messages import NO_THROTTLE
 
@@ -42,6 +48,9 @@ class Given:
 
     def may(self, operation: Operation, resource: Resource, *, is_wanted: bool = True) -> bool:
         return (operation, resource) in self.allowed
+
+    def may_on_any(self, operation: Operation, kind: ResourceType) -> bool:
+        return any(one is operation and resource.type is kind for one, resource in self.allowed)
 
 
 def rights(*operations: Operation) -> st.SearchStrategy[Given]:
