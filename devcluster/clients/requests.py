@@ -39,16 +39,18 @@ def send_request(
     *,
     response_type: type[ResponsePayload] | None = None,
     identity: Identity = NOBODY,
+    source: str = "",
     timeout_s: float = 60,
 ) -> Any:
     """Return the answer to one request, on a new connection. Messages that kio lacks need their `response_type`.
 
-    Raises `ConnectionClosed`, `TimeoutError`.
+    `source`: the address to connect from; by default the system chooses. Raises `ConnectionClosed`, `TimeoutError`.
     """
     if response_type is None:
         response_type = load_response_schema(int(request.__api_key__), int(request.__version__))
     frame = encode_request(request, 1, CLIENT_ID)
-    return decode_response(response_type, send_frame(address, frame, identity=identity, timeout_s=timeout_s))
+    with open_connection(address, identity=identity, source=source, timeout_s=timeout_s) as connection:
+        return decode_response(response_type, answer_to(connection, frame))
 
 
 def ask_in_its_version(
@@ -92,11 +94,11 @@ def send_frame(address: tuple[str, int], frame: bytes, *, identity: Identity = N
 
 @contextmanager
 def open_connection(
-    address: tuple[str, int], *, identity: Identity = NOBODY, timeout_s: float = 60
+    address: tuple[str, int], *, identity: Identity = NOBODY, source: str = "", timeout_s: float = 60
 ) -> Iterator[socket.socket]:
-    """Open a connection for requests, and log in if the identity has a login."""
+    """Open a connection for requests, and log in if the identity has a login. `source`: see `send_request`."""
     with (
-        socket.create_connection(address, timeout=timeout_s) as opened,
+        socket.create_connection(address, timeout=timeout_s, source_address=(source, 0)) as opened,
         identity.wrap_connection(opened, address[0]) as connection,
     ):
         if identity.login is not None:

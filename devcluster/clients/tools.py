@@ -18,6 +18,7 @@ TRANSACTIONS = "org.apache.kafka.tools.TransactionsCommand"
 GET_OFFSETS = "org.apache.kafka.tools.GetOffsetShell"
 DELETE_RECORDS = "org.apache.kafka.tools.DeleteRecordsCommand"
 CONSUMER_GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+ACLS = "kafka.admin.AclCommand"
 
 
 def run_tool(

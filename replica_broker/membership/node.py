@@ -1,7 +1,7 @@
 """The state of this broker and of the cluster, as this broker reports it."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -62,6 +62,10 @@ class Node:
             endpoint = broker.endpoints.get(listener)
             if endpoint is not None:
                 yield Neighbour(id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
+
+    def list_hosts(self) -> Collection[str]:
+        """Return the hosts of the live brokers and the controller on all listeners."""
+        return {endpoint.host for broker in self.metadata.brokers.values() for endpoint in broker.endpoints.values()}
 
     def controller(self) -> Endpoint | None:
         """Return the address of the controller, or None if it is unknown."""

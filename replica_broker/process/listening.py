@@ -1,17 +1,23 @@
-"""The listeners of a broker process, for both designs."""
+"""The listeners of a broker process, for both designs, and the authorization of their callers."""
 
 from dataclasses import replace
 
+from controller_core.admin.authorizing.acl_gate import NEEDED_OF_BROKERS, AclGate
 from controller_core.process.connections import make_secured_listeners
 from controller_core.wire.limits.admission import fit_to_descriptors
+from controller_core.wire.limits.gate import Gate
 from controller_core.wire.listener.listener import Acceptor, Listener
 from controller_core.zk.scram_credentials import ZkScramCredentials
 from controller_core.zk.session import ZkSession
+from replica_broker.membership.controller_hosts import ControllerHosts
 from replica_broker.process.settings import BrokerProcessSettings
+from replica_broker.serving.authorizing.command_gate import CommandGate
 from replica_broker.serving.served import RULES, Served
 
 
-def make_listener(settings: BrokerProcessSettings, served: Served, zk: ZkSession) -> Listener:
+def make_listener(
+    settings: BrokerProcessSettings, served: Served, zk: ZkSession, controller: ControllerHosts
+) -> Listener:
     """Return the listener that serves all addresses of the settings. Raises `InvalidSettings`."""
     secured = make_secured_listeners(settings.properties, settings.binds, ZkScramCredentials(zk))
     acceptors = [
@@ -25,4 +31,22 @@ def make_listener(settings: BrokerProcessSettings, served: Served, zk: ZkSession
         for bind in settings.binds
     ]
     limits = fit_to_descriptors(settings.listener_limits)
-    return Listener(acceptors, limits=replace(limits, max_own_request_bytes=limits.max_frame_bytes), rules=RULES)
+    return Listener(
+        acceptors,
+        limits=replace(limits, max_own_request_bytes=limits.max_frame_bytes),
+        gate=_make_gate(settings, served, controller),
+        rules=RULES,
+    )
+
+
+def _make_gate(settings: BrokerProcessSettings, served: Served, controller: ControllerHosts) -> Gate:
+    """Return the gate that judges callers of commands: by ACLs, and without a login also by their address."""
+    by_address = CommandGate(controller, served.node.list_hosts, settings.controller_cidr)
+    if served.authorization is None:
+        return by_address
+    return AclGate(served.authorization, by_address, _is_in_charge, NEEDED_OF_BROKERS)
+
+
+async def _is_in_charge() -> bool:
+    """Return False: a broker is not the controller."""
+    return False

@@ -9,10 +9,12 @@ from contextlib import AsyncExitStack
 
 import structlog
 
+from controller_core.admin.authorizing.authorization import Authorization, begin_authorization
 from controller_core.controller.loop.clock import Clock, SystemClock
+from controller_core.model.authorization.acls import ResourceType
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Broker
-from controller_core.process.connections import open_secured_brokers, open_zookeeper_session
+from controller_core.process.connections import open_secured_brokers, open_zookeeper_session, read_acl_rules
 from controller_core.process.signals import run_until_signalled
 from controller_core.supervision import run_until_one_ends, start_task
 from controller_core.wire.connections.broker_properties import SecuredBrokers
@@ -23,6 +25,7 @@ from replica_broker.disk.local_disk import LocalDisk
 from replica_broker.log.directories import LogDirectories
 from replica_broker.membership.controlled_shutdown import leave_in_order
 from replica_broker.membership.controller_channel import ControllerChannel
+from replica_broker.membership.controller_hosts import ControllerHosts, read_controller_epoch
 from replica_broker.membership.features import Features
 from replica_broker.membership.log_dir_events import notify_failed_log_dir
 from replica_broker.membership.node import UNREGISTERED, Node
@@ -54,6 +57,7 @@ async def run_broker(settings: BrokerProcessSettings) -> None:
     directory is usable or the last one fails, and `OSError` for a port.
     """
     brokers = open_secured_brokers(settings.properties, settings.between_brokers)
+    rules = read_acl_rules(settings.properties)
     async with AsyncExitStack() as stack:
         zk = await open_zookeeper_session(settings)
         stack.push_async_callback(zk.close)
@@ -70,7 +74,9 @@ async def run_broker(settings: BrokerProcessSettings) -> None:
         await features.check()
         await require_no_stock_brokers(settings, zk)
         await require_common_listener(settings, zk)
-        await _Process(settings, zk, node, broker, features, brokers).run(stack)
+        counters = BrokerCounters()
+        authorization = begin_authorization(rules, zk, counters.registry, stack, kinds=tuple(ResourceType))
+        await _Process(settings, zk, node, broker, features, brokers, counters, authorization).run(stack)
 
 
 class _Process:
@@ -84,6 +90,8 @@ class _Process:
         broker: Broker,
         features: Features,
         others: SecuredBrokers,
+        counters: BrokerCounters,
+        authorization: Authorization | None,
     ) -> None:
         """Initialize the process; `others` has the security settings for connections to other servers."""
         self._settings = settings
@@ -91,7 +99,9 @@ class _Process:
         self._node = node
         self._features = features
         self._clock: Clock = SystemClock()
-        self._counters = BrokerCounters()
+        self._counters = counters
+        self._authorization = authorization
+        self._controller_hosts = ControllerHosts(zk)
         self._configs = ZkTopicConfigs(zk, settings.own_configs)
         self._channel = ControllerChannel(node, security=others.source)
         self._others = others
@@ -130,6 +140,7 @@ class _Process:
             self._registration.keep(),
             self._features.keep(),
             self._configs.keep(replicas.on_topic_configs_changed),
+            self._controller_hosts.keep(),
         )
 
     async def _open_directories(self) -> LogDirectories:
@@ -173,13 +184,14 @@ class _Process:
             node=self._node,
             replicas=replicas,
             directories=directories,
-            control=Control(self._node, replicas, self._configs.load_topics),
+            control=Control(self._node, replicas, self._configs.load_topics, lambda: read_controller_epoch(self._zk)),
             configs=self._configs,
             producer_ids=ProducerIds(self._channel.allocate_producer_ids),
             zk=self._zk,
+            authorization=self._authorization,
             counters=self._counters,
         )
-        return make_listener(self._settings, served, self._zk)
+        return make_listener(self._settings, served, self._zk, self._controller_hosts)
 
     def _tell_of_failed_directory(self) -> None:
         start_task(notify_failed_log_dir(self._zk, self._node.id), name="tell of a failed log directory")

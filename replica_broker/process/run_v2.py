@@ -9,10 +9,12 @@ from contextlib import AsyncExitStack
 
 import structlog
 
+from controller_core.admin.authorizing.authorization import begin_authorization
 from controller_core.controller.loop.clock import SystemClock
+from controller_core.model.authorization.acls import ResourceType
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Broker
-from controller_core.process.connections import open_secured_brokers, open_zookeeper_session
+from controller_core.process.connections import open_secured_brokers, open_zookeeper_session, read_acl_rules
 from controller_core.process.signals import run_until_signalled
 from controller_core.supervision import run_until_one_ends
 from controller_core.zk.codecs import MalformedZnode
@@ -22,6 +24,7 @@ from replica_broker.counters import BrokerCounters
 from replica_broker.disk.local_disk import LocalDisk
 from replica_broker.log.directories import LogDirectories
 from replica_broker.membership.controller_channel import ProducerIdBlock
+from replica_broker.membership.controller_hosts import ControllerHosts
 from replica_broker.membership.node import UNREGISTERED, Node
 from replica_broker.membership.registration import Registration
 from replica_broker.membership.startup import read_cluster_id
@@ -50,6 +53,7 @@ async def run_v2_broker(settings: BrokerProcessSettings) -> None:
     """
     clock, counters = SystemClock(), BrokerCounters()
     brokers = open_secured_brokers(settings.properties, settings.between_brokers)
+    rules = read_acl_rules(settings.properties)
     async with AsyncExitStack() as stack:
         zk = await open_zookeeper_session(settings)
         stack.push_async_callback(zk.close)
@@ -92,9 +96,10 @@ async def run_v2_broker(settings: BrokerProcessSettings) -> None:
             zk=None,
             configs=configs,
             producer_ids=ProducerIds(lambda: _block_of_producer_ids(zk)),
+            authorization=begin_authorization(rules, zk, counters.registry, stack, kinds=tuple(ResourceType)),
             counters=counters,
         )
-        listener = make_listener(settings, served, zk)
+        listener = make_listener(settings, served, zk, ControllerHosts(zk))
         await listener.start()
         stack.push_async_callback(listener.close)
         gauges = ReplicaGauges(node=node, replicas=replicas, directories=directories)

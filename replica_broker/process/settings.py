@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, IPvAnyNetwork, field_validator, model_validator
 
-from controller_core.admin.authorizing.authorizer_properties import AUTHORIZER_CLASS, read_authorizer_class
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Endpoint, FeatureRange
 from controller_core.process.http_access.settings import HttpSettings
@@ -24,7 +23,6 @@ from controller_core.process.listener_addresses import (
     require_readable,
 )
 from controller_core.process.settings import ControllerProcessSettings, Several, load
-from controller_core.security.properties_file import InvalidProperties
 from controller_core.wire.limits.limit_settings import ListenerLimitSettings
 from replica_broker.replicas.settings import IsrWrites, ReplicaSettings, TruncateTo
 from replica_broker.v2.settings import V2Settings
@@ -77,6 +75,13 @@ class BrokerProcessSettings(ListenerLimitSettings, HttpSettings):
     )
     log_directory: Several[Path] = Field(
         min_length=1, description="Directory of logs. Each belongs to this broker alone."
+    )
+    controller_cidr: Several[IPvAnyNetwork] = Field(
+        default=(),
+        description=(
+            "Networks of controllers, if they connect from other addresses than they register: behind NAT, or on "
+            "machines with several addresses."
+        ),
     )
     rack: str | None = Field(default=None, description="The broker's rack.")
     feature: Several[str] = Field(default=(), description="Supported feature as NAME:MIN-MAX.")
@@ -244,20 +249,6 @@ class BrokerProcessSettings(ListenerLimitSettings, HttpSettings):
             if match is None or not int(match["min"]) <= int(match["max"]) <= _MOST:
                 raise ValueError(f"{text!r} is not of the form NAME:MIN-MAX, such as group_coordinator:1-3")
         return value
-
-    @model_validator(mode="after")
-    def _names_no_authorizer(self) -> "BrokerProcessSettings":
-        try:
-            named = read_authorizer_class(self.properties)
-        except InvalidProperties as error:
-            raise ValueError(f"properties: {error}") from error
-        if named is not None:
-            raise ValueError(
-                f"properties: {AUTHORIZER_CLASS} is {named}, but this broker has no authorizer: everything that it "
-                "forbids would be allowed here. Run a stock broker. If all clients may do everything, use a "
-                "copy of the file without that line instead"
-            )
-        return self
 
     @model_validator(mode="after")
     def _has_a_controller_or_none(self) -> "BrokerProcessSettings":

@@ -1,39 +1,89 @@
-"""Turns an answer function into an API of the listener: immediate or waiting, with its versions, and counted."""
+"""Turns an answer function into an API of the listener, for each caller by its rights, and counted."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any
 
+from kio.schema.errors import ErrorCode
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from controller_core.admin.authorizing.authorization import Authorization
+from controller_core.admin.rights import EVERYTHING, Rights
+from controller_core.admin.splitting import Split
+from controller_core.model.authorization.principal import Caller
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.limits.request_limits import RequestLimits
 from controller_core.wire.listener.listener import LocalApi, OwnedApi
 from controller_core.wire.listener.turns import NoTurns
 from replica_broker.counters import BrokerCounters
 
-ServedApi = TypeVar("ServedApi", OwnedApi[Any], LocalApi[Any])
+FindRights = Callable[[], Awaitable[Rights]]
+"""Returns the caller's rights. Raises `NoAnswerNow` if they are not known yet."""
+Answer = Callable[[Any, FindRights], Awaitable[ResponsePayload | None]]
+LocalAnswer = Callable[[Any, FindRights], Awaitable[ResponsePayload]]
+Refuse = Callable[[Any, ErrorCode], ResponsePayload]
 
 
-def make_owned_api(
-    versions: Versions[Any], answer: Callable[[Any], Awaitable[ResponsePayload | None]], limits: RequestLimits
-) -> OwnedApi[Any]:
-    """Return an API whose requests and responses have its newest version. None means no response."""
-    return OwnedApi(versions, answer, limited=limits)
+@dataclass(frozen=True, slots=True)
+class ApiMaker:
+    """Makes APIs. Without an authorization every caller has all rights."""
+
+    counters: BrokerCounters
+    authorization: Authorization | None
+
+    def make_owned_api(
+        self, versions: Versions[Any], answer: Answer, limits: RequestLimits, refuse: Refuse | None = None
+    ) -> OwnedApi[Any]:
+        """Return an API whose requests and responses have its newest version. None means no response."""
+        answer_to = self._make_answer_to(versions, answer)
+        return OwnedApi(versions, _never, refuse, limited=limits, answer_to=lambda asked: answer_to(asked.caller))
+
+    def make_local_api(
+        self,
+        versions: Versions[Any],
+        answer: LocalAnswer,
+        limits: RequestLimits | None = None,
+        refuse: Refuse | None = None,
+        unsupported: Callable[[], ResponsePayload] | None = None,
+    ) -> LocalApi[Any]:
+        """Return an API whose requests are passed to `answer` in their own version."""
+        return LocalApi(
+            versions=versions,
+            answer=_never,
+            unsupported=unsupported,
+            refuse=refuse,
+            turns=NoTurns(),
+            limited=limits,
+            answer_to=self._make_answer_to(versions, answer),
+        )
+
+    def _make_answer_to(
+        self, versions: Versions[Any], answer: Answer
+    ) -> Callable[[Caller], Callable[[Any], Awaitable[Any]]]:
+        name = versions.newest.__name__.removesuffix("Request")
+
+        async def answer_request(request: Any, caller: Caller) -> Any:
+            self.counters.count_request(name)
+
+            async def find_rights() -> Rights:
+                return EVERYTHING if self.authorization is None else await self.authorization.rights_of(caller)
+
+            return await answer(request, find_rights)
+
+        return lambda caller: lambda request: answer_request(request, caller)
 
 
-def make_local_api(
-    versions: Versions[Any],
-    answer: Callable[[RequestPayload], Awaitable[ResponsePayload]],
-    limits: RequestLimits | None = None,
-    unsupported: Callable[[], ResponsePayload] | None = None,
-) -> LocalApi[Any]:
-    """Return an API whose requests are passed to `answer` in their own version."""
-    return LocalApi(versions=versions, answer=answer, unsupported=unsupported, turns=NoTurns(), limited=limits)
+def make_async(answer: Callable[[Any], ResponsePayload]) -> LocalAnswer:
+    """Return an asynchronous form of an immediate answer function that needs no rights."""
+
+    async def answer_request(request: Any, _: FindRights) -> ResponsePayload:
+        return answer(request)
+
+    return answer_request
 
 
-def make_async(answer: Callable[[Any], ResponsePayload]) -> Callable[[Any], Awaitable[ResponsePayload]]:
-    """Return an asynchronous form of an immediate answer function."""
+def make_awaitable(answer: Callable[[Any], ResponsePayload]) -> Callable[[Any], Awaitable[ResponsePayload]]:
+    """Return an asynchronous form of an immediate answer function, for `authorize_parts`."""
 
     async def answer_request(request: Any) -> ResponsePayload:
         return answer(request)
@@ -41,13 +91,41 @@ def make_async(answer: Callable[[Any], ResponsePayload]) -> Callable[[Any], Awai
     return answer_request
 
 
-def count_requests(api: ServedApi, counters: BrokerCounters) -> ServedApi:
-    """Return the same API with a counter of its requests."""
-    name = api.versions.newest.__name__.removesuffix("Request")
-    answer: Callable[[Any], Awaitable[Any]] = api.answer
+def pass_rights(
+    answer: Callable[[Any, Rights], ResponsePayload],
+) -> LocalAnswer:
+    """Return an asynchronous form of an immediate answer function that needs the caller's rights."""
 
-    async def answer_request(request: Any) -> Any:
-        counters.count_request(name)
+    async def answer_request(request: Any, find_rights: FindRights) -> ResponsePayload:
+        return answer(request, await find_rights())
+
+    return answer_request
+
+
+def ignore_rights(answer: Callable[[Any], Awaitable[ResponsePayload | None]]) -> Answer:
+    """Return an answer function that gives every caller the same answer. A gate may have judged the caller."""
+
+    async def answer_request(request: Any, _: FindRights) -> ResponsePayload | None:
         return await answer(request)
 
-    return replace(api, answer=answer_request)
+    return answer_request
+
+
+def authorize_parts(
+    split: Callable[[Any, Rights], Awaitable[Split[Any, Any]]],
+    answer: Callable[[Any], Awaitable[ResponsePayload | None]],
+) -> Answer:
+    """Return an answer function that passes only the parts that the caller may ask for to `answer`."""
+
+    async def answer_request(request: Any, find_rights: FindRights) -> ResponsePayload | None:
+        rights = await find_rights()
+        if rights is EVERYTHING:
+            return await answer(request)
+        response: ResponsePayload | None = await (await split(request, rights)).answer_allowed(answer)
+        return response
+
+    return answer_request
+
+
+async def _never(_: RequestPayload) -> ResponsePayload:
+    raise AssertionError("every caller has an answering function of its own")

@@ -14,6 +14,8 @@ from kio.schema.types import BrokerId as WireBrokerId
 from kio.static.primitive import i8, i32
 from kio.static.protocol import RequestPayload
 
+from controller_core.admin.rights import EVERYTHING, Rights
+from controller_core.model.authorization.acls import Operation, Resource, ResourceType
 from controller_core.model.ids import PartitionId, TopicName, TopicPartition
 from controller_core.wire.codecs.versions import Versions, convert
 from controller_core.wire.messages import NO_THROTTLE
@@ -21,6 +23,11 @@ from replica_broker.membership.node import Node
 
 TOPICS: Final = {0: TopicName("__consumer_offsets"), 1: TopicName("__transaction_state")}
 """The internal topics by key type."""
+_RESOURCES: Final = {0: ResourceType.GROUP, 1: ResourceType.TRANSACTIONAL_ID}
+_REFUSALS: Final = {
+    ResourceType.GROUP: ErrorCode.group_authorization_failed,
+    ResourceType.TRANSACTIONAL_ID: ErrorCode.transactional_id_authorization_failed,
+}
 _FIRST_OF_MANY: Final = 4
 _OURS: Final = "this broker leads the partition but is no coordinator: move it to a stock broker"
 
@@ -46,11 +53,19 @@ class _CoordinatorVersions(Versions[FindCoordinatorRequest]):
 VERSIONS: Final = _CoordinatorVersions(FindCoordinatorRequest, oldest=0, lift=_lift)
 
 
-def on_find_coordinator(node: Node, listener: str, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
-    """Answer for each key, with addresses of the client's listener."""
+def on_find_coordinator(
+    node: Node, listener: str, request: FindCoordinatorRequest, rights: Rights = EVERYTHING
+) -> FindCoordinatorResponse:
+    """Answer for each key that the client may describe, with addresses of the client's listener."""
+    kind = _RESOURCES.get(request.key_type)
     return FindCoordinatorResponse(
         throttle_time=NO_THROTTLE,
-        coordinators=tuple(_coordinator(node, listener, request.key_type, key) for key in request.coordinator_keys),
+        coordinators=tuple(
+            _none(key, _REFUSALS[kind], None)
+            if kind is not None and not rights.may(Operation.DESCRIBE, Resource(kind, key))
+            else _coordinator(node, listener, request.key_type, key)
+            for key in request.coordinator_keys
+        ),
     )
 
 

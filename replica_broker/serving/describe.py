@@ -21,7 +21,8 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import BrokerId as WireBrokerId
 from kio.static.primitive import i8, i32
 
-from controller_core.admin.cluster.authorized_operations import NOT_ASKED, ON_CLUSTER
+from controller_core.admin.cluster.authorized_operations import NOT_ASKED, operations_on_cluster
+from controller_core.admin.rights import EVERYTHING, Rights
 from controller_core.model.ids import TopicName
 from controller_core.model.topics.topic_configs import TOPIC_CONFIGS, ConfigType
 from controller_core.wire.codecs.versions import Versions
@@ -63,7 +64,9 @@ class DescribedConfigs(Protocol):
         ...
 
 
-def on_describe_cluster(node: Node, listener: str, request: DescribeClusterRequest) -> DescribeClusterResponse:
+def on_describe_cluster(
+    node: Node, listener: str, request: DescribeClusterRequest, rights: Rights = EVERYTHING
+) -> DescribeClusterResponse:
     """Answer with the nodes that this broker knows, at addresses of the client's listener."""
     if request.endpoint_type != _BROKERS:
         return DescribeClusterResponse(
@@ -83,7 +86,9 @@ def on_describe_cluster(node: Node, listener: str, request: DescribeClusterReque
             DescribeClusterBroker(broker_id=WireBrokerId(one.id), host=one.host, port=i32(one.port), rack=one.rack)
             for one in node.neighbours(listener)
         ),
-        cluster_authorized_operations=ON_CLUSTER if request.include_cluster_authorized_operations else NOT_ASKED,
+        cluster_authorized_operations=operations_on_cluster(rights)
+        if request.include_cluster_authorized_operations
+        else NOT_ASKED,
     )
 
 

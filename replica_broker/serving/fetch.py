@@ -4,7 +4,7 @@ Requests have topic names up to version 12, and ids since. There are no fetch se
 each request names all its partitions, as KIP-227 permits. Consumers must ask the leader; followers do not serve them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Any, Final
 from uuid import UUID
@@ -23,6 +23,9 @@ from kio.schema.types import BrokerId as WireBrokerId
 from kio.static.primitive import Records, i32, i64
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from controller_core.admin.rights import EVERYTHING, Rights
+from controller_core.controller.loop.slices import slice_up
+from controller_core.model.authorization.acls import THE_CLUSTER, Operation, make_topic_resource
 from controller_core.model.ids import NO_EPOCH, BrokerId, LeaderEpoch, PartitionId, TopicId, TopicName, TopicPartition
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.limits.request_limits import RequestLimits
@@ -49,16 +52,37 @@ class _Topic:
     """In the request's version."""
 
 
-async def on_fetch(node: Node, listener: str, replicas: Replicas, request: RequestPayload) -> ResponsePayload:
-    """Answer a request of any version."""
+async def on_fetch(
+    node: Node, listener: str, replicas: Replicas, request: RequestPayload, rights: Rights = EVERYTHING
+) -> ResponsePayload:
+    """Answer a request of any version.
+
+    Consumers need the right to read each topic. Followers need ClusterAction; without it every partition is refused.
+    """
     asked: Any = request
     version = int(request.__version__)
     if getattr(asked, "session_id", _NO_SESSION) != _NO_SESSION:
         response = _response(ErrorCode.fetch_session_id_not_found, ())
         return VERSIONS.lower(response, version)
     topics = [_topic(node, topic, version) for topic in asked.topics]
-    fetched = await replicas.fetch(_fetch(asked, topics))
-    return _convert_to_version(node, listener, version, topics, fetched)
+    refused = await _find_refused(topics, _replica_id(asked), rights)
+    allowed = [topic for topic in topics if topic.name not in refused]
+    fetched = {} if refused and not allowed else await replicas.fetch(_fetch(asked, allowed))
+    return _convert_to_version(node, listener, version, topics, refused, fetched)
+
+
+async def _find_refused(topics: list[_Topic], replica_id: BrokerId, rights: Rights) -> Set[TopicName | None]:
+    """Return the names of the topics that the caller may not fetch; None stands for all topics with unknown ids."""
+    if rights is EVERYTHING:
+        return frozenset()
+    names = {topic.name for topic in topics}
+    if replica_id >= 0:
+        return frozenset() if rights.may(Operation.CLUSTER_ACTION, THE_CLUSTER) else names
+    return {
+        name
+        async for name in slice_up(names)
+        if name is not None and not rights.may(Operation.READ, make_topic_resource(name))
+    }
 
 
 def _topic(node: Node, topic: Any, version: int) -> _Topic:
@@ -68,8 +92,12 @@ def _topic(node: Node, topic: Any, version: int) -> _Topic:
     return _Topic(name, topic.topic_id, topic.partitions)
 
 
-def _fetch(asked: Any, topics: Iterable[_Topic]) -> Fetch:
+def _replica_id(asked: Any) -> BrokerId:
     state = getattr(asked, "replica_state", None)
+    return BrokerId(getattr(asked, "replica_id", CONSUMER) if state is None else state.replica_id)
+
+
+def _fetch(asked: Any, topics: Iterable[_Topic]) -> Fetch:
     return Fetch(
         partitions={
             TopicPartition(topic.name, PartitionId(partition.partition)): Asked(
@@ -84,7 +112,7 @@ def _fetch(asked: Any, topics: Iterable[_Topic]) -> Fetch:
             if topic.name is not None
             for partition in topic.partitions
         },
-        replica_id=BrokerId(getattr(asked, "replica_id", CONSUMER) if state is None else state.replica_id),
+        replica_id=_replica_id(asked),
         max_wait_ms=int(asked.max_wait.total_seconds() * 1000),
         min_bytes=asked.min_bytes,
         max_bytes=asked.max_bytes,
@@ -93,10 +121,18 @@ def _fetch(asked: Any, topics: Iterable[_Topic]) -> Fetch:
 
 
 def _convert_to_version(
-    node: Node, listener: str, version: int, topics: list[_Topic], fetched: Mapping[TopicPartition, Fetched]
+    node: Node,
+    listener: str,
+    version: int,
+    topics: list[_Topic],
+    refused: Set[TopicName | None],
+    fetched: Mapping[TopicPartition, Fetched],
 ) -> ResponsePayload:
     responses = tuple(
-        FetchableTopicResponse(topic_id=topic.topic_id, partitions=tuple(_partitions(topic, fetched)))
+        FetchableTopicResponse(
+            topic_id=topic.topic_id,
+            partitions=tuple(_partitions(topic, fetched, is_refused=topic.name in refused)),
+        )
         for topic in topics
     )
     response = replace(_response(ErrorCode.none, responses), node_endpoints=tuple(_leaders(node, listener, responses)))
@@ -108,10 +144,14 @@ def _convert_to_version(
     return with_names
 
 
-def _partitions(topic: _Topic, fetched: Mapping[TopicPartition, Fetched]) -> Iterator[PartitionData]:
+def _partitions(
+    topic: _Topic, fetched: Mapping[TopicPartition, Fetched], *, is_refused: bool
+) -> Iterator[PartitionData]:
     for asked in topic.partitions:
         index = PartitionId(asked.partition)
-        if topic.name is None:
+        if is_refused:
+            yield _partition(index, Fetched(error_code=ErrorCode.topic_authorization_failed))
+        elif topic.name is None:
             yield _partition(index, Fetched(error_code=ErrorCode.unknown_topic_id))
         else:
             unknown = Fetched(error_code=ErrorCode.unknown_topic_or_partition)

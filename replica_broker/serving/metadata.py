@@ -4,7 +4,7 @@ A request never creates a topic. An unknown one gets UNKNOWN_TOPIC_OR_PARTITION,
 `auto.create.topics.enable=false`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -17,7 +17,10 @@ from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i32
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from controller_core.admin.cluster.authorized_operations import NOT_ASKED, ON_CLUSTER, ON_TOPIC
+from controller_core.admin.cluster.authorized_operations import NOT_ASKED, operations_on, operations_on_cluster
+from controller_core.admin.rights import EVERYTHING, Rights
+from controller_core.controller.loop.slices import slice_up
+from controller_core.model.authorization.acls import Operation, make_topic_resource
 from controller_core.model.ids import NO_LEADER, BrokerId, TopicId, TopicName
 from controller_core.model.topics import topic_names
 from controller_core.wire.codecs.versions import Versions, convert
@@ -38,11 +41,22 @@ class _View:
     node: Node
     version: int
     reachable: frozenset[BrokerId]
-    operations: i32
+    rights: Rights
+    wants_operations: bool
+
+    def list_operations(self, name: TopicName) -> i32:
+        """Return the operations that the client may do on a topic, if it asks for them."""
+        return operations_on(make_topic_resource(name), self.rights) if self.wants_operations else NOT_ASKED
 
 
-def on_metadata(node: Node, listener: str, request: RequestPayload) -> ResponsePayload:
-    """Answer a request of any version, with addresses of the client's listener."""
+async def on_metadata(
+    node: Node, listener: str, request: RequestPayload, rights: Rights = EVERYTHING
+) -> ResponsePayload:
+    """Answer a request of any version, with addresses of the client's listener.
+
+    Topics that the client may not describe are left out if it asks for all, and get TOPIC_AUTHORIZATION_FAILED if it
+    names them, whether they exist or not.
+    """
     asked: Any = request
     version = int(request.__version__)
     neighbours = list(node.neighbours(listener))
@@ -51,7 +65,8 @@ def on_metadata(node: Node, listener: str, request: RequestPayload) -> ResponseP
         node=node,
         version=version,
         reachable=frozenset(neighbour.id for neighbour in neighbours),
-        operations=ON_TOPIC if wants_operations else NOT_ASKED,
+        rights=rights,
+        wants_operations=wants_operations,
     )
     controller = node.metadata.controller
     response = MetadataResponse(
@@ -62,12 +77,15 @@ def on_metadata(node: Node, listener: str, request: RequestPayload) -> ResponseP
         ),
         cluster_id=node.cluster_id,
         controller_id=WireBrokerId(-1 if controller is None else controller),
-        topics=tuple(_topics(view, asked)),
+        topics=tuple(await _topics(view, asked)),
     )
-    return _convert_to_version(response, version, wants=getattr(asked, "include_cluster_authorized_operations", False))
+    wants_of_cluster = getattr(asked, "include_cluster_authorized_operations", False)
+    return _convert_to_version(
+        response, version, operations=operations_on_cluster(rights) if wants_of_cluster else NOT_ASKED
+    )
 
 
-def _convert_to_version(response: MetadataResponse, version: int, *, wants: bool) -> ResponsePayload:
+def _convert_to_version(response: MetadataResponse, version: int, *, operations: i32) -> ResponsePayload:
     """Convert the response to a version.
 
     Only versions in the middle have the cluster's operations, so they are added there.
@@ -75,27 +93,49 @@ def _convert_to_version(response: MetadataResponse, version: int, *, wants: bool
     if version > _LAST_WITH_CLUSTER_OPERATIONS:
         return VERSIONS.lower(response, version)
     middle = convert(response, MetadataResponse10)
-    operations = ON_CLUSTER if wants else NOT_ASKED
     return convert(replace(middle, cluster_authorized_operations=operations), VERSIONS.response_type(version))
 
 
-def _topics(view: _View, asked: Any) -> Iterable[MetadataResponseTopic]:
+async def _topics(view: _View, asked: Any) -> Iterable[MetadataResponseTopic]:
     if asked.topics is None or (view.version == 0 and not asked.topics):
-        return [_describe_known(view, name) for name in list(view.node.metadata.topics)]
+        names = list(view.node.metadata.topics)
+        secret = await _find_secret(view, names, is_named=False)
+        return [_describe_known(view, name) for name in names if name not in secret]
     topics: Sequence[Any] = asked.topics
     ids = [getattr(topic, "topic_id", None) for topic in topics]
     if view.version < _FIRST_BY_ID and (any(ids) or any(topic.name is None for topic in topics)):
         return [_make_failed_topic(ErrorCode.invalid_request, topic.name or "", None) for topic in topics]
     if any(ids):
-        return [_find_by_id(view, TopicId(topic_id)) for topic_id in dict.fromkeys(ids) if topic_id is not None]
-    return [_find_by_name(view, name) for name in dict.fromkeys(TopicName(topic.name or "") for topic in topics)]
+        by_id = {TopicId(each): view.node.metadata.topic_named(TopicId(each)) for each in ids if each is not None}
+        secret = await _find_secret(view, [name for name in by_id.values() if name is not None])
+        return [_find_by_id(view, topic_id, name, secret) for topic_id, name in by_id.items()]
+    asked_names = list(dict.fromkeys(TopicName(topic.name or "") for topic in topics))
+    secret = await _find_secret(view, asked_names)
+    return [_make_secret_topic(name, None) if name in secret else _find_by_name(view, name) for name in asked_names]
 
 
-def _find_by_id(view: _View, topic_id: TopicId) -> MetadataResponseTopic:
-    name = view.node.metadata.topic_named(topic_id)
-    return (
-        _make_failed_topic(ErrorCode.unknown_topic_id, None, topic_id) if name is None else _describe_known(view, name)
-    )
+async def _find_secret(view: _View, names: list[TopicName], *, is_named: bool = True) -> Set[TopicName]:
+    """Return the topics that the client may not describe. `is_named`: it asks for them by name or id."""
+    if view.rights is EVERYTHING:
+        return frozenset()
+    return {
+        name
+        async for name in slice_up(names)
+        if not view.rights.may(Operation.DESCRIBE, make_topic_resource(name), is_wanted=is_named)
+    }
+
+
+def _make_secret_topic(name: TopicName | None, topic_id: TopicId | None) -> MetadataResponseTopic:
+    """Return a topic that the client may not describe. It shows only the name or id that the request used."""
+    return replace(_make_failed_topic(ErrorCode.topic_authorization_failed, name, topic_id), is_internal=False)
+
+
+def _find_by_id(
+    view: _View, topic_id: TopicId, name: TopicName | None, secret: Set[TopicName]
+) -> MetadataResponseTopic:
+    if name is None:
+        return _make_failed_topic(ErrorCode.unknown_topic_id, None, topic_id)
+    return _make_secret_topic(None, topic_id) if name in secret else _describe_known(view, name)
 
 
 def _find_by_name(view: _View, name: TopicName) -> MetadataResponseTopic:
@@ -103,7 +143,7 @@ def _find_by_name(view: _View, name: TopicName) -> MetadataResponseTopic:
         return _describe_known(view, name)
     illegal = topic_names.explain_illegal(name)
     error_code = ErrorCode.invalid_topic_exception if illegal else ErrorCode.unknown_topic_or_partition
-    return replace(_make_failed_topic(error_code, name, None), topic_authorized_operations=view.operations)
+    return replace(_make_failed_topic(error_code, name, None), topic_authorized_operations=view.list_operations(name))
 
 
 def _describe_known(view: _View, name: TopicName) -> MetadataResponseTopic:
@@ -113,7 +153,7 @@ def _describe_known(view: _View, name: TopicName) -> MetadataResponseTopic:
         topic_id=view.node.metadata.topic_id(name),
         is_internal=name in topic_names.INTERNAL_TOPICS,
         partitions=tuple(_partition(view, state) for _, state in sorted(view.node.metadata.partitions(name).items())),
-        topic_authorized_operations=view.operations,
+        topic_authorized_operations=view.list_operations(name),
     )
 
 

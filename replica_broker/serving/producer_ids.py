@@ -13,6 +13,13 @@ from kio.schema.init_producer_id.v4 import InitProducerIdRequest, InitProducerId
 from kio.schema.types import ProducerId
 from kio.static.primitive import i16
 
+from controller_core.admin.rights import EVERYTHING, Rights
+from controller_core.model.authorization.acls import (
+    THE_CLUSTER,
+    Operation,
+    ResourceType,
+    make_transactional_id_resource,
+)
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.messages import NO_THROTTLE
 from replica_broker.membership.controller_channel import ProducerIdBlock
@@ -44,8 +51,16 @@ class ProducerIds:
             return producer_id
 
 
-async def on_init_producer_id(ids: ProducerIds, request: InitProducerIdRequest) -> InitProducerIdResponse:
-    """Return a new id with epoch 0, for a producer that starts or has lost its sequence."""
+async def on_init_producer_id(
+    ids: ProducerIds, request: InitProducerIdRequest, rights: Rights = EVERYTHING
+) -> InitProducerIdResponse:
+    """Return a new id with epoch 0, for a producer that starts or has lost its sequence.
+
+    It needs IdempotentWrite on the cluster, or the right to write any topic.
+    """
+    refusal = _why_not(request, rights)
+    if refusal is not None:
+        return _refuse(refusal)
     if request.transactional_id is not None:
         return _refuse(ErrorCode.not_coordinator if request.transactional_id else ErrorCode.invalid_request)
     try:
@@ -58,6 +73,15 @@ async def on_init_producer_id(ids: ProducerIds, request: InitProducerIdRequest) 
         producer_id=ProducerId(producer_id),
         producer_epoch=_FIRST_EPOCH,
     )
+
+
+def _why_not(request: InitProducerIdRequest, rights: Rights) -> ErrorCode | None:
+    if request.transactional_id is not None:
+        is_allowed = rights.may(Operation.WRITE, make_transactional_id_resource(request.transactional_id))
+        return None if is_allowed else ErrorCode.transactional_id_authorization_failed
+    if rights.may_on_any(Operation.WRITE, ResourceType.TOPIC) or rights.may(Operation.IDEMPOTENT_WRITE, THE_CLUSTER):
+        return None
+    return ErrorCode.cluster_authorization_failed
 
 
 def _refuse(error_code: ErrorCode) -> InitProducerIdResponse:

@@ -13,6 +13,8 @@ from kio.schema.list_groups.v5.request import ListGroupsRequest
 from kio.schema.list_transactions.v1.request import ListTransactionsRequest
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from controller_core.admin.authorizing import split_nodes
+from controller_core.admin.authorizing.authorization import Authorization
 from controller_core.admin.cluster import as_broker
 from controller_core.model.access import Need
 from controller_core.wire.api_table import HANDLING, Handling
@@ -36,7 +38,16 @@ from replica_broker.serving import (
     produce,
     producer_ids,
 )
-from replica_broker.serving.answering import count_requests, make_async, make_local_api, make_owned_api
+from replica_broker.serving.answering import (
+    ApiMaker,
+    FindRights,
+    authorize_parts,
+    ignore_rights,
+    make_async,
+    make_awaitable,
+    pass_rights,
+)
+from replica_broker.serving.authorizing import split_partitions
 from replica_broker.serving.commands import control, older_versions, txn_markers
 from replica_broker.serving.configs import alter_configs
 from replica_broker.serving.offsets import delete_records, leader_epochs, list_offsets
@@ -64,127 +75,162 @@ class Served:
     producer_ids: producer_ids.ProducerIds
     zk: ZkSession | None
     """The ZooKeeper session for altering configurations; None if only the process is configured."""
+    authorization: Authorization | None = None
+    """The ACLs; None if every client may do everything."""
     counters: BrokerCounters = field(default_factory=BrokerCounters)
 
     def apis(self, listener: str) -> list[Api]:
         """Return all APIs, with answers for one listener: they have the brokers' addresses on it."""
-        in_newest, of_any_version = self._make_owned_apis(listener), self._make_local_apis(listener)
-        versions = [
-            *(api.versions for api in in_newest),
-            *(api.versions for api in of_any_version),
-            api_versions.VERSIONS,
+        make = ApiMaker(self.counters, self.authorization)
+        apis: list[OwnedApi[Any] | LocalApi[Any]] = [
+            *self._make_owned_apis(make, listener),
+            *self._make_local_apis(make, listener),
         ]
+        versions = [*(api.versions for api in apis), api_versions.VERSIONS]
 
-        async def on_api_versions(request: RequestPayload) -> ResponsePayload:
+        def on_api_versions(request: RequestPayload) -> ResponsePayload:
             return api_versions.on_api_versions(self.node, versions, request)
 
         return [
-            *(count_requests(api, self.counters) for api in in_newest),
-            *(count_requests(api, self.counters) for api in of_any_version),
-            count_requests(
-                make_local_api(api_versions.VERSIONS, on_api_versions, unsupported=api_versions.answer_unsupported),
-                self.counters,
+            *apis,
+            make.make_local_api(
+                api_versions.VERSIONS, make_async(on_api_versions), unsupported=api_versions.answer_unsupported
             ),
         ]
 
-    def _make_owned_apis(self, listener: str) -> list[OwnedApi[Any]]:
-        node, replicas = self.node, self.replicas
-        obeyed = self.control
-        commands = (
-            (
-                (older_versions.STOP_REPLICA, obeyed.on_stop_replica),
-                (older_versions.UPDATE_METADATA, obeyed.on_update_metadata),
-            )
-            if obeyed is not None
-            else ()
-        )
+    def _make_owned_apis(self, make: ApiMaker, listener: str) -> list[OwnedApi[Any]]:
+        node, replicas, owned = self.node, self.replicas, make.make_owned_api
         return [
-            *(make_owned_api(versions, answer, control.LIMITS) for versions, answer in commands),
-            make_owned_api(
-                produce.VERSIONS, lambda asked: produce.on_produce(node, listener, replicas, asked), produce.LIMITS
+            *([] if self.control is None else _make_commands(make, self.control)),
+            owned(
+                produce.VERSIONS,
+                authorize_parts(
+                    split_partitions.produce, lambda asked: produce.on_produce(node, listener, replicas, asked)
+                ),
+                produce.LIMITS,
             ),
-            make_owned_api(
+            owned(
                 list_offsets.VERSIONS,
-                make_async(lambda asked: list_offsets.on_list_offsets(replicas, asked)),
+                authorize_parts(
+                    split_partitions.list_offsets,
+                    make_awaitable(lambda asked: list_offsets.on_list_offsets(replicas, asked)),
+                ),
                 list_offsets.LIMITS,
             ),
-            make_owned_api(
+            owned(
                 leader_epochs.VERSIONS,
-                make_async(lambda asked: leader_epochs.on_offset_for_leader_epoch(replicas, asked)),
+                authorize_parts(
+                    split_partitions.find_epoch_ends,
+                    make_awaitable(lambda asked: leader_epochs.on_offset_for_leader_epoch(replicas, asked)),
+                ),
                 leader_epochs.LIMITS,
             ),
-            make_owned_api(
+            owned(
                 delete_records.VERSIONS,
-                lambda asked: delete_records.on_delete_records(replicas, asked),
+                authorize_parts(
+                    split_partitions.delete_records, lambda asked: delete_records.on_delete_records(replicas, asked)
+                ),
                 delete_records.LIMITS,
             ),
-            make_owned_api(
-                producer_ids.VERSIONS,
-                lambda asked: producer_ids.on_init_producer_id(self.producer_ids, asked),
-                RequestLimits(),
-            ),
-            make_owned_api(
+            owned(producer_ids.VERSIONS, self._on_init_producer_id, RequestLimits()),
+            owned(
                 coordinators.VERSIONS,
-                make_async(lambda asked: coordinators.on_find_coordinator(node, listener, asked)),
+                pass_rights(lambda asked, rights: coordinators.on_find_coordinator(node, listener, asked, rights)),
                 RequestLimits(),
             ),
-            make_owned_api(
-                txn_markers.VERSIONS, lambda asked: txn_markers.on_write_txn_markers(replicas, asked), _MANY
+            owned(
+                txn_markers.VERSIONS,
+                ignore_rights(lambda asked: txn_markers.on_write_txn_markers(replicas, asked)),
+                _MANY,
+                refuse=txn_markers.refuse,
             ),
-            make_owned_api(
+            owned(
                 describe_producers.VERSIONS,
-                make_async(lambda asked: describe_producers.on_describe_producers(replicas, asked)),
+                authorize_parts(
+                    split_nodes.describe_producers,
+                    make_awaitable(lambda asked: describe_producers.on_describe_producers(replicas, asked)),
+                ),
                 describe_producers.LIMITS,
             ),
-            make_owned_api(
+            owned(
                 describe.DESCRIBE_CLUSTER,
-                make_async(lambda asked: describe.on_describe_cluster(node, listener, asked)),
+                pass_rights(lambda asked, rights: describe.on_describe_cluster(node, listener, asked, rights)),
                 RequestLimits(),
             ),
-            make_owned_api(
+            owned(
                 describe.DESCRIBE_CONFIGS,
-                make_async(lambda asked: describe.on_describe_configs(node, self.configs, asked)),
+                authorize_parts(
+                    split_nodes.describe_configs,
+                    make_awaitable(lambda asked: describe.on_describe_configs(node, self.configs, asked)),
+                ),
                 _MANY,
             ),
-            *([] if self.zk is None else [_make_alter_configs_api(node, self.zk)]),
-            make_owned_api(
+            *([] if self.zk is None else [_make_alter_configs_api(make, node, self.zk)]),
+            owned(
                 log_dirs.VERSIONS,
                 make_async(lambda asked: log_dirs.on_describe_log_dirs(self.directories, replicas, asked)),
                 _MANY,
+                refuse=as_broker.REFUSALS[log_dirs.VERSIONS.key],
             ),
-            make_owned_api(Versions(ListGroupsRequest, oldest=0), make_async(as_broker.no_groups), RequestLimits()),
-            make_owned_api(
-                Versions(ListTransactionsRequest, oldest=0), make_async(as_broker.no_transactions), RequestLimits()
-            ),
-            make_owned_api(
-                Versions(AlterReplicaLogDirsRequest, oldest=1), make_async(as_broker.no_such_log_dir), _MANY
+            owned(Versions(ListGroupsRequest, oldest=0), make_async(as_broker.no_groups), RequestLimits()),
+            owned(Versions(ListTransactionsRequest, oldest=0), make_async(as_broker.no_transactions), RequestLimits()),
+            owned(
+                Versions(AlterReplicaLogDirsRequest, oldest=1),
+                make_async(as_broker.no_such_log_dir),
+                _MANY,
+                refuse=as_broker.no_log_dir_for,
             ),
         ]
 
-    def _make_local_apis(self, listener: str) -> list[LocalApi[Any]]:
-        async def on_metadata(request: RequestPayload) -> ResponsePayload:
-            return metadata.on_metadata(self.node, listener, request)
+    def _make_local_apis(self, make: ApiMaker, listener: str) -> list[LocalApi[Any]]:
+        async def on_metadata(request: RequestPayload, find_rights: FindRights) -> ResponsePayload:
+            return await metadata.on_metadata(self.node, listener, request, await find_rights())
 
-        async def on_fetch(request: RequestPayload) -> ResponsePayload:
-            return await fetch.on_fetch(self.node, listener, self.replicas, request)
+        async def on_fetch(request: RequestPayload, find_rights: FindRights) -> ResponsePayload:
+            return await fetch.on_fetch(self.node, listener, self.replicas, request, await find_rights())
 
         return [
-            *([] if self.control is None else [_leader_and_isr(self.control)]),
-            make_local_api(metadata.VERSIONS, on_metadata, _MANY),
-            make_local_api(fetch.VERSIONS, on_fetch, fetch.LIMITS),
+            *([] if self.control is None else [_make_leader_and_isr(make, self.control)]),
+            make.make_local_api(metadata.VERSIONS, on_metadata, _MANY),
+            make.make_local_api(fetch.VERSIONS, on_fetch, fetch.LIMITS),
         ]
 
+    async def _on_init_producer_id(self, request: Any, find_rights: FindRights) -> ResponsePayload:
+        return await producer_ids.on_init_producer_id(self.producer_ids, request, await find_rights())
 
-def _leader_and_isr(obeyed: control.Control) -> LocalApi[Any]:
+
+def _make_commands(make: ApiMaker, obeyed: control.Control) -> list[OwnedApi[Any]]:
+    """Return the commands whose response has the same form in all versions. The gate judges their senders."""
+    return [
+        make.make_owned_api(
+            older_versions.STOP_REPLICA,
+            ignore_rights(obeyed.on_stop_replica),
+            control.LIMITS,
+            refuse=control.refuse_stop_replica,
+        ),
+        make.make_owned_api(
+            older_versions.UPDATE_METADATA,
+            ignore_rights(obeyed.on_update_metadata),
+            control.LIMITS,
+            refuse=control.refuse_update_metadata,
+        ),
+    ]
+
+
+def _make_leader_and_isr(make: ApiMaker, obeyed: control.Control) -> LocalApi[Any]:
     versions = older_versions.LEADER_AND_ISR
 
-    async def on_leader_and_isr(request: RequestPayload) -> ResponsePayload:
+    async def on_leader_and_isr(request: RequestPayload, _: FindRights) -> ResponsePayload:
         asked = versions.lift(request)
         response = await obeyed.on_leader_and_isr(asked)
         return older_versions.leader_and_isr_answer(asked, response, int(request.__version__))
 
-    return make_local_api(versions, on_leader_and_isr, control.LIMITS)
+    return make.make_local_api(versions, on_leader_and_isr, control.LIMITS, refuse=control.refuse_leader_and_isr)
 
 
-def _make_alter_configs_api(node: Node, zk: ZkSession) -> OwnedApi[Any]:
-    return make_owned_api(alter_configs.VERSIONS, lambda asked: alter_configs.on_alter_configs(node, zk, asked), _MANY)
+def _make_alter_configs_api(make: ApiMaker, node: Node, zk: ZkSession) -> OwnedApi[Any]:
+    return make.make_owned_api(
+        alter_configs.VERSIONS,
+        authorize_parts(split_nodes.alter_configs, lambda asked: alter_configs.on_alter_configs(node, zk, asked)),
+        _MANY,
+    )

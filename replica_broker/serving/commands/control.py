@@ -1,6 +1,8 @@
 """The commands of the controller: LeaderAndIsr, StopReplica, UpdateMetadata.
 
-As in stock brokers, only epochs decide about the sender. A request of an older controller gets STALE_CONTROLLER_EPOCH.
+The gate has judged the sender (`authorizing.command_gate`); here its epochs are. A request of an older controller gets
+STALE_CONTROLLER_EPOCH. A higher epoch than before is believed only if ZooKeeper has it: otherwise one request with an
+invented epoch would make this broker refuse its controller for ever.
 One for an earlier registration of this broker gets STALE_BROKER_EPOCH, unless its epoch is -1, which disables the
 check. A newer broker epoch is accepted, because the controller may see a registration before this broker does.
 Everything else is decided for each partition by its leader epoch.
@@ -24,6 +26,7 @@ from controller_core.wire.messages import (
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
+from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import ZkError
 from replica_broker.membership.node import Node
 
@@ -44,10 +47,26 @@ class CommandedReplicas(Protocol):
     def on_brokers_changed(self) -> None: ...
 
 
+def refuse_leader_and_isr(_: LeaderAndIsrRequest, error_code: ErrorCode) -> LeaderAndIsrResponse:
+    """Return the answer that refuses a whole command."""
+    return LeaderAndIsrResponse(error_code=error_code, topics=())
+
+
+def refuse_stop_replica(_: StopReplicaRequest, error_code: ErrorCode) -> StopReplicaResponse:
+    """Return the answer that refuses a whole command."""
+    return StopReplicaResponse(error_code=error_code, partition_errors=())
+
+
+def refuse_update_metadata(_: UpdateMetadataRequest, error_code: ErrorCode) -> UpdateMetadataResponse:
+    """Return the answer that refuses a whole command."""
+    return UpdateMetadataResponse(error_code=error_code)
+
+
 class Control:
     """Obeys the newest controller, one command at a time: an old and a new controller may both be connected.
 
-    `load_configs` reads the configurations of topics before their replicas start.
+    `load_configs` reads the configurations of topics before their replicas start. `read_epoch` reads the newest
+    controller epoch from ZooKeeper.
     """
 
     def __init__(
@@ -55,10 +74,12 @@ class Control:
         node: Node,
         replicas: CommandedReplicas,
         load_configs: Callable[[Iterable[TopicName]], Awaitable[None]],
+        read_epoch: Callable[[], Awaitable[ControllerEpoch | None]],
     ) -> None:
         self._node = node
         self._replicas = replicas
         self._load_configs = load_configs
+        self._read_epoch = read_epoch
         self._controller_epoch = ControllerEpoch(-1)
         self._turn = asyncio.Lock()
 
@@ -70,7 +91,7 @@ class Control:
         async with self._turn:
             stale = await self._stale(request)
             if stale is not None:
-                return LeaderAndIsrResponse(error_code=stale, topics=())
+                return refuse_leader_and_isr(request, stale)
             try:
                 await self._load_configs(topic.topic_name for topic in request.topic_states)
             except ZkError as error:
@@ -82,7 +103,7 @@ class Control:
         async with self._turn:
             stale = await self._stale(request)
             if stale is not None:
-                return StopReplicaResponse(error_code=stale, partition_errors=())
+                return refuse_stop_replica(request, stale)
             return await self._replicas.on_stop_replica_command(request)
 
     async def on_update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
@@ -90,7 +111,7 @@ class Control:
         async with self._turn:
             stale = await self._stale(request)
             if stale is not None:
-                return UpdateMetadataResponse(error_code=stale)
+                return refuse_update_metadata(request, stale)
             if not self._node.metadata.is_filled:
                 log.info("first metadata from a controller", controller=request.controller_id)
             self._node.metadata.update(request)
@@ -122,5 +143,17 @@ class Control:
                 known_epoch=self._controller_epoch,
             )
             return ErrorCode.stale_controller_epoch
+        if request.controller_epoch > self._controller_epoch:
+            await self._require_written(request.controller_epoch)
         self._controller_epoch = request.controller_epoch
         return None
+
+    async def _require_written(self, epoch: ControllerEpoch) -> None:
+        """Raise `NoAnswerNow` if ZooKeeper has no such controller epoch. A controller writes it before it commands."""
+        try:
+            written = await self._read_epoch()
+        except (MalformedZnode, ZkError) as error:
+            raise NoAnswerNow(f"the controller epoch is unreadable: {error}") from error
+        if written is None or epoch > written:
+            log.warning("command refused: no controller has its epoch", controller_epoch=epoch, written_epoch=written)
+            raise NoAnswerNow(f"controller epoch {epoch} is not that of a controller in ZooKeeper")

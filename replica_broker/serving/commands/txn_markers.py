@@ -38,6 +38,28 @@ async def on_write_txn_markers(replicas: Replicas, request: WriteTxnMarkersReque
     )
 
 
+def refuse(request: WriteTxnMarkersRequest, error_code: ErrorCode) -> WriteTxnMarkersResponse:
+    """Return one error for each partition."""
+    return WriteTxnMarkersResponse(
+        markers=tuple(
+            WritableTxnMarkerResult(
+                producer_id=marker.producer_id,
+                topics=tuple(
+                    WritableTxnMarkerTopicResult(
+                        name=topic.name,
+                        partitions=tuple(
+                            WritableTxnMarkerPartitionResult(partition_index=i32(index), error_code=error_code)
+                            for index in topic.partition_indexes
+                        ),
+                    )
+                    for topic in marker.topics
+                ),
+            )
+            for marker in request.markers
+        )
+    )
+
+
 async def _end_transaction(replicas: Replicas, marker: WritableTxnMarker) -> WritableTxnMarkerResult:
     end = EndOfTransaction(
         producer_id=int(marker.producer_id),

@@ -1,5 +1,6 @@
 """The settings of a broker: their effects, and the errors about invalid ones."""
 
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,10 @@ def test_what_the_seed_has_can_be_chosen() -> None:
     settings = load_settings({**GIVEN, "truncate_to": "high-watermark", "isr_writes": "zookeeper", "max_bytes_lag": 9})
     replicas = settings.replicas
     assert (replicas.truncate_to, replicas.isr_writes, replicas.max_bytes_lag) == ("high watermark", "ZooKeeper", 9)
+
+
+def test_networks_of_controllers_can_be_given() -> None:
+    assert load_settings({**GIVEN, "controller_cidr": ["10.1.0.0/16"]}).controller_cidr == (ip_network("10.1.0.0/16"),)
 
 
 def test_features_are_ranges() -> None:
@@ -66,20 +71,6 @@ def test_features_are_ranges() -> None:
 def test_what_cannot_be_is_refused_in_words(changed: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidSettings, match=words):
         load_settings({**GIVEN, **changed})
-
-
-@pytest.mark.parametrize("named", ["kafka.security.authorizer.AclAuthorizer", "org.example.Own"])
-def test_a_file_that_names_an_authorizer_is_refused(tmp_path: Path, named: str) -> None:
-    properties = tmp_path / "server.properties"
-    properties.write_text(f"authorizer.class.name={named}\nsuper.users=User:admin\n")
-    with pytest.raises(InvalidSettings, match=f"authorizer.class.name is {named}, but this broker has no authorizer"):
-        load_settings({**GIVEN, "properties": properties})
-
-
-def test_a_file_that_names_no_authorizer_is_taken(tmp_path: Path) -> None:
-    properties = tmp_path / "server.properties"
-    properties.write_text("authorizer.class.name=\nsuper.users=User:admin\n")
-    assert load_settings({**GIVEN, "properties": properties}).properties == properties
 
 
 def test_several_listeners_have_an_address_each_and_one_is_that_between_brokers() -> None:

@@ -15,7 +15,7 @@ from controller_core.wire.messages import (
     StopReplicaRequest,
     StopReplicaResponse,
 )
-from controller_core.zk.session import ConnectionLost
+from controller_core.zk.session import ConnectionLost, ZkError
 from replica_broker.membership.node import Node
 from replica_broker.serving.commands.control import Control
 from tests.unit.replica_broker.serving.told import EPOCH, OWN, node, update
@@ -26,6 +26,8 @@ class Commanded:
 
     def __init__(self) -> None:
         self.done: list[str] = []
+        self.written: ControllerEpoch | ZkError | None = ControllerEpoch(9)
+        self.epoch_reads = 0
 
     async def on_leader_and_isr_command(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
         self.done.append("leader and isr")
@@ -41,6 +43,12 @@ class Commanded:
     async def load(self, topics: Iterable[TopicName]) -> None:
         self.done.append(f"configs of {', '.join(topics)}")
 
+    async def read_epoch(self) -> ControllerEpoch | None:
+        self.epoch_reads += 1
+        if isinstance(self.written, ZkError):
+            raise self.written
+        return self.written
+
 
 @pytest.fixture
 def replicas() -> Commanded:
@@ -49,7 +57,7 @@ def replicas() -> Commanded:
 
 @pytest.fixture
 def control(replicas: Commanded) -> Control:
-    return Control(node(), replicas, replicas.load)
+    return Control(node(), replicas, replicas.load, replicas.read_epoch)
 
 
 def leader_and_isr(*, controller_epoch: int = 5, broker_epoch: int = -1) -> LeaderAndIsrRequest:
@@ -100,7 +108,7 @@ async def test_a_refused_command_does_not_make_its_controller_known(control: Con
 
 async def test_what_comes_before_the_registration_waits_for_it(replicas: Commanded) -> None:
     told = Node(id=OWN, cluster_id="c")
-    control = Control(told, replicas, replicas.load)
+    control = Control(told, replicas, replicas.load, replicas.read_epoch)
     answering = asyncio.create_task(control.on_leader_and_isr(leader_and_isr(broker_epoch=EPOCH - 1)))
     await asyncio.sleep(0.01)
     assert not answering.done()
@@ -113,5 +121,28 @@ async def test_without_zookeeper_a_command_is_not_answered_and_so_comes_again(re
         raise ConnectionLost
 
     with pytest.raises(NoAnswerNow):
-        await Control(node(), replicas, lose_connection).on_leader_and_isr(leader_and_isr())
+        await Control(node(), replicas, lose_connection, replicas.read_epoch).on_leader_and_isr(leader_and_isr())
     assert replicas.done == []
+
+
+async def test_an_invented_controller_epoch_is_not_believed(control: Control, replicas: Commanded) -> None:
+    stop = StopReplicaRequest(controller_id=BrokerId(1), controller_epoch=ControllerEpoch(1 << 30), topic_states=())
+    with pytest.raises(NoAnswerNow, match="controller epoch 1073741824 is not that of a controller in ZooKeeper"):
+        await control.on_stop_replica(stop)
+    assert replicas.done == []
+    assert (await control.on_update_metadata(update(controller_epoch=9))).error_code is ErrorCode.none
+
+
+@pytest.mark.parametrize("written", [None, ConnectionLost()])
+async def test_without_a_written_epoch_no_command_is_answered(
+    control: Control, replicas: Commanded, written: ZkError | None
+) -> None:
+    replicas.written = written
+    with pytest.raises(NoAnswerNow):
+        await control.on_update_metadata(update())
+
+
+async def test_an_epoch_is_looked_up_once(control: Control, replicas: Commanded) -> None:
+    for _ in range(3):
+        await control.on_update_metadata(update())
+    assert replicas.epoch_reads == 1

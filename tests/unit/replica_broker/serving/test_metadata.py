@@ -1,5 +1,6 @@
 """A broker's knowledge of the cluster, and its answers to clients in each version."""
 
+import asyncio
 from typing import Any
 from uuid import UUID
 
@@ -22,7 +23,7 @@ ALL = MetadataRequest(topics=None, include_topic_authorized_operations=False)
 
 
 def answer_request(told: Node, request: RequestPayload, listener: str = "PLAINTEXT") -> Any:
-    return on_metadata(told, listener, request)
+    return asyncio.run(on_metadata(told, listener, request))
 
 
 def make_request(*names: str | None, topic_id: UUID | None = None) -> MetadataRequest:

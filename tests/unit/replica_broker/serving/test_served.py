@@ -22,7 +22,7 @@ from kio.static.primitive import i8
 from controller_core.client.errors import NotAdmittedError, OutcomeUnknown
 from controller_core.client.transport.request_client import Address, RequestClient
 from controller_core.model.features import FinalizedFeatures
-from controller_core.model.ids import TopicName
+from controller_core.model.ids import ControllerEpoch, TopicName
 from controller_core.model.metadata import FeatureRange
 from controller_core.wire.api_table import HANDLING
 from controller_core.wire.codecs.versions import empty
@@ -31,6 +31,7 @@ from controller_core.wire.listener.listener import Acceptor, Listener, LocalApi,
 from controller_core.wire.messages import ErrorCode
 from replica_broker.log.directories import LogDirectories
 from replica_broker.membership.controller_channel import ProducerIdBlock
+from replica_broker.membership.controller_hosts import ControllerHosts
 from replica_broker.process.listening import make_listener
 from replica_broker.process.settings import load_settings
 from replica_broker.serving.commands.control import Control
@@ -53,6 +54,10 @@ async def _load(_: object) -> None:
     return
 
 
+async def _epoch() -> ControllerEpoch:
+    return ControllerEpoch(9)
+
+
 async def _blocks() -> ProducerIdBlock:
     return ProducerIdBlock(1000, 2)
 
@@ -67,7 +72,7 @@ def served() -> Served:
         node=told,
         replicas=replicas,
         directories=cast(LogDirectories, None),
-        control=Control(told, replicas, _load),
+        control=Control(told, replicas, _load, _epoch),
         configs=Configs(),
         producer_ids=ProducerIds(_blocks),
         zk=SimulatedZooKeeper().session(),
@@ -103,7 +108,8 @@ async def test_a_listener_is_secured_by_the_properties_of_a_stock_broker(served:
     given = {"zookeeper": "here:2181", "id": 3, "listen": "INTERNAL://127.0.0.1:0", "log_directory": ["/data"]}
     settings = load_settings({**given, "properties": file})
     assert [endpoint.security_protocol for endpoint in settings.endpoints] == ["SASL_PLAINTEXT"]
-    listener = make_listener(settings, served, SimulatedZooKeeper().session())
+    zk = SimulatedZooKeeper().session()
+    listener = make_listener(settings, served, zk, ControllerHosts(zk))
     await listener.start()
     address = Address("127.0.0.1", listener.port)
     alice = Security(login=Login(mechanism="PLAIN", username="alice", password="a secret"))

@@ -1,0 +1,186 @@
+"""Strangers at the port of our broker: without an authorizer they command nothing, and with ACLs they get what a stock
+broker gives them.
+
+Both kinds of controllers lead the clusters. Strangers come from other loopback addresses than the servers.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from controller_core.model.ids import BrokerId, ControllerEpoch, LeaderEpoch, PartitionId, TopicName
+from controller_core.wire.messages import (
+    StopReplicaPartitionState,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    StopReplicaTopicState,
+)
+from devcluster.clients import tools
+from devcluster.clients.identity import NOBODY, Identity
+from devcluster.clients.requests import ConnectionClosed, send_request
+from devcluster.clients.znodes import ClusterZnodes
+from devcluster.clusters.kontroller import ControllerProcess
+from devcluster.clusters.listeners import ListenerNames
+from devcluster.clusters.python_broker import PythonBroker
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.clusters.secured_kafka import ALICE, SecuredKafka, write_properties_file
+from devcluster.clusters.zookeeper import ZooKeeper, open_client
+from devcluster.running.processes import wait_until
+from tests.real.replica_broker.conftest import CONTROLLERS
+from tests.real.replica_broker.mixed import OURS, MixedCluster
+from tests.unit.replica_broker.serving.test_authorization import NEEDS
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+STRANGER = "127.0.0.9"
+INVENTED = 1 << 30
+STOCK = 1
+LISTENERS = ListenerNames(
+    inter_broker="INTERNAL",
+    clients="CLIENT",
+    others=("OPEN",),
+    protocols={"INTERNAL": "SASL_PLAINTEXT", "CLIENT": "SASL_PLAINTEXT"},
+)
+
+
+def stop_and_delete(topic: str, *, controller_epoch: int) -> StopReplicaRequest:
+    state = StopReplicaPartitionState(
+        partition_index=PartitionId(0), leader_epoch=LeaderEpoch(-2), delete_partition=True
+    )
+    return StopReplicaRequest(
+        controller_id=BrokerId(STOCK),
+        controller_epoch=ControllerEpoch(controller_epoch),
+        topic_states=(StopReplicaTopicState(topic_name=TopicName(topic), partition_states=(state,)),),
+    )
+
+
+def test_a_stranger_stops_no_replica(cluster: MixedCluster) -> None:
+    cluster.serve_topic("kept", [[OURS, STOCK]])
+    epoch = int(cluster.znodes.client.get("/controller_epoch")[0])
+    ours = ("127.0.0.1", cluster.ours.port)
+    for each in (epoch, INVENTED):
+        asked = stop_and_delete("kept", controller_epoch=each)
+        answer = send_request(ours, asked, response_type=StopReplicaResponse, source=STRANGER)
+        assert answer.error_code is ErrorCode.cluster_authorization_failed
+    assert (cluster.ours.log_folder / "kept-0").is_dir()
+    assert "command refused: it does not come from the controller" in cluster.ours.log()
+    cluster.wait_until_served("kept")
+
+
+def test_an_invented_epoch_does_not_part_it_from_its_controller(cluster: MixedCluster) -> None:
+    """The controller of this test runs at 127.0.0.1, so the sender is taken for it."""
+    asked = stop_and_delete("none", controller_epoch=INVENTED)
+    with pytest.raises(ConnectionClosed):
+        send_request(("127.0.0.1", cluster.ours.port), asked, response_type=StopReplicaResponse, source="127.0.0.1")
+    assert "command refused: no controller has its epoch" in cluster.ours.log()
+    cluster.serve_topic("afterwards", [[OURS, STOCK]])
+
+
+@pytest.fixture(scope="module", params=CONTROLLERS)
+def authorizing(
+    request: pytest.FixtureRequest, servers_folder: RunFolder, zookeeper: ZooKeeper
+) -> Iterator[MixedCluster]:
+    """A stock broker and ours with the same ACLs. Each logs in at the other as a super user."""
+    name = f"authorizing-{request.param}"
+    with zookeeper.client() as maker:
+        maker.ensure_path(f"/{name}")
+    with ExitStack() as stack:
+        kafka = SecuredKafka(servers_folder, zookeeper, listeners=LISTENERS, name=name, authorizes=True, brokers=1)
+        stack.callback(kafka.close)
+        file = kafka.write_properties(
+            "nodes.properties",
+            **{key.replace(".", "_"): value for key, value in kafka.authorizer.items()},
+            sasl_enabled_mechanisms="PLAIN,SCRAM-SHA-512",
+        )
+        secured = {"properties": str(file)}
+        own = None
+        if request.param == "kontroller":
+            own = ControllerProcess(
+                servers_folder,
+                kafka.zookeeper_connect,
+                name=f"{name}-controller",
+                settings=secured,
+                listeners=LISTENERS,
+            )
+            stack.enter_context(own)
+        kafka.start()
+        client = stack.enter_context(open_client(kafka.zookeeper_connect))
+        ours = PythonBroker(
+            servers_folder, kafka.zookeeper_connect, OURS, name=f"{name}-ours", settings=secured, listeners=LISTENERS
+        )
+        stack.enter_context(ours)
+        made = MixedCluster(kafka=kafka, ours=ours, znodes=ClusterZnodes(client), own_controller=own)
+        made.serve_topic("orders", [[OURS, STOCK], [STOCK, OURS]])
+        yield made
+
+
+def _ask(cluster: MixedCluster, broker: int, request: Any, user: str | None) -> Any:
+    identity: Identity = NOBODY
+    if user is not None:
+        assert isinstance(cluster.kafka, SecuredKafka)
+        identity = cluster.kafka.identity("CLIENT", user=user, mechanism="PLAIN")
+    port = cluster.broker(broker).ports["OPEN" if user is None else "CLIENT"]
+    return send_request(("127.0.0.1", port), request, identity=identity, source=STRANGER)
+
+
+@pytest.mark.parametrize("user", [ALICE, None])
+def test_without_an_acl_a_client_gets_what_a_stock_broker_gives_it(
+    authorizing: MixedCluster, user: str | None, subtests: pytest.Subtests
+) -> None:
+    for name, (request, error_of, _, refused, _) in NEEDS.items():
+        with subtests.test(name):
+            ours, of_stock = (error_of(_ask(authorizing, broker, request, user)) for broker in (OURS, STOCK))
+            assert ours is of_stock
+            # The topic has another id here.
+            assert ours is (ErrorCode.unknown_topic_id if name == "Fetch" else refused)
+
+
+def test_a_stranger_stops_no_replica_where_there_are_acls(authorizing: MixedCluster) -> None:
+    epoch = int(authorizing.znodes.client.get("/controller_epoch")[0])
+    asked = stop_and_delete("orders", controller_epoch=epoch)
+    assert isinstance(authorizing.kafka, SecuredKafka)
+    for user in (None, ALICE):
+        identity = NOBODY if user is None else authorizing.kafka.identity("CLIENT", user=user, mechanism="PLAIN")
+        answer = send_request(
+            ("127.0.0.1", authorizing.ours.ports["OPEN" if user is None else "CLIENT"]),
+            asked,
+            response_type=StopReplicaResponse,
+            identity=identity,
+        )
+        assert answer.error_code is ErrorCode.cluster_authorization_failed
+    assert (authorizing.ours.log_folder / "orders-0").is_dir()
+
+
+def test_an_acl_that_kafkas_tool_adds_lets_alice_produce_consume_and_delete(authorizing: MixedCluster) -> None:
+    kafka = authorizing.kafka
+    assert isinstance(kafka, SecuredKafka)
+    file = str(write_properties_file(kafka.files / "alice.properties", kafka.client_properties("CLIENT")))
+    at_ours = ("--bootstrap-server", f"127.0.0.1:{authorizing.ours.ports['CLIENT']}")
+    authorizing.serve_topic("alices", [[OURS, STOCK]])
+    produce = (tools.CONSOLE_PRODUCER, *at_ours, "--topic", "alices", "--producer.config", file)
+    refused = tools.run_tool(*produce, stdin="one\n")
+    assert "Not authorized to access topics: [alices]" in refused.stdout + refused.stderr
+    for operation in ("Read", "Write", "Delete"):
+        added = tools.run_tool(
+            tools.ACLS, "--authorizer-properties", f"zookeeper.connect={kafka.zookeeper_connect}", "--add",
+            "--allow-principal", f"User:{ALICE}", "--operation", operation, "--topic", "alices",
+        )  # fmt: skip
+        assert added.returncode == 0, added.stdout + added.stderr
+
+    def reads_three() -> bool:
+        tools.run_tool(*produce, stdin="one\ntwo\nthree\n")
+        read = tools.run_tool(
+            tools.CONSOLE_CONSUMER, *at_ours, "--topic", "alices", "--partition", "0", "--offset", "earliest",
+            "--max-messages", "3", "--timeout-ms", "20000", "--consumer.config", file,
+        )  # fmt: skip
+        return read.stdout.split()[:3] == ["one", "two", "three"]
+
+    wait_until(reads_three, "alice produces and consumes", longest_s=120)
+    plan = kafka.files / "delete.json"
+    plan.write_text(json.dumps({"version": 1, "partitions": [{"topic": "alices", "partition": 0, "offset": 2}]}))
+    deleted = tools.run_tool(tools.DELETE_RECORDS, *at_ours, "--offset-json-file", str(plan), "--command-config", file)
+    assert "low_watermark: 2" in deleted.stdout, deleted.stdout + deleted.stderr
