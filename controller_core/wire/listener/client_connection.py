@@ -244,8 +244,7 @@ class ClientConnection:
             raise FrameTooLarge(
                 f"a request of API {head.api_key} has {start.length} bytes; the limit is {limit}: split it"
             )
-        budget = self._budgets[Need.NOBODY if refusal is not None else self._rules.need_of(head.api_key)]
-        async with self._share(start, budget) as content:
+        async with self._share(start, self._find_budget(head, is_refused=refusal is not None)) as content:
             if api is None:
                 await self._judge_content(head, content)
             asked = self._auditor.begin(head, content, self._caller, is_refused=refusal is not None)
@@ -265,6 +264,13 @@ class ClientConnection:
                 f"a request of API {head.api_key} that needs the right of API {judged} is relayed only for authorized "
                 f"callers: {refusal.name}"
             )
+
+    def _find_budget(self, head: RequestHead, *, is_refused: bool) -> ByteBudget:
+        """Return the budget of a request. A broker's fetches must not wait for the slow requests of strangers."""
+        if is_refused:
+            return self._budgets[Need.NOBODY]
+        is_broker = self._gate.is_broker(self._caller)
+        return self._budgets[Need.BROKER if is_broker else self._rules.need_of(head.api_key)]
 
     def _require_passed_on(self, head: RequestHead) -> None:
         handling = self._rules.handling.get(head.api_key)

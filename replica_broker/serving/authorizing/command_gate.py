@@ -51,6 +51,10 @@ class CommandGate:
         """Return True if the caller is at the address of a broker or the controller: connections are kept for them."""
         return caller.address is not None and self._is_in(caller.address, self._of_nodes.look(caller.address))
 
+    def is_administrator(self, caller: Caller) -> bool:
+        """Return False: by its address no client differs from others."""
+        return False
+
     async def why_not(self, api_key: int, caller: Caller) -> ErrorCode | None:
         """See `Gate`. Raises `NoAnswerNow` if ZooKeeper does not say who the controller is."""
         if api_key not in CONTROL_API_KEYS:

@@ -32,6 +32,7 @@ from controller_core.model.authorization.principal import Caller
 from controller_core.wire.codecs.entries import encode_unsigned_varint
 from controller_core.wire.codecs.frames import decode_response, encode_request, make_frame
 from controller_core.wire.codecs.versions import Versions
+from controller_core.wire.limits.gate import OpenGate
 from controller_core.wire.listener.listener import Acceptor, Listener, ListenerLimits, LocalApi, OwnedApi
 from controller_core.wire.listener.owned_api import AskBroker
 from controller_core.wire.messages import ControlledShutdownRequest, ControlledShutdownResponse
@@ -297,6 +298,30 @@ async def test_strangers_who_take_their_time_to_send_hold_up_no_broker_and_no_ad
         await patient.answer()
         patient.send(reassign(1_000))
         await patient.answer()
+
+
+class _BrokersElsewhere(OpenGate):
+    """Permits everything to everybody, and knows a broker at another address than the strangers'."""
+
+    def is_broker(self, caller: Caller) -> bool:
+        return caller.address == parse_address("127.0.0.2")
+
+
+async def test_what_a_broker_asks_does_not_wait_for_strangers_either() -> None:
+    """A broker's fetches are requests that everybody may send."""
+
+    async def answer(_: RequestPayload) -> ResponsePayload:
+        return metadata_of("orders")
+
+    api = LocalApi(versions=Versions(MetadataRequest), answer=answer)
+    async with (
+        start_listener(apis=(api,), gate=_BrokersElsewhere(), strangers_bytes=60_000) as listener,
+        connect(listener) as slow,
+        connect(listener, source="127.0.0.2") as broker,
+    ):
+        slow.send(struct.pack(">ihhi", 60_000, 3, 9, 5))
+        broker.send(make_frame(METADATA[4:] + bytes(50_000)))
+        await broker.answer()
 
 
 async def test_an_answer_that_is_not_taken_gives_its_memory_back_after_a_while() -> None:

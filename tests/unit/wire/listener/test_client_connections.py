@@ -178,8 +178,8 @@ async def start_listener(
 
 
 @asynccontextmanager
-async def connect(listener: Listener) -> AsyncIterator[Peer]:
-    peer = Peer(*await asyncio.open_connection("127.0.0.1", listener.port))
+async def connect(listener: Listener, *, source: str = "127.0.0.1") -> AsyncIterator[Peer]:
+    peer = Peer(*await asyncio.open_connection("127.0.0.1", listener.port, local_addr=(source, 0)))
     try:
         yield peer
     finally:
