@@ -108,6 +108,7 @@ TARGETS ?=
 
 fuzz: $(READY) ## Look for bytes that are read wrongly, a minute for each kind (SECONDS_EACH=3600 TARGETS="znodes" FLAGS=--keep)
 	$(BIN)/python -m tests.fuzz --seconds $(SECONDS_EACH) $(TARGETS:%=--only %) $(FLAGS)
+	$(if $(TARGETS),,$(BIN)/python -m tests.fuzz.principals --seconds $(SECONDS_EACH))
 
 MODULES ?=
 SAMPLE ?= 0

@@ -1,18 +1,25 @@
 """`ssl.principal.mapping.rules`: maps a certificate's subject to a principal's name (KIP-371), for example with
 `RULE:^CN=(.*?),OU=.*$/$1/L, DEFAULT`.
 
-The first rule that matches the whole subject decides the name. Patterns use Python's syntax. It equals Java's except
-for classes such as `\\p{Alpha}` and `&&` inside a class: those are refused or never match.
+The first rule that matches the whole subject decides the name. A name is the one that Kafka gives. Rules that Kafka
+refuses, or reads in another way depending on its release or Java's, are refused when they are read.
 """
 
 import re
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from controller_core.security.java_patterns import LINE_ENDS, JavaPattern
+
 _RULE: Final = re.compile(r"(DEFAULT)|RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?)")
-_BETWEEN: Final = re.compile(r"\s*(?:,\s*|$)")
-_REFERENCE: Final = re.compile(r"\\(.)|\$(\d+)", re.DOTALL)
+_BETWEEN: Final = re.compile(r" *(?:, *|$)")
+_PIECE: Final = re.compile(r"\\(?P<literal>.)|\$(?:\{(?P<name>\w+)\}|(?P<number>[0-9]+))|(?P<text>[^\\$]+)")
+_ESCAPED_NUMBER: Final = re.compile(r"\\\$([0-9]+)")
+_MAX_DIGITS: Final = 9
+_MAX_SUBJECT: Final = 4096
+"""The longest subject, in characters. X.520 allows 64 for most attributes."""
 
 
 class NoRuleApplies(Exception):
@@ -21,32 +28,41 @@ class NoRuleApplies(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rule:
-    pattern: re.Pattern[str] | None = None
+    pattern: JavaPattern | None = None
     """None if the subject itself is the name."""
-    replacement: str = ""
+    replacement: tuple[str | int, ...] = ()
+    """Texts, and the numbers of groups."""
     case: str = ""
 
     def apply(self, subject: str) -> str | None:
         if self.pattern is None:
             return subject
-        if self.pattern.fullmatch(subject) is None:
-            return None
-        name = self.pattern.sub(self._replace, subject)
-        return name.lower() if self.case == "L" else name.upper() if self.case == "U" else name
+        name = self.pattern.replace_all(subject, self._replace)
+        return name if name is None or not self.case else _change_case(name, self.case)
 
-    def _replace(self, found: re.Match[str]) -> str:
-        return _REFERENCE.sub(lambda reference: _expand_reference(reference, found), self.replacement)
+    def _replace(self, groups: Sequence[str]) -> str:
+        return "".join(piece if isinstance(piece, str) else groups[piece] for piece in self.replacement)
 
 
 class PrincipalMapping:
     """The mapping rules, in the order in which they are tried."""
 
     def __init__(self, text: str = "DEFAULT") -> None:
-        """Parse the rules. Raises `ValueError` if the text is not a list of rules."""
-        self._rules: Sequence[_Rule] = _rules(text.strip() or "DEFAULT")
+        """Parse the rules. Raises `ValueError`, which says what to change, if they have another meaning in Kafka or
+        none."""
+        self._rules: Final = tuple(_read_rules(text.strip(" ")))
+        if not self._rules:
+            raise ValueError(
+                "there is no rule, so no certificate would have a name: remove the property or write DEFAULT"
+            )
 
     def find_name(self, subject: str) -> str:
-        """Return the name of a subject. Raises `NoRuleApplies`."""
+        """Return the name of a subject. Raises `NoRuleApplies`, and `ValueError` if Kafka's name depends on its
+        release or Java's."""
+        if len(subject) > _MAX_SUBJECT:
+            raise ValueError(f"it has more than {_MAX_SUBJECT} characters")
+        if not set(LINE_ENDS).isdisjoint(subject):
+            raise ValueError("it has the end of a line in it")
         for rule in self._rules:
             name = rule.apply(subject)
             if name is not None:
@@ -54,8 +70,10 @@ class PrincipalMapping:
         raise NoRuleApplies(f"no rule applies to the certificate of {subject[:200]}")
 
 
-def _rules(text: str) -> list[_Rule]:
-    rules, position = [], 0
+def _read_rules(text: str) -> Iterator[_Rule]:
+    position = 0
+    if not text.isascii() or not text.isprintable():
+        raise ValueError("there is a character that is not printable ASCII: write . or [^,] for it")
     while position < len(text):
         found = _RULE.match(text, position)
         end = _BETWEEN.match(text, found.end()) if found else None
@@ -63,26 +81,60 @@ def _rules(text: str) -> list[_Rule]:
             raise ValueError(
                 f"{text[position : position + 80]!r} is not a rule: write RULE:pattern/replacement/[LU] or DEFAULT"
             )
-        rules.append(_rule(found))
+        yield _read_rule(found)
         position = end.end()
-    return rules
 
 
-def _rule(found: re.Match[str]) -> _Rule:
+def _read_rule(found: re.Match[str]) -> _Rule:
     if found[1]:
         return _Rule()
     try:
-        return _Rule(pattern=re.compile(found[2]), replacement=found[3], case=found[4])
-    except re.error as error:
-        raise ValueError(f"the pattern {found[2][:80]!r} cannot be read: {error}") from error
+        pattern = JavaPattern(found[2])
+    except ValueError as error:
+        raise ValueError(f"the pattern {found[2][:80]!r} cannot be used: {error}") from error
+    try:
+        return _Rule(pattern=pattern, replacement=tuple(_read_replacement(found[3], pattern)), case=found[4])
+    except ValueError as error:
+        raise ValueError(f"the replacement {found[3][:80]!r} cannot be used: {error}") from error
 
 
-def _expand_reference(reference: re.Match[str], found: re.Match[str]) -> str:
-    """Return the text that replaces a reference. As in Java, `$12` means group 1 and a "2" if there is no group 12."""
-    if reference[1] is not None:
-        return reference[1]
-    digits, groups = reference[2], found.re.groups
-    for length in range(len(digits), 0, -1):
-        if int(digits[:length]) <= groups:
-            return (found[int(digits[:length])] or "") + digits[length:]
-    return reference[0]
+def _read_replacement(text: str, pattern: JavaPattern) -> Iterator[str | int]:
+    for digits in _ESCAPED_NUMBER.findall(text):
+        # Kafka escapes such a number a second time, and then fails for each certificate.
+        if pattern.groups and (len(digits) > _MAX_DIGITS or int(digits[0]) > pattern.groups):
+            raise ValueError(f"Kafka cannot write \\${digits} with {pattern.groups} groups: leave out the $")
+    position = 0
+    while position < len(text):
+        found = _PIECE.match(text, position)
+        if found is None:
+            raise ValueError(r"after $ write the number of a group or {name}, or \$ for the character")
+        if found["number"]:
+            yield from _read_number(found["number"], pattern.groups)
+        elif found["name"]:
+            if found["name"] not in pattern.names:
+                raise ValueError(f"the pattern has no group {found['name']}: write (?<{found['name']}>...)")
+            yield pattern.names[found["name"]]
+        else:
+            yield found["literal"] or found["text"]
+        position = found.end()
+
+
+def _read_number(digits: str, groups: int) -> Iterator[str | int]:
+    """Read `$` and digits as Java does: `$12` means group 1 and a "2" if there is no group 12."""
+    number = int(digits[0])
+    if number > groups or len(digits) > _MAX_DIGITS:
+        raise ValueError(f"the pattern has no group {digits}: its groups are 0 to {groups}")
+    length = 1
+    while length < len(digits) and number * 10 + int(digits[length]) <= groups:
+        number = number * 10 + int(digits[length])
+        length += 1
+    yield number
+    yield digits[length:]
+
+
+def _change_case(name: str, case: str) -> str:
+    for character in name:
+        cases = {character, *character.lower(), *character.upper()}
+        if len(cases) > 1 and any(unicodedata.ucd_3_2_0.category(each) == "Cn" for each in cases):
+            raise ValueError(f"releases of Java differ in the case of its letter {character!r}: leave out /{case}")
+    return name.lower() if case == "L" else name.upper()

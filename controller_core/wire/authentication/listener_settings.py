@@ -54,7 +54,7 @@ def listener_settings(properties: BrokerProperties, listener: str, protocol: str
         said.refuse_what_is_in_java()
     return ListenerSettings(
         tls=said.context(protocol) if protocol.endswith("SSL") else None,
-        mapping=said.read_mapping(),
+        mapping=said.read_mapping() if protocol.endswith("SSL") else PrincipalMapping(),
         sessions_ms=dict(said.sessions_ms()) if protocol.startswith("SASL") else {},
         users=said.users() if protocol.startswith("SASL") else {},
         failure_delay_ms=said.number(_DELAY, 100),
@@ -108,6 +108,8 @@ class _Said:
         return _CERTIFICATES[said]
 
     def read_mapping(self) -> PrincipalMapping:
+        if not self.properties.has(_RULES, self.listener):
+            return PrincipalMapping()
         try:
             return PrincipalMapping(self.text(_RULES))
         except ValueError as error:

@@ -124,6 +124,10 @@ class BrokerProperties:
         """Return the value of a property for a listener; empty if it is not set."""
         return self._properties.get(prefix_of(listener) + name, self._get_general(name)).strip()
 
+    def has(self, name: str, listener: str) -> bool:
+        """Return True if a property is set for a listener, even if it is empty."""
+        return prefix_of(listener) + name in self._properties or name in self._properties
+
     def _login(self, listener: str) -> Login:
         own, prefix = self.own(listener), prefix_of(listener)
         said_by = _CONTROLLERS_MECHANISM if self._is_of_controllers(listener) else _MECHANISM

@@ -30,6 +30,7 @@ def make_settings(site: Site, protocol: str, properties: Mapping[str, str]) -> L
         ("SSL", {"ssl.client.auth": "requested", "ssl.truststore.location": ""}, "set ssl.truststore.location"),
         ("SSL", {"ssl.client.auth": "perhaps"}, "ssl.client.auth is 'perhaps': write one of none, requested, required"),
         ("SSL", {"ssl.principal.mapping.rules": "RULE:x"}, "ssl.principal.mapping.rules: 'RULE:x' is not a rule"),
+        ("SSL", {"ssl.principal.mapping.rules": ""}, "ssl.principal.mapping.rules: there is no rule"),
         ("SSL", {"ssl.enabled.protocols": "TLSv1.1,SSLv3"}, "ssl.enabled.protocols has no supported version"),
         ("SSL", {"ssl.cipher.suites": "TLS_AES_256_GCM_SHA384"}, "set listener.name.secure.ssl.cipher.suites="),
         ("SSL", {"principal.builder.class": "org.example.Ours"}, "principal.builder.class names a feature of Java"),
