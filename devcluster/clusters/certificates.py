@@ -63,7 +63,7 @@ class Authority:
 
 
 def _new_key(common_name: str, names: tuple[str, ...]) -> list[str]:
-    subject = ["-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={common_name}"]
+    subject = ["-newkey", "rsa:2048", "-nodes", "-utf8", "-subj", f"/CN={common_name}"]
     listed = ",".join(name if name.startswith("IP:") else f"DNS:{name}" for name in names)
     return [*subject, *(["-addext", f"subjectAltName={listed}"] if listed else [])]
 

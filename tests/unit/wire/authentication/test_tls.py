@@ -73,6 +73,21 @@ async def test_a_certificate_that_no_rule_names_is_not_admitted(
     ]
 
 
+async def test_a_letter_that_only_unicode_counts_as_one_gives_nobody_the_name_of_another(
+    site: Site, server: CertificateFiles, authority: Authority, logged: list[Any]
+) -> None:
+    rules = {"ssl.client.auth": "required", "ssl.principal.mapping.rules": r"RULE:^CN=(\\w+)$/$1/L"}
+    site.write({**site.tls(server), **rules})
+    async with site.listen("SSL") as listener:
+        assert await site.ask(listener, tls=site.client_tls(authority.issue("Kafka"))) == Principal.user("kafka")
+        with pytest.raises((CannotConnect, asyncio.IncompleteReadError, OSError)):
+            await site.ask(listener, tls=site.client_tls(authority.issue("\u212aafka")))
+        await wait_until(lambda: list_reasons(logged))
+    assert list_reasons(logged) == [
+        "its certificate has no usable name: no rule applies to the certificate of CN=\u212aafka"
+    ]
+
+
 async def test_where_one_is_requested_who_shows_none_is_anonymous(site: Site, server: CertificateFiles) -> None:
     site.write({**site.tls(server), "ssl.client.auth": "requested"})
     async with site.listen("SSL") as listener:
