@@ -52,6 +52,7 @@ from controller_core.wire.connections.broker_properties import SecuredBrokers
 from controller_core.wire.connections.librdkafka import librdkafka_source
 from controller_core.wire.limits.admission import fit_to_descriptors
 from controller_core.wire.limits.gate import report_identity_by_address
+from controller_core.wire.limits.memory import fit_to_memory, memory_limit
 from controller_core.wire.listener.listener import Listener, ListenerRules
 from controller_core.wire.tcp_link import tcp_link_factory
 from controller_core.zk.registered_brokers import read_registered_brokers
@@ -185,7 +186,7 @@ def _assemble(
             assembly.make_acceptor(bind, listeners.find_client_listener(bind.listener), secured.get(bind.listener))
             for bind in settings.binds
         ),
-        limits=fit_to_descriptors(settings.listener_limits),
+        limits=fit_to_memory(fit_to_descriptors(settings.listener_limits), memory_limit()),
         gate=assembly.make_gate(settings.access_rules, is_local=_is_local(settings)),
         rules=ListenerRules() if authorization is None else ListenerRules(why_not_passed_on=_NOT_WITH_ACLS),
         auditor=RequestAudit(trail, lambda: None if controller.term is None else controller.term.state),

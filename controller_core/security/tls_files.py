@@ -10,7 +10,6 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from controller_core.security.properties_file import InvalidProperties
-from controller_core.security.tls_alerts import AlertingContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +51,7 @@ class TlsFiles:
             raise InvalidProperties(
                 f"client certificates are requested but no authority is trusted: set {self.prefix}.truststore.location"
             )
-        context = AlertingContext(ssl.PROTOCOL_TLS_SERVER)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         try:
             self._present(context)
             if self.truststore_certificates is not None:

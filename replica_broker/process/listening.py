@@ -6,6 +6,7 @@ from controller_core.admin.authorizing.acl_gate import NEEDED_OF_BROKERS, AclGat
 from controller_core.process.connections import make_secured_listeners
 from controller_core.wire.limits.admission import fit_to_descriptors
 from controller_core.wire.limits.gate import Gate
+from controller_core.wire.limits.memory import fit_to_memory, memory_limit
 from controller_core.wire.listener.listener import Acceptor, Listener
 from controller_core.zk.scram_credentials import ZkScramCredentials
 from controller_core.zk.session import ZkSession
@@ -30,7 +31,7 @@ def make_listener(
         )
         for bind in settings.binds
     ]
-    limits = fit_to_descriptors(settings.listener_limits)
+    limits = fit_to_memory(fit_to_descriptors(settings.listener_limits), memory_limit())
     return Listener(
         acceptors,
         limits=replace(limits, max_own_request_bytes=limits.max_frame_bytes),

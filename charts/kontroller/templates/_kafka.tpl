@@ -111,8 +111,21 @@ pod is replaced; brokers look it up at each connection, and before the pod is re
 {{- join "," $told }}
 {{- end }}
 
+{{- /* Takes the values of the controller. See wire/limits/memory.py. */ -}}
+{{- define "kontroller.checkMemory" -}}
+{{- $limits := .limits | default dict }}
+{{- $memory := toString (dig "limits" "memory" "" (.resources | default dict)) }}
+{{- $connections := div (add (mul (int ($limits.maxConnections | default 5000)) 128) 1023) 1024 }}
+{{- $requests := div (add (int64 ($limits.queuedMaxRequestBytes | default 201326592)) 1048575) 1048576 }}
+{{- $needed := add 168 $connections $requests }}
+{{- if and (regexMatch "^[0-9]+[MG]i$" $memory) (lt (int (include "kontroller.mebibytes" $memory)) (int $needed)) }}
+{{- fail (printf "controller.resources.limits.memory is %s, which is too little for controller.limits, maxConnections and queuedMaxRequestBytes: set it to %dMi or more, or lower them" $memory $needed) }}
+{{- end }}
+{{- end }}
+
 {{- define "kontroller.checkController" -}}
 {{- $controller := .Values.controller }}
+{{- include "kontroller.checkMemory" $controller }}
 {{- if not $controller.connectionSecrets }}
 {{- if has $controller.listenerName (list "SSL" "SASL_PLAINTEXT" "SASL_SSL") }}
 {{- fail (printf "controller.listenerName is %s and nothing says how it is secured: name Secrets with server.properties in controller.connectionSecrets" $controller.listenerName) }}

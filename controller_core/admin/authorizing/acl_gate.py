@@ -76,6 +76,10 @@ class AclGate:
         """See `Gate`."""
         return self._by_address.is_broker(caller)
 
+    def is_administrator(self, caller: Caller) -> bool:
+        """See `Gate`."""
+        return self._by_address.is_administrator(caller)
+
     async def why_not(self, api_key: int, caller: Caller) -> ErrorCode | None:
         """See `Gate`. Raises `NoAnswerNow` if the ACLs are not known yet."""
         if not caller.is_authenticated:

@@ -29,11 +29,13 @@ from controller_core.wire.codecs.frames import (
     RequestHead,
     RequestStart,
     make_frame,
-    read_frame,
+    read_length,
+    read_pieces,
     read_request_start,
     read_rest,
 )
 from controller_core.wire.codecs.versions import Versions
+from controller_core.wire.limits.budget import ByteBudget
 
 HANDSHAKE: Final = Versions(SaslHandshakeRequest, oldest=0)
 AUTHENTICATE: Final = Versions(SaslAuthenticateRequest, oldest=0)
@@ -67,13 +69,16 @@ class Logins:
         address: Address | None,
         listener: SecuredListener,
         api_versions: Answer,
+        budget: ByteBudget,
     ) -> None:
-        """`send` sends a whole frame. `api_versions` returns the response frame to an ApiVersions request."""
+        """`send` sends a whole frame. `api_versions` returns the response frame to an ApiVersions request. `budget` is
+        that of strangers' requests."""
         self._reader = reader
         self._send = send
         self._address = address
         self._listener = listener
         self._api_versions = api_versions
+        self._budget = budget
         self._session: Session | None = None
 
     @property
@@ -120,7 +125,15 @@ class Logins:
     async def _rest(self, start: RequestStart) -> bytes:
         if start.length > MAX_BYTES:
             raise FrameTooLarge(f"a message of a login has {start.length} bytes, the limit is {MAX_BYTES}")
-        return bytes(await read_rest(self._reader, start))
+        async with self._budget.share(start.length):
+            return bytes(await read_rest(self._reader, start))
+
+    async def _frame(self) -> bytes:
+        length = await read_length(self._reader, MAX_BYTES)
+        if length is None:
+            raise FrameCut(_CUT)
+        async with self._budget.share(length):
+            return b"".join([piece async for piece in read_pieces(self._reader, length)])
 
     async def _log_in(self, head: RequestHead, content: bytes) -> Session:
         settings = await self._listener.settings()
@@ -159,9 +172,7 @@ class Logins:
 
     async def _exchange_in_frames(self, attempt: Attempt, settings: ListenerSettings) -> Session:
         while attempt.session is None:
-            message = await read_frame(self._reader, MAX_BYTES)
-            if message is None:
-                raise FrameCut(_CUT)
+            message = await self._frame()
             try:
                 said = await attempt.answer(message)
             except InvalidLogin:

@@ -1,22 +1,23 @@
 """The TLS handshake on a connection that is already accepted and counted.
 
-asyncio's TLS servers report a connection after its handshake, so one that never ends would escape all limits. So
-connections are accepted without TLS, nothing is read from them (`hold`), and the handshake comes first, with a timeout.
-It needs a new stream: the old one would pause the wrong transport if a client sends faster than it is read.
+asyncio's TLS servers report a connection after its handshake, so one that never ends would escape all limits. Here the
+handshake of an accepted socket has a timeout, and its memory is counted (`limits.ledger`).
 """
 
 import asyncio
+import socket
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
 from controller_core.model.authorization.principal import Caller, Principal
 from controller_core.security.distinguished_names import read_subject
 from controller_core.security.principal_mapping import NoRuleApplies, PrincipalMapping
-from controller_core.security.tls_alerts import send_alerts_on
 from controller_core.wire.authentication.secured_listener import SecuredListener
+from controller_core.wire.connections.small_reads import READ_AHEAD_BYTES
+from controller_core.wire.connections.tls_transport import TlsTransport
 
 GOODBYE_S: Final = 1.0
 """Seconds for the other side's closing message before the connection is cut."""
@@ -48,64 +49,46 @@ class TlsStream:
     caller: Caller
 
 
-def hold(writer: asyncio.StreamWriter) -> None:
-    """Stop reading from a connection, so that its data waits for the handshake. Call it when the connection is
-    accepted."""
-    writer.transport.pause_reading()  # type: ignore[attr-defined]
-
-
 @asynccontextmanager
 async def open_tls_stream(
-    writer: asyncio.StreamWriter, caller: Caller, secured: SecuredListener, *, timeout_s: float, read_ahead_bytes: int
+    accepted: socket.socket, caller: Caller, secured: SecuredListener, *, timeout_s: float
 ) -> AsyncIterator[TlsStream]:
-    """Open a TLS stream on a held connection, and close it at the end. `caller` is the caller as known before.
+    """Open a TLS stream on an accepted socket, and close it at the end. `caller` is the caller as known before.
 
     Raises `HandshakeFailed`.
     """
     try:
         settings = await secured.settings()
-        assert settings.tls is not None, "only for a listener that has TLS"
-        reader, secret = await _handshake(writer, settings.tls, timeout_s, read_ahead_bytes)
-        try:
-            yield TlsStream(reader, secret, _identify(caller, secret, settings.mapping))
-        except asyncio.CancelledError:
-            writer.transport.abort()
-            raise
-        finally:
-            await _say_goodbye(secret)
-    finally:
-        writer.transport.abort()
-
-
-async def _handshake(
-    writer: asyncio.StreamWriter, context: ssl.SSLContext, timeout_s: float, read_ahead_bytes: int
-) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    except BaseException:
+        accepted.close()
+        raise
+    assert settings.tls is not None, "only for a listener that has TLS"
     loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader(limit=read_ahead_bytes, loop=loop)
+    reader = asyncio.StreamReader(limit=READ_AHEAD_BYTES, loop=loop)
     protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
-    writer.transport.set_write_buffer_limits(
-        high=1
-    )  # writes must empty the lower buffer before more is taken from the upper one
+    tls = TlsTransport(settings.tls, protocol)
+    await loop.connect_accepted_socket(lambda: tls, accepted)
     try:
-        with send_alerts_on(writer.transport):
-            transport = await loop.start_tls(
-                writer.transport,
-                protocol,
-                context,
-                server_side=True,
-                ssl_handshake_timeout=timeout_s,
-                ssl_shutdown_timeout=GOODBYE_S,
-            )
+        await _shake_hands(tls, timeout_s)
+        writer = asyncio.StreamWriter(tls, protocol, reader, loop)
+        yield TlsStream(reader, writer, _identify(caller, writer, settings.mapping))
+    except asyncio.CancelledError:
+        tls.abort()
+        raise
+    finally:
+        await _say_goodbye(tls)
+
+
+async def _shake_hands(tls: TlsTransport, timeout_s: float) -> None:
+    try:
+        async with asyncio.timeout(timeout_s):
+            await tls.shake_hands()
     except ssl.SSLCertVerificationError as error:
         raise HandshakeFailed(f"its certificate is not accepted: {error.verify_message}") from error
     except ssl.SSLError as error:
         raise HandshakeFailed(_WORDS.get(error.reason or "", f"TLS failed: {error.reason or error}")) from error
-    except OSError as error:
+    except OSError as error:  # a TimeoutError is one
         raise HandshakeFailed("it left during its handshake, or took too long") from error
-    if transport is None:
-        raise HandshakeFailed("it left before its handshake")
-    protocol.connection_made(transport)
-    return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
 
 
 def _identify(caller: Caller, writer: asyncio.StreamWriter, mapping: PrincipalMapping) -> Caller:
@@ -120,9 +103,13 @@ def _identify(caller: Caller, writer: asyncio.StreamWriter, mapping: PrincipalMa
     return replace(caller, principal=principal, is_authenticated=True)
 
 
-async def _say_goodbye(writer: asyncio.StreamWriter) -> None:
+async def _say_goodbye(tls: TlsTransport) -> None:
     """Close the stream with TLS's closing message, and wait a moment for that of the other side."""
-    writer.close()
-    with suppress(OSError):  # a TimeoutError is one
+    tls.close()
+    try:
         async with asyncio.timeout(GOODBYE_S):
-            await writer.wait_closed()
+            await tls.wait_lost()
+    except TimeoutError:
+        pass
+    finally:
+        tls.abort()

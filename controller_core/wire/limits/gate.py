@@ -17,6 +17,7 @@ from controller_core.model.authorization.principal import Caller
 from controller_core.wire.api_table import need_of
 from controller_core.wire.limits.broker_addresses import BrokerAddresses, is_of_this_machine
 from controller_core.wire.limits.complaints import Complaints
+from controller_core.wire.limits.ledger import Standing
 
 log = structlog.get_logger()
 
@@ -47,11 +48,22 @@ def report_identity_by_address(rules: AccessRules, *, is_local: bool, node: Addr
         )
 
 
+def find_standing(gate: "Gate", caller: Caller) -> Standing:
+    """Return what is known about a caller, without waiting."""
+    if gate.is_broker(caller):
+        return Standing.BROKER
+    return Standing.KNOWN if caller.is_authenticated or gate.is_administrator(caller) else Standing.STRANGER
+
+
 class Gate(Protocol):
     """Authorizes requests."""
 
     def is_broker(self, caller: Caller) -> bool:
         """Return True if the caller is known to be a broker, without waiting. Otherwise start looking for it."""
+        ...
+
+    def is_administrator(self, caller: Caller) -> bool:
+        """Return True if the caller has an administrator's address."""
         ...
 
     async def why_not(self, api_key: int, caller: Caller) -> ErrorCode | None:
@@ -65,6 +77,10 @@ class OpenGate:
     def is_broker(self, caller: Caller) -> bool:
         """See `Gate`."""
         return False
+
+    def is_administrator(self, caller: Caller) -> bool:
+        """See `Gate`."""
+        return True
 
     async def why_not(self, api_key: int, caller: Caller) -> ErrorCode | None:
         """See `Gate`."""
@@ -99,6 +115,10 @@ class AddressGate:
         """See `Gate`."""
         address = caller.address
         return address is not None and self._rules.is_brokers(address, self._brokers.look(address))
+
+    def is_administrator(self, caller: Caller) -> bool:
+        """See `Gate`."""
+        return caller.address is not None and self._may_by_rules(Need.ADMINISTRATOR, caller.address)
 
     async def why_not(self, api_key: int, caller: Caller) -> ErrorCode | None:
         """See `Gate`."""

@@ -18,6 +18,7 @@ from controller_core.security.properties_file import InvalidProperties, read_pro
 from controller_core.security.property_types import describe_errors
 from controller_core.wire.limits.admission import MOST_CONNECTIONS
 from controller_core.wire.limits.listener_limits import ListenerLimits
+from controller_core.wire.limits.memory import connections_bytes
 
 _MB: Final = 1 << 20
 _LEAST_REQUEST_BYTES: Final = _MB
@@ -116,8 +117,10 @@ class ListenerLimitSettings(BaseSettings):
         said, default = self._by_properties, ListenerLimits()
         largest = self.socket_request_max_bytes or said.socket_request_max_bytes or default.max_frame_bytes
         of_address = self.max_connections_per_address or said.max_connections_per_address
+        max_connections = self.max_connections or said.max_connections or default.max_connections
         return ListenerLimits(
-            max_connections=self.max_connections or said.max_connections or default.max_connections,
+            max_connections=max_connections,
+            connections_bytes=connections_bytes(max_connections, default.max_unauthenticated_connections),
             max_connections_per_address=of_address or default.max_connections_per_address,
             max_frame_bytes=largest,
             max_passed_on_bytes=min(largest, default.max_passed_on_bytes),

@@ -14,8 +14,12 @@ class ListenerLimits:
     max_connections: int = 5_000
     max_connections_per_address: int = 1_000
     max_unauthenticated_connections: int = 256
-    """Connections in a TLS handshake or a login at once. No budget of requests counts their memory."""
+    """Connections in a TLS handshake or a login at once."""
     max_unauthenticated_connections_per_address: int = 64
+    unauthenticated_grace_ms: int = 1_000
+    """Time that a connection may take before its login until it can lose its place to a new one."""
+    connections_bytes: int = 665 * _MB
+    """Memory of all connections, without that of requests. See `memory`."""
     max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES
     """Largest relayed request with records."""
     max_passed_on_bytes: int = 16 * _MB

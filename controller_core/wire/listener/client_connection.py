@@ -36,10 +36,10 @@ from controller_core.wire.codecs.frames import (
     read_request_start,
     read_rest,
 )
-from controller_core.wire.limits.admission import Place
 from controller_core.wire.limits.budget import ByteBudget
 from controller_core.wire.limits.complaints import Complaints
-from controller_core.wire.limits.gate import Gate
+from controller_core.wire.limits.gate import Gate, find_standing
+from controller_core.wire.limits.ledger import NoRoom, Place
 from controller_core.wire.limits.listener_limits import ListenerLimits
 from controller_core.wire.listener import audited
 from controller_core.wire.listener.disguises import find_judged_api
@@ -71,6 +71,7 @@ class _NotPassedOnError(Exception):
 _COMPLAINTS: Final[Mapping[type[Exception], str]] = {
     LoginFailed: "connection closed: login failed",
     CredentialsOutOfReach: "connection closed: credentials cannot be read now",
+    NoRoom: "connection refused: too many",
     _NotPassedOnError: "connection closed: request is not relayed",
 }
 
@@ -84,7 +85,7 @@ class ClientConnection:
         writer: asyncio.StreamWriter,
         *,
         caller: Caller,
-        place: Place | None,
+        place: Place,
         secured: SecuredListener | None,
         apis: Mapping[int, Api],
         relay_targets: RelayTargets | None,
@@ -98,9 +99,8 @@ class ClientConnection:
     ) -> None:
         """`caller` is the client, unless it logs in here. `secured` is None for PLAINTEXT.
 
-        `place` is the connection's place before a login, given back after that; None on PLAINTEXT. `relay_targets` is
-        None if nothing is relayed. `budgets` are by the caller's right. `silent` and `complaints` are shared by all
-        connections.
+        `place` is the connection's place in the ledger. `relay_targets` is None if nothing is relayed. `budgets` are by
+        the caller's right. `silent` and `complaints` are shared by all connections.
         """
         self._reader = reader
         self._writer = writer
@@ -113,10 +113,16 @@ class ClientConnection:
         self._auditor = auditor
         self._unnamed = caller
         self._place = place
+        self._is_secured = secured is not None
         self._logins: Logins | None = None
         if secured is not None and secured.has_logins:
             self._logins = Logins(
-                reader, self._send_soon, address=caller.address, listener=secured, api_versions=self._versions
+                reader,
+                self._send_soon,
+                address=caller.address,
+                listener=secured,
+                api_versions=self._versions,
+                budget=budgets[Need.NOBODY],
             )
         self._passes_on = relay_targets is not None
         self._upstream = Upstream(
@@ -125,6 +131,7 @@ class ClientConnection:
             answer_timeout_ms=limits.upstream_answer_timeout_ms,
             max_frame_bytes=limits.max_answer_bytes,
             silent=silent,
+            place=place,
         )
         self._log = log.bind(peer=_peer(writer))
         writer.transport.set_write_buffer_limits(high=1)  # drained means sent; with TLS the buffer is never below 0
@@ -137,10 +144,10 @@ class ClientConnection:
         """Answer requests until the client leaves or something is wrong. The connection is closed on return."""
         try:
             if self._logins is None or await self._logins.begin():
-                if self._place is not None:
-                    self._place.give_back()
+                if self._is_secured:
+                    self._place.settle(find_standing(self._gate, self._caller))
                 await self._answer_all()
-        except (LoginFailed, CredentialsOutOfReach, _NotPassedOnError) as error:
+        except (LoginFailed, CredentialsOutOfReach, NoRoom, _NotPassedOnError) as error:
             self._complain(error)
         except VersionNotServed as error:
             self._log.debug("connection closed: version not served", error=str(error))

@@ -1,11 +1,12 @@
 """The controller's own ports. Brokers report to it here, and its answers to clients look like a broker's.
 
-Each connection is a task of its own (`client_connection`), so a slow or hostile one delays nobody else. Their number is
-limited (`admission`), in total and before a login, and so is the memory of their requests (`budget`). A controller that
-resigns closes all connections: brokers stay with the controller they know until it disconnects.
+Each connection is a task of its own (`client_connection`), so a slow or hostile one delays nobody else. Their number
+and memory are limited (`ledger`), in total and before a login, and so is the memory of their requests (`budget`). A
+controller that resigns closes all connections: brokers stay with the controller they know until it disconnects.
 """
 
 import asyncio
+import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,15 +14,17 @@ from typing import Final
 
 import structlog
 
-from controller_core.model.access import Address, Need, parse_address
+from controller_core.model.access import Need, parse_address
 from controller_core.model.authorization.principal import Caller
 from controller_core.wire.authentication.secured_listener import SecuredListener
-from controller_core.wire.authentication.tls import HandshakeFailed, hold, open_tls_stream
+from controller_core.wire.authentication.tls import HandshakeFailed, open_tls_stream
+from controller_core.wire.connections.small_reads import open_streams
 from controller_core.wire.connections.sockets import notice_silence
-from controller_core.wire.limits.admission import Admission, Place
+from controller_core.wire.limits.accepting import AcceptingPort, open_port
 from controller_core.wire.limits.budget import ByteBudget
 from controller_core.wire.limits.complaints import Complaints
-from controller_core.wire.limits.gate import Gate, OpenGate
+from controller_core.wire.limits.gate import Gate, OpenGate, find_standing
+from controller_core.wire.limits.ledger import Ledger, NoRoom, Place
 from controller_core.wire.limits.listener_limits import ListenerLimits
 from controller_core.wire.listener.audited import Auditor, NoAudit
 from controller_core.wire.listener.client_connection import ClientConnection
@@ -43,10 +46,6 @@ __all__ = [
 
 log = structlog.get_logger()
 
-READ_AHEAD_BYTES: Final = 16 * 1024
-"""Bytes that are read from a connection in advance."""
-BACKLOG: Final = 128
-"""Connections that may wait to be accepted, and are accepted at once."""
 EVERY_ADDRESS: Final = "::"
 """IPv4 and IPv6, like Kafka's brokers. asyncio alone would use only IPv6."""
 
@@ -86,13 +85,7 @@ class Listener:
         self._gate = gate or OpenGate()
         self._rules = rules or ListenerRules()
         self._auditor = auditor or NoAudit()
-        self._admission = Admission(
-            most=self._limits.max_connections, most_of_an_address=self._limits.max_connections_per_address
-        )
-        self._unauthenticated = Admission(
-            most=self._limits.max_unauthenticated_connections,
-            most_of_an_address=self._limits.max_unauthenticated_connections_per_address,
-        )
+        self._ledger = Ledger(self._limits)
         budget = partial(ByteBudget, most_requests=self._limits.max_requests_in_flight)
         administrators = budget(self._limits.administrators_bytes)
         self._budgets = {
@@ -103,8 +96,9 @@ class Listener:
         }
         self._complaints = Complaints(log)
         self._silent = SilentBrokers()
-        self._servers: list[asyncio.Server] = []
-        self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+        self._ports: list[AcceptingPort] = []
+        self._connections: dict[asyncio.Task[None], socket.socket | None] = {}
+        """The socket is that of a task that has not started to run."""
 
     @property
     def port(self) -> int:
@@ -114,18 +108,15 @@ class Listener:
     @property
     def ports(self) -> list[int]:
         """The ports that are listened on, in the order of the acceptors; none before `start`."""
-        return [server.sockets[0].getsockname()[1] for server in self._servers]
+        return [each.port for each in self._ports]
 
     async def start(self) -> None:
         """Start to listen on all addresses, or on none if one of them fails."""
         try:
             for acceptor, apis in self._acceptors:
-                accept = partial(self._accept, acceptor, apis)
                 host = None if acceptor.host == EVERY_ADDRESS else acceptor.host
-                self._servers.append(
-                    await asyncio.start_server(accept, host, acceptor.port, limit=READ_AHEAD_BYTES, backlog=BACKLOG)
-                )
-                for listening in self._servers[-1].sockets:
+                self._ports.append(await open_port(host, acceptor.port, partial(self._take, acceptor, apis)))
+                for listening in self._ports[-1].sockets:
                     notice_silence(listening)
                 log.info("listening", host=acceptor.host, port=self.ports[-1])
         except OSError:
@@ -134,12 +125,10 @@ class Listener:
 
     async def close(self) -> None:
         """Stop listening, and close every connection. Idempotent."""
-        servers, self._servers = self._servers, []
-        for server in servers:
-            server.close()
+        ports, self._ports = self._ports, []
+        for each in ports:
+            each.close()
         await self.close_connections()
-        for server in servers:
-            await server.wait_closed()
 
     async def close_connections(self) -> None:
         """Close every connection at once, even during a request, but go on listening."""
@@ -148,62 +137,65 @@ class Listener:
             task.cancel()
         await asyncio.gather(*open_now, return_exceptions=True)
 
-    def _accept(
-        self,
-        acceptor: Acceptor,
-        apis: Mapping[int, Api],
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-    ) -> None:
-        caller = Caller(address=_peer_address(writer))
+    def _take(self, acceptor: Acceptor, apis: Mapping[int, Api], accepted: socket.socket, peer: str) -> None:
+        caller, secured = Caller(address=parse_address(peer)), acceptor.secured
         address = str(caller.address)
-        is_broker = self._gate.is_broker(caller)
-        why_not = self._admission.admit(address, is_broker=is_broker)
-        if why_not is not None:
-            self._refuse(writer, address, "connection refused: too many", why_not)
+        try:
+            place = self._ledger.enter(
+                address,
+                find_standing(self._gate, caller),
+                is_tls=secured is not None and secured.has_tls,
+                logs_in=secured is not None,
+            )
+        except NoRoom as error:
+            self._complain(address, "connection refused: too many", str(error))
+            accepted.close()
             return
-        place: Place | None = None
-        if acceptor.secured is not None:
-            why_not = self._unauthenticated.admit(address, is_broker=is_broker)
-            if why_not is not None:
-                self._admission.leave(address)
-                self._refuse(writer, address, "connection refused: too many before a login", why_not)
-                return
-            place = Place(self._unauthenticated, address)
-        if acceptor.secured is not None and acceptor.secured.has_tls:
-            hold(writer)
-            serving = self._serve_by_tls(acceptor.secured, acceptor, apis, writer, caller, place)
-        else:
-            serving = self._connection(acceptor, apis, reader, writer, caller, place).serve()
-        task = asyncio.create_task(serving)
-        task.add_done_callback(lambda _: self._admission.leave(address))
-        if place is not None:
-            task.add_done_callback(lambda _: place.give_back())
-        self._connections[task] = writer
-        task.add_done_callback(self._on_finished)
+        task = asyncio.create_task(self._serve(acceptor, apis, accepted, caller, place))
+        place.close = partial(self._displace, task, address)
+        self._connections[task] = accepted
+        task.add_done_callback(partial(self._on_finished, place))
 
-    def _refuse(self, writer: asyncio.StreamWriter, address: str, event: str, why: str) -> None:
+    def _displace(self, task: asyncio.Task[None], address: str) -> None:
+        why = "others wait for a place before their login"
+        self._complain(address, "connection closed to make room: it did not log in", why)
+        task.cancel()
+
+    def _complain(self, address: str, event: str, why: str) -> None:
         self._complaints.warn((address, event, why), event, address=address, why=why)
-        writer.transport.abort()
+
+    async def _serve(
+        self, acceptor: Acceptor, apis: Mapping[int, Api], accepted: socket.socket, caller: Caller, place: Place
+    ) -> None:
+        task = asyncio.current_task()
+        assert task is not None, "this runs as a task"
+        self._connections[task] = None
+        del task
+        if acceptor.secured is not None and acceptor.secured.has_tls:
+            await self._serve_by_tls(acceptor.secured, acceptor, apis, accepted, caller, place)
+            return
+        reader, writer = await open_streams(accepted)
+        try:
+            await self._connection(acceptor, apis, reader, writer, caller, place).serve()
+        except asyncio.CancelledError:
+            writer.transport.abort()
+            raise
 
     async def _serve_by_tls(
         self,
         secured: SecuredListener,
         acceptor: Acceptor,
         apis: Mapping[int, Api],
-        writer: asyncio.StreamWriter,
+        accepted: socket.socket,
         caller: Caller,
-        place: Place | None,
+        place: Place,
     ) -> None:
         timeout_s = self._limits.tls_handshake_timeout_ms / 1000
         try:
-            async with open_tls_stream(
-                writer, caller, secured, timeout_s=timeout_s, read_ahead_bytes=READ_AHEAD_BYTES
-            ) as stream:
+            async with open_tls_stream(accepted, caller, secured, timeout_s=timeout_s) as stream:
                 await self._connection(acceptor, apis, stream.reader, stream.writer, stream.caller, place).serve()
         except HandshakeFailed as error:
-            why, address = str(error), str(caller.address)
-            self._complaints.warn((address, why), "connection closed: no TLS", address=address, why=why)
+            self._complain(str(caller.address), "connection closed: no TLS", str(error))
 
     def _connection(
         self,
@@ -212,7 +204,7 @@ class Listener:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         caller: Caller,
-        place: Place | None,
+        place: Place,
     ) -> ClientConnection:
         why_not_passed_on = acceptor.why_not_passed_on or self._rules.why_not_passed_on
         return ClientConnection(
@@ -232,15 +224,11 @@ class Listener:
             auditor=self._auditor,
         )
 
-    def _on_finished(self, task: asyncio.Task[None]) -> None:
-        writer = self._connections.pop(task)
-        if task.cancelled():  # perhaps before it started to run
-            writer.transport.abort()
-        elif (error := task.exception()) is not None:
+    def _on_finished(self, place: Place, task: asyncio.Task[None]) -> None:
+        place.leave()
+        place.close = None
+        accepted = self._connections.pop(task)
+        if accepted is not None:  # cancelled before it started to run
+            accepted.close()
+        elif not task.cancelled() and (error := task.exception()) is not None:
             log.error("a connection's task failed", exc_info=error)
-
-
-def _peer_address(writer: asyncio.StreamWriter) -> Address | None:
-    """Return the address of the other end, or None if it is no longer known."""
-    address = writer.get_extra_info("peername")
-    return parse_address(address[0]) if address else None

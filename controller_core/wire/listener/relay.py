@@ -24,6 +24,7 @@ from controller_core.wire.codecs.frames import (
     read_length,
     read_pieces,
 )
+from controller_core.wire.connections.small_reads import open_streams
 from controller_core.wire.connections.sockets import connect_socket
 
 PRODUCE: Final = 0
@@ -162,7 +163,7 @@ async def open_relay(address: Address, *, connect_timeout_ms: int, max_frame_byt
     host, port = address
     try:
         async with asyncio.timeout(connect_timeout_ms / 1000):
-            reader, writer = await asyncio.open_connection(sock=await connect_socket(host, port))
+            reader, writer = await open_streams(await connect_socket(host, port))
     except TimeoutError as error:
         raise UpstreamError(f"no connection to the broker at {host}:{port} within {connect_timeout_ms} ms") from error
     except (OSError, UnicodeError) as error:

@@ -15,6 +15,7 @@ from time import monotonic
 from typing import Final, TypeAlias, TypeVar
 
 from controller_core.wire.codecs.frames import RequestHead
+from controller_core.wire.limits.ledger import RELAY_BYTES, Place
 from controller_core.wire.listener.relay import Address, Answer, Content, Relay, UpstreamError, open_relay
 
 T = TypeVar("T")
@@ -77,7 +78,10 @@ class Upstream:
         answer_timeout_ms: int,
         max_frame_bytes: int,
         silent: SilentBrokers,
+        place: Place,
     ) -> None:
+        """`place` is that of the client's connection, which pays for the memory."""
+        self._place = place
         self._targets = targets
         self._silent = silent
         self._connect_timeout_ms = connect_timeout_ms
@@ -121,11 +125,14 @@ class Upstream:
         relay, self._relay = self._relay, None
         if relay is not None:
             relay.close()
+            self._place.give_back(RELAY_BYTES)
 
     async def _ensure_connected(self, besides: Collection[Address] = ()) -> Relay:
         if self._relay is not None and self._may_keep(self._relay, self._sort_targets()):
             return self._relay
         self.close()
+        if not self._place.take(RELAY_BYTES):
+            raise UpstreamError("the connections have too much memory already to relay another one")
         failure: UpstreamError | None = None
         tried = set(besides)
         # Sort again for each attempt: another connection may have found a broker silent by now.
@@ -142,6 +149,7 @@ class Upstream:
                 failure = error
             else:
                 return self._relay
+        self._place.give_back(RELAY_BYTES)
         raise failure or UpstreamError("no live broker answers" if besides else "no live broker is known")
 
     def _sort_targets(self) -> list[RelayTarget]:

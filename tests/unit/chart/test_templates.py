@@ -100,6 +100,14 @@ def test_the_chart_has_the_definitions_of_the_folder_crds() -> None:
         ("zookeeper.juteMaxbufferBytes=1000", "/zookeeper/juteMaxbufferBytes"),
         ("controller.limits.maxConnections=0", "/controller/limits/maxConnections"),
         ("controller.limits.maxConections=9", "/controller/limits"),
+        (
+            "controller.enabled=true,controller.zookeeper=zk:2181,controller.limits.maxConnections=10000",
+            "controller.resources.limits.memory is 1Gi.*: set it to 1610Mi or more, or lower them",
+        ),
+        (
+            "controller.enabled=true,controller.zookeeper=zk:2181,controller.limits.queuedMaxRequestBytes=536870912",
+            "controller.resources.limits.memory is 1Gi.*: set it to 1305Mi or more, or lower them",
+        ),
         ("controller.access.adminCidrs={pods}", "/controller/access/adminCidrs"),
         (CONTROLLER_FOR_SOME, "controller.enabled needs a ZooKeeper"),
         (

@@ -70,6 +70,9 @@ class Judge(Gate):
     def is_broker(self, caller: Caller) -> bool:
         return False
 
+    def is_administrator(self, caller: Caller) -> bool:
+        return False
+
     async def why_not(self, api_key: int, caller: Caller) -> ErrorCode | None:
         self.seen.append(caller)
         return None

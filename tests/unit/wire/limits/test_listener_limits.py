@@ -379,6 +379,9 @@ class StrictGate:
     def is_broker(self, caller: Caller) -> bool:
         return caller.address == self._broker
 
+    def is_administrator(self, caller: Caller) -> bool:
+        return False
+
     async def why_not(self, api_key: int, caller: Caller) -> ErrorCode | None:
         return None if self.is_broker(caller) else ErrorCode.cluster_authorization_failed
 
