@@ -269,3 +269,50 @@ runbook: {{ get (index . 1) $alert | required (printf "runbook.yaml has no %s" $
 runbook_url: {{ printf "%s#%s" . (lower $alert) | quote }}
 {{- end }}
 {{- end }}
+
+{{- /* How the HTTP ports of operator, controller and alarms are secured: options, mounts and volumes of a pod. */ -}}
+{{- define "kontroller.httpOptions" -}}
+{{- with .Values.monitoring.http }}
+{{- if and .clientCaSecret (not .certificateSecret) }}
+{{- fail "monitoring.http.clientCaSecret needs monitoring.http.certificateSecret: HTTP has no certificates" }}
+{{- end }}
+{{- if .certificateSecret }}
+- --metrics-certificate=/etc/kontroller/metrics-certificate/tls.crt
+- --metrics-key=/etc/kontroller/metrics-certificate/tls.key
+{{- end }}
+{{- if .clientCaSecret }}
+- --metrics-client-ca=/etc/kontroller/metrics-client-ca/ca.crt
+{{- end }}
+{{- if .tokenSecret }}
+- --metrics-token-file=/etc/kontroller/metrics-token/token
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "kontroller.httpSecrets" -}}
+{{- with .Values.monitoring.http }}
+{{- list (dict "name" "metrics-certificate" "secret" .certificateSecret) (dict "name" "metrics-client-ca" "secret" .clientCaSecret) (dict "name" "metrics-token" "secret" .tokenSecret) | toYaml }}
+{{- end }}
+{{- end }}
+
+{{- define "kontroller.httpMounts" -}}
+{{- range include "kontroller.httpSecrets" . | fromYamlArray }}
+{{- if .secret }}
+- {name: {{ .name }}, mountPath: /etc/kontroller/{{ .name }}, readOnly: true}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "kontroller.httpVolumes" -}}
+{{- range include "kontroller.httpSecrets" . | fromYamlArray }}
+{{- if .secret }}
+- name: {{ .name }}
+  secret: {secretName: {{ .secret | quote }}, defaultMode: 0440}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* The scheme of probes at the port of metrics. */ -}}
+{{- define "kontroller.probeScheme" -}}
+{{- if .Values.monitoring.http.certificateSecret }}, scheme: HTTPS{{ end }}
+{{- end }}

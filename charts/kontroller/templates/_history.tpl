@@ -24,8 +24,9 @@
 {{- if and $root.Values.controller.enabled $root.Values.controller.journal.enabled (not (index . 1).topic.name) }}
 {{- $controller := include "kontroller.controllerName" $root }}
 {{- $domain := include "kontroller.serviceDomain" $root }}
+{{- $scheme := ternary "https" "http" (ne $root.Values.monitoring.http.certificateSecret "") }}
 {{- range $number := until (int $root.Values.controller.replicas) }}
-{{- $journals = append $journals (printf "http://%s-%d.%s.%s:%d/journal" $controller $number $controller $domain (int $root.Values.controller.metricsPort)) }}
+{{- $journals = append $journals (printf "%s://%s-%d.%s.%s:%d/journal" $scheme $controller $number $controller $domain (int $root.Values.controller.metricsPort)) }}
 {{- end }}
 {{- end }}
 {{- toYaml $journals }}
@@ -46,7 +47,11 @@
   volume that it is on. No token goes to another journal than its own. Takes what kontroller.journals takes. */ -}}
 {{- define "kontroller.shownTokens" -}}
 {{- $shown := list }}
-{{- $secret := include "kontroller.journalTokenSecret" (index . 0) }}
+{{- $http := (index . 0).Values.monitoring.http }}
+{{- $secret := default $http.tokenSecret (include "kontroller.journalTokenSecret" (index . 0)) }}
+{{- if and $http.clientCaSecret (not $secret) (include "kontroller.ownJournals" . | fromYamlArray) }}
+{{- fail "monitoring.http.clientCaSecret: history and alarms have no certificate to read the controllers' journals: set monitoring.http.tokenSecret or controller.journal.token, too" }}
+{{- end }}
 {{- range ternary (include "kontroller.ownJournals" . | fromYamlArray) list (ne $secret "") }}
 {{- $shown = append $shown (dict "journal" . "secret" $secret "volume" "journal-token") }}
 {{- end }}
@@ -56,9 +61,17 @@
 {{- toYaml $shown }}
 {{- end }}
 
+{{- /* Not empty if a reader reads this release's journals by HTTPS. */ -}}
+{{- define "kontroller.readsByHttps" -}}
+{{- if and (index . 0).Values.monitoring.http.certificateSecret (include "kontroller.ownJournals" . | fromYamlArray) }}true{{ end }}
+{{- end }}
+
 {{- define "kontroller.tokenOptions" -}}
 {{- range include "kontroller.shownTokens" . | fromYamlArray }}
 - --journal-token-file={{ .journal }}=/etc/kontroller/{{ .volume }}/token
+{{- end }}
+{{- if include "kontroller.readsByHttps" . }}
+- --journal-ca=/etc/kontroller/journal-ca/ca.crt
 {{- end }}
 {{- end }}
 
@@ -70,6 +83,9 @@
 - {name: {{ .volume }}, mountPath: /etc/kontroller/{{ .volume }}, readOnly: true}
 {{- end }}
 {{- end }}
+{{- if include "kontroller.readsByHttps" . }}
+- {name: journal-ca, mountPath: /etc/kontroller/journal-ca, readOnly: true}
+{{- end }}
 {{- end }}
 
 {{- define "kontroller.tokenVolumes" -}}
@@ -80,6 +96,10 @@
 - name: {{ .volume }}
   secret: {secretName: {{ .secret | quote }}, defaultMode: 0440}
 {{- end }}
+{{- end }}
+{{- if include "kontroller.readsByHttps" . }}
+- name: journal-ca
+  secret: {secretName: {{ (index . 0).Values.monitoring.http.certificateSecret | quote }}, items: [{key: ca.crt, path: ca.crt}]}
 {{- end }}
 {{- end }}
 
