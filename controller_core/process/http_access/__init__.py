@@ -1,1 +1,1 @@
-"""Who may connect to the HTTP ports of a process, and who may read there."""
+"""The access to the HTTP ports of a process: places for connections, certificates and tokens."""

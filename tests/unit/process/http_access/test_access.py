@@ -48,12 +48,12 @@ def token(tmp_path: Path) -> Path:
     return tmp_path / "token"
 
 
-def settings_of(**given: object) -> HttpSettings:
+def load_http_settings(**given: object) -> HttpSettings:
     return load(HttpSettings, given)
 
 
-def over_tls(shown: CertificateFiles, **further: object) -> HttpSettings:
-    return settings_of(metrics_certificate=shown.certificate, metrics_key=shown.key, **further)
+def make_tls_settings(shown: CertificateFiles, **further: object) -> HttpSettings:
+    return load_http_settings(metrics_certificate=shown.certificate, metrics_key=shown.key, **further)
 
 
 @asynccontextmanager
@@ -89,7 +89,7 @@ async def statuses(address: str, context: ssl.SSLContext | None, headers: Mappin
 
 
 async def test_metrics_and_journal_need_the_token_and_probes_do_not(token: Path, tmp_path: Path) -> None:
-    async with serve(settings_of(metrics_token_file=token), tmp_path) as address:
+    async with serve(load_http_settings(metrics_token_file=token), tmp_path) as address:
         assert await statuses(address, None) == [401, 401, 200, 200]
         assert await statuses(address, None, {"Authorization": f"Bearer {TOKEN}x"}) == [401, 401, 200, 200]
         assert await statuses(address, None, {"Authorization": f"Bearer {TOKEN}"}) == [200] * 4
@@ -98,7 +98,7 @@ async def test_metrics_and_journal_need_the_token_and_probes_do_not(token: Path,
 async def test_a_certificate_of_the_clients_authority_admits(
     servers: Authority, clients: Authority, shown: CertificateFiles, tmp_path: Path
 ) -> None:
-    async with serve(over_tls(shown, metrics_client_ca=clients.certificate), tmp_path) as address:
+    async with serve(make_tls_settings(shown, metrics_client_ca=clients.certificate), tmp_path) as address:
         assert await statuses(address, trust(servers)) == [401, 401, 200, 200]
         assert await statuses(address, trust(servers, clients.issue("prometheus"))) == [200] * 4
         with pytest.raises(ClientError):
@@ -108,7 +108,7 @@ async def test_a_certificate_of_the_clients_authority_admits(
 async def test_with_an_authority_and_a_token_either_admits(
     servers: Authority, clients: Authority, shown: CertificateFiles, token: Path, tmp_path: Path
 ) -> None:
-    settings = over_tls(shown, metrics_client_ca=clients.certificate, metrics_token_file=token)
+    settings = make_tls_settings(shown, metrics_client_ca=clients.certificate, metrics_token_file=token)
     async with serve(settings, tmp_path) as address:
         assert await statuses(address, trust(servers)) == [401, 401, 200, 200]
         assert await statuses(address, trust(servers), {"Authorization": f"Bearer {TOKEN}"}) == [200] * 4
@@ -126,7 +126,7 @@ async def test_a_renewed_certificate_is_shown_and_an_unusable_one_is_not(
         writer.close()
         return found
 
-    async with serve(over_tls(shown), tmp_path) as address:
+    async with serve(make_tls_settings(shown), tmp_path) as address:
         port = int(address.rpartition(":")[2])
         first = await read_serial(port)
         servers.issue("server", "IP:127.0.0.1")
@@ -147,14 +147,14 @@ async def test_a_renewed_certificate_is_shown_and_an_unusable_one_is_not(
 )
 def test_settings_that_do_not_fit_together_are_refused(given: list[str], said: str) -> None:
     with pytest.raises(InvalidSettings, match=said):
-        settings_of(**dict.fromkeys(given, "/file"))
+        load_http_settings(**dict.fromkeys(given, "/file"))
 
 
 def test_files_that_cannot_be_used_are_named(shown: CertificateFiles, tmp_path: Path) -> None:
     missing = tmp_path / "missing"
     with pytest.raises(InvalidSettings, match=r"--metrics-certificate: .*missing cannot be used: "):
-        read_http_access(settings_of(metrics_certificate=shown.certificate, metrics_key=missing))
+        read_http_access(load_http_settings(metrics_certificate=shown.certificate, metrics_key=missing))
     with pytest.raises(InvalidSettings, match=r"--metrics-certificate: .*missing cannot be used: "):
-        read_http_access(over_tls(shown, metrics_client_ca=missing))
+        read_http_access(make_tls_settings(shown, metrics_client_ca=missing))
     with pytest.raises(InvalidSettings, match=r"--metrics-token-file: .*missing cannot be read"):
-        read_http_access(settings_of(metrics_token_file=missing))
+        read_http_access(load_http_settings(metrics_token_file=missing))

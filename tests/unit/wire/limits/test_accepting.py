@@ -30,7 +30,7 @@ class Failing(socket.socket):
 
 
 @asynccontextmanager
-async def failing(*errors: int) -> AsyncIterator[tuple[AcceptingPort, list[str]]]:
+async def open_failing_port(*errors: int) -> AsyncIterator[tuple[AcceptingPort, list[str]]]:
     listening = Failing()
     listening.errors = [*errors]
     listening.bind(("127.0.0.1", 0))
@@ -60,7 +60,7 @@ async def wait_for(condition: Callable[[], bool]) -> None:
 )
 async def test_a_connection_is_accepted_after_failed_attempts_of_which_the_log_has_one(errors: list[int]) -> None:
     with capture_logs() as logged:
-        async with failing(*errors) as (port, taken):
+        async with open_failing_port(*errors) as (port, taken):
             _, writer = await asyncio.open_connection("127.0.0.1", port.port)
             await wait_for(lambda: taken == ["127.0.0.1"])
             writer.close()
@@ -94,6 +94,6 @@ async def test_all_connections_are_served_after_a_time_without_descriptors() -> 
 
 
 async def test_a_port_that_is_taken_is_refused() -> None:
-    async with failing() as (port, _):
+    async with open_failing_port() as (port, _):
         with pytest.raises(OSError, match="address already in use"):
             await open_port("127.0.0.1", port.port, make_streams(lambda *_: None, limit=100))
