@@ -51,10 +51,15 @@ class Way(Startable):
             with suppress(OSError):
                 self._listening.shutdown(socket.SHUT_RDWR)
             self._listening.close()
-        for one in self._open:
+        self.cut()
+        release_port(self.port)
+
+    def cut(self) -> None:
+        """Cut all connections, and accept others."""
+        cut, self._open = self._open, []
+        for one in cut:
             with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
-        release_port(self.port)
 
     def _accept(self, listening: socket.socket) -> None:
         with suppress(OSError):  # closed
