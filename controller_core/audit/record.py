@@ -19,6 +19,8 @@ class Outcome(StrEnum):
     """The end of a request."""
 
     DONE = "done"
+    ADMITTED = "admitted"
+    """The operator's webhook has allowed the write of an object."""
     PARTLY_DONE = "partly_done"
     REFUSED = "refused"
     FAILED = "failed"
@@ -40,7 +42,7 @@ class Resource:
     """The name of Kafka's error code."""
     message: str = ""
 
-    def to_json(self) -> dict[str, Any]:
+    def make_json(self) -> dict[str, Any]:
         """Return the fields that are not empty."""
         return _drop_empty({
             "type": self.type,
@@ -74,7 +76,7 @@ class AuditRecord:
     message: str = ""
     count: int = 1
 
-    def to_json(self) -> dict[str, Any]:
+    def make_json(self) -> dict[str, Any]:
         """Return the record as it is exported."""
         time = datetime.fromtimestamp(self.time_ms / 1000, UTC).isoformat(timespec="milliseconds")
         return {"time": time.replace("+00:00", "Z"), "source": self.source, **self.make_journal_fields()}
@@ -87,7 +89,7 @@ class AuditRecord:
             "principal": shorten(self.principal, MOST_CHARACTERS),
             "address": self.address,
             "client_id": shorten(self.client_id, MOST_CHARACTERS),
-            "resources": [resource.to_json() for resource in self.resources],
+            "resources": [resource.make_json() for resource in self.resources],
             "more_resources": self.more_resources,
             "error": self.error,
             "message": shorten(self.message, MOST_CHARACTERS),

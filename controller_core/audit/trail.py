@@ -26,7 +26,7 @@ CAPACITY: Final = 5_000
 CLOSE_TIMEOUT_S: Final = 5.0
 _RETRY_S: Final = 1.0
 _MINUTE_S: Final = 60.0
-_RECORDED: Final = frozenset({Outcome.DONE, Outcome.PARTLY_DONE})
+_RECORDED: Final = frozenset({Outcome.DONE, Outcome.PARTLY_DONE, Outcome.ADMITTED})
 """The outcomes that are recorded each time. They changed something, so the callers had the right."""
 
 
@@ -82,7 +82,7 @@ class SinkWriter:
     def _run(self) -> None:
         for record in self._records():
             try:
-                if not self._write(record.to_json()):
+                if not self._write(record.make_json()):
                     break
             except Exception:
                 log.exception("an audit record could not be written, it is missing", sink=self._sink.name)
@@ -125,7 +125,7 @@ class SinkWriter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditTrail:
-    """Takes records in the event loop's thread, and bounds those of refused requests."""
+    """Takes records from any thread, and bounds those of refused requests."""
 
     source: str
     """The name of this process in its records."""
@@ -133,16 +133,22 @@ class AuditTrail:
     journal: Callable[[AuditRecord], None] = lambda record: None
     tally: RefusalTally = field(default_factory=RefusalTally)
     now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    _tallying: threading.Lock = field(default_factory=threading.Lock)
 
     def record(self, record: AuditRecord) -> None:
         """Record a request. If it changed nothing, and is not its caller's first in this minute, only count it."""
-        if record.outcome in _RECORDED or self.tally.is_recorded(record):
-            self._write(record)
+        if record.outcome not in _RECORDED:
+            with self._tallying:
+                if not self.tally.is_recorded(record):
+                    return
+        self._write(record)
 
     def sum_up(self) -> None:
         """Record the counted requests, and begin the next minute."""
         like = AuditRecord(time_ms=self.now_ms(), source=self.source, api="", outcome=Outcome.REFUSED)
-        for record in self.tally.take_sums(like):
+        with self._tallying:
+            sums = list(self.tally.take_sums(like))
+        for record in sums:
             self._write(record)
 
     async def sum_up_each_minute(self) -> None:
@@ -160,6 +166,10 @@ class AuditTrail:
         self.journal(record)
         for writer in self.writers:
             writer.put(record)
+
+
+NO_TRAIL: Final = AuditTrail(source="")
+"""Records nothing."""
 
 
 def open_trail(

@@ -293,7 +293,7 @@ def changes(
         (f"{each.time:%Y-%m-%d %H:%M:%S.%f}"[:-3], each.principal or "-", each.address or "-", each.what, each.cause)
         for each in found
     ]
-    show(output, [each.to_json() for each in found], heads, rows, empty=f"No change of {topic} is in these journals.")
+    show(output, [each.make_json() for each in found], heads, rows, empty=f"No change of {topic} is in these journals.")
     for problem in problems:
         typer.echo(f"kontroller: {problem}", err=True)
     if problems:

@@ -27,7 +27,7 @@ class TopicChange:
     cause: str
     """A word of docs/journal.md."""
 
-    def to_json(self) -> dict[str, str]:
+    def make_json(self) -> dict[str, str]:
         """Return the change for programs."""
         return {
             "time": self.time.isoformat(),
@@ -41,7 +41,7 @@ class TopicChange:
 def list_changes(topic: str, *folders: Path) -> Iterator[TopicChange]:
     """Yield the changes of a topic in the journals at or below these folders, oldest first.
 
-    Raises `OSError`. What is not a record is skipped, because `ingest` reports it.
+    Raises `OSError`. Lines that are not records are skipped, because `ingest` reports them.
     """
     directories = sorted({path.parent for folder in folders for path in folder.rglob(f"*{SUFFIX}")})
     for entry in read(*directories):

@@ -137,7 +137,7 @@ def _serve_webhook(
     runtime.call_at_beginning(onlooker.close)
     authority = settings.webhook_client_ca
     callers = Callers(authority=authority, names=frozenset(settings.webhook_client_name)) if authority else None
-    server = AdmissionServer(endpoint, Certificate(chain, key, callers))
+    server = AdmissionServer(endpoint, Certificate(chain, key, callers), runtime.trail)
     judge = Judge(runtime.store, onlooker.find_access, rules=rules, are_callers_known=callers is not None)
     watcher.serve_webhook(server, judge)
 

@@ -5,11 +5,12 @@ from pathlib import Path
 from pydantic import Field, model_validator
 from pydantic_settings import SettingsConfigDict
 
+from controller_core.audit.settings import AuditSettings
 from controller_core.process.settings import TOPIC_RULES_DESCRIPTION, CommonSettings, Several
 from controller_core.zk.request_size import DEFAULT_JUTE_MAXBUFFER_BYTES
 
 
-class OperatorSettings(CommonSettings):
+class OperatorSettings(CommonSettings, AuditSettings):
     """All settings of the operator. The access to the API server comes from the pod's service account or
     `KUBECONFIG`."""
 

@@ -8,7 +8,7 @@ follows the webhook's `failurePolicy`.
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -18,12 +18,14 @@ import orjson
 import structlog
 from aiohttp import web
 
+from controller_core.audit.trail import NO_TRAIL, AuditTrail
 from controller_core.process.bounded_http import serve_http
 from controller_core.supervision import start_supervised
 from controller_core.wire.limits.complaints import Complaints
 from controller_operator.admission.callers import Callers
 from controller_operator.admission.question_room import NoRoom, Place, QuestionRoom
 from controller_operator.admission.review import AdmissionReview, Asked, NotJudged, make_answer_of_kopf
+from controller_operator.kubernetes.audited_objects import record_question
 
 PATH: Final = "/validate"
 _MAX_QUESTION_BYTES: Final = 8 << 20
@@ -88,8 +90,9 @@ class AdmissionServer:
     kopf's own `WebhookServer` has a limit of 1 MB for questions and none for their number, refuses objects that a
     handler could not judge, and does not read a renewed certificate."""
 
-    def __init__(self, endpoint: str, certificate: Certificate) -> None:
-        """`endpoint`: https://HOST:PORT."""
+    def __init__(self, endpoint: str, certificate: Certificate, trail: AuditTrail = NO_TRAIL) -> None:
+        """`endpoint`: https://HOST:PORT. `trail`: gets the user of each write."""
+        self._trail = trail
         self._endpoint = endpoint
         self._certificate = certificate
 
@@ -97,7 +100,7 @@ class AdmissionServer:
         """Serve until closed. Raises `OSError` if the port is taken."""
         where = urlsplit(self._endpoint)
         application = web.Application()
-        application.add_routes([web.post(PATH, _make_handler(fn, self._certificate.callers))])
+        application.add_routes([web.post(PATH, _make_handler(fn, self._certificate.callers, self._trail))])
         renewal = start_supervised(self._keep_renewed, name="certificate of the webhook")
         try:
             stop = await serve_http(application, where.hostname, where.port or 443, tls=self._certificate.context)
@@ -116,7 +119,7 @@ class AdmissionServer:
 
 
 def _make_handler(
-    fn: kopf.WebhookFn, callers: Callers | None
+    fn: kopf.WebhookFn, callers: Callers | None, trail: AuditTrail
 ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     room = QuestionRoom()
     complaints = Complaints(_log)
@@ -132,7 +135,7 @@ def _make_handler(
             with room.enter(address) as place:
                 asked = await _read(request, place)
                 place.begin()
-                return await _answer(asked, fn)
+                return await _answer(asked, fn, trail)
         except NoRoom as error:
             complaints.warn((address, str(error)), "webhook: question refused", address=address, why=str(error))
             raise web.HTTPServiceUnavailable(text=f"{error}\n") from error
@@ -140,15 +143,29 @@ def _make_handler(
     return respond
 
 
-async def _answer(asked: Asked, fn: kopf.WebhookFn) -> web.Response:
+async def _answer(asked: Asked, fn: kopf.WebhookFn, trail: AuditTrail) -> web.Response:
     try:
         said = make_answer_of_kopf(asked.uid, await fn(asked.make_kopf_request()))
     except NotJudged as error:
         _log.error("not judged", object=str(asked), error=str(error))
         raise web.HTTPInternalServerError from error
+    _record(trail, asked, said["response"])
     if not said["response"]["allowed"]:
         _log.info("refused", object=str(asked), why=said["response"]["status"]["message"])
     return web.Response(body=orjson.dumps(said), content_type="application/json")
+
+
+def _record(trail: AuditTrail, asked: Asked, said: Mapping[str, Any]) -> None:
+    """Record a write that is not only a trial."""
+    if not asked.dry_run:
+        record_question(
+            trail,
+            operation=asked.operation,
+            user=asked.user_info,
+            before=asked.old_object,
+            after=asked.object,
+            refusal=None if said["allowed"] else said["status"]["message"],
+        )
 
 
 async def _read(request: web.Request, place: Place) -> Asked:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from controller_core.client.transport.request_client import CLIENT_ID
 from controller_core.model.snapshot import Snapshot
 from controller_operator.kafka.actions import Action, Outcome, SubmitReassignment
 from controller_operator.kafka.broker_listeners import ANY_PLAINTEXT, BrokerListener
@@ -34,6 +35,8 @@ class Asking:
 
     bootstrap_servers: str | None = None
     listener: BrokerListener = ANY_PLAINTEXT
+    client_id: str = CLIENT_ID
+    """The id of requests. It names the object for which they are sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

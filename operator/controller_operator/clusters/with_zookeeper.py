@@ -79,7 +79,7 @@ class ClusterWithZooKeeper:
             bootstrap = bootstrap_addresses(asking.bootstrap_servers, self._view, asking.listener)
         except NoBootstrapServerError as error:
             return _make_failure(step, str(error))
-        client = self._reach.client(bootstrap, asking.listener.security)
+        client = self._reach.client(bootstrap, asking.listener.security, asking.client_id)
         match step:
             case CancelReassignment():
                 return await cancel_reassignment(step, client)
@@ -96,7 +96,8 @@ class ClusterWithZooKeeper:
             bootstrap = bootstrap_addresses(configured, self._view, asking.listener)
         except NoBootstrapServerError as error:
             return MoveReply(step=step, trouble=str(error))
-        return await submit_by_request(step, self._reach.client(bootstrap, asking.listener.security), session)
+        client = self._reach.client(bootstrap, asking.listener.security, asking.client_id)
+        return await submit_by_request(step, client, session)
 
     @property
     def _view(self) -> Snapshot:

@@ -111,7 +111,7 @@ class ClusterWithoutZooKeeper:
         view = self._poller.observation.view
         if view is not None and view.controller is None:
             return _Leaderless()
-        return self._reach.client(self._poller.servers, asking.listener.security)
+        return self._reach.client(self._poller.servers, asking.listener.security, asking.client_id)
 
 
 class _Leaderless:

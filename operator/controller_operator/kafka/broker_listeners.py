@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
-from controller_core.client.transport.request_client import Address, ControllerClient
+from controller_core.client.transport.request_client import CLIENT_ID, Address, ControllerClient
 from controller_core.model.metadata import Broker
 from controller_core.wire.connections.broker_properties import PLAINTEXT
 from controller_core.wire.connections.security import SecuritySource
@@ -51,4 +51,6 @@ def any_plaintext(_address: ClusterAddress) -> BrokerListener:
 class OpenClient(Protocol):
     """Makes a client of the cluster with these bootstrap servers."""
 
-    def __call__(self, bootstrap: Sequence[Address], *, security: SecuritySource | None = None) -> ControllerClient: ...
+    def __call__(
+        self, bootstrap: Sequence[Address], *, security: SecuritySource | None = None, client_id: str = CLIENT_ID
+    ) -> ControllerClient: ...

@@ -11,7 +11,7 @@ from typing import TypeVar
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.client.errors import AdminError, InvalidArgument, Unreachable
-from controller_core.client.transport.request_client import Address, ControllerClient
+from controller_core.client.transport.request_client import CLIENT_ID, Address, ControllerClient
 from controller_core.wire.connections.security import SecuritySource
 from controller_operator.kafka.broker_listeners import OpenClient
 
@@ -34,9 +34,12 @@ class ControllerReach:
         self._open_client = open_client
         self._away: dict[Bootstrap, _Away] = {}
 
-    def client(self, bootstrap: Sequence[Address], security: SecuritySource | None = None) -> ControllerClient:
-        """Return a client of the cluster with these bootstrap servers."""
-        return _Client(self._open_client(bootstrap, security=security), self._away, tuple(bootstrap))
+    def client(
+        self, bootstrap: Sequence[Address], security: SecuritySource | None = None, client_id: str = CLIENT_ID
+    ) -> ControllerClient:
+        """Return a client of the cluster with these bootstrap servers, which names itself by the id."""
+        client = self._open_client(bootstrap, security=security, client_id=client_id)
+        return _Client(client, self._away, tuple(bootstrap))
 
 
 class _Client:

@@ -11,6 +11,7 @@ from typing import Final
 
 import structlog
 
+from controller_core.audit.trail import AuditTrail
 from controller_core.client.log_dirs.log_sizes import OpenBroker
 from controller_core.model.snapshot import Snapshot
 from controller_core.model.wording import format_count
@@ -19,6 +20,7 @@ from controller_operator.clusters.cluster import Reply
 from controller_operator.kafka.actions import CreateTopic, Outcome
 from controller_operator.kafka.requests.placements import PlacementStep
 from controller_operator.kafka.write_limits import find_remedy
+from controller_operator.kubernetes.audited_objects import make_client_id, record_step
 from controller_operator.kubernetes.object_api import ObjectApi, ObjectChanged, ObjectGone
 from controller_operator.kubernetes.object_store import Key, ObjectStore, Raw, StoredObject
 from controller_operator.metrics import OperatorMetrics
@@ -86,7 +88,9 @@ class Applier:
         cluster_meter: ClusterMeter,
         now: Now,
         open_broker: OpenBroker,
+        trail: AuditTrail,
     ) -> None:
+        self._trail = trail
         self._store = store
         self._api = api
         self._writer = writer
@@ -167,10 +171,12 @@ class Applier:
                 if placed.accepted:
                     self._meter.outdate_places(stored.key)
             else:
-                carried = await grant.kafka.carry_out(step, grant.asking)
+                asking = replace(grant.asking, client_id=make_client_id(stored))
+                carried = await grant.kafka.carry_out(step, asking)
                 step, outcome = carried.step, carried.outcome
                 replies += [carried.reply] if carried.reply is not None else []
             self._metrics.actions.labels(type(step).__name__, outcome.value).inc()
+            record_step(self._trail, stored, step, is_done=outcome is Outcome.DONE)
             _log.info("done", object=str(stored.key), step=type(step).__name__, outcome=outcome.value)
             if outcome is Outcome.DONE:
                 done.append(step)

@@ -11,6 +11,7 @@ from typing import Final
 
 import structlog
 
+from controller_core.audit.trail import NO_TRAIL, AuditTrail
 from controller_core.client.log_dirs.log_sizes import OpenBroker
 from controller_core.model.topics.topic_changes import NO_RULES, TopicRules
 from controller_operator.clusters.cluster import Reply
@@ -79,6 +80,7 @@ class Reconciler:
         now: Now = utc_now,
         trouble_of_kind: Callable[[str], str | None] = _no_trouble,
         rules: TopicRules = NO_RULES,
+        trail: AuditTrail = NO_TRAIL,
     ) -> None:
         """`tell` queues other objects that a change concerns; `namespaces`: those whose objects are known, empty: all;
         `open_broker` makes a client of a broker; `trouble_of_kind` returns why nothing may be done for a kind."""
@@ -95,7 +97,7 @@ class Reconciler:
         self._cluster_meter = ClusterMeter(open_broker, tell, store, namespaces)
         self._situations = Situations(store, access, self._meter, self._cluster_meter)
         meters = self._meter, self._cluster_meter
-        self._applier = Applier(store, api, self._writer, recorder, metrics, *meters, now, open_broker)
+        self._applier = Applier(store, api, self._writer, recorder, metrics, *meters, now, open_broker, trail)
         self._letting_go = LettingGo(self._writer, now, missing_cluster_grace_s=missing_cluster_grace_s)
 
     async def reconcile(self, key: Key) -> Result:

@@ -18,6 +18,7 @@ from typing import Final
 
 import structlog
 
+from controller_core.audit.trail import open_trail
 from controller_core.client.log_dirs.log_sizes import OpenBroker
 from controller_core.client.transport.request_client import RequestClient
 from controller_core.model.snapshot import Snapshot
@@ -96,6 +97,7 @@ class OperatorRuntime:
         self._store = ObjectStore()
         self._queue = WorkQueue()
         self.metrics = OperatorMetrics()
+        self.trail = open_trail("operator", settings.open_audit_sinks(), self.metrics.registry)
         self._recorder = EventRecorder(api, home, lambda kind: self.metrics.left_behind.labels(kind).inc())
         self._access = ClusterAccess(
             self._store,
@@ -121,6 +123,7 @@ class OperatorRuntime:
             now=now,
             trouble_of_kind=self._definitions.trouble_of,
             rules=rules,
+            trail=self.trail,
         )
         self._last_views: dict[ClusterAddress, Snapshot] = {}
         self._standings: dict[Key, tuple[str, int, str | None, str | None] | None] = {}
@@ -155,6 +158,7 @@ class OperatorRuntime:
         await self._intake.wait_for_all()
         self._spawn(self._watch_definitions, "definitions")
         self._spawn(self._resync, "resync")
+        self._spawn(self.trail.sum_up_each_minute, "audit")
         self._is_listed = True
 
     async def _wait_for_streams(self) -> list[Stream]:
@@ -244,6 +248,7 @@ class OperatorRuntime:
         await self._reconciler.close()
         await self._recorder.close()
         await self._access.close()
+        await self.trail.close()
 
     async def _on_objects(self, changed: Sequence[StoredObject], gone: Sequence[StoredObject]) -> None:
         """Queue the objects that a change of the store concerns."""

@@ -149,7 +149,7 @@ def udp() -> Iterator[socket.socket]:
 
 def test_syslog_gets_messages_of_rfc_5424(udp: socket.socket) -> None:
     sink = SyslogSink(f"udp://127.0.0.1:{udp.getsockname()[1]}")
-    sink.write(record().to_json())
+    sink.write(record().make_json())
     message = udp.recv(65_536).decode()
     head, _, body = message.partition(" audit - ")
     assert head.startswith("<86>1 1970-01-01T00:00:00.000Z ")
@@ -163,12 +163,12 @@ def test_syslog_over_tcp_is_connected_again() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(PATIENCE_S)
         sink = SyslogSink(f"tcp://127.0.0.1:{server.getsockname()[1]}")
-        sink.write(record().to_json())
+        sink.write(record().make_json())
         connection, _ = server.accept()
         with connection, connection.makefile() as lines:
             assert json.loads(lines.readline().partition(" audit - ")[2])["api"] == "CreateTopics"
         sink.close()
-        sink.write(record(api="DeleteTopics").to_json())
+        sink.write(record(api="DeleteTopics").make_json())
         connection, _ = server.accept()
         with connection, connection.makefile() as lines:
             assert json.loads(lines.readline().partition(" audit - ")[2])["api"] == "DeleteTopics"
@@ -178,4 +178,4 @@ def test_syslog_over_tcp_is_connected_again() -> None:
 @pytest.mark.parametrize("target", ["tcp://127.0.0.1:1", "/nowhere/log"])
 def test_a_dead_syslog_is_an_error_of_the_sink_alone(target: str) -> None:
     with pytest.raises(OSError, match=r".+"):
-        SyslogSink(target).write(record().to_json())
+        SyslogSink(target).write(record().make_json())

@@ -6,6 +6,7 @@ import ssl
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -46,6 +47,8 @@ class Asking:
     standing_by: Operator
     ports: tuple[int, int]
     certificate: CertificateFiles
+    audit: Path
+    """The audit file of the working operator."""
 
     def ask(self, port: int, *, failure_policy: str = "Ignore") -> None:
         """Make the API server call the webhook at a port."""
@@ -84,6 +87,7 @@ def asking(
 ) -> Iterator[Asking]:
     ports = (reserve_port(), reserve_port())
     certificate = make_certificate(tmp_path_factory.mktemp("webhook"), "IP:127.0.0.1")
+    audit = tmp_path_factory.mktemp("audit")
     with ExitStack() as stack:
         for port in ports:
             stack.callback(release_port, port)
@@ -99,6 +103,7 @@ def asking(
                 "KONTROLLER_WEBHOOK": f"https://127.0.0.1:{port}",
                 "KONTROLLER_WEBHOOK_CERTIFICATE": str(certificate.certificate),
                 "KONTROLLER_WEBHOOK_KEY": str(certificate.key),
+                "KONTROLLER_AUDIT_FILE": str(audit / f"{port}.jsonl"),
             }
             running = run_operator(servers_folder, kubernetes_api, lease=LEASE, env=settings)
             operators.append(stack.enter_context(running))
@@ -114,6 +119,7 @@ def asking(
             standing_by=second,
             ports=ports,
             certificate=certificate,
+            audit=audit / f"{ports[0]}.jsonl",
         )
 
 
@@ -144,6 +150,25 @@ def test_slow_bodies_of_others_do_not_keep_the_api_server_from_asking(asked: Ask
             slow.sendall(b"POST /validate HTTP/1.1\r\nHost: webhook\r\nContent-Length: 8000000\r\n\r\n{")
         with pytest.raises(CommandError, match="InvalidConfig"):
             asked.write("refused", NEVER_VALID)
+
+
+def test_the_audit_names_the_user_who_wrote_an_object_and_what_was_done_for_it(asked: Asking) -> None:
+    asked.write("audited", {"partitions": 1, "replicationFactor": 1})
+    uid = asked.objects.wait_ready("kafkatopic", "audited")["metadata"]["uid"]
+
+    def find(api: str) -> dict[str, Any] | None:
+        records = [json.loads(line) for line in asked.audit.read_text().splitlines()]
+        found = [each for each in records if each["api"] == api and each["resources"][0]["after"].get("uid") == uid]
+        return found[0] if found else None
+
+    wait_until(lambda: find("CREATE KafkaTopic") is not None, "the write is in the audit")
+    wait_until(lambda: find("CreateTopic") is not None, "the operator's step is in the audit")
+    written, done = find("CREATE KafkaTopic"), find("CreateTopic")
+    assert written is not None
+    assert done is not None
+    assert written["principal"].removeprefix("Kubernetes:")
+    assert written["resources"][0]["name"] == f"{NAMESPACE}/audited"
+    assert done["client_id"] == f"kontroller-operator/{uid}/KafkaTopic/{NAMESPACE}/audited"
 
 
 def test_what_may_come_right_is_kept_with_a_warning(asked: Asking) -> None:

@@ -12,6 +12,8 @@ import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
+from controller_core.audit.record import AuditRecord, Outcome
+from controller_core.audit.trail import NO_TRAIL, AuditTrail
 from controller_operator.admission.callers import Callers
 from controller_operator.admission.server import PATH, AdmissionServer, Certificate
 from controller_operator.kubernetes.object_store import Raw
@@ -69,12 +71,14 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
 
 
 @asynccontextmanager
-async def start_answering(certificate: Certificate, **script: Any) -> AsyncIterator[Answering]:
+async def start_answering(
+    certificate: Certificate, *, trail: AuditTrail = NO_TRAIL, **script: Any
+) -> AsyncIterator[Answering]:
     around = Answering(**script)
     around.is_held.set()
     around.port = reserve_port()
     release_port(around.port)
-    server = AdmissionServer(f"https://127.0.0.1:{around.port}", certificate)
+    server = AdmissionServer(f"https://127.0.0.1:{around.port}", certificate, trail)
     serving: Any = server(around.review)
     async with aclosing(serving):
         await anext(serving)
@@ -111,8 +115,22 @@ async def test_what_may_be_is_allowed(files: CertificateFiles) -> None:
     assert around.heard == [(TOPIC, TOPIC)]
 
 
+async def test_the_user_of_each_write_is_in_the_audit_except_of_a_trial(files: CertificateFiles) -> None:
+    seen: list[AuditRecord] = []
+    trail = AuditTrail(source="operator", journal=seen.append)
+    async with start_answering(serve_certificate(files), trail=trail) as around:
+        await around.ask(review(), files.certificate)
+        await around.ask(review(dryRun=True), files.certificate)
+        around.refusal = "TooLarge: ask for less"
+        await around.ask(review(), files.certificate)
+    assert [(record.principal, record.outcome, record.message) for record in seen] == [
+        ("Kubernetes:somebody", Outcome.ADMITTED, ""),
+        ("Kubernetes:somebody", Outcome.REFUSED, "TooLarge: ask for less"),
+    ]
+
+
 async def test_a_refusal_says_why_and_warnings_are_passed_on(files: CertificateFiles) -> None:
-    said = {"refusal": "TooLarge: ask for less", "warnings": ("UnknownBroker: " + "9" * 300,)}
+    said: dict[str, Any] = {"refusal": "TooLarge: ask for less", "warnings": ("UnknownBroker: " + "9" * 300,)}
     async with start_answering(serve_certificate(files), **said) as around:
         _, said = await around.ask(review(), files.certificate)
     response = said["response"]
