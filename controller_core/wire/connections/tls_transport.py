@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from controller_core.wire.connections.small_reads import SCRATCH
 
-PIECE_BYTES: Final = 16 * 1024
-"""The largest TLS record. OpenSSL's buffers are as large as the largest piece that they have had."""
+PIECE_BYTES: Final = 32 * 1024
+"""Two TLS records. OpenSSL's buffers stay as large as the largest piece that they have had."""
 MOST_HANDSHAKE_BYTES: Final = 64 * 1024
 """Limit of what a client sends in its handshake. A chain of certificates has some KiB."""
 

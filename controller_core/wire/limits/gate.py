@@ -49,7 +49,7 @@ def report_identity_by_address(rules: AccessRules, *, is_local: bool, node: Addr
 
 
 def find_standing(gate: "Gate", caller: Caller) -> Standing:
-    """Return what is known about a caller, without waiting."""
+    """Return the standing of a caller, without waiting."""
     if gate.is_broker(caller):
         return Standing.BROKER
     return Standing.KNOWN if caller.is_authenticated or gate.is_administrator(caller) else Standing.STRANGER

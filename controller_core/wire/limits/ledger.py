@@ -30,7 +30,7 @@ _HELD_BACK: Final = 8
 
 
 class Standing(IntEnum):
-    """What is known about a caller."""
+    """The standing of a caller. A higher one keeps more room."""
 
     STRANGER = 0
     KNOWN = 1
