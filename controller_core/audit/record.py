@@ -97,7 +97,7 @@ class AuditRecord:
         })  # fmt: skip
 
 
-def bound(record: AuditRecord, resources: Iterable[Resource]) -> AuditRecord:
+def limit_resources(record: AuditRecord, resources: Iterable[Resource]) -> AuditRecord:
     """Return the record with the first of these resources, and the number of the others."""
     found = tuple(resources)
     return replace(record, resources=found[:MOST_RESOURCES], more_resources=max(0, len(found) - MOST_RESOURCES))

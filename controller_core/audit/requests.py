@@ -12,7 +12,7 @@ from kio.index import KioIndexError, load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode
 
 from controller_core.audit.described import CHANGES, Ended, State, describe_end, describe_request
-from controller_core.audit.record import AuditRecord, Outcome, Resource, bound
+from controller_core.audit.record import AuditRecord, Outcome, Resource, limit_resources
 from controller_core.audit.trail import AuditTrail
 from controller_core.model.access import Need
 from controller_core.model.authorization.principal import Caller
@@ -102,7 +102,7 @@ class _Request:
             error=ended.error,
             message=ended.message,
         )
-        self._trail.record(bound(record, ended.resources))
+        self._trail.record(limit_resources(record, ended.resources))
 
     def _describe(self, state: State) -> tuple[Resource, ...]:
         head = self._head

@@ -14,7 +14,7 @@ from kio.schema.index import api_key_map, schema_name_map
 from kio.static.constants import EntityType
 
 from controller_core.audit.described import CHANGES, HIDDEN, describe_end, describe_request
-from controller_core.audit.record import MOST_RESOURCES, AuditRecord, Outcome, Resource, bound
+from controller_core.audit.record import MOST_RESOURCES, AuditRecord, Outcome, Resource, limit_resources
 from controller_core.model.access import Need
 from controller_core.wire.api_table import need_of
 from simulation.checks import simulate_cluster
@@ -135,7 +135,7 @@ def test_a_request_that_is_carried_out_in_part_says_for_each_resource_what_was_w
 
 def test_a_record_names_a_limited_number_of_resources_and_counts_the_others() -> None:
     record = AuditRecord(time_ms=0, source="controller-9", api="DeleteTopics", outcome=Outcome.DONE)
-    many = bound(record, (Resource(type="topic", name=f"t{number}") for number in range(MOST_RESOURCES + 3)))
+    many = limit_resources(record, (Resource(type="topic", name=f"t{number}") for number in range(MOST_RESOURCES + 3)))
     assert (len(many.make_json()["resources"]), many.make_json()["more_resources"]) == (MOST_RESOURCES, 3)
 
 
