@@ -1,13 +1,15 @@
-"""Changes that the plugin makes to objects: pause, resume, approval of a move, and cancellation."""
+"""Changes that the plugin makes to objects: pause, resume, approval of a plan, and cancellation."""
 
 from typing import Protocol
 
 from controller_operator.kubernetes.object_api import ObjectGone
 from controller_operator.kubernetes.object_store import Key, Raw
 from controller_operator.resources.common import PAUSE_ANNOTATION
+from controller_operator.resources.conditions import ConditionType
 from kontroller.plugin.objects import Named, Seen
 
 _OVER = frozenset({"Completed", "Failed", "Cancelled"})
+_APPROVED = ("PartitionReassignment", "KafkaTopic", "PreferredElection")
 
 
 class NotDone(Exception):
@@ -55,7 +57,7 @@ async def resume(api: ChangedApi, named: Named, namespace: str) -> str:
 
 
 async def approve(api: ChangedApi, named: Named, namespace: str, plan_hash: str) -> str:
-    """Approve the plan of a move if its hash is still this one. Raises `NotDone`.
+    """Approve the plan of an object if its hash is still this one. Raises `NotDone`.
 
     The approval is for this hash only, so the operator ignores it if the plan changes at the same moment."""
     seen = await read(api, named, namespace)
@@ -68,14 +70,17 @@ async def approve(api: ChangedApi, named: Named, namespace: str, plan_hash: str)
 
 def find_plan_to_approve(seen: Seen) -> str:
     """Return the hash of the plan that waits for approval. Raises `NotDone` if none does."""
-    if seen.key.kind != "PartitionReassignment":
-        raise NotDone(f"{seen.short} needs no approval: only a PartitionReassignment can need one")
+    if seen.key.kind not in _APPROVED:
+        raise NotDone(f"{seen.short} needs no approval: only {', '.join(_APPROVED)} can need one")
     due: str | None = seen.status.get("planHash")
     if not seen.awaits_approval or due is None:
-        raise NotDone(
-            f"{seen.short} does not wait for approval: {seen.status.get('phase', 'no operator has seen it yet')}"
-        )
+        raise NotDone(f"{seen.short} does not wait for approval: {_describe_state(seen)}")
     return due
+
+
+def _describe_state(seen: Seen) -> str:
+    ready = seen.condition(ConditionType.READY)
+    return str(seen.status.get("phase") or ready.get("reason") or "no operator has seen it yet")
 
 
 async def cancel(api: ChangedApi, named: Named, namespace: str) -> str:

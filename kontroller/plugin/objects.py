@@ -7,7 +7,7 @@ from typing import Any, Final, Self
 from controller_operator.kubernetes.object_api import ObjectApi, ObjectGone
 from controller_operator.kubernetes.object_store import KIND_CLASSES, Key, Raw, key_of
 from controller_operator.resources.common import pauses
-from controller_operator.resources.conditions import ConditionType
+from controller_operator.resources.conditions import ConditionType, Reason
 from controller_operator.resources.reassignment import ReassignmentPhase, ReassignmentStep
 
 _WORDS: Final = {
@@ -57,7 +57,8 @@ class Seen:
 
     @property
     def awaits_approval(self) -> bool:
-        return self.status.get("phase") == ReassignmentPhase.AWAITING_APPROVAL
+        is_moving = self.status.get("phase") == ReassignmentPhase.AWAITING_APPROVAL
+        return is_moving or self.condition(ConditionType.READY).get("reason") == Reason.AWAITING_APPROVAL
 
     @property
     def is_current(self) -> bool:

@@ -58,6 +58,7 @@ def find_next_steps(each: Seen) -> NextSteps:
         tuple(_make_step(change) for change in plan.get("changes") or ())
         or _list_feature_steps(each)
         or _list_move_steps(each)
+        or _list_unclean_steps(each)
     )
     words = tuple(each.status.get("nextSteps") or ()) if each.is_paused else ()
     return NextSteps(
@@ -127,6 +128,17 @@ def _list_move_steps(each: Seen) -> tuple[PlannedStep, ...]:
                     desired=_format_text(_name_targets(row)))
         for row in each.status.get("partitions") or ()
         if row.get("step") not in ENDED
+    )  # fmt: skip
+
+
+def _list_unclean_steps(each: Seen) -> tuple[PlannedStep, ...]:
+    if each.key.kind != "PreferredElection" or not each.awaits_approval:
+        return ()
+    return tuple(
+        PlannedStep(action="ElectUnclean", key=f"{row['topic']}-{row['partition']}",
+                    live=_format_text(row.get("leaderBefore")))
+        for row in each.status.get("partitions") or ()
+        if row.get("result") is None
     )  # fmt: skip
 
 

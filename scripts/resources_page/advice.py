@@ -63,7 +63,7 @@ REMEDIES: Final[Mapping[Reason, str]] = {
     Reason.COMPLETED: _NOTHING,
     Reason.SCHEDULED: _NOTHING,
     Reason.SUSPENDED: "Remove `spec.suspend`.",
-    Reason.AWAITING_APPROVAL: "`kubectl kontroller approve kpr/NAME` shows the plan and asks.",
+    Reason.AWAITING_APPROVAL: "`kubectl kontroller approve KIND/NAME` shows the plan and asks.",
     Reason.OUTSIDE_WINDOW: "Wait; to begin at once, remove `spec.schedule` or give it another window.",
     Reason.INVALID_SCHEDULE: "Correct `spec.schedule` or the time zone, as the message says.",
     Reason.CANCELLED: "Nothing; create a new object to begin again.",

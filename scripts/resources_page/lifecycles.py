@@ -41,7 +41,7 @@ LIFECYCLES: Final[Mapping[str, tuple[Change, ...]]] = {
         Change("Reconciling", "Stalled", "refused, not adopted, or in conflict"),
         Change("Ready", "Stalled", "replicaAssignment names a broker that is to be removed"),
         Change("Stalled", "Reconciling", "the spec changes, or the older object of the topic is deleted"),
-        Change("Ready", "Deleting", "deleted, with deletionPolicy Delete"),
+        Change("Ready", "Deleting", "deleted, with deletionPolicy Delete; with approval Required, approved"),
         Change("Deleting", END, "the topic is gone, or ten minutes are over"),
         Change("Ready", END, "deleted, with deletionPolicy Retain: the topic stays"),
     ),
@@ -74,6 +74,12 @@ LIFECYCLES: Final[Mapping[str, tuple[Change, ...]]] = {
         Change("Pending", "Running", "topics and controller are there, no other election is in the way"),
         Change("Running", "Completed", "every partition has its result"),
         Change("Pending", "Completed", "nothing needs an election"),
+        Change(
+            "Pending", "AwaitingApproval", "an unclean election needs approval, and the present plan is not approved"
+        ),
+        Change("AwaitingApproval", "Running", "the plan is approved"),
+        Change("AwaitingApproval", "Completed", "all partitions have leaders again"),
+        Change("AwaitingApproval", END, "deleted"),
         Change("Running", "Failed", "some elections failed, or preferred brokers are not alive or not in sync"),
         Change(BEGIN, "Scheduled", "created, with a schedule"),
         Change("Scheduled", "Running", "a run is due, and the imbalance reaches the threshold"),

@@ -53,6 +53,7 @@ class StartMove:
     bytes_per_second: int | None = None
     """The limit of its throttle; None for no throttle."""
     max_concurrent_partitions: int | None = None
+    needs_approval: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,7 @@ from controller_operator.kafka.requests.placements import PlaceReplicas, ReturnR
 from controller_operator.kafka.requests.topics import MissTopic
 from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle
 from controller_operator.kubernetes.object_store import AnyResource
-from controller_operator.plans.budget import Allowance
+from controller_operator.plans.consent.budget import Allowance
 from controller_operator.plans.outcome import CancelMove, ForgetMove, StartMove, Step, Verdict
 from controller_operator.resources import FeatureSet, KafkaCluster, KafkaTopic, PartitionReassignment, PreferredElection
 from controller_operator.resources.conditions import Reason

@@ -30,8 +30,8 @@ from controller_operator.kubernetes.object_store import (
     key_of_resource,
 )
 from controller_operator.observation.observation import Observation
-from controller_operator.plans.budget import Allowance
 from controller_operator.plans.cluster_change import find_obstacle, find_own_change
+from controller_operator.plans.consent.budget import Allowance
 from controller_operator.plans.feature_set.planner import Claims
 from controller_operator.plans.outcome import Verdict
 from controller_operator.plans.permission import Permission

@@ -45,6 +45,7 @@ from controller_operator.reconciling.object_writer import ObjectWriter
 from controller_operator.reconciling.placing import carry_out_placement
 from controller_operator.reconciling.wall_clock import Now
 from controller_operator.resources import KafkaCluster, PartitionReassignment
+from controller_operator.resources.approval import Approval
 from controller_operator.resources.common import API_VERSION, Status
 from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
 
@@ -196,7 +197,7 @@ class Applier:
 
     async def _start_move(self, stored: StoredObject, step: StartMove) -> Outcome:
         try:
-            created = await self._api.create(_move(stored, step))
+            created = await self._api.create(make_move(stored, step))
         except ObjectChanged:
             return Outcome.LOOK_AGAIN
         self._writer.keep_created(created)
@@ -274,13 +275,18 @@ def _creation_notice(step: CreateTopic) -> Notice:
     return Notice(reason="TopicCreated", message=message, occurrence=str(step.assignment.topic_id))
 
 
-def _move(stored: StoredObject, step: StartMove) -> Raw:
+def make_move(stored: StoredObject, step: StartMove) -> Raw:
     """Return a PartitionReassignment that a topic owns. It is deleted together with the topic's object."""
     metadata = stored.raw["metadata"]
     owner = {"apiVersion": API_VERSION, "kind": stored.key.kind, "name": metadata["name"], "uid": metadata["uid"]}
     partitions = [{"topic": tp.topic, "partition": tp.partition, "replicas": [*to]} for tp, to in step.partitions]
     throttle = None if step.bytes_per_second is None else {"bytesPerSecond": step.bytes_per_second}
-    how = {"throttle": throttle, "maxConcurrentPartitions": step.max_concurrent_partitions}
+    approval = Approval.REQUIRED if step.needs_approval else None
+    how = {
+        "throttle": throttle,
+        "maxConcurrentPartitions": step.max_concurrent_partitions,
+        "approval": approval,
+    }
     return {
         "apiVersion": API_VERSION,
         "kind": PartitionReassignment.definition.kind,

@@ -13,9 +13,9 @@ from controller_core.model.ids import TopicName
 from controller_operator.kafka.requests.features import can_be_asked
 from controller_operator.kafka.throttle_steps import RemoveThrottle
 from controller_operator.kubernetes.object_store import AnyResource, Key, ObjectStore, key_of_resource
-from controller_operator.plans.budget import NO_ALLOWANCES, Allowances
 from controller_operator.plans.cluster import planner as of_cluster
 from controller_operator.plans.cluster.news import Told
+from controller_operator.plans.consent.budget import NO_ALLOWANCES, Allowances
 from controller_operator.plans.decision import Situation
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.plans.reassignment import planner as of_move

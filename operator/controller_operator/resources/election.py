@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicName
+from controller_operator.resources.approval import Approval, PlanHash, require_for_good
 from controller_operator.resources.common import (
     AGE,
     CLUSTER,
@@ -106,6 +107,12 @@ class PreferredElectionSpec(Spec):
                 "timeZone, imbalanceThresholdPercent and suspend belong to a schedule",
                 ".schedule",
             ),
+            require_for_good("an election"),
+            Rule(
+                "!has(self.approval) || self.approval != 'Required' || self.electionType == 'Unclean'",
+                "approval is for unclean elections: others lose nothing",
+                ".approval",
+            ),
         )
     )
 
@@ -154,6 +161,13 @@ class PreferredElectionSpec(Spec):
     suspend: bool | None = None
     """If true, no run begins, and runs that fall due are skipped; a running one goes on."""
 
+    approval: Approval | None = None
+    """Automatic (the default), or Required: no unclean election begins until approvedPlan is the hash of its partitions
+    and their ISRs. Required cannot be revoked."""
+
+    approved_plan: PlanHash | None = None
+    """The election that may be carried out: status.planHash. The chart's approvalPolicy limits who may set it."""
+
     ttl_seconds_after_finished: int | None = Field(default=None, ge=0, le=2**31 - 1)
     """Seconds after its end at which the object is deleted; default: never. Not with a schedule."""
 
@@ -169,6 +183,7 @@ class ElectionPhase(StrEnum):
     """The progress of an election."""
 
     PENDING = "Pending"
+    AWAITING_APPROVAL = "AwaitingApproval"
     RUNNING = "Running"
     COMPLETED = "Completed"
     FAILED = "Failed"
@@ -270,6 +285,9 @@ class PreferredElectionStatus(Status):
 
     counts: ElectionCounts | None = None
     """Counts of partitions by result, of the last run."""
+
+    plan_hash: str | None = None
+    """Hash of the unclean election, if approval is Required."""
 
     partitions: Annotated[tuple[PartitionElection, ...], Field(max_length=MAX_STATUS_ENTRIES)] = ()
     """Each partition of the last run; at most 500, failed and unfinished ones first."""

@@ -7,6 +7,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from controller_core.client.reassigning.assignments import pair_directories
 from controller_core.model.ids import PartitionReplica, TopicPartition
+from controller_operator.resources.approval import Approval, PlanHash, require_for_good
 from controller_operator.resources.common import (
     AGE,
     CLUSTER,
@@ -125,17 +126,6 @@ class MoveSchedule(Model):
     """Partitions begin to move while one of these windows is open."""
 
 
-class Approval(StrEnum):
-    """The need for a person's approval of the plan before anything moves."""
-
-    AUTOMATIC = "Automatic"
-    REQUIRED = "Required"
-
-
-HASH_DIGITS: Final = 16
-_PLAN_HASH: Final = rf"^[0-9a-f]{{{HASH_DIGITS}}}$"
-
-
 class PartitionReassignmentSpec(Spec):
     """The partitions to move, and their new replicas."""
 
@@ -147,12 +137,7 @@ class PartitionReassignmentSpec(Spec):
                 " ? self.partitions == oldSelf.partitions : self.drainBrokers == oldSelf.drainBrokers)",
                 "what a reassignment moves cannot change: create a new PartitionReassignment",
             ),
-            Rule(
-                "!has(oldSelf.approval) || oldSelf.approval != 'Required'"
-                " || (has(self.approval) && self.approval == 'Required')",
-                "a reassignment that needs approval cannot do without: set approvedPlan, or create a new one",
-                ".approval",
-            ),
+            require_for_good("a reassignment"),
         )
     )
 
@@ -206,7 +191,7 @@ class PartitionReassignmentSpec(Spec):
     """Automatic (the default), or Required: nothing moves until approvedPlan is the hash of the plan. Required cannot
     be revoked."""
 
-    approved_plan: str | None = Field(default=None, max_length=HASH_DIGITS, pattern=_PLAN_HASH)
+    approved_plan: PlanHash | None = None
     """The plan that may be carried out: status.planHash. The chart's approvalPolicy limits who may set it."""
 
     ttl_seconds_after_finished: int | None = Field(default=None, ge=0, le=2**31 - 1)

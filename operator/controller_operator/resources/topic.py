@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Final, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
+from controller_operator.resources.approval import Approval, PlanHash, require_for_good
 from controller_operator.resources.common import (
     AGE,
     CLUSTER,
@@ -150,6 +151,7 @@ class KafkaTopicSpec(Spec):
                 "the number of partitions cannot decrease: Kafka cannot take partitions away from a topic",
                 ".partitions",
             ),
+            require_for_good("a topic"),
         )
     )
 
@@ -186,6 +188,14 @@ class KafkaTopicSpec(Spec):
     deletion_policy: DeletionPolicy = DeletionPolicy.RETAIN
     """When this object is deleted: Retain leaves the topic and its data; Delete deletes both, unless another KafkaTopic
     claims the topic and so takes it over."""
+
+    approval: Approval | None = None
+    """Automatic (the default), or Required: a person approves each move of replicas, at the PartitionReassignment that
+    this topic owns, and the deletion of the topic, by approvedPlan. Required cannot be revoked."""
+
+    approved_plan: PlanHash | None = None
+    """The deletion that may be carried out: status.planHash, which is set when this object is deleted. The chart's
+    approvalPolicy limits who may set it."""
 
     adoption_policy: AdoptionPolicy = AdoptionPolicy.IF_EQUAL
     """A topic that exists already: IfEqual takes it over only if it equals the spec; Always changes it to the spec;
@@ -258,6 +268,7 @@ class PlanAction(StrEnum):
     SET_CONFIG = "SetConfig"
     UNSET_CONFIG = "UnsetConfig"
     REASSIGN_REPLICAS = "ReassignReplicas"
+    DELETE_TOPIC = "DeleteTopic"
 
 
 class PlannedChange(Observed):
@@ -327,6 +338,9 @@ class KafkaTopicStatus(Status):
 
     partitions: Annotated[tuple[PartitionStatus, ...], Field(max_length=MAX_STATUS_ENTRIES)] = ()
     """Each partition; at most 500, those that need attention first."""
+
+    plan_hash: str | None = None
+    """While the deletion of the topic waits for approval: the hash to approve."""
 
     drift: Annotated[tuple[Difference, ...], Field(max_length=MAX_STATUS_ENTRIES)] = ()
     """Changes made elsewhere; the first 500."""

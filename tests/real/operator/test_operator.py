@@ -694,6 +694,21 @@ def test_an_unclean_election_gives_a_leader_to_what_has_none_and_says_what_may_b
     assert objects.events(topic).count("UncleanLeaderElected") == 1
 
 
+@with_zookeeper
+def test_an_unclean_election_that_needs_approval_waits_for_it(
+    operator: Operator, objects: Objects, znodes: Znodes, kafka: KafkaCluster, topic: str
+) -> None:
+    spec = UNCLEAN | {"topics": [topic], "approval": "Required"}
+    with _leaderless(kafka, znodes, topic):
+        objects.apply("PreferredElection", topic, spec)
+        objects.wait_ready("preferredelection", topic, "False", "AwaitingApproval")
+        assert znodes.leader(topic, 0) == -1
+        due = objects.status("preferredelection", topic)["planHash"]
+        objects.apply("PreferredElection", topic, spec | {"approvedPlan": due})
+        objects.wait_for("kpe", topic, "Complete")
+    assert znodes.leader(topic, 0) == 2
+
+
 @under_kontroller
 def test_an_operator_that_dies_after_any_write_of_an_unclean_election_has_it_held_once(
     operator: Operator, objects: Objects, znodes: Znodes, kafka: KafkaCluster, topic: str

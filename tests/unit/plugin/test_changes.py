@@ -127,10 +127,26 @@ async def test_the_plan_that_waits_is_approved_and_no_other() -> None:
     assert len(api.done) == 1
 
 
+AWAITING: dict[str, Any] = {
+    "planHash": "0123456789abcdef",
+    "conditions": {"Ready": ("False", "AwaitingApproval", "it waits")},
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "named"), [("KafkaTopic", TOPIC), ("PreferredElection", ELECTION)], ids=["a deletion", "an election"]
+)
+async def test_deletions_of_topics_and_unclean_elections_are_approved_as_well(kind: str, named: Named) -> None:
+    api = OneObject(make_seen(kind, **AWAITING))
+    assert "is approved" in await approve(api, named, "shop", "0123456789abcdef")
+    assert api.done == [("orders", {"approvedPlan": "0123456789abcdef"})]
+
+
 @pytest.mark.parametrize(
     ("named", "held", "why"),
     [
-        (TOPIC, make_seen("KafkaTopic"), "needs no approval"),
+        (Named(kind="FeatureSet", name="orders"), make_seen("FeatureSet"), "needs no approval"),
+        (TOPIC, make_seen("KafkaTopic"), "no operator has seen it"),
         (MOVE, make_seen("PartitionReassignment", phase="Running", planHash="0123456789abcdef"), "does not wait"),
         (MOVE, make_seen("PartitionReassignment"), "no operator has seen it"),
     ],

@@ -11,7 +11,6 @@ from controller_core.model.settings.differences import Difference
 from controller_core.model.snapshot import Snapshot
 from controller_core.model.wording import list_some
 from controller_operator.kubernetes.object_store import CarriedOut, TopicUse
-from controller_operator.plans.budget import Allowance, show_use
 from controller_operator.plans.cluster.health import (
     Directories,
     disk_notices,
@@ -21,6 +20,7 @@ from controller_operator.plans.cluster.health import (
 )
 from controller_operator.plans.cluster.news import Told, find_news
 from controller_operator.plans.cluster_change import find_own_change, refuse_cluster
+from controller_operator.plans.consent.budget import Allowance, show_use
 from controller_operator.plans.outcome import Context, Plan, Verdict, conditions, plan_paused
 from controller_operator.plans.partition_rows import count_fields
 from controller_operator.plans.placement.removal import describe_removals, mark_removals

@@ -11,9 +11,10 @@ from typing import Final
 
 from controller_core.model.ids import TopicPartition
 from controller_core.model.snapshot import Snapshot
-from controller_core.model.wording import list_some
+from controller_core.model.wording import format_count, list_some
 from controller_operator.kafka.actions import SubmitPreferredElection
 from controller_operator.kafka.requests.elections import MAX_ASKED, ElectUnclean
+from controller_operator.plans.consent.approval import explain_missing_approval, hash_plan
 from controller_operator.plans.election.rows import (
     Rows,
     count_results,
@@ -24,6 +25,7 @@ from controller_operator.plans.election.rows import (
     present_rows,
 )
 from controller_operator.plans.outcome import Context, Notice, Plan, Step, Verdict, conditions
+from controller_operator.resources.approval import Approval
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.election import (
     ElectionCounts,
@@ -76,9 +78,20 @@ def _begin(
     wait = _wait(election, view)
     if wait is not None:
         return _plan(election, ElectionPhase.PENDING, rows, wait, context)
+    if election.spec.approval is Approval.REQUIRED and election.spec.election_type is ElectionType.UNCLEAN:
+        due = hash_plan([(tp.topic, tp.partition, _read_isr(tp, view)) for tp in sorted(pending)])
+        election = election.model_copy(update={"status": election.status.model_copy(update={"plan_hash": due})})
+        what = f"the unclean election of {format_count(len(pending), 'leader')}"
+        if missing := explain_missing_approval(what, due, election.spec.approved_plan):
+            return _plan(election, ElectionPhase.AWAITING_APPROVAL, rows, missing, context)
     if gives_up(election, rows) and not context.is_view_fresh:
         return _look_freshly(election, rows, len(pending), context)
     return _ask(election, rows, pending, context)
+
+
+def _read_isr(partition: TopicPartition, view: Snapshot) -> list[int]:
+    state = view.state_of(partition)
+    return [*state.leader_and_isr.isr] if state is not None else []
 
 
 def _follow(
@@ -198,7 +211,7 @@ def _plan(
     needs_fresh_view: bool = False,
     look_again_in_s: float | None = None,
 ) -> Plan[PreferredElectionStatus]:
-    has_begun = phase is not ElectionPhase.PENDING
+    has_begun = phase not in (ElectionPhase.PENDING, ElectionPhase.AWAITING_APPROVAL)
     return Plan(
         status=PreferredElectionStatus(
             observed_generation=election.metadata.generation,
@@ -207,6 +220,7 @@ def _plan(
             start_time=election.status.start_time or (context.now if has_begun else None),
             completion_time=context.now if phase.is_final else None,
             counts=count_results(election, rows),
+            plan_hash=election.status.plan_hash,
             partitions=list_shown_rows(rows),
         ),
         steps=steps,

@@ -1,24 +1,21 @@
-"""The approval of a move: a move that needs approval waits for it, and an approval holds for one plan only.
+"""The approval of a move (`plans.consent.approval`).
 
 The plan's hash covers all partitions with their old and new replicas, and the log directories that the spec names. If
 the cluster changes before the first one moves, the plan gets another hash, and the approval of the former plan no
 longer counts.
 """
 
-import json
 from collections.abc import Mapping
-from hashlib import sha256
-from typing import Final
 
 from controller_core.model.ids import BrokerId, TopicPartition
 from controller_core.model.snapshot import Snapshot
 from controller_core.model.wording import format_count
+from controller_operator.plans.consent.approval import explain_missing_approval, hash_plan
 from controller_operator.plans.outcome import Verdict
-from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
-from controller_operator.resources.reassignment import HASH_DIGITS, Approval, PartitionReassignment
+from controller_operator.resources.approval import Approval
+from controller_operator.resources.reassignment import PartitionReassignment
 
 Targets = Mapping[TopicPartition, tuple[BrokerId, ...]]
-_COMPACT: Final = (",", ":")
 
 
 def add_plan_hash(move: PartitionReassignment, wanted: Targets, view: Snapshot) -> PartitionReassignment:
@@ -29,25 +26,18 @@ def add_plan_hash(move: PartitionReassignment, wanted: Targets, view: Snapshot) 
 
 def find_missing_approval(move: PartitionReassignment, wanted: Targets) -> Verdict | None:
     """Return why the move may not begin; None if it needs no approval, or this very plan is approved."""
-    due, given = move.status.plan_hash, move.spec.approved_plan
-    if due is None or due == given:
-        return None
-    other = f"; approvedPlan {given} is another plan" if given else ""
-    message = (
-        f"the move of {format_count(len(wanted), 'partition')} waits for approval: set approvedPlan to {due}, as "
-        f"`kubectl kontroller approve` does{other}"
-    )
-    paused = (ConditionType.PAUSED, ConditionStatus.TRUE, Reason.AWAITING_APPROVAL, message)
-    return Verdict(ready=ConditionStatus.FALSE, reason=Reason.AWAITING_APPROVAL, message=message, others=(paused,))
+    what = f"the move of {format_count(len(wanted), 'partition')}"
+    return explain_missing_approval(what, move.status.plan_hash, move.spec.approved_plan)
 
 
 def _plan_hash(move: PartitionReassignment, wanted: Targets, view: Snapshot) -> str:
     log_dirs = {TopicPartition(each.topic, each.partition): each.log_dirs for each in move.targets if each.log_dirs}
-    moves = [
-        (tp.topic, tp.partition, _present(tp, view), [*to], *([named] if (named := log_dirs.get(tp)) else []))
-        for tp, to in sorted(wanted.items())
-    ]
-    return sha256(json.dumps(moves, separators=_COMPACT).encode()).hexdigest()[:HASH_DIGITS]
+    return hash_plan(
+        [
+            (tp.topic, tp.partition, _present(tp, view), [*to], *([named] if (named := log_dirs.get(tp)) else []))
+            for tp, to in sorted(wanted.items())
+        ]
+    )
 
 
 def _present(tp: TopicPartition, view: Snapshot) -> list[int]:

@@ -17,7 +17,7 @@ from controller_core.model.wording import list_some
 from controller_operator.kafka.actions import SubmitReassignment
 from controller_operator.kafka.requests.moves import Refusal, RefusalKind
 from controller_operator.kafka.requests.placements import PlaceReplicas
-from controller_operator.plans.budget import NO_ALLOWANCES, Allowances
+from controller_operator.plans.consent.budget import NO_ALLOWANCES, Allowances
 from controller_operator.plans.outcome import (
     Context,
     FinalizerWish,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from controller_core.model.ids import TopicName
 from controller_core.model.snapshot import Snapshot, TopicSnapshot
-from controller_operator.plans.budget import NO_ALLOWANCES, Allowances
+from controller_operator.plans.consent.budget import NO_ALLOWANCES, Allowances
 from controller_operator.plans.outcome import Context, Notice, Step, Verdict
 from controller_operator.plans.placement.movers import FindMovers, find_no_movers
 from controller_operator.resources.reassignment import PartitionReassignment

@@ -4,6 +4,7 @@ Only an object with `deletionPolicy: Delete` has a finalizer. While another obje
 that one (`claims`). The finalizer is released when the topic is gone or never was this object's, when the cluster
 forbids the deletion of topics or does not tell if this one exists, and when a person pauses the object or changes the
 policy. It is also released when a requested deletion takes too long; the deletion then continues without the object.
+A deletion that needs approval is not requested before it is approved, and waits for that without an end.
 """
 
 from dataclasses import replace
@@ -12,9 +13,10 @@ from typing import Final
 
 from controller_core.model.ids import TopicId, TopicName
 from controller_core.model.snapshot import Snapshot
-from controller_core.model.wording import list_some
+from controller_core.model.wording import format_count, list_some
 from controller_operator.kafka.actions import MarkTopicForDeletion
 from controller_operator.kafka.requests.topics import MissTopic
+from controller_operator.plans.consent.approval import explain_missing_approval, hash_plan
 from controller_operator.plans.outcome import (
     DELETION_PATIENCE,
     Notice,
@@ -28,9 +30,11 @@ from controller_operator.plans.outcome import (
 from controller_operator.plans.topic.case import Case
 from controller_operator.plans.topic.claims import find_inherited_id
 from controller_operator.plans.topic_ids import format_id
+from controller_operator.resources.approval import Approval
 from controller_operator.resources.common import FINALIZER, DeletionPolicy
 from controller_operator.resources.conditions import ConditionType, Reason
-from controller_operator.resources.topic import KafkaTopicStatus
+from controller_operator.resources.topic import KafkaTopicStatus, PlanAction, PlannedChange
+from controller_operator.resources.topic import Plan as PlannedChanges
 
 _RETRY_S: Final = 15.0
 _NOTE_PATIENCE: Final = timedelta(seconds=60)
@@ -49,6 +53,7 @@ def plan_deletion(case: Case) -> Plan[KafkaTopicStatus]:
         or _leave_foreign(case)
         or _await_deletion(case)
         or _plan_after_failure(case)
+        or _await_approval(case)
         or _request_deletion(case)
         or _look_before_refusal(case)
         or make_release(
@@ -142,6 +147,28 @@ def _plan_after_failure(case: Case) -> Plan[KafkaTopicStatus] | None:
         message = f"the controller could not be asked for the deletion of topic {case.name}: {trouble}"
         return _wait(case, Reason.BROKERS_UNAVAILABLE, message)
     return None
+
+
+def _await_approval(case: Case) -> Plan[KafkaTopicStatus] | None:
+    """Wait until a person approves the deletion, however long. A requested one is not held back any longer."""
+    topic_id, spec = format_id(_find_live_id(case)), case.resource.spec
+    if spec.approval is not Approval.REQUIRED or _was_deleted(case):
+        return None
+    due = hash_plan(["delete", case.name, topic_id])
+    missing = explain_missing_approval(f"the deletion of topic {case.name} with its data", due, spec.approved_plan)
+    if missing is None:
+        return None
+    said = conditions(missing, case.status, case.resource.metadata, case.context.now)
+    live = format_count(len(case.topic.partitions) if case.topic is not None else 0, "partition")
+    change = PlannedChange(action=PlanAction.DELETE_TOPIC, key=case.name, live=live)
+    update = {
+        "conditions": said,
+        "plan_hash": due,
+        "plan": PlannedChanges(total=1, changes=(change,)),
+        "observed_generation": case.resource.metadata.generation,
+    }
+    status = case.status.model_copy(update=update)
+    return Plan(status=status)
 
 
 def _request_deletion(case: Case) -> Plan[KafkaTopicStatus] | None:

@@ -19,6 +19,7 @@ from controller_operator.plans.placement.removal import explain_closed
 from controller_operator.plans.topic.case import Case, Moves
 from controller_operator.plans.topic.creation import unknown_brokers
 from controller_operator.plans.topic.differences import Differences, move_targets
+from controller_operator.resources.approval import Approval
 from controller_operator.resources.conditions import ConditionType, Reason
 from controller_operator.resources.reassignment import PartitionReassignment, PartitionTarget, ReassignmentPhase
 from controller_operator.resources.schema import MAX_PARTITIONS
@@ -122,6 +123,7 @@ def _start(resource: KafkaTopic, name: str, targets: Targets) -> StartMove:
         partitions=tuple(targets.items()),
         bytes_per_second=how.throttle.bytes_per_second if how is not None and how.throttle is not None else None,
         max_concurrent_partitions=how.max_concurrent_partitions if how is not None else None,
+        needs_approval=resource.spec.approval is Approval.REQUIRED,
     )
 
 

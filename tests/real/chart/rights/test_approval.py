@@ -30,17 +30,20 @@ class Team:
 
     def create(self, who: str, name: str, **spec: Any) -> None:
         moved = [{"topic": "orders", "partition": 0, "replicas": [1, 2]}]
+        self.create_other(who, "PartitionReassignment", name, partitions=moved, **spec)
+
+    def create_other(self, who: str, kind: str, name: str, **spec: Any) -> None:
         body = {
             "apiVersion": "kontroller.dev/v1alpha1",
-            "kind": "PartitionReassignment",
+            "kind": kind,
             "metadata": {"name": name, "namespace": self._namespace},
-            "spec": {"clusterRef": {"name": "demo"}, "partitions": moved, **spec},
+            "spec": {"clusterRef": {"name": "demo"}, **spec},
         }
         self._api.kubectl("create", "--as", who, "-f", "-", stdin=json.dumps(body))
 
-    def change(self, who: str, name: str, **spec: Any) -> None:
+    def change(self, who: str, name: str, kind: str = "partitionreassignment", **spec: Any) -> None:
         patch = ("--type=merge", "-p", json.dumps({"spec": spec}))
-        self._api.kubectl("patch", "--as", who, "partitionreassignment", name, "-n", self._namespace, *patch)
+        self._api.kubectl("patch", "--as", who, kind, name, "-n", self._namespace, *patch)
 
     def delete(self, name: str) -> None:
         self._api.kubectl("delete", "partitionreassignment", name, "-n", self._namespace)
@@ -78,6 +81,31 @@ def test_the_author_asks_for_approval_and_cannot_give_it(teams: dict[str, Team])
         team.change(AUTHOR, "asked", approvedPlan=OTHER_HASH)
     team.change(AUTHOR, "asked", suspend=True)
     team.change(AUTHOR, "asked", approvedPlan=None)
+
+
+TOPIC: dict[str, Any] = {"partitions": 1, "replicationFactor": 1}
+UNCLEAN: dict[str, Any] = {"topics": ["orders"], "electionType": "Unclean", "acknowledgeDataLoss": True}
+
+
+@pytest.mark.parametrize(("kind", "spec"), [("KafkaTopic", TOPIC), ("PreferredElection", UNCLEAN)])
+def test_topics_and_unclean_elections_are_approved_by_others_as_well(
+    teams: dict[str, Team], kind: str, spec: dict[str, Any]
+) -> None:
+    team = teams["payments"]
+    with pytest.raises(CommandError, match="set approval to Required"):
+        team.create_other(AUTHOR, kind, "unasked", **spec)
+    with pytest.raises(CommandError, match="set after the creation"):
+        team.create_other(AUTHOR, kind, "at-once", **spec, approval="Required", approvedPlan=HASH)
+    team.create_other(AUTHOR, kind, "asked", **spec, approval="Required")
+    with pytest.raises(CommandError, match=NOT_YOURS):
+        team.change(AUTHOR, "asked", kind, approvedPlan=HASH)
+    with pytest.raises(CommandError, match="cannot do without"):
+        team.change(AUTHOR, "asked", kind, approval="Automatic")
+    team.change(APPROVER, "asked", kind, approvedPlan=HASH)
+
+
+def test_an_election_of_preferred_leaders_needs_no_approval(teams: dict[str, Team]) -> None:
+    teams["payments"].create_other(AUTHOR, "PreferredElection", "preferred", topics=["orders"])
 
 
 def test_nobody_gets_round_it(teams: dict[str, Team]) -> None:

@@ -8,7 +8,7 @@ import pytest
 from controller_core.model.ids import PartitionId, TopicName, TopicPartition
 from controller_operator.admission.judge import Judge
 from controller_operator.kubernetes.object_store import Key
-from controller_operator.plans.budget import Allowance, Allowances
+from controller_operator.plans.consent.budget import Allowance, Allowances
 from controller_operator.reconciling.access import Granted
 from controller_operator.resources.budget import Budget
 from controller_operator.resources.conditions import Reason

@@ -100,6 +100,35 @@ class TestAsking:
             election({"topics": [ORDERS], "electionType": "Unclean", **acknowledged})
 
 
+class TestApproval:
+    def test_nothing_is_asked_for_before_the_very_plan_is_approved(self) -> None:
+        cluster = view(topic(LEADERLESS, LED))
+        waiting = look(cluster, topics=[ORDERS], approval="Required")
+        assert (waiting.status.phase, waiting.steps) == (ElectionPhase.AWAITING_APPROVAL, ())
+        assert ready(waiting).reason is Reason.AWAITING_APPROVAL
+        assert f"set approvedPlan to {waiting.status.plan_hash}" in ready(waiting).message
+        assert waiting.status.start_time is None
+        given = {"topics": [ORDERS], "approval": "Required", "approvedPlan": waiting.status.plan_hash}
+        approved = look(cluster, waiting, FRESH, **given)
+        assert list_asked(approved) == [0]
+
+    def test_an_approval_does_not_hold_for_other_partitions_or_another_isr(self) -> None:
+        waiting = look(view(topic(LEADERLESS, LED)), topics=[ORDERS], approval="Required")
+        given = {"topics": [ORDERS], "approval": "Required", "approvedPlan": waiting.status.plan_hash}
+        for changed in (topic(LEADERLESS, LEADERLESS), topic((assign([9, 2]), lead(-1, [8])), LED)):
+            plan = look(view(changed), waiting, **given)
+            assert (plan.status.phase, plan.steps) == (ElectionPhase.AWAITING_APPROVAL, ())
+            assert "is another plan" in ready(plan).message
+
+    def test_once_begun_it_goes_on(self) -> None:
+        cluster = view(topic(LEADERLESS))
+        due = look(cluster, topics=[ORDERS], approval="Required").status.plan_hash
+        begun = look(cluster, topics=[ORDERS], approval="Required", approvedPlan=due)
+        assert begun.status.phase is ElectionPhase.RUNNING
+        again = look(cluster, begun, FRESH, topics=[ORDERS], approval="Required")
+        assert list_asked(again) == [0]
+
+
 class TestTheEnd:
     def test_says_for_each_partition_what_may_be_lost(self) -> None:
         first = look(view(topic(LEADERLESS, LED)))
