@@ -12,7 +12,7 @@ from pyspark.sql import functions as f
 
 from kontroller.history.schemas import LONG
 from kontroller.history.sources.caps import Caps
-from kontroller.history.sources.local_files import bound_lines
+from kontroller.history.sources.local_files import limit_lines
 
 SEGMENTS: Final = "*.jsonl{,.gz}"
 SEGMENT_NAMES: Final = ("*.jsonl", "*.jsonl.gz")
@@ -25,7 +25,7 @@ def lines(spark: SparkSession, locations: Sequence[str], caps: Caps | None = Non
     identifies a record. Raises `pyspark.errors.AnalysisException` if a folder does not exist.
     """
     reader = spark.read.option("recursiveFileLookup", "true").option("pathGlobFilter", SEGMENTS)
-    reader = reader.options(**bound_lines(caps))
+    reader = reader.options(**limit_lines(caps))
     return lines_of(reader.text(list(locations)))
 
 

@@ -2,7 +2,7 @@
 
 One damaged compressed file would end Spark's whole job, and Spark would expand any amount. So such files are set aside:
 Spark gets the other files, and the user an error for each. Lines above the cap stay out of Java's memory, because its
-reader skips them (`bound_lines`); here they are found and named. A check reads a hundred times as fast as Spark parses.
+reader skips them (`limit_lines`); here they are found and named. A check reads a hundred times as fast as Spark parses.
 """
 
 import bz2
@@ -33,7 +33,7 @@ class Checked(NamedTuple):
     problems: list[str]
 
 
-def bound_lines(caps: Caps | None = None) -> dict[str, str]:
+def limit_lines(caps: Caps | None = None) -> dict[str, str]:
     """Return the option of Spark's reader of text that keeps lines above the cap out of its memory."""
     return {LONGEST_LINE_OPTION: str((caps or Caps()).line_bytes + _END_BYTES)}
 

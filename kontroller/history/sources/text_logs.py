@@ -19,7 +19,7 @@ from kontroller.history.schemas import EVENTS, FINDINGS, LONG, Table
 from kontroller.history.sources import log_lines, set_back_clocks
 from kontroller.history.sources.caps import Caps
 from kontroller.history.sources.journal_files import journal_of
-from kontroller.history.sources.local_files import bound_lines
+from kontroller.history.sources.local_files import limit_lines
 
 FILES: Final = "{state-change,controller}.log*"
 FILE_NAMES: Final = ("state-change.log*", "controller.log*")
@@ -39,7 +39,7 @@ def lines(spark: SparkSession, locations: Sequence[str], caps: Caps | None = Non
 
     Lines above the cap are skipped. Raises `pyspark.errors.AnalysisException` if a folder does not exist."""
     reader = spark.read.option("recursiveFileLookup", "true").option("pathGlobFilter", FILES)
-    reader = reader.options(**bound_lines(caps))
+    reader = reader.options(**limit_lines(caps))
     return reader.text(list(locations)).select(
         "value",
         f.col("_metadata.file_path").alias("source"),

@@ -17,7 +17,7 @@ from kontroller.history import schemas
 from kontroller.history.answers.all import answer_all
 from kontroller.history.schemas import Table
 from kontroller.history.sources.journal_files import SEGMENTS, lines_of
-from kontroller.history.sources.local_files import bound_lines
+from kontroller.history.sources.local_files import limit_lines
 from kontroller.history.transforms import broker_intervals as brokers
 from kontroller.history.transforms import config_intervals as configs
 from kontroller.history.transforms import known_spans as spans
@@ -68,7 +68,7 @@ for _read in ("lines", "checked", schemas.CONFIG_INTERVALS.name, *(table.name fo
 @dp.append_flow(target="lines", name="segments")
 def segments() -> DataFrame:
     reader = _session().readStream.option("recursiveFileLookup", "true").option("pathGlobFilter", SEGMENTS)
-    reader = reader.options(**bound_lines())
+    reader = reader.options(**limit_lines())
     return lines_of(reader.format("text").load(_session().conf.get(JOURNALS)))
 
 
