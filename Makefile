@@ -188,7 +188,7 @@ CLUSTERS ?= 500
 bench-fleet: $(READY) ## Measure what the history of a fleet costs: journals on paper, one history, one page (CLUSTERS=500)
 	$(BIN)/python -m bench.fleet_history --clusters $(CLUSTERS)
 
-PARTS ?=
+
 
 build: $(READY) ## Fetch and build all real servers into the cache, or some (PARTS="kafka etcd kubernetes helm health")
 	$(BIN)/python -m devcluster build $(PARTS)
@@ -211,10 +211,8 @@ lock: $(TOOLS_READY) ## Pin all distributions, with hashes, as pyproject.toml as
 sbom: $(TOOLS_READY) ## Write what each image is made of, as CycloneDX, into images/*/sbom.cdx.json
 	$(TOOLS)/bin/python scripts/sbom.py
 
-SERVICE ?= pypi
-
-audit: $(TOOLS_READY) ## Ask a service of vulnerabilities about all that is pinned (SERVICE=pypi or osv; needs the network)
-	$(TOOLS)/bin/python scripts/audit.py $(SERVICE)
+audit: $(TOOLS_READY) ## Look up all that is pinned, jars and Debian's packages in OSV's databases, which stay in the cache for use offline (PARTS="dist/*.cdx.json": of built images)
+	$(TOOLS)/bin/python scripts/audit.py $(PARTS)
 
 clean: ## Remove the virtual environments and what tools left here; the cache outside the repository stays
 	rm -rf $(VENV) $(TOOLS) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist site *.egg-info
