@@ -1,8 +1,8 @@
 """Writes images/*/sbom.cdx.json: the components that each image adds to its base, in CycloneDX's format.
 
-Python distributions come from the image's lock file, jars from its pom.xml with the licences and checksums of
-CycloneDX's Maven plugin. Debian packages are in dpkg's own list, which scanners read. The same inputs give the same
-bytes, so a difference is a change of what ships. Run by `make sbom`.
+Python distributions come from the image's lock file, with the checksums of its wheels and sources, jars from its pom.xml
+with the licences and checksums of CycloneDX's Maven plugin. `image_parts.py` lists what a built image has besides. The
+same inputs give the same bytes, so a difference is a change of what ships. Run by `make sbom`.
 """
 
 import json
@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from cyclonedx.model import HashAlgorithm
+from cyclonedx.model import ExternalReference, ExternalReferenceType, HashAlgorithm, HashType, XsUri
 from cyclonedx.model.bom import Bom
 from cyclonedx.model.component import Component, ComponentType
 from cyclonedx.output.json import JsonV1Dot6
@@ -22,16 +22,24 @@ _PROJECT = Path(__file__).resolve().parents[1]
 _IMAGES = _PROJECT / "images"
 _LOCKS = {"kontroller": "image.txt", "kontroller-history": "history.txt"}
 _PLUGIN = "org.cyclonedx:cyclonedx-maven-plugin:2.9.1:makeBom"
-_PIN = re.compile(r"^([a-z0-9._-]+)==(\S+)", re.MULTILINE)
+_PIN = re.compile(r"^([a-z0-9._-]+)==(\S+)((?:.*\n +--hash=\S+)*)", re.MULTILINE)
+_HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 
 
 def distributions(lock: Path) -> Iterator[Component]:
     """Yield the distributions of a lock file, except pip, which installs the others and is not in the image."""
-    for name, version in _PIN.findall(lock.read_text()):
+    for name, version, hashes in _PIN.findall(lock.read_text()):
         if name == "pip":
             continue
         purl = PackageURL("pypi", name=name, version=version)
-        yield Component(type=ComponentType.LIBRARY, name=name, version=version, purl=purl, bom_ref=str(purl))
+        component = Component(type=ComponentType.LIBRARY, name=name, version=version, purl=purl, bom_ref=str(purl))
+        # The files of a version that may be installed; an installation takes the one of its platform.
+        files = [HashType(alg=HashAlgorithm.SHA_256, content=found) for found in _HASH.findall(hashes)]
+        url = XsUri(f"https://pypi.org/project/{name}/{version}/")
+        component.external_references.add(
+            ExternalReference(type=ExternalReferenceType.DISTRIBUTION, url=url, hashes=files)
+        )
+        yield component
 
 
 def jars(pom: Path) -> Iterator[Component]:

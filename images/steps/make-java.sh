@@ -11,4 +11,6 @@ modules=$modules,jdk.incubator.vector
 
 jlink --add-modules "$modules" --vm server --strip-java-debug-attributes --no-header-files --no-man-pages \
     --output /opt/java
+# The list of parts has it, so that Debian's advisories can be looked up.
+dpkg-query --show --showformat '${Version}\n' openjdk-17-jre-headless >/opt/java/debian-version
 /opt/java/bin/java -Xshare:dump -XX:-UsePerfData >/dev/null
