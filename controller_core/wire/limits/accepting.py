@@ -15,14 +15,12 @@ from typing import Final, TypeAlias
 
 import structlog
 
-from controller_core.supervision import start_task
 from controller_core.wire.limits.complaints import Complaints
 
 log = structlog.get_logger()
 
 Take: TypeAlias = Callable[[socket.socket, str], object]
 """Gets an accepted socket and its address, and must close the socket in the end."""
-TakeStreams: TypeAlias = Callable[[asyncio.StreamReader, asyncio.StreamWriter], None]
 
 BACKLOG: Final = 128
 """Connections that may wait to be accepted."""
@@ -106,21 +104,3 @@ async def open_port(host: str | None, port: int, take: Take, *, backlog: int = B
         each.setblocking(False)
         each.listen(backlog)
     return AcceptingPort(listening, take)
-
-
-def make_streams(accept: TakeStreams, *, limit: int) -> Take:
-    """Return the function that makes each socket a pair of streams, as `asyncio.start_server` does.
-
-    `limit`: bytes that are read in advance."""
-
-    def take(accepted: socket.socket, address: str) -> None:
-        start_task(_open_streams(accepted, accept, limit), name=f"connection of {address}")
-
-    return take
-
-
-async def _open_streams(accepted: socket.socket, accept: TakeStreams, limit: int) -> None:
-    loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader(limit=limit, loop=loop)
-    protocol = asyncio.StreamReaderProtocol(reader, accept, loop=loop)
-    await loop.connect_accepted_socket(lambda: protocol, accepted)

@@ -92,6 +92,9 @@ class House:
     def is_broker(self, caller: Caller) -> bool:
         return False
 
+    def is_administrator(self, caller: Caller) -> bool:
+        return False
+
     async def why_not(self, api_key: int, caller: Caller) -> ErrorCode | None:
         return self.refusal
 

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 import pytest
 from structlog.testing import capture_logs
 
-from controller_core.wire.limits.accepting import AcceptingPort, make_streams, open_port
+from controller_core.wire.limits.accepting import AcceptingPort, open_port
 from devcluster.running.ports import release_port, reserve_port
 
 DEADLINE_S = 20
@@ -68,9 +68,9 @@ async def test_a_connection_is_accepted_after_failed_attempts_of_which_the_log_h
 
 
 async def test_all_connections_are_served_after_a_time_without_descriptors() -> None:
-    streams: list[asyncio.StreamWriter] = []
+    taken: list[socket.socket] = []
     number = reserve_port()
-    port = await open_port("127.0.0.1", number, make_streams(lambda _, writer: streams.append(writer), limit=100))
+    port = await open_port("127.0.0.1", number, lambda accepted, _: taken.append(accepted))
     clients = [socket.socket() for _ in range(20)]
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with capture_logs() as logged:
@@ -84,11 +84,10 @@ async def test_all_connections_are_served_after_a_time_without_descriptors() -> 
             await wait_for(lambda: bool(logged))
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        await wait_for(lambda: len(streams) == len(clients))
+        await wait_for(lambda: len(taken) == len(clients))
     assert [line["reason"] for line in logged] == ["Too many open files"]
-    for stream, client in zip(streams, clients, strict=True):
-        stream.close()
-        client.close()
+    for each in (*taken, *clients):
+        each.close()
     port.close()
     release_port(number)
 
@@ -96,4 +95,4 @@ async def test_all_connections_are_served_after_a_time_without_descriptors() -> 
 async def test_a_port_that_is_taken_is_refused() -> None:
     async with open_failing_port() as (port, _):
         with pytest.raises(OSError, match="address already in use"):
-            await open_port("127.0.0.1", port.port, make_streams(lambda *_: None, limit=100))
+            await open_port("127.0.0.1", port.port, lambda *_: None)
