@@ -363,6 +363,7 @@ class BrokerProcessSettings(ListenerLimitSettings, HttpSettings):
             "log.retention.bytes": str(self.retention_bytes),
             "log.retention.check.interval.ms": str(self.retention_check_interval_ms),
             "auto.create.topics.enable": "false",
+            "delete.topic.enable": "true",
             "replica.lag.time.max.ms": str(self.max_time_lag_ms),
             "replica.fetch.wait.max.ms": str(self.fetch_wait_max_ms),
             "num.replica.fetchers": str(self.fetchers_per_leader),

@@ -5,8 +5,6 @@ Both kinds of controllers lead the clusters. Strangers come from other loopback 
 """
 
 import json
-from collections.abc import Iterator
-from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -22,15 +20,9 @@ from controller_core.wire.messages import (
 from devcluster.clients import tools
 from devcluster.clients.identity import NOBODY, Identity
 from devcluster.clients.requests import ConnectionClosed, send_request
-from devcluster.clients.znodes import ClusterZnodes
-from devcluster.clusters.kontroller import ControllerProcess
-from devcluster.clusters.listeners import ListenerNames
-from devcluster.clusters.python_broker import PythonBroker
-from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.secured_kafka import ALICE, SecuredKafka, write_properties_file
-from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.running.processes import wait_until
-from tests.real.replica_broker.conftest import CONTROLLERS
+from tests.real.replica_broker.conftest import THE_STOCK_ONE as STOCK
 from tests.real.replica_broker.mixed import OURS, MixedCluster
 from tests.unit.replica_broker.serving.test_authorization import NEEDS
 
@@ -38,13 +30,6 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 STRANGER = "127.0.0.9"
 INVENTED = 1 << 30
-STOCK = 1
-LISTENERS = ListenerNames(
-    inter_broker="INTERNAL",
-    clients="CLIENT",
-    others=("OPEN",),
-    protocols={"INTERNAL": "SASL_PLAINTEXT", "CLIENT": "SASL_PLAINTEXT"},
-)
 
 
 def stop_and_delete(topic: str, *, controller_epoch: int) -> StopReplicaRequest:
@@ -60,6 +45,7 @@ def stop_and_delete(topic: str, *, controller_epoch: int) -> StopReplicaRequest:
 
 def test_a_stranger_stops_no_replica(cluster: MixedCluster) -> None:
     cluster.serve_topic("kept", [[OURS, STOCK]])
+    wait_until((cluster.ours.log_folder / "kept-0").is_dir, "there is something to delete")
     epoch = int(cluster.znodes.client.get("/controller_epoch")[0])
     ours = ("127.0.0.1", cluster.ours.port)
     for each in (epoch, INVENTED):
@@ -78,44 +64,6 @@ def test_an_invented_epoch_does_not_part_it_from_its_controller(cluster: MixedCl
         send_request(("127.0.0.1", cluster.ours.port), asked, response_type=StopReplicaResponse, source="127.0.0.1")
     assert "command refused: no controller has its epoch" in cluster.ours.log()
     cluster.serve_topic("afterwards", [[OURS, STOCK]])
-
-
-@pytest.fixture(scope="module", params=CONTROLLERS)
-def authorizing(
-    request: pytest.FixtureRequest, servers_folder: RunFolder, zookeeper: ZooKeeper
-) -> Iterator[MixedCluster]:
-    """A stock broker and ours with the same ACLs. Each logs in at the other as a super user."""
-    name = f"authorizing-{request.param}"
-    with zookeeper.client() as maker:
-        maker.ensure_path(f"/{name}")
-    with ExitStack() as stack:
-        kafka = SecuredKafka(servers_folder, zookeeper, listeners=LISTENERS, name=name, authorizes=True, brokers=1)
-        stack.callback(kafka.close)
-        file = kafka.write_properties(
-            "nodes.properties",
-            **{key.replace(".", "_"): value for key, value in kafka.authorizer.items()},
-            sasl_enabled_mechanisms="PLAIN,SCRAM-SHA-512",
-        )
-        secured = {"properties": str(file)}
-        own = None
-        if request.param == "kontroller":
-            own = ControllerProcess(
-                servers_folder,
-                kafka.zookeeper_connect,
-                name=f"{name}-controller",
-                settings=secured,
-                listeners=LISTENERS,
-            )
-            stack.enter_context(own)
-        kafka.start()
-        client = stack.enter_context(open_client(kafka.zookeeper_connect))
-        ours = PythonBroker(
-            servers_folder, kafka.zookeeper_connect, OURS, name=f"{name}-ours", settings=secured, listeners=LISTENERS
-        )
-        stack.enter_context(ours)
-        made = MixedCluster(kafka=kafka, ours=ours, znodes=ClusterZnodes(client), own_controller=own)
-        made.serve_topic("orders", [[OURS, STOCK], [STOCK, OURS]])
-        yield made
 
 
 def _ask(cluster: MixedCluster, broker: int, request: Any, user: str | None) -> Any:
@@ -139,10 +87,17 @@ def test_without_an_acl_a_client_gets_what_a_stock_broker_gives_it(
             assert ours is (ErrorCode.unknown_topic_id if name == "Fetch" else refused)
 
 
+def test_nobody_asks_before_a_login(authorizing: MixedCluster) -> None:
+    request, *_ = NEEDS["Metadata"]
+    with pytest.raises(ConnectionClosed):
+        send_request(("127.0.0.1", authorizing.ours.ports["CLIENT"]), request, source=STRANGER)
+
+
 def test_a_stranger_stops_no_replica_where_there_are_acls(authorizing: MixedCluster) -> None:
     epoch = int(authorizing.znodes.client.get("/controller_epoch")[0])
     asked = stop_and_delete("orders", controller_epoch=epoch)
     assert isinstance(authorizing.kafka, SecuredKafka)
+    wait_until((authorizing.ours.log_folder / "orders-0").is_dir, "there is something to delete")
     for user in (None, ALICE):
         identity = NOBODY if user is None else authorizing.kafka.identity("CLIENT", user=user, mechanism="PLAIN")
         answer = send_request(

@@ -286,55 +286,61 @@ def metadata(*names: str) -> MetadataRequest:
     return MetadataRequest(topics=topics or None, include_topic_authorized_operations=True)
 
 
-def _of_produce(answer: Any) -> ErrorCode:
+def _read_produce_error(answer: Any) -> ErrorCode:
     return cast(ErrorCode, answer.responses[0].partition_responses[0].error_code)
 
 
-def _of_fetch(answer: Any) -> ErrorCode:
+def _read_fetch_error(answer: Any) -> ErrorCode:
     return cast(ErrorCode, answer.responses[0].partitions[0].error_code)
 
 
-def _of_topics(answer: Any) -> ErrorCode:
+def _read_topic_error(answer: Any) -> ErrorCode:
     return cast(ErrorCode, answer.topics[0].partitions[0].error_code)
 
 
-def _of_results(answer: Any) -> ErrorCode:
+def _read_result_error(answer: Any) -> ErrorCode:
     return cast(ErrorCode, answer.results[0].error_code)
 
 
-def _of_all(answer: Any) -> ErrorCode:
+def _read_error(answer: Any) -> ErrorCode:
     return cast(ErrorCode, answer.error_code)
 
 
 MINE = Pattern(ResourceType.TRANSACTIONAL_ID, "mine")
 GROUP = Pattern(ResourceType.GROUP, "g")
 NEEDS: dict[str, tuple[Any, Callable[[Any], ErrorCode], list[Granted], ErrorCode, ErrorCode]] = {
-    "Produce": (produce(), _of_produce, [(ON_TOPIC, Operation.WRITE)], TOPIC, NONE),
-    "Fetch": (fetch(), _of_fetch, [(ON_TOPIC, Operation.READ)], TOPIC, NONE),
-    "Fetch by name": (fetch_by_name(), _of_fetch, [(ON_TOPIC, Operation.READ)], TOPIC, NONE),
-    "a follower's Fetch": (fetch(1), _of_fetch, [(ON_CLUSTER, Operation.CLUSTER_ACTION)], TOPIC, NONE),
-    "a follower's Fetch by name": (fetch_by_name(1), _of_fetch, [(ON_CLUSTER, Operation.CLUSTER_ACTION)], TOPIC, NONE),
-    "ListOffsets": (LIST_OFFSETS, _of_topics, [(ON_TOPIC, Operation.DESCRIBE)], TOPIC, NONE),
-    "OffsetForLeaderEpoch": (EPOCH_END, _of_topics, [(ON_TOPIC, Operation.DESCRIBE)], TOPIC, NONE),
-    "a follower's OffsetForLeaderEpoch": (
-        EPOCH_END,
-        _of_topics,
+    "Produce": (produce(), _read_produce_error, [(ON_TOPIC, Operation.WRITE)], TOPIC, NONE),
+    "Fetch": (fetch(), _read_fetch_error, [(ON_TOPIC, Operation.READ)], TOPIC, NONE),
+    "Fetch by name": (fetch_by_name(), _read_fetch_error, [(ON_TOPIC, Operation.READ)], TOPIC, NONE),
+    "a follower's Fetch": (fetch(1), _read_fetch_error, [(ON_CLUSTER, Operation.CLUSTER_ACTION)], TOPIC, NONE),
+    "a follower's Fetch by name": (
+        fetch_by_name(1),
+        _read_fetch_error,
         [(ON_CLUSTER, Operation.CLUSTER_ACTION)],
         TOPIC,
         NONE,
     ),
-    "DeleteRecords": (DELETE_RECORDS, _of_topics, [(ON_TOPIC, Operation.DELETE)], TOPIC, NONE),
-    "InitProducerId": (init_producer_id(), _of_all, [(ON_CLUSTER, Operation.IDEMPOTENT_WRITE)], CLUSTER, NONE),
+    "ListOffsets": (LIST_OFFSETS, _read_topic_error, [(ON_TOPIC, Operation.DESCRIBE)], TOPIC, NONE),
+    "OffsetForLeaderEpoch": (EPOCH_END, _read_topic_error, [(ON_TOPIC, Operation.DESCRIBE)], TOPIC, NONE),
+    "a follower's OffsetForLeaderEpoch": (
+        EPOCH_END,
+        _read_topic_error,
+        [(ON_CLUSTER, Operation.CLUSTER_ACTION)],
+        TOPIC,
+        NONE,
+    ),
+    "DeleteRecords": (DELETE_RECORDS, _read_topic_error, [(ON_TOPIC, Operation.DELETE)], TOPIC, NONE),
+    "InitProducerId": (init_producer_id(), _read_error, [(ON_CLUSTER, Operation.IDEMPOTENT_WRITE)], CLUSTER, NONE),
     "InitProducerId of a writer": (
         init_producer_id(),
-        _of_all,
+        _read_error,
         [(Pattern(ResourceType.TOPIC, "o", is_prefix=True), Operation.WRITE)],
         CLUSTER,
         NONE,
     ),
     "InitProducerId of a transaction": (
         init_producer_id("mine"),
-        _of_all,
+        _read_error,
         [(MINE, Operation.WRITE)],
         ErrorCode.transactional_id_authorization_failed,
         ErrorCode.not_coordinator,
@@ -360,7 +366,7 @@ NEEDS: dict[str, tuple[Any, Callable[[Any], ErrorCode], list[Granted], ErrorCode
         TOPIC,
         NONE,
     ),
-    "DescribeConfigs": (DESCRIBE_CONFIGS, _of_results, [(ON_TOPIC, Operation.DESCRIBE_CONFIGS)], TOPIC, NONE),
+    "DescribeConfigs": (DESCRIBE_CONFIGS, _read_result_error, [(ON_TOPIC, Operation.DESCRIBE_CONFIGS)], TOPIC, NONE),
     "IncrementalAlterConfigs": (
         ALTER_CONFIGS,
         lambda answer: answer.responses[0].error_code,
@@ -368,10 +374,10 @@ NEEDS: dict[str, tuple[Any, Callable[[Any], ErrorCode], list[Granted], ErrorCode
         TOPIC,
         NONE,
     ),
-    "DescribeProducers": (PRODUCERS, _of_topics, [(ON_TOPIC, Operation.READ)], TOPIC, NONE),
+    "DescribeProducers": (PRODUCERS, _read_topic_error, [(ON_TOPIC, Operation.READ)], TOPIC, NONE),
     "DescribeLogDirs": (
         DescribeLogDirsRequest(topics=None),
-        _of_all,
+        _read_error,
         [(ON_CLUSTER, Operation.DESCRIBE)],
         CLUSTER,
         NONE,
