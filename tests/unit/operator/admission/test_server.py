@@ -10,6 +10,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from pydantic import ValidationError
 from structlog.testing import capture_logs
 
 from controller_core.audit.record import AuditRecord, Outcome
@@ -17,6 +18,7 @@ from controller_core.audit.trail import NO_TRAIL, AuditTrail
 from controller_operator.admission.callers import Callers
 from controller_operator.admission.server import PATH, AdmissionServer, Certificate
 from controller_operator.kubernetes.object_store import Raw
+from controller_operator.settings import OperatorSettings
 from devcluster.clusters.certificates import Authority, CertificateFiles, make_certificate
 from devcluster.running.ports import release_port, reserve_port
 from tests.unit.operator.clusters import raw
@@ -254,6 +256,20 @@ async def test_other_callers_are_refused_before_their_question_is_read_and_the_l
         "the caller shows no client certificate",
         "the certificate's common name somebody is not one that may ask",
     ]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"webhook_client_ca": Path("ca.crt")}, "webhook-client-ca has no effect without --webhook"),
+        ({"webhook_client_ca": Path("ca.crt"), "webhook": "https://a:1"}, "need each other"),
+        ({"webhook_client_name": ("a",), "webhook": "https://a:1"}, "need each other"),
+    ],
+)
+def test_an_authority_needs_a_webhook_and_names(given: dict[str, Any], message: str) -> None:
+    files: Any = {"webhook_certificate": Path("tls.crt"), "webhook_key": Path("tls.key")} if "webhook" in given else {}
+    with pytest.raises(ValidationError, match=message):
+        OperatorSettings(all_namespaces=True, **files, **given)
 
 
 async def test_a_new_authority_of_callers_is_used(files: CertificateFiles, tmp_path: Path) -> None:
