@@ -1,14 +1,18 @@
 """The settings of a broker: their effects, and the errors about invalid ones."""
 
+from collections.abc import Awaitable, Callable
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from controller_core.admin.authorizing.authorizer_properties import ACL_AUTHORIZER
 from controller_core.model.metadata import FeatureRange
 from controller_core.process.settings import InvalidSettings
-from replica_broker.process.settings import load_settings
+from replica_broker.process.run import run_broker
+from replica_broker.process.run_v2 import run_v2_broker
+from replica_broker.process.settings import BrokerProcessSettings, load_settings
 from replica_broker.v2.settings import V2Settings
 
 GIVEN: dict[str, Any] = {
@@ -71,6 +75,27 @@ def test_features_are_ranges() -> None:
 def test_what_cannot_be_is_refused_in_words(changed: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidSettings, match=words):
         load_settings({**GIVEN, **changed})
+
+
+@pytest.mark.parametrize("run", [run_broker, run_v2_broker])
+@pytest.mark.parametrize(
+    ("properties", "said"),
+    [
+        ("authorizer.class.name=org.example.Own", "authorizer.class.name is org.example.Own, whose rules are unknown"),
+        (
+            f"authorizer.class.name={ACL_AUTHORIZER}\nprincipal.builder.class=a.B",
+            "principal.builder.class is a.B, whose",
+        ),
+        (f"authorizer.class.name={ACL_AUTHORIZER}\nsuper.users=admin", "'admin' is not a principal"),
+    ],
+)
+async def test_an_authorization_that_cannot_be_applied_is_refused_at_the_start(
+    tmp_path: Path, properties: str, said: str, run: Callable[[BrokerProcessSettings], Awaitable[None]]
+) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text(properties)
+    with pytest.raises(InvalidSettings, match=f"--properties: .*{said}"):
+        await run(load_settings({**GIVEN, "properties": file}))
 
 
 def test_several_listeners_have_an_address_each_and_one_is_that_between_brokers() -> None:
