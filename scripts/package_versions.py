@@ -33,14 +33,14 @@ def order_pypi(version: str) -> Any:
 
 def compare_debian(one: str, other: str) -> int:
     """Return a number below, at or above zero (Debian Policy, 5.6.12)."""
-    epochs, rests = zip(*(_split_epoch(each) for each in (one, other)), strict=True)
+    epochs, rests = zip(*(_parse_epoch(each) for each in (one, other)), strict=True)
     if epochs[0] != epochs[1]:
         return int(epochs[0]) - int(epochs[1])
     parts = zip(*(each.rpartition("-")[::2] if "-" in each else (each, "0") for each in rests), strict=True)
     return next((found for pair in parts if (found := _compare_debian_parts(*pair))), 0)
 
 
-def _split_epoch(version: str) -> tuple[int, str]:
+def _parse_epoch(version: str) -> tuple[int, str]:
     epoch, colon, rest = version.partition(":")
     return (int(epoch), rest) if colon and epoch.isdecimal() else (0, version)
 
@@ -64,7 +64,7 @@ def _weigh(character: str) -> int:
 
 def compare_maven(one: str, other: str) -> int:
     """Return a number below, at or above zero (Maven's version order specification)."""
-    for left, right in zip_longest(_split_maven(one), _split_maven(other)):
+    for left, right in zip_longest(_parse_maven(one), _parse_maven(other)):
         left = left or _NOTHING[right[0]]
         right = right or _NOTHING[left[0]]
         if left != right:
@@ -72,7 +72,7 @@ def compare_maven(one: str, other: str) -> int:
     return 0
 
 
-def _split_maven(version: str) -> list[tuple[int, int, str]]:
+def _parse_maven(version: str) -> list[tuple[int, int, str]]:
     tokens: list[tuple[int, int, str]] = []
     for separator, text in _MAVEN_TOKEN.findall(version.lower()):
         if text.isdecimal():
