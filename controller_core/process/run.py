@@ -50,7 +50,7 @@ from controller_core.supervision import start_supervised
 from controller_core.wire.authentication.secured_listener import SecuredListener
 from controller_core.wire.connections.broker_properties import SecuredBrokers
 from controller_core.wire.connections.librdkafka import librdkafka_source
-from controller_core.wire.limits.admission import fit_to_descriptors
+from controller_core.wire.limits.descriptors import fit_to_descriptors
 from controller_core.wire.limits.gate import report_identity_by_address
 from controller_core.wire.limits.memory import fit_to_memory, memory_limit
 from controller_core.wire.listener.listener import Listener, ListenerRules

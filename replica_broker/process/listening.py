@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from controller_core.admin.authorizing.acl_gate import NEEDED_OF_BROKERS, AclGate
 from controller_core.process.connections import make_secured_listeners
-from controller_core.wire.limits.admission import fit_to_descriptors
+from controller_core.wire.limits.descriptors import fit_to_descriptors
 from controller_core.wire.limits.gate import Gate
 from controller_core.wire.limits.memory import fit_to_memory, memory_limit
 from controller_core.wire.listener.listener import Acceptor, Listener

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from controller_core.wire.limits.admission import http_connections_within, raise_descriptor_limit
+from controller_core.wire.limits.descriptors import http_connections_within, raise_descriptor_limit
 
 MOST_OF_AN_ADDRESS: Final = 64
 

@@ -16,7 +16,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from controller_core.security.properties_file import InvalidProperties, read_properties
 from controller_core.security.property_types import describe_errors
-from controller_core.wire.limits.admission import MOST_CONNECTIONS
+from controller_core.wire.limits.descriptors import MOST_CONNECTIONS
 from controller_core.wire.limits.listener_limits import ListenerLimits
 from controller_core.wire.limits.memory import connections_bytes
 

@@ -1,1 +1,1 @@
-"""What others must allow: the budget that the owner of a cluster grants, and the approval of another person."""
+"""The consent of others: the budget that the owner of a cluster grants, and the approval of another person."""

@@ -114,7 +114,7 @@ def count_descriptors(process_id: int) -> int:
 
 
 @contextmanager
-def attacking(cluster: MixedCluster, broker: PythonBroker, attack: Callable[[Strangers], None]) -> Iterator[None]:
+def run_attack(cluster: MixedCluster, broker: PythonBroker, attack: Callable[[Strangers], None]) -> Iterator[None]:
     with ExitStack() as stack:
         strangers = Strangers(cluster, broker)
         stack.callback(strangers.close)
@@ -139,7 +139,7 @@ def test_brokers_and_clients_are_served_beside_strangers(
     cluster.serve_topic(topic, [[7, 1], [1, 7]], {"min.insync.replicas": "2"})
     before_mib, before = read_memory_mib(process_id), count_descriptors(process_id)
     with nothing_lost(f"{cluster.bootstrap},{attacked.address}", topic, more_than=50) as producer:
-        with attacking(cluster, attacked, ATTACKS[name]):
+        with run_attack(cluster, attacked, ATTACKS[name]):
             wait_until_acknowledged(producer, 100)
             cluster.serve_topic(f"{topic}-meanwhile", [[7, 1]])
             assert read_memory_mib(process_id) - before_mib < MOST_MORE_MIB
