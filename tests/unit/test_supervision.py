@@ -29,6 +29,7 @@ AWAITED_WHERE_IT_BEGINS: Final = {
     "operator/controller_operator/reconciling/measuring/asking.py",
 }
 SUPERVISED_ITSELF: Final = {
+    "controller_core/audit/trail.py": "its thread catches all that a record can raise, and goes on with the next",
     "controller_core/client/admin_client.py": "its thread has an event loop alone, and what is done there is the asker's",
     "controller_core/journal/writer.py": "its thread catches all that a batch can raise, and goes on with the next",
     "controller_core/supervision.py": "here it is done",

@@ -164,6 +164,7 @@ def test_what_others_may_take_is_as_the_values_say(monkeypatch: pytest.MonkeyPat
         "controllerQuotaWindowNum": 2, "controllerQuotaWindowSizeSeconds": 9,
     }  # fmt: skip
     values = ",".join(f"controller.limits.{name}={value}" for name, value in given.items())
+    values += ",controller.resources.limits.memory=9Gi"
     for each in container("controller", *CONTROLLER_ON, "--set", values)["env"]:
         if re.search("MAX(?!BUFFER)|QUOTA", each["name"]):
             monkeypatch.setenv(each["name"], each["value"])

@@ -35,7 +35,7 @@ class V2Cluster:
         return ",".join(broker.address for broker in self.brokers.values())
 
     def admin(self, command: str, *arguments: str) -> None:
-        done = run_command("broker", "admin", command, "--zookeeper", self.connect, *arguments)
+        done = run_command("admin", command, "--zookeeper", self.connect, *arguments, program="replica_broker")
         assert done.returncode == 0, done
 
     def leader(self, topic: str) -> int | None:
