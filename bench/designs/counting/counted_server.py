@@ -2,8 +2,8 @@
 
     python -m bench.designs.counting.counted_server COUNTS ARGUMENTS...
 
-This is `kontroller ARGUMENTS...`, a broker or a controller, whose listeners count each complete request by its API
-(`message_counts`), and then handle it as usual.
+This is `kontroller-broker` with the arguments after `broker`, or `kontroller` with all arguments, whose listeners count
+each complete request by its API (`message_counts`), and then handle it as usual.
 """
 
 import sys
@@ -22,6 +22,7 @@ from controller_core.wire.limits.request_limits import RequestLimits
 from controller_core.wire.listener.listener import Acceptor, Api, Listener
 from controller_core.wire.listener.owned_api import BrokerQuestion, Throttled
 from kontroller.command_line import main as kontroller
+from replica_broker.cli.command_line import main as kontroller_broker
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,10 @@ def main() -> None:
         begin(listener, counted, **further)
 
     with patch.object(Listener, "__init__", begin_counting):
-        kontroller(sys.argv[2:], prog_name="kontroller")
+        if sys.argv[2] == "broker":
+            kontroller_broker(sys.argv[3:], prog_name="kontroller-broker")
+        else:
+            kontroller(sys.argv[2:], prog_name="kontroller")
 
 
 if __name__ == "__main__":
