@@ -213,7 +213,9 @@ class OperatorProcess(Server):
         )
 
 
-def run_command(*arguments: str, timeout_s: float = 60, program: str = "kontroller") -> subprocess.CompletedProcess[str]:
+def run_command(
+    *arguments: str, timeout_s: float = 60, program: str = "kontroller"
+) -> subprocess.CompletedProcess[str]:
     """Run a program of this repository to its end; the caller checks the result."""
     command = [sys.executable, "-m", program, *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
