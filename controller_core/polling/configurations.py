@@ -38,9 +38,9 @@ Found = Mapping[TopicName, TopicConfig]
 
 
 class Configs:
-    """The configurations of the topics of one cluster."""
+    """The configurations of the topics of one cluster. `credit`: the budget of brokers' time for searches."""
 
-    def __init__(self) -> None:
+    def __init__(self, credit: Credit | None = None) -> None:
         self.searched_s = 0.0
         """Total seconds of the budget for suspicions that were used."""
         self._due: deque[Group] = deque()
@@ -49,7 +49,7 @@ class Configs:
         self._searched = Told()
         """Answers for the keys in which a change is searched for."""
         self._suspected = False
-        self._credit = Credit()
+        self._credit = credit or Credit()
         self._looks = 0
 
     async def read(self, client: KeptClient, topics: Sequence[TopicName]) -> AsyncIterator[Found]:
