@@ -2,13 +2,15 @@
 
 `--cases FILE` keeps exactly the cases that a list names, such as `tests/level1.txt`; a line that names nothing is an
 error, so a renamed test cannot drop out in silence. `--without-quarantined` leaves out the cases of
-`tests/quarantine.txt`. `--ran FILE` writes how each case ended and its duration, as JSON lines.
+`tests/quarantine.txt`. `--ran FILE` writes how each case ended and its duration, as JSON lines. `--stop-at` bounds the
+run: from then on no case starts.
 
 A line of a list is a file, a folder that ends with `/**`, a test, or a test with its parameters; `*` stands for any text.
 """
 
 import json
 import re
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +23,8 @@ import pytest
 QUARANTINE: Final = Path("tests/quarantine.txt")
 MOST_QUARANTINED: Final = 10
 LONGEST_QUARANTINE: Final = timedelta(days=7)
+NOT_STARTED: Final = "not started"
+"""The outcome of a case that `--stop-at` kept from starting."""
 
 
 class ListError(Exception):
@@ -129,6 +133,19 @@ class Ran:
         self._path.write_text("".join(f"{line}\n" for line in lines))
 
 
+class Deadline:
+    """Starts no case after a reading of the monotonic clock, which all processes of a machine share."""
+
+    def __init__(self, stop_at_s: float) -> None:
+        self._stop_at_s = stop_at_s
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        if time.monotonic() >= self._stop_at_s:
+            item.user_properties.append((NOT_STARTED, True))
+            pytest.skip("the time of the run is over")
+
+
 class MaySelectNone:
     """Makes a run pass if no case was left to run, for example because all cases of the files are nightly."""
 
@@ -140,6 +157,8 @@ class MaySelectNone:
 def _row(case: str, reports: Sequence[pytest.TestReport]) -> dict[str, Any]:
     outcomes = [each.outcome for each in reports]
     worst = next((each for each in ("failed", "skipped") if each in outcomes), "passed")
+    if any(NOT_STARTED in dict(each.user_properties) for each in reports):
+        worst = NOT_STARTED
     is_nightly = any("nightly" in each.keywords for each in reports)
     case = re.sub(r"@/.*", "", case, flags=re.DOTALL)  # the group that xdist appends, which begins with a path
     return {
@@ -155,6 +174,7 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addoption("--cases", action="append", type=Path, default=[], help="a list of the cases to run")
     parser.addoption("--without-quarantined", action="store_true", help="leave out what tests/quarantine.txt lists")
     parser.addoption("--may-select-none", action="store_true", help="pass if no case is selected")
+    parser.addoption("--stop-at", type=float, help="the reading of time.monotonic() from which on no case starts")
     parser.addoption("--ran", type=Path, help="the file to write cases, outcomes and durations to, as JSON lines")
 
 
@@ -164,6 +184,9 @@ def register(config: pytest.Config) -> None:
     config.pluginmanager.register(Levels(config.getoption("--cases"), quarantined))
     if config.getoption("--may-select-none") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(MaySelectNone())
+    stop_at_s = config.getoption("--stop-at")
+    if stop_at_s is not None:
+        config.pluginmanager.register(Deadline(stop_at_s))
     ran = config.getoption("--ran")
     if ran is not None and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Ran(ran))

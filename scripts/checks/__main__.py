@@ -18,10 +18,11 @@ from devcluster.filling.parts import API_SERVER
 from devcluster.filling.parts import Part as Cached
 from devcluster.running.processes import exit_on_sigterm
 from scripts.checks import commits, flaky, nightly, prose
+from scripts.checks.estimates import Estimates, count_all_cases
 from scripts.checks.ledger import Ledger, read_ledger, write_ledger
 from scripts.checks.mapping import LEVEL_1, REPETITIONS, Mapped, Project, Selection, select
 from scripts.checks.parts import Ended, Part, python, run_parts, say, table
-from scripts.checks.runs import pytest_command, read_ran, summary
+from scripts.checks.runs import list_unstarted, pytest_command, read_ran, summary
 from tests.levels import QUARANTINE, files_of, read_cases, read_quarantine
 
 application = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__)
@@ -77,17 +78,21 @@ def run_mapped(
     base: Annotated[str, typer.Option(help="Commit to compare with. Default: the last one that passed.")] = "",
     list_only: Annotated[bool, typer.Option("--list", help="Print the files and run nothing.")] = False,
 ) -> None:
-    """Run the test files that cover the change since a commit, those that it touches three times."""
+    """Run the test files that cover the change since a commit, those that it touches three times.
+
+    The budget bounds the time: when it is over, no further case starts, and the files with such cases are listed.
+    """
     ledger = read_ledger()
     base = commits.find_base(ledger.green, base)
     changed = commits.list_changed_paths(base)
     budget_minutes = _BROAD_MINUTES if len(changed) > _BROAD_FILES else _MAPPED_MINUTES
-    found = Project(commits.project_folder()).find_covering(changed)
-    selection = select(found, ledger, budget_minutes * 60 * _PROCESSES)
+    project = Project(commits.project_folder())
+    estimates = Estimates(ledger=ledger, cases=count_all_cases(commits.project_folder(), project.test_files))
+    selection = select(project.find_covering(changed), estimates, budget_minutes * 60 * _PROCESSES)
     say(f"{len(changed)} files changed since {base[:12]}; budget {budget_minutes} minutes")
-    _explain(selection, ledger)
+    _explain(selection, estimates)
     if not list_only:
-        _finish(_run_mapped(selection.chosen))
+        _finish(_run_mapped(selection.chosen, budget_minutes))
 
 
 @application.command(name="nightly")
@@ -208,18 +213,19 @@ def record_passed() -> None:
     commits.record_passed(commits.head())
 
 
-def _explain(selection: Selection, ledger: Ledger) -> None:
+def _explain(selection: Selection, estimates: Estimates) -> None:
     for each in selection.chosen:
         times = f", {each.repetitions} times" if each.repetitions > 1 else ""
-        say(f"  {each.file}: {each.reason}{times}; {each.cost_s(ledger):.0f} s")
+        say(f"  {each.file}: {each.reason}{times}; {each.cost_s(estimates):.0f} s")
     if selection.left_out:
         say(f"  {len(selection.left_out)} more do not fit into the budget; `make nightly` runs them:")
     for each in selection.left_out:
-        say(f"    {each.file}: {each.reason}; {each.cost_s(ledger):.0f} s")
+        say(f"    {each.file}: {each.reason}; {each.cost_s(estimates):.0f} s")
 
 
-def _run_mapped(chosen: Sequence[Mapped]) -> list[Ended]:
-    logs, ended = _logs("mapped"), []
+def _run_mapped(chosen: Sequence[Mapped], budget_minutes: int) -> list[Ended]:
+    stop_at_s = time.monotonic() + budget_minutes * 60
+    logs, ended, unstarted = _logs("mapped"), [], list[str]()
     servers = [each.file for each in chosen if each.needs_servers]
     spark = [each.file for each in chosen if each.file.startswith("tests/spark/")]
     others = [each.file for each in chosen if each.file not in {*servers, *spark}]
@@ -230,12 +236,19 @@ def _run_mapped(chosen: Sequence[Mapped]) -> list[Ended]:
         ("mapped-spark", _SPARK, spark),
         ("mapped-others", _COMPUTED, others),
     ]
+    bounded = ("--without-quarantined", "--may-select-none", f"--stop-at={stop_at_s}")
     for name, options, files in runs:
-        if files:
+        if files and time.monotonic() >= stop_at_s:
+            unstarted += (f"{name}: {file}" for file in files)
+        elif files:
             ran = logs / f"{name}.jsonl"
-            command = pytest_command(*options, "--without-quarantined", "--may-select-none", *files, ran=ran)
+            command = pytest_command(*options, *bounded, *files, ran=ran)
             ended += run_parts([Part(name=name, command=command)], logs)
             say(f"{name}: {summary(read_ran(ran))}")
+            unstarted += (f"{name}: {line}" for line in list_unstarted(read_ran(ran)))
+    if unstarted:
+        say(f"The budget of {budget_minutes} minutes is used up. `make nightly` runs what was not started:")
+        say("\n".join(f"  {line}" for line in unstarted))
     return ended
 
 

@@ -17,15 +17,13 @@ from typing import Final
 
 import grimp
 
-from scripts.checks.ledger import Ledger
+from scripts.checks.estimates import WITH_SERVERS, Estimates
 from tests.levels import matches, read_cases
 from tests.unit.seed_map import rows
 
 LEVEL_1: Final = Path("tests/level1.txt")
 REPETITIONS: Final = 3
 """The number of runs of a touched file that needs real servers."""
-UNKNOWN_S: Final = 120.0
-"""The assumed duration of a file that is not in the ledger."""
 _PACKAGES: Final = {
     "controller_core": "controller_core",
     "kontroller": "kontroller",
@@ -38,7 +36,6 @@ _PACKAGES: Final = {
 _READ_FOLDERS: Final = frozenset({"charts", "crds", "docs", "examples", "images", "locks"})
 """Folders whose files tests read. A string with such a name counts as a use of all its files."""
 _PODS: Final = "tests/e2e/"
-_SERVERS: Final = ("tests/real/", "tests/contract/")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,16 +51,15 @@ class Mapped:
 
     @property
     def needs_servers(self) -> bool:
-        return self.file.startswith(_SERVERS)
+        return self.file.startswith(WITH_SERVERS)
 
     @property
     def repetitions(self) -> int:
         return REPETITIONS if self.rank == 0 and self.needs_servers else 1
 
-    def cost_s(self, ledger: Ledger) -> float:
-        """Return the expected duration of all its repetitions, from the ledger."""
-        row = ledger.rows.get(self.file)
-        return (UNKNOWN_S if row is None or row.passed is None else row.quick_seconds) * self.repetitions
+    def cost_s(self, estimates: Estimates) -> float:
+        """Return the expected duration of all its repetitions."""
+        return estimates.find_seconds(self.file) * self.repetitions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,17 +70,18 @@ class Selection:
     left_out: Sequence[Mapped]
 
 
-def select(mapped: Sequence[Mapped], ledger: Ledger, budget_s: float) -> Selection:
+def select(mapped: Sequence[Mapped], estimates: Estimates, budget_s: float) -> Selection:
     """Choose files in a fixed order until the budget is used.
 
     The order: touched files, files of the seed map, the nearest importers; among equals, files with real servers, then
-    the longest not run. The ledger decides what fits, not the clock, so two runs choose alike.
+    the longest not run. The expected durations decide what fits, not the clock, so two runs choose alike.
     """
     chosen: list[Mapped] = []
     left_out: list[Mapped] = []
-    age = {name: number for number, name in enumerate(ledger.longest_not_run({each.file for each in mapped}))}
+    files = {each.file for each in mapped}
+    age = {name: number for number, name in enumerate(estimates.ledger.longest_not_run(files))}
     for each in sorted(mapped, key=lambda each: (each.rank, each.distance, not each.needs_servers, age[each.file])):
-        cost_s = each.cost_s(ledger)
+        cost_s = each.cost_s(estimates)
         fits = cost_s <= budget_s
         budget_s -= cost_s if fits else 0
         (chosen if fits else left_out).append(each)

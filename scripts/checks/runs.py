@@ -2,11 +2,13 @@
 
 import hashlib
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from scripts.checks.parts import python
+from tests.levels import NOT_STARTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,7 +18,7 @@ class Case:
     name: str
     """The node id, relative to the top folder."""
     ended: str
-    """`passed`, `failed` or `skipped`."""
+    """`passed`, `failed`, `skipped`, or `not started` because the time of the run was over."""
     seconds: float
     is_nightly: bool
 
@@ -26,7 +28,7 @@ class Case:
 
     @property
     def has_failed(self) -> bool:
-        return self.ended not in ("passed", "skipped")
+        return self.ended not in ("passed", "skipped", NOT_STARTED)
 
 
 def pytest_command(*arguments: str, ran: Path) -> list[str]:
@@ -53,4 +55,14 @@ def summary(cases: Sequence[Case]) -> str:
     """Return the number of cases by outcome, and the digest of the list."""
     failed = sum(case.has_failed for case in cases)
     skipped = sum(case.ended == "skipped" for case in cases)
-    return f"{len(cases)} cases, {failed} failed, {skipped} skipped; list {digest(cases)}"
+    unstarted = sum(case.ended == NOT_STARTED for case in cases)
+    late = f", {unstarted} {NOT_STARTED}" if unstarted else ""
+    return f"{len(cases)} cases, {failed} failed, {skipped} skipped{late}; list {digest(cases)}"
+
+
+def list_unstarted(cases: Iterable[Case]) -> list[str]:
+    """Return a line for each file with cases that were not started, with their number."""
+    of_file: dict[str, list[bool]] = defaultdict(list)
+    for case in cases:
+        of_file[case.file].append(case.ended == NOT_STARTED)
+    return [f"{file}: {sum(late)} of {len(late)} cases" for file, late in sorted(of_file.items()) if any(late)]

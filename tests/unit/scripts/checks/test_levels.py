@@ -4,11 +4,13 @@ import json
 import os
 import subprocess
 import sys
+import time
 from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
 
+from scripts.checks.runs import Case, list_unstarted, summary
 from tests.levels import (
     MOST_QUARANTINED,
     QUARANTINE,
@@ -190,6 +192,24 @@ def test_a_selection_that_is_empty_fails_unless_it_may_be(folder: Path) -> None:
     assert run(folder, *NOTHING)[0] == pytest.ExitCode.NO_TESTS_COLLECTED
     assert run(folder, "--may-select-none", *NOTHING)[0] == pytest.ExitCode.OK
     assert run(folder, "--may-select-none")[0] == pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.mark.parametrize("processes", [0, 1])
+def test_no_case_starts_when_the_time_of_the_run_is_over(folder: Path, processes: int) -> None:
+    status, _, ran = run(folder, f"--stop-at={time.monotonic()}", f"--numprocesses={processes}")
+    assert status == pytest.ExitCode.OK
+    assert set(ran.values()) == {"not started"}
+
+
+def test_cases_start_until_the_time_of_the_run_is_over(folder: Path) -> None:
+    assert "not started" not in run(folder, f"--stop-at={time.monotonic() + 3600}")[2].values()
+
+
+def test_files_with_cases_that_were_not_started_are_named_and_have_not_failed() -> None:
+    ends = {"a.py::test_b": "passed", "a.py::test_c": "not started", "d.py::test_e": "passed"}
+    cases = [Case(name=name, ended=ended, seconds=1, is_nightly=False) for name, ended in ends.items()]
+    assert list_unstarted(cases) == ["a.py: 1 of 2 cases"]
+    assert summary(cases).startswith("3 cases, 0 failed, 0 skipped, 1 not started; ")
 
 
 def test_it_may_be_empty_in_several_processes_too(folder: Path) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from scripts.checks.commits import NoBaseError, nearest
+from scripts.checks.estimates import UNKNOWN_S, Estimates
 from scripts.checks.ledger import Ledger, Row
-from scripts.checks.mapping import UNKNOWN_S, Mapped, Project, select
+from scripts.checks.mapping import Mapped, Project, select
 
 PROJECT = Path(__file__).parents[4]
 NOW = datetime(2026, 3, 20, tzinfo=UTC)
@@ -72,6 +73,12 @@ def make_mapped(file: str, rank: int, distance: int = 0) -> Mapped:
     return Mapped(file=file, reason="", rank=rank, distance=distance)
 
 
+def make_estimates(**rows: Row) -> Estimates:
+    """Return what a ledger with rows of files in tests/real says."""
+    ledger = Ledger(rows={f"tests/real/{name}": row for name, row in rows.items()})
+    return Estimates(ledger=ledger, cases={})
+
+
 def names(chosen: Sequence[Mapped]) -> list[str]:
     return [each.file for each in chosen]
 
@@ -83,7 +90,7 @@ def test_touched_files_come_first_then_those_of_the_seed_map_then_the_nearest_im
         make_mapped("tests/real/near", 2, 1),
     ]
     found += [make_mapped("tests/spark/seed", 1), make_mapped("tests/spark/touched", 0)]
-    chosen = select(found, Ledger(rows={}), 100 * UNKNOWN_S).chosen
+    chosen = select(found, make_estimates(), 100 * UNKNOWN_S).chosen
     assert names(chosen) == [
         "tests/spark/touched",
         "tests/spark/seed",
@@ -94,20 +101,20 @@ def test_touched_files_come_first_then_those_of_the_seed_map_then_the_nearest_im
 
 
 def test_what_does_not_fit_into_the_budget_is_left_out_and_named() -> None:
-    rows = {"tests/real/long": Row(ran=NOW, passed=NOW, quick_seconds=500)}
+    estimates = make_estimates(long=Row(ran=NOW, passed=NOW, quick_seconds=500))
     found = [make_mapped("tests/real/long", 1), make_mapped("tests/real/unknown", 2)]
-    selection = select(found, Ledger(rows=rows), 400)
+    selection = select(found, estimates, 400)
     assert (names(selection.chosen), names(selection.left_out)) == (["tests/real/unknown"], ["tests/real/long"])
 
 
 def test_a_touched_file_costs_three_runs() -> None:
-    assert make_mapped("tests/real/x", 0).cost_s(Ledger(rows={})) == 3 * UNKNOWN_S
+    assert make_mapped("tests/real/x", 0).cost_s(make_estimates()) == 3 * UNKNOWN_S
 
 
 def test_among_equals_the_one_that_was_not_run_for_the_longest_time_is_first() -> None:
-    rows = {"tests/real/a": Row(ran=NOW, passed=NOW, quick_seconds=1)}
+    estimates = make_estimates(a=Row(ran=NOW, passed=NOW, quick_seconds=1))
     found = [make_mapped("tests/real/a", 2), make_mapped("tests/real/b", 2)]
-    assert names(select(found, Ledger(rows=rows), 1000).chosen) == ["tests/real/b", "tests/real/a"]
+    assert names(select(found, estimates, 1000).chosen) == ["tests/real/b", "tests/real/a"]
 
 
 def test_the_base_is_the_nearest_ancestor_that_has_passed() -> None:
