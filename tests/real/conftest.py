@@ -1,12 +1,12 @@
 """Kafka clusters for the tests, each in a ZooKeeper tree of its own.
 
-With several processes (`--dist loadgroup`), one process runs the tests of a file, or those of a file on one of the clusters
-that a whole run shares. pytest runs all tests of one cluster before those of the next, so each process starts each once.
+With several processes, `tests/grouping.py` decides which tests one process runs. pytest runs all tests of one cluster
+before those of the next, so each process starts each once.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Final, Protocol
+from typing import Protocol
 
 import pytest
 
@@ -14,17 +14,11 @@ from devcluster.building.java import KAFKA_VERSION
 from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper
-
-_SHARED: Final = ("started_cluster", "served")
-"""Fixtures whose parameters are clusters that a whole run shares."""
+from tests.grouping import group_items
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Group the tests that one process runs."""
-    for item in items:
-        callspec = getattr(item, "callspec", None)
-        shared = [str(callspec.params[name]) for name in _SHARED if name in callspec.params] if callspec else []
-        item.add_marker(pytest.mark.xdist_group(" ".join([item.path.as_posix(), *shared])))
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    group_items(config, items)
 
 
 class StartKafka(Protocol):
