@@ -38,9 +38,10 @@ Found = Mapping[TopicName, TopicConfig]
 
 
 class Configs:
-    """The configurations of the topics of one cluster. `credit`: the budget of brokers' time for searches."""
+    """The configurations of the topics of one cluster."""
 
     def __init__(self, credit: Credit | None = None) -> None:
+        """`credit`: the budget for searches; the usual one by default."""
         self.searched_s = 0.0
         """Total seconds of the budget for suspicions that were used."""
         self._due: deque[Group] = deque()

@@ -11,14 +11,20 @@ from controller_core.client.transport.kept_client import KeptClient
 from controller_core.model.ids import TopicId, TopicName
 from controller_core.polling.answers import Topic as Told
 from controller_core.polling.configurations import EVERY, MOST_SEARCHED, Configs
-from controller_core.polling.groups import TOPICS_AT_ONCE
 from controller_core.polling.known_cluster import KnownCluster
 from controller_core.polling.pace import Credit
 from tests.unit.polling.quorum import CONFIGS, Quorum, Topic, serve
 
 GROUPS = 3
+TOPICS_AT_ONCE = 5
+"""Fewer than usual, because groups of any size are searched alike."""
 NAMES = [TopicName(f"topic-{number:04}") for number in range(GROUPS * TOPICS_AT_ONCE)]
 FIRST, LAST = NAMES[0], NAMES[-1]
+
+
+@pytest.fixture(autouse=True)
+def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("controller_core.polling.groups.TOPICS_AT_ONCE", TOPICS_AT_ONCE)
 
 
 class Watched:
@@ -28,8 +34,7 @@ class Watched:
         self.quorum = quorum
         self.known = KnownCluster()
         self._client = client
-        # Thirty searches on a busy machine may take longer than the usual budget.
-        self._configs = Configs(Credit(most_s=3600))
+        self._configs = Configs(Credit(most_s=3600.0))  # more than a slow machine needs
         topics = {TopicName(name): Told(TopicId(topic.topic_id), {}) for name, topic in quorum.topics.items()}
         self.known.take_topics(topics, {}, 0)
 
