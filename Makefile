@@ -75,8 +75,8 @@ SOAKED ?= 2.8.2 3.6.2
 versions: $(READY) ## Run the suite, the clients, the operator, the journal and the recorder with each older release of Kafka, upgrades, a soak of some, and other releases without ZooKeeper (OLDER="3.0.2" KRAFTS="4.0.2" SOAKED="3.0.2 3.3.2" MINUTES=10)
 	$(BIN)/python -m devcluster build
 	$(BIN)/pytest -v -m real tests/real/versions
-	for version in $(OLDER); do $(BIN)/pytest -v -m real -k $$version $(AT_ONCE) tests/real/conformance tests/real/clients tests/real/operator/test_operator.py tests/real/controller/test_journal.py tests/real/test_recorder.py || exit 1; done
-	for version in $(KRAFTS); do $(BIN)/pytest -v -m real -k $$version $(AT_ONCE) tests/real/kraft tests/real/operator/test_operator.py || exit 1; done
+	for version in $(OLDER); do $(BIN)/pytest -v -m real -k $$version $(AT_ONCE) tests/real/conformance tests/real/clients tests/real/operator/kinds tests/real/controller/test_journal.py tests/real/test_recorder.py || exit 1; done
+	for version in $(KRAFTS); do $(BIN)/pytest -v -m real -k $$version $(AT_ONCE) tests/real/kraft tests/real/operator/kinds || exit 1; done
 	for version in $(SOAKED); do $(MAKE) soak KAFKA=$$version || exit 1; done
 
 lint: $(READY) ## Check style, types, the direction of imports, and habits of prose
@@ -120,7 +120,7 @@ spark: $(READY) ## Run all tests of the history's pipeline, on a Spark of their 
 	$(BIN)/pytest -m "spark and not real" --numprocesses $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder --durations 20 tests/spark
 
 # In two parts: the clusters of the one have ended before those of the other start. Two files at a time, or two of the parts that
-# tests/real/conftest.py makes of one: mostly they wait, for sessions that end and servers that start. Each has servers of its own.
+# tests/grouping.py makes of one: mostly they wait, for sessions that end and servers that start. Each has servers of its own.
 AT_ONCE := --numprocesses 2 --dist loadgroup --no-loadscope-reorder --durations 20
 
 real: $(READY) ## Run all tests against real ZooKeeper, Kafka and Kubernetes: hours

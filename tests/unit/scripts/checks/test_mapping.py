@@ -46,7 +46,7 @@ def test_servers_cover_what_their_processes_import(project: Project) -> None:
 
 def test_a_helper_of_tests_selects_the_tests_that_import_it(project: Project) -> None:
     found = find_covering(project, "tests/real/operator/operated.py")
-    assert found["tests/real/operator/test_operator.py"].distance == 1
+    assert found["tests/real/operator/kinds/test_topics.py"].distance == 1
 
 
 def test_a_conftest_selects_the_files_below_it(project: Project) -> None:

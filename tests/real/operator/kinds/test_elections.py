@@ -1,0 +1,65 @@
+"""Preferred elections, once and by a schedule."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from devcluster.running.processes import wait_until
+from tests.real.operator.kinds.clusters import MARKS, with_zookeeper
+from tests.real.operator.operated import Objects, Operator
+from tests.real.operator.witnesses import Witness, Znodes
+
+pytestmark = MARKS
+
+
+def test_a_preferred_election_gives_the_leaders_back_and_is_deleted(
+    operator: Operator, objects: Objects, witness: Witness, topic: str
+) -> None:
+    # After a move another replica than the first one leads: the same as after a broker's restart.
+    witness.create_topic(topic, [[1, 2], [2, 1]])
+    wait_until(lambda: witness.is_served(topic, range(2)), "the topic is served")
+    moved = [{"topic": topic, "partition": 0, "replicas": [3, 1]}]
+    objects.apply("PartitionReassignment", topic, {"partitions": moved})
+    objects.wait_ready("partitionreassignment", topic)
+    assert witness.leader(topic, 0) == 1
+    objects.apply("PreferredElection", topic, {"topics": [topic]})
+    objects.wait_for("kpe", topic, "Complete")
+    status = objects.status("preferredelection", topic)
+    rows = {row["partition"]: (row["result"], row["leaderBefore"], row["leaderAfter"]) for row in status["partitions"]}
+    assert rows == {0: ("Elected", 1, 3), 1: ("NotNeeded", 2, 2)}
+    assert witness.leader(topic, 0) == 3
+    assert status["counts"]["elected"] == status["counts"]["notNeeded"] == 1
+    objects.delete("preferredelection", topic)
+    objects.wait_gone("preferredelection", topic)
+    assert witness.leader(topic, 0) == 3
+
+
+@with_zookeeper
+def test_an_election_with_a_schedule_makes_up_for_a_run_that_was_missed_and_goes_on(
+    operator: Operator, objects: Objects, znodes: Znodes, topic: str
+) -> None:
+    znodes.create_topic(topic, [[1, 2]])
+    wait_until(lambda: znodes.is_served(topic, [0]), "the topic is served")
+    objects.apply(
+        "PartitionReassignment", topic, {"partitions": [{"topic": topic, "partition": 0, "replicas": [3, 1]}]}
+    )
+    objects.wait_for("kpr", topic, "Complete")
+    assert znodes.leader(topic, 0) == 1
+
+    def status() -> dict[str, Any]:
+        return objects.status("preferredelection", topic)
+
+    soon = datetime.now(UTC) + timedelta(seconds=75)  # time enough to stop the operator before
+    objects.apply("PreferredElection", topic, {"topics": [topic], "schedule": f"{soon.minute} * * * *"})
+    objects.wait_ready("preferredelection", topic, "True", "Scheduled")
+    due_at = status()["nextRunTime"]
+    operator.process.stop()
+    wait_until(lambda: datetime.now(UTC) > datetime.fromisoformat(due_at), "a run is missed")
+    assert "lastRunTime" not in status()
+    operator.start()
+    wait_until(lambda: znodes.leader(topic, 0) == 3, "the run was made up for")
+    wait_until(lambda: status().get("lastRunResult") == "Completed", "the run has ended")
+    after = status()
+    assert (after["phase"], after["counts"]["elected"]) == ("Scheduled", 1)
+    assert due_at <= after["lastRunTime"] < after["nextRunTime"]
+    objects.wait_for_event(topic, "ElectionCompleted")
+    assert objects.events(topic).count("ElectionCompleted") == 1
