@@ -3,6 +3,7 @@ cluster is requested, and its answer read, in one module of the client."""
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -67,6 +68,7 @@ def find_built_apis(source: str) -> set[str]:
     return found
 
 
+@cache
 def find_asked_apis(source: str) -> set[str]:
     """Return the APIs whose answers a module asks a client for."""
     tree = ast.parse(source)
@@ -88,8 +90,9 @@ def read_imports(node: ast.AST) -> Iterator[tuple[str, str]]:
             yield (each.asname, each.name) if each.asname else (root, root)
 
 
+@cache
 def collect_builders() -> dict[str, set[str]]:
-    """Return the modules that build each API's requests, without `CONVERTED`."""
+    """Return the modules that build each API's requests, without `CONVERTED`. It reads all sources, so it runs once."""
     builders: dict[str, set[str]] = {}
     for module, source in list_modules():
         for api in find_built_apis(source) - {CONVERTED.get(module)}:
@@ -97,11 +100,9 @@ def collect_builders() -> dict[str, set[str]]:
     return builders
 
 
-BUILT: Final = collect_builders()
-
-
 def test_the_modules_and_requests_are_found() -> None:
-    assert {api: BUILT.get(api) for api in ("create_topics", "fetch", "metadata")} == {
+    built = collect_builders()
+    assert {api: built.get(api) for api in ("create_topics", "fetch", "metadata")} == {
         "create_topics": {f"{BUILDERS}/topics.py"},
         "fetch": {f"{BUILDERS}/fetches.py"},
         "metadata": {f"{BUILDERS}/metadata.py"},
@@ -109,12 +110,17 @@ def test_the_modules_and_requests_are_found() -> None:
 
 
 def test_each_kind_of_request_is_built_in_one_module() -> None:
-    assert {api: modules for api, modules in BUILT.items() if len(modules) > 1} == {}, f"build it in {BUILDERS}"
+    assert {api: modules for api, modules in collect_builders().items() if len(modules) > 1} == {}, (
+        f"build it in {BUILDERS}"
+    )
 
 
 def test_requests_are_built_in_the_package_of_builders() -> None:
     outside = {
-        api: module for api, modules in BUILT.items() for module in modules if not module.startswith(f"{BUILDERS}/")
+        api: module
+        for api, modules in collect_builders().items()
+        for module in modules
+        if not module.startswith(f"{BUILDERS}/")
     }
     assert outside == ELSEWHERE, f"build it in {BUILDERS}"
 
