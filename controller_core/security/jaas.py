@@ -24,7 +24,7 @@ def read_jaas(text: str, *, name: str, module: str) -> NameAndPassword:
 
     `name` is the property's name. `module` is the login module that an error suggests.
     """
-    options = _options(text, name)
+    options = read_options(text, name)
     try:
         return NameAndPassword(username=options["username"], password=options["password"])
     except KeyError as error:
@@ -35,11 +35,12 @@ def read_jaas(text: str, *, name: str, module: str) -> NameAndPassword:
 def read_users(text: str, *, name: str) -> dict[str, str]:
     """Return the passwords of a server's users by name, from its `user_NAME="password"` options. Raises
     `InvalidProperties`."""
-    options = _options(text, name).items()
+    options = read_options(text, name).items()
     return {option.removeprefix(_USER): password for option, password in options if option.startswith(_USER)}
 
 
-def _options(text: str, name: str) -> dict[str, str]:
+def read_options(text: str, name: str) -> dict[str, str]:
+    """Return the options of a JAAS property by name. Raises `InvalidProperties`."""
     try:
         words = shlex.split(text.strip().removesuffix(";"))
     except ValueError as error:

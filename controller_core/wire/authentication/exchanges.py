@@ -1,4 +1,4 @@
-"""The server side of logins by PLAIN (RFC 4616) and SCRAM (RFC 5802), as in Kafka's brokers.
+"""The server side of logins by PLAIN (RFC 4616), SCRAM (RFC 5802) and OAUTHBEARER (RFC 7628), as in Kafka's brokers.
 
 Names of other alphabets are not normalized, because Kafka takes them as they are. An unknown user gets a challenge like
 any other, always with the same salt, so an attacker cannot find out which users exist.
@@ -14,7 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from controller_core.model.scram import SCRAM_MECHANISMS, ScramMechanism, StoredCredential
+from controller_core.model.scram import SCRAM_MECHANISMS, CredentialsOutOfReach, ScramMechanism, StoredCredential
+from controller_core.security.oauth.messages import read_first_message
+from controller_core.security.oauth.token_rules import InvalidToken, NoKeys, VerifiedToken
 
 _SCRAM: Final = {mechanism.name: mechanism for mechanism in SCRAM_MECHANISMS.values()}
 _NAME: Final = r"(?:[^\0=,]|=2C|=3D)+"
@@ -29,6 +31,7 @@ _FINAL: Final = re.compile(
 _NO_BINDING: Final = b"n,,"
 """The channel binding that Java clients send, whatever their first message said."""
 _TOKENS: Final = "tokenauth=true"
+_REFUSAL: Final = '{"status":"invalid_token"}'
 _SECRET: Final = secrets.token_bytes(32)
 """The secret from which the salts of unknown users are derived."""
 
@@ -50,6 +53,11 @@ class Exchange(Protocol):
         """The user after a successful login; None before."""
         ...
 
+    @property
+    def lifetime_s(self) -> float | None:
+        """The rest of the credential's lifetime after a successful login; None if it does not end."""
+        ...
+
     async def answer(self, message: bytes) -> bytes:
         """Return the answer to the client's next message. Raises `InvalidLogin` and `CredentialsOutOfReach`."""
         ...
@@ -63,8 +71,18 @@ class ScramCredentials(Protocol):
         ...
 
 
+class TokenVerification(Protocol):
+    """The interface to the verification of tokens."""
+
+    async def verify(self, token: str) -> VerifiedToken:
+        """Return the content of a token. Raises `InvalidToken`, and `NoKeys` if there are no keys to verify it."""
+        ...
+
+
 class PlainExchange:
     """A login by name and password, in one message."""
+
+    lifetime_s: Final = None
 
     def __init__(self, users: Mapping[str, str]) -> None:
         """`users` has the passwords by user."""
@@ -84,8 +102,38 @@ class PlainExchange:
         return b""
 
 
+class TokenExchange:
+    """A login by a token, in one message. The client answers a refusal, and then the login ends."""
+
+    def __init__(self, tokens: TokenVerification) -> None:
+        self._tokens = tokens
+        self._refused: str | None = None
+        self.user: str | None = None
+        self.lifetime_s: float | None = None
+
+    async def answer(self, message: bytes) -> bytes:
+        """See `Exchange`."""
+        if self._refused is not None:
+            raise InvalidLogin(self._refused, told=_REFUSAL)
+        first = read_first_message(message)
+        if first is None:
+            raise InvalidLogin("the client's message is not an OAUTHBEARER message, or its token is too large")
+        try:
+            verified = await self._tokens.verify(first.token)
+        except InvalidToken as error:
+            self._refused = str(error)
+            return _REFUSAL.encode()
+        except NoKeys as error:
+            raise CredentialsOutOfReach(str(error)) from error
+        _require_same(first.authorized, verified.name)
+        self.user, self.lifetime_s = verified.name, verified.expires_in_s
+        return b""
+
+
 class ScramExchange:
     """A login by proofs: the client proves that it knows the password, and the server that it knows its hash."""
+
+    lifetime_s: Final = None
 
     def __init__(self, mechanism: str, credentials: ScramCredentials) -> None:
         self._mechanism: ScramMechanism = _SCRAM[mechanism]

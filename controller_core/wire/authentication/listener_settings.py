@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from controller_core.security.jaas import read_users
+from controller_core.security.oauth.token_login import OAUTHBEARER
+from controller_core.security.oauth.token_rules import JWKS_URL, TokenRules, read_token_rules
 from controller_core.security.principal_mapping import PrincipalMapping
 from controller_core.security.properties_file import InvalidProperties
 from controller_core.wire.connections.broker_properties import BrokerProperties, one_of, prefix_of
@@ -42,9 +44,11 @@ class ListenerSettings:
     """The enabled mechanisms in their order, each with the lifetime of a login in milliseconds; 0 means unlimited."""
     users: Mapping[str, str] = field(default_factory=dict, repr=False)
     """The passwords of PLAIN users."""
+    tokens: TokenRules | None = None
+    """The rules for tokens; None if OAUTHBEARER is not enabled."""
     failure_delay_ms: int = 100
     files: tuple[Path, ...] = ()
-    """The files that the TLS context was made from."""
+    """The files of certificates and of keys of tokens."""
 
 
 def listener_settings(properties: BrokerProperties, listener: str, protocol: str) -> ListenerSettings:
@@ -52,13 +56,16 @@ def listener_settings(properties: BrokerProperties, listener: str, protocol: str
     said = _Said(properties, listener)
     if said.text("principal.builder.class") or protocol.endswith("SSL"):
         said.refuse_what_is_in_java()
+    tokens = said.read_tokens() if protocol.startswith("SASL") else None
+    certificates = tuple(properties.tls_files(listener).files()) if protocol.endswith("SSL") else ()
     return ListenerSettings(
         tls=said.context(protocol) if protocol.endswith("SSL") else None,
         mapping=said.read_mapping() if protocol.endswith("SSL") else PrincipalMapping(),
         sessions_ms=dict(said.sessions_ms()) if protocol.startswith("SASL") else {},
         users=said.users() if protocol.startswith("SASL") else {},
+        tokens=tokens,
         failure_delay_ms=said.number(_DELAY, 100),
-        files=tuple(properties.tls_files(listener).files()) if protocol.endswith("SSL") else (),
+        files=(*certificates, tokens.keys) if tokens and isinstance(tokens.keys, Path) else certificates,
     )
 
 
@@ -123,7 +130,8 @@ class _Said:
                     f"sasl.enabled.mechanisms has {mechanism[:80]}, which is not supported: set "
                     f"{prefix_of(self.listener)}sasl.enabled.mechanisms to some of {', '.join(MECHANISMS)}"
                 )
-            self._refuse_handler(mechanism)
+            if mechanism != OAUTHBEARER:
+                self._refuse_handler(mechanism)
             general = self.number(_REAUTHENTICATION, 0)
             yield mechanism, max(0, self.number(f"{mechanism.lower()}.{_REAUTHENTICATION}", general))
 
@@ -147,6 +155,20 @@ class _Said:
                 f"{prefix_of(self.listener)}{of_listener}"
             )
         return users
+
+    def read_tokens(self) -> TokenRules | None:
+        if OAUTHBEARER not in self._list("sasl.enabled.mechanisms"):
+            return None
+        prefix = f"{OAUTHBEARER.lower()}."
+        rules = read_token_rules(
+            self.properties.find_mechanism_properties(self.listener, OAUTHBEARER),
+            self.properties.own(self.listener).get(prefix + _JAAS, ""),
+            prefix=prefix_of(self.listener) + prefix,
+            folder=self.properties.folder,
+        )
+        if isinstance(rules.keys, Path) and not rules.keys.is_file():
+            raise InvalidProperties(f"{JWKS_URL} names no file: {rules.keys}")
+        return rules
 
     def _list(self, name: str) -> list[str]:
         return [each.strip() for each in self.text(name).split(",") if each.strip()]

@@ -42,7 +42,7 @@ AUTHENTICATE: Final = Versions(SaslAuthenticateRequest, oldest=0)
 API_VERSIONS: Final = 18
 
 MAX_BYTES: Final = 64 * 1024
-"""Size limit of each request before a login. Kafka's is 512 KiB, which other mechanisms need."""
+"""Size limit of each request before a login. Kafka's is 512 KiB, which Kerberos needs."""
 TIMEOUT_S: Final = 30.0
 """Seconds for a whole login."""
 _FIRST_WITH_HEADERS: Final = 1
@@ -145,7 +145,7 @@ class Logins:
             raise LoginFailed(f"the client's mechanism is not one of {', '.join(offered)}")
         agreed = SaslHandshakeResponse(error_code=ErrorCode.none, mechanisms=offered)
         await self._send(_frame(HANDSHAKE, head, agreed))
-        attempt = Attempt(settings, mechanism, self._listener.credentials, self._session)
+        attempt = Attempt(settings, mechanism, self._listener.credentials, self._listener.tokens, self._session)
         speak = self._exchange_in_frames if head.api_version < _FIRST_WITH_HEADERS else self._exchange_in_requests
         try:
             return await speak(attempt, settings)

@@ -8,15 +8,18 @@ import asyncio
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import structlog
 
 from controller_core.security.properties_file import InvalidProperties
-from controller_core.wire.authentication.exchanges import ScramCredentials
+from controller_core.wire.authentication.exchanges import ScramCredentials, TokenVerification
 from controller_core.wire.authentication.listener_settings import ListenerSettings, listener_settings
 from controller_core.wire.connections.broker_properties import SecuredBrokers
 from controller_core.wire.limits.complaints import Complaints
+
+if TYPE_CHECKING:
+    from controller_core.security.oauth.verification import TokenVerifier
 
 log = structlog.get_logger()
 
@@ -35,6 +38,7 @@ class SecuredListener:
         self._turn = asyncio.Lock()
         self._complaints = Complaints(log)
         self._settings = self._read()
+        self._tokens: TokenVerifier | None = _make_verifier(self._settings)
         self._stamp = self._read_stamp()
 
     @property
@@ -46,6 +50,11 @@ class SecuredListener:
     def has_logins(self) -> bool:
         """True if clients log in by SASL."""
         return self.protocol.startswith("SASL")
+
+    @property
+    def tokens(self) -> TokenVerification | None:
+        """The verification of tokens; None if clients do not log in with tokens."""
+        return self._tokens
 
     async def settings(self) -> ListenerSettings:
         """Return the current settings."""
@@ -66,13 +75,30 @@ class SecuredListener:
                 error=str(error),
             )
         else:
+            self._renew_tokens()
             log.info("a listener's properties or certificates were read again", listener=self._listener)
+
+    def _renew_tokens(self) -> None:
+        """Keep the known keys, unless they come from another place."""
+        if self._tokens is None or self._tokens.rules != self._settings.tokens:
+            self._tokens = _make_verifier(self._settings)
+        else:
+            self._tokens.expire_keys()
 
     def _read(self) -> ListenerSettings:
         return listener_settings(SecuredBrokers(self._file).read(), self._listener, self.protocol)
 
     def _read_stamp(self) -> _Stamp:
         return tuple(_stamps((self._file, *self._settings.files)))
+
+
+def _make_verifier(settings: ListenerSettings) -> "TokenVerifier | None":
+    if settings.tokens is None:
+        return None
+    # Only listeners that accept tokens need the libraries, which take time to import.
+    from controller_core.security.oauth.verification import TokenVerifier
+
+    return TokenVerifier(settings.tokens)
 
 
 def _stamps(files: Iterable[Path]) -> Iterable[tuple[int, int, int] | None]:

@@ -9,12 +9,15 @@ from kio.schema.sasl_authenticate.v2 import SaslAuthenticateResponse
 from kio.static.primitive import i64Timedelta
 
 from controller_core.model.authorization.principal import Principal
+from controller_core.security.oauth.token_login import OAUTHBEARER
 from controller_core.wire.authentication.exchanges import (
     Exchange,
     InvalidLogin,
     PlainExchange,
     ScramCredentials,
     ScramExchange,
+    TokenExchange,
+    TokenVerification,
 )
 from controller_core.wire.authentication.listener_settings import ListenerSettings
 from controller_core.wire.connections.security import PLAIN
@@ -38,16 +41,30 @@ class Attempt:
     """One login, which may become a session."""
 
     def __init__(
-        self, settings: ListenerSettings, mechanism: str, credentials: ScramCredentials, before: Session | None
+        self,
+        settings: ListenerSettings,
+        mechanism: str,
+        credentials: ScramCredentials,
+        tokens: TokenVerification | None,
+        before: Session | None,
     ) -> None:
-        """`mechanism` is one of the settings' mechanisms. `before` is the session to renew."""
+        """`mechanism` is one of the settings' mechanisms. `tokens` is None if tokens are not among them. `before` is
+        the session to renew."""
         self.mechanism = mechanism
         self.session: Session | None = None
         self._lifetime_ms = settings.sessions_ms[mechanism]
         self._before = before
-        self._exchange: Exchange = (
-            PlainExchange(settings.users) if mechanism == PLAIN else ScramExchange(mechanism, credentials)
-        )
+        self._exchange = self._begin(settings, credentials, tokens)
+
+    def _begin(
+        self, settings: ListenerSettings, credentials: ScramCredentials, tokens: TokenVerification | None
+    ) -> Exchange:
+        if self.mechanism == PLAIN:
+            return PlainExchange(settings.users)
+        if self.mechanism == OAUTHBEARER:
+            assert tokens is not None, "the listener has rules for them"
+            return TokenExchange(tokens)
+        return ScramExchange(self.mechanism, credentials)
 
     async def answer(self, message: bytes) -> bytes:
         """Return the server's answer to a message. Raises `InvalidLogin`."""
@@ -71,8 +88,10 @@ class Attempt:
                 f"{before.principal.kind}.{before.principal.name}: {principal.kind}.{principal.name}"
             )
             raise InvalidLogin("the client renews its login as another user", told=told)
-        now_s = asyncio.get_running_loop().time()
-        until_s = now_s + self._lifetime_ms / 1000 if self._lifetime_ms else None
+        # A session never outlives its token, whatever `connections.max.reauth.ms` is.
+        limits_s = [each for each in (self._lifetime_ms / 1000 or None, self._exchange.lifetime_s) if each is not None]
+        self._lifetime_ms = max(1, int(min(limits_s) * 1000)) if limits_s else 0
+        until_s = asyncio.get_running_loop().time() + min(limits_s) if limits_s else None
         return Session(principal=principal, mechanism=self.mechanism, lasts_until_s=until_s)
 
     def response(self, said: bytes) -> SaslAuthenticateResponse:

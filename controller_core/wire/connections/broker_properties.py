@@ -15,6 +15,7 @@ from typing import Final, TypeAlias
 
 from pydantic import ValidationError
 
+from controller_core.security.oauth.token_login import OAUTHBEARER, TokenLogin
 from controller_core.security.properties_file import InvalidProperties, read_properties
 from controller_core.security.property_types import describe_errors
 from controller_core.security.tls_files import TlsFiles
@@ -37,7 +38,7 @@ class ListenerSecurity:
 
     protocol: str = PLAINTEXT
     tls: TlsFiles | None = None
-    login: Login | None = None
+    login: Login | TokenLogin | None = None
 
     def security(self) -> Security:
         """Return the settings of this library. Raises `InvalidProperties`."""
@@ -50,7 +51,7 @@ class BrokerProperties:
     def __init__(self, properties: Mapping[str, str], folder: Path) -> None:
         """`folder` resolves relative file names."""
         self._properties = dict(properties)
-        self._folder = folder
+        self.folder: Final = folder
 
     def protocol_of(self, listener: str) -> str | None:
         """Return the protocol of a listener, or None if the properties do not have it. Raises `InvalidProperties`."""
@@ -113,7 +114,7 @@ class BrokerProperties:
             properties = TlsProperties.model_validate({**self._properties, **own})
         except ValidationError as error:
             raise InvalidProperties(f"the properties of brokers: {describe_errors(error)}") from None
-        return properties.tls_files(self._folder, f"{prefix_of(listener)}ssl" if is_overridden else "ssl")
+        return properties.tls_files(self.folder, f"{prefix_of(listener)}ssl" if is_overridden else "ssl")
 
     def own(self, listener: str) -> dict[str, str]:
         """Return the properties of one listener alone, by their general names."""
@@ -128,20 +129,37 @@ class BrokerProperties:
         """Return True if a property is set for a listener, even if it is empty."""
         return prefix_of(listener) + name in self._properties or name in self._properties
 
-    def _login(self, listener: str) -> Login:
-        own, prefix = self.own(listener), prefix_of(listener)
+    def find_mechanism_properties(self, listener: str, mechanism: str) -> dict[str, str]:
+        """Return the properties that hold for a mechanism of a listener, by their general names."""
+        prefix = f"{mechanism.lower()}."
+        layers = (self._properties, self.own(listener))
+        named = ({key.removeprefix(prefix): each[key] for key in each if key.startswith(prefix)} for each in layers)
+        general, of_listener = named
+        return {**self._properties, **general, **layers[1], **of_listener}
+
+    def find_jaas(self, listener: str, mechanism: str) -> tuple[str, str] | None:
+        """Return the name and the value of a listener's login for a mechanism, or None if there is none."""
+        of_listener = f"{mechanism.lower()}.{_JAAS}"
+        if of_listener in (own := self.own(listener)):
+            return prefix_of(listener) + of_listener, own[of_listener]
+        return (_JAAS, self._properties[_JAAS]) if _JAAS in self._properties else None
+
+    def _login(self, listener: str) -> Login | TokenLogin:
         said_by = _CONTROLLERS_MECHANISM if self._is_of_controllers(listener) else _MECHANISM
         mechanism = self._get_general(said_by) or "GSSAPI"
         if mechanism not in MECHANISMS:
             raise InvalidProperties(f"{said_by} is {mechanism}, which is not supported: use {one_of(MECHANISMS)}")
-        of_listener = f"{mechanism.lower()}.{_JAAS}"
-        if of_listener in own:
-            return Login.parse_jaas(own[of_listener], mechanism=mechanism, name=prefix + of_listener)
-        if _JAAS not in self._properties:
+        found = self.find_jaas(listener, mechanism)
+        if found is None:
             raise InvalidProperties(
-                f"there is no login: set {prefix}{of_listener}, or {_JAAS} if brokers use Java's login file"
+                f"there is no login: set {prefix_of(listener)}{mechanism.lower()}.{_JAAS}, or {_JAAS} if brokers use "
+                "Java's login file"
             )
-        return Login.parse_jaas(self._properties[_JAAS], mechanism=mechanism, name=_JAAS)
+        name, text = found
+        if mechanism == OAUTHBEARER:
+            said = self.find_mechanism_properties(listener, mechanism)
+            return TokenLogin.parse_jaas(text, said, name=name, folder=self.folder)
+        return Login.parse_jaas(text, mechanism=mechanism, name=name)
 
     def _is_of_controllers(self, listener: str) -> bool:
         """Return True for a listener of the controller quorum, which brokers may log in to by another mechanism."""

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import ConfigDict, SecretStr, ValidationError, model_validator
+from pydantic import ConfigDict, Field, SecretStr, ValidationError, model_validator
 
+from controller_core.security.oauth.token_login import OAUTHBEARER, TokenLogin
 from controller_core.security.properties_file import InvalidProperties
 from controller_core.security.property_types import describe_errors
 from controller_core.security.tls_properties import TlsProperties
@@ -20,6 +21,16 @@ class ClientSecurity(TlsProperties):
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
     sasl_mechanism: str = "GSSAPI"
     sasl_jaas_config: SecretStr | None = None
+    beside_login: dict[str, str] = Field(default_factory=dict, repr=False)
+    """The properties that only a login with tokens has."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _keep_properties_of_tokens(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return given
+        kept = {name: str(given[name]) for name in given if name.startswith(("sasl.login.", "sasl.oauthbearer."))}
+        return {**given, "beside.login": kept}
 
     @classmethod
     def parse_properties(cls, properties: Mapping[str, str]) -> Self:
@@ -49,10 +60,12 @@ class ClientSecurity(TlsProperties):
         protocol = self.security_protocol
         return Security(
             tls=self.tls_files(folder).make_client_context() if protocol in ("SSL", "SASL_SSL") else None,
-            login=self._login() if protocol.startswith("SASL") else None,
+            login=self._login(folder) if protocol.startswith("SASL") else None,
         )
 
-    def _login(self) -> Login:
+    def _login(self, folder: Path) -> Login | TokenLogin:
         assert self.sasl_jaas_config is not None, "it was checked"
         text = self.sasl_jaas_config.get_secret_value()
+        if self.sasl_mechanism == OAUTHBEARER:
+            return TokenLogin.parse_jaas(text, self.beside_login, name="sasl.jaas.config", folder=folder)
         return Login.parse_jaas(text, mechanism=self.sasl_mechanism, name="sasl.jaas.config")

@@ -10,7 +10,7 @@ the same connection.
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final, TypeVar
@@ -21,6 +21,7 @@ from kio.schema.sasl_authenticate.v2 import SaslAuthenticateRequest, SaslAuthent
 from kio.schema.sasl_handshake.v1 import SaslHandshakeRequest, SaslHandshakeResponse
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from controller_core.security.oauth.token_login import TokenLogin
 from controller_core.security.properties_file import InvalidProperties
 from controller_core.wire.codecs.decoding import Undecodable
 from controller_core.wire.codecs.frames import (
@@ -31,7 +32,13 @@ from controller_core.wire.codecs.frames import (
     read_correlation_id,
     read_frame,
 )
-from controller_core.wire.connections.security import Login, LoginFailed, Security, SecuritySource
+from controller_core.wire.connections.security import (
+    Login,
+    LoginFailed,
+    Security,
+    SecuritySource,
+    exchange_token,
+)
 from controller_core.wire.connections.sockets import connect_socket
 from controller_core.wire.requests.api_versions import BASIC_SERVER_VERSIONS
 
@@ -89,9 +96,14 @@ async def open_connection(
     try:
         async with asyncio.timeout_at(deadline_s):
             wanted = await _read(security, server)
+    except TimeoutError as error:
+        raise OutOfReach(f"the security settings for {server} were not read in time") from error
+    identity = await _identify(wanted.login, server, deadline_s)
+    try:
+        async with asyncio.timeout_at(deadline_s):
             reader, writer = await _connect(host, port, wanted, server)
             async with _abort_unless_done(writer):
-                usable_s = await _introduce(_Dialogue(server, reader, writer), wanted)
+                usable_s = await _introduce(_Dialogue(server, reader, writer), wanted, identity)
     except TimeoutError as error:
         raise OutOfReach(f"{server} cannot be reached: it did not answer in time") from error
     return Connection(reader, writer, usable_s)
@@ -104,6 +116,36 @@ async def _read(security: SecuritySource | None, server: str) -> Security:
         return await asyncio.to_thread(security)
     except InvalidProperties as error:
         raise NotAdmitted(f"the security settings for {server} cannot be used: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Identity:
+    """A login that is ready: its token, if it needs one, is there."""
+
+    mechanism: str
+    name: str
+    messages: Generator[bytes, bytes, None]
+    note_refusal: Callable[[], None] = lambda: None
+
+
+async def _identify(login: Login | TokenLogin | None, server: str, deadline_s: float) -> _Identity | None:
+    if login is None:
+        return None
+    if isinstance(login, Login):
+        return _Identity(login.mechanism, login.username, login.messages())
+    # Only logins with tokens need these libraries, which take time to import.
+    from controller_core.security.oauth.access_tokens import TOKENS, NoToken
+
+    try:
+        async with asyncio.timeout_at(deadline_s):
+            token = await TOKENS.find_token(login)
+    except TimeoutError as error:
+        raise OutOfReach(f"{server} needs a token, which {login.username} did not get in time") from error
+    except NoToken as error:
+        kind = OutOfReach if error.is_transient else NotAdmitted
+        raise kind(f"{server} needs a token: {error}") from error
+    messages = exchange_token(token, login.extensions)
+    return _Identity(login.mechanism, login.username, messages, lambda: TOKENS.forget_refused(login))
 
 
 async def _connect(
@@ -167,38 +209,36 @@ class _Dialogue:
             ) from error
 
 
-async def _introduce(dialogue: _Dialogue, security: Security) -> float | None:
+async def _introduce(dialogue: _Dialogue, security: Security, identity: _Identity | None) -> float | None:
     """Make the server accept the client. Return the time for a renewal by the event loop's clock, or None."""
-    if security.login is not None:
+    if identity is not None:
         began_s = asyncio.get_running_loop().time()
-        lifetime_s = await _log_in(dialogue, security.login)
+        lifetime_s = await _log_in(dialogue, identity)
         return began_s + lifetime_s * _USABLE_SHARE if lifetime_s > 0 else None
     if security.tls is not None:
         await dialogue.answer_to(BASIC_SERVER_VERSIONS, ApiVersionsResponse)
     return None
 
 
-async def _log_in(dialogue: _Dialogue, login: Login) -> float:
+async def _log_in(dialogue: _Dialogue, login: _Identity) -> float:
     """Log in by SASL (KIP-43, KIP-152). Return the lifetime of the session in seconds; 0 means unlimited (KIP-368)."""
     handshake = await dialogue.answer_to(SaslHandshakeRequest(mechanism=login.mechanism), SaslHandshakeResponse)
     if handshake.error_code is not ErrorCode.none:
         offered = ", ".join(handshake.mechanisms) or "none"
         raise NotAdmitted(f"{dialogue.server} does not accept SASL {login.mechanism}; it accepts {offered}")
-    exchange = login.messages()
-    message: bytes | None = next(exchange)
+    message: bytes | None = next(login.messages)
     lifetime_s = 0.0
     while message is not None:
         request = SaslAuthenticateRequest(auth_bytes=message)
         answer = await dialogue.answer_to(request, SaslAuthenticateResponse)
         if answer.error_code is not ErrorCode.none:
-            raise NotAdmitted(f"{dialogue.server} does not admit {login.username}: {answer.error_message}")
+            login.note_refusal()
+            raise NotAdmitted(f"{dialogue.server} does not admit {login.name}: {answer.error_message}")
         lifetime_s = answer.session_lifetime.total_seconds()
         try:
-            message = await asyncio.to_thread(_next_message, exchange, answer.auth_bytes)
+            message = await asyncio.to_thread(_next_message, login.messages, answer.auth_bytes)
         except LoginFailed as error:
-            raise NotAdmitted(
-                f"{dialogue.server} did not prove that it knows the password of {login.username}: {error}"
-            ) from error
+            raise NotAdmitted(f"{dialogue.server} did not complete the login of {login.name}: {error}") from error
     return lifetime_s
 
 

@@ -1,7 +1,10 @@
 """Security settings for Kafka's Java client, from the brokers' properties. Spark reads the journal's topic with it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
+from controller_core.security.oauth import token_login
+from controller_core.security.oauth.token_login import TokenLogin
 from controller_core.security.tls_files import TlsFiles
 from controller_core.wire.connections.broker_properties import ListenerSecurity
 from controller_core.wire.connections.security import Login, login_module
@@ -12,13 +15,35 @@ def java_properties(security: ListenerSecurity) -> dict[str, str]:
     properties = {"security.protocol": security.protocol}
     if security.login is not None:
         properties["sasl.mechanism"] = security.login.mechanism
-        properties["sasl.jaas.config"] = _jaas(security.login)
+        properties |= dict(_login_properties(security.login))
     return properties if security.tls is None else {**properties, **dict(_tls_properties(security.tls))}
 
 
-def _jaas(login: Login) -> str:
-    username, password = (text.replace("\\", "\\\\").replace('"', '\\"') for text in (login.username, login.password))
-    return f'{login_module(login.mechanism)} required username="{username}" password="{password}";'
+def _login_properties(login: Login | TokenLogin) -> Iterator[tuple[str, str]]:
+    if isinstance(login, Login):
+        options = {"username": login.username, "password": login.password}
+        yield "sasl.jaas.config", _jaas(login_module(login.mechanism), options)
+        return
+    yield "sasl.login.callback.handler.class", token_login.LOGIN_HANDLER
+    source = login.source
+    if isinstance(source, Path):
+        yield token_login.ENDPOINT_URL, source.absolute().as_uri()
+        options = {}
+    else:
+        yield token_login.ENDPOINT_URL, source.url
+        yield "sasl.login.connect.timeout.ms", str(source.connect_timeout_ms)
+        yield "sasl.login.read.timeout.ms", str(source.read_timeout_ms)
+        yield "sasl.oauthbearer.header.urlencode", str(login.encodes_header).lower()
+        given = {"clientId": login.client_id, "clientSecret": login.client_secret, "scope": login.scope}
+        options = {name: value for name, value in given.items() if value}
+        options |= {} if source.tls is None else dict(_tls_properties(source.tls))
+    options |= {f"extension_{name}": value for name, value in login.extensions}
+    yield "sasl.jaas.config", _jaas(token_login.MODULE, options)
+
+
+def _jaas(module: str, options: Mapping[str, str]) -> str:
+    escaped = {name: value.replace("\\", "\\\\").replace('"', '\\"') for name, value in options.items()}
+    return " ".join((module, "required", *(f'{name}="{value}"' for name, value in escaped.items()))) + ";"
 
 
 def _tls_properties(files: TlsFiles) -> Iterator[tuple[str, str]]:

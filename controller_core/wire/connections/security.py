@@ -1,6 +1,6 @@
 """The security of outgoing connections: TLS and SASL.
 
-PLAIN and SCRAM work without another system. GSSAPI and OAUTHBEARER need one, and are refused with an error.
+GSSAPI (Kerberos) is refused with an error.
 """
 
 import ssl
@@ -10,15 +10,19 @@ from typing import Final, TypeAlias
 
 from controller_core.model.scram import SCRAM_MECHANISMS
 from controller_core.security.jaas import read_jaas
+from controller_core.security.oauth.messages import GIVE_UP, Extensions, write_first_message
+from controller_core.security.oauth.token_login import OAUTHBEARER, TokenLogin
 from controller_core.wire.connections.scram_client import WrongAnswer, exchange_messages
 
 PLAIN: Final = "PLAIN"
-MECHANISMS: Final = (PLAIN, *(mechanism.name for mechanism in SCRAM_MECHANISMS.values()))
+PASSWORD_MECHANISMS: Final = (PLAIN, *(mechanism.name for mechanism in SCRAM_MECHANISMS.values()))
+MECHANISMS: Final = (*PASSWORD_MECHANISMS, OAUTHBEARER)
+_LONGEST: Final = 200
 _SCRAM: Final = {mechanism.name: mechanism for mechanism in SCRAM_MECHANISMS.values()}
 
 
 def login_module(mechanism: str) -> str:
-    """Return Java's login module for a mechanism."""
+    """Return Java's login module for a mechanism with a password."""
     kind = "plain.Plain" if mechanism == PLAIN else "scram.Scram"
     return f"org.apache.kafka.common.security.{kind}LoginModule"
 
@@ -29,10 +33,10 @@ class LoginFailed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Login:
-    """The identity of the client, for SASL."""
+    """The identity of a client with a password, for SASL."""
 
     mechanism: str
-    """One of `MECHANISMS`."""
+    """One of `PASSWORD_MECHANISMS`."""
     username: str
     password: str = field(repr=False)
 
@@ -54,7 +58,17 @@ class Login:
         try:
             yield from exchange_messages(_SCRAM[self.mechanism], self.username, self.password)
         except WrongAnswer as error:
-            raise LoginFailed(f"{self.mechanism}: {error}") from error
+            raise LoginFailed(
+                f"it did not prove that it knows the password of {self.username}: {self.mechanism}: {error}"
+            ) from error
+
+
+def exchange_token(token: str, extensions: Extensions) -> Generator[bytes, bytes, None]:
+    """Yield the client's messages of a login by a token, like `Login.messages`."""
+    said = yield write_first_message(token, extensions)
+    if said:
+        yield GIVE_UP  # a server answers this with its reason
+        raise LoginFailed(f"it refused the token: {said[:_LONGEST]!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +76,7 @@ class Security:
     """The security of a connection. The default is PLAINTEXT."""
 
     tls: ssl.SSLContext | None = None
-    login: Login | None = None
+    login: Login | TokenLogin | None = None
 
 
 SecuritySource: TypeAlias = Callable[[], Security]

@@ -22,6 +22,7 @@ from controller_core.model.scram import (
     make_credential,
     read_credential,
 )
+from controller_core.security.oauth.token_login import TokenLogin
 from controller_core.wire.authentication.secured_listener import SecuredListener
 from controller_core.wire.codecs.frames import encode_request
 from controller_core.wire.codecs.versions import Versions
@@ -141,7 +142,7 @@ class Site:
         return context
 
     async def ask(
-        self, listener: Listener, *, tls: ssl.SSLContext | None = None, login: Login | None = None
+        self, listener: Listener, *, tls: ssl.SSLContext | None = None, login: Login | TokenLogin | None = None
     ) -> Principal:
         """Connect, request a controlled shutdown, and return the principal that the listener saw."""
         connection = await open_connection(

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller_core.wire.authentication.exchanges import InvalidLogin, PlainExchange, ScramExchange
-from controller_core.wire.connections.security import MECHANISMS, Login
+from controller_core.wire.connections.security import PASSWORD_MECHANISMS, Login
 from tests.unit.wire.authentication.secured_site import ALICE, PASSWORD, Users, make_stored
 
-SCRAM = MECHANISMS[1:]
+SCRAM = PASSWORD_MECHANISMS[1:]
 
 
 def users(mechanism: str, name: str = ALICE, **said: bytes) -> Users:

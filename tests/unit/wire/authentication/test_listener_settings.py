@@ -5,13 +5,18 @@ from collections.abc import Mapping
 
 import pytest
 
+from controller_core.security.oauth.token_login import Endpoint
+from controller_core.security.oauth.token_rules import TokenRules
 from controller_core.security.properties_file import InvalidProperties
+from controller_core.security.tls_files import TlsFiles
 from controller_core.wire.authentication.listener_settings import ListenerSettings, listener_settings
 from controller_core.wire.connections.broker_properties import BrokerProperties
 from devcluster.clusters.certificates import CertificateFiles
 from tests.unit.wire.authentication.secured_site import Site
 
 PLAIN_JAAS = 'a.PlainLoginModule required user_alice="hush";'
+JWKS = "sasl.oauthbearer.jwks.endpoint.url"
+TOKENS = {"sasl.enabled.mechanisms": "OAUTHBEARER", JWKS: "https://identity.example/jwks"}
 PLAIN = {"sasl.enabled.mechanisms": "PLAIN", "listener.name.secure.plain.sasl.jaas.config": PLAIN_JAAS}
 
 
@@ -35,7 +40,16 @@ def make_settings(site: Site, protocol: str, properties: Mapping[str, str]) -> L
         ("SSL", {"ssl.cipher.suites": "TLS_AES_256_GCM_SHA384"}, "set listener.name.secure.ssl.cipher.suites="),
         ("SSL", {"principal.builder.class": "org.example.Ours"}, "principal.builder.class names a feature of Java"),
         ("SASL_PLAINTEXT", {}, "sasl.enabled.mechanisms has GSSAPI, which is not supported: set listener.name.secure.sasl"),
-        ("SASL_SSL", {"sasl.enabled.mechanisms": "PLAIN,OAUTHBEARER"}, "sasl.enabled.mechanisms has OAUTHBEARER"),
+        ("SASL_SSL", {"sasl.enabled.mechanisms": "OAUTHBEARER"}, "unsecured tokens are not supported: set sasl.oauth"),
+        ("SASL_SSL", {**TOKENS, JWKS: "ldap://x"}, f"{JWKS} is not a usable URL: write https://"),
+        ("SASL_SSL", {**TOKENS, JWKS: "file:///absent"}, f"{JWKS} names no file: /absent"),
+        ("SASL_SSL", {**TOKENS, "sasl.oauthbearer.clock.skew.seconds": "-1"}, "sasl.oauthbearer.clock.skew.seconds: "),
+        ("SASL_SSL", {**TOKENS, "sasl.oauthbearer.jwks.endpoint.refresh.ms": "x"}, "jwks.endpoint.refresh.ms: "),
+        (
+            "SASL_SSL",
+            {**TOKENS, "listener.name.secure.oauthbearer.sasl.server.callback.handler.class": "org.example.Ours"},
+            "org.example.Ours, a Java class that is not supported: set it to org.apache.kafka.common.security.oauth",
+        ),
         ("SASL_SSL", {"sasl.enabled.mechanisms": "PLAIN"}, "PLAIN is enabled but has no users"),
         ("SASL_PLAINTEXT", {**PLAIN, "connections.max.reauth.ms": "soon"}, "connections.max.reauth.ms is 'soon'"),
         ("SASL_PLAINTEXT", {**PLAIN, "connection.failed.authentication.delay.ms": "x"}, "delay.ms is 'x'"),
@@ -66,6 +80,50 @@ def test_what_is_of_another_listener_or_another_protocol_does_not_matter(site: S
     assert settings.tls.verify_mode is ssl.CERT_NONE
     assert settings.tls.minimum_version is ssl.TLSVersion.TLSv1_2
     assert not settings.sessions_ms
+
+
+def test_tokens_have_the_properties_of_kafkas_validator(site: Site) -> None:
+    of_listener = "listener.name.secure.oauthbearer.sasl"
+    settings = make_settings(
+        site,
+        "SASL_PLAINTEXT",
+        {
+            **TOKENS,
+            "sasl.oauthbearer.expected.audience": "kafka, other",
+            "sasl.oauthbearer.expected.issuer": "https://identity.example",
+            "sasl.oauthbearer.clock.skew.seconds": "5",
+            "sasl.oauthbearer.scope.claim.name": "scp",
+            "sasl.oauthbearer.sub.claim.name": "client_id",
+            "sasl.oauthbearer.jwks.endpoint.refresh.ms": "1000",
+            "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms": "7",
+            "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms": "80",
+            f"{of_listener}.server.callback.handler.class": (
+                "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerValidatorCallbackHandler"
+            ),
+            f"{of_listener}.jaas.config": 'x required ssl.truststore.type="PEM" ssl.truststore.location="ca.pem";',
+            "connections.max.reauth.ms": "60000",
+        },
+    )
+    assert settings.sessions_ms == {"OAUTHBEARER": 60_000}
+    assert settings.tokens == TokenRules(
+        keys=Endpoint(
+            url="https://identity.example/jwks",
+            tls=TlsFiles(
+                prefix="listener.name.secure.oauthbearer.sasl.jaas.config: ssl",
+                truststore_location=site.folder / "ca.pem",
+                keystore_type="JKS",
+            ),
+            retry_backoff_ms=7,
+            retry_backoff_max_ms=80,
+        ),
+        refresh_ms=1000,
+        audiences=frozenset({"kafka", "other"}),
+        issuer="https://identity.example",
+        clock_skew_s=5,
+        scope_claim="scp",
+        subject_claim="client_id",
+    )
+    assert make_settings(site, "SASL_PLAINTEXT", PLAIN).tokens is None
 
 
 def test_passwords_are_not_shown(site: Site) -> None:

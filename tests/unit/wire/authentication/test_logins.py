@@ -25,7 +25,7 @@ from controller_core.model.authorization.principal import Principal
 from controller_core.wire.authentication import login as login_module
 from controller_core.wire.codecs.frames import decode_response, encode_request, make_frame, read_frame
 from controller_core.wire.connections.connecting import CannotConnect, NotAdmitted, OutOfReach
-from controller_core.wire.connections.security import MECHANISMS, Login
+from controller_core.wire.connections.security import PASSWORD_MECHANISMS, Login
 from controller_core.wire.listener.listener import Listener
 from devcluster.clusters.certificates import CertificateFiles
 from tests.unit.wire.authentication.secured_site import ALICE, DEADLINE_S, PASSWORD, SHUTDOWN, Site, make_stored
@@ -36,7 +36,7 @@ JAAS = (
     'username="broker" password="b" user_alice="a secret" user_bob="b secret";'
 )
 PROPERTIES = {
-    "sasl.enabled.mechanisms": ",".join(MECHANISMS),
+    "sasl.enabled.mechanisms": ",".join(PASSWORD_MECHANISMS),
     "listener.name.secure.plain.sasl.jaas.config": JAAS,
     "connection.failed.authentication.delay.ms": "1",
 }
@@ -57,7 +57,7 @@ def login(mechanism: str, user: str = ALICE, password: str = PASSWORD) -> Login:
 def open_site(site: Site) -> Site:
     """Return a site at which alice can log in by every mechanism."""
     site.write(PROPERTIES)
-    for mechanism in MECHANISMS[1:]:
+    for mechanism in PASSWORD_MECHANISMS[1:]:
         site.users.known[mechanism, ALICE] = make_stored(mechanism)
     return site
 
@@ -104,7 +104,7 @@ async def open_talk(listener: Listener) -> AsyncIterator[Talk]:
         writer.close()
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", PASSWORD_MECHANISMS)
 async def test_who_knows_the_password_is_known_by_his_name(open_site: Site, mechanism: str) -> None:
     async with open_site.listen("SASL_PLAINTEXT") as listener:
         assert await open_site.ask(listener, login=login(mechanism)) == Principal.user(ALICE)
@@ -128,7 +128,7 @@ async def test_logins_of_one_address_have_so_many_places_and_who_has_logged_in_t
             assert [await four.is_served(), await one.is_served()] == [True, True]
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", PASSWORD_MECHANISMS)
 async def test_a_login_goes_before_a_certificate(
     open_site: Site, server: CertificateFiles, client: CertificateFiles, mechanism: str
 ) -> None:
@@ -153,7 +153,7 @@ async def test_who_logs_in_needs_no_certificate_unless_that_is_said_of_the_liste
         assert await asking == Principal.user(ALICE)
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", PASSWORD_MECHANISMS)
 @pytest.mark.parametrize(("user", "password"), [(ALICE, "wrong"), ("nobody", PASSWORD)])
 async def test_who_does_not_know_the_password_is_told_so_and_so_is_who_is_not_known(
     open_site: Site, mechanism: str, user: str, password: str, logged: list[Any]
@@ -373,7 +373,7 @@ _FRAMES = st.one_of(
         st.integers(-1, 4),
         st.binary(max_size=64),
     ),
-    st.sampled_from(MECHANISMS).map(lambda name: encode_request(SaslHandshakeRequest(mechanism=name), 1, "c")),
+    st.sampled_from(PASSWORD_MECHANISMS).map(lambda name: encode_request(SaslHandshakeRequest(mechanism=name), 1, "c")),
     st.one_of(
         st.binary(max_size=64),
         st.text(max_size=30).map(str.encode),

@@ -13,6 +13,7 @@ from kio.schema.sasl_handshake.v1 import SaslHandshakeRequest, SaslHandshakeResp
 from kio.static.primitive import i64Timedelta
 from kio.static.protocol import ResponsePayload
 
+from controller_core.security.oauth.messages import read_first_message
 from controller_core.wire.authentication.exchanges import InvalidLogin, ScramExchange
 from controller_core.wire.codecs.frames import (
     FrameError,
@@ -36,6 +37,8 @@ class SecuredServer:
         self.tls = tls
         self.mechanism = mechanism
         self.passwords = dict(USERS)
+        self.tokens: dict[str, str] = {}
+        """The users by token."""
         self.lifetime_s = 0.0
         self.is_silent = False
         self.says: bytes | None = None
@@ -82,7 +85,8 @@ class _Client:
 
     def __init__(self, server: SecuredServer) -> None:
         self._server = server
-        self._login: Any = _Plain(server) if server.mechanism == "PLAIN" else _Scram(server)
+        kind = {"PLAIN": _Plain, "OAUTHBEARER": _Bearer}.get(server.mechanism or "", _Scram)
+        self._login: Any = kind(server)
         self._until_s: float | None = None
 
     def answer(self, content: bytes) -> ResponsePayload | None:
@@ -135,6 +139,19 @@ class _Plain:
             return None
         self.user = user
         return b""
+
+
+class _Bearer:
+    def __init__(self, server: SecuredServer) -> None:
+        self._server = server
+        self.user: str | None = None
+
+    def answer(self, said: bytes) -> bytes | None:
+        message = read_first_message(said)
+        if message is None:
+            return None
+        self.user = self._server.tokens.get(message.token)
+        return b'{"status":"invalid_token"}' if self.user is None else b""
 
 
 class _Scram:

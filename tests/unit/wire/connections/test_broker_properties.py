@@ -123,7 +123,7 @@ WRONG: Final = {
     "tokens": (
         {"sasl.mechanism.inter.broker.protocol": "OAUTHBEARER"},
         "SASL_SSL",
-        "OAUTHBEARER, which is not supported: use one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
+        "set listener.name.internal.oauthbearer.sasl.jaas.config",
     ),
     "no login": (
         {"sasl.mechanism.inter.broker.protocol": "PLAIN"},

@@ -21,6 +21,7 @@ from controller_core.wire.messages import ErrorCode, UpdateMetadataRequest, Upda
 from controller_core.wire.tcp_link import tcp_link_factory
 from devcluster.clusters.certificates import Authority
 from devcluster.clusters.secured_kafka import write_properties_file
+from devcluster.stand_ins.identity_provider import IdentityProvider
 from replica_broker.replicas.following.tcp_leader_link import tcp_leader_links
 from replica_broker.replicas.seams import LeaderEndpoint, LeaderUnreachable
 from tests.unit.wire.connections.secured_server import USERS, SecuredServer, listen
@@ -136,7 +137,7 @@ async def test_a_server_that_only_pretends_to_know_the_password_is_asked_nothing
     server = SecuredServer(mechanism="SCRAM-SHA-512")
     server.knows_the_password = False
     async with listen(server), files.link(server, "SASL_PLAINTEXT") as link:
-        assert "did not prove that it knows the password of alice" in await refusal(link)
+        assert "it did not prove that it knows the password of alice" in await refusal(link)
     assert server.asked == 0
 
 
@@ -229,6 +230,45 @@ async def test_a_session_is_renewed_before_the_server_ends_it(files: Files) -> N
             assert await link.send(REQUEST) == ANSWER
             await asyncio.sleep(0.01)
     assert server.late == 0
+
+
+async def test_a_token_admits_and_a_refused_one_is_said_without_it(files: Files) -> None:
+    with IdentityProvider() as provider:
+        token = files.folder / "token"
+        files.tell(
+            "OAUTHBEARER",
+            sasl_oauthbearer_token_endpoint_url=provider.url,
+            sasl_jaas_config='x required clientId="admin" clientSecret="a secret" extension_trace="1";',
+        )
+        good = provider.issue("alice")
+        server = SecuredServer(mechanism="OAUTHBEARER")
+        server.tokens[good] = "alice"
+        async with listen(server), files.link(server, "SASL_PLAINTEXT") as link:
+            assert "does not admit admin: Authentication failed" in await refusal(link)
+            token.write_text(good)
+            files.tell("OAUTHBEARER", sasl_oauthbearer_token_endpoint_url=token.as_uri())
+            assert [await link.send(REQUEST) for _ in range(2)] == [ANSWER] * 2
+        assert server.logins == ["alice"]
+
+
+async def test_a_server_is_not_connected_to_before_there_is_a_token(files: Files) -> None:
+    with IdentityProvider() as provider:
+        files.tell(
+            "OAUTHBEARER",
+            sasl_oauthbearer_token_endpoint_url=provider.url,
+            sasl_jaas_config='x required clientId="slow" clientSecret="a secret";',
+        )
+        provider.hold()
+        server = SecuredServer(mechanism="OAUTHBEARER")
+        async with listen(server):
+            async with files.link(server, "SASL_PLAINTEXT", timeout_ms=50) as link:
+                assert "needs a token, which slow did not get in time" in await refusal(link)
+            assert server.writers == []
+            provider.resume()
+            async with files.link(server, "SASL_PLAINTEXT") as link:
+                assert "needs a token: there is no token for slow" in await refusal(link)
+            with pytest.raises(NotAdmittedError, match="check clientId and clientSecret"):
+                await files.client(server, "SASL_PLAINTEXT").ask_one(REQUEST, UpdateMetadataResponse)
 
 
 async def test_a_file_that_is_wrong_costs_the_connection_alone(files: Files) -> None:
