@@ -1,5 +1,7 @@
 """Logins with tokens, from properties: the origins of tokens, and the errors, which show no secret."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -187,3 +189,12 @@ def test_messages_are_those_of_kafkas_clients() -> None:
 )
 def test_other_messages_are_refused(message: bytes) -> None:
     assert read_first_message(message) is None
+
+
+def test_the_libraries_for_tokens_are_imported_by_logins_with_tokens_alone() -> None:
+    program = (
+        "import sys, controller_core.wire.authentication.login, controller_core.client.admin_client;"
+        "print(sorted({'aiohttp', 'cryptography', 'jwt'} & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

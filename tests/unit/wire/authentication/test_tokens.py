@@ -101,7 +101,7 @@ def leave_unsigned(provider: IdentityProvider) -> str:
 
 
 def nest(_: IdentityProvider) -> str:
-    return f"{urlsafe_b64encode(b'[' * 12_000).decode().rstrip('=')}.e30.c2ln"
+    return f"{urlsafe_b64encode(b'[' * 3_000).decode().rstrip('=')}.e30.c2ln"
 
 
 REFUSED: Final[dict[str, tuple[Callable[[IdentityProvider], str], str]]] = {
@@ -133,6 +133,11 @@ REFUSED: Final[dict[str, tuple[Callable[[IdentityProvider], str], str]]] = {
         "the token is not a usable JWT",
     ),
     "deep nesting": (nest, "the token is not a usable JWT"),
+    "a long header": (
+        lambda by: forge({"alg": "RS256", "kid": "first", "x": "y" * 4096}, by, b""),
+        "header has more than 4096 characters",
+    ),
+    "a cut signature": (lambda by: by.issue("alice")[:-7], "the token's signature is wrong"),
     "no JWT": (lambda _: "opaque", "the token is not a usable JWT"),
 }
 
@@ -155,6 +160,18 @@ async def test_another_token_is_refused_and_only_the_log_has_the_reason(
     assert why in lines[0]["error"]
     assert token not in str(logged)
     assert not token_site.judge.seen
+
+
+async def test_the_claims_of_a_stranger_are_not_decoded(
+    token_site: Site, provider: IdentityProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decoded: list[object] = []
+    monkeypatch.setattr(jwt, "decode", lambda *said, **_: decoded.append(said))
+    async with token_site.listen("SASL_PLAINTEXT") as listener, open_talk(listener) as talk:
+        forged = provider.issue("alice", key=OTHER, padding="x" * 20_000)
+        answer = await present(talk, write_first_message(forged))
+        assert answer.auth_bytes == b'{"status":"invalid_token"}'
+    assert not decoded
 
 
 async def test_our_own_client_says_that_its_token_was_refused(token_site: Site, provider: IdentityProvider) -> None:
