@@ -88,7 +88,7 @@ class Attempt:
                 f"{before.principal.kind}.{before.principal.name}: {principal.kind}.{principal.name}"
             )
             raise InvalidLogin("the client renews its login as another user", told=told)
-        # A session never outlives its token, whatever `connections.max.reauth.ms` is.
+        # As in Kafka, a session never outlives its token, whatever `connections.max.reauth.ms` is.
         limits_s = [each for each in (self._lifetime_ms / 1000 or None, self._exchange.lifetime_s) if each is not None]
         self._lifetime_ms = max(1, int(min(limits_s) * 1000)) if limits_s else 0
         until_s = asyncio.get_running_loop().time() + min(limits_s) if limits_s else None
