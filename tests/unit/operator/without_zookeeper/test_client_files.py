@@ -39,7 +39,7 @@ def rewritten(file: Path, text: str) -> None:
 def password(files: ClientFiles, address: AtBrokers = HERE) -> str | None:
     security = files.listener_of(address).security
     login = security().login if security is not None else None
-    return login.password if login is not None else None
+    return login.password if isinstance(login, Login) else None
 
 
 @pytest.mark.parametrize("servers", ["kafka-0:9092", "kafka-1:9092,kafka-0:9092", "Kafka-0:9092"])
@@ -61,7 +61,7 @@ def test_the_password_of_the_moment_is_shown(file: Path) -> None:
     rewritten(file, SECURED.replace("PASSWORD", "another"))
     assert listener.security is not None
     login = listener.security().login
-    assert login is not None
+    assert isinstance(login, Login)
     assert login.password == "another"
 
 
