@@ -14,7 +14,7 @@ from controller_core.model.authorization.principal import Caller
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.limits.request_limits import RequestLimits
 from controller_core.wire.listener.listener import LocalApi, OwnedApi
-from controller_core.wire.listener.turns import NoTurns
+from controller_core.wire.listener.turns import NoTurns, Turns
 from replica_broker.counters import BrokerCounters
 
 FindRights = Callable[[], Awaitable[Rights]]
@@ -45,14 +45,16 @@ class ApiMaker:
         limits: RequestLimits | None = None,
         refuse: Refuse | None = None,
         unsupported: Callable[[], ResponsePayload] | None = None,
+        *,
+        may_wait: bool = True,
     ) -> LocalApi[Any]:
-        """Return an API whose requests are passed to `answer` in their own version."""
+        """Return an API whose requests are passed to `answer` in their own version. `may_wait`: see `Api.may_wait`."""
         return LocalApi(
             versions=versions,
             answer=_never,
             unsupported=unsupported,
             refuse=refuse,
-            turns=NoTurns(),
+            turns=NoTurns() if may_wait else Turns(),
             limited=limits,
             answer_to=self._make_answer_to(versions, answer),
         )

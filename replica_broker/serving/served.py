@@ -1,8 +1,8 @@
 """All APIs that this broker serves.
 
 Most are answered in their newest version (`OwnedApi`). Metadata, Fetch and ApiVersions differ too much between
-versions, so they get each request in its own one (`LocalApi`). Requests do not wait for each other: a fetch may wait
-for half a second, and a produce for its followers.
+versions, so they get each request in its own one (`LocalApi`). Requests do not wait for each other, because a fetch may
+wait for half a second, and a produce for its followers; only answers with metadata are made one after the other.
 """
 
 from dataclasses import dataclass, field
@@ -191,7 +191,7 @@ class Served:
 
         return [
             *([] if self.control is None else [_make_leader_and_isr(make, self.control)]),
-            make.make_local_api(metadata.VERSIONS, on_metadata, _MANY),
+            make.make_local_api(metadata.VERSIONS, on_metadata, _MANY, may_wait=False),
             make.make_local_api(fetch.VERSIONS, on_fetch, fetch.LIMITS),
         ]
 

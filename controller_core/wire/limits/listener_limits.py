@@ -49,6 +49,8 @@ class ListenerLimits:
     """Time for a request to arrive completely, and for the client to take a response made here, which is in memory. A
     second more for each `bytes_per_second` of it."""
     bytes_per_second: int = 256 * 1024
+    unread_patience_ms: int = 5_000
+    """Time for which a client may read nothing of its answer while unread answers have all the memory."""
     upstream_connect_timeout_ms: int = 3_000
     """Time for a connection to a broker before another one is tried."""
     upstream_answer_timeout_ms: int = 5_000

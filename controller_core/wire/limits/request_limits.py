@@ -52,6 +52,10 @@ LIMITS: Final[Mapping[int, RequestLimits]] = {
     67: _SMALL,  # AllocateProducerIds
 }
 
+LARGE_ANSWERS: Final = frozenset({1, 3, 32, 35, 46, 61})
+"""APIs whose answers can be much larger than their requests: Fetch, Metadata, DescribeConfigs, DescribeLogDirs,
+ListPartitionReassignments and DescribeProducers."""
+
 
 def limits_of(api_key: int) -> RequestLimits:
     """Return the limits of an API that is answered here."""

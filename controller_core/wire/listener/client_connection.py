@@ -3,15 +3,16 @@
 Only the first bytes of a request are read at first. If the caller may not send it (`gate`), or it is too large
 (`request_limits`), it is refused before the rest is read into memory, within a budget for all requests. APIs of the
 controller are decoded and answered; others go to a broker (`upstream`). While an answer is pending, the connection
-regularly checks that the client is still there.
+regularly checks that the client is still there. The answer is in the same budget until the client has read it.
 
 An invalid request closes this connection, with one log line, like in Kafka, and affects no other: after a broken frame
 nothing can be trusted, and an error response would need the request's format.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import structlog
@@ -36,11 +37,12 @@ from controller_core.wire.codecs.frames import (
     read_request_start,
     read_rest,
 )
-from controller_core.wire.limits.budget import ByteBudget
+from controller_core.wire.limits.budget import SMALL_ANSWER_BYTES, ByteBudget, Unread
 from controller_core.wire.limits.complaints import Complaints
 from controller_core.wire.limits.gate import Gate, find_standing
 from controller_core.wire.limits.ledger import NoRoom, Place
 from controller_core.wire.limits.listener_limits import ListenerLimits
+from controller_core.wire.limits.request_limits import LARGE_ANSWERS
 from controller_core.wire.listener import audited
 from controller_core.wire.listener.disguises import find_judged_api
 from controller_core.wire.listener.owned_api import (
@@ -113,6 +115,7 @@ class ClientConnection:
         self._auditor = auditor
         self._unnamed = caller
         self._place = place
+        self._unread: Unread | None = None
         self._is_secured = secured is not None
         self._logins: Logins | None = None
         if secured is not None and secured.has_logins:
@@ -171,6 +174,7 @@ class ClientConnection:
 
     def close(self) -> None:
         """Close the connection and the upstream one. Idempotent."""
+        self._give_back()
         self._upstream.close()
         self._writer.close()
 
@@ -190,9 +194,11 @@ class ClientConnection:
                 await self._pass_on(response)
             elif isinstance(response, Throttled):
                 await self._send_soon(response.frame)
+                self._give_back()
                 await self._mute(response.throttle_ms)
             elif response is not None:
                 await self._send_soon(response)
+                self._give_back()
 
     async def _mute(self, throttle_ms: int) -> None:
         """Read nothing from the client for this time, as Kafka mutes a channel. Its bytes wait on its side.
@@ -225,6 +231,27 @@ class ClientConnection:
                 for offset in range(0, len(whole), PIECE_BYTES):
                     self._writer.write(bytes(whole[offset : offset + PIECE_BYTES]))
                     await self._writer.drain()
+                    if self._unread is not None:
+                        self._unread.note_progress()
+
+    def _hold(self, answer: object, budget: ByteBudget) -> None:
+        """Take the share of an answer that is in memory as a whole."""
+        frame = answer.frame if isinstance(answer, Throttled) else answer
+        if self._unread is None and isinstance(frame, bytes):
+            self._unread = budget.hold(len(frame), self._end_unread)
+
+    def _give_back(self) -> None:
+        """Give back the share of the answer."""
+        if self._unread is not None:
+            self._unread.give_back()
+            self._unread = None
+
+    def _end_unread(self) -> None:
+        """Close the connection, because its client does not read while the memory is short."""
+        event, address = "connection closed: its client does not read its answer", str(self._unnamed.address)
+        why = "unread answers have all the memory of callers of its kind"
+        self._complaints.warn((address, event), event, address=address, why=why)
+        self._writer.transport.abort()
 
     def _complain_of_bytes(self, error: Exception) -> None:
         """Warn once for each kind of error and address, whatever the bytes are: strangers choose them."""
@@ -251,7 +278,8 @@ class ClientConnection:
             raise FrameTooLarge(
                 f"a request of API {head.api_key} has {start.length} bytes; the limit is {limit}: split it"
             )
-        async with self._share(start, self._find_budget(head, is_refused=refusal is not None)) as content:
+        budget = self._find_budget(head, is_refused=refusal is not None)
+        async with self._share(start, budget) as content:
             if api is None:
                 await self._judge_content(head, content)
             asked = self._auditor.begin(head, content, self._caller, is_refused=refusal is not None)
@@ -259,8 +287,11 @@ class ClientConnection:
                 answering = self._attend(self._upstream.exchange(head, content))
                 return await audited.show(asked, answering)
             if refusal is None:
-                return await audited.show(asked, self._attend(self._own_answer(api, head, bytes(content))))
-            return await audited.show(asked, self._attend(self._refuse(api, head, bytes(content), refusal)))
+                answer = await audited.show(asked, self._attend(self._own_answer(api, head, bytes(content), budget)))
+            else:
+                answer = await audited.show(asked, self._attend(self._refuse(api, head, bytes(content), refusal)))
+            self._hold(answer, budget)
+            return answer
 
     async def _judge_content(self, head: RequestHead, content: bytearray) -> None:
         """Refuse to relay a request that needs another API's right, which the caller lacks."""
@@ -324,20 +355,49 @@ class ClientConnection:
         finally:
             task.cancel()
 
-    async def _own_answer(self, api: Api, head: RequestHead, content: bytes) -> bytes | Throttled | Answer:
+    async def _own_answer(
+        self, api: Api, head: RequestHead, content: bytes, budget: ByteBudget
+    ) -> bytes | Throttled | Answer:
         try:
-            answer = await api.respond(head, content, self._caller)
+            answer = await self._respond(api, head, content, budget)
         except TooManyItems as error:
             return await self._too_large(api, head, error)
         if not isinstance(answer, BrokerQuestion):
             return answer
-        if not self._passes_on or not await self._may_ask(answer):
-            return await answer.otherwise()
-        try:
-            return await self._brokers_answer(answer)
-        except (UpstreamError, Undecodable) as error:
-            self._log.info("answered without a broker", api_key=head.api_key, error=str(error))
-            return await answer.otherwise()
+        if self._passes_on and await self._may_ask(answer):
+            try:
+                return await self._brokers_answer(answer)
+            except (UpstreamError, Undecodable) as error:
+                self._log.info("answered without a broker", api_key=head.api_key, error=str(error))
+        return await self._answer_in_line(api, budget, answer.otherwise)
+
+    async def _respond(
+        self, api: Api, head: RequestHead, content: bytes, budget: ByteBudget
+    ) -> bytes | Throttled | BrokerQuestion:
+        """Answer when there is room for the answer, which takes it."""
+        respond = partial(api.respond, head, content, self._caller)
+        if not api.may_wait or api.key not in LARGE_ANSWERS:
+            return await self._answer_in_line(api, budget, respond)
+        answer = await respond()
+        if not budget.is_full or not isinstance(answer, bytes) or len(answer) <= SMALL_ANSWER_BYTES:
+            self._hold(answer, budget)
+            return answer
+        # There is no memory for it. Make it again in turn: what it waited for has happened.
+        del answer
+        return await self._answer_in_line(api, budget, respond, timeout_s=self._limits.frame_timeout_ms / 1000)
+
+    async def _answer_in_line(
+        self, api: Api, budget: ByteBudget, make: Callable[[], Awaitable[T]], *, timeout_s: float | None = None
+    ) -> T:
+        """Make an answer. If it can be large, wait until it is its turn, and there is room for it."""
+        if api.key not in LARGE_ANSWERS:
+            return await make()
+        async with budget.line_of(api.key).turn(find_standing(self._gate, self._caller)):
+            await budget.wait_for_room()
+            async with asyncio.timeout(timeout_s):
+                answer = await make()
+            self._hold(answer, budget)
+            return answer
 
     async def _may_ask(self, question: BrokerQuestion) -> bool:
         return question.judged_as is None or await self._gate.why_not(question.judged_as, self._caller) is None
@@ -347,7 +407,7 @@ class ClientConnection:
         api = self._apis.get(head.api_key)
         if api is None:
             raise NoAnswerNow("there is no answer to ApiVersions")
-        answer = await self._own_answer(api, head, content)
+        answer = await self._own_answer(api, head, content, self._budgets[Need.NOBODY])
         if not isinstance(answer, bytes):
             raise NoAnswerNow("brokers are not asked before a login")
         return answer

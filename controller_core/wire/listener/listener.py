@@ -86,7 +86,11 @@ class Listener:
         self._rules = rules or ListenerRules()
         self._auditor = auditor or NoAudit()
         self._ledger = Ledger(self._limits)
-        budget = partial(ByteBudget, most_requests=self._limits.max_requests_in_flight)
+        budget = partial(
+            ByteBudget,
+            most_requests=self._limits.max_requests_in_flight,
+            patience_s=self._limits.unread_patience_ms / 1000,
+        )
         administrators = budget(self._limits.administrators_bytes)
         self._budgets = {
             Need.BROKER: budget(self._limits.brokers_bytes),

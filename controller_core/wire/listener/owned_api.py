@@ -27,7 +27,7 @@ from controller_core.wire.codecs.frames import (
 )
 from controller_core.wire.codecs.versions import Versions, empty
 from controller_core.wire.limits.request_limits import RequestLimits, limits_of
-from controller_core.wire.listener.turns import Turns
+from controller_core.wire.listener.turns import NoTurns, Turns
 from controller_core.wire.listener.workers import LARGE_BYTES, Lane, run_in_thread
 from controller_core.wire.messages import NO_THROTTLE
 
@@ -123,6 +123,11 @@ class Api(Protocol):
         """The limits of a request's size."""
         ...
 
+    @property
+    def may_wait(self) -> bool:
+        """True if answers wait for something else, so they are not made one after the other."""
+        ...
+
     async def respond(
         self, head: RequestHead, content: bytes, caller: Caller = NOBODY_IN_PARTICULAR
     ) -> bytes | Throttled | BrokerQuestion:
@@ -170,6 +175,11 @@ class OwnedApi(Generic[Request]):
     def limits(self) -> RequestLimits:
         """See `Api.limits`."""
         return self.limited or limits_of(self.key)
+
+    @property
+    def may_wait(self) -> bool:
+        """See `Api.may_wait`."""
+        return False
 
     async def respond(
         self, head: RequestHead, content: bytes, caller: Caller = NOBODY_IN_PARTICULAR
@@ -258,6 +268,11 @@ class LocalApi(Generic[Request]):
     def limits(self) -> RequestLimits:
         """See `Api.limits`."""
         return self.limited or limits_of(self.key)
+
+    @property
+    def may_wait(self) -> bool:
+        """See `Api.may_wait`."""
+        return isinstance(self.turns, NoTurns)
 
     async def respond(
         self, head: RequestHead, content: bytes, caller: Caller = NOBODY_IN_PARTICULAR
