@@ -40,14 +40,19 @@ def read_http_access(settings: HttpSettings) -> HttpAccess:
         files = CertificateFiles(
             chain=settings.metrics_certificate, key=settings.metrics_key, client_ca=settings.metrics_client_ca
         )
-        try:
-            certificate = ServedCertificate(files)
-        except UnusableCertificate as error:
-            raise InvalidSettings(f"--metrics-certificate: {error}") from error
+        certificate = read_certificate(files, "--metrics-certificate")
     token = read_token(settings.metrics_token_file, "--metrics-token-file")
     takes_certificates = settings.metrics_client_ca is not None
     door = Door(token, option="--metrics-token-file", takes_certificates=takes_certificates)
     return HttpAccess(certificate=certificate, door=door)
+
+
+def read_certificate(files: CertificateFiles, option: str) -> ServedCertificate:
+    """Return the certificate that an option names. Raises `InvalidSettings`."""
+    try:
+        return ServedCertificate(files)
+    except UnusableCertificate as error:
+        raise InvalidSettings(f"{option}: {error}") from error
 
 
 def read_token(file: Path | None, option: str) -> TokenFile | None:

@@ -12,14 +12,15 @@ import structlog
 
 from controller_core.client.transport.request_client import RequestClient
 from controller_core.model.topics.topic_changes import NO_RULES, TopicRules
-from controller_core.process.http import read_http_access, serve_metrics
+from controller_core.process.http import read_certificate, read_http_access, serve_metrics
+from controller_core.process.http_access.certificate import CertificateFiles
 from controller_core.rules.topic_rules import read_topic_rules
 from controller_core.supervision import run_until_one_ends
 from controller_core.zk.session import ZkSession
 from controller_operator.admission.callers import Callers
 from controller_operator.admission.judge import Judge
 from controller_operator.admission.onlooking import Onlooker
-from controller_operator.admission.server import AdmissionServer, Certificate
+from controller_operator.admission.server import AdmissionServer
 from controller_operator.clusters.pool import Connect
 from controller_operator.connecting import make_listener_finder, make_zookeeper_connector
 from controller_operator.kafka.broker_listeners import ListenerOf, any_plaintext
@@ -60,7 +61,7 @@ async def operate(
     """Operate until cancelled.
 
     `api` and `connect` are the seams to the API server and to ZooKeeper. Raises `NoKubernetes`, `ApiRefused` if rights
-    are missing, `OSError` if a port is taken or the webhook's certificate is unusable, `InvalidProperties`,
+    are missing, `OSError` if a port is taken, `InvalidProperties`,
     `InvalidSettings`, `InvalidRules`, `NotLeading` if the lease was lost, and `WatchEnded` if the watches ended. After
     the last two a new process must follow.
     """
@@ -136,8 +137,9 @@ def _serve_webhook(
     stack.push_async_callback(onlooker.close)
     runtime.call_at_beginning(onlooker.close)
     authority = settings.webhook_client_ca
-    callers = Callers(authority=authority, names=frozenset(settings.webhook_client_name)) if authority else None
-    server = AdmissionServer(endpoint, Certificate(chain, key, callers), runtime.trail)
+    callers = Callers(names=frozenset(settings.webhook_client_name)) if authority else None
+    files = CertificateFiles(chain=chain, key=key, client_ca=authority)
+    server = AdmissionServer(endpoint, read_certificate(files, "--webhook-certificate"), callers, runtime.trail)
     judge = Judge(runtime.store, onlooker.find_access, rules=rules, are_callers_known=callers is not None)
     watcher.serve_webhook(server, judge)
 

@@ -1,4 +1,4 @@
-"""The certificate of a process's HTTPS port, in files that are read again when they change, like a mounted Secret."""
+"""The certificate of an HTTPS port of a process, in files that are read again when they change, like a mounted Secret."""
 
 import os
 import ssl
@@ -38,7 +38,7 @@ class CertificateFiles:
             context.load_cert_chain(self.chain, self.key, password="")  # never ask a terminal for a password
             if self.client_ca is not None:
                 context.load_verify_locations(cafile=self.client_ca)
-                context.verify_mode = ssl.CERT_OPTIONAL  # probes have no certificate
+                context.verify_mode = ssl.CERT_OPTIONAL  # some callers have none: probes, and API servers by default
         except (OSError, ValueError) as error:
             raise UnusableCertificate(f"{' or '.join(map(str, self.list()))} cannot be used: {error}") from error
         return context

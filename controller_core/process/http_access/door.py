@@ -14,6 +14,12 @@ log = structlog.get_logger()
 _NOBODY_NOW: Final = "the server cannot read its token, so nobody is admitted by one: see its log\n"
 
 
+def mark_known(request: web.Request) -> None:
+    """Let the connection of a caller who has shown who it is keep its place longest."""
+    if (place := OPEN_PLACES.get(request.protocol)) is not None:
+        place.is_known = True
+
+
 class Door:
     """Admits everybody if it has neither a token nor an authority; otherwise those that show one of them.
 
@@ -35,8 +41,7 @@ class Door:
         if not (self._has_certificate(request) or await self._has_token(request)):
             headers = {"WWW-Authenticate": "Bearer"} if self._token is not None else {}
             raise web.HTTPUnauthorized(text=self._refusal, headers=headers)
-        if (place := OPEN_PLACES.get(request.protocol)) is not None:
-            place.is_known = True
+        mark_known(request)
 
     def _has_certificate(self, request: web.Request) -> bool:
         # The handshake has verified it: one of another authority ends the connection.

@@ -3,10 +3,8 @@
 By default API servers show no certificate to webhooks, so no authority is required unless the settings name one.
 """
 
-import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 _COMMON_NAME: Final = "commonName"
@@ -16,17 +14,8 @@ _COMMON_NAME: Final = "commonName"
 class Callers:
     """The certificates that the API server may show."""
 
-    authority: Path
-    """File with the certificates of their authority, as PEM."""
     names: frozenset[str]
     """The common names that may ask. The authority may issue certificates to others as well."""
-
-    def load_authority(self, context: ssl.SSLContext) -> None:
-        """Trust the file's present content. Raises `OSError` if it is unusable.
-
-        A connection without a certificate is not ended here but refused with an answer, so that the log tells it."""
-        context.load_verify_locations(self.authority)
-        context.verify_mode = ssl.CERT_OPTIONAL
 
     def refuse(self, certificate: Mapping[str, Any] | None) -> str | None:
         """Return why a caller with this verified certificate gets no answer; None if it gets one."""

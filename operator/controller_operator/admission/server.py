@@ -7,9 +7,7 @@ follows the webhook's `failurePolicy`.
 """
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -20,7 +18,8 @@ from aiohttp import web
 
 from controller_core.audit.trail import NO_TRAIL, AuditTrail
 from controller_core.process.bounded_http import serve_http
-from controller_core.supervision import start_supervised
+from controller_core.process.http_access.certificate import ServedCertificate
+from controller_core.process.http_access.door import mark_known
 from controller_core.wire.limits.complaints import Complaints
 from controller_operator.admission.callers import Callers
 from controller_operator.admission.question_room import NoRoom, Place, QuestionRoom
@@ -31,57 +30,7 @@ PATH: Final = "/validate"
 _MAX_QUESTION_BYTES: Final = 8 << 20
 """Two versions of an object, each of etcd's largest size, and some room."""
 _READ_S: Final = 5.0
-_RENEWED_S: Final = 30.0
 _log = structlog.get_logger(__name__)
-
-
-class _PresentContext(ssl.SSLContext):
-    """Begins each connection with the present context, because a context cannot forget an authority."""
-
-    present: ssl.SSLContext
-
-    def wrap_bio(self, *given: Any, **named: Any) -> ssl.SSLObject:
-        """Return the TLS object of a new connection."""
-        return self.present.wrap_bio(*given, **named)
-
-
-class Certificate:
-    """The webhook's certificate chain and its key, in files, and the authority of its callers, if there is one."""
-
-    def __init__(self, chain: Path, key: Path, callers: Callers | None = None) -> None:
-        """Raises `OSError` (including `ssl.SSLError`) if the files are unusable."""
-        self._files = (chain, key)
-        self.callers = callers
-        self.context = _PresentContext(ssl.PROTOCOL_TLS_SERVER)
-        self._known = self._versions()
-        self.context.present = self._load()
-
-    def renew(self) -> None:
-        """Use the files' present content for new connections. If it is unusable, the old one stays."""
-        try:
-            now = self._versions()
-            if now == self._known:
-                return
-            self.context.present = self._load()
-        except OSError as error:
-            files = [str(file) for file in self._list_files()]
-            _log.warning("the new certificate of the webhook cannot be used", files=files, error=str(error))
-            return
-        self._known = now
-        _log.info("the webhook has a new certificate")
-
-    def _load(self) -> ssl.SSLContext:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(*self._files)
-        if self.callers is not None:
-            self.callers.load_authority(context)
-        return context
-
-    def _list_files(self) -> tuple[Path, ...]:
-        return self._files if self.callers is None else (*self._files, self.callers.authority)
-
-    def _versions(self) -> tuple[bytes, ...]:
-        return tuple(file.read_bytes() for file in self._list_files())
 
 
 class AdmissionServer:
@@ -90,9 +39,17 @@ class AdmissionServer:
     kopf's own `WebhookServer` has a limit of 1 MB for questions and none for their number, refuses objects that a
     handler could not judge, and does not read a renewed certificate."""
 
-    def __init__(self, endpoint: str, certificate: Certificate, trail: AuditTrail = NO_TRAIL) -> None:
-        """`endpoint`: https://HOST:PORT. `trail`: gets the user of each write."""
+    def __init__(
+        self,
+        endpoint: str,
+        certificate: ServedCertificate,
+        callers: Callers | None = None,
+        trail: AuditTrail = NO_TRAIL,
+    ) -> None:
+        """`endpoint`: https://HOST:PORT. `callers`: the only ones that are answered, by the authority of `certificate`;
+        None: everybody. `trail`: gets the user of each write."""
         self._trail = trail
+        self._callers = callers
         self._endpoint = endpoint
         self._certificate = certificate
 
@@ -100,22 +57,13 @@ class AdmissionServer:
         """Serve until closed. Raises `OSError` if the port is taken."""
         where = urlsplit(self._endpoint)
         application = web.Application()
-        application.add_routes([web.post(PATH, _make_handler(fn, self._certificate.callers, self._trail))])
-        renewal = start_supervised(self._keep_renewed, name="certificate of the webhook")
+        application.add_routes([web.post(PATH, _make_handler(fn, self._callers, self._trail))])
+        stop = await serve_http(application, where.hostname, where.port or 443, tls=self._certificate.find_context)
         try:
-            stop = await serve_http(application, where.hostname, where.port or 443, tls=self._certificate.context)
-            try:
-                yield {"url": f"{self._endpoint}{PATH}"}
-                await asyncio.Event().wait()
-            finally:
-                await stop()
+            yield {"url": f"{self._endpoint}{PATH}"}
+            await asyncio.Event().wait()
         finally:
-            renewal.cancel()
-
-    async def _keep_renewed(self) -> None:
-        while True:
-            await asyncio.sleep(_RENEWED_S)
-            self._certificate.renew()
+            await stop()
 
 
 def _make_handler(
@@ -127,10 +75,12 @@ def _make_handler(
     async def respond(request: web.Request) -> web.StreamResponse:
         address = request.remote or "unknown"
         certificate = request.get_extra_info("peercert")
-        why_not = callers.refuse(certificate) if callers is not None else None
-        if why_not is not None:
-            complaints.warn((address, why_not), "webhook: caller refused", address=address, why=why_not)
-            raise web.HTTPForbidden(text="show a client certificate that the webhook's clientCa allows\n")
+        if callers is not None:
+            why_not = callers.refuse(certificate)
+            if why_not is not None:
+                complaints.warn((address, why_not), "webhook: caller refused", address=address, why=why_not)
+                raise web.HTTPForbidden(text="show a client certificate that the webhook's clientCa allows\n")
+            mark_known(request)
         try:
             with room.enter(address) as place:
                 asked = await _read(request, place)

@@ -15,8 +15,11 @@ from structlog.testing import capture_logs
 
 from controller_core.audit.record import AuditRecord, Outcome
 from controller_core.audit.trail import NO_TRAIL, AuditTrail
+from controller_core.process.http_access import certificate as certificate_module
+from controller_core.process.http_access.certificate import CertificateFiles as ServedFiles
+from controller_core.process.http_access.certificate import ServedCertificate, UnusableCertificate
 from controller_operator.admission.callers import Callers
-from controller_operator.admission.server import PATH, AdmissionServer, Certificate
+from controller_operator.admission.server import PATH, AdmissionServer
 from controller_operator.kubernetes.object_store import Raw
 from controller_operator.settings import OperatorSettings
 from devcluster.clusters.certificates import Authority, CertificateFiles, make_certificate
@@ -74,21 +77,27 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
 
 @asynccontextmanager
 async def start_answering(
-    certificate: Certificate, *, trail: AuditTrail = NO_TRAIL, **script: Any
+    certificate: ServedCertificate, *, callers: Callers | None = None, trail: AuditTrail = NO_TRAIL, **script: Any
 ) -> AsyncIterator[Answering]:
     around = Answering(**script)
     around.is_held.set()
     around.port = reserve_port()
     release_port(around.port)
-    server = AdmissionServer(f"https://127.0.0.1:{around.port}", certificate, trail)
+    server = AdmissionServer(f"https://127.0.0.1:{around.port}", certificate, callers, trail)
     serving: Any = server(around.review)
     async with aclosing(serving):
         await anext(serving)
         yield around
 
 
-def serve_certificate(files: CertificateFiles) -> Certificate:
-    return Certificate(files.certificate, files.key)
+def serve_certificate(files: CertificateFiles, client_ca: Path | None = None) -> ServedCertificate:
+    return ServedCertificate(ServedFiles(chain=files.certificate, key=files.key, client_ca=client_ca))
+
+
+@pytest.fixture
+def looks_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let ports look at their files for each connection."""
+    monkeypatch.setattr(certificate_module, "_LOOK_S", 0)
 
 
 def review(new: Any = TOPIC, old: Any = None, **request: Any) -> dict[str, Any]:
@@ -230,13 +239,11 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     return Authority(tmp_path_factory.mktemp("callers"))
 
 
-def serve_callers(files: CertificateFiles, authority: Authority) -> Certificate:
-    callers = Callers(authority=authority.certificate, names=frozenset({"api-server"}))
-    return Certificate(files.certificate, files.key, callers)
+CALLERS = Callers(names=frozenset({"api-server"}))
 
 
 async def test_the_caller_with_the_certificate_is_answered(files: CertificateFiles, authority: Authority) -> None:
-    async with start_answering(serve_callers(files, authority)) as around:
+    async with start_answering(serve_certificate(files, authority.certificate), callers=CALLERS) as around:
         shown = authority.issue("api-server")
         assert (await around.ask(review(), files.certificate, shown=shown))[0] == 200
 
@@ -244,7 +251,7 @@ async def test_the_caller_with_the_certificate_is_answered(files: CertificateFil
 async def test_other_callers_are_refused_before_their_question_is_read_and_the_log_says_why(
     files: CertificateFiles, authority: Authority, tmp_path: Path
 ) -> None:
-    async with start_answering(serve_callers(files, authority)) as around:
+    async with start_answering(serve_certificate(files, authority.certificate), callers=CALLERS) as around:
         with capture_logs() as logged:
             assert (await around.ask(review(), files.certificate))[0] == 403
             assert (await around.ask(review(), files.certificate, shown=authority.issue("somebody")))[0] == 403
@@ -272,45 +279,40 @@ def test_an_authority_needs_a_webhook_and_names(given: dict[str, Any], message: 
         OperatorSettings(all_namespaces=True, **files, **given)
 
 
+@pytest.mark.usefixtures("looks_at_once")
 async def test_a_new_authority_of_callers_is_used(files: CertificateFiles, tmp_path: Path) -> None:
     bundle = tmp_path / "ca.crt"
     first, second = Authority(tmp_path / "first"), Authority(tmp_path / "second")
     bundle.write_bytes(first.certificate.read_bytes())
-    callers = Callers(authority=bundle, names=frozenset({"api-server"}))
-    certificate = Certificate(files.certificate, files.key, callers)
-    async with start_answering(certificate) as around:
+    async with start_answering(serve_certificate(files, bundle), callers=CALLERS) as around:
         with pytest.raises(aiohttp.ClientError):
             await around.ask(review(), files.certificate, shown=second.issue("api-server"))
         bundle.write_bytes(second.certificate.read_bytes())
-        certificate.renew()
         assert (await around.ask(review(), files.certificate, shown=second.issue("api-server")))[0] == 200
 
 
+@pytest.mark.usefixtures("looks_at_once")
 async def test_a_renewed_certificate_is_used_and_one_that_is_none_is_not(tmp_path: Path) -> None:
     first = make_certificate(tmp_path, "localhost")
-    certificate = serve_certificate(first)
-    async with start_answering(certificate) as around:
+    async with start_answering(serve_certificate(first)) as around:
         (tmp_path / "old.crt").write_bytes(first.certificate.read_bytes())
         make_certificate(tmp_path, "localhost")
-        certificate.renew()
         assert (await around.ask(review(), first.certificate))[0] == 200
         with pytest.raises(aiohttp.ClientConnectorCertificateError):
             await around.ask(review(), tmp_path / "old.crt")
         trusted = tmp_path / "trusted.crt"
         trusted.write_bytes(first.certificate.read_bytes())
         first.certificate.write_text("half a certif")
-        certificate.renew()
         assert (await around.ask(review(), trusted))[0] == 200
         first.certificate.unlink()
-        certificate.renew()
         assert (await around.ask(review(), trusted))[0] == 200
 
 
 def test_a_certificate_that_is_none_is_said_at_the_start(tmp_path: Path) -> None:
     made = make_certificate(tmp_path, "localhost")
     made.key.write_text("no key")
-    with pytest.raises(OSError, match="PEM"):
+    with pytest.raises(UnusableCertificate, match=r"tls\.crt or .*tls\.key cannot be used: .*PEM"):
         serve_certificate(made)
     made.key.unlink()
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(UnusableCertificate, match="No such file"):
         serve_certificate(made)

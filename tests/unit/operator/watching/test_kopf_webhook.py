@@ -12,8 +12,10 @@ import aiohttp
 import pytest
 
 import controller_operator.handlers  # noqa: F401 - kopf runs the handlers that it registers
+from controller_core.process.http_access.certificate import CertificateFiles as ServedFiles
+from controller_core.process.http_access.certificate import ServedCertificate
 from controller_operator.admission.judge import Judge, Judgement
-from controller_operator.admission.server import PATH, AdmissionServer, Certificate
+from controller_operator.admission.server import PATH, AdmissionServer
 from controller_operator.kubernetes.object_intake import ObjectIntake
 from controller_operator.kubernetes.object_store import KIND_CLASSES, ObjectStore, Raw
 from controller_operator.watching.kopf_watcher import KopfThread
@@ -91,7 +93,10 @@ async def serve(monkeypatch: pytest.MonkeyPatch, files: CertificateFiles) -> Asy
         release_port(port)
         watcher, judge = KopfThread(http.api, ("shop",)), ScriptedJudge()
         watcher.serve_webhook(
-            AdmissionServer(f"https://127.0.0.1:{port}", Certificate(files.certificate, files.key)), judge
+            AdmissionServer(
+                f"https://127.0.0.1:{port}", ServedCertificate(ServedFiles(chain=files.certificate, key=files.key))
+            ),
+            judge,
         )
         intake = ObjectIntake(ObjectStore(), note)
         try:
