@@ -46,19 +46,26 @@ class Unread:
 
 
 class Line:
-    """Callers who wait for an answer of one kind. One answer is made at a time, for callers of a higher rank first."""
+    """Callers who wait for an answer of one kind. One answer is made at a time, for callers of a higher rank first.
+
+    Addresses take turns: in each round, each of them gets one answer.
+    """
 
     def __init__(self) -> None:
         self._is_busy = False
-        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._waiting: list[tuple[int, int, int, asyncio.Future[None]]] = []
         self._numbers = count()
+        self._round = 0
+        self._last_round_of: dict[str, int] = {}
 
     @asynccontextmanager
-    async def turn(self, rank: int) -> AsyncIterator[None]:
+    async def turn(self, rank: int, address: str) -> AsyncIterator[None]:
         """Wait for a turn, and hold it until the end of the block."""
         if self._is_busy:
             granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            heapq.heappush(self._waiting, (-rank, next(self._numbers), granted))
+            its_round = max(self._round, self._last_round_of.get(address, -1) + 1)
+            self._last_round_of[address] = its_round
+            heapq.heappush(self._waiting, (-rank, its_round, next(self._numbers), granted))
             try:
                 await granted
             except asyncio.CancelledError:
@@ -74,11 +81,13 @@ class Line:
     def _pass_on(self) -> None:
         """Give the turn to the next one that still waits."""
         while self._waiting:
-            _, _, granted = heapq.heappop(self._waiting)
+            _, its_round, _, granted = heapq.heappop(self._waiting)
             if not granted.done():
+                self._round = max(self._round, its_round)
                 granted.set_result(None)
                 return
-        self._is_busy = False
+        self._is_busy, self._round = False, 0
+        self._last_round_of.clear()
 
 
 class ByteBudget:

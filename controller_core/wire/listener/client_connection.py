@@ -248,9 +248,9 @@ class ClientConnection:
 
     def _end_unread(self) -> None:
         """Close the connection, because its client does not read while the memory is short."""
-        event, address = "connection closed: its client does not read its answer", str(self._unnamed.address)
+        event = "connection closed: its client does not read its answer"
         why = "unread answers have all the memory of callers of its kind"
-        self._complaints.warn((address, event), event, address=address, why=why)
+        self._complaints.warn(event, event, address=str(self._unnamed.address), why=why)  # a stranger may have many
         self._writer.transport.abort()
 
     def _complain_of_bytes(self, error: Exception) -> None:
@@ -392,7 +392,8 @@ class ClientConnection:
         """Make an answer. If it can be large, wait until it is its turn, and there is room for it."""
         if api.key not in LARGE_ANSWERS:
             return await make()
-        async with budget.line_of(api.key).turn(find_standing(self._gate, self._caller)):
+        rank, address = find_standing(self._gate, self._caller), str(self._unnamed.address)
+        async with budget.line_of(api.key).turn(rank, address):
             await budget.wait_for_room()
             async with asyncio.timeout(timeout_s):
                 answer = await make()

@@ -1,4 +1,4 @@
-"""Accepts the controller's commands only from the controller's hosts.
+"""Accepts the controller's commands only from the controller's hosts, and transactions' markers only from brokers' hosts.
 
 Without ACLs nothing else tells the controller from a stranger: any epoch can be sent. The hosts are in ZooKeeper
 (`membership.controller_hosts`). A sender at another address may be a new controller, so they are read again before it
@@ -25,6 +25,11 @@ _HINT: Final = (
     "the controller in ZooKeeper has not registered this address; if it belongs to a controller, add it to "
     "--controller-cidr"
 )
+_HINT_ABOUT_MARKERS: Final = (
+    "no broker in the metadata has this address; if it belongs to a broker or an administrator, add it to "
+    "--controller-cidr"
+)
+_WRITE_TXN_MARKERS: Final = 27
 
 AddressesOf = Callable[[Callable[[], Collection[str]]], BrokerAddresses]
 
@@ -57,6 +62,8 @@ class CommandGate:
 
     async def why_not(self, api_key: int, caller: Caller) -> ErrorCode | None:
         """See `Gate`. Raises `NoAnswerNow` if ZooKeeper does not say who the controller is."""
+        if api_key == _WRITE_TXN_MARKERS:
+            return await self._judge_markers(caller)
         if api_key not in CONTROL_API_KEYS:
             return None
         if caller.address is not None and await self._is_controllers(caller.address):
@@ -69,6 +76,15 @@ class CommandGate:
             controller_hosts=sorted(self._controller.list_known()),
             why=_HINT,
         )
+        return ErrorCode.cluster_authorization_failed
+
+    async def _judge_markers(self, caller: Caller) -> ErrorCode | None:
+        """Transactions' coordinators are brokers."""
+        address = caller.address
+        if address is not None and self._is_in(address, await self._of_nodes.look_up(address)):
+            return None
+        event = "transaction markers refused: they do not come from a broker"
+        self._complaints.warn((event, address), event, address=str(address), why=_HINT_ABOUT_MARKERS)
         return ErrorCode.cluster_authorization_failed
 
     async def _is_controllers(self, address: Address) -> bool:

@@ -21,7 +21,7 @@ from replica_broker.membership.controller_hosts import ControllerHosts, read_con
 from replica_broker.serving.authorizing.command_gate import CommandGate
 from simulation.cluster import Cluster
 
-LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA, FETCH = 4, 5, 6, 1
+LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA, FETCH, WRITE_TXN_MARKERS = 4, 5, 6, 1, 27
 KAFKAS, OURS = BrokerId(1), BrokerId(1000)
 SERVERS = {"kafka-1": ["10.0.0.1"], "kontroller": ["10.0.0.9"], "kontroller-2": ["10.0.0.8"]}
 
@@ -100,6 +100,16 @@ async def test_without_a_controller_nobody_commands_and_the_log_says_what_to_do(
 async def test_networks_of_controllers_are_admitted_whoever_leads(hosts: ControllerHosts) -> None:
     gate = make_gate(hosts, "10.7.0.0/16")
     assert await gate.why_not(STOP_REPLICA, caller("10.7.1.1")) is None
+
+
+async def test_markers_of_transactions_are_taken_from_brokers_alone(hosts: ControllerHosts) -> None:
+    gate = make_gate(hosts, "10.7.0.0/16")
+    for each in ("10.0.0.1", "10.7.1.1"):
+        assert await gate.why_not(WRITE_TXN_MARKERS, caller(each)) is None
+    with capture_logs() as logged:
+        assert await gate.why_not(WRITE_TXN_MARKERS, caller("10.0.0.66")) is ErrorCode.cluster_authorization_failed
+    (line,) = logged
+    assert line["event"] == "transaction markers refused: they do not come from a broker"
 
 
 async def test_everybody_may_ask_for_what_is_no_command(hosts: ControllerHosts) -> None:

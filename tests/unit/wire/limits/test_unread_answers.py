@@ -184,7 +184,7 @@ async def test_callers_of_a_higher_rank_are_next_in_line_and_one_that_leaves_hol
     line, order = Line(), list[str]()
 
     async def take(name: str, rank: int) -> None:
-        async with line.turn(rank):
+        async with line.turn(rank, name):
             order.append(name)
             await asyncio.sleep(0)
 
@@ -194,5 +194,19 @@ async def test_callers_of_a_higher_rank_are_next_in_line_and_one_that_leaves_hol
     tasks[2].cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     assert order == ["first", "broker", "administrator", "stranger"]
-    async with line.turn(0):
+    async with line.turn(0, "later"):
         pass
+
+
+async def test_an_address_with_many_callers_in_line_does_not_hold_up_the_others() -> None:
+    line, order = Line(), list[str]()
+
+    async def take(address: str) -> None:
+        async with line.turn(0, address):
+            order.append(address)
+            await asyncio.sleep(0)
+
+    greedy = [asyncio.create_task(take("greedy")) for _ in range(10)]
+    await asyncio.sleep(0)
+    await asyncio.gather(*greedy, *(asyncio.create_task(take(other)) for other in ("modest", "late")))
+    assert order[:4] == ["greedy", "greedy", "modest", "late"]
