@@ -102,7 +102,7 @@ def open_connection(
         identity.wrap_connection(opened, address[0]) as connection,
     ):
         if identity.login is not None:
-            _log_in(connection, identity.login)
+            log_in(connection, identity.login)
         yield connection
 
 
@@ -113,7 +113,9 @@ def answer_to(connection: socket.socket, frame: bytes) -> bytes:
     return _read(connection, length)
 
 
-def _log_in(connection: socket.socket, login: Login) -> None:
+def log_in(connection: socket.socket, login: Login) -> None:
+    """Log in on a connection. Raises `ConnectionClosed`, `TimeoutError`."""
+
     def ask(request: RequestPayload) -> Any:
         content = answer_to(connection, encode_request(request, 1, CLIENT_ID))
         answer: Any = decode_response(load_response_schema(int(request.__api_key__), int(request.__version__)), content)

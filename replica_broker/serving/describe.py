@@ -95,8 +95,8 @@ def on_describe_cluster(
 def on_describe_configs(
     node: Node, configs: DescribedConfigs, request: DescribeConfigsRequest
 ) -> DescribeConfigsResponse:
-    """Answer for each resource on its own."""
-    results = tuple(_describe(node, configs, resource, request) for resource in request.resources)
+    """Answer for each resource on its own, and once if it is repeated."""
+    results = tuple(_describe(node, configs, resource, request) for resource in dict.fromkeys(request.resources))
     return DescribeConfigsResponse(throttle_time=NO_THROTTLE, results=results)
 
 

@@ -37,6 +37,8 @@ from replica_broker.replicas.requests import CONSUMER, Asked, Fetch, Fetched
 VERSIONS: Final = Versions(FetchRequest, oldest=4)
 LIMITS: Final = RequestLimits(max_items=1_000_000)
 
+_MOST_RECORDS_BYTES: Final = 55 * 1024 * 1024
+"""Kafka's default of `fetch.max.bytes`, the limit of an answer's records whatever a request allows."""
 _FIRST_BY_ID: Final = 13
 _NO_SESSION: Final = 0
 _READ_COMMITTED: Final = 1
@@ -64,7 +66,7 @@ async def on_fetch(
     if getattr(asked, "session_id", _NO_SESSION) != _NO_SESSION:
         response = _response(ErrorCode.fetch_session_id_not_found, ())
         return VERSIONS.lower(response, version)
-    topics = [_topic(node, topic, version) for topic in asked.topics]
+    topics = _list_topics(node, asked, version)
     refused = await _find_refused(topics, _replica_id(asked), rights)
     allowed = [topic for topic in topics if topic.name not in refused]
     fetched = {} if refused and not allowed else await replicas.fetch(_fetch(asked, allowed))
@@ -83,6 +85,17 @@ async def _find_refused(topics: list[_Topic], replica_id: BrokerId, rights: Righ
         async for name in slice_up(names)
         if name is not None and not rights.may(Operation.READ, make_topic_resource(name))
     }
+
+
+def _list_topics(node: Node, asked: Any, version: int) -> list[_Topic]:
+    """Return the topics and partitions of a request, each once, as Kafka does: a repeated one would make the answer a
+    multiple of the records."""
+    found: dict[object, tuple[_Topic, dict[int, Any]]] = {}
+    for each in asked.topics:
+        topic = _topic(node, each, version)
+        _, partitions = found.setdefault((topic.name, topic.topic_id), (topic, {}))
+        partitions.update((partition.partition, partition) for partition in topic.partitions)
+    return [replace(topic, partitions=tuple(partitions.values())) for topic, partitions in found.values()]
 
 
 def _topic(node: Node, topic: Any, version: int) -> _Topic:
@@ -115,7 +128,7 @@ def _fetch(asked: Any, topics: Iterable[_Topic]) -> Fetch:
         replica_id=_replica_id(asked),
         max_wait_ms=int(asked.max_wait.total_seconds() * 1000),
         min_bytes=asked.min_bytes,
-        max_bytes=asked.max_bytes,
+        max_bytes=min(asked.max_bytes, _MOST_RECORDS_BYTES),
         isolation_level="read committed" if asked.isolation_level == _READ_COMMITTED else "read uncommitted",
     )
 

@@ -25,12 +25,12 @@ from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.running.places import Place
 from devcluster.running.ways import Way
 from devcluster.waiting.vocabulary import serve_topic
-from tests.real.ports.http_clients import HttpPort, assert_little_is_taken, connect_strangers
+from tests.real.ports.http_clients import HttpPort, assert_little_is_taken
+from tests.real.ports.strangers import SOON_S, connect_strangers
 
 DESCRIPTORS = 256
 BROKER = 1
 ADMINISTRATOR = "127.0.0.9"
-SOON_S = 60
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_strangers_at_the_http_port_keep_nobody_out(
     port = HttpPort(number=controller.metrics_port, process=controller.process)
     with open_client(zookeeper_connect) as client, assert_little_is_taken(port):
         epoch = client.exists(f"/brokers/ids/{BROKER}").czxid
-        with connect_strangers(controller.metrics_port, 2000):
+        with port.send_halves(2000):
             for number in range(3):
                 assert port.probe() == 200
                 assert ask_for_producer_ids(controller, epoch) is ErrorCode.none
@@ -105,7 +105,7 @@ def test_strangers_at_all_ports_leave_descriptors_for_zookeeper_brokers_and_prob
         znodes = ClusterZnodes(client)
         epoch = client.exists(f"/brokers/ids/{BROKER}").czxid
         with (
-            connect_strangers(controller.metrics_port, 2000),
+            port.send_halves(2000),
             connect_strangers(controller.port, 2000, sent=b"\0\0"),
         ):
             for number in range(3):

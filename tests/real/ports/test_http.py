@@ -15,14 +15,8 @@ from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper
 from devcluster.running.ports import accepts, release_port, reserve_port
 from devcluster.running.processes import ManagedProcess
-from tests.real.ports.http_clients import (
-    STRANGERS,
-    HttpPort,
-    assert_little_is_taken,
-    connect_strangers,
-    is_closed_by_server,
-    send_until_closed,
-)
+from tests.real.ports.http_clients import STRANGERS, HttpPort, assert_little_is_taken
+from tests.real.ports.strangers import is_closed_by_server, send_until_closed
 
 CHROOT = "/http-ports"
 PROCESSES = ("controller", "recorder", "broker", "watch", "operator metrics", "operator probes")
@@ -91,7 +85,7 @@ def _serve_watch(servers_folder: RunFolder) -> Iterator[HttpPort]:
 def test_thousands_of_half_requests_take_little_and_a_probe_is_answered(
     port: HttpPort, addresses: tuple[str, ...]
 ) -> None:
-    with assert_little_is_taken(port) as check, connect_strangers(port.number, 4000, addresses=addresses):
+    with assert_little_is_taken(port) as check, port.send_halves(4000, addresses=addresses):
         assert port.probe() == 200
         check()
 
@@ -105,12 +99,12 @@ def test_thousands_of_half_requests_take_little_and_a_probe_is_answered(
     ids=["head", "body"],
 )
 def test_a_request_that_is_too_large_ends_its_connection(port: HttpPort, sent: bytes) -> None:
-    with assert_little_is_taken(port), connect_strangers(port.number, 20) as connections:
+    with assert_little_is_taken(port), port.send_halves(20) as connections:
         for each in connections:
             send_until_closed(each, sent)
         assert port.probe() == 200
 
 
 def test_silent_connections_and_half_requests_are_closed(port: HttpPort) -> None:
-    with connect_strangers(port.number, 20, sent=b"") as silent, connect_strangers(port.number, 20) as halves:
+    with port.send_halves(20, sent=b"") as silent, port.send_halves(20) as halves:
         assert all(is_closed_by_server(each) for each in (*silent, *halves))

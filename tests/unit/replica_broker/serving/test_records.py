@@ -1,5 +1,6 @@
 """Produce and Fetch: the handling of messages in both directions, in each version."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -180,6 +181,20 @@ async def test_a_topic_id_that_nobody_has_told_of_is_unknown() -> None:
         node(ORDERS), "PLAINTEXT", StandInReplicas().cast_to_replicas(), make_fetch_by_id(topic_id=UUID(int=99))
     )
     assert response.responses[0].partitions[0].error_code is ErrorCode.unknown_topic_id
+
+
+async def test_a_repeated_partition_is_answered_once_and_an_answer_has_a_limit_of_its_own() -> None:
+    request = make_fetch_by_name()
+    (topic,) = request.topics
+    (partition,) = topic.partitions
+    repeated = replace(topic, partitions=(partition,) * 100)
+    replicas = StandInReplicas(fetched={FIRST: FETCHED})
+    response: Any = await fetch.on_fetch(
+        node(ORDERS), "PLAINTEXT", replicas.cast_to_replicas(), replace(request, topics=(repeated,) * 100)
+    )
+    assert [len(each.partitions) for each in response.responses] == [1]
+    (asked,) = replicas.asked
+    assert asked.max_bytes == 55 << 20
 
 
 async def test_there_are_no_sessions() -> None:
