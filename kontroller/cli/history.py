@@ -1,6 +1,6 @@
 """`kontroller history`: ingests journals, audits them, and reports on them. Needs Spark: the extra `pipeline`.
 
-Only `changes` and the watch (`kontroller.cli.watch`) do not need it."""
+Only `changes`, `at`, `diff` and the watch (`kontroller.cli.watch`) do not need it."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,14 +35,15 @@ from kontroller.history.sources.caps import FILE_BYTES, JOURNAL_BYTES, LINE_BYTE
 if TYPE_CHECKING:
     from kontroller.history.generations.keeping import Keeping
     from kontroller.history.kept_history import KeptHistory
+    from kontroller.history.past_state import Things
     from kontroller.history.reports.objective import Objective
     from kontroller.history.reports.report import ReportSummary
     from kontroller.history.sources.journal_tls import JournalTls
     from kontroller.history.sources.journal_tokens import JournalTokens
 
 commands = typer.Typer(
-    help="Availability, failovers, violations and alarms, from the controller's journals. All commands but `watch` "
-    "and `changes` run Apache Spark on this machine.",
+    help="Availability, failovers, violations and alarms, from the controller's journals. All commands but "
+    "`watch`, `changes`, `at` and `diff` run Apache Spark on this machine.",
     no_args_is_help=True,
 )
 
@@ -51,6 +52,9 @@ _TIMES: Final = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"]
 _MOST_DAYS: Final = 36_500
 _SHOWN: Final = 20
 """Violations that are printed. The table has all of them."""
+_TopicOption = Annotated[
+    list[str] | None, typer.Option("--topic", help="Show this topic alone. May be repeated.", show_default=False)
+]
 
 
 class WrongOption(Exception):
@@ -240,11 +244,7 @@ def ingest(
             if any(each.is_read for each in taken):
                 kept.fold()
                 typer.echo(kept.summary())
-        problems = [problem for each in taken for problem in each.problems]
-        for problem in problems:
-            typer.echo(f"kontroller: {problem}", err=True)
-        if problems:
-            raise typer.Exit(EXIT_FAILED)
+        _end_with([problem for each in taken for problem in each.problems])
 
 
 @add_command(commands, "changes")
@@ -261,17 +261,104 @@ def changes(
     no Spark.
 
     Exits with 0; with 1 if a journal cannot be read; with 2 if the command is wrong."""
-    from kontroller.history.sources.journal_copies import fetch
-    from kontroller.history.sources.journal_http import JournalUnreadable
     from kontroller.history.topic_changes import list_changes
 
     journals = journal or []
+    tokens = _read_tokens(journal_token_file or [], journals)
+    with _open_journals(journals, tokens, _read_tls(journal_ca, journal_certificate, journal_key)) as (
+        folders,
+        problems,
+    ):
+        found = list(list_changes(topic, *folders))
+    heads = ("TIME", "PRINCIPAL", "ADDRESS", "WHAT", "CAUSE")
+    rows = [
+        (f"{each.time:%Y-%m-%d %H:%M:%S.%f}"[:-3], each.principal or "-", each.address or "-", each.what, each.cause)
+        for each in found
+    ]
+    show(output, [each.make_json() for each in found], heads, rows, empty=f"No change of {topic} is in these journals.")
+    _end_with(problems)
+
+
+@add_command(commands, "at")
+def at(
+    time: Annotated[datetime, typer.Argument(help="The moment (UTC).", formats=_TIMES)],
+    journal: JournalsOption = None,
+    journal_token_file: JournalTokenFilesOption = None,
+    journal_ca: JournalCaOption = None,
+    journal_certificate: JournalCertificateOption = None,
+    journal_key: JournalKeyOption = None,
+    topic: _TopicOption = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Shows a cluster as it was at a moment: topics, replicas, leaders, ISRs, brokers and configurations. Needs no
+    Spark.
+
+    Exits with 0; with 1 if the state of that moment is not known, or a journal cannot be read; with 2 if the command is
+    wrong."""
+    from kontroller.history.past_state import say_thing
+
+    journals = journal or []
+    tokens = _read_tokens(journal_token_file or [], journals)
+    with _open_journals(journals, tokens, _read_tls(journal_ca, journal_certificate, journal_key)) as (
+        folders,
+        problems,
+    ):
+        things = _read_things(time, topic, folders, problems)
+    rows = [(name, say_thing(thing)) for name, thing in things.items()]
+    show(output, [{"name": name, **thing} for name, thing in things.items()], ("WHAT", "STATE"), rows, empty="")
+    _end_with(problems)
+
+
+@add_command(commands, "diff")
+def diff(
+    before: Annotated[datetime, typer.Argument(help="The earlier moment (UTC).", formats=_TIMES)],
+    after: Annotated[datetime, typer.Argument(help="The later moment (UTC).", formats=_TIMES)],
+    journal: JournalsOption = None,
+    journal_token_file: JournalTokenFilesOption = None,
+    journal_ca: JournalCaOption = None,
+    journal_certificate: JournalCertificateOption = None,
+    journal_key: JournalKeyOption = None,
+    topic: _TopicOption = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Shows how a cluster differs between two moments. Needs no Spark.
+
+    Exits with 0; with 1 if the state of a moment is not known, or a journal cannot be read; with 2 if the command is
+    wrong."""
+    from kontroller.history.past_state import find_differences, say_thing
+
+    journals = journal or []
+    tokens = _read_tokens(journal_token_file or [], journals)
+    with _open_journals(journals, tokens, _read_tls(journal_ca, journal_certificate, journal_key)) as (
+        folders,
+        problems,
+    ):
+        old, new = (_read_things(time, topic, folders, problems) for time in (before, after))
+    found = [] if problems else list(find_differences(old, new))
+    rows = [(each.name, say_thing(each.before), say_thing(each.after)) for each in found]
+    show(
+        output,
+        [{"name": each.name, "before": each.before, "after": each.after} for each in found],
+        ("WHAT", "BEFORE", "AFTER"),
+        rows,
+        empty="" if problems else "Nothing differs.",
+    )
+    _end_with(problems)
+
+
+@contextmanager
+def _open_journals(
+    journals: Sequence[str], tokens: "JournalTokens", tls: "JournalTls"
+) -> Iterator[tuple[list[Path], list[str]]]:
+    """Yield the folders of journals, copied if they are served, and the problems. Errors end the command in one line."""
+    from kontroller.history.past_state import SeveralClusters
+    from kontroller.history.sources.journal_copies import fetch
+    from kontroller.history.sources.journal_http import JournalUnreadable
+
     if not journals:
         raise usage_error(
             WrongOption("say where the journal is: --journal FOLDER or --journal http://HOST:9404/journal")
         )
-    tokens = _read_tokens(journal_token_file or [], journals)
-    tls = _read_tls(journal_ca, journal_certificate, journal_key)
     with TemporaryDirectory() as below:
         try:
             folders: list[Path] = []
@@ -285,15 +372,24 @@ def changes(
                     folders.append(Path(each))
             if missing := [str(folder) for folder in folders if not folder.is_dir()]:
                 raise usage_error(WrongOption(f"--journal {missing[0]} is not a folder on this machine"))
-            found = list(list_changes(topic, *folders))
+            yield folders, problems
+        except SeveralClusters as error:
+            raise usage_error(WrongOption(f"{error}: give the journals of one cluster")) from error
         except (JournalUnreadable, OSError) as error:
             raise failure(error) from error
-    heads = ("TIME", "PRINCIPAL", "ADDRESS", "WHAT", "CAUSE")
-    rows = [
-        (f"{each.time:%Y-%m-%d %H:%M:%S.%f}"[:-3], each.principal or "-", each.address or "-", each.what, each.cause)
-        for each in found
-    ]
-    show(output, [each.make_json() for each in found], heads, rows, empty=f"No change of {topic} is in these journals.")
+
+
+def _read_things(time: datetime, topics: list[str] | None, folders: list[Path], problems: list[str]) -> "Things":
+    """Return the things of a cluster at a moment. Add a problem if they are not known."""
+    from kontroller.history.past_state import read_past
+
+    past = read_past(round(time.replace(tzinfo=UTC).timestamp() * 1_000_000), *folders, topics=topics or ())
+    if not past.is_known:
+        problems.append(f"the state at {time:%Y-%m-%d %H:%M:%S} is not known: {past.why_unknown}")
+    return past.things or {}
+
+
+def _end_with(problems: Sequence[str]) -> None:
     for problem in problems:
         typer.echo(f"kontroller: {problem}", err=True)
     if problems:

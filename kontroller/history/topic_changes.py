@@ -63,7 +63,9 @@ def _read_request(topic: str, line: Line, request: Mapping[str, Any]) -> Iterato
         outcome = resource.get("error") or (request.get("error") if request.get("outcome") != "partly_done" else None)
         what = f"{request.get('api')} {outcome or request.get('outcome')}"
         states = [
-            f"{name} {_say(resource[name])}" for name in ("before", "after") if isinstance(resource.get(name), dict)
+            f"{name} {say_values(resource[name])}"
+            for name in ("before", "after")
+            if isinstance(resource.get(name), dict)
         ]
         what = f"{what}: {', '.join(states)}" if states else what
         yield _make_change(line, str(request.get("principal", "")), str(request.get("address", "")), what)
@@ -79,14 +81,15 @@ def _describe(line: Line) -> str:
     if line.kind.endswith(_REMOVED):
         return f"{where} removed"
     delta = {} if line.delta is None else line.delta.model_dump(exclude_none=True)
-    return f"{where}: {_say(delta)}"
+    return f"{where}: {say_values(delta)}"
 
 
-def _say(values: Mapping[str, Any]) -> str:
+def say_values(values: Mapping[str, Any]) -> str:
+    """Return fields in one line: `leader=1 isr=1,2`."""
     return " ".join(f"{name}={_say_value(value)}" for name, value in values.items())
 
 
 def _say_value(value: object) -> str:
     if isinstance(value, dict):
-        return f"({_say(value)})"
+        return f"({say_values(value)})"
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
