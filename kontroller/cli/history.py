@@ -280,7 +280,7 @@ def changes(
 
 
 @add_command(commands, "at")
-def at(
+def show_past(
     time: Annotated[datetime, typer.Argument(help="The moment (UTC).", formats=_TIMES)],
     journal: JournalsOption = None,
     journal_token_file: JournalTokenFilesOption = None,

@@ -24,7 +24,7 @@ ASSIGNED = {"replicas": [1, 2], "adding": [], "removing": [], "origin_order": []
 YEAR_S = 366 * 86_400
 
 
-def of(name: str, partition: int | None = 0, **delta: Any) -> dict[str, Any]:
+def make_fields(name: str, partition: int | None = 0, **delta: Any) -> dict[str, Any]:
     return {"topic": name, "topic_id": "id", "delta": delta} | ({} if partition is None else {"partition": partition})
 
 
@@ -40,17 +40,17 @@ def make_lines(cluster: str = "c1") -> list[bytes]:
     return [
         say(0, 0, "controller_elected", alive_interval_ms=10_000),
         say(1, 1, "snapshot_started"),
-        say(2, 1, "topic", snapshot=True, **of("orders", None, czxid=7)),
-        say(3, 1, "assignment", snapshot=True, **of("orders", **ASSIGNED)),
-        say(4, 1, "leadership", snapshot=True, **of("orders", **LED)),
+        say(2, 1, "topic", snapshot=True, **make_fields("orders", None, czxid=7)),
+        say(3, 1, "assignment", snapshot=True, **make_fields("orders", **ASSIGNED)),
+        say(4, 1, "leadership", snapshot=True, **make_fields("orders", **LED)),
         say(5, 1, "snapshot_ended", entries=3, checksum=checksum(texts)),
         *(alive(seq, 10.0 * (seq - 5), cluster=cluster) for seq in range(6, 15)),
-        say(15, 100, "leadership", **of("orders", leader=-1, leader_epoch=1)),
+        say(15, 100, "leadership", **make_fields("orders", leader=-1, leader_epoch=1)),
         say(16, 105 + 9_000 * YEAR_S, "request", request={"api": "ElectLeaders", "outcome": "refused"}),
-        say(17, 110, "leadership", **of("orders", leader=2, isr=[2], leader_epoch=2)),
+        say(17, 110, "leadership", **make_fields("orders", leader=2, isr=[2], leader_epoch=2)),
         say(18, 111 + 5 * YEAR_S, "controller_alive"),  # by a wrong clock
-        say(19, 120, "topic", **of("others", None, czxid=9)),
-        say(20, 120, "topic_config", **of("others", None, config={"retention.ms": "5"})),
+        say(19, 120, "topic", **make_fields("others", None, czxid=9)),
+        say(20, 120, "topic_config", **make_fields("others", None, config={"retention.ms": "5"})),
         say(21, 1000, "controller_alive"),
         say(22, 1010, "controller_alive"),
     ]
@@ -67,13 +67,13 @@ def write(folder: Path, lines: list[bytes]) -> Path:
     return folder
 
 
-def at(seconds: float) -> int:
+def to_us(seconds: float) -> int:
     return START_US + round(seconds * 1_000_000)
 
 
 @pytest.mark.parametrize(("seconds", "leader"), [(1, 1), (99.9, 1), (100, -1), (109.9, -1), (110, 2), (119, 2)])
 def test_the_state_is_that_of_the_last_record_before(journal: Path, seconds: float, leader: int) -> None:
-    past = read_past(at(seconds), journal)
+    past = read_past(to_us(seconds), journal)
     assert past.is_known
     assert past.things is not None
     assert past.things["partition orders-0"]["leader"] == leader
@@ -89,13 +89,13 @@ def test_the_state_is_that_of_the_last_record_before(journal: Path, seconds: flo
     ],
 )
 def test_what_is_not_known_is_said_with_the_reason(journal: Path, seconds: float, why: str) -> None:
-    past = read_past(at(seconds), journal)
+    past = read_past(to_us(seconds), journal)
     assert not past.is_known
     assert past.why_unknown == why
 
 
 def test_a_difference_names_the_fields_that_changed(journal: Path) -> None:
-    before, after = (read_past(at(seconds), journal).things for seconds in (50, 121))
+    before, after = (read_past(to_us(seconds), journal).things for seconds in (50, 121))
     assert before is not None
     assert after is not None
     found = {each.name: (each.before, each.after) for each in find_differences(before, after)}
@@ -115,7 +115,7 @@ def test_journals_of_several_clusters_are_refused(journal: Path, tmp_path: Path)
         [each.replace(b'"controller_epoch":1', b'"controller_epoch":2') for each in make_lines("c2")],
     )
     with pytest.raises(SeveralClusters, match="c1 and c2"):
-        read_past(at(50), journal, other)
+        read_past(to_us(50), journal, other)
 
 
 def test_the_commands_show_it_as_a_table_and_as_json(journal: Path) -> None:
