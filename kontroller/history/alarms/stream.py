@@ -14,6 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from kontroller.history.alarms.processor import OUTPUT, WatchProcessor
 from kontroller.history.alarms.records import Rules, Seen
 from kontroller.history.schemas import ALARMS
+from kontroller.history.transforms.continuity.neighbours import is_request
 
 STATE_STORE: Final = {
     "spark.sql.streaming.stateStore.providerClass": (
@@ -76,7 +77,7 @@ def raise_alarms(
         alive_interval_us=round(alive_interval_seconds * _MICROSECONDS),
         silent_after_us=round(silent_after_seconds * _MICROSECONDS),
     )
-    watched = _divide_into_shards(events, shards).groupBy("cluster_id", "shard")
+    watched = _divide_into_shards(events.where(~is_request()), shards).groupBy("cluster_id", "shard")
     time = "ProcessingTime" if is_live else "None"
     processor = WatchProcessor(rules, is_live=is_live)
     alarms = watched.transformWithState(processor, OUTPUT, outputMode="Append", timeMode=time)

@@ -3,7 +3,8 @@
 New records are nearly always later than all earlier ones, so only those stamped after a midnight are read and written.
 A tail is valid under these conditions; otherwise the cluster is folded from its first record on.
 - No new record is stamped before the midnight, and a known span covers it, so no record is missing there.
-- The tail begins with the same record as before, and no record stamped earlier follows it in order (`is_early`).
+- The tail begins with the same record as before, without regard to requests, and no record stamped earlier follows it
+  in order (`is_early`).
 - Each term of the tail is in one journal, without duplicates, so there is nothing to choose between.
 - The controller, the writer and the alive interval of the term that spans midnight stay the same.
 Then the breaks before midnight stay as they were, and the tail has all later ones, with the record before each.
@@ -13,13 +14,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as f
 
 from controller_core.journal.changes import Kind
 from kontroller.history.schemas import LONG, TEXT, columns
 from kontroller.history.transforms.continuity.breaks import BREAK, END, SNAPSHOT
-from kontroller.history.transforms.continuity.neighbours import EPOCH
+from kontroller.history.transforms.continuity.neighbours import EPOCH, is_request
 from kontroller.history.transforms.lines import CONTROLLER, LOGS, RECORDER
 
 LEFT_OUT: Final = ("two_records", "two_journals")
@@ -63,15 +64,17 @@ def propose_spans(spans: DataFrame, changed_from: Mapping[str, str]) -> dict[str
 
 
 def terms(events: DataFrame) -> dict[str, list[Row]]:
-    """Return the properties of the terms of tails by cluster: a row for each term, in their order."""
+    """Return the properties of the terms of tails by cluster: a row for each term, in their order.
+
+    `seq` and `kind` are null if a term has nothing but requests."""
     of = events.groupBy(*EPOCH).agg(
         f.count("*").alias("records"),
         f.count_distinct("seq").alias("numbers"),
         f.count_distinct("journal").alias("journals"),
         f.min("journal").alias("journal"),
         f.max(f.col("origin") == LOGS).alias("is_of_logs"),
-        f.min("seq").alias("seq"),
-        f.min_by("kind", "seq").alias("kind"),
+        f.min(_starts()).alias("seq"),
+        f.min_by("kind", _starts()).alias("kind"),
         f.collect_set("controller_id").alias("controllers"),
         f.collect_set("alive_interval_ms").alias("intervals_ms"),
     )
@@ -82,10 +85,18 @@ def terms(events: DataFrame) -> dict[str, list[Row]]:
 
 
 def begins(events: DataFrame) -> dict[str, Row]:
-    """Return the epoch and number of the `first` record of each cluster, and the number of its `records`."""
-    place = f.struct("controller_epoch", "seq")
+    """Return the epoch and number of the `first` record of each cluster that can begin a tail, and the number of its
+    `records`."""
+    place = f.when(~is_request(), f.struct("controller_epoch", "seq"))
     found = events.groupBy("cluster_id").agg(f.min(place).alias("first"), f.count("*").alias("records"))
-    return {row.cluster_id: row for row in found.collect()}
+    return {row.cluster_id: row for row in found.where("first is not null").collect()}
+
+
+def _starts() -> Column:
+    """Return the number of a record that a tail may begin with, else null.
+
+    The time of a request is that of the last sign of life, which a tail does not have if it begins with the request."""
+    return f.when(~is_request(), f.col("seq"))
 
 
 def begins_as_before(span: Row, began: tuple[int, int], first: Row) -> bool:
@@ -93,6 +104,8 @@ def begins_as_before(span: Row, began: tuple[int, int], first: Row) -> bool:
     ones.
 
     It must be within the span that goes on over midnight."""
+    if first.seq is None:
+        return False
     is_within = span.controller_epoch == first.controller_epoch and span.first_seq < first.seq <= span.last_seq
     is_the_same = began == (first.controller_epoch, first.seq)
     return is_within and is_the_same and first.kind != Kind.CONTROLLER_RESIGNED.value
@@ -156,8 +169,8 @@ def add_interval(events: DataFrame, tails: Iterable[Tail]) -> DataFrame:
 def merge_marks(kept: DataFrame, new: DataFrame, tails: Iterable[Tail]) -> DataFrame:
     """Return all marks of the clusters: the `kept` ones of earlier records, and the `new` ones of the tails."""
     known = _join_tails(kept, tails).where(f"not ({_IS_LATER}) and (not ({_IS_FIRST}) or mark = '{BREAK}')")
-    # The first record of a tail always breaks in `new`, because it has no predecessor there.
-    told = _join_tails(new, tails).where(f"not ({_IS_FIRST} and mark = '{BREAK}')")
+    # The first record of a tail, or a request before it, always breaks in `new`: it has no predecessor there.
+    told = _join_tails(new, tails).where(f"not ({_IS_EARLIER}) and not ({_IS_FIRST} and mark = '{BREAK}')")
     return known.select(*kept.columns).unionByName(told.select(*kept.columns))
 
 

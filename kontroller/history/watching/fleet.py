@@ -11,6 +11,7 @@ from typing import Final
 
 import structlog
 
+from controller_core.journal.changes import Kind
 from controller_core.journal.reader import Finding, Position, parse
 from controller_core.journal.records import Line
 from kontroller.history.alarms.own_time import OwnTime
@@ -87,7 +88,7 @@ class Fleet:
                 self._cannot_use(journal, entry.problem)
             elif (entry.line.cluster_id or "") not in self.clusters and len(self.clusters) >= MOST_CLUSTERS:
                 self._cannot_use(journal, f"there are records of more than {MOST_CLUSTERS} clusters")
-            else:
+            elif entry.line.kind != Kind.REQUEST:  # a request is no sign of life of its controller
                 self._see(journal, entry.line)
 
     def pass_time(self) -> None:

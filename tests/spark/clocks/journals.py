@@ -56,6 +56,15 @@ class Journal:
     def alive(self, **more: Any) -> "Journal":
         return self._write("controller_alive", "journal_due", **more)
 
+    def ask(self, seconds: float, *, requests: int = 1, off_s: float = 0) -> "Journal":
+        """Let clients ask for that many changes in this time, one after the other. All are refused."""
+        until_s = self.now_s + seconds
+        for left in range(requests, 0, -1):
+            self.now_s += (until_s - self.now_s) / left
+            refused = {"api": "CreateTopics", "outcome": "refused", "principal": "User:mallory", "address": "10.0.0.66"}
+            self._write("request", "create_topics", request=refused, off_s=off_s)
+        return self
+
     def lead(self, partition: int, leader: int, *, cause: str = "broker_failed", **more: Any) -> "Journal":
         self._leaders[partition] = leader
         self._version += 1

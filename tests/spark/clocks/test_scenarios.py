@@ -111,12 +111,47 @@ def delete_unseen_and_create_without_a_leader() -> Case:
     return Case(journal, [(0, 100, 1), (100, 120, None), (170, 270, -1)])
 
 
+def ask_while_cut_off() -> Case:
+    """The controller knows nothing of the cluster for half an hour, and refuses a stranger's requests all the time."""
+    journal = (
+        Journal().begin().live(100).lead(0, -1).ask(30 * MINUTE, requests=180).alive().live(100).lead(0, 2).live(10)
+    )
+    woken = 100 + 30 * MINUTE
+    states = [(0, 100, 1), (100, woken, None), (woken, woken + 100, -1), (woken + 100, woken + 110, 2)]
+    return Case(journal, states, {"silence": 1})
+
+
+def flood_with_requests() -> Case:
+    """More requests than a bucket of numbers has."""
+    journal = Journal().begin().live(100).lead(0, -1).ask(30 * MINUTE, requests=140_000).alive().live(100)
+    woken = 100 + 30 * MINUTE
+    return Case(journal, [(0, 100, 1), (100, woken, None), (woken, woken + 100, -1)], {"silence": 1})
+
+
+def ask_to_the_end() -> Case:
+    return Case(Journal().begin().live(100).ask(HOUR, requests=400), [(0, 100, 1)])
+
+
+def ask_between_signs_of_life() -> Case:
+    journal = Journal().begin().ask(5).live(100).ask(3, requests=7).lead(0, -1).ask(2).alive().ask(1).resign()
+    journal.wait(5).begin().ask(1).live(100)
+    return Case(journal, [(0, 108, 1), (108, 111, -1), (111, 116, None), (116, 217, -1)])
+
+
+def ask_by_a_wrong_clock() -> Case:
+    """Requests with stamps that are far ahead, or before 1971, beside records of a right clock."""
+    journal = Journal().begin().live(100).ask(5, requests=5, off_s=40_000 * 366 * 24 * HOUR).lead(0, -1).live(100)
+    journal.ask(5, requests=5, off_s=TO_1970).lead(0, 2).live(10)
+    return Case(journal, [(0, 105, 1), (105, 210, -1), (210, 220, 2)], {"clock_went_back": 1})
+
+
 CASES: Final[Mapping[str, Case]] = {
     build.__name__: build()
     for build in (
         ahead_and_dead, one_stamp_ahead, boot_in_1970, first_boot_in_1970, last_stamps_in_2038, recorder_frozen,
         recorder_blind, controller_frozen, slower_alive_interval, back_by_seconds, back_by_minutes, ahead_for_half_an_hour,
         resign_late, two_clocks_that_differ_as_clocks_do, delete_unseen_and_create_without_a_leader,
+        ask_while_cut_off, flood_with_requests, ask_to_the_end, ask_between_signs_of_life, ask_by_a_wrong_clock,
     )
 }  # fmt: skip
 
@@ -156,3 +191,9 @@ def test_five_hours_in_which_nobody_looked_are_not_available(found: Folded) -> N
     assert found.unknown_seconds["controller_frozen"] == 2 * 5 * HOUR
     assert found.leaderless_seconds["controller_frozen"] == 100
     assert found.leaderless_seconds["ahead_and_dead"] == 30 * MINUTE
+
+
+@pytest.mark.parametrize("name", ["ask_while_cut_off", "flood_with_requests"])
+def test_refused_requests_do_not_make_a_silent_controller_look_alive(found: Folded, name: str) -> None:
+    assert found.unknown_seconds[name] == 2 * 30 * MINUTE
+    assert found.leaderless_seconds[name] == 100

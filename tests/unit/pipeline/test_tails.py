@@ -36,6 +36,7 @@ def test_a_tail_begins_within_the_span_that_goes_on_over_midnight() -> None:
         pytest.param((5, 91), term(seq=91), id="it is after the span"),
         pytest.param((4, 60), term(controller_epoch=4), id="it is of an earlier term"),
         pytest.param((5, 60), term(kind="controller_resigned"), id="when it was in office is said by those before"),
+        pytest.param((5, 60), term(seq=None, kind=None), id="there are only requests"),
     ],
 )
 def test_else_it_is_none(began: tuple[int, int], first: Row) -> None:

@@ -141,6 +141,14 @@ def test_a_watch_that_stood_still_for_an_hour_has_waited_one_interval() -> None:
     assert watched.fleet.clusters["c1"].time.waited_us == 10_000_000
 
 
+def test_requests_do_not_hide_the_silence_of_their_controller() -> None:
+    watched = live()
+    for second in range(1, 32):
+        watched.read(line(second, second, "request", request={"api": "CreateTopics", "outcome": "refused"}))
+        watched.wait(1)
+    assert watched.new() == ["c1 silent raised"]
+
+
 def test_a_restart_repeats_nothing_forgets_nothing_and_keeps_when_it_began() -> None:
     before = live()
     before.read(lead(1, 1, -1), lead(2, 1, -1, topic="u"))

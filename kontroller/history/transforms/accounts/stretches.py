@@ -13,7 +13,7 @@ from pyspark.sql import functions as f
 from controller_core.journal.changes import Kind
 from kontroller.history.transforms.accounts.choice import Account, Known, Snapshot
 from kontroller.history.transforms.continuity.breaks import BEGINS
-from kontroller.history.transforms.continuity.neighbours import EPOCH, bucket, last_number, silence_us
+from kontroller.history.transforms.continuity.neighbours import EPOCH, bucket, is_request, last_number, silence_us
 from kontroller.history.transforms.lines import CONTROLLER, LOGS, RECORDER
 
 _SNAPSHOT: Final = (Kind.SNAPSHOT_STARTED.value, Kind.SNAPSHOT_ENDED.value)
@@ -43,20 +43,24 @@ def marks(told: DataFrame) -> DataFrame:
 
     The columns are those of `Mark` and of the epoch. `told` may have a record several times."""
     place = Window.partitionBy(*EPOCH, "account", bucket()).orderBy("seq", "event_time", "kind")
-    time_us = f.unix_micros("event_time")
+    stamp_us = f.unix_micros("event_time")
+    # A request is no sign of life: it takes the time of the last one, as far as that is in its bucket.
+    alive_us = f.last(f.when(~is_request(), stamp_us), ignorenulls=True).over(
+        place.rowsBetween(Window.unboundedPreceding, 0)
+    )
     rows = told.select(
         *EPOCH,
         "account",
         "origin",
         "seq",
-        time_us.alias("time_us"),
+        f.coalesce(alive_us, stamp_us).alias("time_us"),
         "kind",
         "event_time",
         last_number().alias("through_seq"),
     )
     rows = rows.join(f.broadcast(_silences(told)), [*EPOCH, "account"]).withColumns({
         "seq_before": f.max("through_seq").over(place.rowsBetween(Window.unboundedPreceding, -1)),
-        "time_us_before": f.lag(time_us).over(place),
+        "time_us_before": f.lag("time_us").over(place),
         "is_last": f.lead("seq").over(place).isNull(),
     })  # fmt: skip
     is_broken = f.col("seq_before").isNull() | (f.col("seq") > f.col("seq_before") + 1) | f.col("kind").isin(*BEGINS)

@@ -16,7 +16,7 @@ from controller_core.journal.changes import Kind
 from controller_core.journal.inference import UNOBSERVED
 from kontroller.history.schemas import FLAG, INT, LONG, TEXT, columns
 from kontroller.history.transforms.continuity.clock_runs import Run
-from kontroller.history.transforms.continuity.neighbours import EPOCH, add_predecessors, edges
+from kontroller.history.transforms.continuity.neighbours import EPOCH, add_predecessors, edges, is_request
 
 BEGINS: Final = (Kind.GAP.value, Kind.RECORDER_STARTED.value)
 """The kinds of records with lost records before them."""
@@ -71,20 +71,28 @@ def _breaks(events: DataFrame, of: DataFrame) -> DataFrame:
     kind = f.when(f.col("kind").isin(*_KINDS), f.col("kind")).alias("kind")  # null for others, to keep rows short
     rows = events.select(
         *EPOCH, "seq", f.unix_micros("event_time").alias("time_us"), kind, "dropped", "left_out",
-        (f.col("cause") == UNOBSERVED).alias("is_unobserved"), "source",
+        (f.col("cause") == UNOBSERVED).alias("is_unobserved"), "source", is_request().alias("is_request"),
     )  # fmt: skip
     rows = add_predecessors(rows, of)
     begins = f.coalesce(f.col("kind").isin(*BEGINS), f.lit(False)) | f.col("is_first")
+    # A request is never later than the last sign of life. An earlier one shows a clock that was set back.
+    is_again = f.col("is_request") & (f.col("time_us") >= f.coalesce("stamp_us_before", "time_us_before"))
+    rows = rows.withColumns({
+        "is_again": f.coalesce(is_again, f.lit(False)),
+        "time_us": f.when(f.col("is_request"), f.least("time_us", "time_us_before")).otherwise(f.col("time_us")),
+    })  # fmt: skip
     passed_us = f.col("time_us") - f.col("time_us_before")
     # A controller that resigns after a silence had lost the role during it; `edges` handles that.
     is_in_office = ~f.col("kind").eqNullSafe(f.lit(Kind.CONTROLLER_RESIGNED.value))
     step = (
-        f.when(passed_us < -SKEW_US, BACK)
+        f.when(f.col("is_request"), None)
+        .when(passed_us < -SKEW_US, BACK)
         .when((passed_us > f.col("silence_us")) & is_in_office, SILENCE)
         .when((passed_us > 0) & f.col("is_unobserved"), UNSEEN)
     )
     rows = rows.withColumns({"forgets": begins | (f.col("seq") > f.col("seq_before") + 1), "step": step})
-    rows = rows.where("forgets or step is not null or time_us < time_us_before").withColumn("mark", f.lit(BREAK))
+    rows = rows.where("forgets or step is not null or time_us < time_us_before and not is_again")
+    rows = rows.withColumn("mark", f.lit(BREAK))
     return _fit_marks(rows, MARKS.fieldNames())
 
 

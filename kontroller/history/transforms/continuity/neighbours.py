@@ -47,24 +47,34 @@ def silence_us(alive_interval_ms: Column) -> Column:
     return f.least(interval_ms, f.lit(_LONGEST_ALIVE_INTERVAL_MS)) * ALIVE_INTERVALS * 1000
 
 
+def is_request() -> Column:
+    """Return True for the record of a client's request. It has a number, but is no sign of life.
+
+    A controller also answers requests, or refuses them, while it is cut off from ZooKeeper and knows nothing of the
+    cluster. So anybody could make a silent controller look alive. Changes have records of their own."""
+    return f.col("kind") == Kind.REQUEST.value
+
+
 def edges(events: DataFrame) -> DataFrame:
     """Return the first and last record of each bucket, and the predecessor of the first (`..._before`); a few rows.
 
-    Columns of the epoch are `controller_id`, `origin`, `alive_interval_ms` if stated, and `silence_us`.
+    Columns of the epoch are `controller_id`, `origin`, `alive_interval_ms` if stated, and `silence_us`. Times are those
+    of signs of life (`is_request`).
 
     A deposed controller resigns when it notices, perhaps long after the next one has begun. Then `time_us_before` is
     the beginning of the next one. A controller that was silent before it resigned was not working; then it is the time
     of its previous record."""
     ends = f.col("kind") == Kind.CONTROLLER_RESIGNED.value
-    time_us = f.unix_micros("event_time")
+    time_us, alive_seq = f.unix_micros("event_time"), f.when(~is_request(), f.col("seq"))
     found = events.groupBy(*EPOCH, bucket().alias("bucket")).agg(
         f.min("seq").alias("first_seq"),
         f.max(last_number()).alias("last_seq"),
-        f.min_by(time_us, "seq").alias("first_us"),
-        f.max_by(time_us, "seq").alias("last_us"),
+        f.min_by(time_us, "seq").alias("stamp_us"),
+        f.min_by(time_us, alive_seq).alias("first_us"),
+        f.max_by(time_us, alive_seq).alias("last_us"),
         f.max_by(f.coalesce("dropped", f.lit(1)), "seq").alias("covered"),
         f.max_by(ends, "seq").alias("is_resigned"),
-        f.max_by(time_us, f.when(~ends, f.col("seq"))).alias("in_office_us"),
+        f.max_by(time_us, f.when(~ends, alive_seq)).alias("in_office_us"),
         f.max_by("controller_id", "seq").alias("controller_id"),
         f.max(f.col("origin") == RECORDER).alias("is_recorded"),
         f.max(f.col("origin") == LOGS).alias("is_of_logs"),
@@ -76,23 +86,26 @@ def edges(events: DataFrame) -> DataFrame:
 def add_predecessors(rows: DataFrame, of: DataFrame) -> DataFrame:
     """Add the predecessor of each record in any epoch, and the number of `missing` records between them.
 
-    `rows`: whole buckets with `EPOCH`, `seq`, `time_us`, `kind`, `dropped`, `left_out`. `of`: their `edges`. The new
-    columns are `is_first` (of its epoch), `epoch_before`, `seq_before`, `time_us_before`, `was_resigned`, `missing`,
-    and those of the epoch in `edges`."""
+    `rows`: whole buckets with `EPOCH`, `seq`, `time_us`, `kind`, `is_request`, `dropped`, `left_out`. `of`: their
+    `edges`. The new columns are `is_first` (of its epoch), `epoch_before`, `seq_before`, `time_us_before` (of the last
+    sign of life), `stamp_us_before` (of the record before, in its bucket), `was_resigned`, `missing`, and those of the
+    epoch in `edges`."""
     place = Window.partitionBy(*EPOCH, "bucket").orderBy("seq")
     of_edge = ("epoch_before", "seq_before", "covered_before", "time_us_before", "was_resigned")
     of_epoch = ("controller_id", "origin", "alive_interval_ms", "silence_us")
     edge = of.select(*EPOCH, "bucket", f.struct(*of_edge).alias("edge"), *of_epoch)
     rows = rows.withColumn("bucket", bucket()).join(f.broadcast(edge), [*EPOCH, "bucket"])
+    earlier = place.rowsBetween(Window.unboundedPreceding, -1)
     lagged = {
-        "seq_before": f.max(last_number()).over(place.rowsBetween(Window.unboundedPreceding, -1)),
+        "seq_before": f.max(last_number()).over(earlier),
         "covered_before": f.lag(f.coalesce("dropped", f.lit(1))).over(place),
-        "time_us_before": f.lag("time_us").over(place),
+        "time_us_before": f.last(f.when(~f.col("is_request"), f.col("time_us")), ignorenulls=True).over(earlier),
         "was_resigned": f.lag(f.col("kind") == Kind.CONTROLLER_RESIGNED.value).over(place),
     }
-    rows = rows.withColumns(lagged)
+    rows = rows.withColumns(lagged | {"stamp_us_before": f.lag("time_us").over(place)})
     is_edge = f.col("seq_before").isNull()
     taken = {name: f.when(is_edge, f.col(f"edge.{name}")).otherwise(f.col(name)) for name in lagged}
+    taken["time_us_before"] = f.coalesce("time_us_before", "edge.time_us_before")
     epoch = f.when(is_edge, f.col("edge.epoch_before")).otherwise(f.col("controller_epoch"))
     rows = rows.withColumns(taken | {"epoch_before": epoch})
     is_first = f.coalesce(f.col("epoch_before") != f.col("controller_epoch"), f.lit(True))
@@ -130,6 +143,9 @@ def _add_last_before(found: DataFrame) -> DataFrame:
         "is_resigned": f.col("is_resigned") & ~was_silent,
         "left_us": f.when(f.col("is_resigned") & was_silent, f.col("in_office_us")).otherwise(f.col("last_us")),
     })  # fmt: skip
+    # A bucket may have nothing but requests.
+    left_so_far = f.last("left_us", ignorenulls=True).over(history.rowsBetween(Window.unboundedPreceding, 0))
+    found = found.withColumn("left_us", f.coalesce(left_so_far, "stamp_us"))
     left_us, was_resigned = f.lag("left_us").over(history), f.lag("is_resigned").over(history)
     deposed_us = f.greatest(f.lag("in_office_us").over(history), f.least(left_us, "first_us"))
     return found.withColumns({
