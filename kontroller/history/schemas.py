@@ -37,6 +37,8 @@ CONFIG: Final = MapType(TEXT, TEXT, valueContainsNull=False)
 POSITION: Final[Mapping[str, DataType]] = {"controller_epoch": LONG, "seq": LONG}
 """The place of a record in a history."""
 PARTITION: Final[Mapping[str, DataType]] = {"cluster_id": TEXT, "topic": TEXT, "partition": INT}
+ASKED_BY: Final[Mapping[str, DataType]] = {"principal": TEXT, "address": TEXT}
+"""The client whose request caused a change; null if none did, or if it was a broker's own."""
 INTERVAL: Final[Mapping[str, DataType]] = {"began": TIME, "ended": TIME, "is_known": FLAG, "is_last": FLAG}
 """An interval. `is_known`: false between two known spans, where the state is null. `is_last`: the history ends in it."""
 STATE: Final[Mapping[str, DataType]] = {
@@ -80,6 +82,8 @@ EVENTS: Final = Table(
         kind=TEXT,  # docs/journal.md, Kinds
         cause=TEXT,
         correlation_id=TEXT,
+        principal=TEXT,  # of the client whose request is the cause; null if none is
+        address=TEXT,
         inferred=FLAG,
         snapshot=FLAG,
         unclean=FLAG,
@@ -99,6 +103,7 @@ EVENTS: Final = Table(
         config=CONFIG,
         partitions=MapType(TEXT, ArrayType(INT, containsNull=False), valueContainsNull=False),  # offline replicas
         reason=TEXT,
+        request=TEXT,  # the audit record of a client's request, as JSON
         dropped=LONG,
         entries=LONG,
         checksum=LONG,
@@ -162,6 +167,7 @@ PARTITION_INTERVALS: Final = Table(
         unclean=FLAG,  # it began with an unclean election
         cause=TEXT,  # of its beginning
         correlation_id=TEXT,
+        **ASKED_BY,
         took_us=LONG,
         inferred=FLAG,
         controller_id=INT,
@@ -277,6 +283,7 @@ INCIDENTS: Final = Table(
         is_last=FLAG,
         cause=TEXT,
         correlation_id=TEXT,
+        **ASKED_BY,
         ended_by=TEXT,  # the cause of its end; null: the history, or the known part of it, ended
         **POSITION,  # of the record that began it
     ),
@@ -345,6 +352,7 @@ UNCLEAN_ELECTIONS: Final = Table(
         recovered_at=TIME,  # null: not yet, or not known
         cause=TEXT,
         correlation_id=TEXT,
+        **ASKED_BY,
         **POSITION,
     ),
     order=("cluster_id", "controller_epoch", "seq"),
@@ -375,6 +383,7 @@ REASSIGNMENTS: Final = Table(
         target=BROKERS,
         outcome=TEXT,  # done | cancelled | replaced | deleted | running | stalled | unknown
         longest_wait_seconds=REAL,  # without any change of the ISR
+        **ASKED_BY,
         **POSITION,
     ),
     order=("cluster_id", "topic", "partition", "began", "seq"),
@@ -396,6 +405,26 @@ CONTROLLERS: Final = Table(
     order=("cluster_id", "controller_epoch"),
 )
 
+REQUESTS: Final = Table(
+    name="requests",
+    schema=columns(
+        cluster_id=TEXT,
+        event_time=TIME,  # of its end; null: not known, because the clock is not trusted
+        principal=TEXT,  # null: a sum of older requests that a report leaves out
+        address=TEXT,
+        client_id=TEXT,
+        api=TEXT,
+        resources=ArrayType(TEXT, containsNull=False),  # the first ones: `topic orders`
+        resources_total=LONG,
+        outcome=TEXT,  # done | admitted | partly_done | refused | failed | unknown
+        error=TEXT,
+        count=LONG,  # of requests
+        **POSITION,
+    ),
+    order=("cluster_id", "controller_epoch", "seq"),
+)
+"""The requests of clients to change something, from the controllers' audit records."""
+
 VIOLATIONS: Final = Table(
     name="violations",
     schema=columns(
@@ -411,6 +440,7 @@ VIOLATIONS: Final = Table(
             columns(controller_epoch=LONG, seq=LONG, event_time=TIME, source=TEXT, kind=TEXT), containsNull=False
         ),
         inferred=FLAG,  # seen by a recorder, not by the controller itself
+        **ASKED_BY,
     ),
     order=("cluster_id", "invariant", "controller_epoch", "seq", "topic", "partition", "detail"),
 )
@@ -443,5 +473,6 @@ ANSWERS: Final = (
     LEADERSHIP,
     REASSIGNMENTS,
     CONTROLLERS,
+    REQUESTS,
 )
 LAYERS: Final = (EVENTS, FINDINGS, KNOWN_SPANS, PARTITION_INTERVALS, BROKER_INTERVALS, CONFIG_INTERVALS, PROOFS)

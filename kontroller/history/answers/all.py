@@ -18,6 +18,7 @@ from kontroller.history.answers.outages.incidents import incidents
 from kontroller.history.answers.outages.rack_availability import rack_availability
 from kontroller.history.answers.outages.unclean_elections import unclean_elections
 from kontroller.history.answers.reassignments import reassignments
+from kontroller.history.answers.requests import requests
 from kontroller.history.schemas import Table
 
 
@@ -36,6 +37,7 @@ def answer_all(layers: Mapping[Table, DataFrame], options: Options | None = None
         schemas.UNCLEAN_ELECTIONS: unclean_elections(partitions),
         schemas.REASSIGNMENTS: reassignments(partitions, options),
         schemas.CONTROLLERS: controllers(known_spans, events),
+        schemas.REQUESTS: requests(events, known_spans),
     }
     found |= answer_by_day({**layers, schemas.INCIDENTS: found[schemas.INCIDENTS]}, options)
     return {table: found[table] for table in schemas.ANSWERS}

@@ -18,7 +18,7 @@ from kontroller.history.answers.intervals.states import (
     same_brokers,
 )
 from kontroller.history.answers.options import Options
-from kontroller.history.schemas import REASSIGNMENTS
+from kontroller.history.schemas import ASKED_BY, REASSIGNMENTS
 
 _MICROS: Final = 1_000_000
 
@@ -37,6 +37,7 @@ def reassignments(partition_intervals: DataFrame, options: Options) -> DataFrame
             f.min_by("_target", of_order).alias("target"),
             f.min_by("controller_epoch", of_order).alias("controller_epoch"),
             f.min_by("seq", of_order).alias("seq"),
+            *(f.min_by(name, of_order).alias(name) for name in ASKED_BY),
             f.max_by(last, of_order).alias("_last"),
             seconds(f.max("_wait")).alias("longest_wait_seconds"),
         )

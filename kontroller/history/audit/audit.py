@@ -4,10 +4,13 @@ from functools import reduce
 from typing import Final
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
 
 from kontroller.history.audit import assignments, brokers, controllers, leadership, rival_journals, topics, unclean
 from kontroller.history.audit.invariants import Invariant, restrict_to_kind, violations
 from kontroller.history.audit.partition_history import partition_history, select_known
+from kontroller.history.schemas import ASKED_BY, POSITION, VIOLATIONS
+from kontroller.history.transforms.partition_intervals import BROKERS_REQUESTS
 
 INVARIANTS: Final[tuple[Invariant, ...]] = (
     *leadership.INVARIANTS, *assignments.INVARIANTS, *unclean.INVARIANTS, *brokers.REGISTERED, *brokers.EPOCHS,
@@ -46,7 +49,15 @@ def audit(
         controllers.find_late_changes(events, known_spans, tolerance_seconds=clock_tolerance_seconds),
         controllers.find_unproven_histories(proofs),
     )
-    return reduce(DataFrame.unionByName, found)
+    return _add_clients(reduce(DataFrame.unionByName, found), events)
+
+
+def _add_clients(found: DataFrame, events: DataFrame) -> DataFrame:
+    """Add the client whose request caused the record of each violation."""
+    asked = events.where(f.col("principal").isNotNull() & ~f.col("cause").isin(*BROKERS_REQUESTS))
+    place = ["cluster_id", *POSITION]
+    rows = found.join(asked.select(*place, *ASKED_BY), place, "left")
+    return rows.select(*VIOLATIONS.schema.fieldNames())
 
 
 def _find_partition_violations(history: DataFrame, patience_seconds: int) -> DataFrame:

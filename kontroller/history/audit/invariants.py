@@ -10,9 +10,10 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 
-from kontroller.history.schemas import VIOLATIONS
+from kontroller.history.schemas import ASKED_BY, VIOLATIONS
 
 _POINTER: Final = ("controller_epoch", "seq", "event_time", "source", "kind")
+_COLUMNS: Final = tuple(name for name in VIOLATIONS.schema.fieldNames() if name not in ASKED_BY)
 RECORD: Final = f"named_struct({', '.join(f'{name!r}, {name}' for name in _POINTER)})"
 """A reference to a record of the history."""
 
@@ -35,13 +36,13 @@ class Invariant:
 
 
 def violations(rows: DataFrame, invariants: Iterable[Invariant]) -> DataFrame:
-    """Return a row of `VIOLATIONS` for each row and each invariant that it violates."""
+    """Return a row of `VIOLATIONS`, without clients, for each row and each invariant that it violates."""
     broken = f"array_compact(array({', '.join(map(_violation, invariants))}))"
     found = rows.selectExpr("cluster_id", "topic", "partition", "record", "inferred", f"explode({broken}) AS broken")
     return found.select(
         "cluster_id", "broken.invariant", "topic", "partition", "broken.broker", "record.controller_epoch", "record.seq",
         "record.event_time", "broken.detail", "broken.evidence", "inferred",
-    ).select(*VIOLATIONS.schema.fieldNames())  # fmt: skip
+    ).select(*_COLUMNS)  # fmt: skip
 
 
 def restrict_to_kind(kind: str, invariants: Iterable[Invariant]) -> list[Invariant]:

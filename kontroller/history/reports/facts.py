@@ -154,6 +154,8 @@ class Mark:
     leaderless: int
     unclean: int
     inferred: bool
+    asked_by: str = ""
+    """The client whose request was the cause, such as `User:alice from 10.0.0.7`. Empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,6 +28,8 @@ class Limits:
     """The pieces of time in pictures with rows."""
     spans: int = 400
     reassignments: int = 40
+    requests: int = 1000
+    """The requests of a cluster with the same outcome, in the table beside the page. Older ones are only counted."""
 
     def rows_of(self, listing: str) -> int:
         return self.listed_clusters if listing == "clusters" else self.table_rows

@@ -62,7 +62,7 @@ def write_report(
     Raises ValueError if no table is given, OSError if `output` cannot be written.
     """
     limits, options = limits or Limits(), options or Options()
-    cut = tables_of(tables, period)
+    cut = tables_of(tables, period, limits)
     files = export_tables(cut, output / "tables")
     stored = cut.read_stored({name: path for name, path in files.items() if rows_in(path)})
     try:

@@ -38,6 +38,8 @@ class Outage:
     """The leaders afterwards; empty if they are many or unknown, or if partitions had a leader all the time."""
     is_unclean: bool = False
     """True if those leaders were not in sync."""
+    asked_by: str = ""
+    """The client whose request was the cause, such as `User:alice from 10.0.0.7`. Empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from controller_core.journal.changes import Kind
-from kontroller.history.schemas import PARTITION_INTERVALS
+from kontroller.history.schemas import ASKED_BY, PARTITION_INTERVALS
 from kontroller.history.transforms.config_intervals import min_isr_steps, static_min_isr_steps
 from kontroller.history.transforms.intervals import add_ends, add_unknown, place_records
 from kontroller.history.transforms.lines import LOGS
@@ -31,6 +31,8 @@ _SET: Final = (Kind.LEADERSHIP, Kind.ASSIGNMENT)
 _KINDS: Final = (*_SET, Kind.LEADERSHIP_REMOVED, Kind.ASSIGNMENT_REMOVED)
 CREATION: Final = ("topics_changed", "topic_modified")
 """Causes of a new partition's assignment in logs."""
+BROKERS_REQUESTS: Final = ("alter_partition", "controlled_shutdown", "allocate_producer_ids")
+"""Causes that are requests of brokers for themselves, so that nobody asked for the change."""
 _EPOCHS: Final = ("leader_epoch", "leader_recovery_state", "state_controller_epoch", "partition_epoch")
 _LISTS: Final = ("replicas", "adding", "removing")
 _NOBODY: Final = "slice(array(0), 1, 0)"
@@ -41,6 +43,7 @@ STATE: Final = (
     *_LISTS,
     "cause",
     "correlation_id",
+    *ASKED_BY,
     "took_us",
     "unclean",
 )
@@ -67,6 +70,8 @@ def _records(events: DataFrame, spans: DataFrame) -> DataFrame:
     begins_anew = f"kind = '{Kind.LEADERSHIP_REMOVED}' or (snapshot and kind = '{Kind.ASSIGNMENT}')"
     values = {name: f"if({begins_anew}, -1, {name})" for name in ("leader", *_EPOCHS)}
     values["isr"] = f"if({begins_anew}, {_NOBODY}, isr)"
+    of_brokers = ", ".join(repr(cause) for cause in BROKERS_REQUESTS)
+    values |= {name: f"if(cause in ({of_brokers}), null, {name})" for name in ASKED_BY}
     values["led_in"] = f"if(leader is not null or {begins_anew}, chain, null)"
     rows = rows.withColumns({name: f.expr(value) for name, value in values.items()})
     is_told = f"kind in ({_quote(_SET)}) as is_told"
@@ -149,8 +154,7 @@ def _add_min_isr(rows: DataFrame, configs: DataFrame, files: DataFrame) -> DataF
         "min_insync_replicas": f"if(is_known, least(coalesce(asked, 1), {most}), null)",
         "is_last": "is_last and ended = whole_ended",
         "cause": f"if({is_whole}, cause, 'configs_changed')",
-        "correlation_id": f"if({is_whole}, correlation_id, null)",
-        "took_us": f"if({is_whole}, took_us, null)",
+        **{name: f"if({is_whole}, {name}, null)" for name in ("correlation_id", *ASKED_BY, "took_us")},
         "unclean": f"unclean and {is_whole}",
     }
     return rows.withColumns({name: f.expr(value) for name, value in values.items()})

@@ -31,7 +31,14 @@ HEALTHY: Final[Row] = {
     "min_insync_replicas": 2,
     "topic_id": "id",
 }
-OF_THE_RECORD: Final = {"cause": "created", "correlation_id": None, "unclean": False, "took_us": None}
+OF_THE_RECORD: Final = {
+    "cause": "created",
+    "correlation_id": None,
+    "principal": None,
+    "address": None,
+    "unclean": False,
+    "took_us": None,
+}
 
 _seqs = count(1000)
 

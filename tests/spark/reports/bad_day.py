@@ -462,6 +462,31 @@ def add_findings(cluster: Cluster, day: datetime) -> None:
         )
 
 
+ALICE = {"principal": "User:alice", "address": "10.0.0.7"}
+REFUSALS = 3_000
+
+
+def add_clients(rows: dict[str, list[Row]]) -> dict[str, list[Row]]:
+    """Let alice have asked for the unclean election and the reassignments, and a stranger for much that was refused."""
+    asked = "incremental_alter_configs"
+    for table in ("partition_intervals", "incidents", "unclean_elections"):
+        changed = [row for row in rows[table] if row.get("cause") == "configs_changed"]
+        for row in changed:
+            row |= {"cause": asked, **ALICE}
+    for row in rows["reassignments"]:
+        row |= ALICE
+    at = FIRST_DAY + timedelta(hours=2)
+    common = {"cluster_id": rows["incidents"][0]["cluster_id"], "controller_epoch": 17, "count": 1}
+    done = {**common, **ALICE, "api": "IncrementalAlterConfigs", "outcome": "done", "resources": ["topic orders"]}
+    stranger = {"principal": HOSTILE * 300, "address": HOSTILE, "client_id": HOSTILE, "api": "DeleteTopics"}
+    refused = {**common, **stranger, "outcome": "refused", "error": "CLUSTER_AUTHORIZATION_FAILED"}
+    rows["requests"] = [{**done, "event_time": at, "seq": 5, "resources_total": 9}]
+    for seq in range(REFUSALS):
+        of = {"resources": [HOSTILE], "resources_total": 1, "seq": 10 + seq}
+        rows["requests"].append({**refused, "event_time": at + timedelta(seconds=seq), **of})
+    return rows
+
+
 def complete(cluster: Cluster, table: str, row: Row) -> Row:
     return {"cluster_id": cluster.name, "controller_epoch": 17, "correlation_id": "17-1", **row}
 

@@ -15,7 +15,7 @@ from kontroller.history.reports.rendering.causes import SAID
 from kontroller.history.reports.report import ReportSummary, write_report
 from kontroller.history.reports.selection.before import figures_before
 from kontroller.history.reports.selection.places import places
-from tests.spark.reports.bad_day import FIRST_DAY, HOSTILE, bad_day, frames
+from tests.spark.reports.bad_day import FIRST_DAY, HOSTILE, REFUSALS, add_clients, bad_day, frames
 
 DAY = Period(began=FIRST_DAY, ended=FIRST_DAY + timedelta(days=1))
 
@@ -40,9 +40,10 @@ class Reader(HTMLParser):
 
 @pytest.fixture(scope="module")
 def written(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> ReportSummary:
-    tables = frames(spark, bad_day(hostile=True))
+    tables = frames(spark, add_clients(bad_day(hostile=True)))
     objective, output = Objective(percent=99.99), tmp_path_factory.mktemp("report")
-    return write_report(tables, output, period=DAY, limits=Limits(table_rows=12), objective=objective)
+    limits = Limits(table_rows=12, requests=100)
+    return write_report(tables, output, period=DAY, limits=limits, objective=objective)
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +86,30 @@ def test_the_worst_episode_is_told_in_a_sentence(texts: dict[str, str]) -> None:
     assert "until broker 3 was back" in top
     assert "had no leader for 41 s, until broker 4, which was not in sync, was elected" in top
     assert "Data of orders-3 may be lost." in top
+
+
+def test_the_page_names_the_clients_who_asked_for_changes(texts: dict[str, str]) -> None:
+    alice = "User:alice from 10.0.0.7"
+    assert f"Configurations were changed by {alice} at 02:13:45" in texts["incidents"]
+    assert f"incremental_alter_configs by {alice}" in texts["incidents"]
+    assert alice in texts["unclean"]
+    assert alice in texts["reassignments"]
+    assert "IncrementalAlterConfigs" in texts["requests"]
+    assert "topic orders" in texts["requests"]
+    assert "and 8 more" in texts["requests"]
+
+
+def test_refused_requests_of_a_stranger_are_marked_counted_and_bounded(
+    texts: dict[str, str], written: ReportSummary
+) -> None:
+    told = texts["requests"].split("Refused and failed requests")[1]
+    assert "refused: CLUSTER_AUTHORIZATION_FAILED" in told
+    assert "First 12 of 101" in told
+    path = next(path for path in written.tables if path.name == "requests.parquet")
+    rows = pyarrow.parquet.read_table(path).to_pylist()
+    assert sum(row["count"] for row in rows if row["outcome"] == "refused") == REFUSALS
+    assert [row["count"] for row in rows if row["principal"] is None] == [REFUSALS - 100]
+    assert [row["principal"] for row in rows if row["outcome"] == "done"] == ["User:alice"]
 
 
 def test_nothing_is_made_up_of_a_period_before_the_history(texts: dict[str, str]) -> None:

@@ -211,7 +211,16 @@ def episode(name: str, began: int, brokers: int) -> Episode:
         leaderless=(Step(at_us=began + MINUTE, peak=5, value=5), Step(at_us=began + 2 * MINUTE, peak=5, value=0)),
         under=(),
         marks=(
-            Mark(at_us=began + MINUTE, cause=name, partitions=5, places=name, leaderless=5, unclean=1, inferred=True),
+            Mark(
+                at_us=began + MINUTE,
+                cause=name,
+                partitions=5,
+                places=name,
+                leaderless=5,
+                unclean=1,
+                inferred=True,
+                asked_by=name,
+            ),
         ),
         marks_total=1,
         story=story(name, began),
@@ -223,7 +232,7 @@ def story(name: str, began: int) -> Story:
     return Story(
         losses=(Loss(broker=3, at_us=began + MINUTE),),
         losses_total=1,
-        outages=(lost, outage(cause=name, where=name, ended_by=name, began_us=began + 2 * MINUTE)),
+        outages=(lost, outage(cause=name, where=name, ended_by=name, asked_by=name, began_us=began + 2 * MINUTE)),
         unclean=1,
         unclean_where=name,
         is_inferred=True,
@@ -242,6 +251,7 @@ def outage(
     ended_by: str = "broker_started",
     led_by: tuple[int, ...] = (),
     is_unclean: bool = False,
+    asked_by: str = "",
 ) -> Outage:
     return Outage(
         problem=problem,
@@ -256,6 +266,7 @@ def outage(
         ended_by=ended_by,
         led_by=led_by,
         is_unclean=is_unclean,
+        asked_by=asked_by,
     )
 
 

@@ -28,6 +28,7 @@ SECTIONS = (
     "failovers",
     "unclean",
     "audit",
+    "requests",
     "brokers",
     "exposure",
     "flapping",

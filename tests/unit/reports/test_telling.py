@@ -129,6 +129,13 @@ def test_a_cause_of_a_later_version_is_named_and_times_are_apart_from_text() -> 
     assert At(at_us=BEGAN) in pieces
 
 
+def test_the_client_who_asked_for_a_change_is_named() -> None:
+    moved = outage(cause="alter_partition_reassignments", began_us=BEGAN, asked_by="User:alice from 10.0.0.7")
+    assert sentence(moved).startswith("Reassignments were requested by User:alice from 10.0.0.7 at 02:13:00; ")
+    others = outage(cause="alter_partition_reassignments", began_us=BEGAN, asked_by="User:\u202ebob")
+    assert sentence(moved, others).startswith("Reassignments were requested by User:alice from 10.0.0.7 and others at")
+
+
 def test_guessed_causes_are_called_guesses() -> None:
     story = Story(outages=(outage(cause="broker_failed", began_us=BEGAN),), is_inferred=True)
     assert "guesses of a recorder" in plain(tell_story(story, 1))

@@ -13,7 +13,7 @@ from kontroller.history.answers.intervals.states import (
     is_under_min_isr,
     next_value,
 )
-from kontroller.history.schemas import INCIDENTS
+from kontroller.history.schemas import ASKED_BY, INCIDENTS
 
 UNKNOWN_CAUSE: Final = "unknown"
 DELETED: Final = "topic_deleted"
@@ -33,7 +33,9 @@ def incidents(partition_intervals: DataFrame, known_spans: DataFrame) -> DataFra
         "_ended_by": f.coalesce(next_value("cause"), f.when(f.col("followed_by") == "deletion", DELETED)),
     }).where("problem is not null")  # fmt: skip
     begun_by = f.struct(
-        f.when(f.col("_is_found"), UNKNOWN_CAUSE).otherwise(f.col("cause")).alias("cause"), "correlation_id"
+        f.when(f.col("_is_found"), UNKNOWN_CAUSE).otherwise(f.col("cause")).alias("cause"),
+        "correlation_id",
+        *(f.when(~f.col("_is_found"), f.col(name)).alias(name) for name in ASKED_BY),
     )
     rows = rows.withColumns({
         "_incident": f.sum((~f.col("_continues")).cast("long")).over(order),
@@ -82,6 +84,6 @@ def _merge_intervals(rows: DataFrame) -> DataFrame:
             f.min_by("controller_epoch", of_order).alias("controller_epoch"),
             f.min_by("seq", of_order).alias("seq"),
         )
-        .select("*", "_begun_by.cause", "_begun_by.correlation_id")
+        .select("*", "_begun_by.*")
         .select(*INCIDENTS.schema.fieldNames())
     )

@@ -78,7 +78,18 @@ def _begin_sentence(cause: str, outages: Sequence[Outage], story: Story) -> list
     first = At(at_us=min(one.began_us for one in outages))
     if cause in OF_LOST_BROKERS and story.losses:
         return _describe_losses(story)
-    return [_capitalize(describe_cause(cause)), ", seen at " if cause in UNSEEN else " at ", first]
+    return [
+        _capitalize(describe_cause(cause)),
+        _name_clients(outages),
+        ", seen at " if cause in UNSEEN else " at ",
+        first,
+    ]
+
+
+def _name_clients(outages: Sequence[Outage]) -> str:
+    clients = sorted({one.asked_by for one in outages if one.asked_by})
+    others = " and others" if len(clients) > 1 else ""
+    return f" by {words.visible(clients[0])}{others}" if clients else ""
 
 
 def _describe_losses(story: Story) -> list[Piece]:

@@ -8,6 +8,7 @@ from kontroller.history.reports.selection.listed import Listing
 
 CLUSTER = Column(title="Cluster", field="cluster_id")
 TOPIC = Column(title="Topic", field="topic")
+ASKED_BY = Column(title="Requested by", field="asked_by", hint="the client whose request was the cause")
 PARTITION = Column(title="Partition", field="partition", kind="id")
 LOST = (
     Column(title="Without a leader", field="leaderless_seconds", kind="seconds", hint="summed over partitions"),
@@ -26,6 +27,18 @@ AVAILABLE = (
     Column(title="Unknown", field="unknown_seconds", kind="seconds", hint="summed over partitions"),
 )
 WORST = ("leaderless_us desc", "under_us desc", "unknown_us desc", "cluster_id")
+REQUESTED = (
+    CLUSTER,
+    Column(title="At", field="event_time", kind="time", hint="empty: by a clock that is not trusted"),
+    Column(title="Who", field="principal"),
+    Column(title="From", field="address"),
+    Column(title="Request", field="api"),
+    Column(title="Of", field="resources", kind="lines"),
+    Column(title="Outcome", field="outcome"),
+    Column(title="Requests", field="count", kind="count", hint="requests that this row stands for"),
+    Column(title="Client id", field="client_id", hint="clients choose it freely"),
+)
+NEWEST = ("event_time desc", "cluster_id", "controller_epoch desc", "seq desc")
 LISTINGS = (
     Listing(
         name="clusters",
@@ -87,6 +100,7 @@ LISTINGS = (
             Column(title="Began", field="began", kind="time"),
             Column(title="Lasted", field="seconds", kind="seconds", hint="within the period"),
             Column(title="Cause", field="cause"),
+            ASKED_BY,
             Column(title="Ended by", field="ended_by", hint="empty: the known history ends"),
         ),
         first=("problem", "seconds desc", "began", "cluster_id", "topic", "partition"),
@@ -149,7 +163,7 @@ LISTINGS = (
     Listing(
         name="unclean",
         table=schemas.UNCLEAN_ELECTIONS,
-        rows=lambda tables: tables[schemas.UNCLEAN_ELECTIONS],
+        rows=rows.unclean_elections,
         columns=(
             CLUSTER,
             TOPIC,
@@ -160,6 +174,7 @@ LISTINGS = (
             Column(title="ISR before", field="isr_before", kind="brokers"),
             Column(title="Recovered at", field="recovered_at", kind="time", hint="empty: not yet, or not known"),
             Column(title="Cause", field="cause"),
+            ASKED_BY,
         ),
         first=("elected_at", "cluster_id", "controller_epoch", "seq"),
     ),
@@ -204,6 +219,7 @@ LISTINGS = (
             Column(title="From", field="origin", kind="brokers"),
             Column(title="To", field="target", kind="brokers"),
             Column(title="Longest wait", field="longest_wait_seconds", kind="seconds", hint="no change of the ISR"),
+            ASKED_BY,
         ),
         first=("rank", "seconds desc", "began", "cluster_id", "topic", "partition", "seq"),
     ),
@@ -237,9 +253,24 @@ LISTINGS = (
             PARTITION,
             Column(title="Broker", field="broker", kind="id"),
             Column(title="Evidence", field="evidence", kind="lines", hint="time, record, epoch/number, source"),
+            ASKED_BY,
             Column(title="Inferred", field="inferred", kind="flag", hint="seen by a recorder"),
         ),
         first=("inferred", "invariant", "event_time", *schemas.VIOLATIONS.order),
+    ),
+    Listing(
+        name="requested",
+        table=schemas.REQUESTS,
+        rows=lambda tables: rows.requests(tables, is_done=True),
+        columns=REQUESTED,
+        first=NEWEST,
+    ),
+    Listing(
+        name="refused",
+        table=schemas.REQUESTS,
+        rows=lambda tables: rows.requests(tables, is_done=False),
+        columns=REQUESTED,
+        first=NEWEST,
     ),
     Listing(
         name="problems",

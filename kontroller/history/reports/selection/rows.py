@@ -1,7 +1,7 @@
 """The rows of the page's tables: answers summed over the period."""
 
 from pyspark.sql import Column as Expression
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame, Row, Window
 from pyspark.sql import functions as f
 
 from kontroller.history import schemas
@@ -10,6 +10,10 @@ from kontroller.history.reports.selection.tables import Tables, sum_us
 
 SHOWN_NUMBERS = 6
 """The numbers of partitions that a cell shows."""
+SHOWN_RESOURCES = 3
+CLIENT_LETTERS = 80
+UNCHANGED = ("refused", "failed")
+"""The outcomes of requests that changed nothing."""
 
 
 def _seconds(total_us: str, name: str) -> Expression:
@@ -57,7 +61,12 @@ def causes(tables: Tables) -> DataFrame:
 
 
 def incidents(tables: Tables) -> DataFrame:
-    return tables.clip(schemas.INCIDENTS).withColumn("seconds", (f.col("ended_us") - f.col("began_us")) / 1_000_000)
+    seconds = (f.col("ended_us") - f.col("began_us")) / 1_000_000
+    return tables.clip(schemas.INCIDENTS).withColumns({"seconds": seconds, "asked_by": name_client()})
+
+
+def unclean_elections(tables: Tables) -> DataFrame:
+    return tables[schemas.UNCLEAN_ELECTIONS].withColumn("asked_by", name_client())
 
 
 def failovers(tables: Tables) -> DataFrame:
@@ -109,7 +118,8 @@ def reassignments(tables: Tables) -> DataFrame:
     outcome = f.col("outcome")
     rank = f.when(outcome == "stalled", 0).when(outcome == "unknown", 1).when(outcome == "running", 2).otherwise(3)
     clipped = tables.clip(schemas.REASSIGNMENTS)
-    return clipped.withColumn("seconds", (f.col("ended_us") - f.col("began_us")) / 1_000_000).withColumn("rank", rank)
+    seconds = (f.col("ended_us") - f.col("began_us")) / 1_000_000
+    return clipped.withColumns({"seconds": seconds, "rank": rank, "asked_by": name_client()})
 
 
 def leadership(tables: Tables) -> DataFrame:
@@ -141,10 +151,44 @@ def racks(tables: Tables) -> DataFrame:
     )
 
 
+def requests(tables: Tables, *, is_done: bool) -> DataFrame:
+    """Return the requests that changed something, or may have; otherwise those that changed nothing."""
+    rows = tables[schemas.REQUESTS].where(f.col("outcome").isin(*UNCHANGED) != f.lit(is_done))
+    shown = f.slice("resources", 1, SHOWN_RESOURCES)
+    more = f.col("resources_total") - f.size(shown)
+    rest = f.when(more > 0, f.array(f.format_string("and %d more", more))).otherwise(f.array().cast("array<string>"))
+    return rows.withColumns(
+        {
+            "api": f.when(f.col("principal").isNull(), "older requests, only counted").otherwise(f.col("api")),
+            "resources": f.concat(shown, rest),
+            "outcome": f.concat_ws(": ", "outcome", f.nullif("error", f.lit(""))),
+        }
+    )
+
+
+def name_client() -> Expression:
+    """Return `User:alice from 10.0.0.7`, of the columns `principal` and `address`. Null if there is no principal."""
+    address = f.nullif(f.left("address", f.lit(CLIENT_LETTERS)), f.lit(""))
+    name = f.concat_ws(" from ", f.left("principal", f.lit(CLIENT_LETTERS)), address)
+    return f.when(f.nullif("principal", f.lit("")).isNotNull(), name)
+
+
+def first_clients() -> tuple[Expression, Expression]:
+    """Return aggregates of the column `asked_by` for `join_clients`."""
+    return f.min("asked_by").alias("client"), f.max("asked_by").alias("other_client")
+
+
+def join_clients(row: Row) -> str:
+    """Return the client of aggregated rows, or the first one `and others`. Empty if there is none."""
+    client: str = row["client"] or ""
+    return client if row["client"] == row["other_client"] else f"{client} and others"
+
+
 def violations(tables: Tables) -> DataFrame:
     when = "date_format(e.event_time, 'yyyy-MM-dd HH:mm:ss.SSS')"
     line = f"concat_ws('  ', {when}, e.kind, concat(e.controller_epoch, '/', e.seq), left(e.source, 120))"
-    return tables[schemas.VIOLATIONS].withColumn("evidence", f.expr(f"transform(evidence, e -> {line})"))
+    evidence = f.expr(f"transform(evidence, e -> {line})")
+    return tables[schemas.VIOLATIONS].withColumns({"evidence": evidence, "asked_by": name_client()})
 
 
 def problems(tables: Tables) -> DataFrame:

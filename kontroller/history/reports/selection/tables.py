@@ -9,6 +9,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import DateType
 
+from kontroller.history.answers.requests import limit_requests
+from kontroller.history.reports.limits import Limits
 from kontroller.history.reports.period import Period
 from kontroller.history.schemas import (
     ANSWERS,
@@ -16,6 +18,7 @@ from kontroller.history.schemas import (
     FINDINGS,
     KNOWN_SPANS,
     PARTITION_INTERVALS,
+    REQUESTS,
     VIOLATIONS,
     Table,
 )
@@ -27,6 +30,7 @@ INSTANTS = {
     "unclean_elections": "elected_at",
     "violations": "event_time",
     "findings": "event_time",
+    "requests": "event_time",
 }
 NOT_BELIEVED = "clock_not_believed"
 """The problem of findings whose time comes from an untrusted clock."""
@@ -75,8 +79,8 @@ class Tables:
         )
 
 
-def tables_of(given: Mapping[str, DataFrame], period: Period) -> Tables:
-    """Cut the given tables to the period. Raises ValueError if no table is given."""
+def tables_of(given: Mapping[str, DataFrame], period: Period, limits: Limits | None = None) -> Tables:
+    """Cut the given tables to the period, and the requests to the newest ones. Raises ValueError if no table is given."""
     if not given:
         raise ValueError(f"A report needs tables, such as {READ[0].name}: compute the answers first")
     spark = next(iter(given.values())).sparkSession
@@ -88,6 +92,8 @@ def tables_of(given: Mapping[str, DataFrame], period: Period) -> Tables:
         else:
             frames[table.name] = spark.createDataFrame([], table.schema)
             missing.append(table.name)
+    most = (limits or Limits()).requests
+    frames[REQUESTS.name] = limit_requests(frames[REQUESTS.name], most)
     spans = given.get(KNOWN_SPANS.name, frames[KNOWN_SPANS.name])
     known_until = _find_known_until(spans, period)
     return Tables(spark=spark, period=period, frames=frames, missing=tuple(missing), known_until=known_until)

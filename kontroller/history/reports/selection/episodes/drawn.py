@@ -14,6 +14,7 @@ from kontroller.history.reports import words
 from kontroller.history.reports.facts import Bar, Lane, Mark, Step, Unknown
 from kontroller.history.reports.limits import Limits
 from kontroller.history.reports.selection.places import places
+from kontroller.history.reports.selection.rows import first_clients, join_clients, name_client
 from kontroller.history.reports.selection.spans import span_bar
 from kontroller.history.reports.selection.tables import Tables
 
@@ -57,12 +58,13 @@ def marks(tables: Tables, windows: DataFrame, limits: Limits) -> dict[int, tuple
     changes = changes.withColumn("cause", f.coalesce("cause", f.lit("cause not recorded")))
     rows = changes.join(windows, "cluster_id").where("at_us >= from_us and at_us < until_us")
     piece = f.floor((f.col("at_us") - f.col("from_us")) * MARK_PIECES / (f.col("until_us") - f.col("from_us")))
-    rows = rows.withColumn("piece", piece)
+    rows = rows.withColumns({"piece": piece, "asked_by": name_client()})
     groups = rows.groupBy("episode", "cause", "piece").agg(
         f.min("at_us").alias("at_us"),
         f.sum((f.col("leader") == -1).cast("int")).alias("leaderless"),
         f.sum(f.col("unclean").cast("int")).alias("unclean"),
         f.bool_and(f.coalesce("inferred", f.lit(False))).alias("inferred"),
+        *first_clients(),
     )
     groups = groups.join(places(rows, "episode", "cause", "piece"), ["episode", "cause", "piece"])
     of_episode = Window.partitionBy("episode")
@@ -83,6 +85,7 @@ def marks(tables: Tables, windows: DataFrame, limits: Limits) -> dict[int, tuple
                 leaderless=row["leaderless"] or 0,
                 unclean=row["unclean"] or 0,
                 inferred=bool(row["inferred"]),
+                asked_by=join_clients(row),
             )
         )
     return {index: (tuple(marks), totals[index]) for index, marks in found.items()}

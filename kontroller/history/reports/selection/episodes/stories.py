@@ -9,6 +9,7 @@ from pyspark.sql import functions as f
 from kontroller.history import schemas
 from kontroller.history.reports.limits import Limits
 from kontroller.history.reports.selection.places import places
+from kontroller.history.reports.selection.rows import first_clients, join_clients, name_client
 from kontroller.history.reports.selection.tables import Tables
 from kontroller.history.reports.stories import Loss, Outage, Story
 
@@ -64,6 +65,7 @@ def _outages(tables: Tables, windows: DataFrame, limits: Limits) -> dict[int, tu
         f.max(lasted).alias("longest_us"),
         f.sum(lasted).alias("lost_us"),
         f.array_sort(f.array_distinct(f.flatten(f.collect_set("led_by")))).alias("led_by"),
+        *first_clients(),
     )
     in_order = Window.partitionBy("episode").orderBy("problem", f.col("lost_us").desc(), "began_us", *KIND[2:])
     ranked = sums.withColumn("rank", f.row_number().over(in_order)).where(f.col("rank") <= limits.told_outages)
@@ -79,7 +81,9 @@ def _add_next_leaders(tables: Tables, windows: DataFrame) -> DataFrame:
     led = tables[schemas.PARTITION_INTERVALS].where("is_known and leader >= 0")
     next_leader = led.select(*PARTITION, f.col("began").alias("led_from"), "leader", "unclean")
     joined = _select_incidents(tables, windows).join(next_leader, [*PARTITION, "led_from"], "left")
-    return joined.groupBy("episode", *PARTITION, "problem", "cause", "ending", "ended_by", "began_us", "ended_us").agg(
+    return joined.groupBy(
+        "episode", *PARTITION, "problem", "cause", "ending", "ended_by", "asked_by", "began_us", "ended_us"
+    ).agg(
         f.collect_set("leader").alias("led_by"),
         f.coalesce(f.bool_or("unclean"), f.lit(False)).alias("is_unclean"),
     )
@@ -97,6 +101,7 @@ def _select_incidents(tables: Tables, windows: DataFrame) -> DataFrame:
         {
             "ended_by": f.when(f.col("ending") == "change", f.col("ended_by")).otherwise(""),
             "cause": f.coalesce("cause", f.lit("")),
+            "asked_by": name_client(),
             "led_from": f.when(f.col("problem") == "leaderless", f.col("ended")),
         }
     )
@@ -116,6 +121,7 @@ def _outage(row: Row) -> Outage:
         ended_by=row["ended_by"][:80],
         led_by=tuple(row["led_by"]) if len(row["led_by"]) <= MOST_LEADERS else (),
         is_unclean=row["is_unclean"],
+        asked_by=join_clients(row),
     )
 
 
