@@ -9,6 +9,7 @@ import heapq
 from typing import Any, Final, cast
 from uuid import UUID
 
+from controller_core.journal.batches import Uptime
 from controller_core.model.ids import TopicId
 
 START_MS: Final = 1_700_000_000_000
@@ -31,6 +32,9 @@ class VirtualClock:
 
     def monotonic_ms(self) -> float:
         return self._elapsed_ms
+
+    def uptime(self) -> Uptime:
+        return Uptime("51a1a7ed", int(self.monotonic_ms() * 1000))
 
     async def sleep_ms(self, duration_ms: float) -> None:
         woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -6,7 +6,7 @@ can read it while the controller continues.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from controller_core.journal.changes import Change
 from controller_core.journal.configs import RecordedConfig, StaticConfig
@@ -14,6 +14,14 @@ from controller_core.model.authorization.principal import Caller
 from controller_core.model.features import FinalizedFeatures
 from controller_core.model.ids import BrokerId, ControllerEpoch, PartitionId, TopicId, TopicName, TopicPartition
 from controller_core.model.metadata import Broker, PartitionState, ReplicaAssignment
+
+
+class Uptime(NamedTuple):
+    """The time since a machine was started. Nobody can set it, so it measures what the clock of the day cannot."""
+
+    boot: str
+    """Names the start of the machine: times of one name can be compared."""
+    us: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +33,8 @@ class Context:
     controller_id: BrokerId
     controller_epoch: ControllerEpoch
     event_time_us: int
+    uptime: Uptime | None = None
+    """The same moment by the machine's uptime; None if the time is of no machine's clock."""
     took_us: int | None = None
     """Time since the controller learned of the event, or None if no arrival time is known."""
     cause: str

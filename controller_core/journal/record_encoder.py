@@ -137,6 +137,7 @@ class RecordEncoder:
             "controller_epoch": context.controller_epoch,
             "seq": seq,
             "event_time_us": context.event_time_us,
+            **_name_uptime(context),
             **({} if context.took_us is None else {"took_us": context.took_us}),
             "kind": kind.value,
             "cause": context.cause,
@@ -152,6 +153,10 @@ class RecordEncoder:
 def _name_caller(context: Context) -> Fields:
     caller = context.caller
     return {} if caller is None else {"principal": str(caller.principal), "address": str(caller.address or "")}
+
+
+def _name_uptime(context: Context) -> Fields:
+    return {} if context.uptime is None else {"boot": context.uptime.boot, "boot_us": context.uptime.us}
 
 
 def _interval(batch: Elected | Alive | RecorderStarted) -> Fields:

@@ -59,6 +59,8 @@ class Line(BaseModel):
     controller_epoch: int
     seq: int
     event_time_us: int
+    boot: str | None = None
+    boot_us: int | None = None
     took_us: int | None = None
     kind: str
     cause: str

@@ -4,11 +4,16 @@ A controller records its own terms (`term_journal`), a recorder those of another
 """
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from controller_core.controller.loop.clock import Clock
-from controller_core.journal.batches import Batch, Context, Journal, Snapshot, StateCopy
+from controller_core.journal.batches import Batch, Context, Journal, Snapshot, StateCopy, Uptime
 from controller_core.model.authorization.principal import Caller
 from controller_core.model.ids import BrokerId, ControllerEpoch
+
+_READS: Final = 3
+_AT_ONCE_US: Final = 1_000
+"""The two times of a record are of one moment if no more time passes between their reads."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -60,14 +65,26 @@ class StampedJournal:
         is_inferred: bool = False,
     ) -> Context:
         """Return what the records of an event have in common, at this moment. `event` is unique within the epoch."""
+        now_ms, uptime = self._read_times()
         return Context(
             cluster_id=cluster_id,
             controller_id=controller_id,
             controller_epoch=controller_epoch,
-            event_time_us=self.clock.now_ms() * 1000,
+            event_time_us=now_ms * 1000,
+            uptime=uptime,
             took_us=None if took_ms is None else int(took_ms * 1000),
             cause=cause,
             correlation_id=f"{controller_epoch}-{event}",
             caller=caller,
             is_inferred=is_inferred,
         )
+
+    def _read_times(self) -> tuple[int, Uptime | None]:
+        """Return the time of the day and the uptime at the same moment.
+
+        The process may be stopped between the two reads; then both are read again."""
+        for _ in range(_READS):
+            before, now_ms, after = self.clock.uptime(), self.clock.now_ms(), self.clock.uptime()
+            if before is None or after is None or after.us - before.us <= _AT_ONCE_US:
+                break
+        return now_ms, before

@@ -39,6 +39,9 @@ class LogClock:
     def monotonic_ms(self) -> float:
         return self._latest_ms
 
+    def uptime(self) -> None:
+        """Return None: the log's time is of several machines."""
+
     async def sleep_ms(self, duration_ms: float) -> None:
         await self._real.sleep_ms(duration_ms)
 
