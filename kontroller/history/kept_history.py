@@ -194,7 +194,11 @@ class KeptHistory:
 
         `days`: the length of the period if `began` is not given. Raises `NoHistory`, and `ValueError` for an empty
         period."""
-        spans = self.layers()[KNOWN_SPANS].agg(f.min("began").alias("began"), f.max("ended").alias("ended"))
+        spans = (
+            self.layers()[KNOWN_SPANS]
+            .where("has_time")
+            .agg(f.min("began").alias("began"), f.max("ended").alias("ended"))
+        )
         known = spans.select(f.unix_micros("began"), f.unix_micros("ended")).first()
         if known is None or known[0] is None:
             raise NoHistory(f"{self.location} has no known time; its table findings says why")

@@ -10,6 +10,7 @@ from kontroller.history.audit import assignments, brokers, controllers, leadersh
 from kontroller.history.audit.invariants import Invariant, restrict_to_kind, violations
 from kontroller.history.audit.partition_history import partition_history, select_known
 from kontroller.history.schemas import ASKED_BY, POSITION, VIOLATIONS
+from kontroller.history.transforms.continuity.moments import drop_stamps
 from kontroller.history.transforms.partition_intervals import BROKERS_REQUESTS
 
 INVARIANTS: Final[tuple[Invariant, ...]] = (
@@ -49,7 +50,8 @@ def audit(
         controllers.find_late_changes(events, known_spans, tolerance_seconds=clock_tolerance_seconds),
         controllers.find_unproven_histories(proofs),
     )
-    return _add_clients(reduce(DataFrame.unionByName, found), events)
+    together = _add_clients(reduce(DataFrame.unionByName, found), events)
+    return drop_stamps(together, known_spans, "event_time", pointers="evidence")
 
 
 def _add_clients(found: DataFrame, events: DataFrame) -> DataFrame:

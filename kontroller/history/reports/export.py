@@ -4,10 +4,13 @@ Spark writes folders, and the only file of each is moved out of it. Rows are sor
 bytes. The page is made from these files, so that an answer is computed once.
 """
 
+import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 import orjson
 import pyarrow.parquet
@@ -35,9 +38,19 @@ def export_tables(tables: Tables, folder: Path) -> Mapping[str, Path]:
             path.with_suffix(".json").unlink(missing_ok=True)
             continue
         _write_parquet(table, tables[table], path)
-        _write_json_lines(path)
+        write_json_lines(path)
         paths[table.name] = path
     return paths
+
+
+@contextmanager
+def replace_file(path: Path) -> Iterator[BinaryIO]:
+    """Yield a new file that takes the place of `path` when the block ends. If the block raises, nothing changes."""
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as scratch:
+        new = Path(scratch) / path.name
+        with new.open("wb") as file:
+            yield file
+        os.replace(new, path)
 
 
 def rows_in(path: Path) -> int:
@@ -53,9 +66,26 @@ def _write_parquet(table: Table, rows: DataFrame, path: Path) -> None:
         shutil.move(part, path)
 
 
-def _write_json_lines(path: Path) -> None:
+def write_json_lines(path: Path) -> None:
     """Write one row per line, with the same fields. Times are in the form 2026-11-20T02:13:04.120000Z."""
     source = pyarrow.parquet.ParquetFile(path)
-    with path.with_suffix(".json").open("wb") as lines, source:
+    with replace_file(path.with_suffix(".json")) as lines, source:
         for batch in source.iter_batches(batch_size=BATCH_ROWS):
-            lines.writelines(orjson.dumps(row, option=JSON_OPTIONS) for row in batch.to_pylist())
+            lines.writelines(orjson.dumps(row, option=JSON_OPTIONS) for row in _list_rows(batch))
+
+
+def _list_rows(batch: pyarrow.RecordBatch) -> list[dict[str, object]]:
+    """Return the rows as Python's values. A value with a time that no calendar has is None."""
+    try:
+        rows: list[dict[str, object]] = batch.to_pylist()
+    except (OverflowError, ValueError):
+        names = batch.schema.names
+        rows = [dict(zip(names, map(_read_value, values), strict=True)) for values in zip(*batch.columns, strict=True)]
+    return rows
+
+
+def _read_value(value: pyarrow.Scalar) -> object:
+    try:
+        return value.as_py()
+    except (OverflowError, ValueError):
+        return None

@@ -29,6 +29,15 @@ def micros(moment: datetime) -> int:
     return (moment - EPOCH) // timedelta(microseconds=1)
 
 
+_FIRST_US = (datetime.min.replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
+_LAST_US = (datetime.max.replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
+
+
+def is_moment(at_us: int) -> bool:
+    """Return True if the calendar has this time: it has the years 1 to 9999."""
+    return _FIRST_US <= at_us <= _LAST_US
+
+
 def moment_of(at_us: int) -> datetime:
     return EPOCH + timedelta(microseconds=at_us)
 

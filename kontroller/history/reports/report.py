@@ -8,7 +8,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 
 from kontroller.history.answers.options import Options
-from kontroller.history.reports.export import export_tables, rows_in
+from kontroller.history.reports.export import export_tables, replace_file, rows_in
 from kontroller.history.reports.limits import Limits
 from kontroller.history.reports.objective import Objective
 from kontroller.history.reports.period import Period
@@ -72,7 +72,8 @@ def write_report(
     finally:
         stored[PARTITION_INTERVALS].unpersist()
     path = output / "index.html"
-    path.write_text(page(report, now=now, limits=limits), encoding="utf-8")
+    with replace_file(path) as file:
+        file.write(page(report, now=now, limits=limits).encode())
     return ReportSummary(
         page=path,
         page_bytes=path.stat().st_size,

@@ -4,7 +4,7 @@ import math
 import unicodedata
 from collections.abc import Sequence
 
-from kontroller.history.reports.period import DAY, HOUR, MINUTE, SECOND, moment_of
+from kontroller.history.reports.period import DAY, HOUR, MINUTE, SECOND, is_moment, moment_of
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 NOT_KNOWN = "not known"
@@ -78,8 +78,10 @@ def format_count(value: int, one: str, many: str = "") -> str:
 
 
 def moment(at_us: int | None) -> str:
-    """Return a time in UTC: 2026-11-20 02:13:04.120. Milliseconds are omitted if they are zero."""
-    if at_us is None:
+    """Return a time in UTC: 2026-11-20 02:13:04.120. Milliseconds are omitted if they are zero.
+
+    A time that no calendar has is shown as no value."""
+    if at_us is None or not is_moment(at_us):
         return NO_VALUE
     when = moment_of(at_us)
     millis = when.microsecond // 1000

@@ -13,6 +13,7 @@ from pyspark.sql import functions as f
 from kontroller.history.schemas import FINDINGS, Table
 from kontroller.history.transforms.broker_intervals import broker_intervals
 from kontroller.history.transforms.continuity.doubts import doubts
+from kontroller.history.transforms.continuity.moments import drop_stamps
 from kontroller.history.transforms.partition_intervals import partition_intervals
 from kontroller.history.transforms.proofs import proofs, snapshot_checksums
 from kontroller.history.transforms.unknown_topics import unknown_topics
@@ -51,12 +52,16 @@ def derive(
     found = findings.unionByName(doubts(marks)).unionByName(unknown_topics(events, spans))
     return Layers(
         events=events,
-        findings=_each_once(found),
+        findings=_each_once(drop_stamps(found, spans, "event_time")),
         known_spans=spans,
         partition_intervals=partition_intervals(events, spans, configs),
         broker_intervals=broker_intervals(events, spans),
         config_intervals=configs,
-        proofs=proofs(events, spans, snapshot_checksums(events, spans) if checksums is None else checksums),
+        proofs=drop_stamps(
+            proofs(events, spans, snapshot_checksums(events, spans) if checksums is None else checksums),
+            spans,
+            "event_time",
+        ),
     )
 
 

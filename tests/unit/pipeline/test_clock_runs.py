@@ -6,7 +6,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kontroller.history.transforms.continuity.clock_runs import YEAR_US, Place, Run, most_covering, place_runs
+from kontroller.history.reports.period import moment_of
+from kontroller.history.transforms.continuity.clock_runs import LAST_US, YEAR_US, Place, Run, most_covering, place_runs
 
 HOUR = 3_600_000_000
 
@@ -49,6 +50,19 @@ def test_more_than_a_year_apart_only_the_side_is_believed_that_covers_more() -> 
     year = YEAR_US / HOUR
     assert hours((0, 9), (year + 10, year + 20)) == [(year + 10, year + 10, False), (year + 10, year + 20, True)]
     assert hours((0, 9), (year + 9, year + 20)) == [(0, 9, True), (year + 9, year + 20, True)]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2**62), st.integers(0, 2**62)).map(lambda run: Run(run[0], sum(run))), max_size=6)
+)
+def test_every_place_is_a_time_that_a_calendar_has(runs: list[Run]) -> None:
+    for place in place_runs(runs):
+        assert moment_of(place.began_us) <= moment_of(place.ended_us)
+        assert not place.is_believed or place.ended_us < LAST_US
+
+
+def test_a_history_of_no_possible_time_has_none() -> None:
+    assert place_runs([Run(LAST_US - 1, LAST_US), Run(2**63 - 1, 2**63 - 1)]) == [Place(0, 0, is_believed=False)] * 2
 
 
 def test_nothing_has_no_places() -> None:

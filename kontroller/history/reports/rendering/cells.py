@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from kontroller.history.reports import words
 from kontroller.history.reports.facts import Column, Listed, Value
+from kontroller.history.reports.period import is_moment
 
 RIGHT_ALIGNED = {"id", "count", "seconds", "ratio", "share", "spent"}
 TELLING = {
@@ -33,7 +34,8 @@ def cell(value: Value, column: Column) -> Cell:
         return Cell(text=words.NO_VALUE, sort="", class_=class_)
     lines = tuple(str(item) for item in value) if isinstance(value, tuple) and column.kind == "lines" else ()
     sort = repr(value) if isinstance(value, int | float) else ""
-    instant = words.instant(int(value)) if column.kind == "time" and isinstance(value, int | float) else ""
+    at_us = int(value) if column.kind == "time" and isinstance(value, int | float) else None
+    instant = words.instant(at_us) if at_us is not None and is_moment(at_us) else ""
     return Cell(text=_format(value, column), sort=sort, class_=class_, instant=instant, lines=lines)
 
 

@@ -13,7 +13,7 @@ from kontroller.history.answers.intervals.within import Within
 from kontroller.history.answers.isr_flaps import isr_flaps
 from kontroller.history.reports.facts import Before, Uptime
 from kontroller.history.reports.period import Period
-from kontroller.history.reports.selection.tables import INSTANTS, Tables, tables_of, time_of
+from kontroller.history.reports.selection.tables import INSTANTS, Tables, tables_of
 from kontroller.history.schemas import Table
 
 COUNTED = {
@@ -76,7 +76,7 @@ def _amounts(tables: Tables) -> list[DataFrame]:
 
 def select_timed(tables: Tables, table: Table) -> DataFrame:
     """Return the rows with a time. Rows without one are in the tables of every period."""
-    return tables[table].where(time_of(table).isNotNull()) if table.name in INSTANTS else tables[table]
+    return tables[table].where(f.col(INSTANTS[table.name]).isNotNull()) if table.name in INSTANTS else tables[table]
 
 
 def _flaps(given: Mapping[str, DataFrame], period: Period) -> list[DataFrame]:

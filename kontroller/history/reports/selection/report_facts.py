@@ -25,7 +25,7 @@ from kontroller.history.reports.selection.listings import LISTINGS
 from kontroller.history.reports.selection.places import add_led_places
 from kontroller.history.reports.selection.rows import uptimes
 from kontroller.history.reports.selection.spans import controller_lanes, unknowns
-from kontroller.history.reports.selection.tables import Tables, sum_us, time_of
+from kontroller.history.reports.selection.tables import INSTANTS, Tables, sum_us
 
 ALL = ""
 """The key for all topics of a cluster."""
@@ -185,7 +185,7 @@ def tallies(tables: Tables) -> dict[str, int]:
     ]
     flaps = tables[schemas.ISR_FLAPS].agg(f.coalesce(f.sum("flaps"), f.lit(0)).cast("long").alias("n"))
     frames.append(flaps.select(f.lit("flaps").alias("name"), "n"))
-    untimed = tables[schemas.FINDINGS].agg(f.count_if(time_of(schemas.FINDINGS).isNull()).alias("n"))
+    untimed = tables[schemas.FINDINGS].agg(f.count_if(f.col(INSTANTS["findings"]).isNull()).alias("n"))
     frames.append(untimed.select(f.lit("findings:untimed").alias("name"), "n"))
     rows = reduce(DataFrame.unionByName, frames).orderBy(f.col("n").desc(), "name").limit(100).collect()
     return {row["name"] or "": row["n"] for row in rows}

@@ -32,8 +32,7 @@ INSTANTS = {
     "findings": "event_time",
     "requests": "event_time",
 }
-NOT_BELIEVED = "clock_not_believed"
-"""The problem of findings whose time comes from an untrusted clock."""
+"""The times of rows that are no intervals; null if the time is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,18 +107,12 @@ def _find_known_until(spans: DataFrame, period: Period) -> DataFrame:
 def _touches(table: Table, period: Period) -> Column:
     began, ended = f.timestamp_micros(f.lit(period.began_us)), f.timestamp_micros(f.lit(period.ended_us))
     if table.name in INSTANTS:
-        at = time_of(table)
+        at = f.col(INSTANTS[table.name])
         return at.isNull() | ((at >= began) & (at < ended))
     if any(isinstance(column.dataType, DateType) for column in table.schema):
         return f.col("day").between(f.lit(period.first_day), f.lit(period.last_day))
-    # Intervals without length lie in the period as well.
-    return (f.col("began") < ended) & (f.col("ended").isNull() | (f.col("ended") >= began))
-
-
-def time_of(table: Table) -> Column:
-    """Return the time of a row of a table of INSTANTS; null if it is unknown, or comes from an untrusted clock."""
-    at = f.col(INSTANTS[table.name])
-    return f.when(f.col("problem") != NOT_BELIEVED, at) if table is FINDINGS else at
+    # Intervals without length lie in the period as well, and so does everything of which no time is known.
+    return f.col("began").isNull() | (f.col("began") < ended) & (f.col("ended").isNull() | (f.col("ended") >= began))
 
 
 def sum_us(seconds: str) -> Column:

@@ -15,6 +15,8 @@ from typing import Final, NamedTuple
 
 YEAR_US: Final = 366 * 86_400_000_000
 """A greater distance to the other runs is not a silence but the wrong clock of a machine."""
+LAST_US: Final = 253_370_764_800_000_000
+"""The year 9999. No clock is believed from there on, and no calendar goes much further."""
 
 
 class Run(NamedTuple):
@@ -49,7 +51,9 @@ def place_runs(runs: Sequence[Run]) -> list[Place]:
     >>> [tuple(place) for place in place_runs([right, ten_hours_ahead, right_again])]
     [(0, 100, True), (100, 100, False), (101, 200, True)]
     """
-    believed = _drop_distant(dict(_clip(runs, most_covering(runs))))
+    possible = [number for number, run in enumerate(runs) if run.ended_us < LAST_US]
+    covering = [possible[index] for index in most_covering([runs[number] for number in possible])]
+    believed = _drop_distant(dict(_clip(runs, covering)))
     at_us = next((run.began_us for run in believed.values()), 0)
     places = []
     for number in range(len(runs)):

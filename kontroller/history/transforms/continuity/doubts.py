@@ -4,7 +4,7 @@ They concern the few records at which a history breaks, and those that are a lit
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Final
@@ -34,6 +34,8 @@ class Doubt:
     at: Mark
     count: int
     detail: str
+    time_us: int | None = None
+    """The time of the record; None if its clock is not believed."""
 
 
 def doubts(marks: DataFrame) -> DataFrame:
@@ -54,8 +56,11 @@ def doubts_of(marks: Sequence[Mark]) -> Iterator[Doubt]:
             by_run.append([])
         by_run[-1].append(mark)
         number = len(by_run) - 1
-        yield from _doubt_numbers(mark)
-        yield from _doubt_clocks(mark, places[max(number - bool(mark.step), 0) : number + 1])
+        place = places[number]
+        found = (*_doubt_numbers(mark), *_doubt_clocks(mark, places[max(number - bool(mark.step), 0) : number + 1]))
+        yield from (
+            replace(doubt, time_us=place.clamp(mark.time_us)) if place.is_believed else doubt for doubt in found
+        )
     for place, run, following in zip(places, by_run, [*(run[0] for run in by_run[1:]), marks[-1]], strict=True):
         if not place.is_believed:
             yield _doubt_run([*run, following])
@@ -119,7 +124,7 @@ def _doubt_cluster(marks: Sequence[Row]) -> Iterator[dict[str, object]]:
             "source": doubt.at.source,
             "controller_epoch": doubt.at.controller_epoch,
             "seq": doubt.at.seq,
-            "time_us": doubt.at.time_us,
+            "time_us": doubt.time_us,
             "count": doubt.count,
             "detail": doubt.detail,
         }
