@@ -77,7 +77,10 @@ EVENTS: Final = Table(
         source=TEXT,  # the file, or topic and partition
         controller_id=INT,
         **POSITION,
-        event_time=TIME,
+        event_time=TIME,  # by the writer's clock; if that was set within the term, by the machine's uptime
+        boot=TEXT,  # names the start of the writer's machine; null if the journal does not say it
+        boot_us=LONG,  # the uptime at the event
+        set_us=LONG,  # event_time minus the stamp of the record, if the clock was set within the term; else null
         took_us=LONG,  # since the controller noticed the cause; null if not measured
         kind=TEXT,  # docs/journal.md, Kinds
         cause=TEXT,

@@ -24,6 +24,7 @@ from controller_core.journal.batches import (
     RecorderStarted,
     Resigned,
     Snapshot,
+    Uptime,
 )
 from controller_core.journal.fold import Folded, fold
 from controller_core.journal.reader import Position, check, parse
@@ -288,6 +289,7 @@ class RandomCluster:
             controller_id=self._controller,
             controller_epoch=ControllerEpoch(self._epoch),
             event_time_us=self._now_us,
+            uptime=Uptime(f"{self._controller:08x}", self._now_us - START_US),
             took_us=self._rng.randrange(5_000_000) if self._event else None,
             cause=cause,
             correlation_id=f"{self._epoch}-{self._event}",

@@ -77,8 +77,9 @@ class _Tails:
         if not spans:
             return ()
         days = {cluster: span.day for cluster, span in spans.items()}
-        terms = tails.terms(read_raw_tails(self.raw, days))
-        began = tails.begins(self._events(days))
+        raw, kept = read_raw_tails(self.raw, days), self._events(days)
+        terms = tails.terms(raw)
+        began = tails.begins(kept)
         counts = {row.cluster_id: row.records for row in self.before.read(TALLIES).collect()}
         of = {
             cluster: Tail(
@@ -97,6 +98,7 @@ class _Tails:
             return ()
         marks = tails.read_earlier_marks(self._read_kept(MARKS, of.keys()), of.values())
         left_out = tails.find_left_out(self._read_kept(FINDINGS, of.keys()), of.values())
+        left_out |= tails.find_set_clocks(raw, kept)
         return tuple(
             replace(tail, alive_interval_ms=marks[cluster].interval_ms, checked_day=marks[cluster].checked_day)
             for cluster, tail in sorted(of.items())

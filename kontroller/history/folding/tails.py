@@ -7,6 +7,7 @@ A tail is valid under these conditions; otherwise the cluster is folded from its
   in order (`is_early`).
 - Each term of the tail is in one journal, without duplicates, so there is nothing to choose between.
 - The controller, the writer and the alive interval of the term that spans midnight stay the same.
+- No clock was set within a term of the tail, as far as uptimes show it.
 Then the breaks before midnight stay as they were, and the tail has all later ones, with the record before each.
 """
 
@@ -21,6 +22,7 @@ from controller_core.journal.changes import Kind
 from kontroller.history.schemas import LONG, TEXT, columns
 from kontroller.history.transforms.continuity.breaks import BREAK, END, SNAPSHOT
 from kontroller.history.transforms.continuity.neighbours import EPOCH, is_request
+from kontroller.history.transforms.continuity.set_clocks import BOOT, differences, is_set
 from kontroller.history.transforms.lines import CONTROLLER, LOGS, RECORDER
 
 LEFT_OUT: Final = ("two_records", "two_journals")
@@ -150,6 +152,21 @@ def read_earlier_marks(marks: DataFrame, tails: Iterable[Tail]) -> dict[str, Row
         f.max(f.expr(is_early)).alias("is_early"),
     )
     return {row.cluster_id: row for row in found.collect()}
+
+
+def find_set_clocks(events: DataFrame, kept: DataFrame) -> set[str]:
+    """Return the clusters in which a clock was set within a term of the tail, or in the term that spans midnight.
+
+    `events`: the raw records of tails, some of which are new. `kept`: the events from before. The new records of the
+    term that spans midnight must agree with the earlier ones, whose first and last difference is not known here."""
+    before = differences(kept).withColumnsRenamed({"least": "least_before", "most": "most_before"})
+    now = differences(events).join(before, list(BOOT), "left")
+    is_other = f.coalesce(
+        (f.col("least") < f.col("least_before")) | (f.col("most") > f.col("most_before")), f.lit(False)
+    )
+    found = now.where(is_other | is_set(f.col("least"), f.col("most"))).select("cluster_id")
+    were_set = kept.where("set_us is not null").select("cluster_id")
+    return {row.cluster_id for row in found.unionByName(were_set).distinct().collect()}
 
 
 def find_left_out(findings: DataFrame, tails: Iterable[Tail]) -> set[str]:

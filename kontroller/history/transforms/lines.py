@@ -22,7 +22,7 @@ LOGS: Final = "logs"
 _COLUMNS: Final = EVENTS.schema.fieldNames()
 _DELTA: Final = StructType(EVENTS.schema.fields[_COLUMNS.index("leader") : _COLUMNS.index("reason")])
 """The fields of a delta. Each is a column of an event."""
-_OF_EVENTS: Final = {"cluster_id", "origin", "journal", "source", "event_time", "left_out"}
+_OF_EVENTS: Final = {"cluster_id", "origin", "journal", "source", "event_time", "set_us", "left_out"}
 """Columns of an event that a record does not have, or has in another form."""
 _RECORD: Final = columns(
     v=LONG,
@@ -93,6 +93,7 @@ def check_lines(lines: DataFrame) -> DataFrame:
         *(f.coalesce(f.col(name), f.lit(False)).alias(name) for name in _FLAGS),
         *(name for name in _RECORD.fieldNames() if name not in _OWN),
         *_DELTA.fieldNames(),
+        f.lit(None).cast(LONG).alias("set_us"),
         f.lit(None).cast(LONG).alias("left_out"),
         "bad_line",
     )

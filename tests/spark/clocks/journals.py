@@ -7,6 +7,8 @@ from typing import Any, Final
 from tests.spark.clocks.oracle import SECOND, Record
 
 START_S: Final = 1_767_225_600  # 2026-01-01
+BOOTED_BEFORE_S: Final = 5_000
+"""The seconds for which a machine has run when its journal begins."""
 TOPIC: Final = "orders"
 TOPIC_ID: Final = "00000000-0000-4000-8000-000000000001"
 PARTITIONS: Final = (0, 1)
@@ -15,14 +17,17 @@ PARTITIONS: Final = (0, 1)
 class Journal:
     """The records that controllers write one after the other. Times are seconds; `now_s` is the right time."""
 
-    def __init__(self, *, alive_s: int = 10, is_recorded: bool = False, epoch: int = 1) -> None:
-        """`epoch`: of the first term."""
+    def __init__(self, *, alive_s: int = 10, is_recorded: bool = False, epoch: int = 1, boot: str = "") -> None:
+        """`epoch`: of the first term. `boot`: names the start of the writer's machine, whose uptime is recorded."""
         self.records: list[Record] = []
+        self.led: list[tuple[float, int, int]] = []
+        """The changes of leaders as they happened: the right time, the partition, and the leader."""
         self.now_s: float = 0
         self.ahead_s: float = 0
         """The seconds that the clock of the controller's machine is ahead."""
         self._alive_s = alive_s
         self._is_recorded = is_recorded
+        self._boot = boot
         self._epoch = epoch - 1
         self._seq = 0
         self._leaders = dict.fromkeys(PARTITIONS, 1)
@@ -67,6 +72,7 @@ class Journal:
 
     def lead(self, partition: int, leader: int, *, cause: str = "broker_failed", **more: Any) -> "Journal":
         self._leaders[partition] = leader
+        self.led.append((self.now_s, partition, leader))
         self._version += 1
         delta = {"leader": leader, "isr": [max(leader, 1)], "partition_epoch": self._version}
         return self._write("leadership", cause, partition=partition, delta=delta, **_OF_TOPIC, **more)
@@ -125,6 +131,8 @@ class Journal:
         }  # fmt: skip
         if self._is_recorded:
             record["inferred"] = True
+        if self._boot:
+            record |= {"boot": self._boot, "boot_us": round((BOOTED_BEFORE_S + self.now_s) * SECOND)}
         self._seq += 1
         self.records.append(record)
         return self

@@ -21,6 +21,7 @@ _BEFORE_S: Final = 120
 DOUBTFUL: Final = (
     "a number of the evening again", "another alive interval", "resigned at midnight", "ahead before midnight",
     "an onlooker after all", "ahead for long", "a later term of the year before", "two writers",
+    "clock set before midnight", "clock set after midnight",
 )  # fmt: skip
 
 Pieces = Sequence[Sequence[bytes]]
@@ -28,9 +29,9 @@ Arriving = Mapping[str, Pieces]
 """The pieces that arrive one after the other, by journal."""
 
 
-def evening(*, is_recorded: bool = False) -> Journal:
+def evening(*, is_recorded: bool = False, boot: str = "") -> Journal:
     """A journal shortly before midnight, whose state is known."""
-    journal = Journal(is_recorded=is_recorded)
+    journal = Journal(is_recorded=is_recorded, boot=boot)
     journal.now_s = DAY_S - _BEFORE_S
     return journal.begin().live(_BEFORE_S - 15)
 
@@ -108,6 +109,8 @@ def _doubtful() -> Iterator[tuple[str, Journal]]:
     yield "an onlooker after all", journal
     yield "ahead for long", evening().set_clock(7200).live(5).set_clock(0).live(60)
     yield "a later term of the year before", evening().live(40).begin(ahead_s=-2e9).live(30)
+    yield "clock set before midnight", evening(boot="set").set_clock(-3).live(5).set_clock(0).live(60)
+    yield "clock set after midnight", evening(boot="set").live(40).set_clock(-3).lead(0, -1).live(60)
 
 
 def _cut_at_midnight(written: Sequence[bytes], journal: Journal) -> Pieces:
