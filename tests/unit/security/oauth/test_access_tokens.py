@@ -120,7 +120,10 @@ async def test_a_server_that_fails_for_a_moment_is_asked_again(provider: Identit
         return following
 
     provider.answer = answer
-    assert await AccessTokens().find_token(login_at(provider))
+    login = login_at(provider)
+    assert isinstance(login.source, Endpoint)
+    patient = replace(login, source=replace(login.source, retry_backoff_max_ms=60_000))
+    assert await AccessTokens().find_token(patient)
     assert len(provider.asked) == 4
 
 
