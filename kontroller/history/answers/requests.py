@@ -45,8 +45,8 @@ def requests(events: DataFrame, known_spans: DataFrame) -> DataFrame:
     values = {text: f.coalesce(f.left(f.col(text), f.lit(MOST_CHARACTERS)), f.lit("")) for text in _TEXTS} | {
         "outcome": f.when(f.col("outcome").isin(*_OUTCOMES), f.col("outcome")).otherwise(Outcome.UNKNOWN.value),
         "resources": f.expr(named),
-        "resources_total": f.coalesce(f.array_size("resources"), f.lit(0)) + _bound("more_resources", 0),
-        "count": _bound("count", 1),
+        "resources_total": f.coalesce(f.array_size("resources"), f.lit(0)) + _limit_number("more_resources", 0),
+        "count": _limit_number("count", 1),
     }
     return rows.withColumns(values).select(*REQUESTS.schema.fieldNames())
 
@@ -66,7 +66,7 @@ def limit_requests(rows: DataFrame, most: int) -> DataFrame:
     return kept.unionByName(summed, allowMissingColumns=True)
 
 
-def _bound(name: str, least: int) -> Column:
+def _limit_number(name: str, least: int) -> Column:
     """Return a number of a record that may be missing or impossible."""
     return f.least(f.greatest(f.coalesce(name, f.lit(least)), f.lit(least)), f.lit(_MOST_COUNTED)).cast(LONG)
 

@@ -12,7 +12,7 @@ from kontroller.command_line import main
 from kontroller.history.past_state import SeveralClusters, find_differences, read_past
 from tests.unit.watching.lines import START_US, alive, line
 
-LED = {
+LED: dict[str, Any] = {
     "leader": 1,
     "isr": [1, 2],
     "leader_epoch": 0,
@@ -20,7 +20,7 @@ LED = {
     "state_controller_epoch": 1,
     "partition_epoch": 0,
 }
-ASSIGNED = {"replicas": [1, 2], "adding": [], "removing": [], "origin_order": []}
+ASSIGNED: dict[str, Any] = {"replicas": [1, 2], "adding": [], "removing": [], "origin_order": []}
 YEAR_S = 366 * 86_400
 
 
@@ -67,13 +67,13 @@ def write(folder: Path, lines: list[bytes]) -> Path:
     return folder
 
 
-def to_us(seconds: float) -> int:
+def count_micros(seconds: float) -> int:
     return START_US + round(seconds * 1_000_000)
 
 
 @pytest.mark.parametrize(("seconds", "leader"), [(1, 1), (99.9, 1), (100, -1), (109.9, -1), (110, 2), (119, 2)])
 def test_the_state_is_that_of_the_last_record_before(journal: Path, seconds: float, leader: int) -> None:
-    past = read_past(to_us(seconds), journal)
+    past = read_past(count_micros(seconds), journal)
     assert past.is_known
     assert past.things is not None
     assert past.things["partition orders-0"]["leader"] == leader
@@ -89,13 +89,13 @@ def test_the_state_is_that_of_the_last_record_before(journal: Path, seconds: flo
     ],
 )
 def test_what_is_not_known_is_said_with_the_reason(journal: Path, seconds: float, why: str) -> None:
-    past = read_past(to_us(seconds), journal)
+    past = read_past(count_micros(seconds), journal)
     assert not past.is_known
     assert past.why_unknown == why
 
 
 def test_a_difference_names_the_fields_that_changed(journal: Path) -> None:
-    before, after = (read_past(to_us(seconds), journal).things for seconds in (50, 121))
+    before, after = (read_past(count_micros(seconds), journal).things for seconds in (50, 121))
     assert before is not None
     assert after is not None
     found = {each.name: (each.before, each.after) for each in find_differences(before, after)}
@@ -115,7 +115,7 @@ def test_journals_of_several_clusters_are_refused(journal: Path, tmp_path: Path)
         [each.replace(b'"controller_epoch":1', b'"controller_epoch":2') for each in make_lines("c2")],
     )
     with pytest.raises(SeveralClusters, match="c1 and c2"):
-        read_past(to_us(50), journal, other)
+        read_past(count_micros(50), journal, other)
 
 
 def test_the_commands_show_it_as_a_table_and_as_json(journal: Path) -> None:
