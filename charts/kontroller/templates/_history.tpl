@@ -49,8 +49,8 @@
 {{- $shown := list }}
 {{- $http := (index . 0).Values.monitoring.http }}
 {{- $secret := default $http.tokenSecret (include "kontroller.journalTokenSecret" (index . 0)) }}
-{{- if and $http.clientCaSecret (not $secret) (include "kontroller.ownJournals" . | fromYamlArray) }}
-{{- fail "monitoring.http.clientCaSecret: history and alarms have no certificate to read the controllers' journals: set monitoring.http.tokenSecret or controller.journal.token, too" }}
+{{- if and $http.clientCaSecret (not $secret) (not (dig "certificateSecret" "" ((index . 1).journalTls | default dict))) (include "kontroller.ownJournals" . | fromYamlArray) }}
+{{- fail "monitoring.http.clientCaSecret: history and alarms have no certificate to read the controllers' journals: set monitoring.http.tokenSecret or controller.journal.token, too, or the readers' journalTls.certificateSecret" }}
 {{- end }}
 {{- range ternary (include "kontroller.ownJournals" . | fromYamlArray) list (ne $secret "") }}
 {{- $shown = append $shown (dict "journal" . "secret" $secret "volume" "journal-token") }}
@@ -61,17 +61,29 @@
 {{- toYaml $shown }}
 {{- end }}
 
-{{- /* Not empty if a reader reads this release's journals by HTTPS. */ -}}
-{{- define "kontroller.readsByHttps" -}}
-{{- if and (index . 0).Values.monitoring.http.certificateSecret (include "kontroller.ownJournals" . | fromYamlArray) }}true{{ end }}
+{{- /* The Secret with the authorities that a reader trusts: its own one, or that of this release's journals; empty: the
+  system's. Takes what kontroller.journals takes. */ -}}
+{{- define "kontroller.journalCaSecret" -}}
+{{- $own := ternary (index . 0).Values.monitoring.http.certificateSecret "" (ne (include "kontroller.ownJournals" . | fromYamlArray | len) 0) }}
+{{- default $own (dig "caSecret" "" ((index . 1).journalTls | default dict)) }}
 {{- end }}
 
+{{- /* The options, mounts and volumes of a reader: tokens, certificates and caps. Take what kontroller.journals takes. */ -}}
 {{- define "kontroller.tokenOptions" -}}
 {{- range include "kontroller.shownTokens" . | fromYamlArray }}
 - --journal-token-file={{ .journal }}=/etc/kontroller/{{ .volume }}/token
 {{- end }}
-{{- if include "kontroller.readsByHttps" . }}
+{{- if include "kontroller.journalCaSecret" . }}
 - --journal-ca=/etc/kontroller/journal-ca/ca.crt
+{{- end }}
+{{- if dig "certificateSecret" "" ((index . 1).journalTls | default dict) }}
+- --journal-certificate=/etc/kontroller/journal-certificate/tls.crt
+- --journal-key=/etc/kontroller/journal-certificate/tls.key
+{{- end }}
+{{- range $what, $bytes := (index . 1).journalCaps }}
+{{- if $bytes }}
+- --max-{{ $what | trimSuffix "Bytes" }}-bytes={{ int64 $bytes }}
+{{- end }}
 {{- end }}
 {{- end }}
 
@@ -83,8 +95,11 @@
 - {name: {{ .volume }}, mountPath: /etc/kontroller/{{ .volume }}, readOnly: true}
 {{- end }}
 {{- end }}
-{{- if include "kontroller.readsByHttps" . }}
+{{- if include "kontroller.journalCaSecret" . }}
 - {name: journal-ca, mountPath: /etc/kontroller/journal-ca, readOnly: true}
+{{- end }}
+{{- if dig "certificateSecret" "" ((index . 1).journalTls | default dict) }}
+- {name: journal-certificate, mountPath: /etc/kontroller/journal-certificate, readOnly: true}
 {{- end }}
 {{- end }}
 
@@ -97,9 +112,13 @@
   secret: {secretName: {{ .secret | quote }}, defaultMode: 0440}
 {{- end }}
 {{- end }}
-{{- if include "kontroller.readsByHttps" . }}
+{{- with include "kontroller.journalCaSecret" . }}
 - name: journal-ca
-  secret: {secretName: {{ (index . 0).Values.monitoring.http.certificateSecret | quote }}, items: [{key: ca.crt, path: ca.crt}]}
+  secret: {secretName: {{ . | quote }}, items: [{key: ca.crt, path: ca.crt}]}
+{{- end }}
+{{- with dig "certificateSecret" "" ((index . 1).journalTls | default dict) }}
+- name: journal-certificate
+  secret: {secretName: {{ . | quote }}, defaultMode: 0440}
 {{- end }}
 {{- end }}
 

@@ -92,6 +92,53 @@ def test_a_journal_of_others_is_shown_its_own_token_and_never_this_release_s() -
         assert find_tokens(pod, container) == {ELSEWHERE: "theirs"}
 
 
+TLS = "{0}.journalTls.caSecret=authorities,{0}.journalTls.certificateSecret=reader"
+CAPS = {"--max-line-bytes": 2**20, "--max-file-bytes": 2**33, "--max-journal-bytes": 2**40}
+
+
+def find_options(container: Object, *names: str) -> dict[str, str]:
+    pairs = [each.partition("=") for each in container["args"]]
+    return {name: value for name, _, value in pairs if name in names}
+
+
+def test_readers_of_https_journals_have_their_authorities_and_a_certificate() -> None:
+    both = ("--set", TLS.format("history"), "--set", TLS.format("alarms"))
+    http = ("--set", "monitoring.http.certificateSecret=web,monitoring.http.clientCaSecret=ca")
+    files = {
+        "--journal-ca": "/etc/kontroller/journal-ca/ca.crt",
+        "--journal-certificate": "/etc/kontroller/journal-certificate/tls.crt",
+        "--journal-key": "/etc/kontroller/journal-certificate/tls.key",
+    }
+    for values in (both, (*both, *http)):
+        for pod, container in readers(pods(render(*READERS, *values))):
+            assert find_options(container, *files) == files
+            named = {each["name"]: each.get("secret", {}).get("secretName") for each in pod["volumes"]}
+            mounts = {each["mountPath"]: named[each["name"]] for each in container["volumeMounts"]}
+            assert {mounts[file.rpartition("/")[0]] for file in files.values()} == {"authorities", "reader"}
+    for _, container in readers(pods(render(*READERS))):
+        assert find_options(container, *files, *CAPS) == {}
+
+
+def test_readers_have_the_given_caps_as_whole_numbers() -> None:
+    caps = [f"{{0}}.journalCaps.{name.split('-')[3]}Bytes={size}" for name, size in CAPS.items()]
+    values = ("--set", ",".join(caps).format("history"), "--set", ",".join(caps[:2]).format("alarms"))
+    found = [find_options(container, *CAPS) for _, container in readers(pods(render(*READERS, *values)))]
+    whole = {name: str(size) for name, size in CAPS.items()}
+    assert found == [whole, {name: size for name, size in whole.items() if name != "--max-journal-bytes"}]
+
+
+@pytest.mark.parametrize("value", ["history.journalCaps.lineBytes=5", "alarms.journalCaps.journalBytes=1000000"])
+def test_a_cap_that_the_command_would_refuse_is_refused(value: str) -> None:
+    with pytest.raises(CommandError, match="journalCaps"):
+        render(*READERS, "--set", value)
+
+
+def test_the_commands_have_the_options_for_certificates_and_caps() -> None:
+    tls = {"--journal-ca", "--journal-certificate", "--journal-key"}
+    assert tls | CAPS.keys() <= set(options_of("history", "ingest"))
+    assert tls | (CAPS.keys() - {"--max-journal-bytes"}) <= set(options_of("history", "watch"))
+
+
 def test_the_commands_have_the_option() -> None:
     for command in (("controller", "run"), ("record",), ("history", "ingest"), ("history", "watch")):
         assert "--journal-token-file" in options_of(*command)
