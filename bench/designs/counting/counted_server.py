@@ -41,6 +41,11 @@ class CountedApi:
         """See `Api.limits`."""
         return self.api.limits
 
+    @property
+    def may_wait(self) -> bool:
+        """See `Api.may_wait`."""
+        return self.api.may_wait
+
     async def respond(
         self, head: RequestHead, content: bytes, caller: Caller = NOBODY_IN_PARTICULAR
     ) -> bytes | Throttled | BrokerQuestion:

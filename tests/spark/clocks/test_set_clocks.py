@@ -27,16 +27,16 @@ def down(seconds: float, *, ahead_s: float, set_after_s: float, boot: str = BOOT
     return journal.set_clock(0).live(seconds - set_after_s).lead(0, 2).live(2 * HOUR)
 
 
-def stamped_far_ahead() -> Journal:
+def stamp_far_ahead() -> Journal:
     journal = Journal(boot=BOOT).begin().live(600).lead(0, -1).live(300).alive(off_s=1.7e12).live(600)
     return journal.lead(0, 2, off_s=-1.7e9).live(600)
 
 
-def booted_in_1970() -> Journal:
+def boot_in_1970() -> Journal:
     return Journal(boot=BOOT).begin(ahead_s=-START_S).live(40).lead(0, -1).set_clock(0).live(860).lead(0, 2).live(600)
 
 
-def of_two_machines() -> Journal:
+def use_two_machines() -> Journal:
     """The recorder of a term moved to a machine with another clock."""
     journal = down(900, ahead_s=30, set_after_s=300)
     journal._boot = "another1"
@@ -48,9 +48,9 @@ CASES: Final = {
     "back by 5 minutes": (down(900, ahead_s=300, set_after_s=590), 900),
     "back by a leap second": (down(0.75, ahead_s=1, set_after_s=0.25), 0.75),
     "ahead by an hour": (down(900, ahead_s=-HOUR, set_after_s=300), 900),
-    "one stamp far ahead and one far back": (stamped_far_ahead(), 900),
-    "boot in 1970": (booted_in_1970(), 860),
-    "two machines": (of_two_machines(), 1200),
+    "one stamp far ahead and one far back": (stamp_far_ahead(), 900),
+    "boot in 1970": (boot_in_1970(), 860),
+    "two machines": (use_two_machines(), 1200),
 }
 WITHOUT_UPTIME: Final = {
     "old: back by 30 seconds": (down(900, ahead_s=30, set_after_s=300, boot=""), 870),

@@ -116,6 +116,7 @@ def test_requests_are_counted_over_all_lives_of_a_server(tmp_path: Path) -> None
 class Echo:
     key = 6
     limits: Any = None
+    may_wait = False
 
     async def respond(self, head: RequestHead, content: bytes, caller: Caller = NOBODY_IN_PARTICULAR) -> bytes:
         return content
