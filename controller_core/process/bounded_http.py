@@ -152,10 +152,12 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        self._transport.set_write_buffer_limits(high=0)  # any byte that the client does not take pauses the writing
         self._serving = self._limits.serve()
         OPEN_PLACES[self._serving] = self.place
         self._serving.connection_made(transport)
+        # Bytes that the client does not take pause the writing: with TLS also now, so the protocol must be connected.
+        # With 0, TLS would pause it when nothing is written.
+        self._transport.set_write_buffer_limits(high=1)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._deadline is not None:

@@ -105,6 +105,16 @@ async def test_a_certificate_of_the_clients_authority_admits(
             await statuses(address, trust(servers, servers.issue("another")))
 
 
+async def test_a_connection_with_tls_causes_no_error_in_the_event_loop(
+    servers: Authority, shown: CertificateFiles, tmp_path: Path
+) -> None:
+    errors = list[str]()
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context["message"]))
+    async with serve(make_tls_settings(shown), tmp_path) as address:
+        assert await statuses(address, trust(servers)) == [200] * 4
+    assert errors == []
+
+
 async def test_with_an_authority_and_a_token_either_admits(
     servers: Authority, clients: Authority, shown: CertificateFiles, token: Path, tmp_path: Path
 ) -> None:
