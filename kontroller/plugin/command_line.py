@@ -138,8 +138,8 @@ def approve(
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """Approves a move, an unclean election or a topic's deletion that waits for approval. Shows its plan and asks, unless
-    --plan is given."""
+    """Approves a move, an unclean election, or a topic's deletion or change that waits for approval. Shows its plan and
+    asks, unless --plan is given."""
     from kontroller.plugin import changes
     from kontroller.plugin.objects import Named
     from kontroller.plugin.plan import find_next_steps, lines

@@ -91,6 +91,13 @@ class KubernetesObjects:
         options = {"preconditions": known, "propagationPolicy": "Background"}
         await self._requests.ask("DELETE", _path_of(key_of(raw)), body=options)
 
+    async def is_ending(self, namespace: str) -> bool:
+        try:
+            found = await self._requests.ask("GET", f"/api/v1/namespaces/{namespace}")
+        except ObjectGone:
+            return True
+        return "deletionTimestamp" in found["metadata"]
+
     async def create_event(self, namespace: str, event: Raw) -> None:
         path = f"/api/v1/namespaces/{namespace}/events"
         try:

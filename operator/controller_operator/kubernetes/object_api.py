@@ -93,6 +93,10 @@ class ObjectApi(Protocol):
         """Return the schemas of the API server by kind. It drops fields that they do not name."""
         ...
 
+    async def is_ending(self, namespace: str) -> bool:
+        """Return True if a namespace is being deleted, or is gone."""
+        ...
+
     async def create_event(self, namespace: str, event: Raw) -> None:
         """Post a Kubernetes event. An event of the same name is renewed if the count is above 1, and otherwise kept."""
         ...

@@ -32,6 +32,9 @@ class FencedObjects:
     async def schemas(self) -> Mapping[str, Raw]:
         return await self._api.schemas()
 
+    async def is_ending(self, namespace: str) -> bool:
+        return await self._api.is_ending(namespace)
+
     async def patch_status(self, raw: Raw, patch: Raw) -> Raw:
         self._leadership.require()
         return await self._api.patch_status(raw, patch)

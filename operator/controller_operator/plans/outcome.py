@@ -152,6 +152,8 @@ class Context:
     """True if moves begin by a request to the controller; otherwise by the znode, which takes one request at a time."""
     limits: WriteLimits = field(default_factory=WriteLimits)
     """ZooKeeper's limits for one write."""
+    is_namespace_ending: bool = False
+    """True if the object's namespace is being deleted, as far as that matters for the object."""
     is_view_fresh: bool = False
     """True if the whole view was read since this reconciliation began."""
     progress: MoveProgress | None = None

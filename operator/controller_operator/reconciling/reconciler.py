@@ -22,7 +22,14 @@ from controller_operator.kafka.requests.moves import MoveReply
 from controller_operator.kafka.requests.placements import PlacementReply
 from controller_operator.kafka.requests.throttles import ThrottleReply
 from controller_operator.kafka.requests.topics import TopicReply
-from controller_operator.kubernetes.object_api import ApiRefused, ApiUnavailable, ObjectApi, ObjectChanged, ObjectGone
+from controller_operator.kubernetes.object_api import (
+    ApiForbidden,
+    ApiRefused,
+    ApiUnavailable,
+    ObjectApi,
+    ObjectChanged,
+    ObjectGone,
+)
 from controller_operator.kubernetes.object_store import AnyResource, Key, ObjectStore, StoredObject
 from controller_operator.metrics import OperatorMetrics
 from controller_operator.plans.decision import decide
@@ -45,7 +52,8 @@ from controller_operator.reconciling.measuring.move_meter import OVER_TCP, MoveM
 from controller_operator.reconciling.object_writer import ObjectWriter
 from controller_operator.reconciling.situations import Situations
 from controller_operator.reconciling.wall_clock import Now, utc_now
-from controller_operator.resources import KafkaCluster, PartitionReassignment, PreferredElection
+from controller_operator.resources import KafkaCluster, KafkaTopic, PartitionReassignment, PreferredElection
+from controller_operator.resources.approval import Approval
 from controller_operator.resources.common import FINALIZER, Ending
 from controller_operator.resources.conditions import ConditionType
 
@@ -145,7 +153,8 @@ class Reconciler:
 
     async def _decide_and_apply(self, stored: StoredObject, grant: Granted) -> Result:
         """Decide and apply the decision, again as long as the steps of one call for another one."""
-        context = Context(now=self._present(), rules=self._rules)
+        is_ending = await self._is_namespace_ending(stored)
+        context = Context(now=self._present(), rules=self._rules, is_namespace_ending=is_ending)
         for _ in range(_ROUNDS):
             resource = stored.resource
             if resource is None:
@@ -170,6 +179,19 @@ class Reconciler:
                 grant = replace(grant, view=applied.view)
                 context = _add_results(context, applied.done, applied.replies)
         return Result(word="unsettled", look_again_in_s=_AGAIN_S)
+
+    async def _is_namespace_ending(self, stored: StoredObject) -> bool:
+        """Return True if a deletion may wait for approval and the namespace is being deleted too."""
+        resource = stored.resource
+        if not isinstance(resource, KafkaTopic) or resource.spec.approval is not Approval.REQUIRED:
+            return False
+        if resource.metadata.deletion_timestamp is None or FINALIZER not in resource.metadata.finalizers:
+            return False
+        try:
+            return await self._api.is_ending(stored.key.namespace)
+        except ApiForbidden as error:
+            _log.warning("namespace not read: give the operator the right to get namespaces", error=str(error))
+            return False
 
     async def _hold(self, stored: StoredObject, trouble: str) -> Result:
         """Write nothing, because any write would permanently remove the fields that the API server does not show."""

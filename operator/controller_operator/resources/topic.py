@@ -191,10 +191,13 @@ class KafkaTopicSpec(Spec):
 
     approval: Approval | None = None
     """Automatic (the default), or Required: a person approves each move of replicas, at the PartitionReassignment that
-    this topic owns, and the deletion of the topic, by approvedPlan. Required cannot be revoked."""
+    this topic owns. By approvedPlan a person approves the deletion of the topic, unclean.leader.election.enable: true,
+    also for a new topic, and other configuration that can delete data: lower retention.ms or retention.bytes, another
+    cleanup.policy, remote.log.delete.on.disable: true, or a return of these to the default. Required cannot be
+    revoked."""
 
     approved_plan: PlanHash | None = None
-    """The deletion that may be carried out: status.planHash, which is set when this object is deleted. The chart's
+    """The deletion or change of configuration that may be carried out: status.planHash. It counts once. The chart's
     approvalPolicy limits who may set it."""
 
     adoption_policy: AdoptionPolicy = AdoptionPolicy.IF_EQUAL
@@ -340,7 +343,10 @@ class KafkaTopicStatus(Status):
     """Each partition; at most 500, those that need attention first."""
 
     plan_hash: str | None = None
-    """While the deletion of the topic waits for approval: the hash to approve."""
+    """The hash to approve, while a deletion or a change of configuration waits for approval."""
+
+    used_plan: str | None = None
+    """The last approved change of configuration that is over. Its approval does not count again."""
 
     drift: Annotated[tuple[Difference, ...], Field(max_length=MAX_STATUS_ENTRIES)] = ()
     """Changes made elsewhere; the first 500."""

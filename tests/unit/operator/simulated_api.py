@@ -67,6 +67,8 @@ class SimulatedApiServer:
         self.status_patches: list[tuple[Key, Raw]] = []
         self.leftovers: dict[tuple[str, str], dict[str, str]] = {}
         """The records about leftovers, by the namespace and the name of the ConfigMap, and by entry."""
+        self.ending_namespaces: set[str] = set()
+        """The namespaces that are being deleted."""
         self.config_maps: dict[tuple[str, str], ConfigMap] = {}
         """The records of throttles, by the namespace and the name of the ConfigMap."""
         self.before_listing_arrives: Callable[[], Awaitable[None]] | None = None
@@ -191,6 +193,10 @@ class SimulatedApiServer:
     async def schemas(self) -> Mapping[str, Raw]:
         self.requests["schemas"] += 1
         return {kind: _drop_field(schema, self.dropped.get(kind)) for kind, schema in SCHEMAS.items()}
+
+    async def is_ending(self, namespace: str) -> bool:
+        self.requests["is_ending"] += 1
+        return namespace in self.ending_namespaces
 
     async def create_event(self, namespace: str, event: Raw) -> None:
         self.requests["create_event"] += 1

@@ -6,6 +6,7 @@ from controller_core.model.snapshot import Snapshot, metric_name
 from controller_core.model.topics.placement import NotEnoughBrokers
 from controller_core.model.wording import list_some
 from controller_operator.kafka.actions import CreateTopic
+from controller_operator.plans.consent.data_loss import ask_consent
 from controller_operator.plans.outcome import Notice, Verdict
 from controller_operator.plans.placement.removal import explain_closed, refuse_assignment
 from controller_operator.plans.topic.case import Case, Finding
@@ -114,12 +115,22 @@ def _make_creation(case: Case, *notices: Notice) -> Finding:
     step = CreateTopic(topic=name, assignment=assignment, config=config)
     if (excess := case.around.allowances.refuse_steps(resource, (step,), view)) is not None:
         return Finding(verdict=excess, planned=planned)
+    consent = ask_consent(resource, (step,), {}, case.context.now)
+    if consent.missing is not None:
+        return Finding(
+            verdict=consent.missing,
+            notices=consent.notices,
+            planned=planned,
+            identity={**consent.record},
+            look_again_in_s=consent.look_again_in_s,
+        )
     return Finding(
         verdict=Verdict.make_working(Reason.PROGRESSING, f"creating topic {name} with {len(partitions)} partitions"),
         steps=(step,),
         notices=notices,
         planned=planned,
         identity={
+            **consent.record,
             "topic_id": format_id(topic_id),
             "config_keys": tuple(sorted(config)),
             "applied": None,

@@ -4,7 +4,9 @@ Only an object with `deletionPolicy: Delete` has a finalizer. While another obje
 that one (`claims`). The finalizer is released when the topic is gone or never was this object's, when the cluster
 forbids the deletion of topics or does not tell if this one exists, and when a person pauses the object or changes the
 policy. It is also released when a requested deletion takes too long; the deletion then continues without the object.
-A deletion that needs approval is not requested before it is approved, and waits for that without an end.
+A deletion that needs approval is not requested before it is approved. It waits for that without an end, and says so each
+hour. If the namespace itself is being deleted, the object is released and the topic stays: the namespace does not hang,
+and deleting it is no way around the approval.
 """
 
 from dataclasses import replace
@@ -16,7 +18,7 @@ from controller_core.model.snapshot import Snapshot
 from controller_core.model.wording import format_count, list_some
 from controller_operator.kafka.actions import MarkTopicForDeletion
 from controller_operator.kafka.requests.topics import MissTopic
-from controller_operator.plans.consent.approval import explain_missing_approval, hash_plan
+from controller_operator.plans.consent.approval import explain_missing_approval, hash_plan, remind
 from controller_operator.plans.outcome import (
     DELETION_PATIENCE,
     Notice,
@@ -37,6 +39,9 @@ from controller_operator.resources.topic import KafkaTopicStatus, PlanAction, Pl
 from controller_operator.resources.topic import Plan as PlannedChanges
 
 _RETRY_S: Final = 15.0
+_NAMESPACE_S: Final = 60.0
+"""Seconds between looks at the namespace of an object that waits for approval."""
+_KEEP: Final = "set deletionPolicy to Retain, or pause this object, and the topic stays"
 _NOTE_PATIENCE: Final = timedelta(seconds=60)
 """Longest time that a deleted object waits for its heir's note about the topic. The topic stays in any case, but
 without the note the heir takes it over only according to its adoptionPolicy."""
@@ -155,9 +160,14 @@ def _await_approval(case: Case) -> Plan[KafkaTopicStatus] | None:
     if spec.approval is not Approval.REQUIRED or _was_deleted(case):
         return None
     due = hash_plan(["delete", case.name, topic_id])
-    missing = explain_missing_approval(f"the deletion of topic {case.name} with its data", due, spec.approved_plan)
+    what = f"the deletion of topic {case.name} with its data"
+    missing = explain_missing_approval(what, due, spec.approved_plan, _KEEP)
     if missing is None:
         return None
+    if case.context.is_namespace_ending:
+        why = "its namespace is being deleted, and nobody has approved its deletion"
+        message = f"topic {case.name} stays with its data: {why}"
+        return make_release(case.status, "DeletionNotApproved", message, is_warning=True)
     said = conditions(missing, case.status, case.resource.metadata, case.context.now)
     live = format_count(len(case.topic.partitions) if case.topic is not None else 0, "partition")
     change = PlannedChange(action=PlanAction.DELETE_TOPIC, key=case.name, live=live)
@@ -167,8 +177,12 @@ def _await_approval(case: Case) -> Plan[KafkaTopicStatus] | None:
         "plan": PlannedChanges(total=1, changes=(change,)),
         "observed_generation": case.resource.metadata.generation,
     }
-    status = case.status.model_copy(update=update)
-    return Plan(status=status)
+    reminder = remind(missing, due, case.status, case.context.now)
+    return Plan(
+        status=case.status.model_copy(update=update),
+        notices=(reminder.notice,),
+        look_again_in_s=min(_NAMESPACE_S, reminder.look_again_in_s),
+    )
 
 
 def _request_deletion(case: Case) -> Plan[KafkaTopicStatus] | None:

@@ -13,6 +13,7 @@ from controller_core.model.topics.config_keys import find_clashes, find_objectio
 from controller_core.model.topics.placement import NotEnoughBrokers
 from controller_core.model.wording import list_some
 from controller_core.zk import paths
+from controller_operator.plans.consent.data_loss import ask_consent
 from controller_operator.plans.outcome import CancelMove, Context, ForgetMove, Notice, Plan, Step, Verdict
 from controller_operator.plans.placement.movers import Change, explain_changes
 from controller_operator.plans.placement.removal import explain_closed, list_pinned_partitions, refuse_assignment
@@ -244,7 +245,7 @@ def _keep(case: Case, topic: TopicSnapshot, *notices: Notice) -> Finding:
     if not to_do.all and not is_taking_back:
         return _say_pinned(finding, case, apart, is_left=bool(wanted.all))
     finding = _change(finding, case, topic, apart, to_do)
-    if apart.edited.all or is_taking_back:
+    if apart.edited.all or is_taking_back or finding.verdict.reason is Reason.AWAITING_APPROVAL:
         return finding
     return pace_correction(_mark_corrected(finding, case, topic, found, to_do), case)
 
@@ -254,6 +255,7 @@ def _leave(case: Case, topic: TopicSnapshot, apart: Divided, notices: tuple[Noti
     resource = case.resource
     keys = set(resource.spec.config or {})
     identity: dict[str, object] = {
+        **ask_consent(resource, (), topic.config, case.context.now).record,
         "topic_id": resource.status.topic_id,
         "owner": None,
         # Keys to remove stay on record until they are gone.
@@ -271,12 +273,17 @@ def _leave(case: Case, topic: TopicSnapshot, apart: Divided, notices: tuple[Noti
 def _change(finding: Finding, case: Case, topic: TopicSnapshot, apart: Divided, to_do: Differences) -> Finding:
     """Return the finding with the steps that remove the differences, as far as possible now."""
     verdict, steps = _repair(case, topic, to_do)
+    consent = ask_consent(case.resource, steps, topic.config, case.context.now)
+    if consent.missing is not None:
+        verdict, steps = consent.missing, _list_endings(steps)
     return replace(
         finding,
-        verdict=replace(verdict, others=finding.verdict.others if finding.drift else ()),
+        verdict=replace(verdict, others=(*verdict.others, *(finding.verdict.others if finding.drift else ()))),
         steps=steps,
+        notices=(*finding.notices, *consent.notices),
         planned=list_planned_changes(to_do),
-        identity={**finding.identity, "applied": _find_applied(case, apart, steps)},
+        identity={**finding.identity, **consent.record, "applied": _find_applied(case, apart, steps)},
+        look_again_in_s=consent.look_again_in_s,
     )
 
 
@@ -371,7 +378,7 @@ def _refuse_by_rules(
 ) -> tuple[Verdict, tuple[Step, ...]] | None:
     """Return the refusal of a change by a rule or a budget, with the steps that only end earlier moves; None if the
     change may be made."""
-    ending = tuple(step for step in steps if isinstance(step, CancelMove | ForgetMove))
+    ending = _list_endings(steps)
     if len(ending) == len(steps):
         return None
     refusal = refuse_change(
@@ -384,6 +391,11 @@ def _refuse_by_rules(
     )
     refusal = refusal or case.around.allowances.refuse_steps(case.resource, steps, case.view)
     return (refusal, ending) if refusal is not None else None
+
+
+def _list_endings(steps: Sequence[Step]) -> tuple[Step, ...]:
+    """Return the steps that only end earlier moves."""
+    return tuple(step for step in steps if isinstance(step, CancelMove | ForgetMove))
 
 
 def _add_partitions(case: Case, topic: TopicSnapshot) -> tuple[Verdict, tuple[Step, ...]]:

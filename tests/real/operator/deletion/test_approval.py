@@ -1,4 +1,4 @@
-"""A topic with approval Required: a person approves its deletion and its moves with the kubectl plugin."""
+"""A topic with approval Required: a person approves its deletion, risky changes and moves with the kubectl plugin."""
 
 import subprocess
 from collections.abc import Iterator
@@ -56,6 +56,29 @@ def test_the_topic_stays_until_its_deletion_is_approved(objects: Objects, cluste
         assert "is approved" in approve(plugin, "kt/kept", due)
         objects.wait_gone("kafkatopic", "kept")
         wait_until(lambda: not witness.topic_id("kept"), "the topic is deleted")
+
+
+def test_unclean_elections_wait_for_approval_at_the_creation_and_later(
+    objects: Objects, clusters: Clusters, plugin: Path
+) -> None:
+    unclean, clean = ({"unclean.leader.election.enable": value} for value in ("true", "false"))
+    with witness_of(clusters[WITH_ZOOKEEPER]) as witness:
+        objects.apply("KafkaTopic", "unclean", {**SPEC, "config": unclean})
+        objects.wait_ready("kafkatopic", "unclean", "False", "AwaitingApproval")
+        objects.wait_for_event("unclean", "AwaitingApproval")
+        assert not witness.topic_id("unclean")
+        assert "is approved" in approve(plugin, "kt/unclean", objects.status("kafkatopic", "unclean")["planHash"])
+        objects.wait_ready("kafkatopic", "unclean")
+        assert witness.topic_id("unclean")
+    objects.apply("KafkaTopic", "unclean", {**SPEC, "config": clean})
+    objects.wait_ready("kafkatopic", "unclean")
+    objects.apply("KafkaTopic", "unclean", {**SPEC, "config": unclean})
+    objects.wait_ready("kafkatopic", "unclean", "False", "AwaitingApproval")
+    status = objects.status("kafkatopic", "unclean")
+    assert status["planHash"] != status["usedPlan"]
+    assert "is approved" in approve(plugin, "kt/unclean", status["planHash"])
+    found = objects.wait_ready("kafkatopic", "unclean")
+    assert (found["status"]["usedPlan"], found["status"].get("planHash")) == (status["planHash"], None)
 
 
 def test_a_move_that_the_topic_causes_waits_for_approval(objects: Objects, plugin: Path) -> None:

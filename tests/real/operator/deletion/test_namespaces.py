@@ -40,15 +40,15 @@ CLUSTER, TOPIC, MOVE = ("kafkacluster", "mine"), ("kafkatopic", "c-del"), ("part
 class Team(Objects):
     """A namespace that is deleted."""
 
-    def begin(self, kafka: KafkaCluster | KRaftCluster) -> None:
-        """Create the KafkaCluster and a topic that is deleted with its object."""
+    def begin(self, kafka: KafkaCluster | KRaftCluster, **topic: str) -> None:
+        """Create the KafkaCluster and a topic that is deleted with its object. `topic`: more of its spec."""
         at = (
             {"bootstrapServers": kafka.bootstrap_servers}
             if isinstance(kafka, KRaftCluster)
             else {"zookeeper": {"connect": kafka.zookeeper_connect}}
         )
         self.apply("KafkaCluster", "mine", at)
-        spec = {"clusterRef": {"name": "mine"}, "replicaAssignment": [[1]], "deletionPolicy": "Delete"}
+        spec = {"clusterRef": {"name": "mine"}, "replicaAssignment": [[1]], "deletionPolicy": "Delete", **topic}
         self.apply("KafkaTopic", "c-del", spec)
         self.wait_ready(*TOPIC)
 
@@ -108,6 +108,24 @@ def count_left_behind(port: int, kind: str) -> float:
         lines = answer.read().decode().splitlines()
     (line,) = [each for each in lines if each.startswith(f'kontroller_operator_left_behind_total{{kind="{kind}"}}')]
     return float(line.split()[-1])
+
+
+def test_a_topic_whose_deletion_nobody_approves_stays_and_the_namespace_does_not_hang(
+    team: Team, kubernetes_api: KubernetesCluster, clusters: Clusters, metrics_port: int
+) -> None:
+    kafka = clusters[WITH_ZOOKEEPER]
+    team.begin(kafka, approval="Required", topicName="c-waits")
+    team.delete(*TOPIC)
+    team.wait_ready(*TOPIC, "False", "AwaitingApproval")
+    team.wait_for_event(TOPIC[1], "AwaitingApproval")
+    team.end()
+    for kind, name in (TOPIC, CLUSTER):
+        team.wait_gone(kind, name)
+    with witness_of(kafka) as witness:
+        assert witness.topic_id("c-waits")
+    (left,) = [each for each in leftovers(kubernetes_api) if each["reason"] == "DeletionNotApproved"]
+    assert (left["kind"], left["namespace"], left["name"]) == ("KafkaTopic", TEAM, "c-del")
+    assert count_left_behind(metrics_port, "KafkaTopic") >= 1
 
 
 @pytest.mark.parametrize("cluster", [WITH_ZOOKEEPER, WITHOUT_ZOOKEEPER])

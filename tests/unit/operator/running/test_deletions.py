@@ -8,6 +8,7 @@ import pytest
 from controller_core.model.ids import TopicName
 from controller_core.zk import paths
 from controller_core.zk.session import AccessRefused
+from controller_operator.kubernetes.object_api import ApiForbidden
 from controller_operator.kubernetes.object_store import Key
 from controller_operator.plans.outcome import DELETION_PATIENCE
 from controller_operator.reconciling import letting_go
@@ -196,3 +197,31 @@ def test_only_what_was_not_held_by_the_finalizer_is_left_behind(
     assert (notice.reason if notice is not None else None) == (reason if is_told else None)
     unseen = kind.model_validate(raw(key.kind, SPECS[key], name=key.name))
     assert letting_go.make_leftover_notice(unseen) is None
+
+
+class TestApproval:
+    """A deletion that nobody approves, in a namespace that is deleted too."""
+
+    async def test_the_topic_stays_and_is_recorded_as_left_behind(self) -> None:
+        async with run_operator(make_raw(ORDERS, approval="Required")) as around:
+            await around.wait_until(lambda: (around.api.peek(ORDERS) or {})["status"].get("counts"))
+            await around.api.remove(ORDERS)
+            await around.wait_for_reason(ORDERS, "AwaitingApproval")
+            await around.wait_until(lambda: around.events("AwaitingApproval"))
+            around.api.ending_namespaces.add("shop")
+            await around.wait_until_looked_at(ORDERS, times=1)
+            await around.wait_until(lambda: around.peek_gone(ORDERS))
+            assert around.events("DeletionNotApproved")
+            assert around.zookeeper.tree.read(paths.topic(TopicName("orders")))
+            assert around.runtime.metrics.left_behind.labels("KafkaTopic")._value.get() == 1
+
+    async def test_an_operator_that_may_not_read_namespaces_waits(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        async with run_operator(make_raw(ORDERS, approval="Required")) as around:
+            monkeypatch.setattr(around.api, "is_ending", refuse_to_say)
+            await around.wait_until(lambda: (around.api.peek(ORDERS) or {})["status"].get("counts"))
+            await around.api.remove(ORDERS)
+            await around.wait_for_reason(ORDERS, "AwaitingApproval")
+
+
+async def refuse_to_say(_namespace: str) -> bool:
+    raise ApiForbidden("403 Forbidden")
