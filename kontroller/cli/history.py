@@ -30,6 +30,7 @@ from kontroller.cli.options import (
 )
 from kontroller.cli.settings_options import take_settings
 from kontroller.cli.watch import watch
+from kontroller.history.reports.words import format_bounds
 from kontroller.history.sources.caps import FILE_BYTES, JOURNAL_BYTES, LINE_BYTES, Caps
 
 if TYPE_CHECKING:
@@ -576,7 +577,7 @@ def _take_in_topic(kept: "KeptHistory", topic: str, bootstrap: str, options: Map
 def _describe(summary: "ReportSummary") -> str:
     """Return the result of a report in a few lines."""
     known = (
-        "Nothing is known of this time." if summary.availability is None else f"{summary.availability:.4%} available."
+        "Nothing is known of this time." if summary.bounds is None else f"{format_bounds(summary.bounds)} available."
     )
     return (
         f"{known} {format_count(summary.unclean_elections, 'unclean election')}, "

@@ -239,8 +239,12 @@ AVAILABILITY: Final = Table(
         unknown_seconds=REAL,
         detection_seconds=REAL,  # at most: led by a lost broker before the controller elected another
         detection_writable_seconds=REAL,  # the share of these in which the ISR was not under min ISR
-        availability=REAL,  # 1 - leaderless / known; null if nothing is known
-        write_availability=REAL,  # 1 - (leaderless + under min ISR) / known
+        availability=REAL,  # proven: 1 - leaderless / known; null if nothing is known
+        availability_at_least=REAL,  # if all unknown time was down: 1 - (leaderless + unknown) / partition seconds
+        availability_at_most=REAL,  # if all unknown time was up: 1 - leaderless / partition seconds
+        write_availability=REAL,  # proven: 1 - (leaderless + under min ISR) / known
+        write_availability_at_least=REAL,
+        write_availability_at_most=REAL,
         availability_with_detection=REAL,  # at least: 1 - (leaderless + detection) / known
         write_availability_with_detection=REAL,  # at least: 1 - (leaderless + under min ISR + detection) / known
     ),

@@ -13,6 +13,8 @@ from kontroller.history.reports.period import SECOND, Grid, Period
 from kontroller.history.reports.stories import Story
 
 Kind = Literal["text", "id", "count", "seconds", "time", "ratio", "share", "spent", "brokers", "flag", "lines"]
+Bounds = tuple[float, float]
+"""The least and the most that a ratio can have been."""
 Value = str | int | float | bool | tuple[int, ...] | tuple[str, ...] | None
 
 
@@ -28,6 +30,8 @@ class Uptime:
     """An upper bound of the time under a lost leader before the controller elected another."""
     detection_writable_us: int = 0
     """The part of the detection time in which the ISR was not under min ISR."""
+    silent_us: int = 0
+    """The time of the period before the history begins and after it ends, for the mean number of partitions."""
 
     def __add__(self, other: "Uptime") -> "Uptime":
         return Uptime(**{each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(self)})
@@ -36,6 +40,20 @@ class Uptime:
     def availability(self) -> float | None:
         """None if nothing is known."""
         return None if self.known_us <= 0 else 1 - self.leaderless_us / self.known_us
+
+    @property
+    def bounds(self) -> "Bounds | None":
+        """The availability if all unknown time was down, and if all of it was up. None if nothing is known."""
+        return self._find_bounds(self.leaderless_us)
+
+    @property
+    def write_bounds(self) -> "Bounds | None":
+        return self._find_bounds(self.leaderless_us + self.under_us)
+
+    def _find_bounds(self, lost_us: int) -> "Bounds | None":
+        unknown_us = self.unknown_us + self.silent_us
+        whole_us = self.known_us + unknown_us
+        return None if self.known_us <= 0 else (1 - (lost_us + unknown_us) / whole_us, 1 - lost_us / whole_us)
 
     @property
     def write_availability(self) -> float | None:

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 
 from kontroller.history.answers.options import Options
 from kontroller.history.reports.export import export_tables, replace_file, rows_in
+from kontroller.history.reports.facts import Bounds
 from kontroller.history.reports.limits import Limits
 from kontroller.history.reports.objective import Objective
 from kontroller.history.reports.period import Period
@@ -31,6 +32,8 @@ class ReportSummary:
     clusters: int
     availability: float | None
     """None if nothing is known."""
+    bounds: Bounds | None
+    """The availability if all unknown time was down, and if all of it was up."""
     leaderless_seconds: float
     unknown_seconds: float
     """The unknown time by the clock, summed over clusters."""
@@ -80,6 +83,7 @@ def write_report(
         tables=tuple(files.values()),
         clusters=report.clusters_total,
         availability=report.uptime.availability,
+        bounds=report.uptime.bounds,
         leaderless_seconds=report.uptime.leaderless_us / 1_000_000,
         unknown_seconds=report.unknown_us / 1_000_000,
         unclean_elections=report.listings["unclean"].total,

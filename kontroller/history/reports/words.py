@@ -43,6 +43,14 @@ def percent(ratio: float | None) -> str:
     return f"{math.floor(ratio * 100 * scale + 1e-6) / scale:.{digits}f} %"
 
 
+def format_bounds(bounds: tuple[float, float] | None) -> str:
+    """Return a percentage that lies between two bounds: 99.72 %, or 97.2 % to 99.72 %."""
+    if bounds is None:
+        return NOT_KNOWN
+    least, most = map(percent, bounds)
+    return least if least == most else f"{least} to {most}"
+
+
 def share(ratio: float | None) -> str:
     """Return a part of a whole as a percentage with one digit: 16.7 %."""
     if ratio is None:

@@ -36,7 +36,7 @@ def boot_in_1970() -> Journal:
     return Journal(boot=BOOT).begin(ahead_s=-START_S).live(40).lead(0, -1).set_clock(0).live(860).lead(0, 2).live(600)
 
 
-def use_two_machines() -> Journal:
+def run_on_two_machines() -> Journal:
     """The recorder of a term moved to a machine with another clock."""
     journal = down(900, ahead_s=30, set_after_s=300)
     journal._boot = "another1"
@@ -50,7 +50,7 @@ CASES: Final = {
     "ahead by an hour": (down(900, ahead_s=-HOUR, set_after_s=300), 900),
     "one stamp far ahead and one far back": (stamp_far_ahead(), 900),
     "boot in 1970": (boot_in_1970(), 860),
-    "two machines": (use_two_machines(), 1200),
+    "two machines": (run_on_two_machines(), 1200),
 }
 WITHOUT_UPTIME: Final = {
     "old: back by 30 seconds": (down(900, ahead_s=30, set_after_s=300, boot=""), 870),

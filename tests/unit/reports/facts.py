@@ -137,7 +137,12 @@ def cluster_row(name: str, period: Period, **other: Value) -> dict[str, Value]:
         "violations": 0,
         "findings": 0,
     }
-    return row | other
+    row |= other
+    known, unknown = row["availability"], row["unknown_share"]
+    bounds: dict[str, Value] = {"at_least": None, "at_most": None}
+    if isinstance(known, float) and isinstance(unknown, float):
+        bounds = {"at_least": known * (1 - unknown), "at_most": 1 - (1 - known) * (1 - unknown)}
+    return bounds | row
 
 
 def fleet_report(clusters: int, *, days: int = 30, limits: Limits | None = None) -> Report:

@@ -144,3 +144,15 @@ def test_after_a_thousand_clusters_the_page_grows_no_more() -> None:
     assert marks == more_marks
     assert abs(more_bytes - size) < 200_000  # other clusters are listed
     assert "First 1,000 of 5,000" in page(fleet_report(5000))
+
+
+def test_a_silent_cluster_is_never_called_wholly_available() -> None:
+    row = cluster_row("quiet", PERIOD, known_until=PERIOD.began_us, unknown_share=0.75)
+    listed = replace(full_report().listings["clusters"], rows=(row, cluster_row("fine", PERIOD)), total=2)
+    report = replace(full_report(), listings=full_report().listings | {"clusters": listed})
+    found = fleet(report, Limits())
+    assert found is not None
+    assert {concern.cluster: concern.available for concern in found.concerns}["quiet"] == "25.00 % to 100 % available"
+    assert {tile.tip for tile in found.tiles if tile.tip.startswith("fine")} == {
+        "fine: 100 % available; needs no attention"
+    }

@@ -203,7 +203,7 @@ def test_times_are_written_for_the_readers_place_too() -> None:
 
 def test_the_period_before_stands_beside_this_one() -> None:
     of = {figure.label: (figure.now, figure.before) for figure in figures(full_report())}
-    assert of["Available"] == ("99.952 %", "98.33 %")
+    assert of["Available"] == ("99.88 % to 99.952 %", "98.33 %")
     assert of["Incidents"] == ("1", "7")
     assert of["Unknown"] == ("1 min", "23 h")
     assert of["ISR flaps"] == ("4", "3")

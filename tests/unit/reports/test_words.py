@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from kontroller.history.reports import words
+from kontroller.history.reports.facts import Uptime
 from kontroller.history.reports.period import DAY, HOUR, MINUTE, SECOND, Grid, Period, grid_of, micros, moment_of
 from kontroller.history.reports.selection.episodes.worst import quiet_us
 
@@ -112,3 +113,13 @@ def test_episodes_of_a_short_period_lie_closer_together(length: int, quiet: int)
 )
 def test_what_is_spent_of_a_budget_is_rounded_up(share: float | None, written: str) -> None:
     assert words.format_spent(share) == written
+
+
+def test_bounds_are_one_percentage_if_nothing_is_unknown() -> None:
+    known = Uptime(known_us=100, leaderless_us=1)
+    assert words.format_bounds(known.bounds) == "99.00 %"
+    assert (
+        words.format_bounds(Uptime(known_us=75, unknown_us=20, silent_us=5, leaderless_us=1).bounds)
+        == "74.00 % to 99.00 %"
+    )
+    assert words.format_bounds(Uptime(unknown_us=1).bounds) == "not known"

@@ -43,7 +43,11 @@ def availability(
         seconds("_dead").alias("detection_seconds"),
         seconds("_dead_only").alias("detection_writable_seconds"),
         _share_without(f.col("_leaderless")).alias("availability"),
+        _share_of_all_without(f.col("_leaderless") + f.col("_unknown")).alias("availability_at_least"),
+        _share_of_all_without(f.col("_leaderless")).alias("availability_at_most"),
         _share_without(refused).alias("write_availability"),
+        _share_of_all_without(refused + f.col("_unknown")).alias("write_availability_at_least"),
+        _share_of_all_without(refused).alias("write_availability_at_most"),
         _share_without(f.col("_leaderless") + f.col("_dead")).alias("availability_with_detection"),
         _share_without(refused + f.col("_dead_only")).alias("write_availability_with_detection"),
     ).select(*AVAILABILITY.schema.fieldNames())
@@ -53,6 +57,11 @@ def _share_without(micros: Column) -> Column:
     """Return 1 - micros / known; null if nothing is known."""
     known = f.col("_existed") - f.col("_unknown")
     return f.when(known > 0, f.lit(1.0) - micros / known)
+
+
+def _share_of_all_without(micros: Column) -> Column:
+    """Return 1 - micros / all time, known or not."""
+    return f.when(f.col("_existed") > 0, f.lit(1.0) - micros / f.col("_existed"))
 
 
 def downtime_by_cause(incidents: DataFrame, options: Options, within: Within | None = None) -> DataFrame:

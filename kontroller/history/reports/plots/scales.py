@@ -57,7 +57,7 @@ def draw_min_isr_mark(uptime: Uptime, x: float, y: float, width: float, height: 
 def uptime_tip(uptime: Uptime) -> str:
     if uptime.availability is None:
         return "unknown: no history" if uptime.unknown_us else "no partitions"
-    parts = [f"{words.percent(uptime.availability)} available"]
+    parts = [f"{words.format_bounds(uptime.bounds)} available"]
     if uptime.leaderless_us:
         parts.append(f"{words.duration(uptime.leaderless_us / 1e6)} without a leader")
     if uptime.under_us:

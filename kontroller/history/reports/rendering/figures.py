@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from kontroller.history.reports import words
-from kontroller.history.reports.facts import Before, Report, Uptime, seconds
+from kontroller.history.reports.facts import Before, Bounds, Report, Uptime, seconds
 from kontroller.history.reports.rendering.headline import honest
 from kontroller.history.reports.tones import SIGNS, Tone, tone_of
 
@@ -54,30 +54,42 @@ def _count_before(report: Report, name: str) -> str:
 
 def _available(report: Report) -> Figure:
     return _share_of_time(
-        report, "Available", lambda uptime: uptime.availability, report.uptime.leaderless_us, "without a leader"
+        report,
+        "Available",
+        report.uptime.availability,
+        lambda uptime: uptime.bounds,
+        report.uptime.leaderless_us,
+        "without a leader",
     )
 
 
 def _writable(report: Report) -> Figure:
     return _share_of_time(
-        report, "Writable", lambda uptime: uptime.write_availability, report.uptime.under_us, "under min ISR", 0.99
+        report,
+        "Writable",
+        report.uptime.write_availability,
+        lambda uptime: uptime.write_bounds,
+        report.uptime.under_us,
+        "under min ISR",
+        0.99,
     )
 
 
 def _share_of_time(
     report: Report,
     label: str,
-    ratio_of: Callable[[Uptime], float | None],
+    ratio: float | None,
+    bounds_of: Callable[[Uptime], Bounds | None],
     lost_us: int,
     lost: str,
     warned_from: float = 0.999,
 ) -> Figure:
-    ratio, before = ratio_of(report.uptime), _find_known_before(report)
+    before = _find_known_before(report)
     return Figure(
         section="availability",
         label=label,
-        now=words.percent(ratio),
-        before=words.percent(None if before is None else ratio_of(before.uptime)),
+        now=words.format_bounds(bounds_of(report.uptime)),
+        before=words.format_bounds(None if before is None else bounds_of(before.uptime)),
         note="" if ratio is None else f"{words.duration(seconds(lost_us))} {lost}",
         tone=tone_of(ratio, warned_from=warned_from),
     )

@@ -139,8 +139,10 @@ def _tile(index: int, row: Mapping[str, Value], need: Need) -> Tile:
 
 
 def _available(row: Mapping[str, Value]) -> str:
-    ratio = row["availability"]
-    return f"{words.percent(ratio)} available" if isinstance(ratio, float) else words.NOT_KNOWN
+    least, most = row["at_least"], row["at_most"]
+    if not isinstance(least, float) or not isinstance(most, float):
+        return words.NOT_KNOWN
+    return f"{words.format_bounds((least, most))} available"
 
 
 def _join_reasons(need: Need) -> str:

@@ -6,7 +6,7 @@ Unknown time is never called good.
 from dataclasses import dataclass
 
 from kontroller.history.reports import words
-from kontroller.history.reports.facts import Report, seconds
+from kontroller.history.reports.facts import Report, Uptime, seconds
 from kontroller.history.reports.tones import MOSTLY_KNOWN, SIGNS, Tone, tone_of
 
 
@@ -68,21 +68,30 @@ def is_mostly_known(report: Report) -> bool:
 
 def _available(report: Report) -> Panel:
     uptime = report.uptime
-    ratio, writable = uptime.availability, uptime.write_availability
+    ratio = uptime.availability
     notes = ("no history",) if ratio is None else (
+        *_note_unknown(uptime),
         f"{words.nines(ratio)}: {words.duration(seconds(uptime.leaderless_us))} without a leader, summed over "
         f"{words.format_count(report.partitions, 'partition')}",
         *_note_detection(report, uptime.availability_with_detection),
-        f"Writable with acks=all {words.percent(writable)}: {words.duration(seconds(uptime.under_us))} under min ISR",
+        f"Writable with acks=all {words.format_bounds(uptime.write_bounds)}: "
+        f"{words.duration(seconds(uptime.under_us))} under min ISR",
         *_note_detection(report, uptime.write_availability_with_detection),
     )  # fmt: skip
     return Panel(
         section="availability",
         label="Available",
-        value=words.percent(ratio),
+        value=words.format_bounds(uptime.bounds),
         notes=notes,
         tone=honest(report, tone_of(ratio)),
     )
+
+
+def _note_unknown(uptime: Uptime) -> tuple[str, ...]:
+    """Return a note with the proven availability, or nothing if no time is unknown."""
+    if not uptime.unknown_us + uptime.silent_us:
+        return ()
+    return (f"{words.percent(uptime.availability)} of the known time; unknown time may have been down or up",)
 
 
 def _note_detection(report: Report, ratio: float | None) -> tuple[str, ...]:

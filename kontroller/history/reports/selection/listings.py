@@ -15,7 +15,9 @@ LOST = (
     Column(title="Under min ISR", field="under_seconds", kind="seconds", hint="summed over partitions, with a leader"),
 )
 AVAILABLE = (
-    Column(title="Availability", field="availability", kind="ratio", hint="1 - leaderless / known"),
+    Column(title="Availability", field="availability", kind="ratio", hint="proven: 1 - leaderless / known"),
+    Column(title="At least", field="at_least", kind="ratio", hint="if all unknown time was down"),
+    Column(title="At most", field="at_most", kind="ratio", hint="if all unknown time was up"),
     Column(
         title="With detection",
         field="availability_with_detection",

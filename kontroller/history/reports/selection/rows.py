@@ -33,14 +33,36 @@ def uptimes(tables: Tables, *keys: str) -> DataFrame:
         f.countDistinct("topic").alias("topics"),
     )  # fmt: skip
     sums = sums.withColumn("known_us", f.greatest(f.col("exist_us") - f.col("unknown_us"), f.lit(0)))
+    sums = sums.withColumn("silent_us", f.lit(0)) if "day" in keys else _add_silent(sums, tables)
     ratios = {
         "availability": "leaderless_us",
         "writable": "(leaderless_us + under_us)",
         "availability_with_detection": "(leaderless_us + detection_us)",
     }
+    bounds = {"at_least": "(leaderless_us + unknown_us + silent_us)", "at_most": "leaderless_us"}
     return sums.withColumns(
         {name: f.expr(f"if(known_us > 0, 1 - {lost_us} / known_us, null)") for name, lost_us in ratios.items()}
+        | {
+            name: f.expr(f"if(known_us > 0, 1 - {lost_us} / (exist_us + silent_us), null)")
+            for name, lost_us in bounds.items()
+        }
         | {f"{name}_seconds": f.col(f"{name}_us") / 1_000_000 for name in ("leaderless", "under", "unknown")}
+    )
+
+
+def _add_silent(sums: DataFrame, tables: Tables) -> DataFrame:
+    """Add `silent_us`: the time of the period outside of a cluster's history, for the mean number of partitions."""
+    last = f.greatest("ended_us", f.coalesce(f.unix_micros("known_again"), "ended_us"))
+    length_us = tables.period.ended_us - tables.period.began_us
+    of_cluster = tables.clip(schemas.KNOWN_SPANS).groupBy("cluster_id").agg(
+        (f.least(f.max(last), f.lit(tables.period.ended_us)) - f.min("began_us")).alias("_history_us")
+    )  # fmt: skip
+    silent = f.col("exist_us") * (f.lit(length_us) / f.col("_history_us") - 1)
+    silent_us = f.coalesce(f.when(f.col("_history_us") > 0, f.round(silent).cast("long")), f.lit(0))
+    return (
+        sums.join(of_cluster, "cluster_id", "left")
+        .withColumn("silent_us", silent_us)
+        .selectExpr("* except (_history_us)")
     )
 
 
