@@ -4,6 +4,7 @@ The connections of an address and of all together are limited (`places`). A conn
 TLS handshake or a request's head takes too long or is too large, or if its client does not take its answer."""
 
 import asyncio
+import logging
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
@@ -12,6 +13,7 @@ from typing import Final, TypeAlias, cast
 
 import structlog
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from controller_core.process.http_access.places import OPEN_PLACES, Place, Places, get_places_of_process
 from controller_core.supervision import start_task
@@ -58,9 +60,11 @@ async def serve_http(
         return await handler(request)
 
     application.middlewares.insert(0, note_progress)
+    complaints = Complaints(log)
     runner = web.AppRunner(
         application,
         access_log=None,
+        logger=_make_logger(complaints),
         keepalive_timeout=patience_s,
         lingering_time=_GOODBYE_S,
         shutdown_timeout=_GOODBYE_S,
@@ -70,7 +74,7 @@ async def serve_http(
     )
     await runner.setup()
     serve = cast("Callable[[], asyncio.Protocol]", runner.server)
-    limits = _Limits(serve, places, Complaints(log), most_bytes, patience_s)
+    limits = _Limits(serve, places, complaints, most_bytes, patience_s)
     opening: set[_Connection] = set()
 
     def take(accepted: socket.socket, address: str) -> None:
@@ -93,6 +97,31 @@ async def serve_http(
         await runner.cleanup()
 
     return stop
+
+
+class _MalformedRequests(logging.Filter):
+    """Replaces the tracebacks of requests that are no HTTP by one line a minute: strangers choose their number."""
+
+    def __init__(self, complaints: Complaints) -> None:
+        super().__init__()
+        self._complaints = complaints
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """See `logging.Filter`."""
+        error = record.exc_info[1] if record.exc_info else None
+        if not isinstance(error, HttpProcessingError):
+            return True
+        event = "HTTP request refused: it is malformed, or a part of its head is too large"
+        self._complaints.warn(event, event, kind=type(error).__name__)
+        return False
+
+
+def _make_logger(complaints: Complaints) -> logging.Logger:
+    """Return the logger of a port, for aiohttp."""
+    logger = logging.Logger("aiohttp.server")
+    logger.parent = logging.getLogger(logger.name)
+    logger.addFilter(_MalformedRequests(complaints))
+    return logger
 
 
 @dataclass(frozen=True, slots=True)

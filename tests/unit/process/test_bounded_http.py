@@ -130,6 +130,19 @@ async def test_a_head_that_is_too_large_ends_the_connection() -> None:
     assert [line["event"] for line in logged] == ["HTTP connection closed: its request is too large"]
 
 
+async def test_requests_that_are_no_http_are_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    with capture_logs() as logged:
+        async with serve() as (port, _):
+            for _ in range(3):
+                async with connect(port) as client:
+                    client.writer.write(b"GET /healthz HTTP/1.1\r\nHost: here\r\nX-Long: " + b"x" * 5_000 + b"\r\n\r\n")
+                    await client.is_closed()
+    assert [line["event"] for line in logged] == [
+        "HTTP request refused: it is malformed, or a part of its head is too large"
+    ]
+    assert not caplog.records
+
+
 async def test_a_body_that_never_comes_ends_the_connection() -> None:
     async with serve() as (port, _), connect(port) as client:
         client.writer.write(b"POST /healthz HTTP/1.1\r\nHost: here\r\nContent-Length: 1000000\r\n\r\nx")

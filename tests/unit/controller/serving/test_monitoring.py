@@ -8,6 +8,7 @@ from typing import Final
 
 from prometheus_client import Metric
 
+from controller_core.audit.trail import open_trail
 from controller_core.journal.writer import Counts
 from controller_core.process.journal import JournalMetrics
 from controller_operator.kubernetes.object_store import ObjectStore
@@ -39,6 +40,7 @@ async def list_exported(cluster: Cluster) -> set[str]:
     await cluster.serve()
     operator, store = OperatorMetrics(), ObjectStore()
     operator.observe(store.count_conditions, store.list_unready, store.list_disks)
+    open_trail("operator", (), operator.registry)
     return names(cluster.active.registry.collect()) | names(operator.registry.collect())
 
 
