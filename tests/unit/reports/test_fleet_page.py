@@ -149,7 +149,7 @@ def test_after_a_thousand_clusters_the_page_grows_no_more() -> None:
 def test_a_silent_cluster_is_never_called_wholly_available() -> None:
     row = cluster_row("quiet", PERIOD, known_until=PERIOD.began_us, unknown_share=0.75)
     listed = replace(full_report().listings["clusters"], rows=(row, cluster_row("fine", PERIOD)), total=2)
-    report = replace(full_report(), listings=full_report().listings | {"clusters": listed})
+    report = replace(full_report(), listings={**full_report().listings, "clusters": listed})
     found = fleet(report, Limits())
     assert found is not None
     assert {concern.cluster: concern.available for concern in found.concerns}["quiet"] == "25.00 % to 100 % available"
