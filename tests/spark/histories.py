@@ -58,6 +58,7 @@ from kontroller.history.transforms import lines as journal_lines
 from kontroller.history.transforms.accounts.once import deduplicate
 from kontroller.history.transforms.config_intervals import config_intervals
 from kontroller.history.transforms.continuity.breaks import marks
+from kontroller.history.transforms.continuity.set_clocks import correct_stamps
 from kontroller.history.transforms.known_spans import find_known_spans
 
 START_US = 1_767_225_600_000_000  # 2026-01-01
@@ -410,7 +411,7 @@ def ingest_lines(lines: DataFrame) -> tuple[DataFrame, DataFrame]:
     """Return events and findings of lines, by the production transforms. The checked lines are kept first, as a job
     does."""
     recorded, unreadable = journal_lines.judge(journal_lines.check_lines(lines).localCheckpoint())
-    events, repeated = deduplicate(recorded.localCheckpoint())
+    events, repeated = deduplicate(correct_stamps(recorded.localCheckpoint()))
     return events, unreadable.unionByName(repeated)
 
 

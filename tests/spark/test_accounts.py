@@ -14,6 +14,7 @@ from kontroller.history.transforms import lines
 from kontroller.history.transforms.accounts.once import deduplicate
 from kontroller.history.transforms.continuity.breaks import marks
 from kontroller.history.transforms.continuity.doubts import doubts
+from kontroller.history.transforms.continuity.set_clocks import correct_stamps
 from kontroller.history.transforms.known_spans import find_known_spans
 from tests.spark.journal_scenes import BEGAN, Folders, controller, make_lines, recorder
 
@@ -150,7 +151,7 @@ def outcome(spark: SparkSession) -> Outcome:
     recorded = spark.createDataFrame(
         lines.judge(lines.check_lines(make_lines(spark, FOLDERS)))[0].collect(), EVENTS.schema
     )
-    events, findings = deduplicate(recorded)
+    events, findings = deduplicate(correct_stamps(recorded))
     rows = events.orderBy(*EVENTS.order).collect()
     events = spark.createDataFrame(rows, EVENTS.schema)
     found = [*findings.collect(), *doubts(marks(events)).collect()]

@@ -39,6 +39,7 @@ from kontroller.history.transforms.accounts.once import deduplicate
 from kontroller.history.transforms.changes import changes
 from kontroller.history.transforms.config_intervals import config_intervals
 from kontroller.history.transforms.continuity import breaks
+from kontroller.history.transforms.continuity.set_clocks import correct_stamps
 from kontroller.history.transforms.known_spans import find_known_spans
 from kontroller.history.transforms.proofs import snapshot_checksums
 
@@ -109,7 +110,7 @@ class _Folding:
         """Write the events of the clusters that are folded from their first record on. Return their marks and
         findings."""
         clusters = self.choice.whole
-        records = self._records()
+        records = correct_stamps(self._records())
         events, left_out = deduplicate(records)
         events = self._write(EVENTS, events, clusters=clusters)
         found, kept = _count_by_cluster(records), _count_by_cluster(events)

@@ -10,6 +10,7 @@ from kontroller.history.schemas import EVENTS, PROOFS
 from kontroller.history.transforms import lines
 from kontroller.history.transforms.accounts.once import deduplicate
 from kontroller.history.transforms.continuity.breaks import marks
+from kontroller.history.transforms.continuity.set_clocks import correct_stamps
 from kontroller.history.transforms.known_spans import find_known_spans
 from tests.spark.journal_scenes import Folders, controller, make_lines, recorder
 
@@ -83,7 +84,7 @@ def found(spark: SparkSession) -> Sequence[Row]:
     recorded = spark.createDataFrame(
         lines.judge(lines.check_lines(make_lines(spark, scenes)))[0].collect(), EVENTS.schema
     )
-    events = spark.createDataFrame(deduplicate(recorded)[0].collect(), EVENTS.schema)
+    events = spark.createDataFrame(deduplicate(correct_stamps(recorded))[0].collect(), EVENTS.schema)
     proofs = spark.createDataFrame([], PROOFS.schema)
     return audit(events, find_known_spans(marks(events)), proofs, recorded=recorded).collect()
 

@@ -26,6 +26,7 @@ from kontroller.history.transforms import lines as journal_lines
 from kontroller.history.transforms import partition_intervals as partitions
 from kontroller.history.transforms.accounts.once import deduplicate
 from kontroller.history.transforms.continuity import breaks
+from kontroller.history.transforms.continuity.set_clocks import correct_stamps
 
 JOURNALS = "spark.kontroller.journals"
 """The setting with the folder that has the journals, at any depth."""
@@ -91,14 +92,19 @@ def unreadable() -> DataFrame:
     return journal_lines.judge(_table("checked"))[1]
 
 
+@dp.temporary_view
+def timed() -> DataFrame:
+    return correct_stamps(_dataset("records"))
+
+
 @dp.temporary_view(name="repeated")
 def find_repeated() -> DataFrame:
-    return deduplicate(_dataset("records"))[1]
+    return deduplicate(_dataset("timed"))[1]
 
 
 @dp.materialized_view
 def events() -> DataFrame:
-    return deduplicate(_dataset("records"))[0]
+    return deduplicate(_dataset("timed"))[0]
 
 
 @dp.temporary_view

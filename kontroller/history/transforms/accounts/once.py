@@ -18,7 +18,6 @@ from kontroller.history.transforms.accounts.agreement import FROM, accounts, con
 from kontroller.history.transforms.accounts.choice import choose_pieces, rank_accounts
 from kontroller.history.transforms.accounts.stretches import Mark, account_of, marks
 from kontroller.history.transforms.continuity.neighbours import EPOCH, PART, bucket
-from kontroller.history.transforms.continuity.set_clocks import correct_stamps
 from kontroller.history.transforms.in_groups import apply_to_groups
 from kontroller.history.transforms.journals import make_finding
 
@@ -35,8 +34,7 @@ _IS_TAKEN: Final = (
 def deduplicate(events: DataFrame) -> tuple[DataFrame, DataFrame]:
     """Return each record of the selected parts once, and findings `two_journals` and `two_records`.
 
-    Their times are those of `set_clocks`."""
-    events = correct_stamps(events)
+    The times of the records are those of `set_clocks`."""
     named = f.broadcast(accounts(events))
     told = events.join(named, [*EPOCH, "journal"], "left")
     chosen = f.broadcast(_choose(told.where("account IS NOT NULL")))
