@@ -167,11 +167,11 @@ def test_what_stays_is_on_record_beside_the_operator(
     team.wait_gone(*TOPIC)
     with witness_of(kafka) as witness:
         assert witness.topic_id("c-del")
-    told = {(each["kind"], each["name"]): each for each in leftovers(kubernetes_api) if each["namespace"] == TEAM}
-    topic = told["KafkaTopic", "c-del"]
-    assert topic["reason"] == "ClusterGone"
+    told = {(each["kind"], each["reason"]): each for each in leftovers(kubernetes_api) if each["namespace"] == TEAM}
+    topic = told["KafkaTopic", "ClusterGone"]
+    assert topic["name"] == "c-del"
     assert topic["message"].startswith("the topic, if there is one, stays: there is no KafkaCluster team-c/mine")
-    assert told["KafkaCluster", "mine"]["reason"] == "DeletedBeforeDependents"
+    assert told["KafkaCluster", "DeletedBeforeDependents"]["name"] == "mine"
     assert count_left_behind(metrics_port, "KafkaTopic") == counted + 1
     events = kubernetes_api.get("events", "--namespace", NAMESPACE, "--field-selector", "reason=LeftBehind")["items"]
     messages = [each["message"] for each in events]
