@@ -92,8 +92,8 @@ def unreadable() -> DataFrame:
     return journal_lines.judge(_table("checked"))[1]
 
 
-@dp.temporary_view
-def timed() -> DataFrame:
+@dp.temporary_view(name="timed")
+def correct_times() -> DataFrame:
     return correct_stamps(_dataset("records"))
 
 
