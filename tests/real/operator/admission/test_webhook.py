@@ -137,8 +137,8 @@ def test_what_only_another_spec_would_cure_is_refused_and_not_kept(asked: Asking
     with pytest.raises(CommandError, match=r"denied the request: InvalidConfig: .*retention\.ms"):
         asked.write("refused", NEVER_VALID)
     assert asked.objects.get("kafkatopic", "refused") is None
-    asked.write("taken", {"partitions": 1, "replicationFactor": 1, "deletionPolicy": "Delete"})
-    asked.objects.wait_ready("kafkatopic", "taken")
+    asked.write("accepted", {"partitions": 1, "replicationFactor": 1})
+    asked.objects.wait_ready("kafkatopic", "accepted")
 
 
 def test_slow_bodies_of_others_do_not_keep_the_api_server_from_asking(asked: Asking) -> None:
@@ -223,15 +223,17 @@ def test_the_deletion_of_a_cluster_that_objects_need_is_refused_unless_it_is_for
 
 
 def test_who_is_not_there_keeps_nobody_from_writing_unless_that_is_wanted(asked: Asking) -> None:
+    asked.write("early", {"partitions": 1, "replicationFactor": 1, "deletionPolicy": "Delete"})
+    asked.objects.wait_ready("kafkatopic", "early")
     nobody = reserve_port()
     try:
         asked.ask(nobody)
         wait_until(lambda: not asked.is_refused(), "nobody answers, and all is written")
         asked.ask(nobody, failure_policy="Fail")
         wait_until(lambda: _is_failing(asked), "nobody answers, and nothing is written")
-        asked.objects.annotate("kafkatopic", "taken", "what-is-no-spec=is-written")
-        asked.objects.delete("kafkatopic", "taken")
-        wait_until(lambda: asked.objects.get("kafkatopic", "taken") is None, "the operator lets it go")
+        asked.objects.annotate("kafkatopic", "early", "what-is-no-spec=is-written")
+        asked.objects.delete("kafkatopic", "early")
+        wait_until(lambda: asked.objects.get("kafkatopic", "early") is None, "the operator lets it go")
     finally:
         release_port(nobody)
 
