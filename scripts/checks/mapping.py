@@ -26,6 +26,7 @@ REPETITIONS: Final = 3
 """The number of runs of a touched file that needs real servers."""
 _PACKAGES: Final = {
     "controller_core": "controller_core",
+    "controller_planner": "controller_planner",
     "kontroller": "kontroller",
     "replica_broker": "replica_broker",
     "simulation": "simulation",

@@ -13,6 +13,7 @@ HOUSE: Final = (
     "bench",
     "kontroller",
     "controller_core",
+    "controller_planner",
     "devcluster",
     "operator",
     "replica_broker",

@@ -21,7 +21,7 @@ WHEEL: Final = read_project(ROOT / "pyproject.toml")["tool"]["hatch"]["build"]["
 
 
 def test_the_wheel_has_neither_the_reference_broker_nor_the_development_cluster() -> None:
-    assert WHEEL == ["controller_core", "kontroller", "operator/controller_operator"]
+    assert WHEEL == ["controller_core", "controller_planner", "kontroller", "operator/controller_operator"]
 
 
 @pytest.mark.parametrize("package", [*WHEEL, "replica_broker"])

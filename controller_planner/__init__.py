@@ -1,0 +1,1 @@
+"""Plans that place the replicas and leaders of a cluster: values in, values out, nothing else."""
