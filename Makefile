@@ -15,7 +15,7 @@ export KEEP
 .DEFAULT_GOAL := help
 
 .PHONY: help demo demo-history demo-fleet soak test mapped nightly flaky slow-motion release-check versions lint docs prose unit fuzz mutants spark real e2e chart try crds cli runbook bench bench-designs bench-requests bench-operator bench-polling bench-stops bench-pipeline \
-	bench-fleet build images release lock sbom audit clean
+	bench-fleet bench-plan build images release lock sbom audit clean
 
 help: ## Show the commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -188,7 +188,9 @@ CLUSTERS ?= 500
 bench-fleet: $(READY) ## Measure what the history of a fleet costs: journals on paper, one history, one page (CLUSTERS=500)
 	$(BIN)/python -m bench.fleet_history --clusters $(CLUSTERS)
 
-
+# FLAGS=--skip-small: without the optimum of small clusters.
+bench-plan: $(READY) ## Plan for generated clusters, and hold time, balance, bytes and constraints to bars, in twenty minutes (FLAGS="--only drain --runs 1")
+	$(BIN)/python -m bench.plan $(FLAGS)
 
 build: $(READY) ## Fetch and build all real servers into the cache, or some (PARTS="kafka etcd kubernetes helm health")
 	$(BIN)/python -m devcluster build $(PARTS)

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int32]
+Ints = NDArray[np.signedinteger[Any]]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
@@ -79,7 +79,7 @@ class Partitions:
     """The leader's log. NaN: unknown."""
     in_bytes_per_second: Floats
     out_bytes_per_second: Floats
-    """What producers write, and what consumers read, not what followers do. NaN: unknown."""
+    """The traffic of producers and of consumers, without that of followers. NaN: unknown."""
     min_isr: Ints
     in_sync: Bools
     """True for each entry of `replicas` that is in the ISR."""
@@ -229,10 +229,10 @@ def _set_array(owner: object, name: str, dtype: type[np.generic], shape: Sequenc
     object.__setattr__(owner, name, array)
 
 
-def _refuse(wrong: NDArray[np.bool_], describe: Callable[[int], str]) -> None:
+def _refuse(wrong: NDArray[np.bool_] | np.bool_, describe: Callable[[int], str]) -> None:
     """Raise InvalidSnapshot for the first entry that is wrong, with the number of the others."""
     if wrong.any():
-        at = np.flatnonzero(wrong)
+        at = np.flatnonzero(np.asarray(wrong))
         more = f" (and {len(at) - 1} more of this kind)" if len(at) > 1 else ""
         raise InvalidSnapshot(describe(int(at[0])) + more)
 

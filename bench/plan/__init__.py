@@ -1,0 +1,1 @@
+"""The planner on generated clusters, held to its bars."""

@@ -1,0 +1,125 @@
+"""The fewest bytes that can bring a cluster within its bounds, by HiGHS.
+
+`compute_bytes_bound` is for any size: it relaxes the problem broker by broker, and asks for the cheapest parts of
+replicas whose departure brings a broker to its bounds. `solve_exactly` is for small clusters: it decides each replica
+and leader in an integer program. No plan can copy fewer bytes than either."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import highspy
+import numpy as np
+
+from controller_planner.loads import Floats, LoadSnapshot
+from controller_planner.plan import Plan
+
+_OF_A_REPLICA: Final = 3
+_GAP: Final = 0.005
+_SECONDS: Final = 60.0
+Row = tuple[float, Sequence[int], Sequence[float], float]
+"""The least value, columns, their factors, the greatest value."""
+
+
+class NoOptimum(Exception):
+    """HiGHS found no arrangement within the bounds, or not in time. The message says which."""
+
+
+def compute_bytes_bound(plan: Plan) -> float:
+    """Return bytes that any plan within the same bounds must copy, by the relaxation of each broker."""
+    replicas, weights = plan.snapshot.partitions.replicas, _get_weights(plan.snapshot)
+    flat = replicas.ravel()
+    order = np.argsort(flat, kind="stable")
+    order = order[np.searchsorted(flat[order], 0) :]
+    starts = np.searchsorted(flat[order], np.arange(len(plan.snapshot.brokers) + 1))
+    bound = 0.0
+    for broker in range(len(plan.snapshot.brokers)):
+        excess = (plan.loads_before - plan.bounds * plan.shares)[broker, :_OF_A_REPLICA]
+        needed = np.flatnonzero(np.nan_to_num(excess) > 0)
+        if not len(needed):
+            continue
+        loads = weights[order[starts[broker] : starts[broker + 1]] // replicas.shape[1]]
+        scale = loads[:, 1].sum() or 1.0
+        columns = list(range(len(loads)))
+        rows: list[Row] = [
+            (float(excess[at]) / (loads[:, at].sum() or 1), columns, loads[:, at] / (loads[:, at].sum() or 1), np.inf)
+            for at in needed
+        ]
+        bound += _minimize(loads[:, 1] / scale, rows, integers=False) * scale
+    return bound
+
+
+def solve_exactly(plan: Plan) -> float:
+    """Return the least bytes, within 0.5 %, that reach the bounds of a plan. Raises NoOptimum."""
+    snapshot, weights = plan.snapshot, _get_weights(plan.snapshot)
+    number, brokers = len(snapshot.partitions), len(snapshot.brokers)
+    pairs = number * brokers
+    rows: list[Row] = []
+    racks = np.array([_name_rack(rack, at) for at, rack in enumerate(snapshot.brokers.racks)])
+    names = np.unique(racks)
+    cost = np.zeros(2 * pairs)
+    for partition in range(number):
+        row = snapshot.partitions.replicas[partition]
+        row = row[row >= 0]
+        cost[partition * brokers : (partition + 1) * brokers] = weights[partition, 1] / weights[:, 1].sum()
+        cost[partition * brokers + row] = 0
+        holds = [partition * brokers + at for at in range(brokers)]
+        leads = [pairs + column for column in holds]
+        rows.append((len(row), holds, [1.0] * brokers, len(row)))
+        rows.append((1, leads, [1.0] * brokers, 1))
+        rows += [(0, [hold, lead], [1.0, -1.0], 1) for hold, lead in zip(holds, leads, strict=True)]
+        for rack in names:
+            members = [partition * brokers + int(at) for at in np.flatnonzero(racks == rack)]
+            rows.append((0, members, [1.0] * len(members), -(-len(row) // len(names))))
+    limits = plan.bounds * plan.shares
+    leading = np.stack([_get_sent(plan), np.ones(number)], axis=1)
+    for broker in range(brokers):
+        columns = [partition * brokers + broker for partition in range(number)]
+        for at in range(_OF_A_REPLICA):
+            rows.append((0, columns, weights[:, at] / limits[broker, at], 1))
+        for at in range(2):
+            limit = limits[broker, _OF_A_REPLICA + at]
+            rows.append((0, [pairs + column for column in columns], leading[:, at] / limit, 1))
+    return _minimize(cost, rows, integers=True) * float(weights[:, 1].sum())
+
+
+def _name_rack(rack: str | None, broker: int) -> str:
+    """Return a name for the rack of a broker; one without a rack has one of its own."""
+    return f"rack {rack}" if rack is not None else f"broker {broker}"
+
+
+def _get_sent(plan: Plan) -> Floats:
+    """Return what the leader of each partition sends: to consumers, and to each follower."""
+    partitions = plan.snapshot.partitions
+    return partitions.out_bytes_per_second + (partitions.count_replicas() - 1) * partitions.in_bytes_per_second
+
+
+def _get_weights(snapshot: LoadSnapshot) -> Floats:
+    partitions = snapshot.partitions
+    return np.stack([np.ones(len(partitions)), partitions.size_bytes, partitions.in_bytes_per_second], axis=1)
+
+
+def _minimize(cost: Floats, rows: Sequence[Row], *, integers: bool) -> float:
+    """Return the least cost, or a bound below it, of columns between 0 and 1."""
+    model = highspy.HighsLp()
+    model.num_col_, model.num_row_ = len(cost), len(rows)
+    model.col_cost_, model.col_lower_, model.col_upper_ = cost, np.zeros(len(cost)), np.ones(len(cost))
+    model.row_lower_ = np.array([row[0] for row in rows], dtype=np.float64)
+    model.row_upper_ = np.array([row[3] for row in rows], dtype=np.float64)
+    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    model.a_matrix_.start_ = np.concatenate([[0], np.cumsum([len(row[1]) for row in rows])])
+    model.a_matrix_.index_ = np.concatenate([np.asarray(row[1], dtype=np.int32) for row in rows])
+    model.a_matrix_.value_ = np.concatenate([np.asarray(row[2], dtype=np.float64) for row in rows])
+    if integers:
+        model.integrality_ = [highspy.HighsVarType.kInteger] * len(cost)
+    solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+    for name, value in (("output_flag", False), ("threads", 1), ("time_limit", _SECONDS), ("mip_rel_gap", _GAP)):
+        solver.setOptionValue(name, value)
+    solver.passModel(model)
+    solver.run()
+    status = solver.getModelStatus()
+    if status == highspy.HighsModelStatus.kTimeLimit:
+        raise NoOptimum("not in time")
+    if status != highspy.HighsModelStatus.kOptimal:
+        raise NoOptimum(solver.modelStatusToString(status))
+    info = solver.getInfo()
+    return float(info.mip_dual_bound if integers else info.objective_function_value)

@@ -1,0 +1,1 @@
+"""The search: which replicas leave, where they go, which return, which lead."""

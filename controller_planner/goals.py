@@ -1,0 +1,83 @@
+"""The wishes that a plan fulfils: a mode, its scope, and its limits."""
+
+import math
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Mode(StrEnum):
+    """The kind of plan."""
+
+    REBALANCE = "rebalance"
+    """Repair racks, then bring each resource of each broker below the band, with the fewest bytes."""
+    DRAIN = "drain"
+    """Take all replicas off brokers. Other replicas stay."""
+    EXPAND = "expand"
+    """Fill new brokers, from those that are above the band. No replica moves between old brokers."""
+    REPLICATION_FACTOR = "replicationFactor"
+    """Give the topics in scope another number of replicas."""
+    SPREAD = "spread"
+    """Repair racks, and spread the replicas and leaders of each topic evenly over the brokers."""
+    LEADERS_ONLY = "leadersOnly"
+    """Reorder replicas so that leaders and what consumers read are even. No byte is copied."""
+
+
+class InvalidGoals(ValueError):
+    """Goals that contradict themselves or the snapshot. The message says what to change."""
+
+
+class Unsatisfiable(ValueError):
+    """Constraints that no plan can fulfil. The message names the constraint, and what is missing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Bounds of a plan. None: unlimited."""
+
+    max_bytes: float | None = None
+    """Bytes that the plan copies in sum."""
+    max_moves: int | None = None
+    """Partitions that the plan changes, reorders included."""
+    max_batch_bytes_per_broker: float | None = None
+    """Bytes that a broker receives, or sends as a leader, in one batch: its bandwidth times a batch's duration."""
+
+    def __post_init__(self) -> None:
+        for name in ("max_bytes", "max_moves", "max_batch_bytes_per_broker"):
+            value = getattr(self, name)
+            if value is not None and not (value > 0 and math.isfinite(value)):
+                raise InvalidGoals(f"{name} is {value}; give a positive number")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goals:
+    """What a plan is to reach. Names and ids that the snapshot lacks are refused."""
+
+    mode: Mode = Mode.REBALANCE
+    brokers: tuple[int, ...] = ()
+    """Ids: those to drain, or those to fill (none given: the brokers without replicas). Other modes take none."""
+    topics: tuple[str, ...] | None = None
+    """The topics that may change. None: all."""
+    excluded_topics: tuple[str, ...] = ()
+    excluded_brokers: tuple[int, ...] = ()
+    """Ids of brokers that neither receive nor give replicas."""
+    replication_factor: int | None = None
+    band: float = 1.05
+    """A broker may bear this much more of a resource than its share before the plan takes something off it."""
+    seed: int = 0
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        if not 1 < self.band <= 10:
+            raise InvalidGoals(f"band is {self.band}; give a number above 1 and up to 10, such as 1.05")
+        if self.seed < 0:
+            raise InvalidGoals(f"seed is {self.seed}; give 0 or more")
+        if (self.mode is Mode.REPLICATION_FACTOR) != (self.replication_factor is not None):
+            raise InvalidGoals(f"a replication factor and the mode {Mode.REPLICATION_FACTOR} need each other")
+        if self.replication_factor is not None and not 1 <= self.replication_factor <= 1000:
+            raise InvalidGoals(f"replication_factor is {self.replication_factor}; give 1 or more")
+        if self.mode is Mode.DRAIN and not self.brokers:
+            raise InvalidGoals("name the brokers to drain")
+        if self.brokers and self.mode not in (Mode.DRAIN, Mode.EXPAND):
+            raise InvalidGoals(f"brokers are for the modes {Mode.DRAIN} and {Mode.EXPAND}, and not for {self.mode}")
+        if both := set(self.brokers) & set(self.excluded_brokers):
+            raise InvalidGoals(f"brokers {sorted(both)} are named and excluded")

@@ -1,0 +1,380 @@
+"""Making a plan.
+
+The steps, of which a mode uses some:
+
+1. *Scope.* Which partitions may change, which brokers may receive, which replicas must leave.
+2. *Must.* Replicas on drained brokers, replicas that crowd a rack, and missing replicas are placed (`placing`).
+3. *Balance.* Brokers above the band give replicas away (`evicting`), which are placed elsewhere. This is repeated, because
+   what is placed makes others full. Then replicas go home whose home has room again (`returning`): that saves bytes.
+4. *Lead.* Leaders are evened by the order of replicas (`leading`), then the second replicas.
+5. Steps 3 and 4 are repeated until they improve nothing. So a plan of a plan's own result is empty.
+6. *Batches.* What fits on the disks and into the bandwidth at once (`batches`).
+
+Nothing depends on anything but the snapshot and the goals: random choices come from the goals' seed."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from controller_planner.arranging.bounds import compute_bounds, raise_for_expansion
+from controller_planner.arranging.evicting import evict
+from controller_planner.arranging.layout import Layout, Slots
+from controller_planner.arranging.leading import compute_next_leader_excess, rank_in_group, rotate, spread_next_leaders
+from controller_planner.arranging.placing import Placing, find_least_crowd, place
+from controller_planner.arranging.returning import return_home
+from controller_planner.arranging.swapping import relieve_the_last
+from controller_planner.batches import NEVER, fit_in_turn, pack_batches
+from controller_planner.goals import Goals, Mode, Unsatisfiable
+from controller_planner.loads import NO_BROKER, Bools, Floats, Ints, LoadSnapshot
+from controller_planner.plan import Plan, Reason
+from controller_planner.resources import DISK, RESOURCES, compute_loads, describe_unknown, measure, measure_leaders
+from controller_planner.scope import Scope, find_scope
+
+_AIMS: Final = (0.96, 0.92, 0.9, 0.9, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6)
+"""The part of the way from the share to the bound at which a broker stops to give away, turn by turn."""
+_LEAST_IMPROVEMENT: Final = 0.02
+_MOST_REPEATS: Final = 5
+_BALANCE_REASONS: Final = (Reason.REPLICAS, Reason.DISK, Reason.IN, Reason.OUT, Reason.LEADERS)
+_MUST_BITS: Final = Reason.DRAIN.bit | Reason.RACK.bit | Reason.REPLICATION_FACTOR.bit | Reason.CAPACITY.bit
+
+
+def make_plan(snapshot: LoadSnapshot, goals: Goals | None = None) -> Plan:
+    """Return the plan that fulfils the goals.
+
+    Raises InvalidGoals or Unsatisfiable. A partition that cannot be moved does not hinder the others: the plan says in
+    `left_out` which it is and why."""
+    goals = goals or Goals()
+    work = _Work(snapshot, goals)
+    if len(snapshot.partitions):
+        work.place_what_must()
+        work.improve()
+    return work.finish()
+
+
+@dataclass(slots=True)
+class _Work:
+    """A plan in the making."""
+
+    snapshot: LoadSnapshot
+    goals: Goals
+    scope: Scope = field(init=False)
+    layout: Layout = field(init=False)
+    original: Ints = field(init=False)
+    bounds: Floats = field(init=False)
+    rng: np.random.Generator = field(init=False)
+    bits: Ints = field(init=False)
+    """The reasons why each partition changes."""
+    left_out: list[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        snapshot = self.snapshot
+        self.scope = scope = find_scope(snapshot, self.goals)
+        replicas = snapshot.partitions.replicas
+        width = max(int(scope.factors.max(initial=1)), replicas.shape[1], 1)
+        self.original = np.full((len(replicas), width), NO_BROKER, dtype=np.int32)
+        self.original[:, : replicas.shape[1]] = replicas
+        stays = (self.original >= 0) & ~np.append(scope.takes, np.False_)[self.original]
+        stays &= ~(np.append(scope.drained, np.False_)[self.original] & scope.partitions[:, None])
+        fixed = np.where(stays, self.original, NO_BROKER).astype(np.int32)
+        resources = measure(snapshot, scope.factors, scope.takes, fixed)
+        partitions = snapshot.partitions
+        self.layout = Layout(
+            self.original, resources, snapshot.brokers.racks, scope.takes, partitions.topic, len(partitions.topics)
+        )
+        self.bounds = compute_bounds(self.layout, self.goals.band, scope.factors)
+        if self.goals.mode is Mode.EXPAND:
+            raise_for_expansion(self.layout, self.bounds, self.goals.band, scope.receivers)
+        self.bits = np.zeros(len(partitions), dtype=np.int32)
+        self.left_out = list(scope.left_out)
+        self._restart_random()
+        self._check_capacity()
+
+    def _restart_random(self) -> None:
+        self.rng = np.random.Generator(np.random.PCG64(self.goals.seed))
+
+    def _check_capacity(self) -> None:
+        """Refuse loads that no arrangement fits into the brokers that take replicas."""
+        resources, takes = self.layout.resources, self.scope.takes
+        if self.goals.mode is Mode.LEADERS_ONLY or not len(self.snapshot.partitions):
+            return
+        for column in (1, 2, 3):
+            room = resources.capacity[:-1, column][takes].sum()
+            if not np.isfinite(room) or not resources.known[column] or not takes.any():
+                continue
+            scale = resources.per_share[:-1, column][takes]
+            to_share = float((1 / scale).sum())
+            if to_share > room:
+                unit = "bytes" if column == DISK else "bytes a second"
+                raise Unsatisfiable(
+                    f"{RESOURCES[column]}: {to_share:.0f} {unit} for brokers of {room:.0f} {unit},"
+                    f" {to_share - room:.0f} too many; add brokers or remove data"
+                )
+
+    def place_what_must(self) -> None:
+        """Place what constraints require: drained, crowded and missing replicas."""
+        layout, scope, mode = self.layout, self.scope, self.goals.mode
+        if mode is Mode.REPLICATION_FACTOR:
+            self._remove_surplus()
+        leaves = np.append(scope.drained, np.False_)[layout.replicas] & scope.partitions[:, None]
+        self._must(np.flatnonzero(leaves.ravel()), Reason.DRAIN)
+        position = np.arange(layout.width)
+        missing = (layout.replicas < 0) & (position < scope.factors[:, None]) & scope.partitions[:, None]
+        self._must(np.flatnonzero(missing.ravel()), Reason.REPLICATION_FACTOR)
+        if mode in (Mode.REBALANCE, Mode.SPREAD):
+            for _ in range(layout.width):
+                crowded = self._find_crowded()
+                if not len(crowded) or not self._must(crowded, Reason.RACK):
+                    break
+
+    def _must(self, slots: Slots, reason: Reason) -> bool:
+        """Place these slots. Put the partitions with a slot that fits nowhere back as they were, and say so."""
+        layout = self.layout
+        if not len(slots):
+            return False
+        partitions = np.unique(slots // layout.width)
+        self.bits[partitions] |= reason.bit
+        left = place(layout, slots, Placing(receivers=self.scope.receivers, must_leave=True), self.rng)
+        if len(left):
+            stuck = np.unique(left // layout.width)
+            layout.replicas[stuck] = self.original[stuck]
+            layout.recompute()
+            self.bits[stuck] = 0
+            self.scope.partitions[stuck] = False
+            names = ", ".join(self.snapshot.partitions.name(int(at)) for at in stuck[:3])
+            more = f" and {len(stuck) - 3} more" if len(stuck) > 3 else ""
+            self.left_out.append(f"{names}{more} ({reason}): no broker that may take the replica has room for it")
+        return len(left) < len(slots)
+
+    def _find_crowded(self) -> Slots:
+        """Return one slot for each partition that has more replicas in a rack than it must."""
+        layout, width = self.layout, self.layout.width
+        racks = layout.rack[layout.replicas]
+        shared = np.zeros(len(racks), dtype=np.bool_)
+        for at in range(1, width):
+            shared |= ((racks[:, at, None] == racks[:, :at]) & (racks[:, at, None] >= 0)).any(axis=1)
+        rows = np.flatnonzero(shared & self.scope.partitions)
+        slots = (rows[:, None] * width + np.arange(width)).ravel()
+        slots = slots[layout.takes[layout.replicas.ravel()[slots]]]
+        others, home = layout.find_others(slots), layout.replicas.ravel()[slots]
+        crowd = layout.count_in_racks(others, home[:, None])[:, 0]
+        slots, home = (each[crowd > find_least_crowd(layout, others, self.scope.receivers)] for each in (slots, home))
+        load = layout.compute_relative()[home].max(axis=1, initial=0)
+        order = np.lexsort((-load, slots % width == 0, slots // width))
+        slots = slots[order]
+        first: Slots = slots[np.unique(slots // width, return_index=True)[1]]
+        return first
+
+    def _remove_surplus(self) -> None:
+        """Remove replicas beyond the wanted number: out of sync first, then crowded racks, then full brokers."""
+        layout, scope = self.layout, self.scope
+        in_sync = np.zeros_like(self.original, dtype=np.bool_)
+        in_sync[:, : self.snapshot.partitions.in_sync.shape[1]] = self.snapshot.partitions.in_sync
+        alive = np.append(self.snapshot.brokers.is_live, np.False_)
+        while True:
+            surplus = np.flatnonzero(scope.partitions & ((layout.replicas >= 0).sum(axis=1) > scope.factors))
+            if not len(surplus):
+                break
+            row = layout.replicas[surplus]
+            racks = layout.rack[row]
+            crowd = (racks[:, :, None] == racks[:, None, :]).sum(axis=2)
+            good = in_sync[surplus] & alive[row]
+            badness = np.where(good, 0, 1000) + crowd + np.minimum(layout.compute_relative()[row].max(axis=2), 9) / 10
+            badness[:, 0] -= 0.5
+            badness[row < 0] = -1
+            worst = badness.argmax(axis=1)
+            kept = np.arange(layout.width) != worst[:, None]
+            for table, filler in ((layout.replicas, NO_BROKER), (in_sync, False)):
+                table[surplus] = np.column_stack(
+                    [table[surplus][kept].reshape(len(surplus), -1), np.full(len(surplus), filler)]
+                )
+            self.bits[surplus] |= Reason.REPLICATION_FACTOR.bit
+            layout.recompute()
+
+    def improve(self) -> None:
+        """Even out loads and leaders, until a repetition improves nothing."""
+        layout = self.layout
+        layout.recompute()
+        for _ in range(_MOST_REPEATS):
+            before, score = layout.replicas.copy(), self._score()
+            if score <= 0:
+                break
+            self._restart_random()
+            self._improve_once(before)
+            layout.recompute()
+            if self._score() > score * (1 - _LEAST_IMPROVEMENT):
+                layout.replicas[:] = before
+                layout.recompute()
+                break
+
+    def _improve_once(self, start: Ints) -> None:
+        layout, mode = self.layout, self.goals.mode
+        if mode is Mode.SPREAD:
+            self._spread_topics()
+        if mode in (Mode.REBALANCE, Mode.EXPAND):
+            self._balance(start)
+        everything = mode in (Mode.REBALANCE, Mode.LEADERS_ONLY)
+        changes = self.scope.partitions if everything else (layout.replicas != self.original).any(axis=1)
+        may_lead = self._find_possible_leaders()
+        if self._find_excess()[:, 3:].any():
+            rotate(layout, self.bounds, changes & self.scope.partitions, may_lead, self.rng)
+        spread_next_leaders(layout, changes & self.scope.partitions, may_lead)
+
+    def _balance(self, start: Ints) -> None:
+        """Let brokers above the band give replicas away, turn by turn."""
+        layout, scope = self.layout, self.scope
+        rules = Placing(receivers=scope.receivers, must_leave=False)
+        givers = scope.takes.copy()
+        if self.goals.mode is Mode.EXPAND:
+            givers[scope.receivers] = False
+        movable = np.repeat(scope.partitions, layout.width) & (layout.replicas.ravel() >= 0)
+        moved = np.zeros(layout.replicas.size, dtype=np.bool_)
+        for aim in _AIMS:
+            pool = evict(layout, self.bounds, aim, movable, moved, givers)
+            if not len(pool):
+                break
+            moved[pool] = True
+            place(layout, pool, rules, self.rng)
+        relieve_the_last(layout, self.bounds, movable, scope.receivers, givers)
+        return_home(layout, start, self.bounds, givers)
+
+    def _spread_topics(self) -> None:
+        layout = self.layout
+        most = self._find_most_of_topics()
+        surplus = np.flatnonzero(self._find_topic_surplus(most) & np.repeat(self.scope.partitions, layout.width))
+        rules = Placing(receivers=self.scope.receivers, must_leave=False, most_of_a_topic=most)
+        place(layout, surplus, rules, self.rng)
+
+    def _find_most_of_topics(self) -> Ints:
+        """Return how many replicas of each topic a broker should have at most."""
+        factors = np.bincount(self.layout.topic, self.scope.factors, len(self.layout.topic_sizes))
+        return np.ceil(factors / max(len(self.scope.receivers), 1)).astype(np.int32)
+
+    def _find_topic_surplus(self, most: Ints) -> Bools:
+        """Return True for each slot that is one too many of its topic on its broker."""
+        layout = self.layout
+        flat = layout.replicas.ravel()
+        topic = np.repeat(layout.topic, layout.width).astype(np.int64)
+        rank = rank_in_group(topic * (layout.brokers + 1) + flat)
+        return layout.takes[flat] & (rank >= most[topic])
+
+    def _find_possible_leaders(self) -> Bools:
+        """Return True for each replica that may lead: it is in sync, or the plan makes it, on a live broker."""
+        partitions, now = self.snapshot.partitions, self.layout.replicas
+        lagging = np.where(partitions.in_sync, NO_BROKER, partitions.replicas)
+        behind = (now[:, :, None] == lagging[:, None, :]).any(axis=2)
+        may_lead: Bools = np.append(self.snapshot.brokers.is_live, np.False_)[now] & ~behind & (now >= 0)
+        return may_lead
+
+    def _find_excess(self) -> Floats:
+        """Return what each broker bears above its bounds."""
+        excess = (self.layout.compute_relative() - self.bounds)[:-1]
+        return np.maximum(excess - 1e-6, 0)
+
+    def _score(self) -> float:
+        """Return how far the layout is from the goals. 0: it fulfils them."""
+        mode, layout = self.goals.mode, self.layout
+        if mode in (Mode.DRAIN, Mode.REPLICATION_FACTOR) and not (layout.replicas != self.original).any():
+            return 0.0
+        score = compute_next_leader_excess(layout) / max(len(layout.replicas), 1)
+        if mode is Mode.SPREAD:
+            return score + float(self._find_topic_surplus(self._find_most_of_topics()).sum()) / layout.replicas.size
+        excess = self._find_excess()
+        return score + float(excess.sum() if mode in (Mode.REBALANCE, Mode.EXPAND) else excess[:, 3:].sum())
+
+    def finish(self) -> Plan:
+        """Return the plan: the changes within the limits, in batches."""
+        snapshot, layout = self.snapshot, self.layout
+        changed = np.flatnonzero((layout.replicas != self.original).any(axis=1))
+        self._explain(changed)
+        changed, copied = self._keep_limits(changed)
+        size = snapshot.partitions.size_bytes
+        known = np.where(np.isnan(size), 0, size)
+        used = compute_loads(self.original, np.column_stack([known] * 3), np.zeros((len(known), 2)), layout.brokers)
+        batch = pack_batches(
+            self.original[changed],
+            layout.replicas[changed],
+            snapshot.partitions.leader[changed],
+            known[changed],
+            used[:-1, DISK],
+            layout.resources.capacity[:-1, DISK],
+            self.goals.limits.max_batch_bytes_per_broker,
+        )
+        never = changed[batch == NEVER]
+        if len(never):
+            layout.replicas[never] = self.original[never]
+            self.left_out.append(
+                f"{len(never)} changes: no disk has room for a copy while the old one still exists; free some disk first"
+            )
+        kept = batch != NEVER
+        changed, copied, batch = changed[kept], copied[kept], batch[kept]
+        order = np.lexsort((changed, -np.nan_to_num(copied), batch))
+        changed, copied, batch = changed[order], copied[order], batch[order]
+        layout.recompute()
+        per_share = layout.resources.per_share[:-1]
+        with np.errstate(divide="ignore"):
+            shares = np.where(per_share > 0, 1 / per_share, np.nan)
+        return Plan(
+            snapshot=snapshot,
+            snapshot_hash=snapshot.compute_hash(),
+            goals=self.goals,
+            partition=changed.astype(np.int32),
+            after=layout.replicas[changed],
+            bytes_copied=copied,
+            reasons=self.bits[changed],
+            batch=batch,
+            resources=RESOURCES,
+            loads_before=self._compute_loads_before(),
+            loads_after=layout.loads[:-1].copy(),
+            shares=shares,
+            bounds=self.bounds[:-1],
+            unknown=describe_unknown(snapshot),
+            left_out=tuple(self.left_out),
+        )
+
+    def _compute_loads_before(self) -> Floats:
+        leader = self.snapshot.partitions.leader[:, None]
+        resources = self.layout.resources
+        of_leader = measure_leaders(self.snapshot, self.snapshot.partitions.count_replicas())
+        loads = compute_loads(self.original, resources.of_replica, of_leader, self.layout.brokers)
+        loads[:, 3:] = compute_loads(leader, resources.of_replica, of_leader, self.layout.brokers)[:, 3:]
+        return loads[:-1]
+
+    def _explain(self, changed: Ints) -> None:
+        """Give a reason to each change that has none yet."""
+        layout, before, after = self.layout, self.original[changed], self.layout.replicas[changed]
+        start = compute_loads(self.original, layout.resources.of_replica, layout.resources.of_leader, layout.brokers)
+        excess = start * layout.resources.per_share - self.bounds
+        bits = np.array([reason.bit for reason in _BALANCE_REASONS], dtype=np.int32)
+        of_copy, of_order = bits[excess[:, :3].argmax(axis=1)], bits[3 + excess[:, 3:].argmax(axis=1)]
+        of_copy[start[:, DISK] > layout.resources.capacity[:, DISK]] = Reason.CAPACITY.bit
+        if self.goals.mode is Mode.SPREAD:
+            of_copy[:] = Reason.TOPIC_SPREAD.bit
+        left = (before >= 0) & ~(before[:, :, None] == after[:, None, :]).any(axis=2)
+        leads = (after[:, 0] != before[:, 0]) & (before == after[:, :1]).any(axis=1)
+        bare = self.bits[changed] == 0
+        found = np.where(left & bare[:, None], of_copy[before], 0)
+        reasons = np.bitwise_or.reduce(found, axis=1, initial=0) | np.where(leads, of_order[before[:, 0]], 0)
+        reasons = np.where((reasons == 0) & bare, Reason.NEXT_LEADER.bit, reasons)
+        self.bits[changed] |= reasons.astype(np.int32)
+
+    def _keep_limits(self, changed: Ints) -> tuple[Ints, Floats]:
+        """Return the changes within the limits, and the bytes that each copies. Take the others back."""
+        layout, limits = self.layout, self.goals.limits
+        before, after = self.original[changed], layout.replicas[changed]
+        copies = ((after >= 0) & ~(after[:, :, None] == before[:, None, :]).any(axis=2)).sum(axis=1)
+        copied = np.where(copies > 0, copies * self.snapshot.partitions.size_bytes[changed], 0.0)
+        if limits.max_bytes is None and limits.max_moves is None:
+            return changed, copied
+        must = (self.bits[changed] & _MUST_BITS) > 0
+        order = np.lexsort((changed, -np.nan_to_num(copied), ~must))
+        kept = np.ones(len(changed), dtype=np.bool_)
+        if limits.max_bytes is not None:
+            kept[order] = fit_in_turn(np.nan_to_num(copied[order]), limits.max_bytes)
+        if limits.max_moves is not None:
+            kept[order[np.cumsum(kept[order]) > limits.max_moves]] = False
+        if not kept.all():
+            cut = changed[~kept]
+            layout.replicas[cut] = self.original[cut]
+            self.left_out.append(f"{len(cut)} changes exceed the limits; another plan can make them afterwards")
+        return changed[kept], copied[kept]

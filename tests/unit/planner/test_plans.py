@@ -1,0 +1,195 @@
+"""Plans of each mode for clusters whose right plan is known."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from controller_planner.goals import Goals, InvalidGoals, Limits, Mode, Unsatisfiable
+from controller_planner.loads import LoadSnapshot
+from controller_planner.plan import Move, Plan, Reason
+from controller_planner.planning import make_plan
+from tests.unit.planner.checker import apply_moves, find_violations
+from tests.unit.planner.clusters import UNKNOWN, make_cluster
+
+
+def plan_for(snapshot: LoadSnapshot, goals: Goals) -> Plan:
+    plan = make_plan(snapshot, goals)
+    assert find_violations(plan) == []
+    return plan
+
+
+def moves_of(snapshot: LoadSnapshot, goals: Goals) -> list[Move]:
+    return list(plan_for(snapshot, goals).iterate_moves())
+
+
+def drain(*brokers: int) -> Goals:
+    return Goals(mode=Mode.DRAIN, brokers=brokers)
+
+
+def test_an_even_cluster_needs_no_plan() -> None:
+    assert moves_of(make_cluster([[0, 1], [1, 2], [2, 0]] * 4), Goals()) == []
+
+
+def test_a_new_broker_is_filled_with_the_fewest_moves() -> None:
+    plan = plan_for(make_cluster([[0, 1], [1, 0]] * 6, brokers=3), Goals(mode=Mode.EXPAND))
+    assert plan.loads_after[:, 0].tolist() == [8, 8, 8]
+    assert plan.total_bytes == 8
+
+
+def test_a_drained_broker_is_empty_and_nothing_else_moves() -> None:
+    snapshot = make_cluster([[0, 1], [1, 2], [2, 3], [3, 0]] * 3, brokers=4)
+    plan = plan_for(snapshot, drain(0))
+    assert plan.total_bytes == 6
+    assert all(0 not in replicas for replicas in apply_moves(plan).values())
+    assert all(Reason.DRAIN in move.reasons for move in plan.iterate_moves())
+
+
+def test_the_only_replica_of_a_drained_broker_moves() -> None:
+    [move] = moves_of(make_cluster([[0]], brokers=2), drain(0))
+    assert (move.before, move.after, move.bytes_copied) == ((0,), (1,), 1.0)
+
+
+def test_a_partition_without_a_live_copy_is_left_out_and_the_others_move() -> None:
+    plan = plan_for(make_cluster([[0], [0, 1]], leader=[-1, 1], is_live=[False, True, True]), drain(0))
+    assert [move.partition for move in plan.iterate_moves()] == [1]
+    assert plan.left_out == ("t-0: no replica in sync is on a live broker, so nothing can be copied from it",)
+
+
+def test_a_crowded_rack_is_repaired() -> None:
+    snapshot = make_cluster([[0, 1], [2, 3]] * 2, brokers=4, racks=("a", "a", "b", "b"))
+    moves = moves_of(snapshot, Goals())
+    assert len(moves) == 4
+    assert all(Reason.RACK in move.reasons for move in moves)
+
+
+def test_more_replicas_than_racks_are_as_spread_as_they_can_be() -> None:
+    snapshot = make_cluster([[0, 1, 2]] * 4, brokers=6, racks=("a", "a", "a", "b", "b", "b"))
+    for replicas in apply_moves(plan_for(snapshot, Goals())).values():
+        assert sorted(sum(broker < 3 for broker in side) for side in (replicas,)) in ([1], [2])
+
+
+def test_a_replication_factor_is_raised_and_lowered() -> None:
+    snapshot = make_cluster([[0, 1], [1, 2], [2, 0]] * 3, brokers=4)
+    raised = plan_for(snapshot, Goals(mode=Mode.REPLICATION_FACTOR, replication_factor=3))
+    assert raised.total_bytes == 9
+    assert raised.loads_after[3, 0] >= 6
+    lowered = plan_for(snapshot, Goals(mode=Mode.REPLICATION_FACTOR, replication_factor=1))
+    assert lowered.total_bytes == 0
+    assert {len(replicas) for replicas in apply_moves(lowered).values()} == {1}
+
+
+def test_the_replica_that_lags_is_removed_first() -> None:
+    snapshot = make_cluster([[0, 1, 2]] * 2, in_sync=[[True, False, True]] * 2)
+    moves = moves_of(snapshot, Goals(mode=Mode.REPLICATION_FACTOR, replication_factor=2))
+    assert [set(move.after) for move in moves] == [{0, 2}, {0, 2}]
+
+
+def test_leaders_are_evened_without_a_copy() -> None:
+    plan = plan_for(make_cluster([[0, 1, 2]] * 30), Goals(mode=Mode.LEADERS_ONLY))
+    assert plan.total_bytes == 0
+    assert plan.loads_after[:, 4].tolist() == [10, 10, 10]
+    led_anew = [move for move in plan.iterate_moves() if move.after[0] != move.before[0]]
+    assert len(led_anew) == 20
+    assert all({Reason.LEADERS, Reason.OUT} & set(move.reasons) for move in led_anew)
+
+
+def test_a_replica_that_lags_is_not_made_the_leader() -> None:
+    snapshot = make_cluster([[0, 1]] * 10, brokers=2, in_sync=[[True, False]] * 10)
+    assert moves_of(snapshot, Goals(mode=Mode.LEADERS_ONLY)) == []
+
+
+def test_the_leaders_after_a_loss_are_spread() -> None:
+    rows = [[(leader + at) % 5 for at in range(4)] for leader in range(5)] * 20
+    plan = plan_for(make_cluster(rows, brokers=5), Goals())
+    after = apply_moves(plan)
+    taken_over = np.bincount([replicas[1] for replicas in after.values() if replicas[0] == 0], minlength=5)
+    assert taken_over.max() <= 8
+    assert {reason for move in plan.iterate_moves() for reason in move.reasons} == {Reason.NEXT_LEADER}
+
+
+def test_the_replicas_of_a_topic_are_spread() -> None:
+    rows = [[0], [0], [1], [1]] * 2
+    topic = [0, 0, 1, 1] * 2
+    plan = plan_for(
+        make_cluster(rows, brokers=4, topics=("t", "u"), topic=topic, number=[0, 1, 0, 1, 2, 3, 2, 3]),
+        Goals(mode=Mode.SPREAD),
+    )
+    of_t = [replicas[0] for (name, _), replicas in apply_moves(plan).items() if name == "t"]
+    assert sorted(of_t) == [0, 1, 2, 3]
+
+
+def test_a_larger_broker_gets_more() -> None:
+    rows = [[0], [1]] * 30
+    plan = plan_for(make_cluster(rows, brokers=2, capacity_disk_bytes=[200.0, 100.0]), Goals())
+    assert plan.loads_after[0, 1] == pytest.approx(40, abs=2)
+
+
+def test_a_full_disk_is_relieved_and_says_so() -> None:
+    plan = plan_for(make_cluster([[0]] * 10, brokers=2, capacity_disk_bytes=[8.0, 8.0]), Goals())
+    assert all(Reason.CAPACITY in move.reasons for move in plan.iterate_moves())
+
+
+def test_disks_that_swap_their_content_do_so_in_batches() -> None:
+    snapshot = make_cluster([[0]] * 12, brokers=2, capacity_disk_bytes=[20.0, 20.0])
+    plan = plan_for(snapshot, Goals(mode=Mode.DRAIN, brokers=(0,), limits=Limits(max_batch_bytes_per_broker=4)))
+    assert plan.batches == 3
+
+
+def test_only_topics_in_scope_move() -> None:
+    snapshot = make_cluster([[0]] * 8, brokers=2, topics=("t", "u"), topic=[0, 1] * 4)
+    assert {move.topic for move in moves_of(snapshot, Goals(topics=("u",)))} == {"u"}
+    assert {move.topic for move in moves_of(snapshot, Goals(excluded_topics=("u",)))} == {"t"}
+
+
+def test_limits_cut_a_plan_and_it_says_so() -> None:
+    goals = replace(drain(0), limits=Limits(max_moves=2))
+    plan = plan_for(make_cluster([[0]] * 5, brokers=2), goals)
+    assert len(plan) == 2
+    assert plan.left_out == ("3 changes exceed the limits; another plan can make them afterwards",)
+
+
+def test_what_nobody_measured_is_named() -> None:
+    plan = plan_for(make_cluster([[0]] * 4, out_bytes_per_second=[UNKNOWN] * 4, size_bytes=[1, 1, 1, UNKNOWN]), Goals())
+    assert plan.unknown == ("sizes unknown for 1 of 4 partitions", "read traffic unknown")
+
+
+@pytest.mark.parametrize(
+    ("goals", "message"),
+    [
+        (Goals(topics=("x",)), "the cluster has no topic x"),
+        (drain(7), "the cluster has no broker 7"),
+        (Goals(mode=Mode.EXPAND), "there is no broker to fill"),
+    ],
+)
+def test_goals_for_another_cluster_are_refused(goals: Goals, message: str) -> None:
+    with pytest.raises(InvalidGoals, match=message):
+        make_plan(make_cluster([[0, 1, 2]]), goals)
+
+
+def test_constraints_that_contradict_are_refused_with_what_is_missing() -> None:
+    with pytest.raises(Unsatisfiable, match="3 replicas need as many brokers, and 1 too few are up"):
+        make_plan(make_cluster([[0, 1, 2]]), drain(0))
+    with pytest.raises(Unsatisfiable, match="disk: 10 bytes for brokers of 8 bytes, 2 too many; add brokers"):
+        make_plan(make_cluster([[0]] * 10, brokers=2, capacity_disk_bytes=[4.0, 4.0]), Goals())
+    goals = Goals(mode=Mode.REPLICATION_FACTOR, replication_factor=1)
+    with pytest.raises(Unsatisfiable, match=r"1 replicas are fewer than min.insync.replicas 2; lower that first"):
+        make_plan(make_cluster([[0, 1]], min_isr=[2]), goals)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"band": 1.0}, {"seed": -1}, {"replication_factor": 2}, {"mode": Mode.DRAIN}, {"brokers": (1,)}],
+)
+def test_goals_that_contradict_themselves_are_refused(fields: dict[str, object]) -> None:
+    with pytest.raises(InvalidGoals):
+        Goals(**fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("brokers", [0, 1, 3])
+def test_a_cluster_without_partitions_gives_an_empty_plan(brokers: int) -> None:
+    assert moves_of(make_cluster([], brokers=brokers), Goals()) == []
+
+
+def test_a_single_broker_has_nowhere_to_move_to() -> None:
+    assert moves_of(make_cluster([[0]] * 5, brokers=1), Goals()) == []
