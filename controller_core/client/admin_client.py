@@ -16,6 +16,8 @@ from controller_core.client.cluster import Cluster
 from controller_core.client.elections import Elected
 from controller_core.client.errors import InvalidArgument, UpdateInProgress
 from controller_core.client.features import EpochSeen, FeatureMetadata, FeatureUpdate
+from controller_core.client.loads.cluster_loads import ClusterLoads
+from controller_core.client.loads.describing import DEFAULT_BETWEEN_LOOKS_S, describe_loads
 from controller_core.client.log_dirs.placing import Placement
 from controller_core.client.properties import ClientProperties
 from controller_core.client.reassigning import copying, reassignments, throttles
@@ -56,6 +58,15 @@ class AdminClient:
     async def describe_cluster(self, *, timeout_ms: int | None = None) -> Snapshot:
         """Return the brokers, the controller, and the topics with their partitions. Configurations are not read."""
         return await describing.describe(self._cluster.call(timeout_ms))
+
+    async def describe_loads(
+        self, *, between_looks_s: float = DEFAULT_BETWEEN_LOOKS_S, timeout_ms: int | None = None
+    ) -> ClusterLoads:
+        """Return the brokers with their disks, and the partitions with their sizes and the bytes that producers write.
+
+        Rates need two looks at the ends of the logs, `between_looks_s` apart. With 0 there is one look, and rates are
+        unknown. `timeout_ms` limits each look."""
+        return await describe_loads(self._cluster, between_looks_s, timeout_ms)
 
     # Topics
 
@@ -351,6 +362,7 @@ class BlockingAdminClient:
     describe_topic = _make_blocking_call(AdminClient.describe_topic)
     describe_topics = _make_blocking_call(AdminClient.describe_topics)
     describe_cluster = _make_blocking_call(AdminClient.describe_cluster)
+    describe_loads = _make_blocking_call(AdminClient.describe_loads)
     throttle_reassignment = _make_blocking_call(AdminClient.throttle_reassignment)
     throttle_brokers = _make_blocking_call(AdminClient.throttle_brokers)
     end_owned_throttle = _make_blocking_call(AdminClient.end_owned_throttle)

@@ -32,15 +32,25 @@ _TOPICS_PER_REQUEST: Final = 500
 _GONE: Final = (ErrorCode.unknown_topic_or_partition, ErrorCode.invalid_topic_exception)
 
 
-async def ask_min_insync_replicas(client: ControllerClient, topics: Iterable[TopicName]) -> dict[TopicName, int]:
-    """Return the values by topic. Deleted topics are left out. Raises `AdminError`."""
+async def ask_min_insync_replicas(
+    client: ControllerClient, topics: Iterable[TopicName], refused: list[Refused] | None = None
+) -> dict[TopicName, int]:
+    """Return the values by topic. Deleted topics are left out. Raises `AdminError`.
+
+    With `refused`, topics whose configurations are refused are left out, too, and their errors are added to it."""
     names = sorted(set(topics))
     found: dict[TopicName, int] = {}
     for start in range(0, len(names), _TOPICS_PER_REQUEST):
         asked = map(make_topic_resource, names[start : start + _TOPICS_PER_REQUEST])
         request = make_describe_configs_request(asked, (MIN_INSYNC_REPLICAS,))
         for result in (await client.ask(request, DescribeConfigsResponse)).results:
-            value = _read_min_insync_replicas(result)
+            try:
+                value = _read_min_insync_replicas(result)
+            except Refused as error:
+                if refused is None:
+                    raise
+                refused.append(error)
+                continue
             if value is not None:
                 found[TopicName(result.resource_name)] = value
     return found

@@ -11,6 +11,9 @@ from typing import Final, Protocol, TypeVar
 
 from kio.schema.describe_log_dirs.v2 import DescribeLogDirsResponse
 from kio.schema.describe_log_dirs.v2.response import DescribeLogDirsPartition, DescribeLogDirsResult
+from kio.schema.describe_log_dirs.v5 import DescribeLogDirsResponse as DescribeLogDirsResponse5
+from kio.schema.describe_log_dirs.v5.response import DescribeLogDirsPartition as DescribeLogDirsPartition5
+from kio.schema.describe_log_dirs.v5.response import DescribeLogDirsResult as DescribeLogDirsResult5
 from kio.schema.errors import ErrorCode
 from kio.static.protocol import RequestPayload, ResponsePayload
 
@@ -98,7 +101,7 @@ async def ask_log_sizes(partitions: Sequence[TopicPartition], client: BrokerClie
     return whole
 
 
-def read_log_sizes(response: DescribeLogDirsResponse) -> LogSizes:
+def read_log_sizes(response: DescribeLogDirsResponse | DescribeLogDirsResponse5) -> LogSizes:
     """Return the sizes in an answer, over all directories. Raises `UnusableSizesError`."""
     if not response.results:  # this version's answer to a user without the right
         raise UnusableSizesError("it names no log directory: check that the user may Describe the cluster")
@@ -128,7 +131,9 @@ def read_log_sizes(response: DescribeLogDirsResponse) -> LogSizes:
     )
 
 
-def _logs_in(directory: DescribeLogDirsResult) -> Iterator[tuple[TopicPartition, DescribeLogDirsPartition]]:
+def _logs_in(
+    directory: DescribeLogDirsResult | DescribeLogDirsResult5,
+) -> Iterator[tuple[TopicPartition, DescribeLogDirsPartition | DescribeLogDirsPartition5]]:
     for topic in directory.topics:
         for each in topic.partitions:
             yield TopicPartition(TopicName(str(topic.name)), PartitionId(int(each.partition_index))), each

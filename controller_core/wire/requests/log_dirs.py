@@ -19,6 +19,8 @@ DISK_SIZES: Final = DescribeLogDirsRequest4(topics=())
 """Asks for the directories and the sizes of their disks (KIP-827), without their content."""
 CORDONS: Final = DescribeLogDirsRequest5(topics=())
 """Asks for the directories, and if they are cordoned (KIP-1066), without their content."""
+ALL_LOGS: Final = DescribeLogDirsRequest5(topics=None)
+"""Asks for the directories, the sizes of their disks, cordons, and all logs."""
 
 
 def make_log_sizes_request(partitions: Iterable[TopicPartition]) -> DescribeLogDirsRequest2:

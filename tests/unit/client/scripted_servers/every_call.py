@@ -11,6 +11,7 @@ def every_call(admin: AdminClient) -> dict[str, Callable[[], Awaitable[object]]]
     move = '{"partitions":[{"topic":"orders","partition":0,"replicas":[1,2]}]}'
     return {
         "describe_cluster": admin.describe_cluster,
+        "describe_loads": lambda: admin.describe_loads(between_looks_s=0),
         "create_topic": lambda: admin.create_topic("new", 1, 1),
         "alter_topic": lambda: admin.alter_topic("orders", 2, added_configs={"a": "b"}),
         "delete_topic": lambda: admin.delete_topic("orders"),
