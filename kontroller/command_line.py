@@ -13,6 +13,7 @@ from kontroller.cli.administering.shell import shell
 from kontroller.cli.endings import OneLine
 from kontroller.cli.importing import import_topics
 from kontroller.cli.option_groups import add_command
+from kontroller.cli.planning.snapshot import snapshot
 from kontroller.cli.pods.drain import drain
 from kontroller.cli.pods.ready import ready
 from kontroller.cli.pods.scram_users import scram_users
@@ -58,3 +59,4 @@ main.command("import")(import_topics)
 add_command(main, "ready")(ready)
 main.command("record", cls=take_settings("controller_core.process.recording.settings:RecorderProcessSettings"))(record)
 main.command("scram-users")(scram_users)
+add_command(main, "snapshot")(snapshot)

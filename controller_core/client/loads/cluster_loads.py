@@ -44,7 +44,7 @@ class ClusterLoads:
     brokers: tuple[BrokerLoad, ...]
     partitions: Mapping[TopicPartition, PartitionLoad]
     moving: frozenset[TopicPartition] = frozenset()
-    """Partitions that are being reassigned. Their replicas are those before and after the move."""
+    """Partitions that are being reassigned. Their replicas are those after the move."""
     troubles: tuple[str, ...] = ()
     """A line for each broker or answer that is missing, so that numbers are unknown."""
 

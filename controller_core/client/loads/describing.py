@@ -21,7 +21,7 @@ from controller_core.client.configs import ask_min_insync_replicas, keeps_logs
 from controller_core.client.errors import AdminError, OutcomeUnknown, Refused, Unreachable
 from controller_core.client.loads.cluster_loads import BrokerLoad, ClusterLoads, Look, PartitionLoad, SeenLogs
 from controller_core.client.loads.disks import Disks, read_disks
-from controller_core.client.reassigning.reassignments import list_ongoing
+from controller_core.client.reassigning.reassignments import Ongoing, list_ongoing
 from controller_core.client.snapshot import read_snapshot
 from controller_core.client.transport.request_client import Address
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
@@ -77,8 +77,8 @@ async def describe_loads(cluster: Cluster, between_looks_s: float, timeout_ms: i
         cluster_id=after.cluster_id,
         taken_at_s=time.time(),
         brokers=tuple(_make_broker(number, after, disks.get(number), asking) for number in listed),
-        partitions=_make_partitions(before, after, seen, min_isrs),
-        moving=moving,
+        partitions=_make_partitions(before, after, seen, min_isrs, moving),
+        moving=frozenset(moving),
         troubles=asking.list_troubles(),
     )
 
@@ -163,13 +163,13 @@ class _Asking:
             if refused:
                 self.troubles[f"min.insync.replicas of {len(refused)} topics are unknown: {refused[0]}"] = None
 
-    async def ask_moving(self, call: Call) -> frozenset[TopicPartition]:
+    async def ask_moving(self, call: Call) -> dict[TopicPartition, Ongoing]:
         """Return the partitions that are being reassigned."""
         try:
-            return frozenset(await list_ongoing(call))
+            return await list_ongoing(call)
         except AdminError as error:
             self.troubles[f"it is unknown which partitions move: {error}"] = None
-            return frozenset()
+            return {}
 
     async def find_hidden_controller(self, call: Call, snapshot: Snapshot) -> BrokerId | None:
         """Return the controller if it is listed as a broker and is none."""
@@ -228,11 +228,15 @@ def _make_broker(number: BrokerId, snapshot: Snapshot, look: _DisksLook | None, 
 
 
 def _make_partitions(
-    before: Snapshot, after: Snapshot, seen: SeenLogs, min_isrs: Mapping[TopicName, int]
+    before: Snapshot,
+    after: Snapshot,
+    seen: SeenLogs,
+    min_isrs: Mapping[TopicName, int],
+    moving: Mapping[TopicPartition, Ongoing],
 ) -> dict[TopicPartition, PartitionLoad]:
     return {
         each.partition: PartitionLoad(
-            replicas=each.replicas,
+            replicas=_find_target(each, moving),
             isr=each.isr,
             leader=each.leader,
             size_bytes=seen.find_size(each.partition, each.leader, each.replicas),
@@ -250,3 +254,10 @@ def _estimate_rate(before: Snapshot, after: Snapshot, seen: SeenLogs, each: Part
     if earlier is None or earlier.assignment.topic_id != after.topics[topic].assignment.topic_id:
         return None
     return seen.estimate_rate(each.partition, each.leader)
+
+
+def _find_target(each: PartitionSnapshot, moving: Mapping[TopicPartition, Ongoing]) -> tuple[BrokerId, ...]:
+    """Return the replicas of a partition, after its move if it moves. A move that brokers do not know of yet does not
+    count."""
+    target = moving[each.partition].target if each.partition in moving else ()
+    return target if target and set(target) <= set(each.replicas) else each.replicas

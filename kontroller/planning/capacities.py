@@ -1,0 +1,116 @@
+"""Capacities of brokers from a file in the format of Cruise Control (`capacity.json`).
+
+DISK is in MiB, for the broker or for each log directory. NW_IN and NW_OUT are in KiB per second. CPU is read and not
+used. Broker -1 has the capacities of all brokers that have no entry of their own."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Final
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from controller_planner.loads import LoadSnapshot
+
+_ALL_OTHERS: Final = -1
+_MIB: Final = 1 << 20
+_KIB: Final = 1 << 10
+_EXAMPLE: Final = (
+    '{"brokerCapacities":[{"brokerId":"-1","capacity":{"DISK":"100000","CPU":"100","NW_IN":"10000","NW_OUT":"10000"}}]}'
+)
+
+
+class UnusableCapacitiesError(Exception):
+    """A file that has no capacities. The message says what to change."""
+
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False, le=1e18)]
+
+
+class _Capacity(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    disk: Positive | dict[str, Positive] | None = Field(default=None, alias="DISK")
+    nw_in: Positive | None = Field(default=None, alias="NW_IN")
+    nw_out: Positive | None = Field(default=None, alias="NW_OUT")
+
+    @field_validator("disk")
+    @classmethod
+    def _has_a_directory(cls, disk: float | dict[str, float] | None) -> float | dict[str, float] | None:
+        if disk == {}:
+            raise ValueError("no log directory is named")
+        return disk
+
+    def list_values(self) -> tuple[float | None, float | None, float | None]:
+        """Return bytes on disks, and bytes per second in and out."""
+        disk = sum(self.disk.values()) if isinstance(self.disk, dict) else self.disk
+        return tuple(  # type: ignore[return-value]  # it has three
+            None if value is None else value * unit
+            for value, unit in ((disk, _MIB), (self.nw_in, _KIB), (self.nw_out, _KIB))
+        )
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    broker_id: int = Field(alias="brokerId", ge=_ALL_OTHERS, le=2**31 - 1)
+    capacity: _Capacity
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    entries: tuple[_Entry, ...] = Field(alias="brokerCapacities", min_length=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capacities:
+    """The capacities of brokers: bytes on disks, and bytes per second in and out. None: not in the file."""
+
+    of: Mapping[int, tuple[float | None, float | None, float | None]]
+    of_others: tuple[float | None, float | None, float | None] = (None, None, None)
+
+    def find_unknown_brokers(self, snapshot: LoadSnapshot) -> tuple[int, ...]:
+        """Return the brokers of the file that the snapshot lacks."""
+        return tuple(sorted(self.of.keys() - set(snapshot.brokers.ids.tolist())))
+
+    def put_into(self, snapshot: LoadSnapshot) -> LoadSnapshot:
+        """Return the snapshot with these capacities. Those that the file lacks stay as brokers told them."""
+        brokers = snapshot.brokers
+        given = np.array(
+            [
+                [math.nan if value is None else value for value in self.of.get(broker, self.of_others)]
+                for broker in brokers.ids.tolist()
+            ],
+            dtype=np.float64,
+        ).reshape(len(brokers), 3)
+
+        def choose(column: int, known: Any) -> Any:
+            return np.where(np.isnan(given[:, column]), known, given[:, column])
+
+        return replace(
+            snapshot,
+            brokers=replace(
+                brokers,
+                capacity_disk_bytes=choose(0, brokers.capacity_disk_bytes),
+                capacity_in_bytes_per_second=choose(1, brokers.capacity_in_bytes_per_second),
+                capacity_out_bytes_per_second=choose(2, brokers.capacity_out_bytes_per_second),
+            ),
+        )
+
+
+def read_capacities(text: str) -> Capacities:
+    """Return the capacities in a file's text. Raises `UnusableCapacitiesError`."""
+    try:
+        file = _File.model_validate_json(text)
+    except ValidationError as error:
+        said = "; ".join(f"{'.'.join(map(str, each['loc'])) or 'it'}: {each['msg']}" for each in error.errors()[:3])
+        raise UnusableCapacitiesError(f"{said}: write it as {_EXAMPLE}") from error
+    of: dict[int, tuple[float | None, float | None, float | None]] = {}
+    for entry in file.entries:
+        if entry.broker_id in of:
+            raise UnusableCapacitiesError(f"broker {entry.broker_id} is there twice: give its capacity once")
+        of[entry.broker_id] = entry.capacity.list_values()
+    others = of.pop(_ALL_OTHERS, (None, None, None))
+    return Capacities(of=of, of_others=others)
