@@ -17,7 +17,7 @@ _NO_BROKERS: Final[Set[BrokerId]] = frozenset()
 def make_load_snapshot(loads: ClusterLoads, closed: Set[BrokerId] = _NO_BROKERS) -> LoadSnapshot:
     """Return the arrays. `closed`: brokers that take no replicas, besides those that the cluster shows as such.
 
-    What consumers read is unknown. Raises `InvalidSnapshot`."""
+    The bytes that consumers read are unknown. Raises `InvalidSnapshot`."""
     index = {broker.id: at for at, broker in enumerate(loads.brokers)}
     names = sorted({partition.topic for partition in loads.partitions})
     topic_index = {name: at for at, name in enumerate(names)}
