@@ -1,0 +1,118 @@
+"""Snapshots of loads of real brokers, which have two log directories each, in three racks."""
+
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from controller_planner.loads import LoadSnapshot
+from devcluster.clients import tools
+from devcluster.clusters.kontroller import run_command
+from devcluster.clusters.kraft import KRaftCluster
+from devcluster.clusters.run_folder import RunFolder
+from devcluster.filling.parts import Part
+from kontroller.planning.snapshot_file import read_snapshot
+
+pytestmark = [pytest.mark.real(Part.KRAFT), pytest.mark.timeout(600)]
+
+TOPICS = {"busy": 4, "quiet": 6}
+RECORD_BYTES = 4096
+RACKS = ("a", "b", "c", "a")
+
+
+@pytest.fixture(scope="module")
+def kraft(servers_folder: RunFolder) -> Iterator[KRaftCluster]:
+    """Four brokers, which are controllers too, and topics with data on the first three."""
+    properties = {"min.insync.replicas": 2}
+    with KRaftCluster(
+        servers_folder, brokers=4, name="planned", combined=True, properties=properties, racks=RACKS, log_directories=2
+    ) as cluster:
+        for topic, partitions in TOPICS.items():
+            assignment = ",".join("1:2:3" if each % 2 == 0 else "2:3:1" for each in range(partitions))
+            command(cluster, "topics", "create", "--topic", topic, "--replica-assignment", assignment)
+            produce(cluster, topic, 500)
+        yield cluster
+
+
+def command(kraft: KRaftCluster, *arguments: str) -> str:
+    """Return the output of a command, which must succeed."""
+    done = run_command(*arguments, "--bootstrap-server", kraft.bootstrap_servers)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def produce(kraft: KRaftCluster, topic: str, records: int) -> None:
+    """Write records that cannot be compressed, evenly to all partitions."""
+    producer = Producer({"bootstrap.servers": kraft.bootstrap_servers, "acks": "all"})
+    for number in range(records):
+        producer.produce(topic, os.urandom(RECORD_BYTES), partition=number % TOPICS[topic])
+        producer.poll(0)
+    assert producer.flush(120) == 0
+
+
+def take_snapshot(kraft: KRaftCluster, path: Path, between_looks_s: int) -> LoadSnapshot:
+    command(kraft, "snapshot", "-o", str(path), "--between-looks", str(between_looks_s))
+    loads = read_snapshot(path)
+    assert loads.troubles == ()
+    return loads.snapshot
+
+
+def ask_sizes(kraft: KRaftCluster) -> dict[str, dict[int, int]]:
+    """Return the sizes of each partition's replicas, by broker, as Kafka's own tool shows them."""
+    done = tools.run_tool(tools.LOG_DIRS, "--bootstrap-server", kraft.bootstrap_servers, "--describe")
+    told = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
+    sizes: dict[str, dict[int, int]] = {}
+    for broker in told["brokers"]:
+        for directory in broker["logDirs"]:
+            for each in directory["partitions"]:
+                sizes.setdefault(each["partition"], {})[broker["broker"]] = each["size"]
+    return sizes
+
+
+def test_a_snapshot_is_what_the_brokers_say(kraft: KRaftCluster, tmp_path: Path) -> None:
+    snapshot = take_snapshot(kraft, tmp_path / "loads.parquet", 0)
+    brokers, partitions, sizes = snapshot.brokers, snapshot.partitions, ask_sizes(kraft)
+    assert brokers.ids.tolist() == [1, 2, 3, 4]
+    assert brokers.racks == RACKS
+    assert brokers.is_live.all()
+    assert brokers.takes_replicas.all()
+    assert (brokers.capacity_disk_bytes > 0).all()
+    assert len(partitions) == sum(TOPICS.values())
+    for at in range(len(partitions)):
+        replicas = brokers.ids[partitions.replicas[at]].tolist()
+        assert replicas == ([1, 2, 3] if partitions.number[at] % 2 == 0 else [2, 3, 1])
+        assert brokers.ids[partitions.leader[at]] in replicas
+        assert partitions.size_bytes[at] == sizes[partitions.name(at)][int(brokers.ids[partitions.leader[at]])] > 0
+    assert partitions.in_sync.all()
+    assert set(partitions.min_isr.tolist()) == {2}
+
+
+def test_rates_are_those_of_the_producer(kraft: KRaftCluster, tmp_path: Path) -> None:
+    """The producer's own clock says how much it wrote; the estimate may be a third or three times of that."""
+    done, written = threading.Event(), 0
+
+    def write() -> None:
+        nonlocal written
+        while not done.is_set():
+            produce(kraft, "busy", 40)
+            written += 40 * RECORD_BYTES
+
+    writer = threading.Thread(target=write)
+    began_s = time.monotonic()
+    writer.start()
+    try:
+        snapshot = take_snapshot(kraft, tmp_path / "loads.parquet", 8)
+    finally:
+        done.set()
+        writer.join()
+    real = written / (time.monotonic() - began_s)
+    partitions = snapshot.partitions
+    is_busy = partitions.topic == partitions.topics.index("busy")
+    estimated = partitions.in_bytes_per_second[is_busy].sum()
+    assert 1 / 3 < estimated / real < 3
+    assert partitions.in_bytes_per_second[~is_busy].tolist() == [0] * TOPICS["quiet"]
