@@ -13,6 +13,7 @@ from kontroller.cli.administering.shell import shell
 from kontroller.cli.endings import OneLine
 from kontroller.cli.importing import import_topics
 from kontroller.cli.option_groups import add_command
+from kontroller.cli.planning.plan import plan
 from kontroller.cli.planning.snapshot import snapshot
 from kontroller.cli.pods.drain import drain
 from kontroller.cli.pods.ready import ready
@@ -56,6 +57,7 @@ for name, commands in GROUPS.items():
 main.command("shell")(shell)
 add_command(main, "drain")(drain)
 main.command("import")(import_topics)
+add_command(main, "plan")(plan)
 add_command(main, "ready")(ready)
 main.command("record", cls=take_settings("controller_core.process.recording.settings:RecorderProcessSettings"))(record)
 main.command("scram-users")(scram_users)

@@ -16,6 +16,8 @@ from devcluster.clusters.kontroller import run_command
 from devcluster.clusters.kraft import KRaftCluster
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.filling.parts import Part
+from devcluster.running.processes import wait_until
+from devcluster.waiting.under_load import nothing_lost
 from kontroller.planning.snapshot_file import read_snapshot
 
 pytestmark = [pytest.mark.real(Part.KRAFT), pytest.mark.timeout(600)]
@@ -47,10 +49,10 @@ def command(kraft: KRaftCluster, *arguments: str) -> str:
 
 
 def produce(kraft: KRaftCluster, topic: str, records: int) -> None:
-    """Write records that cannot be compressed, evenly to all partitions."""
+    """Write records evenly to all partitions."""
     producer = Producer({"bootstrap.servers": kraft.bootstrap_servers, "acks": "all"})
     for number in range(records):
-        producer.produce(topic, os.urandom(RECORD_BYTES), partition=number % TOPICS[topic])
+        producer.produce(topic, os.urandom(RECORD_BYTES // 2).hex().encode(), partition=number % TOPICS[topic])
         producer.poll(0)
     assert producer.flush(120) == 0
 
@@ -116,3 +118,40 @@ def test_rates_are_those_of_the_producer(kraft: KRaftCluster, tmp_path: Path) ->
     estimated = partitions.in_bytes_per_second[is_busy].sum()
     assert 1 / 3 < estimated / real < 3
     assert partitions.in_bytes_per_second[~is_busy].tolist() == [0] * TOPICS["quiet"]
+
+
+def test_a_planned_drain_is_carried_out_by_kafka_s_tool_and_nothing_is_lost(
+    kraft: KRaftCluster, tmp_path: Path
+) -> None:
+    with nothing_lost(kraft.bootstrap_servers, "quiet", more_than=10):
+        take_snapshot(kraft, tmp_path / "loads.parquet", 0)
+        arguments = ("plan", "drain", "--broker", "1", "--snapshot", str(tmp_path / "loads.parquet"))
+        told = json.loads(command(kraft, *arguments, "-o", "json"))
+        moves = tmp_path / "moves.json"
+        moves.write_text(command(kraft, *arguments, "-o", "kafka"))
+        assert run_reassignment(kraft, moves, "--execute").startswith("Current partition replica assignment")
+        wait_until(
+            lambda: run_reassignment(kraft, moves, "--verify").count("is completed") == sum(TOPICS.values()),
+            "Kafka's tool finds all moves completed",
+        )
+        assert all(each.keys() == {2, 3, 4} for name, each in ask_sizes(kraft).items() if is_of_a_topic(name))
+        done = run_command(*arguments, "-o", "text", "--bootstrap-server", kraft.bootstrap_servers)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "the cluster has changed since the snapshot: partitions are on other brokers" in done.stderr
+        after = take_snapshot(kraft, tmp_path / "after.parquet", 0)
+        promised = {broker["id"]: broker["after"]["replicas"] for broker in told["brokers"]}
+        held = after.brokers.ids[after.partitions.replicas]
+        found = {broker: int((held == broker).sum()) for broker in promised}
+    assert found == promised
+    assert found[1] == 0
+
+
+def run_reassignment(kraft: KRaftCluster, moves: Path, action: str) -> str:
+    servers = ("--bootstrap-server", kraft.bootstrap_servers)
+    done = tools.run_tool(tools.REASSIGN_PARTITIONS, *servers, "--reassignment-json-file", str(moves), action)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def is_of_a_topic(partition: str) -> bool:
+    return partition.rpartition("-")[0] in TOPICS

@@ -1,0 +1,265 @@
+"""`kontroller plan`: plans moves of replicas and leaders, and changes nothing."""
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kontroller.cli.administering.connection import Allowance, Cluster
+from kontroller.cli.endings import failure, say_in_one_line, usage_error
+from kontroller.cli.planning.snapshot import (
+    BetweenLooks,
+    CapacityFile,
+    ClosedBrokers,
+    put_capacities,
+    require_planner,
+    say_troubles,
+    take_loads,
+)
+
+if TYPE_CHECKING:
+    from controller_planner.plan import Plan
+    from kontroller import AdminClient, Snapshot
+    from kontroller.planning.snapshot_file import StoredLoads
+
+
+class Mode(StrEnum):
+    """The kind of plan."""
+
+    REBALANCE = "rebalance"
+    DRAIN = "drain"
+    EXPAND = "expand"
+    REPLICATION_FACTOR = "replication-factor"
+    SPREAD = "spread"
+    LEADERS_ONLY = "leaders-only"
+
+
+class PlanFormat(StrEnum):
+    """The format of a plan."""
+
+    TEXT = "text"
+    JSON = "json"
+    KAFKA = "kafka"
+    YAML = "yaml"
+
+
+_APPLIED = frozenset({PlanFormat.KAFKA, PlanFormat.YAML})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wishes:
+    """The scope and the limits of a plan."""
+
+    broker: Annotated[
+        list[int] | None,
+        typer.Option(help="Broker to drain, or to fill (default: those without replicas). May be repeated.", min=0),
+    ] = None
+    exclude_broker: Annotated[
+        list[int] | None,
+        typer.Option(help="Broker that neither receives nor gives replicas. May be repeated.", min=0),
+    ] = None
+    topic: Annotated[list[str] | None, typer.Option(help="Topic that may change. May be repeated. Default: all.")] = (
+        None
+    )
+    exclude_topic: Annotated[list[str] | None, typer.Option(help="Topic that stays. May be repeated.")] = None
+    replication_factor: Annotated[
+        int | None, typer.Option(help="With replication-factor: replicas of each partition.", min=1)
+    ] = None
+    band: Annotated[
+        float, typer.Option(help="Load that a broker may have without giving away, as a multiple of its share.")
+    ] = 1.05
+    seed: Annotated[int, typer.Option(help="Number that random choices depend on.", min=0)] = 0
+    max_bytes: Annotated[float | None, typer.Option(help="Bytes that the plan may copy. Default: no limit.")] = None
+    max_moves: Annotated[
+        int | None, typer.Option(help="Partitions that the plan may change. Default: no limit.", min=1)
+    ] = None
+    batch_bytes: Annotated[
+        float | None,
+        typer.Option(help="Bytes that a broker may send, or receive, in one batch of moves. Default: no limit."),
+    ] = None
+
+
+def plan(
+    cluster: Cluster,
+    mode: Annotated[Mode, typer.Argument(help="The kind of plan.")],
+    wishes: Wishes,
+    snapshot_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--snapshot",
+            help="File that `kontroller snapshot` has written, instead of a look at the cluster. With "
+            "--bootstrap-server, too, the plan is refused if replicas or brokers have changed since.",
+            show_default=False,
+        ),
+    ] = None,
+    between_looks: BetweenLooks = 60,
+    capacities: CapacityFile = None,
+    closed_broker: ClosedBrokers = None,
+    what_if: Annotated[
+        str | None,
+        typer.Option(
+            help='Plan for a cluster that is supposed: "lose rack b", "lose broker 3", "lose brokers 3, 4" or "add 2 '
+            'brokers".',
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[
+        PlanFormat,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Format of the plan: text; json; kafka, the JSON of kafka-reassign-partitions and `kontroller "
+            "reassign`; yaml, PartitionReassignments.",
+        ),
+    ] = PlanFormat.TEXT,
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--batches",
+            help="With -o kafka: folder for one file for each batch, to be moved one after the other. Default: all "
+            "moves as one on standard output.",
+            show_default=False,
+        ),
+    ] = None,
+    moves: Annotated[int, typer.Option(help="With -o text: moves to list.", min=0)] = 20,
+    cluster_name: Annotated[
+        str | None, typer.Option("--cluster", help="With -o yaml: KafkaCluster of the moves.", show_default=False)
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            help="With -o yaml: start of the names. Default: the mode, and the first digits of the plan's hash."
+        ),
+    ] = None,
+    namespace: Annotated[str | None, typer.Option("--namespace", "-n", help="With -o yaml: namespace.")] = None,
+    throttle: Annotated[
+        int | None, typer.Option(help="With -o yaml: bytes per second that each broker may copy.", min=1)
+    ] = None,
+) -> None:
+    """Plans moves of replicas and leaders, with their reasons, and brokers before and after. Changes nothing.
+
+    rebalance: racks, then even loads with the fewest bytes. drain: empties --broker. expand: fills --broker.
+    replication-factor: other numbers of replicas. spread: the replicas and leaders of each topic over all brokers.
+    leaders-only: other orders of replicas, which copies nothing. The same snapshot and options give the same plan.
+
+    With --what-if, drain empties the lost brokers, and expand fills the added ones."""
+    if what_if is not None and output in _APPLIED:
+        raise usage_error(
+            ValueError(f"-o {output} is for plans that are carried out: give text or json with --what-if")
+        )
+    if output is PlanFormat.YAML and cluster_name is None:
+        raise usage_error(ValueError("-o yaml needs the KafkaCluster of the moves: --cluster NAME"))
+    if folder is not None and output is not PlanFormat.KAFKA:
+        raise usage_error(ValueError("--batches is for -o kafka"))
+    require_planner()
+    loads = _get_loads(cluster, snapshot_file, between_looks, capacities, closed_broker)
+    made, supposed = _make_plan(loads, mode, wishes, what_if)
+    if output is PlanFormat.TEXT:
+        from kontroller.planning.tables import format_plan
+
+        for line in format_plan(made, loads.troubles, supposed, moves):
+            typer.echo(line)
+        return
+    if output is PlanFormat.JSON:
+        from kontroller.planning.documents import make_document
+
+        typer.echo(json.dumps(make_document(made, loads.troubles, supposed), ensure_ascii=False))
+        return
+    say_troubles((*loads.troubles, *made.unknown, *made.left_out))
+    if output is PlanFormat.KAFKA:
+        _write_kafka_json(made, folder)
+        return
+    from kontroller.planning.documents import InexpressibleError, Manifests, format_manifests
+
+    names = Manifests(
+        cluster=cluster_name or "",
+        name=name or f"{mode}-{made.compute_hash()[:8]}",
+        namespace=namespace,
+        bytes_per_second=throttle,
+    )
+    try:
+        for document in [*format_manifests(made, names)]:
+            typer.echo(document, nl=False)
+    except InexpressibleError as error:
+        raise failure(error) from error
+
+
+def _get_loads(
+    cluster: Cluster, file: Path | None, between_looks_s: float, capacities: Path | None, closed: list[int] | None
+) -> "StoredLoads":
+    """Return the loads of a file or of a live cluster. Ends the command if there are none, or the cluster changed."""
+    if file is None:
+        return take_loads(cluster, between_looks_s, capacities, closed or ())
+    if closed:
+        raise usage_error(ValueError("--closed-broker is for a live cluster: give it to `kontroller snapshot`"))
+
+    from kontroller.planning.live_cluster import ClusterChangedError, require_unchanged
+    from kontroller.planning.snapshot_file import UnusableSnapshotFileError, read_snapshot
+
+    try:
+        loads = read_snapshot(file)
+    except UnusableSnapshotFileError as error:
+        raise usage_error(error) from error
+    if cluster.bootstrap_server is not None:
+
+        async def describe(admin: "AdminClient", time: Allowance) -> "Snapshot":
+            return await admin.describe_cluster(timeout_ms=time.require_time_ms())
+
+        try:
+            require_unchanged(loads.snapshot, cluster.run(describe))
+        except ClusterChangedError as error:
+            raise failure(error) from error
+    return loads if capacities is None else put_capacities(loads, capacities)
+
+
+def _make_plan(loads: "StoredLoads", mode: Mode, wishes: Wishes, what_if: str | None) -> "tuple[Plan, tuple[str, ...]]":
+    """Return the plan, and the consequences of what is supposed. Ends the command if there is no plan."""
+    from controller_planner.goals import Goals, InvalidGoals, Limits, Unsatisfiable
+    from controller_planner.goals import Mode as Goal
+    from controller_planner.planning import make_plan
+    from kontroller.planning.what_if import Supposed, UnclearQuestionError, suppose
+
+    try:
+        supposed = Supposed(snapshot=loads.snapshot) if what_if is None else suppose(what_if, loads.snapshot)
+        asked = supposed.lost if mode is Mode.DRAIN else supposed.added if mode is Mode.EXPAND else ()
+        limits = Limits(
+            max_bytes=wishes.max_bytes, max_moves=wishes.max_moves, max_batch_bytes_per_broker=wishes.batch_bytes
+        )
+        goals = Goals(
+            mode=Goal[mode.name],
+            brokers=tuple(wishes.broker or asked),
+            topics=None if wishes.topic is None else tuple(wishes.topic),
+            excluded_topics=tuple(wishes.exclude_topic or ()),
+            excluded_brokers=tuple(wishes.exclude_broker or ()),
+            replication_factor=wishes.replication_factor,
+            band=wishes.band,
+            seed=wishes.seed,
+            limits=limits,
+        )
+        return make_plan(supposed.snapshot, goals), supposed.lines
+    except (InvalidGoals, UnclearQuestionError) as error:
+        raise usage_error(error) from error
+    except Unsatisfiable as error:
+        raise failure(error) from error
+
+
+def _write_kafka_json(made: "Plan", folder: Path | None) -> None:
+    from kontroller.planning.documents import format_kafka_json, group_by_batch
+
+    if folder is None:
+        typer.echo(format_kafka_json([*made.iterate_moves()]))
+        return
+    batches = group_by_batch(made)
+    digits = len(str(len(batches)))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if taken := sorted(folder.glob("batch-*.json")):
+            raise usage_error(FileExistsError(f"{taken[0]} exists: give another folder to --batches"))
+        for number, moves in enumerate(batches, start=1):
+            (folder / f"batch-{number:0{digits}}.json").write_text(f"{format_kafka_json(moves)}\n", encoding="utf-8")
+    except OSError as error:
+        raise failure(OSError(f"{folder} cannot be written: {error}")) from error
+    say_in_one_line(f"{folder} has {len(batches)} files: move one after the other, each when the one before is done")

@@ -1,0 +1,100 @@
+"""A plan as text: brokers before and after, moves with their reasons, and everything that is unknown."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+import numpy as np
+
+from controller_core.model.wording import format_count
+from controller_planner.plan import Plan
+from kontroller.screen import format_table
+
+_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_STEP: Final = 1024
+_BYTES: Final = ("disk", "in", "out")
+
+
+def format_bytes(number: float) -> str:
+    """Return bytes in the largest unit of which there is one at least, such as `1.5 GiB`."""
+    for unit in _UNITS:
+        if abs(number) < _STEP or unit == _UNITS[-1]:
+            return f"{number:.0f} {unit}" if unit == _UNITS[0] else f"{number:.1f} {unit}"
+        number /= _STEP
+    raise AssertionError("the last unit ends the loop")
+
+
+def format_plan(plan: Plan, troubles: Sequence[str], supposed: Sequence[str], most_moves: int) -> Iterator[str]:
+    """Yield the lines of a plan."""
+    taken = datetime.fromtimestamp(plan.snapshot.taken_at_ms / 1000, tz=UTC)
+    yield f"Plan {plan.compute_hash()[:12]} ({plan.goals.mode}) of snapshot {plan.snapshot_hash[:12]}, {taken:%F %T} UTC"
+    if supposed:
+        yield from ("", "What if:", *(f"  {line}" for line in supposed))
+    yield ""
+    yield from _format_brokers(plan)
+    yield ""
+    if len(plan):
+        copied = int((plan.bytes_copied != 0).sum())
+        yield (
+            f"{format_count(len(plan), 'partition')} to change, {copied} of them copy data: "
+            f"{format_bytes(plan.total_bytes)} in {plan.batches} {'batch' if plan.batches == 1 else 'batches'}"
+        )
+        yield f"reasons: {_count_reasons(plan)}"
+        yield from ("", *_format_moves(plan, most_moves))
+    else:
+        yield "nothing to move"
+    for title, lines in (
+        ("Unknown", [*plan.unknown, *troubles]),
+        ("Left out", plan.left_out),
+    ):
+        if lines:
+            yield from ("", f"{title}:", *(f"  {line}" for line in lines))
+
+
+def _format_brokers(plan: Plan) -> list[str]:
+    brokers = plan.snapshot.brokers
+    shown = [at for at, name in enumerate(plan.resources) if not np.isnan(plan.loads_before[:, at]).all()]
+    heads = ("BROKER", "RACK", "STATE", *(plan.resources[at].upper() for at in shown))
+    rows = [
+        (
+            int(brokers.ids[row]),
+            brokers.racks[row],
+            "down" if not brokers.is_live[row] else "closed" if not brokers.takes_replicas[row] else "up",
+            *(_format_change(plan, row, at) for at in shown),
+        )
+        for row in np.argsort(brokers.ids).tolist()
+    ]
+    return format_table(heads, rows, most=None)
+
+
+def _format_change(plan: Plan, row: int, column: int) -> str:
+    name = plan.resources[column]
+    before, after = (_format_load(name, float(loads[row, column])) for loads in (plan.loads_before, plan.loads_after))
+    return before if before == after else f"{before} -> {after}"
+
+
+def _format_load(name: str, load: float) -> str:
+    if np.isnan(load):
+        return "?"
+    if name not in _BYTES:
+        return f"{load:.0f}"
+    return format_bytes(load) if name == "disk" else f"{format_bytes(load)}/s"
+
+
+def _count_reasons(plan: Plan) -> str:
+    counts = Counter(reason.value for move in plan.iterate_moves() for reason in move.reasons)
+    return ", ".join(f"{count} {reason}" for reason, count in counts.most_common()) or "none"
+
+
+def _format_moves(plan: Plan, most: int) -> list[str]:
+    rows: list[tuple[object, ...]] = []
+    for move in plan.iterate_moves():
+        if len(rows) == most:
+            break
+        size = "?" if move.bytes_copied is None else format_bytes(move.bytes_copied)
+        why = ", ".join(each.value for each in move.reasons)
+        ids = (",".join(map(str, each)) for each in (move.before, move.after))
+        rows.append((move.batch, f"{move.topic}-{move.partition}", *ids, size, why))
+    lines = format_table(("BATCH", "PARTITION", "BEFORE", "AFTER", "BYTES", "REASONS"), rows, most=None)
+    return [*lines, f"... and {len(plan) - most} more"] if len(plan) > most > 0 else lines

@@ -1,0 +1,189 @@
+"""`kontroller plan` with a snapshot from a file: each format, and each refusal in one line that says what to change."""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from controller_core.client.reassigning.assignments import parse_reassignment
+from controller_core.model.ids import UNTOLD_BROKER_EPOCH, UNTOLD_TOPIC_VERSION, BrokerId, PartitionId, TopicName
+from controller_core.model.metadata import Broker, Endpoint, ReplicaAssignment, TopicAssignment
+from controller_core.model.snapshot import Snapshot, TopicSnapshot
+from controller_operator.resources import PartitionReassignment
+from controller_planner.goals import Goals, Mode
+from controller_planner.planning import make_plan
+from kontroller.command_line import main
+from kontroller.planning.documents import Manifests, format_manifests
+from kontroller.planning.live_cluster import ClusterChangedError, require_unchanged
+from kontroller.planning.snapshot_file import StoredLoads, write_snapshot
+from simulation.cluster.names import tp
+from tests.unit.planning.snapshots import make_partition, make_snapshot
+
+DRAINED: Final = {*range(6)}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "loads.parquet"
+    write_snapshot(path, StoredLoads(snapshot=make_snapshot(), troubles=("broker 9: it does not answer",)))
+    return path
+
+
+def run(file: Path, *arguments: str, code: int = 0) -> Any:
+    ended = CliRunner().invoke(main, ["plan", *arguments, "--snapshot", str(file)])
+    assert ended.exit_code == code, ended.output
+    return ended
+
+
+def test_a_drain_is_shown_with_brokers_before_and_after_moves_and_what_is_unknown(file: Path) -> None:
+    lines = run(file, "drain", "--broker", "1").stdout.splitlines()
+    assert lines[0].startswith("Plan ")
+    assert lines[2].split() == ["BROKER", "RACK", "STATE", "REPLICAS", "DISK", "IN", "OUT", "LEADERS"] or lines[
+        2
+    ].startswith("BROKER")
+    assert any(line.split()[:6] == ["1", "a", "up", "6", "->", "0"] for line in lines), lines
+    assert any("6 partitions to change, 6 of them copy data: 6.0 GiB in 1 batch" in line for line in lines), lines
+    assert "reasons: 6 drain" in "\n".join(lines)
+    assert lines.index("Unknown:") < lines.index("  broker 9: it does not answer")
+    assert "  read traffic unknown" in lines
+
+
+def test_the_moves_of_a_text_are_bounded(file: Path) -> None:
+    assert "... and 4 more" in run(file, "drain", "--broker", "1", "--moves", "2").stdout
+
+
+def test_the_json_has_everything(file: Path) -> None:
+    found = json.loads(run(file, "drain", "--broker", "1", "-o", "json").stdout)
+    assert found["mode"] == "drain"
+    assert {move["partition"] for move in found["moves"]} == DRAINED
+    assert all("drain" in move["reasons"] and 1 not in move["after"] for move in found["moves"])
+    assert [broker["after"]["replicas"] for broker in found["brokers"]] == [0, 6, 6, 6]
+    assert found["troubles"] == ["broker 9: it does not answer"]
+
+
+def test_the_same_snapshot_gives_the_same_bytes(file: Path) -> None:
+    assert len({run(file, "rebalance", "-o", "json").stdout for _ in range(2)}) == 1
+
+
+def test_kafka_s_tool_can_read_the_moves(file: Path) -> None:
+    targets = parse_reassignment(run(file, "drain", "--broker", "1", "-o", "kafka").stdout)
+    assert targets.keys() == {tp("orders", number) for number in DRAINED}
+    assert all(set(replicas) == {2, 3, 4} for replicas in targets.values())
+
+
+def test_each_batch_has_a_file(file: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "moves"
+    limited = ["drain", "--broker", "1", "-o", "kafka", "--batch-bytes", str(2 << 30), "--batches", str(folder)]
+    ended = run(file, *limited)
+    files = sorted(folder.iterdir())
+    assert f"{folder} has {len(files)} files: move one after the other" in ended.stderr
+    assert len(files) > 1
+    moved = [move for each in files for move in parse_reassignment(each.read_text())]
+    assert sorted(moved) == [tp("orders", number) for number in sorted(DRAINED)]
+    assert "batch-1.json exists: give another folder to --batches" in run(file, *limited, code=2).stderr
+
+
+def test_the_manifests_are_valid_and_name_the_snapshot(file: Path) -> None:
+    arguments = ["drain", "--broker", "1", "-o", "yaml", "--cluster", "prod", "-n", "kafka", "--throttle", "1000000"]
+    (found,) = yaml.safe_load_all(run(file, *arguments).stdout)
+    move = PartitionReassignment.model_validate(found)
+    assert move.spec.partitions is not None
+    assert len(move.spec.partitions) == len(DRAINED)
+    assert found["metadata"]["annotations"]["kontroller.dev/snapshot-hash"] == make_snapshot().compute_hash()
+    assert found["metadata"]["namespace"] == "kafka"
+    assert "suspend" not in found["spec"]
+
+
+def test_a_manifest_has_at_most_five_thousand_partitions_and_later_batches_are_suspended() -> None:
+    many = {tp("t", number): make_partition(1, 2, 3, size=1) for number in range(5_100)}
+    plan = make_plan(make_snapshot(many), Goals(mode=Mode.DRAIN, brokers=(1,)))
+    found = [yaml.safe_load(each) for each in format_manifests(plan, Manifests(cluster="prod", name="drain"))]
+    assert [len(each["spec"]["partitions"]) for each in found] == [5_000, 100]
+    assert [each["metadata"]["name"] for each in found] == ["drain-0", "drain-1"]
+
+
+def test_a_lost_rack_is_answered_with_its_consequences_and_the_plan_that_repairs_it(file: Path) -> None:
+    lines = run(file, "drain", "--what-if", "lose broker 1", "-o", "text").stdout.splitlines()
+    assert "  lost: broker 1" in lines
+    assert any("6 partitions to change" in line for line in lines)
+
+
+def test_added_brokers_are_filled(file: Path) -> None:
+    found = json.loads(run(file, "expand", "--what-if", "add 3 brokers", "-o", "json").stdout)
+    assert found["whatIf"] == ["added: 5 (rack b), 6 (rack c), 7 (rack a)"]
+    assert sum(broker["after"]["replicas"] for broker in found["brokers"] if broker["id"] >= 5) > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "why"),
+    [
+        (["drain"], 2, "name the brokers to drain"),
+        (["drain", "--broker", "9"], 2, "the cluster has no broker 9"),
+        (["drain", "--broker", "2"], 1, ""),
+        (["rebalance", "--topic", "none"], 2, "the cluster has no topic none"),
+        (["replication-factor"], 2, "need each other"),
+        (["rebalance", "--max-bytes", "0"], 2, "max_bytes is 0.0; give a positive number"),
+        (["rebalance", "--band", "1"], 2, "band is 1.0"),
+        (["rebalance", "--what-if", "lose rack z"], 2, "no broker is in rack z"),
+        (["rebalance", "--what-if", "lose rack b", "-o", "kafka"], 2, "give text or json with --what-if"),
+        (["rebalance", "-o", "yaml"], 2, "--cluster NAME"),
+        (["rebalance", "--batches", "x"], 2, "--batches is for -o kafka"),
+        (["rebalance", "--closed-broker", "1"], 2, "give it to `kontroller snapshot`"),
+    ],
+)
+def test_a_wrong_command_is_refused_in_one_line(file: Path, arguments: list[str], code: int, why: str) -> None:
+    if arguments == ["drain", "--broker", "2"]:
+        arguments = ["drain", "--broker", "2", "--broker", "3"]  # two brokers for three replicas
+    ended = run(file, *arguments, code=code)
+    assert why in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+    assert ended.stdout == ""
+
+
+def test_a_file_that_is_no_snapshot_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("topic")
+    assert "is no Parquet file, or is cut off" in run(tmp_path / "x", "rebalance", code=2).stderr
+
+
+def make_live(
+    replicas: tuple[int, ...] = (1, 2, 3), partitions: int = 6, brokers: tuple[int, ...] = (1, 2, 3, 4)
+) -> Snapshot:
+    """Return the cluster of the snapshot as a client sees it."""
+    assigned = ReplicaAssignment(replicas=tuple(map(BrokerId, replicas)))
+    assignment = TopicAssignment(topic_id=None, partitions={PartitionId(each): assigned for each in range(partitions)})
+    name = TopicName("orders")
+    return Snapshot(
+        version=1,
+        cluster_id="prod",
+        brokers={
+            BrokerId(each): Broker(
+                id=BrokerId(each),
+                epoch=UNTOLD_BROKER_EPOCH,
+                endpoints=(Endpoint(listener="", security_protocol="", host="kafka", port=each),),
+            )
+            for each in brokers
+        },
+        topics={name: TopicSnapshot(name=name, assignment=assignment, version=UNTOLD_TOPIC_VERSION)},
+    )
+
+
+def test_a_cluster_that_is_as_it_was_may_be_planned_for() -> None:
+    require_unchanged(make_snapshot(), make_live())
+
+
+@pytest.mark.parametrize(
+    ("live", "why"),
+    [
+        (make_live((1, 3, 2)), "partitions are on other brokers: orders-0, orders-1, orders-2 and 3 more"),
+        (make_live(partitions=7), "partitions are new: orders-6"),
+        (make_live(partitions=5), "partitions are deleted: orders-5"),
+        (make_live(brokers=(1, 2, 3)), "brokers 4 are down"),
+        (make_live(brokers=(1, 2, 3, 4, 5)), "brokers 5 are new or back"),
+    ],
+)
+def test_a_cluster_that_has_changed_is_refused(live: Snapshot, why: str) -> None:
+    with pytest.raises(ClusterChangedError, match=f"since the snapshot: {why}: take another snapshot"):
+        require_unchanged(make_snapshot(), live)
