@@ -17,7 +17,7 @@ class Mode(StrEnum):
     REPLICATION_FACTOR = "replicationFactor"
     """Give the topics in scope another number of replicas."""
     SPREAD = "spread"
-    """Repair racks, and spread the replicas and leaders of each topic evenly over the brokers."""
+    """Repair racks, and spread the replicas of each topic evenly over the brokers."""
     LEADERS_ONLY = "leadersOnly"
     """Reorder replicas so that leaders and what consumers read are even. No byte is copied."""
 
@@ -50,7 +50,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goals:
-    """What a plan is to reach. Names and ids that the snapshot lacks are refused."""
+    """The goals of a plan. Names and ids that the snapshot lacks are refused."""
 
     mode: Mode = Mode.REBALANCE
     brokers: tuple[int, ...] = ()

@@ -2,8 +2,8 @@
 
 A replica costs its broker one replica, the partition's bytes on disk, and its incoming bytes per second. The leader also
 costs one leadership, and outgoing bytes: to consumers, and once to each follower. A broker's share of a resource is
-proportional to its capacity, or the same for all if a capacity is unknown. What was not measured is taken for the mean
-of what was; if nothing was measured, the resource is not balanced."""
+proportional to its capacity, or the same for all if a capacity is unknown. An unknown load counts as the mean of the
+known ones. If none is known, the resource is not balanced."""
 
 from dataclasses import dataclass
 from typing import Final

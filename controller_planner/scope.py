@@ -13,7 +13,7 @@ _EXAMPLES = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Scope:
-    """What may change."""
+    """The partitions and brokers that a plan may change."""
 
     partitions: Bools
     """True: the partition may change."""

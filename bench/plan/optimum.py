@@ -111,7 +111,7 @@ def _minimize(cost: Floats, rows: Sequence[Row], *, integers: bool) -> float:
     model.a_matrix_.value_ = np.concatenate([np.asarray(row[2], dtype=np.float64) for row in rows])
     if integers:
         model.integrality_ = [highspy.HighsVarType.kInteger] * len(cost)
-    solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+    solver: Any = highspy.Highs()
     for name, value in (("output_flag", False), ("threads", 1), ("time_limit", _SECONDS), ("mip_rel_gap", _GAP)):
         solver.setOptionValue(name, value)
     solver.passModel(model)

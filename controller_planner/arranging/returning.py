@@ -1,7 +1,8 @@
 """Sending replicas home that moved without need.
 
-What leaves a broker and what comes to it is chosen apart, so in the end a broker that gave away may have a little room
-below its bound. The largest replica that fits there stays at home after all, and its bytes are not copied."""
+The replicas that leave a broker and those that come to it are chosen apart. In the end a broker that gave replicas away
+may have a little room below its bound. The largest replica that fits there stays at home after all, and its bytes are
+not copied."""
 
 import numpy as np
 

@@ -14,7 +14,13 @@ from controller_core.supervision import FIRST_BACKOFF_MS, LONGEST_BACKOFF_MS, st
 from simulation.virtual_time import VirtualClock, wait_until_quiet
 
 PROJECT: Final = Path(__file__).parents[2]
-SHIPPED: Final = ("controller_core", "controller_planner", "kontroller", "operator/controller_operator", "replica_broker")
+SHIPPED: Final = (
+    "controller_core",
+    "controller_planner",
+    "kontroller",
+    "operator/controller_operator",
+    "replica_broker",
+)
 BEGINS_WORK: Final = re.compile(r"\b(create_task|ensure_future|Thread)\(")
 AWAITED_WHERE_IT_BEGINS: Final = {
     "controller_core/client/cluster.py",
