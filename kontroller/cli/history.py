@@ -273,7 +273,13 @@ def changes(
         found = list(list_changes(topic, *folders))
     heads = ("TIME", "PRINCIPAL", "ADDRESS", "WHAT", "CAUSE")
     rows = [
-        (f"{each.time:%Y-%m-%d %H:%M:%S.%f}"[:-3], each.principal or "-", each.address or "-", each.what, each.cause)
+        (
+            "-" if each.time is None else f"{each.time:%Y-%m-%d %H:%M:%S.%f}"[:-3],
+            each.principal or "-",
+            each.address or "-",
+            each.what,
+            each.cause,
+        )
         for each in found
     ]
     show(output, [each.make_json() for each in found], heads, rows, empty=f"No change of {topic} is in these journals.")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,16 +10,17 @@ from controller_core.journal.changes import Kind
 from controller_core.journal.reader import Record, read
 from controller_core.journal.records import Line
 from controller_core.journal.segments import SUFFIX
+from kontroller.history.reports.period import is_moment, moment_of
 
 _REMOVED: Final = "_removed"
-_BEGINNING: Final = datetime.fromtimestamp(0, UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicChange:
     """A change of the topic, or a request for one."""
 
-    time: datetime
+    time: datetime | None
+    """None for a stamp outside the years 1 to 9999."""
     principal: str
     """Empty if no client's request caused it, or the journal is of an older version or a recorder."""
     address: str
@@ -27,10 +28,10 @@ class TopicChange:
     cause: str
     """A word of docs/journal.md."""
 
-    def make_json(self) -> dict[str, str]:
+    def make_json(self) -> dict[str, str | None]:
         """Return the change for programs."""
         return {
-            "time": self.time.isoformat(),
+            "time": None if self.time is None else self.time.isoformat(),
             "principal": self.principal,
             "address": self.address,
             "what": self.what,
@@ -72,7 +73,7 @@ def _read_request(topic: str, line: Line, request: Mapping[str, Any]) -> Iterato
 
 
 def _make_change(line: Line, principal: str, address: str, what: str) -> TopicChange:
-    time = _BEGINNING + timedelta(microseconds=line.event_time_us)
+    time = moment_of(line.event_time_us) if is_moment(line.event_time_us) else None
     return TopicChange(time=time, principal=principal, address=address, what=what, cause=line.cause)
 
 

@@ -2,12 +2,16 @@
 
 import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from kontroller.command_line import main
+from kontroller.history.reports.period import is_moment
 from kontroller.history.topic_changes import list_changes
 from tests.unit.watching.lines import alive, lead, line, snapshot
 
@@ -69,6 +73,28 @@ def test_the_command_prints_them_for_people_and_programs(journal: Path) -> None:
     assert first.split()[2:5] == [ALICE, "10.0.0.1", "CreatePartitions"]
     told = json.loads(CliRunner().invoke(main, [*asked, "-o", "json"]).stdout)
     assert [each["principal"] for each in told] == [ALICE, ALICE, BOB, ""]
+
+
+def stamp(journal: Path, stamp_us: int) -> None:
+    """Write a journal of one change with this stamp, and one of 2023 before it."""
+    delta = {"leader": 3, "isr": [1]}
+    stamped = line(4, 0, "leadership", topic="orders", partition=0, delta=delta, event_time_us=stamp_us)
+    lines = [*snapshot(0, 0, {"topic": "orders", "partition": 0}), lead(3, 3, 2, topic="orders"), stamped]
+    (journal / f"{1:020}-{0:020}.jsonl").write_bytes(b"".join(each + b"\n" for each in lines))
+
+
+@given(st.integers(-(2**63), 2**63 - 1))
+def test_a_stamp_of_any_year_leaves_every_change_listed(stamp_us: int) -> None:
+    with TemporaryDirectory() as folder:
+        stamp(Path(folder), stamp_us)
+        told = [each.make_json()["time"] for each in list_changes("orders", Path(folder))]
+    assert [time is None for time in told] == [False, not is_moment(stamp_us)]
+
+
+def test_a_change_without_a_time_is_printed(tmp_path: Path) -> None:
+    stamp(tmp_path, 1_774_860_912_000_000_000)
+    shown = CliRunner().invoke(main, ["history", "changes", "--topic", "orders", "--journal", str(tmp_path)])
+    assert [each.split()[0] for each in shown.stdout.splitlines()] == ["TIME", "2023-11-14", "-"]
 
 
 @pytest.mark.parametrize(
