@@ -37,6 +37,8 @@ _DEFAULTS: Mapping[str, object] = {
     **SMALL,
     "broker.session.timeout.ms": 9_000,
     "broker.heartbeat.interval.ms": 500,
+    # With Kafka's default of 2 s, a busy machine changes the active controller without any failure.
+    "controller.quorum.fetch.timeout.ms": 5_000,
 }
 
 

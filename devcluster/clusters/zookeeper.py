@@ -12,7 +12,7 @@ from kazoo.exceptions import KazooException
 from kazoo.handlers.threading import KazooTimeoutError
 
 from devcluster.building.java import server_command
-from devcluster.clients.sessions import end_sessions
+from devcluster.clients.sessions import SESSION_TIMEOUT_MS, end_sessions
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.running.places import HERE, LOOPBACK, Place
 from devcluster.running.processes import ManagedProcess
@@ -157,7 +157,7 @@ def open_client(connect: str, **options: Any) -> Iterator[KazooClient]:
 
     `options` are kazoo's own.
     """
-    client = KazooClient(hosts=connect, timeout=10.0, **options)
+    client = KazooClient(hosts=connect, timeout=SESSION_TIMEOUT_MS / 1000, **options)
     try:
         try:
             client.start(timeout=15)

@@ -4,10 +4,13 @@ import urllib.request
 
 from devcluster.running.places import LOOPBACK
 
+_ANSWER_S = 60
+"""Much longer than a busy machine needs, because callers take a late answer for a failure."""
+
 
 def scrape(port: int, name: str, address: str = LOOPBACK) -> float | None:
     """Return the value of a metric, by its name and labels as exposed; None if it is missing. Raises OSError."""
-    with urllib.request.urlopen(f"http://{address}:{port}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://{address}:{port}/metrics", timeout=_ANSWER_S) as answer:
         lines = answer.read().decode().splitlines()
     values = [float(line.split()[1]) for line in lines if line.split()[0] == name]
     return values[0] if values else None

@@ -5,6 +5,7 @@ memory pass their own `wait`.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -135,8 +136,14 @@ def wait_until_ended(process: ManagedProcess) -> int | None:
 
 
 def wait_until_metric(controller: ControllerProcess, name: str, value: float) -> None:
-    """Wait until a metric has this value."""
-    wait_until(lambda: controller.metric(name) == value, f"{name} is {value:g}")
+    """Wait until a metric has this value. A controller that does not answer yet is asked again."""
+
+    def has_value() -> bool:
+        with suppress(OSError):
+            return controller.metric(name) == value
+        return False
+
+    wait_until(has_value, f"{name} is {value:g}")
 
 
 def wait_until_acknowledged(producer: AckedProducer, more_than: int = 0) -> None:
