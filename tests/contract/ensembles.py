@@ -12,14 +12,14 @@ from controller_core.zk.kazoo.session import KazooSession
 from controller_core.zk.request_size import DEFAULT_JUTE_MAXBUFFER_BYTES
 from controller_core.zk.secured.properties import NO_ZK_SECURITY, ZkSecuritySource, make_zk_security_source
 from controller_core.zk.session import SessionState, Watch, WatchEvent, ZkSession
+from devcluster.clients.sessions import SESSION_TIMEOUT_MS
 from devcluster.clusters.secured_zookeeper import SecuredZooKeeper
 from devcluster.clusters.zookeeper import ZooKeeper
 from simulation.zookeeper import SimulatedZooKeeper
 from simulation.zookeeper_session import SimulatedSession
 
-_DEADLINE_S = 20.0
+_DEADLINE_S = 60.0
 _POLL_INTERVAL_S = 0.005
-_SESSION_TIMEOUT_MS = 6_000
 
 
 class Ensemble(Protocol):
@@ -80,8 +80,8 @@ class RealEnsemble:
     async def session(self, jute_maxbuffer_bytes: int = DEFAULT_JUTE_MAXBUFFER_BYTES) -> ZkSession:
         session = await KazooSession.connect(
             self._connect,
-            session_timeout_ms=_SESSION_TIMEOUT_MS,
-            connect_timeout_ms=10_000,
+            session_timeout_ms=SESSION_TIMEOUT_MS,
+            connect_timeout_ms=SESSION_TIMEOUT_MS,
             jute_maxbuffer_bytes=jute_maxbuffer_bytes,
             security=self._security,
         )
@@ -108,8 +108,8 @@ def _hold_back(host: str, ip: str, port: int) -> NoReturn:
 
 
 def _close_from_elsewhere(connect: str, client_id: tuple[int, bytes]) -> None:
-    client = KazooClient(hosts=connect, client_id=client_id, timeout=_SESSION_TIMEOUT_MS / 1000)
-    client.start(timeout=10)
+    client = KazooClient(hosts=connect, client_id=client_id, timeout=SESSION_TIMEOUT_MS / 1000)
+    client.start(timeout=SESSION_TIMEOUT_MS / 1000)
     client.stop()
     client.close()
 

@@ -24,12 +24,15 @@ from controller_core.zk.session import (
     ZkSession,
     ZooKeeperUnreachable,
 )
+from devcluster.clients.sessions import SESSION_TIMEOUT_MS
 from devcluster.clusters.zookeeper import ZooKeeper
 from tests.contract.ensembles import Events, States, gateway_to, wait_until
 
 
-async def connect(address: str, *, session_timeout_ms: int = 6_000) -> KazooSession:
-    return await KazooSession.connect(address, session_timeout_ms=session_timeout_ms, connect_timeout_ms=10_000)
+async def connect(address: str, *, session_timeout_ms: int = SESSION_TIMEOUT_MS) -> KazooSession:
+    return await KazooSession.connect(
+        address, session_timeout_ms=session_timeout_ms, connect_timeout_ms=SESSION_TIMEOUT_MS
+    )
 
 
 async def test_it_is_a_zk_session(zookeeper_connect: str) -> None:
@@ -70,13 +73,14 @@ async def test_a_session_without_a_chroot_sees_the_root(zookeeper: ZooKeeper) ->
 
 async def test_a_handshake_that_is_never_answered_does_not_cost_the_session(zookeeper: ZooKeeper) -> None:
     async with gateway_to(zookeeper.connect) as gateway:
-        session = await connect(gateway.address)
+        # The session waits a part of this time for the answer.
+        session = await connect(gateway.address, session_timeout_ms=12_000)
         session_id = session.session_id
         gateway.is_silent = True
         gateway.cut()
         await wait_until(lambda: gateway.unanswered > 0)
         gateway.is_silent = False
-        assert await session.wait_connected(20_000)
+        assert await session.wait_connected(60_000)
         assert session.session_id == session_id
         await session.close()
 
@@ -115,7 +119,9 @@ class ReadsJustBeforeAWrite(KazooSession):
 
 
 async def test_a_write_between_a_read_and_the_arming_of_its_watches_fires_them(zookeeper_connect: str) -> None:
-    reader = await ReadsJustBeforeAWrite.connect(zookeeper_connect, session_timeout_ms=6_000, connect_timeout_ms=10_000)
+    reader = await ReadsJustBeforeAWrite.connect(
+        zookeeper_connect, session_timeout_ms=SESSION_TIMEOUT_MS, connect_timeout_ms=SESSION_TIMEOUT_MS
+    )
     events = Events()
     await reader.transact([Create(path="/changed"), Create(path="/gone"), Create(path="/same")])
     reader.writer = await connect(zookeeper_connect)
@@ -149,7 +155,7 @@ async def test_a_server_without_multi_read_is_read_znode_by_znode(
         try:
             nodes = await session.read_many([f"/n{number}" for number in range(101)])
         except ConnectionLost:  # the first multi-read costs the connection, a moment after its answer
-            assert await session.wait_connected(20_000)
+            assert await session.wait_connected(60_000)
     assert [node.data for node in nodes[:100] if node] == [b"%d" % number for number in range(100)]
     assert nodes[100] is None
     assert await session.children_many(["/n0", "/absent"]) == [(), None]
@@ -183,7 +189,7 @@ async def test_a_silent_server_is_noticed_before_the_session_can_expire(own_zook
         await wait_until(lambda: states.seen == [SessionState.SUSPENDED])
     finally:
         own_zookeeper.process.send_signal(signal.SIGCONT)
-    assert await session.wait_connected(20_000)
+    assert await session.wait_connected(60_000)
     await session.close()
 
 
@@ -220,14 +226,17 @@ async def test_a_server_that_moved_is_not_looked_for_where_it_was(zookeeper: Zoo
         port = int(former.address.rpartition(":")[2])
         async with gateway_to(zookeeper.connect, "127.0.0.2", port):
             session = await KazooSession.connect(
-                f"zookeeper:{port}", session_timeout_ms=6_000, connect_timeout_ms=30_000, names=Names(lambda _: now_at)
+                f"zookeeper:{port}",
+                session_timeout_ms=SESSION_TIMEOUT_MS,
+                connect_timeout_ms=SESSION_TIMEOUT_MS,
+                names=Names(lambda _: now_at),
             )
             session_id = session.session_id
             now_at[:] = ["127.0.0.2"]
             former.is_silent = True
             former.cut()
             await wait_until(lambda: not session._connected.is_set())
-            assert await session.wait_connected(20_000)
+            assert await session.wait_connected(60_000)
             assert (former.unanswered, session.session_id) == (0, session_id)
             await session.close()
 
