@@ -34,6 +34,8 @@ NAMESPACE = "operated"
 RELEASE = "kontroller"
 FINALIZER = "kontroller.dev/finalizer"
 RECORD_BYTES, RECORDS = 100_000, 200
+ANSWER_S = 60
+"""Much longer than a busy operator needs, because tests take a late answer for a failure."""
 ALWAYS = {"KafkaCluster": {"diskNearlyFullPercent": 100}}
 """Added to the spec of each object of the kind, because a full disk of this machine must not fail a test."""
 KINDS = ("kafkatopics", "partitionreassignments", "preferredelections", "featuresets", "kafkaclusters")
@@ -75,14 +77,15 @@ class Objects:
         return status
 
     def condition(self, kind: str, name: str, type_: str = "Ready") -> dict[str, Any]:
-        conditions = self.status(kind, name).get("conditions", [])
-        return next((each for each in conditions if each["type"] == type_), {})
+        return _find_condition(self.get(kind, name) or {}, type_)
 
     def delete(self, kind: str, name: str) -> None:
         self._api.kubectl("delete", kind, name, "--namespace", self._namespace, "--wait=false")
 
-    def patch(self, kind: str, name: str, patch: dict[str, Any]) -> None:
-        arguments = ("--namespace", self._namespace, "--type=merge", "-p", json.dumps(patch))
+    def patch(self, kind: str, name: str, patch: dict[str, Any], *, subresource: str | None = None) -> None:
+        arguments = ["--namespace", self._namespace, "--type=merge", "-p", json.dumps(patch)]
+        if subresource is not None:
+            arguments.append(f"--subresource={subresource}")
         self._api.kubectl("patch", kind, name, *arguments)
 
     def annotate(self, kind: str, name: str, annotation: str) -> None:
@@ -126,14 +129,18 @@ class Objects:
         wait_until(holds, f"{kind} {name} has the condition {condition}")
 
     def wait_ready(self, kind: str, name: str, status: str = "True", reason: str | None = None) -> dict[str, Any]:
-        """Wait until Ready has this status for the present generation; returns the object."""
+        """Wait until Ready has this status for the present generation; returns that object.
+
+        Each look is one request, because the operator may write between two.
+        """
+        found: dict[str, Any] = {}
 
         def is_ready() -> bool:
-            found = self.get(kind, name)
-            ready = self.condition(kind, name)
+            nonlocal found
+            found = self.get(kind, name) or {}
+            ready = _find_condition(found, "Ready")
             return (
-                found is not None
-                and ready.get("status") == status
+                ready.get("status") == status
                 and ready["observedGeneration"] == found["metadata"]["generation"]
                 and reason in (None, ready["reason"])
             )
@@ -142,8 +149,8 @@ class Objects:
         try:
             wait_until(is_ready, what)
         except ConditionTimeoutError as error:
-            raise AssertionError(f"{error}; it is {json.dumps(self.status(kind, name), indent=1)}") from error
-        return self.get(kind, name) or {}
+            raise AssertionError(f"{error}; it is {json.dumps(found.get('status'), indent=1)}") from error
+        return found
 
 
 class Operator:
@@ -183,14 +190,14 @@ class Operator:
     def trouble(self) -> str | None:
         """Return the reason why it is not ready, from its probe; None if it is ready."""
         try:
-            with urlopen(f"http://127.0.0.1:{self._port}/readyz", timeout=10):
+            with urlopen(f"http://127.0.0.1:{self._port}/readyz", timeout=ANSWER_S):
                 return None
         except HTTPError as error:
             return error.read().decode()
 
     def count(self, kind: str) -> int:
         """Return the number of objects of a kind in its metrics."""
-        with urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=10) as answer:
+        with urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=ANSWER_S) as answer:
             lines = answer.read().decode().splitlines()
         return next(int(float(line.split()[-1])) for line in lines if f'objects{{kind="{kind}"}}' in line)
 
@@ -260,7 +267,7 @@ def slow_down(kafka: KafkaCluster | KRaftCluster, topic: str) -> Iterator[None]:
 
 def _act_over_zookeeper(kafka: KafkaCluster, act: Callable[[ZkSession], Awaitable[None]]) -> None:
     async def run() -> None:
-        zk = await KazooSession.connect(kafka.zookeeper_connect, session_timeout_ms=10_000, connect_timeout_ms=30_000)
+        zk = await KazooSession.connect(kafka.zookeeper_connect, session_timeout_ms=30_000, connect_timeout_ms=30_000)
         try:
             await act(zk)
         finally:
@@ -338,6 +345,11 @@ def install_chart(kubernetes_api: KubernetesCluster, *namespaces: str) -> None:
     values = ("--set", "crds.install=false", "--set", f"watchNamespaces={{{','.join(namespaces)}}}")
     chart = str(PROJECT / "charts" / RELEASE)
     kubernetes_api.helm("upgrade", "--install", RELEASE, chart, "--no-hooks", "--namespace", NAMESPACE, *values)
+
+
+def _find_condition(found: Mapping[str, Any], type_: str) -> dict[str, Any]:
+    conditions: list[dict[str, Any]] = found.get("status", {}).get("conditions", [])
+    return next((each for each in conditions if each["type"] == type_), {})
 
 
 def _is_taken(objects: Objects, spec: dict[str, Any]) -> bool:

@@ -3,7 +3,6 @@ pass.
 """
 
 import json
-import time
 from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
@@ -15,10 +14,10 @@ import yaml
 from controller_operator.resources import KINDS
 from controller_operator.resources.schema import MAX_PARTITIONS
 from devcluster.clusters.kubernetes import CommandError, KubernetesCluster
+from devcluster.running.processes import wait_until
 
 PROJECT = Path(__file__).parents[3]
 NAMESPACE = "test-resources"
-DEADLINE_S = 30.0
 
 CLUSTER_REF = {"name": "demo"}
 VALID: dict[str, dict[str, Any]] = {
@@ -80,15 +79,15 @@ def api(kubernetes_api: KubernetesCluster) -> Iterator[KubernetesCluster]:
 
 def wait_until_served(api: KubernetesCluster, plural: str) -> None:
     """Wait until resources are served: a definition is established a moment before."""
-    deadline = time.monotonic() + DEADLINE_S
-    while True:
+
+    def is_served() -> bool:
         try:
             api.kubectl("get", plural, "--namespace", NAMESPACE)
         except CommandError:
-            if time.monotonic() > deadline:
-                raise
-        else:
-            return
+            return False
+        return True
+
+    wait_until(is_served, f"{plural} are served")
 
 
 def refusal(api: KubernetesCluster, *arguments: str, stdin: str) -> str:

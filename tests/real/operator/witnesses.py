@@ -183,6 +183,8 @@ class Brokers:
     def throttles(self, topic: str) -> Throttles:
         """Return each broker's own rates, and the rest from one of them. Here only Kontroller sets default rates."""
         lists = self.config(topic)
+        for broker in self._kafka.brokers.values():
+            self._wait_for_controllers(broker.port)
         brokers = {
             number: {name: said.value for name, said in self._broker_config(broker.port, str(number)).items()}
             for number, broker in self._kafka.brokers.items()
@@ -206,11 +208,13 @@ class Brokers:
     def _quorum(self) -> Any:
         return self._ask(_QUORUM).topics[0].partitions[0]
 
-    def _wait_for_controllers(self) -> None:
+    def _wait_for_controllers(self, port: int | None = None) -> None:
+        """Wait until a broker knows what the controllers have decided: that at the port, or the one that is asked."""
         decided = self._quorum().high_watermark
+        address = ("127.0.0.1", port or self._find_running_port())
         asking = ApiVersionsRequest(client_software_name="witness", client_software_version="1")
         wait_until(
-            lambda: bool(self._ask(asking).finalized_features_epoch >= decided - 1),
+            lambda: bool(send_request(address, asking).finalized_features_epoch >= decided - 1),
             "the broker has come so far",
         )
 

@@ -25,6 +25,7 @@ from devcluster.clusters.kubernetes import KubernetesCluster
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper
 from devcluster.filling.parts import Part
+from devcluster.running.processes import wait_until
 from tests.real.operator.operated import Objects, operate_namespace, run_operator
 from tests.real.operator.witnesses import where
 
@@ -82,9 +83,8 @@ def test_kafka_topics_gets_the_message_of_the_rule(with_zookeeper: KafkaCluster)
     grown = run_topics(with_zookeeper, "--alter", "--topic", "shop.orders", "--partitions", "3")
     assert "double the partitions at most" in grown
     assert "Error" not in run_topics(with_zookeeper, "--alter", "--topic", "shop.orders", "--partitions", "2")
-    listed = run_topics(with_zookeeper, "--list").split()
-    assert {"shop.orders", "shop.default"} <= set(listed)
-    assert not {"shop.single", "orders"} & set(listed)
+    wait_until(lambda: {"shop.orders", "shop.default"} <= list_topics(with_zookeeper), "the brokers know the topics")
+    assert not {"shop.single", "orders"} & list_topics(with_zookeeper)
 
 
 def test_librdkafka_which_asks_the_controller_cannot_break_a_rule_by_an_alteration(
@@ -142,7 +142,7 @@ def test_a_kafkatopic_that_breaks_a_rule_waits_until_it_is_corrected(
         right = {**wrong, "replicationFactor": 2}
         objects.apply("KafkaTopic", "declared", right)
         objects.wait_ready("kafkatopic", "declared")
-        assert "shop.declared" in list_topics(kafka)
+        wait_until(lambda: "shop.declared" in list_topics(kafka), "the brokers know the topic")
 
         objects.apply("KafkaTopic", "declared", {**right, "partitions": 2, "config": {"retention.ms": "-1"}})
         assert refusal(objects) == "a rule for topics refuses this: delete old data"
@@ -159,4 +159,4 @@ def refusal(objects: Objects) -> str:
 
 
 def list_topics(kafka: KafkaCluster | KRaftCluster) -> set[str]:
-    return set(AdminClient({"bootstrap.servers": kafka.bootstrap_servers}).list_topics(timeout=30).topics)
+    return set(AdminClient({"bootstrap.servers": kafka.bootstrap_servers}).list_topics(timeout=60).topics)

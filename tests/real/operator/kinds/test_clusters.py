@@ -37,7 +37,7 @@ def test_a_stopped_broker_shows_in_the_topic_and_so_does_its_return(
         assert (status["partitions"][0]["partition"], status["partitions"][0]["leader"]) == (0, -1)
         for reason in ("BrokersGone", "PartitionsOffline"):
             wait_until(
-                lambda reason=reason: Counter(objects.events("demo"))[reason] == told[reason] + 1,  # type: ignore[misc]  # a lambda with defaults
+                lambda reason=reason: Counter(objects.events("demo"))[reason] > told[reason],  # type: ignore[misc]  # a lambda with defaults
                 f"the cluster has an event {reason}",
             )
         objects.wait_for("kcl", "demo", "Degraded")

@@ -3,8 +3,7 @@
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
-from datetime import datetime
-from time import time
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -31,7 +30,6 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 LEASE = f"{RELEASE}-operator"
 TOPICS = 30
 BEFORE_THE_STOP = 8
-FOLLOWED_WITHIN_S = 22
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +138,7 @@ def test_a_leader_that_is_stopped_in_its_work_is_followed_and_writes_nothing_whe
     # In the middle of its writes.
     wait_until(lambda: first.writes()["transact_many"] >= 3, "the first operator works")
     first.process.send_signal(signal.SIGSTOP)
-    stopped_at, of_the_first = time(), lease(kubernetes_api)
+    of_the_first = lease(kubernetes_api)
     for number in range(BEFORE_THE_STOP, TOPICS):
         a_topic(objects, f"stopped-{number}")
     for number in range(TOPICS):
@@ -148,9 +146,14 @@ def test_a_leader_that_is_stopped_in_its_work_is_followed_and_writes_nothing_whe
     assert second.writes()["transact_many"] >= TOPICS - BEFORE_THE_STOP
     of_the_second = lease(kubernetes_api)
     assert of_the_second["leaseTransitions"] == of_the_first["leaseTransitions"] + 1
-    assert datetime.fromisoformat(of_the_second["acquireTime"]).timestamp() - stopped_at < FOLLOWED_WITHIN_S
+    # The second one waits out the lease, and acts only afterwards. When it acts depends on the machine's load.
+    renewed_at, acquired_at = (
+        datetime.fromisoformat(of_the_first["renewTime"]),
+        datetime.fromisoformat(of_the_second["acquireTime"]),
+    )
+    assert acquired_at >= renewed_at + timedelta(seconds=of_the_first["leaseDurationSeconds"])
     first_act = min(find_creation_time(znodes, f"stopped-{number}") for number in range(BEFORE_THE_STOP, TOPICS))
-    assert 0 < first_act - stopped_at < FOLLOWED_WITHIN_S
+    assert first_act > acquired_at.timestamp()
 
     before = when_calm(kubernetes_api, znodes)
     first.process.send_signal(signal.SIGCONT)

@@ -29,6 +29,8 @@ FACTORS = {
     "transaction.state.log.min.isr": 1,
 }
 LIMIT = "replica.alter.log.dirs.io.max.bytes.per.second"
+SLOW = f"{LIMIT}=1000"
+"""A copy of the partition takes hours, so that no test misses it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +102,7 @@ def test_replicas_are_put_where_the_spec_says_by_whichever_operator_works(
 ) -> None:
     wait_until(lambda: disks.find(1, "placed") is not None, "the topic has a log")
     here, there, new = disks.find(1, "placed"), disks.other(1, "placed"), disks.directories[3][1]
-    disks.limit("--add-config", f"{LIMIT}=1000000")
+    disks.limit("--add-config", SLOW)
     with operate_namespace(kubernetes_api, **disks.address) as objects:
         with run_operator(servers_folder, kubernetes_api):
             move(objects, "nowhere", [1, 2], ["any", "/nowhere"])
@@ -118,7 +120,7 @@ def test_replicas_are_put_where_the_spec_says_by_whichever_operator_works(
             assert objects.wait_ready(KIND, "there")["status"]["phase"] == "Completed"
             assert (disks.find(1, "placed"), disks.find(3, "placed")) == (there, new)
 
-            disks.limit("--add-config", f"{LIMIT}=1000")
+            disks.limit("--add-config", SLOW)
             move(objects, "back", [1, 3], [str(here), "any"])
             wait_until(_says(objects, "back", "is being copied"), "it is copied back")
             assert objects.status(KIND, "back")["progress"]["bytesLeft"] > 0

@@ -61,7 +61,7 @@ def test_disjoint_moves_run_at_the_same_time_and_one_that_overlaps_waits_with_wh
         _move(objects, "third", {("first", 0): 2, ("first", 1): 3})
         objects.wait_ready(KIND, "third", "False", "WaitingForOtherReassignment")
         assert objects.condition(KIND, "third")["message"].endswith("for operated/first")
-        assert znodes.read_assignment("first", 1) == [3], "what does not overlap has moved"
+        wait_until(lambda: znodes.read_assignment("first", 1) == [3], "what does not overlap has moved")
         assert znodes.read_assignment("first", 0) == [3, 1]
 
         before = znodes.read("/brokers/topics/first")
