@@ -23,7 +23,7 @@ from tests.real.conformance.clusters import ConformanceCluster
 
 _PROPERTIES = {
     "controlled.shutdown.retry.backoff.ms": 100,
-    "replica.lag.time.max.ms": 1_500,
+    "replica.lag.time.max.ms": 5_000,
 }
 
 

@@ -247,12 +247,29 @@ def test_a_partition_without_a_leader_is_led_by_a_replica_that_was_not_in_sync(
     cluster.wait_until_served(name)
 
 
+def count_unserved(cluster: ConformanceCluster) -> tuple[int, int]:
+    """Return the number of partitions without a leader, and of those without all their replicas, from ZooKeeper."""
+    states = [
+        (cluster.znodes.state(topic, partition), replicas)
+        for topic in cluster.znodes.client.get_children("/brokers/topics")
+        for partition, replicas in cluster.znodes.partitions(topic).items()
+    ]
+    without_leader = sum(state["leader"] == -1 for state, _ in states)
+    return without_leader, sum(len(state["isr"]) < len(replicas) for state, replicas in states)
+
+
 def test_the_cluster_is_described(cluster: ConformanceCluster, kontroller: Kontroller) -> None:
     described = kontroller.run("cluster", "describe", "-o", "json").json()
     assert described["controller"] == cluster.znodes.controller()
     assert described["clusterId"] == cluster.znodes.read("/cluster/id")["id"]
     assert {node["id"] for node in described["nodes"]} >= {1, 2, 3}
-    assert (described["offline"], described["underReplicated"]) == (0, 0)
+
+    def is_counted() -> bool:
+        said = kontroller.run("cluster", "describe", "-o", "json").json()
+        return (said["offline"], said["underReplicated"]) == count_unserved(cluster)
+
+    # Other tests leave topics here, and some of those lack a replica for good.
+    cluster.wait(is_counted, "the brokers' metadata is that of ZooKeeper")
     assert f"controller {described['controller']}" in kontroller.run("cluster", "describe").out
 
 

@@ -5,6 +5,7 @@ Kafka's own controller ignores these znodes.
 
 from devcluster.clients.znodes import PARTITIONS_ADD, PARTITIONS_REASSIGNED, PARTITIONS_REMOVE
 from devcluster.waiting.under_load import nothing_lost
+from devcluster.waiting.vocabulary import wait_until_logged
 from tests.real.conformance.clusters import ConformanceCluster
 from tests.real.conformance.set_ups import ours_only
 
@@ -31,9 +32,8 @@ def test_what_cannot_be_added_is_refused_and_the_topic_stays_as_it_is(cluster: C
         cluster.wait_until_gone(cluster.znodes.ask_of_partition(PARTITIONS_ADD, "not-grown", partition, replicas))
     assert cluster.znodes.read("/brokers/topics/not-grown") == before
     assert cluster.own_controller is not None
-    log = cluster.own_controller.process.log_path.read_text()
     for words in ("there is such a partition already", "partition 1 is the next", "brokers [99] are not registered"):
-        assert words in log
+        wait_until_logged(cluster.own_controller.process, words)
 
 
 @ours_only
@@ -67,5 +67,7 @@ def test_no_partition_is_removed_where_brokers_are_stock_ones(cluster: Conforman
     cluster.wait_until_gone(cluster.znodes.ask_of_partition(PARTITIONS_REMOVE, "not-shrunk", 1))
     assert cluster.znodes.is_served("not-shrunk", [0, 1])
     assert cluster.own_controller is not None
-    log = cluster.own_controller.process.log_path.read_text()
-    assert "stock brokers cannot remove a single partition, and 1, 2, 3 are stock brokers" in log
+    wait_until_logged(
+        cluster.own_controller.process,
+        "stock brokers cannot remove a single partition, and 1, 2, 3 are stock brokers",
+    )

@@ -39,11 +39,16 @@ def test_topics_are_created_listed_described_grown_and_deleted(cluster: Conforma
         "--config", "retention.ms=60000",
     )  # fmt: skip
     assert "Created topic java" in created
+    cluster.wait_until_served("java", 2)
+    cluster.wait_until_everybody_knows("java")
     assert "java" in run(cluster, tools.TOPICS, "--list").splitlines()
     again = cluster.run_tool(tools.TOPICS, "--create", "--topic", "java")
     assert again.returncode != 0
     assert "Topic 'java' already exists" in again.stdout + again.stderr
     run(cluster, tools.TOPICS, "--alter", "--topic", "java", "--partitions", "4")
+    cluster.wait_until_served("java", 4)
+    for number in range(4):
+        cluster.wait_until_everybody_knows("java", number)
     described = run(cluster, tools.TOPICS, "--describe", "--topic", "java")
     assert "PartitionCount: 4" in described
     assert "ReplicationFactor: 3" in described

@@ -50,6 +50,9 @@ def test_topics_are_created_described_grown_and_deleted(cluster: ConformanceClus
     }
     assert results(admin.create_topics(wanted[:1])) == {"rd-one": KafkaError.TOPIC_ALREADY_EXISTS}
     assert [cluster.znodes.read_assignment("rd-two", number) for number in (0, 1)] == [[2, 1], [3, 2]]
+    cluster.wait_until_served("rd-one", 2)
+    for number in (0, 1):
+        cluster.wait_until_everybody_knows("rd-one", number)
     (described,) = results(admin.describe_topics(TopicCollection(["rd-one"]))).values()
     assert len(described.partitions) == 2
     four = [librdkafka.NewPartitions("rd-one", 4)]
