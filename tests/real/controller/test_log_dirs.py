@@ -25,6 +25,7 @@ from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.running.processes import wait_until
 from devcluster.waiting.vocabulary import (
     serve_topic,
+    wait_until_empty,
     wait_until_gone,
     wait_until_led,
     wait_until_metric,
@@ -114,7 +115,7 @@ def test_the_partitions_of_a_lost_directory_move_on_and_return_with_it(
     )
     assert {(znodes.leader(topic, 0), *znodes.isr(topic, 0)) for topic in spared} == {(2, 1, 2)}
     wait_until(lambda: offline_replicas(kafka.broker(1), "one") == [2], "clients learn of it")
-    assert not znodes.client.get_children("/log_dir_event_notification")
+    wait_until_empty(znodes, "/log_dir_event_notification")
 
     controller.restart_whole()
     wait_until_metric(controller, "kontroller_offline_replicas", len(hit))
@@ -139,7 +140,7 @@ def test_the_partitions_of_a_lost_directory_move_on_and_return_with_it(
         lambda: all(znodes.leader(topic, 0) == 2 for topic in kept),
         "the leaders go back by themselves",
     )
-    assert offline_replicas(kafka.broker(1), "one") == []
+    wait_until(lambda: offline_replicas(kafka.broker(1), "one") == [], "clients learn that no replica is lost")
 
 
 def test_what_waits_for_its_replicas_gets_an_unclean_leader_when_the_configuration_changes(
@@ -181,7 +182,10 @@ def test_what_waits_for_its_replicas_gets_an_unclean_leader_when_the_configurati
     )
     assert altered.returncode == 0, altered.stdout + altered.stderr
     wait_until_led(znodes, "by-default", 1)
-    assert (controller.metric("kontroller_unclean_leader_elections_total") or 0) >= len(waiting)
+    wait_until(
+        lambda: (controller.metric("kontroller_unclean_leader_elections_total") or 0) >= len(waiting),
+        "the elections are counted",
+    )
 
     kafka.broker(2).start()
     wait_until(lambda: all(znodes.is_served(topic, [0]) for topic in waiting), "2 is in sync")

@@ -151,8 +151,12 @@ def test_a_controller_that_reaches_no_broker_leaves_the_role_to_kafkas_own(
     finally:
         lost.kill()
     our_cluster.controller.start()
-    status, said = readyz(our_cluster.controller)
-    assert (status, said["role"], len(said["reachable_brokers"])) == (200, "controller", 6)
+
+    def reaches_all() -> bool:
+        status, said = readyz(our_cluster.controller)
+        return (status, said["role"], len(said["reachable_brokers"])) == (200, "controller", 6)
+
+    wait_until(reaches_all, "the controller works and reaches every broker")
 
 
 def test_a_zookeeper_out_of_reach_is_named_and_ends_the_process(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def act_over_zookeeper(cluster: OurCluster, act: Callable[[ZkSession], Awaitable
 
     async def run() -> None:
         zk = await KazooSession.connect(
-            cluster.kafka.zookeeper_connect, session_timeout_ms=10_000, connect_timeout_ms=30_000
+            cluster.kafka.zookeeper_connect, session_timeout_ms=30_000, connect_timeout_ms=30_000
         )
         try:
             await act(zk)
@@ -71,6 +71,11 @@ def begin_slowly(cluster: OurCluster, topic: str, source: int, target: int) -> N
     cluster.serve_topic(topic, [[source]])
     fill(cluster, topic)
     throttle(cluster, topic, source, target, SLOW)
+    for broker in (source, target):
+        wait_until(
+            lambda broker=broker: str(SLOW) in read_rates(cluster, broker).values(),  # type: ignore[misc]  # a lambda with a default
+            f"broker {broker} knows its throttle",
+        )
     cluster.znodes.reassign({(topic, 0): [target]})
     wait_until(lambda: bytes_on(cluster, topic, target) >= A_LITTLE, "the move has begun")
     assert bytes_on(cluster, topic, target) < RECORD_BYTES * RECORDS / 2, "it was not slowed"

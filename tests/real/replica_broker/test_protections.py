@@ -9,7 +9,7 @@ from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.python_broker import PythonBroker
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import open_client
-from devcluster.waiting.vocabulary import wait_until_ended, wait_until_gone
+from devcluster.waiting.vocabulary import wait_until_ended, wait_until_gone, wait_until_logged
 from tests.real.conftest import StartKafka
 from tests.real.replica_broker.mixed import MixedCluster
 
@@ -120,5 +120,6 @@ def test_no_partition_is_removed_where_stock_brokers_are_members(cluster: MixedC
     wait_until_gone(cluster.znodes, path)
     assert cluster.znodes.is_served("not-removed", [0, 1])
     assert cluster.own_controller is not None
-    log = cluster.own_controller.process.log_path.read_text()
-    assert "stock brokers cannot remove a single partition, and 1, 2 are stock brokers" in log
+    wait_until_logged(
+        cluster.own_controller.process, "stock brokers cannot remove a single partition, and 1, 2 are stock brokers"
+    )

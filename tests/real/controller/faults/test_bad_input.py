@@ -145,7 +145,7 @@ def test_an_unreadable_topic_is_left_alone_and_served_when_it_is_repaired(our_cl
     ],
 )
 def test_a_frame_that_is_not_kafkas_closes_its_own_connection_only(our_cluster: OurCluster, frame: bytes) -> None:
-    with socket.create_connection(("127.0.0.1", our_cluster.controller.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", our_cluster.controller.port), timeout=60) as connection:
         connection.sendall(frame)
         connection.shutdown(socket.SHUT_WR)
         assert connection.recv(1) == b""

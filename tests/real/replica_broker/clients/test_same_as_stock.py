@@ -26,7 +26,7 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 def produce(cluster: MixedCluster, topic: str, partition: int, codec: str, *, keys: list[bytes | None]) -> list[Any]:
     """Send a record for each key, all in one batch; return the error of each, None if it was acknowledged."""
-    settings = {"bootstrap.servers": cluster.bootstrap, "compression.type": codec, "linger.ms": 500, "retries": 3}
+    settings = {"bootstrap.servers": cluster.bootstrap, "compression.type": codec, "linger.ms": 500}
     producer, errors = Producer(settings), [None] * len(keys)
 
     def tell(number: int, error: Any, _message: object) -> None:

@@ -105,7 +105,7 @@ def test_good_clients_and_followers_go_on_beside_what_is_wrong(
     bootstrap = f"{cluster.bootstrap},{further.address}"
     with nothing_lost(bootstrap, TOPIC, more_than=100) as producer:
         for name, frame in FRAMES.items():
-            with subtests.test(name), socket.create_connection(("127.0.0.1", further.port), timeout=10) as connection:
+            with subtests.test(name), socket.create_connection(("127.0.0.1", further.port), timeout=60) as connection:
                 connection.sendall(frame)
                 connection.shutdown(socket.SHUT_WR)
                 assert connection.recv(1) == b""
