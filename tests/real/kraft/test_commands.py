@@ -117,7 +117,7 @@ def test_a_move_off_a_dead_broker_is_throttled_and_a_broker_that_returns_has_its
         said = waiting.communicate(timeout=120)[1]
     assert waiting.returncode == 0, said
     assert "broker 3 is down, and only the other brokers are throttled" in said
-    assert {read_rate(kraft, broker) for broker in (1, 2, 3)} == {None}
+    wait_until(lambda: {read_rate(kraft, broker) for broker in (1, 2, 3)} == {None}, "no broker is throttled")
 
 
 def test_a_broker_drains_stops_and_is_ready_again_while_producers_with_acks_all_are_never_refused(
@@ -137,10 +137,14 @@ def test_replicas_move_between_log_directories(kraft: KRaftCluster, tmp_path: Pa
     """A new replica is created in its directory, and one that exists is copied there (KIP-858)."""
     command(kraft, "topics", "create", "--topic", "placed", "--replica-assignment", "1:2")
 
+    def directories_of(broker: int) -> list[Path]:
+        return [each for each in kraft.broker(broker).log_directories if (each / "placed-0").exists()]
+
     def directory_of(broker: int) -> Path:
-        (found,) = (each for each in kraft.broker(broker).log_directories if (each / "placed-0").exists())
+        (found,) = directories_of(broker)
         return found
 
+    wait_until(lambda: len(directories_of(1)) == 1, "the topic has a log")
     target = next(each for each in kraft.broker(1).log_directories if each != directory_of(1))
     for directory in kraft.broker(3).log_directories:
         entry = {"topic": "placed", "partition": 0, "replicas": [1, 3], "log_dirs": [str(target), str(directory)]}

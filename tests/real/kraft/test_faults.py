@@ -73,14 +73,15 @@ class Changes:
         objects.wait_gone("kafkatopic", self.name("gone"))
         for kind, name in (("partitionreassignment", "moved"), ("preferredelection", "led")):
             objects.wait_for(kind, self.name(name), "Complete")
-        assert self._partition("moved")["replicas"] == [3, 2]
+        # The status of another object follows.
+        wait_until(lambda: self._partition("moved")["replicas"] == [3, 2], "its replicas are the new ones")
         objects.wait_gone("partitionreassignment", self.name("kept"))
         objects.wait_for_event(self.name("kept"), "ReassignmentCancelled")
         assert objects.events(self.name("kept")).count("ReassignmentCancelled") == 1
         wait_until(lambda: self._partition("kept")["replicas"] == [1], "its replicas are as before")
         wait_until(lambda: self._partition("led")["leader"] == 2, "2 leads")
         objects.wait_ready("featureset", self.name("raised"))
-        assert find_metadata_version(objects) == level
+        wait_until(lambda: find_metadata_version(objects) == level, "the cluster has the level")
         objects.delete("featureset", self.name("raised"))
 
     def _topic(self, name: str, spec: dict[str, Any]) -> None:

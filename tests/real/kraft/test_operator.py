@@ -97,7 +97,10 @@ def test_work_goes_on_over_the_death_of_the_active_controller_and_of_a_broker(
     assert (status["counts"]["partitions"], status["replicationFactor"]) == (4, 2)
     after = objects.wait_ready("kafkacluster", "demo")["status"]
     assert after["controller"]["kind"] == "KRaft"
-    assert [broker["id"] for broker in after["brokers"]] == [1, 2, 3]
+    wait_until(
+        lambda: [broker["id"] for broker in objects.status("kafkacluster", "demo")["brokers"]] == [1, 2, 3],
+        "the cluster has all brokers",
+    )
     assert "TopicAdopted" not in objects.events("lasting")
 
 
@@ -121,7 +124,7 @@ def test_a_partition_whose_last_replica_in_sync_is_gone_gets_another_leader_wher
         {"electionType": "Unclean", "acknowledgeDataLoss": True, "partitions": [{"topic": "lossy", "partition": 0}]},
     )
     objects.wait_for("preferredelection", "lossy", "Complete")
-    assert leader() == 3
+    wait_until(lambda: leader() == 3, "3 leads")
     kafka.broker(2).start()
     objects.wait_ready("kafkatopic", "lossy")
 

@@ -129,7 +129,7 @@ def test_a_topic_is_made_changed_and_deleted_with_the_documented_rights(
     objects.wait_ready("kafkatopic", name)
     objects.delete("kafkatopic", name)
     objects.wait_gone("kafkatopic", name)
-    assert name not in secured.admin.list_topics(timeout=30).topics
+    wait_until(lambda: name not in secured.admin.list_topics(timeout=60).topics, "the brokers have deleted it")
 
 
 def test_a_topic_that_may_not_be_described_is_not_taken_for_one_that_is_gone(
@@ -143,7 +143,7 @@ def test_a_topic_that_may_not_be_described_is_not_taken_for_one_that_is_gone(
     objects.delete("kafkatopic", name)
     objects.wait_gone("kafkatopic", name)
     wait_until(lambda: "DeletionForbidden" in objects.events(name), "it is said that the topic stays")
-    assert name in secured.admin.list_topics(timeout=30).topics
+    assert name in secured.admin.list_topics(timeout=60).topics
 
 
 @pytest.mark.parametrize(
