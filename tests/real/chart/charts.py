@@ -74,3 +74,8 @@ def may(api: KubernetesApi, who: str, verb: str, resource: str, namespace: str, 
     answer = json.loads(api.kubectl("create", "-f", "-", "-o", "json", stdin=json.dumps(review)))
     allowed: bool = answer["status"]["allowed"]
     return allowed
+
+
+def wait_until_may(api: KubernetesApi, who: str, verb: str, resource: str, namespace: str, called: str = "") -> None:
+    """Wait until `who` has a right: the API server takes a moment to learn of new roles and bindings."""
+    wait_until(lambda: may(api, who, verb, resource, namespace, called), f"{who} may {verb} {resource} in {namespace}")

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from devcluster.clusters.kubernetes import CommandError, KubernetesApi
-from tests.real.chart.charts import may, remove_definitions
+from tests.real.chart.charts import may, remove_definitions, wait_until_may
 from tests.real.chart.jobs import run_jobs
 from tests.unit.chart.rendering import CHART, RELEASE_NAMESPACE, Object, render
 
@@ -50,10 +50,10 @@ def test_hooks_may_do_nothing_but_their_work(api: KubernetesApi) -> None:
         check = f"system:serviceaccount:{RELEASE_NAMESPACE}:kontroller-api-check"
         release = f"system:serviceaccount:{RELEASE_NAMESPACE}:kontroller-release-finalizers"
         topics = "kafkatopics.kontroller.dev"
-        assert may(api, check, "create", topics, RELEASE_NAMESPACE)
+        wait_until_may(api, check, "create", topics, RELEASE_NAMESPACE)
         assert not may(api, check, "create", topics, "payments")
         assert not may(api, check, "delete", topics, RELEASE_NAMESPACE)
-        assert may(api, release, "patch", topics, "payments")
+        wait_until_may(api, release, "patch", topics, "payments")
         for verb, resource in (
             ("delete", topics),
             ("create", topics),

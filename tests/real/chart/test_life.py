@@ -6,6 +6,7 @@ import json
 import pytest
 
 from devcluster.clusters.kubernetes import CommandError, KubernetesApi
+from devcluster.running.processes import wait_until
 from tests.real.chart.charts import CRDS, NO_JOBS, install_chart, remove_definitions, wait_until_no_definitions
 from tests.unit.chart.rendering import CHART, CONTROLLER_ON, RELEASE_NAMESPACE
 
@@ -15,7 +16,7 @@ def test_an_upgrade_changes_what_runs_and_an_uninstall_leaves_the_resources(api:
     api.helm("install", "kontroller", CHART, *where, *NO_JOBS)
     api.wait_until_established(*CRDS)
     assert workloads(api) == {"kontroller-operator"}
-    api.kubectl("apply", "-f", "-", *where, stdin=TOPIC)
+    wait_until(lambda: is_taken(api, *where), "the topic is taken")
 
     api.helm("upgrade", "kontroller", CHART, *where, *NO_JOBS, *CONTROLLER_ON)
     assert workloads(api) == {"kontroller-operator", "kontroller-controller"}
@@ -56,6 +57,15 @@ def test_an_uninstall_takes_the_definitions_along_when_they_are_not_to_be_kept(a
     assert names == CRDS
     api.helm("uninstall", "kontroller", *where)
     wait_until_no_definitions(api)
+
+
+def is_taken(api: KubernetesApi, *where: str) -> bool:
+    """Return True once the topic is accepted: a definition is established a moment before its objects are served."""
+    try:
+        api.kubectl("apply", "-f", "-", *where, stdin=TOPIC)
+    except CommandError:
+        return False
+    return True
 
 
 def workloads(api: KubernetesApi) -> set[str]:

@@ -6,7 +6,7 @@ import pytest
 
 from controller_operator.resources import KINDS
 from devcluster.clusters.kubernetes import KubernetesApi
-from tests.real.chart.charts import may
+from tests.real.chart.charts import may, wait_until_may
 from tests.unit.chart.rendering import RELEASE_NAMESPACE, render
 
 OPERATOR = f"system:serviceaccount:{RELEASE_NAMESPACE}:kontroller-operator"
@@ -29,7 +29,7 @@ PLURALS = [f"{kind.definition.plural}.kontroller.dev" for kind in KINDS]
     ],
 )
 def test_the_operator_may_do_its_work(api: KubernetesApi, release: str, verb: str, resource: str) -> None:
-    assert may(api, OPERATOR, verb, resource, "payments")
+    wait_until_may(api, OPERATOR, verb, resource, "payments")
 
 
 @pytest.mark.parametrize(
@@ -64,8 +64,9 @@ def test_the_operator_may_do_nothing_else(api: KubernetesApi, release: str, verb
 
 def test_operators_agree_over_one_lease_and_touch_no_other(api: KubernetesApi, release: str) -> None:
     leases, own = "leases.coordination.k8s.io", "kontroller-operator"
-    assert all(may(api, OPERATOR, verb, leases, RELEASE_NAMESPACE, own) for verb in ("get", "patch"))
-    assert may(api, OPERATOR, "create", leases, RELEASE_NAMESPACE)
+    for verb in ("get", "patch"):
+        wait_until_may(api, OPERATOR, verb, leases, RELEASE_NAMESPACE, own)
+    wait_until_may(api, OPERATOR, "create", leases, RELEASE_NAMESPACE)
     assert not any(may(api, OPERATOR, verb, leases, RELEASE_NAMESPACE, own) for verb in ("delete", "update", "list"))
     assert not any(may(api, OPERATOR, verb, leases, RELEASE_NAMESPACE, "another") for verb in ("get", "patch"))
     assert not may(api, OPERATOR, "create", leases, "payments")
@@ -75,8 +76,9 @@ def test_the_operator_keeps_its_record_of_throttles_and_reads_no_other_config_ma
     api: KubernetesApi, release: str
 ) -> None:
     own = "kontroller-operator-throttles"
-    assert all(may(api, OPERATOR, verb, "configmaps", RELEASE_NAMESPACE, own) for verb in ("get", "patch"))
-    assert may(api, OPERATOR, "create", "configmaps", RELEASE_NAMESPACE)
+    for verb in ("get", "patch"):
+        wait_until_may(api, OPERATOR, verb, "configmaps", RELEASE_NAMESPACE, own)
+    wait_until_may(api, OPERATOR, "create", "configmaps", RELEASE_NAMESPACE)
     assert not any(may(api, OPERATOR, verb, "configmaps", RELEASE_NAMESPACE, own) for verb in ("delete", "list"))
     assert not any(may(api, OPERATOR, verb, "configmaps", RELEASE_NAMESPACE, "another") for verb in ("get", "patch"))
 
@@ -86,7 +88,7 @@ def test_an_operator_of_some_namespaces_has_no_rights_elsewhere(api: KubernetesA
     stdin = "\n---\n".join(json.dumps(each) for each in render(*values))
     api.kubectl("apply", "-f", "-", stdin=stdin)
     one = f"system:serviceaccount:{RELEASE_NAMESPACE}:one-operator"
-    assert may(api, one, "patch", "kafkatopics.kontroller.dev", "payments")
+    wait_until_may(api, one, "patch", "kafkatopics.kontroller.dev", "payments")
     assert not may(api, one, "get", "kafkatopics.kontroller.dev", "audit")
     assert not may(api, one, "get", "kafkatopics.kontroller.dev", RELEASE_NAMESPACE)
     api.kubectl("delete", "-f", "-", stdin=stdin)
@@ -96,10 +98,10 @@ def test_an_editor_has_topics_and_cannot_say_where_clusters_are(api: KubernetesA
     api.kubectl("create", "rolebinding", "ed", "--clusterrole=kontroller-edit", "--user=ed", "-n", "payments")
     api.kubectl("create", "rolebinding", "vi", "--clusterrole=kontroller-view", "--user=vi", "-n", "payments")
     api.kubectl("create", "rolebinding", "ann", "--clusterrole=kontroller-clusters", "--user=ann", "-n", "payments")
-    assert may(api, "ed", "create", "kafkatopics.kontroller.dev", "payments")
+    wait_until_may(api, "ed", "create", "kafkatopics.kontroller.dev", "payments")
     assert not may(api, "ed", "create", "kafkaclusters.kontroller.dev", "payments")
     assert not may(api, "ed", "patch", "kafkatopics.kontroller.dev/status", "payments")
-    assert may(api, "vi", "watch", "kafkaclusters.kontroller.dev", "payments")
+    wait_until_may(api, "vi", "watch", "kafkaclusters.kontroller.dev", "payments")
     assert not may(api, "vi", "create", "kafkatopics.kontroller.dev", "payments")
-    assert may(api, "ann", "create", "kafkaclusters.kontroller.dev", "payments")
+    wait_until_may(api, "ann", "create", "kafkaclusters.kontroller.dev", "payments")
     assert not may(api, "ann", "create", "kafkaclusters.kontroller.dev", "audit")
