@@ -43,7 +43,7 @@ class Secured:
             "ssl.truststore.location": str(self.trusted),
             "sasl.mechanism": "PLAIN",
             "sasl.jaas.config": f'{PLAIN_LOGIN} username="alice" password="secret";',
-            "default.api.timeout.ms": "10000",
+            "default.api.timeout.ms": "60000",
         }
         return AdminClient({**properties, **{name.replace("_", "."): value for name, value in changed.items()}})
 

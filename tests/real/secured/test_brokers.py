@@ -26,7 +26,8 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 SETUPS: Final = {"certificates": "SSL", "passwords": "SASL_SSL"}
 SUPER_USERS: Final = "User:admin;User:alice;User:CN=broker;User:CN=controller;User:CN=renewed;User:ANONYMOUS"
 """Includes the anonymous clients of the open listeners, of clients and of the controller."""
-SESSION_S: Final = 3
+SESSION_S: Final = 6
+"""The controller has to renew a login in the last 15 % of this time, on a busy machine as well."""
 SEVERAL: Final = 10
 NEW_PASSWORD: Final = "new secret"
 _OWN: Final = ListenerNames(inter_broker="CONTROLLER", clients="CLIENT")

@@ -43,7 +43,8 @@ LISTENERS: Final = ListenerNames(
 CLIENTS: Final = {each: f"{each} secret" for each in ("broker", "controller", "alice", "bob")}
 """The secrets by client. Brokers and the controller are super users, and alice may create topics."""
 HANDLERS: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearer"
-SESSION_S: Final = 3
+SESSION_S: Final = 6
+"""The controller has to renew a login in the last 15 % of this time, on a busy machine as well."""
 
 
 class Site:
