@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Final
 
 _PROJECT: Final = Path(__file__).parents[2]
+_PACKAGES: Final = ("kontroller", "controller_core", "controller_planner", "operator")
+"""The folders of what ships. An older revision may lack some."""
 
 
 class NoSuchRevision(Exception):
@@ -19,23 +21,14 @@ class NoSuchRevision(Exception):
 
 def export_revision(commit: str, into: Path) -> Path:
     """Write the tree of a commit below a folder, and return its path. Raises `NoSuchRevision`."""
-    command = [
-        "git",
-        "-C",
-        str(_PROJECT),
-        "archive",
-        "--format=tar",
-        commit,
-        "kontroller",
-        "controller_core",
-        "operator",
-    ]
     try:
-        archive = subprocess.run(command, capture_output=True, check=True).stdout
+        present = _run_git("ls-tree", "--name-only", commit, "--", *_PACKAGES).decode().split()
+        if "kontroller" not in present:
+            raise NoSuchRevision(f"revision {commit} is older than the package `kontroller`: name a later one")
+        archive = _run_git("archive", "--format=tar", commit, *present)
     except (OSError, subprocess.CalledProcessError) as error:
         raise NoSuchRevision(
-            f"revision {commit} is not here, or is older than the package `kontroller`: "
-            "fetch all of the history (git fetch --unshallow)"
+            f"revision {commit} is not here: fetch all of the history (git fetch --unshallow)"
         ) from error
     folder = into / commit
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
@@ -46,3 +39,7 @@ def export_revision(commit: str, into: Path) -> Path:
 def environment_of(folder: Path) -> dict[str, str]:
     """Return the environment variables that make Python run that tree instead of the present one."""
     return {"PYTHONPATH": f"{folder}:{folder / 'operator'}", "PYTHONSAFEPATH": "1"}
+
+
+def _run_git(*arguments: str) -> bytes:
+    return subprocess.run(["git", "-C", str(_PROJECT), *arguments], capture_output=True, check=True).stdout
