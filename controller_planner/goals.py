@@ -13,7 +13,7 @@ class Mode(StrEnum):
     DRAIN = "drain"
     """Take all replicas off brokers. Other replicas stay."""
     EXPAND = "expand"
-    """Fill new brokers, from those that are above the band. No replica moves between old brokers."""
+    """Fill new brokers, from those that are above the band, and even out leaders. Old brokers get no replicas."""
     REPLICATION_FACTOR = "replicationFactor"
     """Give the topics in scope another number of replicas."""
     SPREAD = "spread"

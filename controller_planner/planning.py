@@ -6,6 +6,7 @@ The steps, of which a mode uses some:
 2. *Must.* Replicas on drained brokers, replicas that crowd a rack, and missing replicas are placed (`placing`).
 3. *Balance.* Brokers above the band give replicas away (`evicting`), which are placed elsewhere. This is repeated, because
    what is placed makes others full. Then replicas go home whose home has room again (`returning`): that saves bytes.
+   Small clusters are searched replica by replica (`searching`).
 4. *Lead.* Leaders are evened by the order of replicas (`leading`), then the second replicas.
 5. Steps 3 and 4 are repeated until they improve nothing. So a plan of a plan's own result is empty.
 6. *Batches.* What fits on the disks and into the bandwidth at once (`batches`).
@@ -18,11 +19,12 @@ from typing import Final
 import numpy as np
 
 from controller_planner.arranging.bounds import compute_bounds, raise_for_expansion
-from controller_planner.arranging.evicting import evict
+from controller_planner.arranging.evicting import evict, evict_exactly
 from controller_planner.arranging.layout import Layout, Slots
 from controller_planner.arranging.leading import compute_next_leader_excess, rank_in_group, rotate, spread_next_leaders
 from controller_planner.arranging.placing import Placing, find_least_crowd, place
 from controller_planner.arranging.returning import return_home
+from controller_planner.arranging.searching import Allowed, is_small, search_thoroughly
 from controller_planner.arranging.swapping import relieve_the_last
 from controller_planner.batches import NEVER, fit_in_turn, pack_batches
 from controller_planner.goals import Goals, Mode, Unsatisfiable
@@ -213,7 +215,7 @@ class _Work:
             self._spread_topics()
         if mode in (Mode.REBALANCE, Mode.EXPAND):
             self._balance(start)
-        everything = mode in (Mode.REBALANCE, Mode.LEADERS_ONLY)
+        everything = mode in (Mode.REBALANCE, Mode.EXPAND, Mode.LEADERS_ONLY)
         changes = self.scope.partitions if everything else (layout.replicas != self.original).any(axis=1)
         may_lead = self._find_possible_leaders()
         if self._find_excess()[:, 3:].any():
@@ -223,20 +225,38 @@ class _Work:
     def _balance(self, start: Ints) -> None:
         """Let brokers above the band give replicas away, turn by turn."""
         layout, scope = self.layout, self.scope
+        if not self._find_excess().any():
+            return
         rules = Placing(receivers=scope.receivers, must_leave=False)
         givers = scope.takes.copy()
-        if self.goals.mode is Mode.EXPAND:
-            givers[scope.receivers] = False
         movable = np.repeat(scope.partitions, layout.width) & (layout.replicas.ravel() >= 0)
         moved = np.zeros(layout.replicas.size, dtype=np.bool_)
+        if self.goals.mode is Mode.EXPAND:
+            givers[scope.receivers] = False
+            pool = evict_exactly(layout, self.bounds, movable, givers, self.rng)
+            moved[pool] = True
+            place(layout, pool, rules, self.rng)
         for aim in _AIMS:
             pool = evict(layout, self.bounds, aim, movable, moved, givers)
             if not len(pool):
                 break
             moved[pool] = True
             place(layout, pool, rules, self.rng)
-        relieve_the_last(layout, self.bounds, movable, scope.receivers, givers)
+        relieve_the_last(layout, self.bounds, movable, scope.receivers, scope.takes)
         return_home(layout, start, self.bounds, givers)
+        if self.goals.mode is Mode.REBALANCE and is_small(layout):
+            search_thoroughly(layout, start, self.bounds, self._find_allowed(), self.rng)
+
+    def _find_allowed(self) -> Allowed:
+        """Return the steps that the thorough search may take."""
+        partitions = self.snapshot.partitions
+        lives = np.append(self.snapshot.brokers.is_live, np.False_)
+        may_lead = np.tile(lives, (len(partitions), 1))
+        rows, positions = np.nonzero(~partitions.in_sync)
+        may_lead[rows, partitions.replicas[rows, positions]] = False
+        return Allowed(
+            may_change=self.scope.partitions, may_take=self.scope.takes, may_lead=np.ascontiguousarray(may_lead[:, :-1])
+        )
 
     def _spread_topics(self) -> None:
         layout = self.layout

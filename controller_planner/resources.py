@@ -15,7 +15,9 @@ from controller_planner.loads import Bools, Floats, Ints, LoadSnapshot
 RESOURCES: Final = ("replicas", "disk", "in", "out", "leaders")
 """The columns of every load. The first `OF_A_REPLICA` are borne by each replica, the others by leaders alone."""
 OF_A_REPLICA: Final = 3
+REPLICAS: Final = 0
 DISK: Final = 1
+LEADERS: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

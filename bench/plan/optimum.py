@@ -1,10 +1,11 @@
 """The fewest bytes that can bring a cluster within its bounds, by HiGHS.
 
 `compute_bytes_bound` is for any size: it relaxes the problem broker by broker, and asks for the cheapest parts of
-replicas whose departure brings a broker to its bounds. `solve_exactly` is for small clusters: it decides each replica
-and leader in an integer program. No plan can copy fewer bytes than either."""
+replicas whose departure brings a broker to its bounds. No plan can copy fewer. `solve_exactly` is for small clusters: it
+decides each replica and leader in an integer program."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import highspy
@@ -15,13 +16,32 @@ from controller_planner.plan import Plan
 
 _OF_A_REPLICA: Final = 3
 _GAP: Final = 0.005
-_SECONDS: Final = 60.0
+_SECONDS: Final = 30.0
+_TOLERANCE: Final = 1e-6
+_FEASIBLE: Final = int(highspy.SolutionStatus.kSolutionStatusFeasible)
 Row = tuple[float, Sequence[int], Sequence[float], float]
 """The least value, columns, their factors, the greatest value."""
 
 
 class NoOptimum(Exception):
-    """HiGHS found no arrangement within the bounds, or not in time. The message says which."""
+    """HiGHS found no arrangement. The message says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Optimum:
+    """The best arrangement of a small cluster."""
+
+    excess: float
+    """The sum of the excesses of all brokers and resources over their bounds, as multiples of their shares."""
+    bytes_copied: float
+    is_proven: bool
+    """False: the time ended before HiGHS knew that there is no better one, within its gap of 0.5 %."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Least:
+    reached: float
+    is_proven: bool
 
 
 def compute_bytes_bound(plan: Plan) -> float:
@@ -44,19 +64,23 @@ def compute_bytes_bound(plan: Plan) -> float:
             (float(excess[at]) / (loads[:, at].sum() or 1), columns, loads[:, at] / (loads[:, at].sum() or 1), np.inf)
             for at in needed
         ]
-        bound += _minimize(loads[:, 1] / scale, rows, integers=False) * scale
+        bound += _minimize(loads[:, 1] / scale, rows, integers=0).reached * scale
     return bound
 
 
-def solve_exactly(plan: Plan) -> float:
-    """Return the least bytes, within 0.5 %, that reach the bounds of a plan. Raises NoOptimum."""
+def solve_exactly(plan: Plan) -> Optimum:
+    """Return the least excess over the bounds of a plan, and the fewest bytes that reach it. Raises NoOptimum.
+
+    A small cluster often cannot keep all its bounds, because replicas cannot be divided. So a first program finds the
+    least sum of the excesses, and a second the fewest bytes among the arrangements with so little excess."""
     snapshot, weights = plan.snapshot, _get_weights(plan.snapshot)
     number, brokers = len(snapshot.partitions), len(snapshot.brokers)
     pairs = number * brokers
     rows: list[Row] = []
     racks = np.array([_name_rack(rack, at) for at, rack in enumerate(snapshot.brokers.racks)])
     names = np.unique(racks)
-    cost = np.zeros(2 * pairs)
+    slacks = brokers * len(plan.resources)
+    cost = np.zeros(2 * pairs + slacks)
     for partition in range(number):
         row = snapshot.partitions.replicas[partition]
         row = row[row >= 0]
@@ -70,16 +94,25 @@ def solve_exactly(plan: Plan) -> float:
         for rack in names:
             members = [partition * brokers + int(at) for at in np.flatnonzero(racks == rack)]
             rows.append((0, members, [1.0] * len(members), -(-len(row) // len(names))))
-    limits = plan.bounds * plan.shares
-    leading = np.stack([_get_sent(plan), np.ones(number)], axis=1)
+    loads = np.column_stack([weights, _get_sent(plan), np.ones(number)])
     for broker in range(brokers):
         columns = [partition * brokers + broker for partition in range(number)]
-        for at in range(_OF_A_REPLICA):
-            rows.append((0, columns, weights[:, at] / limits[broker, at], 1))
-        for at in range(2):
-            limit = limits[broker, _OF_A_REPLICA + at]
-            rows.append((0, [pairs + column for column in columns], leading[:, at] / limit, 1))
-    return _minimize(cost, rows, integers=True) * float(weights[:, 1].sum())
+        for at in range(len(plan.resources)):
+            used = columns if at < _OF_A_REPLICA else [pairs + column for column in columns]
+            slack = 2 * pairs + broker * len(plan.resources) + at
+            factors = [*(loads[:, at] / plan.shares[broker, at]), -1.0]
+            rows.append((0, [*used, slack], factors, float(plan.bounds[broker, at])))
+    excess_only = np.concatenate([np.zeros(2 * pairs), np.ones(slacks)])
+    least = _minimize(excess_only, rows, integers=2 * pairs)
+    all_slacks = list(range(2 * pairs, 2 * pairs + slacks))
+    rows.append((0, all_slacks, [1.0] * slacks, least.reached + _TOLERANCE))
+    fewest = _minimize(cost, rows, integers=2 * pairs)
+    total = float(weights[:, 1].sum())
+    return Optimum(
+        excess=least.reached,
+        bytes_copied=fewest.reached * total,
+        is_proven=least.is_proven and fewest.is_proven,
+    )
 
 
 def _name_rack(rack: str | None, broker: int) -> str:
@@ -98,11 +131,13 @@ def _get_weights(snapshot: LoadSnapshot) -> Floats:
     return np.stack([np.ones(len(partitions)), partitions.size_bytes, partitions.in_bytes_per_second], axis=1)
 
 
-def _minimize(cost: Floats, rows: Sequence[Row], *, integers: bool) -> float:
-    """Return the least cost, or a bound below it, of columns between 0 and 1."""
+def _minimize(cost: Floats, rows: Sequence[Row], *, integers: int) -> _Least:
+    """Return the least cost. The first columns are 0 or 1 if they are integers, the others are not negative."""
     model = highspy.HighsLp()
     model.num_col_, model.num_row_ = len(cost), len(rows)
-    model.col_cost_, model.col_lower_, model.col_upper_ = cost, np.zeros(len(cost)), np.ones(len(cost))
+    upper = np.ones(len(cost))
+    upper[integers:] = np.inf if integers else 1.0
+    model.col_cost_, model.col_lower_, model.col_upper_ = cost, np.zeros(len(cost)), upper
     model.row_lower_ = np.array([row[0] for row in rows], dtype=np.float64)
     model.row_upper_ = np.array([row[3] for row in rows], dtype=np.float64)
     model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
@@ -110,16 +145,17 @@ def _minimize(cost: Floats, rows: Sequence[Row], *, integers: bool) -> float:
     model.a_matrix_.index_ = np.concatenate([np.asarray(row[1], dtype=np.int32) for row in rows])
     model.a_matrix_.value_ = np.concatenate([np.asarray(row[2], dtype=np.float64) for row in rows])
     if integers:
-        model.integrality_ = [highspy.HighsVarType.kInteger] * len(cost)
-    solver: Any = highspy.Highs()
+        kinds = highspy.HighsVarType
+        model.integrality_ = [kinds.kInteger if at < integers else kinds.kContinuous for at in range(len(cost))]
+    new_solver: Any = highspy.Highs
+    solver = new_solver()
     for name, value in (("output_flag", False), ("threads", 1), ("time_limit", _SECONDS), ("mip_rel_gap", _GAP)):
         solver.setOptionValue(name, value)
     solver.passModel(model)
     solver.run()
-    status = solver.getModelStatus()
-    if status == highspy.HighsModelStatus.kTimeLimit:
-        raise NoOptimum("not in time")
-    if status != highspy.HighsModelStatus.kOptimal:
+    status, info = solver.getModelStatus(), solver.getInfo()
+    if status not in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kTimeLimit):
         raise NoOptimum(solver.modelStatusToString(status))
-    info = solver.getInfo()
-    return float(info.mip_dual_bound if integers else info.objective_function_value)
+    if not np.isfinite(info.objective_function_value) or info.primal_solution_status != _FEASIBLE:
+        raise NoOptimum(f"HiGHS found no arrangement in {_SECONDS:g} s")
+    return _Least(reached=float(info.objective_function_value), is_proven=status == highspy.HighsModelStatus.kOptimal)

@@ -1,6 +1,7 @@
 """The highest load that a plan aims at for each broker, as a multiple of its fair share.
 
-It is the band (1.05) unless something forces more: a single replica that is larger than that, or racks of unequal size.
+It is the band (1.05) unless something forces more: a single replica that is larger than that, numbers of replicas and
+leaders that cannot be divided (7 replicas on 2 brokers are 4 on one of them), or racks of unequal size.
 If a partition has three replicas and there are three racks, each rack holds one, so a rack with fewer brokers bears more
 on each. In the mode that fills new brokers, the others cannot fill each other: they stop at the level at which the new
 brokers are as full as they are."""
@@ -11,7 +12,7 @@ import numpy as np
 
 from controller_planner.arranging.layout import Layout
 from controller_planner.loads import Floats, Ints
-from controller_planner.resources import OF_A_REPLICA
+from controller_planner.resources import LEADERS, OF_A_REPLICA, REPLICAS
 
 _ABOVE_FORCED: Final = 0.2
 """The part of the band that is left above a forced mean, because replicas cannot be divided."""
@@ -23,6 +24,8 @@ def compute_bounds(layout: Layout, band: float, factors: Ints) -> Floats:
     resources = layout.resources
     largest = np.concatenate([resources.of_replica.max(axis=0, initial=0), resources.of_leader.max(axis=0, initial=0)])
     bounds = np.maximum(band, largest * resources.per_share)
+    for column in (REPLICAS, LEADERS):
+        bounds[:, column] = np.maximum(bounds[:, column], _round_up(resources.per_share[:, column]))
     racks, members = np.unique(layout.rack[layout.takes], return_counts=True)
     for rack, number in zip(racks, members, strict=True):
         least = np.minimum(factors // len(racks), number) @ resources.of_replica
@@ -32,7 +35,15 @@ def compute_bounds(layout: Layout, band: float, factors: Ints) -> Floats:
             forced = np.nan_to_num(least / (1 / per_share).sum(axis=0))
         raised = forced * (1 + (band - 1) * _ABOVE_FORCED)
         bounds[brokers, :OF_A_REPLICA] = np.maximum(bounds[brokers, :OF_A_REPLICA], raised)
+        whole = _round_up(per_share[:, REPLICAS], float(forced[REPLICAS]))
+        bounds[brokers, REPLICAS] = np.maximum(bounds[brokers, REPLICAS], whole)
     return bounds
+
+
+def _round_up(per_share: Floats, level: float = 1.0) -> Floats:
+    """Return a level of the share, rounded up to a whole number of replicas or leaders, as a multiple of the share."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.nan_to_num(np.ceil(level / per_share - 1e-9) * per_share, posinf=0.0))
 
 
 def raise_for_expansion(layout: Layout, bounds: Floats, band: float, receivers: Ints) -> None:

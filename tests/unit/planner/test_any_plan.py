@@ -3,11 +3,11 @@
 import numpy as np
 from hypothesis import given
 
+from bench.plan.checker import find_violations
 from controller_planner.goals import Goals, InvalidGoals, Unsatisfiable
 from controller_planner.loads import LoadSnapshot
 from controller_planner.plan import Plan
 from controller_planner.planning import make_plan
-from tests.unit.planner.checker import find_violations
 from tests.unit.planner.clusters import apply_plan, problems
 
 

@@ -5,11 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bench.plan.checker import apply_moves, find_violations
+from bench.plan.instances import INSTANCES, make_snapshot
 from controller_planner.goals import Goals, InvalidGoals, Limits, Mode, Unsatisfiable
 from controller_planner.loads import LoadSnapshot
 from controller_planner.plan import Move, Plan, Reason
 from controller_planner.planning import make_plan
-from tests.unit.planner.checker import apply_moves, find_violations
 from tests.unit.planner.clusters import UNKNOWN, make_cluster
 
 
@@ -193,3 +194,24 @@ def test_a_cluster_without_partitions_gives_an_empty_plan(brokers: int) -> None:
 
 def test_a_single_broker_has_nowhere_to_move_to() -> None:
     assert moves_of(make_cluster([[0]] * 5, brokers=1), Goals()) == []
+
+
+def test_new_brokers_are_filled_evenly_in_each_resource_with_the_fewest_bytes() -> None:
+    instance = next(each for each in INSTANCES if each.name == "expand")
+    plan = plan_for(make_snapshot(replace(instance, partitions=20_000)), Goals(mode=Mode.EXPAND))
+    assert (plan.loads_after / plan.shares - plan.bounds).max() <= 0.005
+    least_bytes = np.maximum(plan.loads_before - plan.bounds * plan.shares, 0)[:, 1].sum()
+    assert plan.total_bytes <= 1.02 * least_bytes
+
+
+def test_numbers_that_cannot_be_divided_are_rounded_up_on_each_broker() -> None:
+    plan = plan_for(make_cluster([[0]] * 7, brokers=2), Goals())
+    assert sorted(plan.loads_after[:, 0].tolist()) == [3, 4]
+    assert plan.bounds[:, 0].tolist() == pytest.approx([8 / 7, 8 / 7])
+
+
+def test_a_small_cluster_is_searched_until_single_replicas_fit() -> None:
+    sizes = [5, 4, 3, 3, 3]
+    plan = plan_for(make_cluster([[0]] * 5, brokers=2, size_bytes=sizes, in_bytes_per_second=[0] * 5), Goals())
+    assert sorted(plan.loads_after[:, 1].tolist()) == [9, 9]
+    assert plan.total_bytes == 9
