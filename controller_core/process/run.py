@@ -54,6 +54,7 @@ from controller_core.wire.limits.descriptors import fit_to_descriptors
 from controller_core.wire.limits.gate import report_identity_by_address
 from controller_core.wire.limits.memory import fit_to_memory, memory_limit
 from controller_core.wire.listener.listener import Listener, ListenerRules
+from controller_core.wire.listener.refusals import Refusals
 from controller_core.wire.tcp_link import tcp_link_factory
 from controller_core.zk.registered_brokers import read_registered_brokers
 from controller_core.zk.scram_credentials import ZkScramCredentials
@@ -190,6 +191,7 @@ def _assemble(
         gate=assembly.make_gate(settings.access_rules, is_local=_is_local(settings)),
         rules=ListenerRules() if authorization is None else ListenerRules(why_not_passed_on=_NOT_WITH_ACLS),
         auditor=RequestAudit(trail, lambda: None if controller.term is None else controller.term.state),
+        refusals=Refusals(registry),
     )
     seams = Seams(
         zk=zk,

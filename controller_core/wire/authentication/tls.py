@@ -40,6 +40,10 @@ class HandshakeFailed(Exception):
     """The TLS handshake failed. The message tells the probable reason."""
 
 
+class HandshakeCut(HandshakeFailed):
+    """The client left during its handshake, or took too long."""
+
+
 @dataclass(frozen=True, slots=True)
 class TlsStream:
     """The two ends of a TLS stream, and the caller."""
@@ -88,7 +92,7 @@ async def _shake_hands(tls: TlsTransport, timeout_s: float) -> None:
     except ssl.SSLError as error:
         raise HandshakeFailed(_WORDS.get(error.reason or "", f"TLS failed: {error.reason or error}")) from error
     except OSError as error:  # a TimeoutError is one
-        raise HandshakeFailed("it left during its handshake, or took too long") from error
+        raise HandshakeCut("it left during its handshake, or took too long") from error
 
 
 def _identify(caller: Caller, writer: asyncio.StreamWriter, mapping: PrincipalMapping) -> Caller:

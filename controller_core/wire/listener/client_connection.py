@@ -53,6 +53,7 @@ from controller_core.wire.listener.owned_api import (
     Throttled,
     VersionNotServed,
 )
+from controller_core.wire.listener.refusals import Reason, Refusals
 from controller_core.wire.listener.relay import PRODUCE, Answer, UpstreamError
 from controller_core.wire.listener.rules import ListenerRules
 from controller_core.wire.listener.upstream import RelayTargets, SilentBrokers, Upstream, take_unread
@@ -76,6 +77,7 @@ _COMPLAINTS: Final[Mapping[type[Exception], str]] = {
     NoRoom: "connection refused: too many",
     _NotPassedOnError: "connection closed: request is not relayed",
 }
+_REASONS: Final[Mapping[type[Exception], Reason]] = {LoginFailed: Reason.LOGIN, NoRoom: Reason.LIMIT}
 
 
 class ClientConnection:
@@ -98,11 +100,12 @@ class ClientConnection:
         silent: SilentBrokers,
         complaints: Complaints,
         auditor: audited.Auditor,
+        refusals: Refusals,
     ) -> None:
         """`caller` is the client, unless it logs in here. `secured` is None for PLAINTEXT.
 
         `place` is the connection's place in the ledger. `relay_targets` is None if nothing is relayed. `budgets` are by
-        the caller's right. `silent` and `complaints` are shared by all connections.
+        the caller's right. `silent`, `complaints` and `refusals` are shared by all connections.
         """
         self._reader = reader
         self._writer = writer
@@ -113,6 +116,7 @@ class ClientConnection:
         self._rules = rules
         self._complaints = complaints
         self._auditor = auditor
+        self._refusals = refusals
         self._unnamed = caller
         self._place = place
         self._unread: Unread | None = None
@@ -258,18 +262,22 @@ class ClientConnection:
         kind, peer = type(error).__name__, _peer(self._writer)
         about = (self._unnamed.address, kind)
         self._complaints.warn(about, "connection closed: bad request", kind=kind, error=str(error), peer=peer)
+        if not isinstance(error, FrameCut):
+            self._refusals.count(Reason.BYTES)
 
     def _complain(self, error: Exception) -> None:
         """Warn about an error that misconfigured clients repeat."""
         event, address, why = _COMPLAINTS[type(error)], str(self._unnamed.address), str(error)
         self._complaints.warn((address, why), event, address=address, error=why)
+        if (reason := _REASONS.get(type(error))) is not None:
+            self._refusals.count(reason)
 
     async def _answer(self, start: RequestStart) -> bytes | Throttled | Answer | None:
         """Authorize a request by its first bytes, read the rest when there is room for it, and answer."""
         head, api = start.head, self._apis.get(start.head.api_key)
         if api is None:
             self._require_passed_on(head)
-        refusal = await self._gate.why_not(head.api_key, self._caller)
+        refusal = await self._judge(head.api_key)
         if api is None and refusal is not None:
             self._auditor.note_refusal(head, self._caller, refusal)
             raise _NotPassedOnError(f"API {head.api_key} is relayed only for authorized callers: {refusal.name}")
@@ -293,10 +301,17 @@ class ClientConnection:
             self._hold(answer, budget)
             return answer
 
+    async def _judge(self, api_key: int) -> ErrorCode | None:
+        """Return the error for the caller's request to an API, or None if it is permitted."""
+        refusal = await self._gate.why_not(api_key, self._caller)
+        if refusal is not None and refusal is not ErrorCode.not_controller:
+            self._refusals.count(Reason.RIGHT)
+        return refusal
+
     async def _judge_content(self, head: RequestHead, content: bytearray) -> None:
         """Refuse to relay a request that needs another API's right, which the caller lacks."""
         judged = await find_judged_api(head, content)
-        if judged != head.api_key and (refusal := await self._gate.why_not(judged, self._caller)) is not None:
+        if judged != head.api_key and (refusal := await self._judge(judged)) is not None:
             self._auditor.note_refusal(head, self._caller, refusal)
             raise _NotPassedOnError(
                 f"a request of API {head.api_key} that needs the right of API {judged} is relayed only for authorized "
@@ -313,6 +328,7 @@ class ClientConnection:
     def _require_passed_on(self, head: RequestHead) -> None:
         handling = self._rules.handling.get(head.api_key)
         if handling is Handling.REFUSE:
+            self._refusals.count(Reason.RIGHT)
             raise _RefusedApiError(f"API {head.api_key} belongs to controllers, brokers or KRaft: it is not relayed")
         if handling is None:
             raise NotKafka(f"there is no API {head.api_key}")

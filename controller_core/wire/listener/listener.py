@@ -17,7 +17,7 @@ import structlog
 from controller_core.model.access import Need, parse_address
 from controller_core.model.authorization.principal import Caller
 from controller_core.wire.authentication.secured_listener import SecuredListener
-from controller_core.wire.authentication.tls import HandshakeFailed, open_tls_stream
+from controller_core.wire.authentication.tls import HandshakeCut, HandshakeFailed, open_tls_stream
 from controller_core.wire.connections.small_reads import open_streams
 from controller_core.wire.connections.sockets import notice_silence
 from controller_core.wire.limits.accepting import AcceptingPort, open_port
@@ -29,6 +29,7 @@ from controller_core.wire.limits.listener_limits import ListenerLimits
 from controller_core.wire.listener.audited import Auditor, NoAudit
 from controller_core.wire.listener.client_connection import ClientConnection
 from controller_core.wire.listener.owned_api import Api, LocalApi, OwnedApi, index_by_key
+from controller_core.wire.listener.refusals import Reason, Refusals
 from controller_core.wire.listener.rules import ListenerRules
 from controller_core.wire.listener.upstream import RelayTarget, RelayTargets, SilentBrokers
 
@@ -79,12 +80,14 @@ class Listener:
         gate: Gate | None = None,
         rules: ListenerRules | None = None,
         auditor: Auditor | None = None,
+        refusals: Refusals | None = None,
     ) -> None:
         self._acceptors = [(acceptor, index_by_key(acceptor.apis)) for acceptor in acceptors]
         self._limits = limits or ListenerLimits()
         self._gate = gate or OpenGate()
         self._rules = rules or ListenerRules()
         self._auditor = auditor or NoAudit()
+        self._refusals = refusals or Refusals()
         self._ledger = Ledger(self._limits)
         budget = partial(
             ByteBudget,
@@ -153,6 +156,7 @@ class Listener:
             )
         except NoRoom as error:
             self._complain(address, "connection refused: too many", str(error))
+            self._refusals.count(Reason.LIMIT)
             accepted.close()
             return
         task = asyncio.create_task(self._serve(acceptor, apis, accepted, caller, place))
@@ -163,6 +167,7 @@ class Listener:
     def _displace(self, task: asyncio.Task[None], address: str) -> None:
         why = "others wait for a place before their login"
         self._complain(address, "connection closed to make room: it did not log in", why)
+        self._refusals.count(Reason.LIMIT)
         task.cancel()
 
     def _complain(self, address: str, event: str, why: str) -> None:
@@ -200,6 +205,8 @@ class Listener:
                 await self._connection(acceptor, apis, stream.reader, stream.writer, stream.caller, place).serve()
         except HandshakeFailed as error:
             self._complain(str(caller.address), "connection closed: no TLS", str(error))
+            if not isinstance(error, HandshakeCut):
+                self._refusals.count(Reason.TLS)
 
     def _connection(
         self,
@@ -226,6 +233,7 @@ class Listener:
             silent=self._silent,
             complaints=self._complaints,
             auditor=self._auditor,
+            refusals=self._refusals,
         )
 
     def _on_finished(self, place: Place, task: asyncio.Task[None]) -> None:

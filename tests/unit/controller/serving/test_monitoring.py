@@ -6,11 +6,15 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from prometheus_client import Metric
+from prometheus_client import CollectorRegistry, Metric
 
+from controller_core.admin.authorizing.authorization import Authorization
+from controller_core.admin.authorizing.known_acls import KnownAcls
 from controller_core.audit.trail import open_trail
 from controller_core.journal.writer import Counts
+from controller_core.model.authorization.decision import AuthorizerRules
 from controller_core.process.journal import JournalMetrics
+from controller_core.wire.listener.refusals import Refusals
 from controller_operator.kubernetes.object_store import ObjectStore
 from controller_operator.metrics import OperatorMetrics
 from simulation.cluster import Cluster
@@ -41,7 +45,10 @@ async def list_exported(cluster: Cluster) -> set[str]:
     operator, store = OperatorMetrics(), ObjectStore()
     operator.observe(store.count_conditions, store.list_unready, store.list_disks)
     open_trail("operator", (), operator.registry)
-    return names(cluster.active.registry.collect()) | names(operator.registry.collect())
+    listener = CollectorRegistry()
+    Refusals(listener)
+    Authorization(AuthorizerRules(), KnownAcls(cluster.zk.session()), listener)
+    return names(cluster.active.registry.collect()) | names(operator.registry.collect()) | names(listener.collect())
 
 
 async def test_every_metric_of_an_alert_is_there(cluster: Cluster) -> None:

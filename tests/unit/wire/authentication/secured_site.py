@@ -12,6 +12,7 @@ from typing import Final
 from kio.schema.api_versions.v3 import ApiVersionsRequest, ApiVersionsResponse
 from kio.schema.errors import ErrorCode
 from kio.static.protocol import RequestPayload, ResponsePayload
+from prometheus_client import CollectorRegistry
 
 from controller_core.model.authorization.principal import Caller, Principal
 from controller_core.model.scram import (
@@ -30,6 +31,7 @@ from controller_core.wire.connections.connecting import open_connection
 from controller_core.wire.connections.security import Login, Security
 from controller_core.wire.limits.gate import Gate
 from controller_core.wire.listener.listener import Acceptor, Api, Listener, ListenerLimits, LocalApi, OwnedApi
+from controller_core.wire.listener.refusals import Refusals
 from controller_core.wire.messages import NO_THROTTLE, ControlledShutdownRequest, ControlledShutdownResponse
 from devcluster.clusters.certificates import Authority, CertificateFiles
 
@@ -64,9 +66,10 @@ class Users:
 
 @dataclass
 class Judge(Gate):
-    """Allows everything, and remembers the callers."""
+    """Allows everything, or nothing with a refusal, and remembers the callers."""
 
     seen: list[Caller] = field(default_factory=list)
+    refusal: ErrorCode | None = None
 
     def is_broker(self, caller: Caller) -> bool:
         return False
@@ -76,7 +79,7 @@ class Judge(Gate):
 
     async def why_not(self, api_key: int, caller: Caller) -> ErrorCode | None:
         self.seen.append(caller)
-        return None
+        return self.refusal
 
 
 async def _agree(_: ControlledShutdownRequest) -> ControlledShutdownResponse:
@@ -96,6 +99,8 @@ class Site:
         self.file = folder / "server.properties"
         self.users = Users()
         self.judge = Judge()
+        self.registry = CollectorRegistry()
+        self.refusals = Refusals(self.registry)
 
     def write(self, properties: Mapping[str, str]) -> None:
         """Replace the properties atomically, like a mounted Secret."""
@@ -128,7 +133,7 @@ class Site:
             relay_targets=None,
             secured=self.make_secured(protocol),
         )
-        listener = Listener([acceptor], limits=ListenerLimits(**limits), gate=self.judge)
+        listener = Listener([acceptor], limits=ListenerLimits(**limits), gate=self.judge, refusals=self.refusals)
         await listener.start()
         try:
             yield listener
