@@ -138,6 +138,7 @@ def test_the_commands_of_the_operations_were_found() -> None:
                 "controller_core/controller/serving/metrics.py",
                 "controller_core/process/unserved_requests.py",
                 "controller_core/audit/trail.py",
+                "controller_core/wire/listener/refusals.py",
                 "controller_core/admin/authorizing/authorization.py",
                 "controller_core/admin/quotas/mutation_quotas.py",
                 "controller_core/admin/ruling/judged_requests.py",
