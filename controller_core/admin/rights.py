@@ -1,5 +1,6 @@
 """The rights of a caller, for the code that answers it."""
 
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from controller_core.model.authorization.acls import Operation, Resource, ResourceType
@@ -21,15 +22,23 @@ class Rights(Protocol):
         ...
 
 
-class _Everything:
+@dataclass(frozen=True, slots=True)
+class _Same:
+    """The same answer to every question."""
+
+    is_allowed: bool
+
     def may(self, operation: Operation, resource: Resource, *, is_wanted: bool = True) -> bool:
         """See `Rights`."""
-        return True
+        return self.is_allowed
 
     def may_on_any(self, operation: Operation, kind: ResourceType) -> bool:
         """See `Rights`."""
-        return True
+        return self.is_allowed
 
 
-EVERYTHING: Final[Rights] = _Everything()
+EVERYTHING: Final[Rights] = _Same(is_allowed=True)
 """The rights of every caller if no ACLs are used."""
+
+NOTHING: Final[Rights] = _Same(is_allowed=False)
+"""The rights of a caller that is not what it says. The log says why."""

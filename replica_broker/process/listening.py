@@ -21,11 +21,12 @@ def make_listener(
 ) -> Listener:
     """Return the listener that serves all addresses of the settings. Raises `InvalidSettings`."""
     secured = make_secured_listeners(settings.properties, settings.binds, ZkScramCredentials(zk))
+    by_address = CommandGate(controller, served.node.list_hosts, settings.controller_cidr)
     acceptors = [
         Acceptor(
             host=bind.host,
             port=bind.port,
-            apis=served.apis(bind.listener),
+            apis=served.apis(bind.listener, by_address.may_follow),
             relay_targets=None,
             secured=secured.get(bind.listener),
         )
@@ -35,14 +36,13 @@ def make_listener(
     return Listener(
         acceptors,
         limits=replace(limits, max_own_request_bytes=limits.max_frame_bytes),
-        gate=_make_gate(settings, served, controller),
+        gate=_make_gate(served, by_address),
         rules=RULES,
     )
 
 
-def _make_gate(settings: BrokerProcessSettings, served: Served, controller: ControllerHosts) -> Gate:
+def _make_gate(served: Served, by_address: CommandGate) -> Gate:
     """Return the gate that judges callers of commands: by ACLs, and without a login also by their address."""
-    by_address = CommandGate(controller, served.node.list_hosts, settings.controller_cidr)
     if served.authorization is None:
         return by_address
     return AclGate(served.authorization, by_address, _is_in_charge, NEEDED_OF_BROKERS)

@@ -79,8 +79,8 @@ class BrokerProcessSettings(ListenerLimitSettings, HttpSettings):
     controller_cidr: Several[IPvAnyNetwork] = Field(
         default=(),
         description=(
-            "Networks of controllers, if they connect from other addresses than they register: behind NAT, or on "
-            "machines with several addresses."
+            "Networks of controllers and brokers, if they connect from other addresses than they register: behind "
+            "NAT, or on machines with several addresses."
         ),
     )
     rack: str | None = Field(default=None, description="The broker's rack.")

@@ -2,13 +2,13 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from kio.schema.errors import ErrorCode
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.admin.authorizing.authorization import Authorization
-from controller_core.admin.rights import EVERYTHING, Rights
+from controller_core.admin.rights import EVERYTHING, NOTHING, Rights
 from controller_core.admin.splitting import Split
 from controller_core.model.authorization.principal import Caller
 from controller_core.wire.codecs.versions import Versions
@@ -17,8 +17,33 @@ from controller_core.wire.listener.listener import LocalApi, OwnedApi
 from controller_core.wire.listener.turns import NoTurns, Turns
 from replica_broker.counters import BrokerCounters
 
-FindRights = Callable[[], Awaitable[Rights]]
-"""Returns the caller's rights. Raises `NoAnswerNow` if they are not known yet."""
+
+class FindRights(Protocol):
+    """Finds the rights of a caller."""
+
+    async def __call__(self, *, as_follower: bool = False) -> Rights:
+        """Return the caller's rights. Raises `NoAnswerNow` if they are not known yet.
+
+        `as_follower`: the caller says that it is a broker. Then its address must be one of brokers, unless ACLs judge
+        it by a login.
+        """
+        ...
+
+
+MayFollow = Callable[[Caller], Awaitable[bool]]
+"""Returns True if the caller's address is one of brokers."""
+
+
+async def find_all_rights(*, as_follower: bool = False) -> Rights:
+    """See `FindRights`. Every caller has all rights."""
+    return EVERYTHING
+
+
+async def let_all_follow(caller: Caller) -> bool:
+    """See `MayFollow`. Every caller may follow."""
+    return True
+
+
 Answer = Callable[[Any, FindRights], Awaitable[ResponsePayload | None]]
 LocalAnswer = Callable[[Any, FindRights], Awaitable[ResponsePayload]]
 Refuse = Callable[[Any, ErrorCode], ResponsePayload]
@@ -26,10 +51,11 @@ Refuse = Callable[[Any, ErrorCode], ResponsePayload]
 
 @dataclass(frozen=True, slots=True)
 class ApiMaker:
-    """Makes APIs. Without an authorization every caller has all rights."""
+    """Makes APIs. Without an authorization every caller has all rights, but only brokers may follow."""
 
     counters: BrokerCounters
     authorization: Authorization | None
+    may_follow: MayFollow
 
     def make_owned_api(
         self, versions: Versions[Any], answer: Answer, limits: RequestLimits, refuse: Refuse | None = None
@@ -67,7 +93,10 @@ class ApiMaker:
         async def answer_request(request: Any, caller: Caller) -> Any:
             self.counters.count_request(name)
 
-            async def find_rights() -> Rights:
+            async def find_rights(*, as_follower: bool = False) -> Rights:
+                is_judged_by_acls = self.authorization is not None and caller.is_authenticated
+                if as_follower and not is_judged_by_acls and not await self.may_follow(caller):
+                    return NOTHING
                 return EVERYTHING if self.authorization is None else await self.authorization.rights_of(caller)
 
             return await answer(request, find_rights)

@@ -33,6 +33,7 @@ from controller_core.wire.messages import NO_THROTTLE
 from replica_broker.membership.node import Node
 from replica_broker.replicas.replicas import Replicas
 from replica_broker.replicas.requests import CONSUMER, Asked, Fetch, Fetched
+from replica_broker.serving.answering import FindRights, find_all_rights
 
 VERSIONS: Final = Versions(FetchRequest, oldest=4)
 LIMITS: Final = RequestLimits(max_items=1_000_000)
@@ -55,11 +56,16 @@ class _Topic:
 
 
 async def on_fetch(
-    node: Node, listener: str, replicas: Replicas, request: RequestPayload, rights: Rights = EVERYTHING
+    node: Node,
+    listener: str,
+    replicas: Replicas,
+    request: RequestPayload,
+    find_rights: FindRights = find_all_rights,
 ) -> ResponsePayload:
     """Answer a request of any version.
 
-    Consumers need the right to read each topic. Followers need ClusterAction; without it every partition is refused.
+    Consumers need the right to read each topic. Followers need ClusterAction; without it every partition is refused,
+    because their fetches move the high watermark and the ISR.
     """
     asked: Any = request
     version = int(request.__version__)
@@ -67,7 +73,8 @@ async def on_fetch(
         response = _response(ErrorCode.fetch_session_id_not_found, ())
         return VERSIONS.lower(response, version)
     topics = _list_topics(node, asked, version)
-    refused = await _find_refused(topics, _replica_id(asked), rights)
+    replica_id = _replica_id(asked)
+    refused = await _find_refused(topics, replica_id, await find_rights(as_follower=replica_id >= 0))
     allowed = [topic for topic in topics if topic.name not in refused]
     fetched = {} if refused and not allowed else await replicas.fetch(_fetch(asked, allowed))
     return _convert_to_version(node, listener, version, topics, refused, fetched)

@@ -41,8 +41,10 @@ from replica_broker.serving import (
 from replica_broker.serving.answering import (
     ApiMaker,
     FindRights,
+    MayFollow,
     authorize_parts,
     ignore_rights,
+    let_all_follow,
     make_async,
     make_awaitable,
     pass_rights,
@@ -79,9 +81,9 @@ class Served:
     """The ACLs; None if every client may do everything."""
     counters: BrokerCounters = field(default_factory=BrokerCounters)
 
-    def apis(self, listener: str) -> list[Api]:
+    def apis(self, listener: str, may_follow: MayFollow = let_all_follow) -> list[Api]:
         """Return all APIs, with answers for one listener: they have the brokers' addresses on it."""
-        make = ApiMaker(self.counters, self.authorization)
+        make = ApiMaker(self.counters, self.authorization, may_follow)
         apis: list[OwnedApi[Any] | LocalApi[Any]] = [
             *self._make_owned_apis(make, listener),
             *self._make_local_apis(make, listener),
@@ -187,7 +189,7 @@ class Served:
             return await metadata.on_metadata(self.node, listener, request, await find_rights())
 
         async def on_fetch(request: RequestPayload, find_rights: FindRights) -> ResponsePayload:
-            return await fetch.on_fetch(self.node, listener, self.replicas, request, await find_rights())
+            return await fetch.on_fetch(self.node, listener, self.replicas, request, find_rights)
 
         return [
             *([] if self.control is None else [_make_leader_and_isr(make, self.control)]),

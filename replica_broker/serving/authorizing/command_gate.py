@@ -1,4 +1,4 @@
-"""Accepts the controller's commands only from the controller's hosts, and transactions' markers only from brokers' hosts.
+"""Accepts the controller's commands only from its hosts, and followers' fetches and transactions' markers from brokers'.
 
 Without ACLs nothing else tells the controller from a stranger: any epoch can be sent. The hosts are in ZooKeeper
 (`membership.controller_hosts`). A sender at another address may be a new controller, so they are read again before it
@@ -25,10 +25,12 @@ _HINT: Final = (
     "the controller in ZooKeeper has not registered this address; if it belongs to a controller, add it to "
     "--controller-cidr"
 )
-_HINT_ABOUT_MARKERS: Final = (
+_HINT_ABOUT_BROKERS: Final = (
     "no broker in the metadata has this address; if it belongs to a broker or an administrator, add it to "
     "--controller-cidr"
 )
+_FOREIGN_MARKERS: Final = "transaction markers refused: they do not come from a broker"
+_FOREIGN_FOLLOWER: Final = "fetch refused: it has a broker's id, and does not come from a broker"
 _WRITE_TXN_MARKERS: Final = 27
 
 AddressesOf = Callable[[Callable[[], Collection[str]]], BrokerAddresses]
@@ -63,7 +65,8 @@ class CommandGate:
     async def why_not(self, api_key: int, caller: Caller) -> ErrorCode | None:
         """See `Gate`. Raises `NoAnswerNow` if ZooKeeper does not say who the controller is."""
         if api_key == _WRITE_TXN_MARKERS:
-            return await self._judge_markers(caller)
+            is_brokers = await self._is_brokers(caller, _FOREIGN_MARKERS)
+            return None if is_brokers else ErrorCode.cluster_authorization_failed
         if api_key not in CONTROL_API_KEYS:
             return None
         if caller.address is not None and await self._is_controllers(caller.address):
@@ -78,14 +81,16 @@ class CommandGate:
         )
         return ErrorCode.cluster_authorization_failed
 
-    async def _judge_markers(self, caller: Caller) -> ErrorCode | None:
-        """Transactions' coordinators are brokers."""
+    async def may_follow(self, caller: Caller) -> bool:
+        """Return True if the caller, which says that it is a broker, is at the address of one. Otherwise complain."""
+        return await self._is_brokers(caller, _FOREIGN_FOLLOWER)
+
+    async def _is_brokers(self, caller: Caller, otherwise: str) -> bool:
         address = caller.address
         if address is not None and self._is_in(address, await self._of_nodes.look_up(address)):
-            return None
-        event = "transaction markers refused: they do not come from a broker"
-        self._complaints.warn((event, address), event, address=str(address), why=_HINT_ABOUT_MARKERS)
-        return ErrorCode.cluster_authorization_failed
+            return True
+        self._complaints.warn((otherwise, address), otherwise, address=str(address), why=_HINT_ABOUT_BROKERS)
+        return False
 
     async def _is_controllers(self, address: Address) -> bool:
         if self._is_in(address, self._of_controller.look(address)):

@@ -5,10 +5,15 @@ Both kinds of controllers lead the clusters. Strangers come from other loopback 
 """
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from kio.schema.errors import ErrorCode
+from kio.schema.fetch.v12.request import FetchPartition, FetchRequest, FetchTopic
+from kio.schema.types import BrokerId as WireBrokerId
+from kio.schema.types import TopicName as WireTopicName
+from kio.static.primitive import i32, i32Timedelta, i64
 
 from controller_core.model.ids import BrokerId, ControllerEpoch, LeaderEpoch, PartitionId, TopicName
 from controller_core.wire.messages import (
@@ -56,6 +61,29 @@ def test_a_stranger_stops_no_replica(cluster: MixedCluster) -> None:
     assert (cluster.ours.log_folder / "kept-0").is_dir()
     wait_until_logged(cluster.ours.process, "command refused: it does not come from the controller")
     cluster.wait_until_served("kept")
+
+
+def _follow(topic: str) -> FetchRequest:
+    partition = FetchPartition(partition=i32(0), fetch_offset=i64(0), partition_max_bytes=i32(1 << 20))
+    return FetchRequest(
+        replica_id=WireBrokerId(STOCK),
+        max_wait=i32Timedelta.parse(timedelta()),
+        min_bytes=i32(0),
+        topics=(FetchTopic(topic=WireTopicName(topic), partitions=(partition,)),),
+        forgotten_topics_data=(),
+    )
+
+
+def test_a_stranger_does_not_follow(cluster: MixedCluster) -> None:
+    cluster.serve_topic("followed", [[OURS, STOCK]])
+    for source, expected in (
+        (STRANGER, ErrorCode.topic_authorization_failed),
+        ("127.0.0.1", ErrorCode.none),
+    ):
+        answer = send_request(("127.0.0.1", cluster.ours.port), _follow("followed"), source=source)
+        assert answer.responses[0].partitions[0].error_code is expected
+    assert "fetch refused: it has a broker's id, and does not come from a broker" in cluster.ours.log()
+    cluster.wait_until_served("followed")
 
 
 def test_an_invented_epoch_does_not_part_it_from_its_controller(cluster: MixedCluster) -> None:

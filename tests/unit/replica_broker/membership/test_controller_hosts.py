@@ -112,6 +112,17 @@ async def test_markers_of_transactions_are_taken_from_brokers_alone(hosts: Contr
     assert line["event"] == "transaction markers refused: they do not come from a broker"
 
 
+async def test_brokers_alone_may_follow(hosts: ControllerHosts) -> None:
+    gate = make_gate(hosts, "10.7.0.0/16")
+    for each in ("10.0.0.1", "10.7.1.1"):
+        assert await gate.may_follow(caller(each))
+    with capture_logs() as logged:
+        assert not await gate.may_follow(caller("10.0.0.66"))
+    (line,) = logged
+    assert line["event"] == "fetch refused: it has a broker's id, and does not come from a broker"
+    assert "--controller-cidr" in line["why"]
+
+
 async def test_everybody_may_ask_for_what_is_no_command(hosts: ControllerHosts) -> None:
     assert await make_gate(hosts).why_not(FETCH, caller("10.0.0.66")) is None
 

@@ -125,8 +125,11 @@ class Port:
 
 
 @asynccontextmanager
-async def serve(cluster: Cluster, *granted: Granted) -> AsyncIterator[Port]:
-    """Serve a broker whose ACLs grant everybody these operations, and nothing else."""
+async def serve(
+    cluster: Cluster, *granted: Granted, has_acls: bool = True, is_brokers: bool = True
+) -> AsyncIterator[Port]:
+    """Serve a broker whose ACLs grant everybody these operations, and nothing else. `is_brokers`: the addresses of its
+    callers count as a broker's."""
     for pattern, operation in granted:
         entry = {"principal": "User:*", "permissionType": "Allow", "operation": operation.title, "host": "*"}
         path = acl_path(pattern)
@@ -153,10 +156,11 @@ async def serve(cluster: Cluster, *granted: Granted) -> AsyncIterator[Port]:
         configs=Configs(),
         producer_ids=ProducerIds(_blocks),
         zk=zk,
-        authorization=authorization,
+        authorization=authorization if has_acls else None,
     )
-    by_address = CommandGate(ControllerHosts(zk), lambda: (), (ip_network("127.0.0.0/8"),))
-    acceptor = Acceptor(host="127.0.0.1", port=0, apis=served.apis("PLAINTEXT"), relay_targets=None)
+    by_address = CommandGate(ControllerHosts(zk), lambda: (), (ip_network("127.0.0.0/8"),) if is_brokers else ())
+    apis = served.apis("PLAINTEXT", by_address.may_follow)
+    acceptor = Acceptor(host="127.0.0.1", port=0, apis=apis, relay_targets=None)
     listener = Listener(
         [acceptor], rules=RULES, gate=AclGate(authorization, by_address, _is_not_controller, NEEDED_OF_BROKERS)
     )
@@ -414,6 +418,20 @@ async def test_each_api_needs_its_right(cluster: Cluster, name: str) -> None:
         assert port.replicas.asked == [], "nothing refused reaches the replicas"
     async with serve(cluster, *granted) as port:
         assert error_of(await port.ask(request)) is answered
+
+
+@pytest.mark.parametrize("request_of", [fetch, fetch_by_name])
+@pytest.mark.parametrize("has_acls", [True, False])
+async def test_without_a_login_only_the_address_of_a_broker_may_follow(
+    cluster: Cluster, request_of: Callable[[int], Any], has_acls: bool
+) -> None:
+    granted = (ON_CLUSTER, Operation.CLUSTER_ACTION), (ON_TOPIC, Operation.READ)
+    async with serve(cluster, *granted, has_acls=has_acls, is_brokers=False) as port:
+        assert _read_fetch_error(await port.ask(request_of(1))) is TOPIC
+        assert port.replicas.asked == []
+        assert _read_fetch_error(await port.ask(request_of(-1))) is NONE
+    async with serve(cluster, *granted, has_acls=has_acls) as port:
+        assert _read_fetch_error(await port.ask(request_of(1))) is NONE
 
 
 async def test_commands_need_cluster_action(cluster: Cluster) -> None:
