@@ -1,26 +1,32 @@
 """Reads the configurations of topics and brokers, and alters those of topics."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from kio.schema.describe_configs.v4 import DescribeConfigsResponse
+from kio.schema.describe_configs.v4 import DescribeConfigsRequest, DescribeConfigsResponse
 from kio.schema.describe_configs.v4.response import DescribeConfigsResourceResult, DescribeConfigsResult
 from kio.schema.errors import ErrorCode
 from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsResponse
 
 from controller_core.client.cluster import Call
-from controller_core.client.errors import Refused, require
+from controller_core.client.errors import AnswerUnreadable, Refused, require
 from controller_core.client.results import DONE, Result
 from controller_core.client.transport.request_client import ControllerClient
 from controller_core.model.ids import BrokerId, TopicName
+from controller_core.model.settings.shared import SHARED
+from controller_core.wire.codecs.decoding import Undecodable
+from controller_core.wire.codecs.static_configs import read_static_config
 from controller_core.wire.requests.configs import (
     ConfigChange,
     Operation,
     make_alter_configs_request,
     make_broker_resource,
     make_describe_configs_request,
+    make_static_config_request,
     make_topic_resource,
 )
+
+AskConfigs = Callable[[DescribeConfigsRequest, type[DescribeConfigsResponse]], Awaitable[DescribeConfigsResponse]]
 
 _OF_THE_TOPIC: Final = 1
 """The source of a configuration that is set on the topic."""
@@ -83,6 +89,18 @@ async def _read_broker_configs(
     for each in response.results:
         require(f"the configurations of broker {broker}", each.error_code, each.error_message)
     return {config.name: config for each in response.results for config in each.configs}
+
+
+async def read_shared_settings(ask: AskConfigs, node: BrokerId) -> dict[str, str]:
+    """Return the settings that all nodes of a cluster should share, by name, as the node's own file has them. Raises
+    `AdminError`.
+
+    `ask` asks this node alone."""
+    response = await ask(make_static_config_request(node, SHARED), DescribeConfigsResponse)
+    try:
+        return read_static_config(response)
+    except Undecodable as error:
+        raise AnswerUnreadable(str(error)) from error
 
 
 async def alter_configs(

@@ -7,9 +7,9 @@ on each other instead."""
 
 from collections.abc import Mapping
 
-from kio.schema.describe_configs.v4 import DescribeConfigsResponse
 from kio.schema.metadata.v11 import MetadataResponse
 
+from controller_core.client.configs import read_shared_settings
 from controller_core.client.errors import AdminError
 from controller_core.client.quorum import Quorum, ask_quorum
 from controller_core.client.reassigning.reassignments import list_reassignments
@@ -18,11 +18,7 @@ from controller_core.client.transport.request_client import Address, ClusterClie
 from controller_core.model.draining.broker_stop import join_ids
 from controller_core.model.ids import BrokerId
 from controller_core.model.settings.differences import find_differences
-from controller_core.model.settings.shared import SHARED
 from controller_core.model.snapshot import Snapshot
-from controller_core.wire.codecs.decoding import Undecodable
-from controller_core.wire.codecs.static_configs import read_static_config
-from controller_core.wire.requests.configs import make_static_config_request
 from controller_core.wire.requests.metadata import NO_TOPICS
 from kontroller.checks.waiting import NotWell
 
@@ -71,11 +67,9 @@ async def _compare_settings(client: ClusterClient, addresses: Mapping[BrokerId, 
     configs: dict[BrokerId, Mapping[str, str]] = {}
     troubles = []
     for member, address in sorted(addresses.items()):
-        request = make_static_config_request(member, SHARED)
         try:
-            response = await client.restrict_to(address).ask_any(request, DescribeConfigsResponse)
-            configs[member] = read_static_config(response)
-        except (AdminError, Undecodable) as error:
+            configs[member] = await read_shared_settings(client.restrict_to(address).ask_any, member)
+        except AdminError as error:
             troubles.append(f"settings of {member} are not known: {error}")
     return [*(f"settings differ: {each}" for each in find_differences(configs)), *troubles]
 

@@ -19,6 +19,7 @@ from controller_core.zk.session import TooLarge
 from controller_operator.clusters.cluster import Reply
 from controller_operator.kafka.actions import CreateTopic, Outcome
 from controller_operator.kafka.requests.placements import PlacementStep
+from controller_operator.kafka.throttle_steps import RemoveThrottle
 from controller_operator.kafka.write_limits import find_remedy
 from controller_operator.kubernetes.audited_objects import make_client_id, record_step
 from controller_operator.kubernetes.object_api import ObjectApi, ObjectChanged, ObjectGone
@@ -170,7 +171,7 @@ class Applier:
                 outcome = Outcome.DONE if placed.accepted else Outcome.LOOK_AGAIN
                 replies.append(placed)
                 if placed.accepted:
-                    self._meter.outdate_places(stored.key)
+                    self._meter.outdate_places(stored.key, stored.uid)
             else:
                 asking = replace(grant.asking, client_id=make_client_id(stored))
                 carried = await grant.kafka.carry_out(step, asking)
@@ -181,6 +182,8 @@ class Applier:
             _log.info("done", object=str(stored.key), step=type(step).__name__, outcome=outcome.value)
             if outcome is Outcome.DONE:
                 done.append(step)
+                if isinstance(step, RemoveThrottle):
+                    self._cluster_meter.drop_owner(stored.key, stored.uid, step.owner)
                 if isinstance(step, CreateTopic):
                     await self._recorder.post(stored.raw, _creation_notice(step))
         return done, replies

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from controller_core.model.ids import TopicName
 from controller_operator.kafka.requests.features import can_be_asked
-from controller_operator.kafka.throttle_steps import RemoveThrottle
 from controller_operator.kubernetes.object_store import AnyResource, Key, ObjectStore, key_of_resource
 from controller_operator.plans.cluster import planner as of_cluster
 from controller_operator.plans.cluster.news import Told
@@ -56,8 +55,7 @@ class Situations:
         match resource:
             case KafkaCluster():
                 key = key_of_resource(resource)
-                removed = {each.owner for each in context.done if isinstance(each, RemoveThrottle)}
-                findings = self._cluster_meter.findings_of(key, resource.metadata.uid, removed)
+                findings = self._cluster_meter.findings_of(key, resource.metadata.uid)
                 around = of_cluster.Surroundings(
                     decider=self._access.find_decider(resource),
                     carried_out=self._store.count_carried_out(key),

@@ -21,6 +21,7 @@ from controller_core.supervision import start_task
 from controller_operator.clusters.cluster import Asking, Cluster
 from controller_operator.kubernetes.object_store import Key, ObjectStore
 from controller_operator.reconciling.measuring.asking import ask_brokers
+from controller_operator.reconciling.measuring.readings import Measured, Readings
 from controller_operator.reconciling.measuring.settings import ask_for_differences
 from controller_operator.resources import PartitionReassignment
 
@@ -46,14 +47,11 @@ NOTHING_FOUND: Final = Findings()
 
 
 @dataclass(slots=True, kw_only=True)
-class _Measured:
-    uid: str
-    begun_at_s: float
+class _Measured(Measured):
     found: Findings = NOTHING_FOUND
-    work: asyncio.Task[None] | None = None
 
 
-class ClusterMeter:
+class ClusterMeter(Readings[_Measured]):
     """The disks and limits of Kafka clusters."""
 
     def __init__(
@@ -65,46 +63,33 @@ class ClusterMeter:
     ) -> None:
         """`tell` queues a KafkaCluster for reconciliation when its findings have changed. `namespaces`: those whose
         objects are in the store; empty: all."""
+        super().__init__()
         self._open_broker = open_broker
         self._tell = tell
         self._store = store
         self._namespaces = namespaces
-        self._clusters: dict[Key, _Measured] = {}
 
-    def findings_of(self, key: Key, uid: str, removed: Collection[str] = ()) -> Findings:
-        """Return the findings about a KafkaCluster. `removed`: the owners whose throttles were removed since."""
-        measured = self._clusters.get(key)
-        if measured is None or measured.uid != uid:
-            return NOTHING_FOUND
-        measured.found = replace(measured.found, ownerless=measured.found.ownerless.difference(removed))
-        return measured.found
+    def findings_of(self, key: Key, uid: str) -> Findings:
+        """Return the findings about a KafkaCluster."""
+        measured = self.find(key, uid)
+        return NOTHING_FOUND if measured is None else measured.found
+
+    def drop_owner(self, key: Key, uid: str, owner: str) -> None:
+        """Drop an owner from the findings, because its throttle was removed since."""
+        measured = self.find(key, uid)
+        if measured is not None:
+            measured.found = replace(measured.found, ownerless=measured.found.ownerless - {owner})
 
     def look(self, key: Key, uid: str, kafka: Cluster, view: Snapshot, asking: Asking) -> float:
         """Begin a reading if one is due. Return the seconds until the next one."""
         now_s = asyncio.get_running_loop().time()
-        measured = self._clusters.get(key)
-        if measured is None or measured.uid != uid:
-            self.forget(key)
-            measured = self._clusters[key] = _Measured(uid=uid, begun_at_s=-inf)
+        measured = self.find(key, uid) or self.put(key, _Measured(uid=uid, begun_at_s=-inf))
         if (left_s := measured.begun_at_s + EVERY_S - now_s) > 0:
             return left_s
         measured.begun_at_s = now_s
         reading = self._read(key, measured, kafka, view, asking)
         measured.work = start_task(reading, name=f"disks and limits of {key}", on_error=lambda _: None)
         return EVERY_S
-
-    def forget(self, key: Key) -> None:
-        """Drop a KafkaCluster that is gone."""
-        measured = self._clusters.pop(key, None)
-        if measured is not None and measured.work is not None:
-            measured.work.cancel()
-
-    async def close(self) -> None:
-        """End all readings."""
-        work = [each.work for each in self._clusters.values() if each.work is not None]
-        for key in [*self._clusters]:
-            self.forget(key)
-        await asyncio.gather(*work, return_exceptions=True)
 
     async def _read(self, key: Key, measured: _Measured, kafka: Cluster, view: Snapshot, asking: Asking) -> None:
         async def ask(_: BrokerId, client: BrokerClient) -> LogDirectories | None:

@@ -31,6 +31,7 @@ from controller_operator.plans.reassignment.copying.stalls import (
     remember,
 )
 from controller_operator.reconciling.measuring.asking import ask_brokers
+from controller_operator.reconciling.measuring.readings import Measured, Readings
 from controller_operator.reconciling.wall_clock import Now
 from controller_operator.resources import PartitionReassignment
 from controller_operator.resources.reassignment import MoveProgress
@@ -50,56 +51,52 @@ OVER_TCP: Final[OpenBroker] = partial(RequestClient, timeout_ms=_LISTENER_MS, ne
 
 
 @dataclass(slots=True, kw_only=True)
-class _Measured:
-    """The knowledge of one object's move. Times are those of the event loop."""
-
-    uid: str
-    begun_at_s: float
+class _Measured(Measured):
     known_at_s: float | None = None
     """None: no reading has ended yet."""
     readings: tuple[Reading, ...] = ()
     history: History = NOTHING_READ
     found: MoveProgress | None = None
     places: Places | None = None
-    work: asyncio.Task[None] | None = None
+
+    @property
+    def is_stale(self) -> bool:
+        """True if a reading has ended, but none lately."""
+        return self.known_at_s is not None and _time_s() - self.known_at_s > _STALE_S
 
 
-class MoveMeter:
+class MoveMeter(Readings[_Measured]):
     """The progress of moves, each read at most every ten seconds."""
 
     def __init__(self, open_broker: OpenBroker, tell: Callable[[Iterable[Key]], None], now: Now) -> None:
         """`tell` queues a move for reconciliation when its progress has changed."""
+        super().__init__()
         self._open_broker = open_broker
         self._tell = tell
         self._now = now
-        self._moves: dict[Key, _Measured] = {}
 
     def progress_of(self, move: PartitionReassignment) -> MoveProgress | None:
         """Return the progress of a move: that of its status until this operator has its first reading."""
-        measured = self._moves.get(key_of_resource(move))
-        if measured is None or measured.uid != move.metadata.uid or measured.known_at_s is None:
+        measured = self._find(move)
+        if measured is None:
             return move.status.progress
-        return measured.found if _time_s() - measured.known_at_s <= _STALE_S else None
+        return None if measured.is_stale else measured.found
 
     def stalls_of(self, move: PartitionReassignment) -> Stalls:
         """Return the stalled copies of the move, as far as this operator knows."""
-        measured = self._moves.get(key_of_resource(move))
-        if measured is None or measured.uid != move.metadata.uid or measured.known_at_s is None:
-            return NO_STALLS
-        if _time_s() - measured.known_at_s > _STALE_S:
+        measured = self._find(move)
+        if measured is None or measured.is_stale:
             return NO_STALLS
         return find_stalls(measured.history, is_limited=move.spec.throttle is not None)
 
     def places_of(self, move: PartitionReassignment) -> Places | None:
         """Return the brokers' last answers about the log directories of the move; None if they are not known now."""
-        measured = self._moves.get(key_of_resource(move))
-        if measured is None or measured.uid != move.metadata.uid or measured.known_at_s is None:
-            return None
-        return measured.places if _time_s() - measured.known_at_s <= _STALE_S else None
+        measured = self._find(move)
+        return None if measured is None or measured.is_stale else measured.places
 
-    def outdate_places(self, key: Key) -> None:
+    def outdate_places(self, key: Key, uid: str) -> None:
         """Forget the places of a move's replicas, because brokers have begun to change them, and read them soon."""
-        measured = self._moves.get(key)
+        measured = self.find(key, uid)
         if measured is None:
             return
         measured.places = None
@@ -117,10 +114,9 @@ class MoveMeter:
     ) -> float:
         """Begin a reading if one is due. Return the seconds until the next one."""
         key, now_s = stored.key, _time_s()
-        measured = self._moves.get(key)
-        if measured is None or measured.uid != stored.uid:
-            self.forget(key)
-            measured = self._moves[key] = _Measured(uid=stored.uid, begun_at_s=now_s - EVERY_S)
+        measured = self.find(key, stored.uid)
+        if measured is None:
+            measured = self.put(key, _Measured(uid=stored.uid, begun_at_s=now_s - EVERY_S))
         left_s = measured.begun_at_s + EVERY_S - now_s
         if left_s > 0:
             return left_s
@@ -128,18 +124,10 @@ class MoveMeter:
         self._begin(key, measured, self._read(key, measured, copies, view, listener, directories))
         return EVERY_S
 
-    def forget(self, key: Key) -> None:
-        """Drop a move that has ended, or is no longer shown."""
-        measured = self._moves.pop(key, None)
-        if measured is not None and measured.work is not None:
-            measured.work.cancel()
-
-    async def close(self) -> None:
-        """End all readings."""
-        work = [each.work for each in self._moves.values() if each.work is not None]
-        for key in [*self._moves]:
-            self.forget(key)
-        await asyncio.gather(*work, return_exceptions=True)
+    def _find(self, move: PartitionReassignment) -> _Measured | None:
+        """Return the knowledge of a move; None before its first reading has ended."""
+        measured = self.find(key_of_resource(move), move.metadata.uid)
+        return None if measured is None or measured.known_at_s is None else measured
 
     def _begin(self, key: Key, measured: _Measured, reading: Coroutine[Any, Any, None]) -> None:
         def nothing_known(_: Exception) -> None:

@@ -4,19 +4,15 @@ import asyncio
 from contextlib import suppress
 from dataclasses import replace
 
-from kio.schema.describe_configs.v4 import DescribeConfigsResponse
 from kio.schema.metadata.v11 import MetadataResponse
 
-from controller_core.client.errors import AdminError, AnswerUnreadable
+from controller_core.client.configs import read_shared_settings
+from controller_core.client.errors import AdminError
 from controller_core.client.log_dirs.log_sizes import BrokerClient, OpenBroker
 from controller_core.client.snapshot import read_brokers
 from controller_core.model.ids import BrokerId
 from controller_core.model.settings.differences import Difference, find_differences
-from controller_core.model.settings.shared import SHARED
 from controller_core.model.snapshot import Snapshot
-from controller_core.wire.codecs.decoding import Undecodable
-from controller_core.wire.codecs.static_configs import read_static_config
-from controller_core.wire.requests.configs import make_static_config_request
 from controller_core.wire.requests.metadata import NO_TOPICS
 from controller_operator.kafka.broker_listeners import BrokerListener
 from controller_operator.reconciling.measuring.asking import ask_brokers
@@ -35,11 +31,7 @@ async def ask_for_differences(
 
 
 async def _ask(node: BrokerId, client: BrokerClient) -> dict[str, str]:
-    request = make_static_config_request(node, SHARED)
-    try:
-        return read_static_config(await client.ask_any(request, DescribeConfigsResponse))
-    except Undecodable as error:
-        raise AnswerUnreadable(str(error)) from error
+    return await read_shared_settings(client.ask_any, node)
 
 
 async def _add_controller(view: Snapshot, listener: BrokerListener, open_broker: OpenBroker) -> Snapshot:

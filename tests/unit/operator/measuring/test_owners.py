@@ -65,17 +65,17 @@ class Watching:
         self.meter.look(key_of_resource(self.resource), "uid-1", kafka, VIEW, Asking())
         await asyncio.sleep(EVERY_S)
 
-    def plan(self, *done: RemoveThrottle) -> Plan[Any]:
+    def plan(self) -> Plan[Any]:
         kafka: Any = self._limits
         grant = Granted(cluster=self.resource, kafka=kafka, view=VIEW, permission=Permission(namespace="shop"))
-        context = Context(now=NOW, done=done)
+        context = Context(now=NOW)
         plan = decide(self.resource, self._situations.find(self.resource, grant, context))
         self._situations.remember(self.resource, plan, context)
         return plan
 
-    def ownerless(self, *done: RemoveThrottle) -> list[str]:
+    def ownerless(self) -> list[str]:
         """Return the owners whose limits are to be removed."""
-        return [step.owner for step in self.plan(*done).steps if isinstance(step, RemoveThrottle)]
+        return [step.owner for step in self.plan().steps if isinstance(step, RemoveThrottle)]
 
     def forget_move(self) -> None:
         self._store.remove(Key("PartitionReassignment", "shop", "move"), "uid-7")
@@ -141,7 +141,7 @@ def test_what_was_removed_is_not_removed_again_before_the_record_is_read_again()
             await cluster.read()
             assert cluster.told == 1
             assert cluster.ownerless() == ["shop/move/uid-7"]
-            assert cluster.ownerless(RemoveThrottle(owner="shop/move/uid-7")) == []
+            cluster.meter.drop_owner(key_of_resource(cluster.resource), "uid-1", "shop/move/uid-7")
             assert cluster.ownerless() == []
 
     run_fast(scenario())
