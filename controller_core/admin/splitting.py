@@ -5,10 +5,11 @@ never reach it. The results are merged in the order of the request.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from controller_core.controller.loop.slices import slice_up
+from controller_core.wire.messages import NO_THROTTLE
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")
@@ -35,14 +36,39 @@ async def find_refused_parts(parts: Iterable[Part], why_not: Callable[[Part], Re
     return {at: result async for at, part in slice_up(enumerate(parts)) if (result := why_not(part)) is not None}
 
 
-def select_allowed_parts(parts: tuple[Part, ...], refused: Mapping[int, Any]) -> tuple[Part, ...]:
-    """Return the parts that are not refused, in order."""
-    return tuple(part for at, part in enumerate(parts) if at not in refused)
+def split_parts(
+    request: Any,
+    parts: str,
+    refused: Mapping[int, Any],
+    response_type: Callable[..., Any],
+    results: str,
+    merge: Callable[[Any], Any] | None = None,
+) -> Split[Any, Any]:
+    """Return a request without the refused of its parts, which are in the field `parts`.
+
+    The whole answer is of the response type, and its field `results` has a result for each part: its refusal, or the
+    next of the other answers. `merge` may make another one."""
+    asked = getattr(request, parts)
+    left = tuple(part for at, part in enumerate(asked) if at not in refused)
+
+    def merge_results(response: Any) -> Any:
+        others = iter(getattr(response, results) if response else ())
+        merged = tuple(refused[at] if at in refused else next(others) for at in range(len(asked)))
+        complete = response or response_type(throttle_time=NO_THROTTLE, **{results: ()})
+        return replace(complete, **{results: merged})
+
+    return Split(allowed=replace(request, **{parts: left}) if left else None, merge=merge or merge_results)
 
 
-def merge_results(
-    parts: tuple[Any, ...], refused: Mapping[int, Result], answered: Iterable[Result]
-) -> tuple[Result, ...]:
-    """Return a result for each part: its refusal, or the next of the other answers."""
-    others = iter(answered)
-    return tuple(refused[at] if at in refused else next(others) for at in range(len(parts)))
+def split_names(request: Any, refused: Mapping[int, Any], response_type: Callable[..., Any]) -> Split[Any, Any]:
+    """Return a request without the refused of its topics. The whole answer has one result for each name, like the
+    controller's own."""
+
+    def merge(response: Any) -> Any:
+        by_name = {result.name: result for result in (*refused.values(), *(response.results if response else ()))}
+        return response_type(
+            throttle_time=response.throttle_time if response else NO_THROTTLE,
+            results=tuple(by_name[name] for name in dict.fromkeys(topic.name for topic in request.topics)),
+        )
+
+    return split_parts(request, "topics", refused, response_type, "results", merge)

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Final
 
 from kio.schema.alter_configs.v2.request import AlterConfigsRequest
@@ -21,9 +20,8 @@ from kio.schema.incremental_alter_configs.v1.response import (
 
 from controller_core.admin.cluster.own_configs import AlteredResource
 from controller_core.admin.rights import Rights
-from controller_core.admin.splitting import Split, find_refused_parts, merge_results, select_allowed_parts
+from controller_core.admin.splitting import Split, find_refused_parts, split_parts
 from controller_core.model.authorization.acls import THE_CLUSTER, Operation, make_topic_resource
-from controller_core.wire.messages import NO_THROTTLE
 
 _TOPIC: Final = 2
 _MESSAGES: Final = {
@@ -50,13 +48,7 @@ async def describe_configs(
         )
 
     refused = await find_refused_parts(request.resources, why_not)
-
-    def merge(response: DescribeConfigsResponse | None) -> DescribeConfigsResponse:
-        results = merge_results(request.resources, refused, response.results if response else ())
-        return DescribeConfigsResponse(throttle_time=NO_THROTTLE, results=results)
-
-    left = select_allowed_parts(request.resources, refused)
-    return Split(allowed=replace(request, resources=left) if left else None, merge=merge)
+    return split_parts(request, "resources", refused, DescribeConfigsResponse, "results")
 
 
 async def alter_configs(
@@ -92,13 +84,7 @@ async def _authorize_alteration(
         )
 
     refused = await find_refused_parts(request.resources, why_not)
-
-    def merge(response: Any) -> Any:
-        results = merge_results(request.resources, refused, response.responses if response else ())
-        return response_type(throttle_time=NO_THROTTLE, responses=results)
-
-    left = select_allowed_parts(request.resources, refused)
-    return Split(allowed=replace(request, resources=left) if left else None, merge=merge)
+    return split_parts(request, "resources", refused, response_type, "responses")
 
 
 async def describe_producers(
@@ -121,13 +107,7 @@ async def describe_producers(
         return TopicResponse(name=asked.name, partitions=partitions)
 
     refused = await find_refused_parts(request.topics, why_not)
-
-    def merge(response: DescribeProducersResponse | None) -> DescribeProducersResponse:
-        topics = merge_results(request.topics, refused, response.topics if response else ())
-        return DescribeProducersResponse(throttle_time=NO_THROTTLE, topics=topics)
-
-    left = select_allowed_parts(request.topics, refused)
-    return Split(allowed=replace(request, topics=left) if left else None, merge=merge)
+    return split_parts(request, "topics", refused, DescribeProducersResponse, "topics")
 
 
 def _why_not(

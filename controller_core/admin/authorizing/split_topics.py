@@ -20,12 +20,11 @@ from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i16, i32
 
 from controller_core.admin.rights import Rights
-from controller_core.admin.splitting import Split, find_refused_parts, merge_results, select_allowed_parts
+from controller_core.admin.splitting import Split, find_refused_parts, split_names, split_parts
 from controller_core.controller.loop.slices import slice_up
 from controller_core.model.authorization.acls import THE_CLUSTER, Operation, make_topic_resource
 from controller_core.model.ids import TopicId, TopicName
 from controller_core.model.topics.topic_names import CLUSTER_METADATA_TOPIC
-from controller_core.wire.messages import NO_THROTTLE
 
 _REFUSED: Final = ErrorCode.topic_authorization_failed
 _HIDDEN: Final = i16(_REFUSED.value)
@@ -62,15 +61,13 @@ async def create_topics(
         is_failed_later = result.error_code is not ErrorCode.none and at not in refused and named[result.name] == 1
         return result if is_failed_later or result.name not in hidden else _hide_configs(result)
 
-    def merge(response: CreateTopicsResponse | None) -> CreateTopicsResponse:
-        results = merge_results(request.topics, refused, response.topics if response else ())
-        return CreateTopicsResponse(
-            throttle_time=response.throttle_time if response else NO_THROTTLE,
-            topics=tuple(conceal(at, result) for at, result in enumerate(results)),
-        )
+    split = split_parts(request, "topics", refused, CreateTopicsResponse, "topics")
 
-    left = select_allowed_parts(request.topics, refused)
-    return Split(allowed=replace(request, topics=left) if left else None, merge=merge)
+    def merge(response: CreateTopicsResponse | None) -> CreateTopicsResponse:
+        merged = split.merge(response)
+        return replace(merged, topics=tuple(conceal(at, result) for at, result in enumerate(merged.topics)))
+
+    return replace(split, merge=merge)
 
 
 def _hide_configs(result: CreatableTopicResult) -> CreatableTopicResult:
@@ -105,15 +102,7 @@ async def delete_topics(
         )
 
     refused = await find_refused_parts(request.topics, why_not)
-
-    def merge(response: DeleteTopicsResponse | None) -> DeleteTopicsResponse:
-        return DeleteTopicsResponse(
-            throttle_time=response.throttle_time if response else NO_THROTTLE,
-            responses=merge_results(request.topics, refused, response.responses if response else ()),
-        )
-
-    left = select_allowed_parts(request.topics, refused)
-    return Split(allowed=replace(request, topics=left) if left else None, merge=merge)
+    return split_parts(request, "topics", refused, DeleteTopicsResponse, "responses")
 
 
 def _whole(response: DeleteTopicsResponse | None) -> DeleteTopicsResponse:
@@ -124,7 +113,7 @@ def _whole(response: DeleteTopicsResponse | None) -> DeleteTopicsResponse:
 async def create_partitions(
     request: CreatePartitionsRequest, rights: Rights
 ) -> Split[CreatePartitionsRequest, CreatePartitionsResponse]:
-    """Split by the right to alter. The answer has one result for each name, like the controller's own."""
+    """Split by the right to alter."""
     named = Counter(topic.name for topic in request.topics)
 
     def why_not(asked: CreatePartitionsTopic) -> CreatePartitionsTopicResult | None:
@@ -135,13 +124,4 @@ async def create_partitions(
         )
 
     refused = await find_refused_parts(request.topics, why_not)
-
-    def merge(response: CreatePartitionsResponse | None) -> CreatePartitionsResponse:
-        by_name = {result.name: result for result in (*refused.values(), *(response.results if response else ()))}
-        return CreatePartitionsResponse(
-            throttle_time=response.throttle_time if response else NO_THROTTLE,
-            results=tuple(by_name[name] for name in named),
-        )
-
-    left = select_allowed_parts(request.topics, refused)
-    return Split(allowed=replace(request, topics=left) if left else None, merge=merge)
+    return split_names(request, refused, CreatePartitionsResponse)

@@ -26,7 +26,7 @@ from prometheus_client import Counter as CounterMetric
 from controller_core.admin.cluster.own_configs import TOPIC_RESOURCE
 from controller_core.admin.refusals import Refused
 from controller_core.admin.ruling.shapes import make_altered_configs, make_grown_shape, make_new_shape, make_shape
-from controller_core.admin.splitting import Split, merge_results, select_allowed_parts
+from controller_core.admin.splitting import Split, split_names, split_parts
 from controller_core.controller.loop.slices import SLICE, slice_up
 from controller_core.controller.term.term import Term
 from controller_core.model.authorization.principal import Principal
@@ -34,7 +34,6 @@ from controller_core.model.ids import TopicName
 from controller_core.model.topics.topic_changes import ChangeKind, TopicChange, TopicRules, TopicShape
 from controller_core.wire.codecs.versions import convert
 from controller_core.wire.limits.complaints import Complaints
-from controller_core.wire.messages import NO_THROTTLE
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 
@@ -114,14 +113,9 @@ class TopicJudge:
             for at, why in refused.items()
         }
 
-        def merge(response: Any) -> Any:
-            response_type = newest.IncrementalAlterConfigsResponse if is_incremental else newest.AlterConfigsResponse
-            answered = convert(response, response_type).responses if response else ()
-            merged = merge_results(request.resources, results, answered)
-            return response_type(throttle_time=response.throttle_time if response else NO_THROTTLE, responses=merged)
-
-        left = select_allowed_parts(request.resources, refused)
-        return Split(allowed=replace(request, resources=left) if left else None, merge=merge)
+        response_type = newest.IncrementalAlterConfigsResponse if is_incremental else newest.AlterConfigsResponse
+        split = split_parts(request, "resources", results, response_type, "responses")
+        return replace(split, merge=lambda response: split.merge(response and convert(response, response_type)))
 
     async def _divide_creation(
         self, term: Term, request: CreateTopicsRequest, principal: Principal
@@ -150,20 +144,11 @@ class TopicJudge:
             )
             for at, why in refused.items()
         }
-
-        def merge(response: CreateTopicsResponse | None) -> CreateTopicsResponse:
-            return CreateTopicsResponse(
-                throttle_time=response.throttle_time if response else NO_THROTTLE,
-                topics=merge_results(request.topics, results, response.topics if response else ()),
-            )
-
-        left = select_allowed_parts(request.topics, refused)
-        return Split(allowed=replace(request, topics=left) if left else None, merge=merge)
+        return split_parts(request, "topics", results, CreateTopicsResponse, "topics")
 
     async def _divide_growth(
         self, term: Term, request: CreatePartitionsRequest, principal: Principal
     ) -> Split[CreatePartitionsRequest, CreatePartitionsResponse]:
-        """Split by name: the answer has one result for each, like the controller's own."""
         named = Counter(topic.name for topic in request.topics)
         present = await _read_shapes(term, named)
 
@@ -174,22 +159,13 @@ class TopicJudge:
             return self._judge(ChangeKind.CREATE_PARTITIONS, make_grown_shape(old, asked), old, principal)
 
         refused = await self._find_refused(request.topics, why_not)
-        results = [
-            CreatePartitionsTopicResult(
+        results = {
+            at: CreatePartitionsTopicResult(
                 name=request.topics[at].name, error_code=why.error_code, error_message=why.message
             )
             for at, why in refused.items()
-        ]
-
-        def merge(response: CreatePartitionsResponse | None) -> CreatePartitionsResponse:
-            by_name = {result.name: result for result in (*results, *(response.results if response else ()))}
-            return CreatePartitionsResponse(
-                throttle_time=response.throttle_time if response else NO_THROTTLE,
-                results=tuple(by_name[name] for name in named),
-            )
-
-        left = select_allowed_parts(request.topics, refused)
-        return Split(allowed=replace(request, topics=left) if left else None, merge=merge)
+        }
+        return split_names(request, results, CreatePartitionsResponse)
 
     def _judge(
         self, kind: ChangeKind, topic: TopicShape, old: TopicShape | None, principal: Principal

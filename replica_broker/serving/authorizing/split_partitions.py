@@ -1,7 +1,7 @@
 """Splits requests about partitions by rights on their topics, with Kafka's errors (`KafkaApis`)."""
 
-from dataclasses import replace
-from typing import Final
+from functools import partial
+from typing import Final, cast
 
 from kio.schema.delete_records.v2.request import DeleteRecordsRequest, DeleteRecordsTopic
 from kio.schema.delete_records.v2.response import (
@@ -27,14 +27,13 @@ from kio.schema.produce.v11.response import PartitionProduceResponse, ProduceRes
 from kio.static.primitive import i64
 
 from controller_core.admin.rights import Rights
-from controller_core.admin.splitting import Split, find_refused_parts, merge_results, select_allowed_parts
+from controller_core.admin.splitting import Split, find_refused_parts, split_parts
 from controller_core.model.authorization.acls import (
     THE_CLUSTER,
     Operation,
     make_topic_resource,
 )
 from controller_core.wire.listener.owned_api import NoAnswerNow
-from controller_core.wire.messages import NO_THROTTLE
 
 _REFUSED: Final = ErrorCode.topic_authorization_failed
 
@@ -55,17 +54,16 @@ async def produce(request: ProduceRequest, rights: Rights) -> Split[ProduceReque
         return TopicProduceResponse(name=asked.name, partition_responses=partitions)
 
     refused = await find_refused_parts(request.topic_data, why_not)
+    split = split_parts(request, "topic_data", refused, partial(ProduceResponse, node_endpoints=()), "responses")
 
     def merge(response: ProduceResponse | None) -> ProduceResponse | None:
         if request.acks == 0:
             if refused:
                 raise NoAnswerNow("a message without acks was refused by ACLs")
             return None
-        responses = merge_results(request.topic_data, refused, response.responses if response else ())
-        return replace(response or ProduceResponse(responses=(), node_endpoints=()), responses=responses)
+        return cast(ProduceResponse, split.merge(response))
 
-    left = select_allowed_parts(request.topic_data, refused)
-    return Split(allowed=replace(request, topic_data=left) if left else None, merge=merge)
+    return Split(allowed=split.allowed, merge=merge)
 
 
 async def list_offsets(request: ListOffsetsRequest, rights: Rights) -> Split[ListOffsetsRequest, ListOffsetsResponse]:
@@ -81,13 +79,7 @@ async def list_offsets(request: ListOffsetsRequest, rights: Rights) -> Split[Lis
         return ListOffsetsTopicResponse(name=asked.name, partitions=partitions)
 
     refused = await find_refused_parts(request.topics, why_not)
-
-    def merge(response: ListOffsetsResponse | None) -> ListOffsetsResponse:
-        topics = merge_results(request.topics, refused, response.topics if response else ())
-        return ListOffsetsResponse(throttle_time=NO_THROTTLE, topics=topics)
-
-    left = select_allowed_parts(request.topics, refused)
-    return Split(allowed=replace(request, topics=left) if left else None, merge=merge)
+    return split_parts(request, "topics", refused, ListOffsetsResponse, "topics")
 
 
 async def find_epoch_ends(
@@ -103,13 +95,7 @@ async def find_epoch_ends(
         return OffsetForLeaderTopicResult(topic=asked.topic, partitions=partitions)
 
     refused = await find_refused_parts(request.topics, why_not)
-
-    def merge(response: OffsetForLeaderEpochResponse | None) -> OffsetForLeaderEpochResponse:
-        topics = merge_results(request.topics, refused, response.topics if response else ())
-        return OffsetForLeaderEpochResponse(throttle_time=NO_THROTTLE, topics=topics)
-
-    left = select_allowed_parts(request.topics, refused)
-    return Split(allowed=replace(request, topics=left) if left else None, merge=merge)
+    return split_parts(request, "topics", refused, OffsetForLeaderEpochResponse, "topics")
 
 
 async def delete_records(
@@ -129,10 +115,4 @@ async def delete_records(
         return DeleteRecordsTopicResult(name=asked.name, partitions=partitions)
 
     refused = await find_refused_parts(request.topics, why_not)
-
-    def merge(response: DeleteRecordsResponse | None) -> DeleteRecordsResponse:
-        topics = merge_results(request.topics, refused, response.topics if response else ())
-        return DeleteRecordsResponse(throttle_time=NO_THROTTLE, topics=topics)
-
-    left = select_allowed_parts(request.topics, refused)
-    return Split(allowed=replace(request, topics=left) if left else None, merge=merge)
+    return split_parts(request, "topics", refused, DeleteRecordsResponse, "topics")
