@@ -19,11 +19,6 @@ from kontroller.cli.administering.output import Format, Output, show
 from kontroller.cli.endings import EXIT_FAILED, failure, usage_error
 from kontroller.cli.option_groups import add_command
 from kontroller.cli.options import (
-    JournalCaOption,
-    JournalCertificateOption,
-    JournalKeyOption,
-    JournalsOption,
-    JournalTokenFilesOption,
     JournalTopicOption,
     TopicBootstrapOption,
     TopicPropertiesOption,
@@ -130,17 +125,105 @@ class OnSpark:
             raise failure(RuntimeError(_find_first_line(str(error.java_exception)))) from error
 
 
+@dataclass(frozen=True, kw_only=True)
+class Journals:
+    """Journals to read, and the access to those that servers offer."""
+
+    journal: Annotated[
+        list[str] | None,
+        typer.Option(help="Folder of journal files, or a controller's http://HOST:9404/journal. May be repeated."),
+    ] = None
+    journal_token_file: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[URL=]FILE",
+            help="File with the token for the journal at URL; without URL, for all journals that have no other token. "
+            "May be repeated.",
+        ),
+    ] = None
+    journal_ca: Annotated[
+        Path | None,
+        typer.Option(
+            help="File with the authorities of https:// journals, as PEM. Default: those of the system.",
+            show_default=False,
+        ),
+    ] = None
+    journal_certificate: Annotated[
+        Path | None,
+        typer.Option(
+            help="File with the certificate to show to https:// journals, as PEM. Default: none.", show_default=False
+        ),
+    ] = None
+    journal_key: Annotated[
+        Path | None,
+        typer.Option(
+            help="File with the key of --journal-certificate, as PEM. Default: that file has the key, too.",
+            show_default=False,
+        ),
+    ] = None
+
+    @contextmanager
+    def open(self) -> Iterator[tuple[list[Path], list[str]]]:
+        """Yield the folders of the journals, copied if they are served, and the problems. Errors end the command in one
+        line."""
+        from kontroller.history.past_state import SeveralClusters
+        from kontroller.history.sources.journal_copies import fetch
+        from kontroller.history.sources.journal_http import JournalUnreadable
+
+        tokens, tls = self.read_tokens(), self.read_tls()
+        if not self.journal:
+            raise usage_error(
+                WrongOption("say where the journal is: --journal FOLDER or --journal http://HOST:9404/journal")
+            )
+        with TemporaryDirectory() as below:
+            try:
+                folders: list[Path] = []
+                problems: list[str] = []
+                for each in self.journal:
+                    if each.startswith(("http://", "https://")):
+                        copied = fetch(each, Path(below), tokens, tls)
+                        problems += copied.problems
+                        folders.append(copied.folder)
+                    else:
+                        folders.append(Path(each))
+                if missing := [str(folder) for folder in folders if not folder.is_dir()]:
+                    raise usage_error(WrongOption(f"--journal {missing[0]} is not a folder on this machine"))
+                yield folders, problems
+            except SeveralClusters as error:
+                raise usage_error(WrongOption(f"{error}: give the journals of one cluster")) from error
+            except (JournalUnreadable, OSError) as error:
+                raise failure(error) from error
+
+    def read_tokens(self) -> "JournalTokens":
+        """Return the tokens for the servers of journals. Ends the command if they cannot be used."""
+        from kontroller.history.sources.journal_tokens import JournalTokens
+
+        try:
+            return JournalTokens.parse(self.journal_token_file or [], self.journal or [])
+        except ValueError as error:
+            raise usage_error(WrongOption(f"--journal-token-file: {error}")) from error
+
+    def read_tls(self) -> "JournalTls":
+        """Return the certificates for served journals. Ends the command if they cannot be used."""
+        from kontroller.history.sources.journal_tls import JournalTls, UnusableCertificates
+
+        if self.journal_key is not None and self.journal_certificate is None:
+            raise usage_error(WrongOption("--journal-key needs --journal-certificate"))
+        tls = JournalTls(authorities=self.journal_ca, certificate=self.journal_certificate, key=self.journal_key)
+        try:
+            tls.context()
+        except UnusableCertificates as error:
+            raise usage_error(WrongOption(f"certificates of --journal: {error}")) from error
+        return tls
+
+
 commands.command("watch", cls=take_settings("kontroller.history.watching.settings:WatchSettings"))(watch)
 
 
 @add_command(commands, "ingest")
 def ingest(
     on_spark: OnSpark,
-    journal: JournalsOption = None,
-    journal_token_file: JournalTokenFilesOption = None,
-    journal_ca: JournalCaOption = None,
-    journal_certificate: JournalCertificateOption = None,
-    journal_key: JournalKeyOption = None,
+    read: Journals,
     kafka_logs: Annotated[
         list[str] | None,
         typer.Option(
@@ -205,7 +288,7 @@ def ingest(
     """Ingests journals into the tables of the history. Records that were ingested before are skipped.
 
     Exits with 0; with 1 if something could not be read (and prints what); with 2 if the command is wrong."""
-    journals, logs = journal or [], kafka_logs or []
+    journals, logs = read.journal or [], kafka_logs or []
     if not journals and not logs and not topic:
         raise usage_error(
             WrongOption(
@@ -223,8 +306,7 @@ def ingest(
         raise usage_error(WrongOption(f"--logs-time-zone {logs_time_zone} is unknown: give one such as Europe/Berlin"))
     asked = _parse_keeping(format_, keep_days or [])
     caps = Caps(line_bytes=max_line_bytes, file_bytes=max_file_bytes, journal_bytes=max_journal_bytes)
-    tokens = _read_tokens(journal_token_file or [], journals)
-    tls = _read_tls(journal_ca, journal_certificate, journal_key)
+    tokens, tls = read.read_tokens(), read.read_tls()
     options = _read_security_options(properties)
     topics = [(topic, bootstrap)] if topic and bootstrap else []
     places = [*journals, *logs, *(f"kafka://{address}/{name}" for name, address in topics)]
@@ -251,11 +333,7 @@ def ingest(
 @add_command(commands, "changes")
 def changes(
     topic: Annotated[str, typer.Option(help="The topic.", show_default=False)],
-    journal: JournalsOption = None,
-    journal_token_file: JournalTokenFilesOption = None,
-    journal_ca: JournalCaOption = None,
-    journal_certificate: JournalCertificateOption = None,
-    journal_key: JournalKeyOption = None,
+    read: Journals,
     output: Output = Format.TABLE,
 ) -> None:
     """Lists the changes of a topic in journals: when, who asked for it from which address, what, and the cause. Needs
@@ -264,12 +342,7 @@ def changes(
     Exits with 0; with 1 if a journal cannot be read; with 2 if the command is wrong."""
     from kontroller.history.topic_changes import list_changes
 
-    journals = journal or []
-    tokens = _read_tokens(journal_token_file or [], journals)
-    with _open_journals(journals, tokens, _read_tls(journal_ca, journal_certificate, journal_key)) as (
-        folders,
-        problems,
-    ):
+    with read.open() as (folders, problems):
         found = list(list_changes(topic, *folders))
     heads = ("TIME", "PRINCIPAL", "ADDRESS", "WHAT", "CAUSE")
     rows = [
@@ -289,11 +362,7 @@ def changes(
 @add_command(commands, "at")
 def show_past(
     time: Annotated[datetime, typer.Argument(help="The moment (UTC).", formats=_TIMES)],
-    journal: JournalsOption = None,
-    journal_token_file: JournalTokenFilesOption = None,
-    journal_ca: JournalCaOption = None,
-    journal_certificate: JournalCertificateOption = None,
-    journal_key: JournalKeyOption = None,
+    read: Journals,
     topic: _TopicOption = None,
     output: Output = Format.TABLE,
 ) -> None:
@@ -304,12 +373,7 @@ def show_past(
     wrong."""
     from kontroller.history.past_state import say_thing
 
-    journals = journal or []
-    tokens = _read_tokens(journal_token_file or [], journals)
-    with _open_journals(journals, tokens, _read_tls(journal_ca, journal_certificate, journal_key)) as (
-        folders,
-        problems,
-    ):
+    with read.open() as (folders, problems):
         things = _read_things(time, topic, folders, problems)
     rows = [(name, say_thing(thing)) for name, thing in things.items()]
     show(output, [{"name": name, **thing} for name, thing in things.items()], ("WHAT", "STATE"), rows, empty="")
@@ -320,11 +384,7 @@ def show_past(
 def diff(
     before: Annotated[datetime, typer.Argument(help="The earlier moment (UTC).", formats=_TIMES)],
     after: Annotated[datetime, typer.Argument(help="The later moment (UTC).", formats=_TIMES)],
-    journal: JournalsOption = None,
-    journal_token_file: JournalTokenFilesOption = None,
-    journal_ca: JournalCaOption = None,
-    journal_certificate: JournalCertificateOption = None,
-    journal_key: JournalKeyOption = None,
+    read: Journals,
     topic: _TopicOption = None,
     output: Output = Format.TABLE,
 ) -> None:
@@ -334,12 +394,7 @@ def diff(
     wrong."""
     from kontroller.history.past_state import find_differences, say_thing
 
-    journals = journal or []
-    tokens = _read_tokens(journal_token_file or [], journals)
-    with _open_journals(journals, tokens, _read_tls(journal_ca, journal_certificate, journal_key)) as (
-        folders,
-        problems,
-    ):
+    with read.open() as (folders, problems):
         old, new = (_read_things(time, topic, folders, problems) for time in (before, after))
     found = [] if problems else list(find_differences(old, new))
     rows = [(each.name, say_thing(each.before), say_thing(each.after)) for each in found]
@@ -351,39 +406,6 @@ def diff(
         empty="" if problems else "Nothing differs.",
     )
     _end_with(problems)
-
-
-@contextmanager
-def _open_journals(
-    journals: Sequence[str], tokens: "JournalTokens", tls: "JournalTls"
-) -> Iterator[tuple[list[Path], list[str]]]:
-    """Yield the folders of journals, copied if they are served, and the problems. Errors end the command in one line."""
-    from kontroller.history.past_state import SeveralClusters
-    from kontroller.history.sources.journal_copies import fetch
-    from kontroller.history.sources.journal_http import JournalUnreadable
-
-    if not journals:
-        raise usage_error(
-            WrongOption("say where the journal is: --journal FOLDER or --journal http://HOST:9404/journal")
-        )
-    with TemporaryDirectory() as below:
-        try:
-            folders: list[Path] = []
-            problems: list[str] = []
-            for each in journals:
-                if each.startswith(("http://", "https://")):
-                    copied = fetch(each, Path(below), tokens, tls)
-                    problems += copied.problems
-                    folders.append(copied.folder)
-                else:
-                    folders.append(Path(each))
-            if missing := [str(folder) for folder in folders if not folder.is_dir()]:
-                raise usage_error(WrongOption(f"--journal {missing[0]} is not a folder on this machine"))
-            yield folders, problems
-        except SeveralClusters as error:
-            raise usage_error(WrongOption(f"{error}: give the journals of one cluster")) from error
-        except (JournalUnreadable, OSError) as error:
-            raise failure(error) from error
 
 
 def _read_things(time: datetime, topics: list[str] | None, folders: list[Path], problems: list[str]) -> "Things":
@@ -512,30 +534,6 @@ def _parse_objective(percent: float | None) -> "Objective | None":
         return None if percent is None else Objective(percent=percent)
     except ValueError as error:
         raise usage_error(WrongOption(f"--objective: {error}")) from error
-
-
-def _read_tokens(files: Sequence[str], journals: Sequence[str]) -> "JournalTokens":
-    """Return the tokens for the servers of journals. Ends the command if they cannot be used."""
-    from kontroller.history.sources.journal_tokens import JournalTokens
-
-    try:
-        return JournalTokens.parse(files, journals)
-    except ValueError as error:
-        raise usage_error(WrongOption(f"--journal-token-file: {error}")) from error
-
-
-def _read_tls(authorities: Path | None, certificate: Path | None, key: Path | None) -> "JournalTls":
-    """Return the certificates for served journals. Ends the command if they cannot be used."""
-    from kontroller.history.sources.journal_tls import JournalTls, UnusableCertificates
-
-    if key is not None and certificate is None:
-        raise usage_error(WrongOption("--journal-key needs --journal-certificate"))
-    tls = JournalTls(authorities=authorities, certificate=certificate, key=key)
-    try:
-        tls.context()
-    except UnusableCertificates as error:
-        raise usage_error(WrongOption(f"certificates of --journal: {error}")) from error
-    return tls
 
 
 def _parse_keeping(table_format: str | None, keep_days: Sequence[str]) -> "Keeping":

@@ -42,38 +42,6 @@ ClusterProperties = Annotated[
 ]
 SettingsFile = Annotated[Path | None, typer.Option(help="YAML file with these settings.")]
 
-# The options of a journal's reader.
-JournalsOption = Annotated[
-    list[str] | None,
-    typer.Option(help="Folder of journal files, or a controller's http://HOST:9404/journal. May be repeated."),
-]
-JournalTokenFilesOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="[URL=]FILE",
-        help="File with the token for the journal at URL; without URL, for all journals that have no other token. May "
-        "be repeated.",
-    ),
-]
-JournalCaOption = Annotated[
-    Path | None,
-    typer.Option(
-        help="File with the authorities of https:// journals, as PEM. Default: those of the system.", show_default=False
-    ),
-]
-JournalCertificateOption = Annotated[
-    Path | None,
-    typer.Option(
-        help="File with the certificate to show to https:// journals, as PEM. Default: none.", show_default=False
-    ),
-]
-JournalKeyOption = Annotated[
-    Path | None,
-    typer.Option(
-        help="File with the key of --journal-certificate, as PEM. Default: that file has the key, too.",
-        show_default=False,
-    ),
-]
 JournalTopicOption = Annotated[
     str | None, typer.Option(help="Kafka topic that controllers write their journals to. Needs --bootstrap-server.")
 ]
