@@ -6,6 +6,10 @@ no rack. The second one repairs what that order could not see. It finds a chain 
 at least two replicas fewer, in which each hands one of its new replicas to the next. A shortest chain never spoils
 racks, and without a chain no other choice is more even: the choices of a partition are the bases of a matroid.
 The same cluster gives the same plan, so a restart after a crash shows the same moves.
+
+`controller_planner` drains brokers, too, and does not replace this module. It evens bytes and traffic, which the
+operator's view of a cluster lacks. It evens counts only within a band, gives the replicas of a partition another order,
+and leaves out partitions of which no replica in sync lives.
 """
 
 from collections import Counter, deque
