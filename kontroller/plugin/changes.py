@@ -9,7 +9,7 @@ from controller_operator.resources.conditions import ConditionType
 from kontroller.plugin.objects import Named, Seen
 
 _OVER = frozenset({"Completed", "Failed", "Cancelled"})
-_APPROVED = ("PartitionReassignment", "KafkaTopic", "PreferredElection")
+_APPROVED = ("PartitionReassignment", "KafkaTopic", "PreferredElection", "RebalancePlan")
 
 
 class NotDone(Exception):
@@ -86,7 +86,7 @@ def _describe_state(seen: Seen) -> str:
 async def cancel(api: ChangedApi, named: Named, namespace: str) -> str:
     """Cancel a move or an election by deleting its object. Raises `NotDone`."""
     seen = await read(api, named, namespace)
-    if seen.key.kind not in ("PartitionReassignment", "PreferredElection"):
+    if seen.key.kind not in ("PartitionReassignment", "PreferredElection", "RebalancePlan"):
         raise NotDone(f"{seen.short} cannot be cancelled: pause it, or change its spec")
     phase = seen.status.get("phase")
     if phase in _OVER:

@@ -59,6 +59,7 @@ def find_next_steps(each: Seen) -> NextSteps:
         or _list_feature_steps(each)
         or _list_move_steps(each)
         or _list_unclean_steps(each)
+        or _list_planned_moves(each)
     )
     words = tuple(each.status.get("nextSteps") or ()) if each.is_paused else ()
     return NextSteps(
@@ -139,6 +140,18 @@ def _list_unclean_steps(each: Seen) -> tuple[PlannedStep, ...]:
                     live=_format_text(row.get("leaderBefore")))
         for row in each.status.get("partitions") or ()
         if row.get("result") is None
+    )  # fmt: skip
+
+
+def _list_planned_moves(each: Seen) -> tuple[PlannedStep, ...]:
+    """Return the moves of a RebalancePlan from its next batch on."""
+    if each.key.kind != "RebalancePlan" or "completionTime" in each.status:
+        return ()
+    return tuple(
+        PlannedStep(action="Move", key=f"{row['topic']}-{row['partition']}", live=_format_text(row.get("before")),
+                    desired=_format_text(row.get("after")))
+        for row in each.status.get("moves") or ()
+        if row.get("batch", 0) >= (each.status.get("batch") or 0)
     )  # fmt: skip
 
 

@@ -98,7 +98,7 @@ class Disk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """A PartitionReassignment or PreferredElection that has not ended."""
+    """A PartitionReassignment, PreferredElection or RebalancePlan that has not ended."""
 
     namespace: str
     name: str
@@ -320,7 +320,7 @@ def _find_disks(each: Seen) -> Iterator[Disk]:
 
 
 def _is_under_way(each: Seen) -> bool:
-    if each.key.kind not in ("PartitionReassignment", "PreferredElection"):
+    if each.key.kind not in ("PartitionReassignment", "PreferredElection", "RebalancePlan"):
         return False
     at_rest = _OVER | _BETWEEN_RUNS if each.key.kind == "PreferredElection" else _OVER
     return each.status.get("phase") not in at_rest
@@ -328,14 +328,14 @@ def _is_under_way(each: Seen) -> bool:
 
 def _make_move(each: Seen) -> Move:
     counts = each.counts
-    is_move = each.key.kind == "PartitionReassignment"
+    is_move = each.key.kind != "PreferredElection"
     done = counts.get("done", 0) if is_move else counts.get("elected", 0) + counts.get("notNeeded", 0)
     return Move(
         namespace=each.key.namespace,
         name=each.short,
         phase=each.status.get("phase"),
         done=done,
-        total=counts.get("total", 0),
+        total=counts.get("total", done + counts.get("moves", 0)),
         throttle=(each.status.get("throttle") or {}).get("bytesPerSecond"),
         time_left=(each.status.get("progress") or {}).get("timeLeft"),
         message=each.condition(ConditionType.READY).get("message"),

@@ -53,6 +53,7 @@ async def report_trouble(memo: kopf.Memo, **_: Any) -> str:
 @kopf.on.event(GROUP, VERSION, "partitionreassignments")
 @kopf.on.event(GROUP, VERSION, "preferredelections")
 @kopf.on.event(GROUP, VERSION, "featuresets")
+@kopf.on.event(GROUP, VERSION, "rebalanceplans")
 async def hand_over(event: kopf.RawEvent, memo: kopf.Memo, **_: Any) -> None:
     """Pass on an object in its present state, or in its last one if it was deleted."""
     memo.watcher.hand_over(event)
@@ -63,6 +64,7 @@ async def hand_over(event: kopf.RawEvent, memo: kopf.Memo, **_: Any) -> None:
 @kopf.on.validate(GROUP, VERSION, "partitionreassignments", operations=_WRITES)
 @kopf.on.validate(GROUP, VERSION, "preferredelections", operations=_WRITES)
 @kopf.on.validate(GROUP, VERSION, "featuresets", operations=_WRITES)
+@kopf.on.validate(GROUP, VERSION, "rebalanceplans", operations=_WRITES)
 async def judge(
     warnings: list[str], memo: kopf.Memo, new: kopf.Body | None = None, old: kopf.Body | None = None, **_: Any
 ) -> None:

@@ -131,6 +131,8 @@ REMEDIES: Final[Mapping[Reason, str]] = {
     Reason.FEATURE_UNSUPPORTED: "Upgrade the brokers that `status.features` names, or ask for a lower level.",
     Reason.DOWNGRADE_NOT_ALLOWED: "Raise the level of the spec, or set `allowDowngrade: true` if that is safe.",
     Reason.FEATURES_UNREADABLE: "Look at the znode `/feature`: a newer Kafka wrote it, or it is damaged.",
+    Reason.PLAN_IMPOSSIBLE: "The message names the constraint and what is missing: add brokers or room, or create a "
+    "RebalancePlan with another scope.",
     Reason.REQUEST_REFUSED: "Follow the message, the controller's own.",
     Reason.DRY_RUN: "Read the status; remove `dryRun` to apply the changes.",
     Reason.DELETION_FORBIDDEN: "Set `delete.topic.enable` of controller and brokers, or `deletionPolicy: Retain`.",

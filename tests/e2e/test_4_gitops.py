@@ -8,7 +8,7 @@ from tests.real.operator.gitops import EXAMPLES, apply, differences, find_stable
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
-KINDS = "kafkaclusters,kafkatopics,partitionreassignments,preferredelections,featuresets"
+KINDS = "kafkaclusters,kafkatopics,partitionreassignments,preferredelections,featuresets,rebalanceplans"
 
 
 def test_both_tools_judge_what_was_installed_and_moved(release: Release) -> None:

@@ -24,7 +24,7 @@ def test_an_uninstall_leaves_the_data_and_no_finalizer_hanging(release: Release)
 
     release.wait_for(lambda: not list_unfinished_pods(release), "all pods have ended", silence_s=300)
     assert {claim["metadata"]["name"] for claim in release.get("pvc")["items"]} == volumes
-    kinds = "kafkaclusters,kafkatopics,partitionreassignments,preferredelections,featuresets"
+    kinds = "kafkaclusters,kafkatopics,partitionreassignments,preferredelections,featuresets,rebalanceplans"
     left = release.get(kinds)["items"]
     assert {"kept-by-the-uninstall", "would-be-deleted"} <= {each["metadata"]["name"] for each in left}
     release.kubectl("delete", kinds, "--all", "--timeout=60s")

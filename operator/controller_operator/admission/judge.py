@@ -21,15 +21,24 @@ from controller_operator.plans.decision import Situation, decide_permitted
 from controller_operator.plans.feature_set import planner as of_features
 from controller_operator.plans.outcome import Context, conditions
 from controller_operator.plans.reassignment import planner as of_move
+from controller_operator.plans.rebalance import planner as of_rebalance
 from controller_operator.plans.topic import planner as of_topic
 from controller_operator.plans.topic.claims import explain_hand_over
 from controller_operator.reconciling.access import ClusterAccess, Granted, Withheld
 from controller_operator.reconciling.measuring.cluster_meter import ClusterMeter
 from controller_operator.reconciling.measuring.move_meter import OVER_TCP, MoveMeter
+from controller_operator.reconciling.measuring.plan_maker import PlanMaker
 from controller_operator.reconciling.placing import read_places
 from controller_operator.reconciling.situations import Situations
 from controller_operator.reconciling.wall_clock import Now, utc_now
-from controller_operator.resources import FeatureSet, KafkaCluster, KafkaTopic, PartitionReassignment, PreferredElection
+from controller_operator.resources import (
+    FeatureSet,
+    KafkaCluster,
+    KafkaTopic,
+    PartitionReassignment,
+    PreferredElection,
+    RebalancePlan,
+)
 from controller_operator.resources.common import ObjectMeta
 from controller_operator.resources.conditions import Condition, ConditionStatus, ConditionType, Reason
 
@@ -67,6 +76,7 @@ _ALONE: Final[Mapping[str, Any]] = {
     KafkaTopic.definition.kind: of_topic.ALONE,
     PartitionReassignment.definition.kind: of_move.ALONE,
     FeatureSet.definition.kind: of_features.ALONE,
+    RebalancePlan.definition.kind: of_rebalance.ALONE,
 }
 """The surroundings without other objects, by kind."""
 
@@ -187,7 +197,10 @@ class Judge:
             return _Foreseen(reason=Reason.INVALID_SPEC, message=f"{stored.error}", is_refused=True)
         if isinstance(resource, KafkaCluster):
             return None
-        if isinstance(resource, PartitionReassignment | PreferredElection) and resource.ending is not None:
+        if (
+            isinstance(resource, PartitionReassignment | PreferredElection | RebalancePlan)
+            and resource.ending is not None
+        ):
             return None
         access, grant = await self._find_grant(resource)
         now = self._now().replace(microsecond=0)
@@ -219,7 +232,11 @@ class Judge:
         self, access: ClusterAccess, resource: AnyResource, grant: Granted, now: datetime
     ) -> Situation:
         open_broker = self._open_broker
-        meters = MoveMeter(open_broker, _ignore, self._now), ClusterMeter(open_broker, _ignore, self._store)
+        meters = (
+            MoveMeter(open_broker, _ignore, self._now),
+            ClusterMeter(open_broker, _ignore, self._store),
+            PlanMaker(_ignore),
+        )
         context = Context(now=now, limits=grant.kafka.limits, is_view_fresh=True, rules=self._rules)
         seen = Situations(self._store, access, *meters).find(resource, grant, context)
         if isinstance(resource, PartitionReassignment) and resource.directories:

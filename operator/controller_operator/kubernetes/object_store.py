@@ -26,6 +26,7 @@ from controller_operator.resources import (
     KafkaTopic,
     PartitionReassignment,
     PreferredElection,
+    RebalancePlan,
 )
 from controller_operator.resources.cluster_address import ClusterAddress
 from controller_operator.resources.common import API_VERSION, FINALIZER, ClusterRef
@@ -34,7 +35,7 @@ from controller_operator.resources.topic import DriftPolicy
 
 Raw = dict[str, Any]
 """An object as JSON."""
-AnyResource = KafkaCluster | KafkaTopic | PartitionReassignment | PreferredElection | FeatureSet
+AnyResource = KafkaCluster | KafkaTopic | PartitionReassignment | PreferredElection | FeatureSet | RebalancePlan
 
 KIND_CLASSES: Final[dict[str, type[AnyResource]]] = {kind.definition.kind: kind for kind in KINDS}  # type: ignore[misc]  # KINDS is typed by their common base
 
@@ -83,7 +84,9 @@ class TopicUse(NamedTuple):
     topic."""
 
 
-_RUNS_ONCE: Final = frozenset({PartitionReassignment.definition.kind, PreferredElection.definition.kind})
+_RUNS_ONCE: Final = frozenset(
+    each.definition.kind for each in (PartitionReassignment, PreferredElection, RebalancePlan)
+)
 _Name = TypeVar("_Name", str, Key)
 _OPEN: Final = 500
 """Models in the cache: of objects in work, and of the few objects that all others refer to."""
@@ -171,7 +174,8 @@ class _Kept:
     topic: str | None
     """For a KafkaTopic: the name of its topic."""
     asks_about: Set[str] | None
-    """For a move or an election that has not ended: the topics of its partitions; None if it is about all topics."""
+    """For a move, an election or a plan that has not ended: the topics of its partitions; None if it is about all
+    topics."""
     is_under_way: bool
     """True for a PartitionReassignment that has begun and not ended."""
     said: tuple[Said, ...]
@@ -526,6 +530,8 @@ def _asks_about(resource: AnyResource | None) -> Set[str] | None:
                 return None
             named = (each.topic for each in resource.spec.partitions or ())
             return frozenset(map(str, (*(resource.spec.topics or ()), *named)))
+        case RebalancePlan(ending=None):
+            return None
         case _:
             return frozenset()
 
@@ -567,7 +573,7 @@ def _moves(resource: AnyResource | None) -> frozenset[str]:
 def _find_carried_out(resource: AnyResource | None) -> CarriedOut | None:
     if resource is None or resource.status.cluster_id is None or resource.metadata.deletion_timestamp is not None:
         return None
-    if isinstance(resource, PartitionReassignment | PreferredElection) and resource.ending is not None:
+    if isinstance(resource, PartitionReassignment | PreferredElection | RebalancePlan) and resource.ending is not None:
         return None
     return CarriedOut(sys.intern(resource.status.cluster_id), resource.metadata.accepted_cluster_id)
 

@@ -15,11 +15,12 @@ from typing import Any, TypeVar
 from controller_core.model.wording import format_count
 from controller_operator.kubernetes.object_store import CarriedOut
 from controller_operator.plans.outcome import Context, Notice, Plan, Verdict, conditions
-from controller_operator.resources import KafkaCluster, PartitionReassignment, PreferredElection
+from controller_operator.resources import KafkaCluster, PartitionReassignment, PreferredElection, RebalancePlan
 from controller_operator.resources.common import ACCEPT_CLUSTER_ANNOTATION, Resource, Status
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.election import ElectionPhase
 from controller_operator.resources.reassignment import ReassignmentPhase
+from controller_operator.resources.rebalancing.rebalance_plan import PlanPhase
 
 ResourceT = TypeVar("ResourceT", bound=Resource[Any, Any])
 
@@ -130,9 +131,11 @@ def end_run(resource: Resource[Any, Any], change: ClusterChange, context: Contex
     It cannot go on in the present cluster, and must not run twice."""
     match resource:
         case PartitionReassignment() if resource.status.is_under_way:
-            phase: ReassignmentPhase | ElectionPhase = ReassignmentPhase.FAILED
+            phase: ReassignmentPhase | ElectionPhase | PlanPhase = ReassignmentPhase.FAILED
         case PreferredElection() if resource.spec.schedule is None and resource.status.phase is ElectionPhase.RUNNING:
             phase = ElectionPhase.FAILED
+        case RebalancePlan() if resource.status.is_under_way:
+            phase = PlanPhase.FAILED
         case _:
             return None
     message = (

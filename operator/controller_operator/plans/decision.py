@@ -25,8 +25,16 @@ from controller_operator.plans.next_steps import next_steps
 from controller_operator.plans.outcome import Context, FinalizerWish, Plan, make_status, plan_paused
 from controller_operator.plans.permission import Permission
 from controller_operator.plans.reassignment import planner as of_move
+from controller_operator.plans.rebalance import planner as of_rebalance
 from controller_operator.plans.topic import planner as of_topic
-from controller_operator.resources import FeatureSet, KafkaCluster, KafkaTopic, PartitionReassignment, PreferredElection
+from controller_operator.resources import (
+    FeatureSet,
+    KafkaCluster,
+    KafkaTopic,
+    PartitionReassignment,
+    PreferredElection,
+    RebalancePlan,
+)
 from controller_operator.resources.common import FINALIZER, Status
 
 
@@ -48,6 +56,7 @@ _DECIDE: Final[Mapping[str, Callable[[Any, Snapshot, Context, Any], Plan[Status]
     PartitionReassignment.definition.kind: of_move.decide,
     PreferredElection.definition.kind: of_election.decide,
     FeatureSet.definition.kind: of_features.decide,
+    RebalancePlan.definition.kind: of_rebalance.decide,
 }
 LEFTOVERS: Final[Mapping[str, str]] = {
     KafkaTopic.definition.kind: "the topic, if there is one, stays",

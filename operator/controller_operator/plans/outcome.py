@@ -123,6 +123,8 @@ class Plan(Generic[StatusT_co]):
     """The copies that brokers make because of the object, for measuring the rest."""
     directories: Directories = field(default_factory=dict)
     """The log directories that replicas are to have because of the object, for reading their places."""
+    look: object = None
+    """The wish for a plan of moves (`plans.rebalance.looking.Look`), which is made in the background."""
     memory: object = None
     """Knowledge for later decisions that no status holds. It is lost with the process."""
 

@@ -29,7 +29,14 @@ from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle
 from controller_operator.kubernetes.object_store import AnyResource
 from controller_operator.plans.consent.budget import Allowance
 from controller_operator.plans.outcome import CancelMove, ForgetMove, StartMove, Step, Verdict
-from controller_operator.resources import FeatureSet, KafkaCluster, KafkaTopic, PartitionReassignment, PreferredElection
+from controller_operator.resources import (
+    FeatureSet,
+    KafkaCluster,
+    KafkaTopic,
+    PartitionReassignment,
+    PreferredElection,
+    RebalancePlan,
+)
 from controller_operator.resources.conditions import Reason
 
 
@@ -98,6 +105,8 @@ def find_reach(resource: AnyResource) -> Reach:
             return WholeCluster("name the topics or partitions of the election instead of allPartitions")
         case FeatureSet():
             return WholeCluster("features are the whole cluster's")
+        case RebalancePlan():
+            return WholeCluster("a RebalancePlan balances the whole cluster: move named partitions instead")
         case _:
             assert_never(resource)
 

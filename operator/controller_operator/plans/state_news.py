@@ -35,6 +35,7 @@ _TROUBLES: Final = frozenset({
     Reason.PARTITIONS_CANNOT_DECREASE,
     Reason.FEATURE_UNSUPPORTED,
     Reason.DOWNGRADE_NOT_ALLOWED,
+    Reason.PLAN_IMPOSSIBLE,
     Reason.REQUEST_REFUSED,
     Reason.WAITING_FOR_DEPENDENTS,
 })  # fmt: skip

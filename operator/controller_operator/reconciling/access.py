@@ -35,7 +35,7 @@ from controller_operator.plans.consent.budget import Allowance
 from controller_operator.plans.feature_set.planner import Claims
 from controller_operator.plans.outcome import Verdict
 from controller_operator.plans.permission import Permission
-from controller_operator.resources import FeatureSet, KafkaCluster, KafkaTopic, PartitionReassignment
+from controller_operator.resources import FeatureSet, KafkaCluster, KafkaTopic, PartitionReassignment, RebalancePlan
 from controller_operator.resources.cluster import ANY_NAMESPACE, AllowedNamespace
 from controller_operator.resources.cluster_address import AtZooKeeper, ClusterAddress
 from controller_operator.resources.common import FINALIZER
@@ -205,7 +205,10 @@ class ClusterAccess:
         return tuple(each for each in moves if self._identity_of(each) == identity)
 
     def find_pins(
-        self, resource: PartitionReassignment, counts: Mapping[str, Collection[int]], brokers: Collection[BrokerId]
+        self,
+        resource: PartitionReassignment | RebalancePlan,
+        counts: Mapping[str, Collection[int]],
+        brokers: Collection[BrokerId],
     ) -> tuple[KafkaTopic, ...]:
         """Return the KafkaTopics that may undo the moves of another object (`ObjectStore.find_placing`)."""
         found = self._store.find_placing(counts, brokers)
@@ -264,7 +267,7 @@ class ClusterAccess:
         return Claims(winners=winners, shared=frozenset(shared))
 
     def _identity_of(
-        self, resource: KafkaTopic | FeatureSet | PartitionReassignment
+        self, resource: KafkaTopic | FeatureSet | PartitionReassignment | RebalancePlan
     ) -> ClusterIdentity | ClusterAddress | None:
         """Return the Kafka cluster that the object is for; None if it may use none."""
         key = cluster_key(resource)
@@ -332,7 +335,7 @@ class ClusterAccess:
         self.on_change(address, observation)
 
 
-def _is_own_move(move: PartitionReassignment, owned: Mapping[str, PartitionReassignment]) -> bool:
+def _is_own_move(move: PartitionReassignment | RebalancePlan, owned: Mapping[str, PartitionReassignment]) -> bool:
     """Return True if a KafkaTopic that owns these moves made this one."""
     found = owned.get(move.metadata.name)
     return found is not None and found.metadata.uid == move.metadata.uid

@@ -38,20 +38,22 @@ from controller_operator.plans.outcome import (
     Verdict,
     make_status,
 )
+from controller_operator.plans.rebalance.looking import Look
 from controller_operator.reconciling.access import Granted
 from controller_operator.reconciling.event_recorder import EventRecorder
 from controller_operator.reconciling.measuring.cluster_meter import ClusterMeter
 from controller_operator.reconciling.measuring.move_meter import MoveMeter
+from controller_operator.reconciling.measuring.plan_maker import PlanMaker
 from controller_operator.reconciling.object_writer import ObjectWriter
 from controller_operator.reconciling.placing import carry_out_placement
 from controller_operator.reconciling.wall_clock import Now
-from controller_operator.resources import KafkaCluster, PartitionReassignment
+from controller_operator.resources import KafkaCluster, PartitionReassignment, RebalancePlan
 from controller_operator.resources.approval import Approval
 from controller_operator.resources.common import API_VERSION, Status
 from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
 
 _MOVE_TTL_S: Final = 24 * 3600
-"""Seconds for which a topic's ended moves stay for people to read. A failed one is then tried again."""
+"""Seconds for which the ended moves of a topic or plan stay for people to read. A topic then tries a failed one again."""
 _log = structlog.get_logger(__name__)
 
 
@@ -88,6 +90,7 @@ class Applier:
         metrics: OperatorMetrics,
         meter: MoveMeter,
         cluster_meter: ClusterMeter,
+        plan_maker: PlanMaker,
         now: Now,
         open_broker: OpenBroker,
         trail: AuditTrail,
@@ -100,6 +103,7 @@ class Applier:
         self._metrics = metrics
         self._meter = meter
         self._cluster_meter = cluster_meter
+        self._plan_maker = plan_maker
         self._now = now
         self._open_broker = open_broker
 
@@ -117,7 +121,7 @@ class Applier:
         stored = await self._writer.write_status(stored, decision.status, is_progress=decision.is_progress)
         for notice in decision.notices:
             await self._recorder.post(stored.raw, notice)
-        if isinstance(stored.resource, PartitionReassignment) and stored.resource.ending is not None:
+        if isinstance(stored.resource, PartitionReassignment | RebalancePlan) and stored.resource.ending is not None:
             return Applied(stored=stored)
         if not decision.steps:
             next_s = self._find_next_look_s(stored, decision, grant)
@@ -147,6 +151,8 @@ class Applier:
         elif decision.copies is not None or decision.directories:
             copies, listener = decision.copies or {}, grant.asking.listener
             due_in_s = self._meter.look(stored, copies, grant.view, listener, decision.directories)
+        elif isinstance(decision.look, Look):
+            return self._plan_maker.look(stored, decision.look, grant.view, grant.asking.listener)
         else:
             return decision.look_again_in_s
         return min(due_in_s, decision.look_again_in_s or due_in_s)
@@ -204,7 +210,9 @@ class Applier:
         except ObjectChanged:
             return Outcome.LOOK_AGAIN
         self._writer.keep_created(created)
-        message = f"PartitionReassignment {step.name} moves replicas of the topic"
+        message = (
+            f"PartitionReassignment {step.name} moves replicas of {format_count(len(step.partitions), 'partition')}"
+        )
         notice = Notice(reason="ReplicasMove", message=message, occurrence=created["metadata"]["uid"])
         await self._recorder.post(stored.raw, notice)
         return Outcome.DONE
@@ -279,7 +287,7 @@ def _creation_notice(step: CreateTopic) -> Notice:
 
 
 def make_move(stored: StoredObject, step: StartMove) -> Raw:
-    """Return a PartitionReassignment that a topic owns. It is deleted together with the topic's object."""
+    """Return a PartitionReassignment that a topic or a plan owns. It is deleted together with its owner."""
     metadata = stored.raw["metadata"]
     owner = {"apiVersion": API_VERSION, "kind": stored.key.kind, "name": metadata["name"], "uid": metadata["uid"]}
     partitions = [{"topic": tp.topic, "partition": tp.partition, "replicas": [*to]} for tp, to in step.partitions]

@@ -49,10 +49,17 @@ from controller_operator.reconciling.event_recorder import EventRecorder
 from controller_operator.reconciling.letting_go import ClusterDeletion, LettingGo
 from controller_operator.reconciling.measuring.cluster_meter import ClusterMeter
 from controller_operator.reconciling.measuring.move_meter import OVER_TCP, MoveMeter
+from controller_operator.reconciling.measuring.plan_maker import PlanMaker
 from controller_operator.reconciling.object_writer import ObjectWriter
 from controller_operator.reconciling.situations import Situations
 from controller_operator.reconciling.wall_clock import Now, utc_now
-from controller_operator.resources import KafkaCluster, KafkaTopic, PartitionReassignment, PreferredElection
+from controller_operator.resources import (
+    KafkaCluster,
+    KafkaTopic,
+    PartitionReassignment,
+    PreferredElection,
+    RebalancePlan,
+)
 from controller_operator.resources.approval import Approval
 from controller_operator.resources.common import FINALIZER, Ending
 from controller_operator.resources.conditions import ConditionType
@@ -62,8 +69,10 @@ _AGAIN_S: Final = 0.5
 _HELD_S: Final = 60.0
 _DEPENDENTS_S: Final = 15.0
 _RELEASED: Final = Result(word="released")
-RunsOnce = PartitionReassignment | PreferredElection
+RunsOnce = PartitionReassignment | PreferredElection | RebalancePlan
 _log = structlog.get_logger(__name__)
+
+MakePlanMaker = Callable[[Callable[[Iterable[Key]], None]], PlanMaker]
 
 
 def _no_trouble(_kind: str) -> str | None:
@@ -85,13 +94,15 @@ class Reconciler:
         missing_cluster_grace_s: float,
         namespaces: Collection[str] = (),
         open_broker: OpenBroker = OVER_TCP,
+        make_plan_maker: MakePlanMaker = PlanMaker,
         now: Now = utc_now,
         trouble_of_kind: Callable[[str], str | None] = _no_trouble,
         rules: TopicRules = NO_RULES,
         trail: AuditTrail = NO_TRAIL,
     ) -> None:
         """`tell` queues other objects that a change concerns; `namespaces`: those whose objects are known, empty: all;
-        `open_broker` makes a client of a broker; `trouble_of_kind` returns why nothing may be done for a kind."""
+        `open_broker` makes a client of a broker; `make_plan_maker`
+        makes what asks the planner; `trouble_of_kind` returns why nothing may be done for a kind."""
         self._now = now
         self._rules = rules
         self._trouble_of_kind = trouble_of_kind
@@ -103,8 +114,9 @@ class Reconciler:
         self._cluster_deletion = ClusterDeletion(store, self._writer, now)
         self._meter = MoveMeter(open_broker, tell, now)
         self._cluster_meter = ClusterMeter(open_broker, tell, store, namespaces)
-        self._situations = Situations(store, access, self._meter, self._cluster_meter)
-        meters = self._meter, self._cluster_meter
+        self._plan_maker = make_plan_maker(tell)
+        meters = self._meter, self._cluster_meter, self._plan_maker
+        self._situations = Situations(store, access, *meters)
         self._applier = Applier(store, api, self._writer, recorder, metrics, *meters, now, open_broker, trail)
         self._letting_go = LettingGo(self._writer, now, missing_cluster_grace_s=missing_cluster_grace_s)
 
@@ -114,6 +126,7 @@ class Reconciler:
         if stored is None:
             self._meter.forget(key)
             self._cluster_meter.forget(key)
+            self._plan_maker.forget(key)
             return Result(word="gone")
         try:
             return await self._reconcile(stored)
@@ -132,6 +145,7 @@ class Reconciler:
         """End the background work."""
         await self._meter.close()
         await self._cluster_meter.close()
+        await self._plan_maker.close()
 
     async def _reconcile(self, stored: StoredObject) -> Result:
         if trouble := self._trouble_of_kind(stored.key.kind):
@@ -173,7 +187,10 @@ class Reconciler:
             if applied.result is not None:
                 return applied.result
             stored = applied.stored
-            if isinstance(stored.resource, PartitionReassignment) and stored.resource.ending is not None:
+            if (
+                isinstance(stored.resource, PartitionReassignment | RebalancePlan)
+                and stored.resource.ending is not None
+            ):
                 return await self._keep_ended(stored, stored.resource, stored.resource.ending)
             if applied.view is not None:
                 grant = replace(grant, view=applied.view)
@@ -217,6 +234,7 @@ class Reconciler:
         """Keep an object whose one run is over. It needs no cluster. Unless paused, it is deleted after its time to
         live."""
         self._meter.forget(stored.key)
+        self._plan_maker.forget(stored.key)
         if FINALIZER in resource.metadata.finalizers:
             stored = await self._writer.release(stored)
         if resource.metadata.deletion_timestamp is not None:

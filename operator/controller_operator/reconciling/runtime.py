@@ -50,7 +50,8 @@ from controller_operator.reconciling.applying import Result
 from controller_operator.reconciling.event_recorder import DEFAULT_HOME, EventRecorder, Home
 from controller_operator.reconciling.letting_go import make_leftover_notice
 from controller_operator.reconciling.measuring.move_meter import OVER_TCP
-from controller_operator.reconciling.reconciler import Reconciler
+from controller_operator.reconciling.measuring.plan_maker import PlanMaker
+from controller_operator.reconciling.reconciler import MakePlanMaker, Reconciler
 from controller_operator.reconciling.wall_clock import Now, utc_now
 from controller_operator.reconciling.work_queue import WorkQueue
 from controller_operator.resources import FeatureSet, KafkaCluster, KafkaTopic
@@ -84,6 +85,7 @@ class OperatorRuntime:
         now: Now = utc_now,
         *,
         open_broker: OpenBroker = OVER_TCP,
+        make_plan_maker: MakePlanMaker = PlanMaker,
         listener_of: ListenerOf = any_plaintext,
         open_poller: OpenPoller = make_poller,
         home: Home = DEFAULT_HOME,
@@ -120,6 +122,7 @@ class OperatorRuntime:
             missing_cluster_grace_s=settings.missing_cluster_grace_s,
             namespaces=settings.namespace,
             open_broker=open_broker,
+            make_plan_maker=make_plan_maker,
             now=now,
             trouble_of_kind=self._definitions.trouble_of,
             rules=rules,

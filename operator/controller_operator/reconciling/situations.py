@@ -18,11 +18,13 @@ from controller_operator.plans.consent.budget import NO_ALLOWANCES, Allowances
 from controller_operator.plans.decision import Situation
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.plans.reassignment import planner as of_move
+from controller_operator.plans.rebalance import planner as of_rebalance
 from controller_operator.plans.topic.case import Surroundings as TopicSurroundings
 from controller_operator.reconciling.access import ClusterAccess, Granted
 from controller_operator.reconciling.measuring.cluster_meter import ClusterMeter
 from controller_operator.reconciling.measuring.move_meter import MoveMeter
-from controller_operator.resources import FeatureSet, KafkaCluster, KafkaTopic, PartitionReassignment
+from controller_operator.reconciling.measuring.plan_maker import PlanMaker
+from controller_operator.resources import FeatureSet, KafkaCluster, KafkaTopic, PartitionReassignment, RebalancePlan
 from controller_operator.resources.common import Status
 
 _ASKING: Final = timedelta(minutes=1)
@@ -41,11 +43,13 @@ class Situations:
         access: ClusterAccess,
         meter: MoveMeter,
         cluster_meter: ClusterMeter,
+        plan_maker: PlanMaker,
     ) -> None:
         self._store = store
         self._access = access
         self._meter = meter
         self._cluster_meter = cluster_meter
+        self._plan_maker = plan_maker
         self._told: dict[str, Told] = {}
         self._asking: dict[Key, tuple[datetime, PartitionReassignment]] = {}
 
@@ -91,6 +95,12 @@ class Situations:
                 )
             case FeatureSet():
                 around = self._access.feature_claims(resource)
+            case RebalancePlan():
+                around = of_rebalance.Surroundings(
+                    moves=self._store.moves_of(resource),
+                    found=self._plan_maker.found_for(resource),
+                    find_pinned=partial(self._find_pinned, resource, grant),
+                )
         return Situation(
             cluster=grant.cluster,
             view=grant.view.replace_brokers_to_remove(grant.to_remove),
@@ -130,6 +140,11 @@ class Situations:
         found |= {key: move for key, (_, move) in self._asking.items()}
         found.pop(key_of_resource(resource), None)
         return self._access.filter_same_cluster(resource, found.values())
+
+    def _find_pinned(self, resource: RebalancePlan, grant: Granted) -> list[str]:
+        """Return the topics whose replicas a KafkaTopic with driftPolicy Enforce names."""
+        pins = self._access.find_pins(resource, dict.fromkeys(grant.view.topics, ()), ())
+        return [each.topic_name for each in pins]
 
     def _find_allowances(self, resource: KafkaTopic | PartitionReassignment, grant: Granted) -> Allowances:
         if not grant.permission.allowances:

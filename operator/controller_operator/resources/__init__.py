@@ -11,6 +11,7 @@ from controller_operator.resources.common import Resource
 from controller_operator.resources.election import PreferredElection
 from controller_operator.resources.feature_set import FeatureSet
 from controller_operator.resources.reassignment import PartitionReassignment
+from controller_operator.resources.rebalancing.rebalance_plan import RebalancePlan
 from controller_operator.resources.topic import KafkaTopic
 
 KINDS: tuple[type[Resource[Any, Any]], ...] = (
@@ -19,6 +20,15 @@ KINDS: tuple[type[Resource[Any, Any]], ...] = (
     PartitionReassignment,
     PreferredElection,
     FeatureSet,
+    RebalancePlan,
 )
 
-__all__ = ["KINDS", "FeatureSet", "KafkaCluster", "KafkaTopic", "PartitionReassignment", "PreferredElection"]
+__all__ = [
+    "KINDS",
+    "FeatureSet",
+    "KafkaCluster",
+    "KafkaTopic",
+    "PartitionReassignment",
+    "PreferredElection",
+    "RebalancePlan",
+]

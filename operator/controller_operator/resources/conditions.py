@@ -208,6 +208,11 @@ class Reason(StrEnum):
         "FeaturesUnreadable",
         "The cluster's finalized features are unreadable.",
     )
+    PLAN_IMPOSSIBLE = (
+        "PlanImpossible",
+        "The planner can make no plan for the spec in the present cluster; tried again when the spec or the brokers"
+        " change, and every ten minutes.",
+    )
     REQUEST_REFUSED = "RequestRefused", "The controller refused the request."
     DRY_RUN = "DryRun", "spec.dryRun is true, so nothing is changed."
     DELETION_FORBIDDEN = "DeletionForbidden", "The cluster does not allow topics to be deleted."

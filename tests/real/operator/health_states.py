@@ -240,6 +240,20 @@ def election_completed_and_kept(stage: Stage, name: str) -> Object:
     return stage.objects.wait_ready("PreferredElection", name)
 
 
+def plan_unseen(stage: Stage, name: str) -> Object:
+    return stage.apply_without_operator("RebalancePlan", name, {"mode": "rebalance"})
+
+
+def plan_without_cluster(stage: Stage, name: str) -> Object:
+    stage.objects.apply("RebalancePlan", name, {"mode": "rebalance", "clusterRef": {"name": "nowhere"}})
+    return stage.objects.wait_ready("RebalancePlan", name, "False", "ClusterNotFound")
+
+
+def plan_of_missing_topics(stage: Stage, name: str) -> Object:
+    stage.objects.apply("RebalancePlan", name, {"mode": "rebalance", "scope": {"topics": ["missing-*"]}})
+    return stage.objects.wait_ready("RebalancePlan", name, "False", "UnknownTopic")
+
+
 def features_unseen(stage: Stage, name: str) -> Object:
     return stage.apply_without_operator("FeatureSet", name, _features(unseen=1))
 
@@ -316,6 +330,12 @@ STATES = [
         ("no-topic", "Progressing", "InProgress", "InProgress", election_before_its_topic),
         ("scheduled", "Healthy", "Current", "Current", election_scheduled),
         ("suspended", "Suspended", "Current", "Current", election_suspended),
+    ),
+    *_states(
+        "RebalancePlan",
+        ("unseen", "Progressing", "InProgress", "InProgress", plan_unseen),
+        ("no-cluster", "Progressing", "InProgress", "InProgress", plan_without_cluster),
+        ("no-topics", "Degraded", "Failed", "Failed", plan_of_missing_topics),
     ),
     *_states(
         "FeatureSet",

@@ -27,7 +27,13 @@ from controller_core.model.metadata import (
 from controller_core.model.snapshot import Controller, ControllerKind, Snapshot, TopicSnapshot
 from controller_operator.plans.outcome import Plan
 from controller_operator.plans.topic_ids import format_id
-from controller_operator.resources import FeatureSet, KafkaTopic, PartitionReassignment, PreferredElection
+from controller_operator.resources import (
+    FeatureSet,
+    KafkaTopic,
+    PartitionReassignment,
+    PreferredElection,
+    RebalancePlan,
+)
 from controller_operator.resources.common import Status
 from controller_operator.resources.conditions import Condition, ConditionType
 
@@ -142,6 +148,12 @@ def election(spec: Mapping[str, Any], **about: Any) -> PreferredElection:
 def feature_set(levels: Mapping[str, int], spec: Mapping[str, Any] | None = None, **about: Any) -> FeatureSet:
     features = [{"name": name, "maxVersionLevel": level} for name, level in levels.items()]
     return FeatureSet.model_validate(raw("FeatureSet", {"features": features, **(spec or {})}, **about))
+
+
+def rebalance_plan(spec: Mapping[str, Any] | None = None, **about: Any) -> RebalancePlan:
+    """A plan of any mode: without one, a drain of broker 1."""
+    whole = {"mode": "drain", "brokers": [1], **(spec or {})} if "mode" not in (spec or {}) else spec or {}
+    return RebalancePlan.model_validate(raw("RebalancePlan", whole, **{"name": "balance", **about}))
 
 
 def status_of(plan: Plan[Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from controller_operator.resources import KINDS, KafkaTopic
 from controller_operator.resources.common import Definition, Resource, Spec, Status
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.crds import SchemaError, custom_resource_definition
+from controller_operator.resources.rebalancing.rebalance_plan import MAX_MOVES
 from controller_operator.resources.schema import MAX_PARTITIONS, MAX_STATUS_ENTRIES
 from scripts.crds import CHART_FOLDER, CRDS_FOLDER, PAGE, files, reference, write
 
@@ -119,6 +120,8 @@ def test_lists_of_a_status_are_bounded_where_they_grow_with_the_cluster(kind: ty
     assert planned is None or planned["maxItems"] == MAX_PARTITIONS, (
         "a plan may be as long as a spec that says the same"
     )
+    moves = grows.pop("moves", None)
+    assert moves is None or moves["maxItems"] == MAX_MOVES, "the moves that run are those that were approved"
     assert {name for name, field in grows.items() if not 0 < field.get("maxItems", 0) <= MAX_STATUS_ENTRIES} == set()
 
 

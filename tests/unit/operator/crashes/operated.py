@@ -59,6 +59,8 @@ class Operated(ABC):
         "startTime",
         "completionTime",
         "lastRunTime",
+        "lookTime",
+        "snapshotHash",
         "resourceVersion",
         "brokers",
     )

@@ -181,6 +181,30 @@ async def a_broker_is_emptied(world: World) -> None:
     assert not any(2 in each.replicas for each in world.cluster.topic("orders").partitions.values())
 
 
+async def a_broker_is_drained_by_a_plan(world: World) -> None:
+    """One partition after the other, each in a batch that is planned from a new look."""
+    world.cluster.create_topic("orders", [1, 2], [1, 2], [1, 2])
+    await world.wait_until(lambda: are_in_sync(world, 3))
+    how = {"limits": {"maxBatchBytesPerBroker": 500}, "betweenLooksSeconds": 1}
+    key = await world.apply("RebalancePlan", "drain", {"mode": "drain", "brokers": [2], **how})
+    await world.wait_until(lambda: world.status(key).get("phase") == "Completed")
+    assert not any(2 in each.replicas for each in world.cluster.topic("orders").partitions.values())
+    assert world.status(key)["counts"]["done"] == 3
+
+
+async def an_approved_plan_is_carried_out(world: World) -> None:
+    world.cluster.create_topic("orders", [1, 2], [1, 2], [1, 2])
+    await world.wait_until(lambda: are_in_sync(world, 3))
+    how = {"limits": {"maxBatchBytesPerBroker": 500}, "betweenLooksSeconds": 1}
+    spec = {"mode": "drain", "brokers": [2], **how, "approval": "Required"}
+    key = await world.apply("RebalancePlan", "drain", spec)
+    await world.wait_until(lambda: world.status(key).get("phase") == "AwaitingApproval")
+    assert world.cluster.topic("orders").partitions[PartitionId(0)].replicas == (1, 2)
+    await world.apply("RebalancePlan", "drain", {**spec, "approvedPlan": world.status(key)["planHash"]})
+    await world.wait_until(lambda: world.status(key).get("phase") == "Completed")
+    assert not any(2 in each.replicas for each in world.cluster.topic("orders").partitions.values())
+
+
 def _is_moving(world: World) -> bool:
     return any(each.is_being_reassigned for each in world.cluster.topic("orders").partitions.values())
 
@@ -321,6 +345,8 @@ SCENARIOS = (
     a_move_between_log_directories_is_taken_back,
     a_move_is_approved,
     a_broker_is_emptied,
+    a_broker_is_drained_by_a_plan,
+    an_approved_plan_is_carried_out,
     partitions_move_one_after_the_other,
     partitions_move_as_soon_as_others_are_done,
     two_moves_overlap,

@@ -15,13 +15,16 @@ from kio.schema.describe_log_dirs.v4 import DescribeLogDirsResponse
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.client.errors import Unreachable
+from controller_core.client.loads.cluster_loads import BrokerLoad, ClusterLoads, PartitionLoad
 from controller_core.client.log_dirs.log_sizes import BrokerClient
 from controller_core.client.transport.request_client import Address, ControllerClient
-from controller_core.model.ids import TopicName, TopicPartition
+from controller_core.model.ids import BrokerId, TopicName, TopicPartition
 from controller_core.wire.link import BrokerUnreachable
 from controller_core.zk import paths
 from controller_core.zk.session import ConnectionLost, Create, TreeWatch, Watch, WriteOp, ZkError, ZkNode, ZkSession
 from controller_operator.kubernetes.object_api import ObjectApi
+from controller_operator.plans.rebalance.looking import Planned
+from controller_operator.reconciling.measuring.plan_maker import PlanMaker
 from controller_operator.reconciling.runtime import OperatorRuntime
 from controller_operator.settings import OperatorSettings
 from simulation.broker_state import DIRECTORIES
@@ -65,7 +68,14 @@ class World(Operated):
         settings = OperatorSettings(all_namespaces=True)
         watcher = SimulatedWatcher(api)
         return OperatorRuntime(
-            settings, api, watcher, self._connect, self._client, now, open_broker=self._broker_client
+            settings,
+            api,
+            watcher,
+            self._connect,
+            self._client,
+            now,
+            open_broker=self._broker_client,
+            make_plan_maker=partial(PlanMaker, describe=self._describe_loads, compute=_compute_here),
         )
 
     def kafka(self) -> Mapping[str, Any]:
@@ -140,6 +150,35 @@ class World(Operated):
 
     def _broker_client(self, bootstrap: Sequence[Address], **_: object) -> BrokerClient:
         return _BrokerClient(self, [int(address.host.removeprefix("broker-")) for address in bootstrap])
+
+    async def _describe_loads(self, _servers: object, _security: object, between_looks_s: float) -> ClusterLoads:
+        """Return the brokers and partitions as they are after the time of two looks."""
+        await asyncio.sleep(between_looks_s)
+        cluster = self.cluster
+        topics = {TopicName(name): cluster.topic(name) for name in cluster.zk.tree.children(paths.TOPICS) or ()}
+        partitions = {
+            at: (assignment.target, self.find_leader(at) or (None, []))
+            for name, topic in topics.items()
+            for at, assignment in ((tp(name, number), each) for number, each in topic.partitions.items())
+        }
+        return ClusterLoads(
+            cluster_id="a-cluster",
+            taken_at_s=self.clock.now_ms() / 1000,
+            brokers=tuple(BrokerLoad(id=BrokerId(number)) for number in sorted(cluster.live)),
+            partitions={
+                at: PartitionLoad(
+                    replicas=replicas,
+                    isr=tuple(map(BrokerId, isr)),
+                    leader=None if leader is None else BrokerId(leader),
+                    size_bytes=1_000,
+                )
+                for at, (replicas, (leader, isr)) in partitions.items()
+            },
+        )
+
+
+async def _compute_here(compute: Callable[[], Planned]) -> Planned:
+    return compute()
 
 
 class _MortalSession(MortalSession):

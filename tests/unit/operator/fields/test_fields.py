@@ -45,6 +45,7 @@ _BASES: Mapping[str, dict[str, Any]] = {
         "schedule": {"windows": [{"schedule": "* * * * *", "timeZone": "Europe/Berlin", "durationMinutes": 60}]},
     },
     "PreferredElection": {"clusterRef": _CLUSTER_REF, "partitions": [{"topic": "there", "partition": 0}]},
+    "RebalancePlan": {"clusterRef": _CLUSTER_REF, "mode": "drain", "brokers": [1]},
     "FeatureSet": {"clusterRef": _CLUSTER_REF, "features": [{"name": "f", "maxVersionLevel": 2}]},
 }
 

@@ -17,6 +17,7 @@ from controller_operator.plans.permission import Permission
 from controller_operator.reconciling.access import ClusterAccess, Granted
 from controller_operator.reconciling.measuring.cluster_meter import EVERY_S, ClusterMeter
 from controller_operator.reconciling.measuring.move_meter import MoveMeter
+from controller_operator.reconciling.measuring.plan_maker import PlanMaker
 from controller_operator.reconciling.situations import Situations
 from controller_operator.resources import KafkaCluster
 from simulation.fast_loop import run_fast
@@ -57,7 +58,7 @@ class Watching:
         self.meter = ClusterMeter(lambda *_, **__: Silent(), self._tell, store, namespaces)
         access = ClusterAccess(store, _refuse_connection, unreachable_grace_s=3.0)
         meter = MoveMeter(lambda *_, **__: Silent(), self._tell, lambda: NOW)
-        self._situations = Situations(store, access, meter, self.meter)
+        self._situations = Situations(store, access, meter, self.meter, PlanMaker(self._tell))
 
     async def read(self) -> None:
         """Have the brokers asked, and wait for their answers."""

@@ -24,6 +24,7 @@ SPECS: Mapping[str, dict[str, Any]] = {
     "KafkaTopic": ORDERS,
     "PartitionReassignment": MOVE,
     "PreferredElection": {**REF, "allPartitions": True},
+    "RebalancePlan": {**REF, "mode": "rebalance"},
     "FeatureSet": {**REF, "features": [{"name": "f", "maxVersionLevel": 1}]},
 }
 EVERYBODY = [{"namespace": "*"}]

@@ -1,0 +1,129 @@
+"""A question to the planner, and its answer.
+
+The planner takes seconds, and the looks at the cluster a minute. So a decision only asks. The plan is made in the
+background (`reconciling/measuring/plan_maker.py`), and the next decision finds the answer. Nothing of it is on record
+before that decision is written, so a restarted operator asks again.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from fnmatch import fnmatchcase
+from typing import Final
+
+from controller_core.model.ids import BrokerId
+from controller_core.model.snapshot import Snapshot
+from controller_core.model.wording import list_some
+from controller_operator.plans.outcome import Verdict
+from controller_operator.resources.conditions import Reason
+from controller_operator.resources.rebalancing.rebalance_plan import (
+    MAX_MOVES,
+    PlannedMove,
+    RebalancePlan,
+    ResourceBalance,
+)
+from controller_planner.goals import Goals, InvalidGoals, Limits, Mode
+
+MUST_MODES: Final = (Mode.DRAIN, Mode.REPLICATION_FACTOR)
+"""Modes that have a definite end: nothing is left to do."""
+FindPinned = Callable[[], Sequence[str]]
+"""Returns the topics whose KafkaTopics name all replicas and move them back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """A wish for a plan, from a new look at the cluster."""
+
+    number: int
+    """The number of plans before it."""
+    generation: int
+    cluster_id: str | None
+    goals: Goals
+    between_looks_s: float
+    closed: frozenset[BrokerId]
+    """Brokers that take no replicas."""
+    brokers: frozenset[BrokerId]
+    """The live brokers when the wish arose."""
+    notes: tuple[str, ...] = ()
+    """Sentences about what the plan leaves out from the start."""
+
+    def is_for_same_plan(self, other: "Look") -> bool:
+        """Return True if one plan serves both."""
+        mine, others = ((each.number, each.generation, each.cluster_id) for each in (self, other))
+        return mine == others
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """A plan, in the words of a status."""
+
+    look_time: datetime
+    snapshot_hash: str
+    moves: tuple[PlannedMove, ...]
+    bytes: int
+    resources: tuple[ResourceBalance, ...]
+    unknown: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The answer of the planner: a plan, or the reason why there is none."""
+
+    look: Look
+    planned: Planned | None = None
+    trouble: Verdict | None = None
+
+    def answers(self, look: Look) -> bool:
+        """Return True if this is the answer to a wish. A failure is one only as long as nothing relevant has changed."""
+        return look.is_for_same_plan(self.look) if self.planned is not None else look == self.look
+
+
+def make_look(resource: RebalancePlan, view: Snapshot, find_pinned: FindPinned) -> Look | Verdict:
+    """Return the wish for the next plan, or the reason why there can be none."""
+    spec, counts = resource.spec, resource.status.counts
+    scope, limits = spec.scope, spec.limits
+    names = sorted(view.topics.keys() - view.deleting)
+    topics = None
+    if scope is not None and scope.topics is not None:
+        topics = _select(names, scope.topics)
+        if not topics:
+            message = f"no topic of the cluster matches spec.scope.topics: {list_some(scope.topics)}"
+            return Verdict.make_stalled(Reason.UNKNOWN_TOPIC, message)
+    excluded = _select(names, scope.exclude_topics or ()) if scope is not None else ()
+    pinned = () if spec.mode in MUST_MODES else tuple(sorted(set(find_pinned()) & set(topics or names) - set(excluded)))
+    note = f"topics {list_some(pinned)} stay, because their KafkaTopics name the replicas (driftPolicy Enforce)"
+    done, copied = (counts.done, counts.bytes_copied) if counts is not None else (0, 0)
+    moves_left = None if limits is None or limits.max_moves is None else limits.max_moves - done
+    bytes_left = None if limits is None or limits.max_bytes is None else limits.max_bytes - copied
+    try:
+        goals = Goals(
+            mode=spec.mode,
+            brokers=tuple(spec.brokers or ()),
+            topics=topics,
+            excluded_topics=tuple(sorted({*excluded, *pinned})),
+            excluded_brokers=tuple(scope.exclude_brokers or ()) if scope is not None else (),
+            replication_factor=spec.replication_factor,
+            limits=Limits(
+                max_moves=MAX_MOVES if moves_left is None else min(MAX_MOVES, moves_left),
+                max_bytes=bytes_left,
+                max_batch_bytes_per_broker=limits.max_batch_bytes_per_broker if limits is not None else None,
+            ),
+        )
+    except InvalidGoals as error:
+        return Verdict.make_stalled(Reason.PLAN_IMPOSSIBLE, str(error))
+    return Look(
+        number=resource.status.plans,
+        generation=resource.metadata.generation,
+        cluster_id=view.cluster_id,
+        goals=goals,
+        between_looks_s=spec.between_looks_seconds,
+        closed=view.closed,
+        brokers=frozenset(view.brokers),
+        notes=(note,) if pinned else (),
+    )
+
+
+def _select(names: Sequence[str], patterns: Sequence[str]) -> tuple[str, ...]:
+    """Return the names that match a pattern."""
+    return tuple(name for name in names if any(fnmatchcase(name, each) for each in patterns))

@@ -1,0 +1,1 @@
+"""RebalancePlan: moves that the planner chooses."""

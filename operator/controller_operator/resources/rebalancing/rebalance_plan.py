@@ -1,0 +1,356 @@
+"""RebalancePlan: moves that the planner chooses from the loads of the cluster, carried out in batches."""
+
+from enum import StrEnum
+from typing import Annotated, ClassVar, Final
+
+from pydantic import ConfigDict, Field
+
+from controller_core.model.ids import PartitionId, TopicName
+from controller_operator.resources.approval import Approval, PlanHash, require_for_good
+from controller_operator.resources.common import (
+    AGE,
+    CLUSTER,
+    MESSAGE,
+    PHASE,
+    READY,
+    REASON,
+    Definition,
+    Ending,
+    OwnCluster,
+    Resource,
+    Spec,
+    Status,
+    number_column,
+    text_column,
+)
+from controller_operator.resources.conditions import ConditionType
+from controller_operator.resources.reassignment import ReassignmentPhase, ReassignmentThrottle
+from controller_operator.resources.schema import (
+    MAX_REPLICAS,
+    MAX_STATUS_ENTRIES,
+    MAX_TOPIC_NAME,
+    Broker,
+    Model,
+    Observed,
+    ObservedReplicas,
+    Rule,
+    Timestamp,
+    key_by,
+    rules,
+)
+from controller_planner.goals import Mode
+
+MAX_MOVES: Final = 2_000
+"""Moves of one plan. The status has all of them, so that the approved moves are those that run."""
+MAX_SHOWN_REASSIGNMENTS: Final = 50
+MAX_LINES: Final = 20
+_MAX_LINE: Final = 1024
+_MAX_BYTES: Final = 2**62
+
+
+class PlanScope(Model):
+    """The topics and brokers that a plan may change."""
+
+    topics: (
+        Annotated[
+            tuple[Annotated[str, Field(min_length=1, max_length=MAX_TOPIC_NAME)], ...],
+            Field(min_length=1, max_length=1_000, json_schema_extra={"x-kubernetes-list-type": "set"}),
+        ]
+        | None
+    ) = None
+    """The topics that may change, by name or by a pattern with * and ?; default: all."""
+
+    exclude_topics: (
+        Annotated[
+            tuple[Annotated[str, Field(min_length=1, max_length=MAX_TOPIC_NAME)], ...],
+            Field(min_length=1, max_length=1_000, json_schema_extra={"x-kubernetes-list-type": "set"}),
+        ]
+        | None
+    ) = None
+    """The topics that stay as they are, by name or by a pattern with * and ?."""
+
+    exclude_brokers: (
+        Annotated[
+            tuple[Broker, ...],
+            Field(min_length=1, max_length=1_000, json_schema_extra={"x-kubernetes-list-type": "set"}),
+        ]
+        | None
+    ) = None
+    """The brokers that neither get nor lose replicas."""
+
+
+class PlanLimits(Model):
+    """Bounds for everything that the object does. What exceeds them is left as it is."""
+
+    max_bytes: int | None = Field(default=None, ge=1, le=_MAX_BYTES)
+    """Bytes to copy, in all batches together; default: no limit."""
+
+    max_moves: int | None = Field(default=None, ge=1, le=2**31 - 1)
+    """Partitions to change, in all batches together; default: no limit."""
+
+    max_batch_bytes_per_broker: int | None = Field(default=None, ge=1, le=_MAX_BYTES)
+    """Bytes that a broker receives, or sends as a leader, in one batch; default: what its disks have room for."""
+
+
+_FOR_GOOD: Final = ("brokers", "scope", "replicationFactor")
+
+
+class RebalancePlanSpec(Spec):
+    """The goal of the plan, its scope, and its limits."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            Rule(
+                "self.mode == 'drain' ? has(self.brokers) : (!has(self.brokers) || self.mode == 'expand')",
+                "brokers names those to drain, or to fill: other modes have none",
+                ".brokers",
+            ),
+            Rule(
+                "has(self.replicationFactor) == (self.mode == 'replicationFactor')",
+                "replicationFactor and the mode replicationFactor need each other",
+                ".replicationFactor",
+            ),
+            Rule(
+                "self.mode == oldSelf.mode && "
+                + " && ".join(
+                    f"has(self.{each}) == has(oldSelf.{each}) && (!has(self.{each}) || self.{each} == oldSelf.{each})"
+                    for each in _FOR_GOOD
+                ),
+                "what a plan is for cannot change: create a new RebalancePlan",
+            ),
+            require_for_good("a plan"),
+        )
+    )
+
+    cluster_ref: OwnCluster
+    """The cluster to plan for. Cannot change."""
+
+    mode: Mode
+    """rebalance: repairs racks, then evens out replicas, disks, traffic and leaders. drain: takes all replicas off
+    brokers. expand: fills new brokers. replicationFactor: adds or removes replicas. spread: repairs racks, and spreads
+    each topic over the brokers. leadersOnly: reorders replicas, and copies nothing. Cannot change."""
+
+    brokers: (
+        Annotated[
+            tuple[Broker, ...],
+            Field(min_length=1, max_length=100, json_schema_extra={"x-kubernetes-list-type": "set"}),
+        ]
+        | None
+    ) = None
+    """The brokers to drain, or to fill; for expand by default those without replicas. Cannot change."""
+
+    replication_factor: int | None = Field(default=None, ge=1, le=MAX_REPLICAS)
+    """The number of replicas for the mode replicationFactor. Cannot change."""
+
+    scope: PlanScope | None = None
+    """The topics and brokers that may change; default: all. Cannot change."""
+
+    limits: PlanLimits | None = None
+    """Bounds for everything that the object does; default: none."""
+
+    between_looks_seconds: int = Field(default=60, ge=0, le=3_600)
+    """Seconds between the two looks at the logs that show how fast producers write. 0: one look; traffic stays
+    unknown."""
+
+    throttle: ReassignmentThrottle | None = None
+    """The throttle of the PartitionReassignments; default: none. A change is for batches that begin after it."""
+
+    max_concurrent_partitions: int | None = Field(default=None, ge=1, le=MAX_STATUS_ENTRIES)
+    """Maximum number of partitions that move at a time; default: all of a batch. A change is for batches that begin
+    after it."""
+
+    suspend: bool | None = None
+    """If true, no further batch begins. May change."""
+
+    approval: Approval | None = None
+    """Automatic (the default): batches begin within the limits, each planned from a new look. Required: nothing moves
+    until approvedPlan is the hash of the plan, whose batches then run as approved. Required cannot be revoked."""
+
+    approved_plan: PlanHash | None = None
+    """The plan that may be carried out: status.planHash. The chart's approvalPolicy limits who may set it."""
+
+    ttl_seconds_after_finished: int | None = Field(default=None, ge=0, le=2**31 - 1)
+    """Seconds after its end at which the object is deleted; default: never."""
+
+
+class PlanPhase(StrEnum):
+    """The progress of a plan."""
+
+    PENDING = "Pending"
+    AWAITING_APPROVAL = "AwaitingApproval"
+    RUNNING = "Running"
+    SUSPENDED = "Suspended"
+    COMPLETED = "Completed"
+    FAILED = "Failed"
+    CANCELLED = "Cancelled"
+
+    @property
+    def is_final(self) -> bool:
+        return self in (PlanPhase.COMPLETED, PlanPhase.FAILED, PlanPhase.CANCELLED)
+
+
+class PlannedMove(Observed):
+    """A change of one partition."""
+
+    topic: TopicName
+    """Name of the topic."""
+
+    partition: PartitionId
+    """Number of the partition."""
+
+    before: ObservedReplicas
+    """The replicas at the look, the preferred leader first."""
+
+    after: ObservedReplicas
+    """The replicas after the move, the preferred leader first."""
+
+    bytes: int | None = None
+    """Bytes to copy; absent if the size is unknown."""
+
+    reasons: tuple[str, ...] = ()
+    """The reasons of the change, such as drain or disk balance."""
+
+    batch: int = 0
+    """Number of the batch in the plan, from 0."""
+
+
+class ResourceBalance(Observed):
+    """The balance of one resource. 100 percent is a broker's share of it, by its capacity."""
+
+    name: str
+    """replicas, disk, in and out (traffic), or leaders."""
+
+    before_percent: int
+    """The load of the broker with most of it at the look, as a percentage of its share."""
+
+    after_percent: int
+    """The same after the plan."""
+
+
+class PlanCounts(Observed):
+    """Counts of moves. They are about the whole object except for those of the present plan."""
+
+    moves: int = 0
+    """Moves of the present plan."""
+
+    batches: int = 0
+    """Batches of the present plan."""
+
+    bytes: int = 0
+    """Bytes that the present plan copies, as far as sizes are known."""
+
+    done: int = 0
+    """Partitions that have their planned replicas, of all batches that have ended."""
+
+    failed: int = 0
+    """Partitions that did not get them."""
+
+    bytes_copied: int = 0
+    """Bytes of the moves that are done, as far as sizes are known."""
+
+
+class OwnedReassignment(Observed):
+    """A PartitionReassignment that carries out a batch."""
+
+    name: str
+    """Its name."""
+
+    phase: ReassignmentPhase | None = None
+    """Its phase, when it was last seen."""
+
+    total: int = 0
+    """Number of partitions in it."""
+
+    done: int = 0
+    """Partitions that have their replicas."""
+
+
+class RebalancePlanStatus(Status):
+    """The plan, and its progress."""
+
+    phase: PlanPhase | None = None
+    """Pending: looking, planning, or an obstacle. Suspended: no further batch begins; a running one goes on."""
+
+    plans: int = 0
+    """Plans made so far. Each is made from a new look."""
+
+    look_time: Timestamp | None = None
+    """Time of the look that the present plan is made of."""
+
+    snapshot_hash: str | None = None
+    """Hash of that look."""
+
+    plan_hash: PlanHash | None = None
+    """Hash of the moves of the present plan."""
+
+    counts: PlanCounts | None = None
+    """Counts of moves."""
+
+    resources: Annotated[tuple[ResourceBalance, ...], Field(max_length=10, json_schema_extra=key_by("name"))] = ()
+    """Each resource before and after the present plan."""
+
+    unknown: Annotated[tuple[Annotated[str, Field(max_length=_MAX_LINE)], ...], Field(max_length=MAX_LINES)] = ()
+    """What the look could not measure, in sentences; at most 20."""
+
+    left_out: Annotated[tuple[Annotated[str, Field(max_length=_MAX_LINE)], ...], Field(max_length=MAX_LINES)] = ()
+    """What the plan could not do, with the reason; at most 20."""
+
+    moves: Annotated[tuple[PlannedMove, ...], Field(max_length=MAX_MOVES)] = ()
+    """The moves of the present plan, by batch, the largest first; at most 2000, and what is left is planned
+    afterwards."""
+
+    batch: int | None = None
+    """The batch that runs, or runs next."""
+
+    reassignment: str | None = None
+    """The PartitionReassignment of the batch that runs."""
+
+    reassignments: Annotated[
+        tuple[OwnedReassignment, ...], Field(max_length=MAX_SHOWN_REASSIGNMENTS, json_schema_extra=key_by("name"))
+    ] = ()
+    """The last 50 PartitionReassignments of this object."""
+
+    start_time: Timestamp | None = None
+    """Time at which the first batch began."""
+
+    completion_time: Timestamp | None = None
+    """Time at which the object completed, failed or was cancelled."""
+
+    @property
+    def is_under_way(self) -> bool:
+        """True if a batch may be moving partitions."""
+        return self.reassignment is not None
+
+
+class RebalancePlan(Resource[RebalancePlanSpec, RebalancePlanStatus]):
+    """Moves that the planner chooses, carried out in batches. It runs once; deleting it while it runs cancels it."""
+
+    definition: ClassVar = Definition(
+        kind="RebalancePlan",
+        plural="rebalanceplans",
+        short_name="krb",
+        columns=(
+            CLUSTER,
+            PHASE,
+            number_column("Moves", "counts.moves", "Moves of the present plan."),
+            number_column("Bytes", "counts.bytes", "Bytes that the present plan copies."),
+            number_column("Done", "counts.done", "Partitions that have their planned replicas."),
+            READY,
+            text_column("Plan", "planHash", "Hash of the present plan.", wide=True),
+            number_column("Failed", "counts.failed", "Partitions that did not get their planned replicas.", wide=True),
+            REASON,
+            MESSAGE,
+            AGE,
+        ),
+    )
+
+    kind: str = "RebalancePlan"
+    status: RebalancePlanStatus = Field(default_factory=RebalancePlanStatus)
+
+    @property
+    def ending(self) -> Ending | None:
+        """The final condition of its one run; None if the run has not ended."""
+        phase = self.status.phase
+        if phase is None or not phase.is_final:
+            return None
+        return ConditionType.COMPLETE if phase is PlanPhase.COMPLETED else ConditionType.FAILED
