@@ -38,7 +38,14 @@ ANSWER_S = 60
 """Much longer than a busy operator needs, because tests take a late answer for a failure."""
 ALWAYS = {"KafkaCluster": {"diskNearlyFullPercent": 100}}
 """Added to the spec of each object of the kind, because a full disk of this machine must not fail a test."""
-KINDS = ("kafkatopics", "partitionreassignments", "preferredelections", "featuresets", "kafkaclusters")
+KINDS = (
+    "kafkatopics",
+    "rebalanceplans",
+    "partitionreassignments",
+    "preferredelections",
+    "featuresets",
+    "kafkaclusters",
+)
 
 _numbers = count(1)
 

@@ -28,6 +28,7 @@ VALID: dict[str, dict[str, Any]] = {
         "partitions": [{"topic": "orders", "partition": 0, "replicas": [4, 5, 6]}],
     },
     "PreferredElection": {"clusterRef": CLUSTER_REF, "topics": ["orders"]},
+    "RebalancePlan": {"clusterRef": CLUSTER_REF, "mode": "drain", "brokers": [3]},
     "FeatureSet": {"clusterRef": CLUSTER_REF, "features": [{"name": "group.version", "maxVersionLevel": 1}]},
 }
 ASSIGNED = {"clusterRef": CLUSTER_REF, "replicaAssignment": [[1, 2], [2, 1]]}
@@ -118,6 +119,8 @@ def refusal(api: KubernetesCluster, *arguments: str, stdin: str) -> str:
         ("PreferredElection", {"topics": None, "allPartitions": True}),
         ("PreferredElection", {"allPartitions": False}),
         ("PreferredElection", {"topics": None, "partitions": [{"topic": "orders", "partition": 0}]}),
+        ("RebalancePlan", {"mode": "expand", "brokers": None, "limits": {"maxBytes": 1}}),
+        ("RebalancePlan", {"scope": {"topics": ["orders-*"], "excludeTopics": ["*-old"], "excludeBrokers": [1]}}),
         ("FeatureSet", {"features": [feature("a_b-C.1", 32767), feature("b")], "dryRun": True}),
         ("FeatureSet", {"allowDowngrade": True, "deletionPolicy": "Delete"}),
     ],
@@ -229,6 +232,12 @@ def test_a_valid_object_is_taken_without_a_warning(api: KubernetesCluster, kind:
         ("PreferredElection", SCHEDULED | UNCLEAN, "an unclean election has no schedule"),
         ("PreferredElection", {"suspend": True}, "belong to a schedule"),
         ("PreferredElection", {"timeZone": "UTC"}, "belong to a schedule"),
+        ("RebalancePlan", {"brokers": None}, "brokers names those to drain, or to fill"),
+        ("RebalancePlan", {"mode": "rebalance"}, "brokers names those to drain, or to fill"),
+        ("RebalancePlan", {"replicationFactor": 3}, "need each other"),
+        ("RebalancePlan", {"mode": "replicationFactor", "brokers": None}, "need each other"),
+        ("RebalancePlan", {"mode": "tidy"}, "supported values"),
+        ("RebalancePlan", {"limits": {"maxMoves": 0}}, "should be greater than or equal to 1"),
         ("FeatureSet", {"features": None}, "spec.features: Required value"),
         ("FeatureSet", {"features": []}, "should have at least 1 items"),
         ("FeatureSet", {"features": [feature("f"), feature("f", 2)]}, "Duplicate value"),
@@ -253,6 +262,7 @@ def test_an_object_that_is_wrong_by_itself_is_refused_with_what_to_change(
         ("KafkaTopic", "retention"),
         ("PartitionReassignment", "goals"),
         ("PreferredElection", "quorum"),
+        ("RebalancePlan", "goals"),
         ("FeatureSet", "minVersionLevel"),
     ],
 )
@@ -292,6 +302,10 @@ def test_a_field_that_nothing_implements_is_refused(api: KubernetesCluster, kind
         ("PreferredElection", {}, SCHEDULED, "cannot change from one to the other"),
         ("PreferredElection", SCHEDULED, {"schedule": None}, "cannot change from one to the other"),
         ("PreferredElection", {}, {"clusterRef": {"name": "other"}}, "clusterRef cannot change"),
+        ("RebalancePlan", {}, {"brokers": [4]}, "create a new RebalancePlan"),
+        ("RebalancePlan", {}, {"mode": "expand"}, "create a new RebalancePlan"),
+        ("RebalancePlan", {}, {"scope": {"topics": ["orders"]}}, "create a new RebalancePlan"),
+        ("RebalancePlan", {"approval": "Required"}, {"approval": None}, "cannot do without"),
         ("FeatureSet", {}, {"clusterRef": {"name": "other"}}, "clusterRef cannot change"),
     ],
 )
@@ -328,6 +342,7 @@ def test_a_refusal_names_the_field_that_is_to_change(
         ("KafkaTopic", {"partitions": None, "replicationFactor": None, "replicaAssignment": [[1, 2]] * 3}),
         ("PartitionReassignment", {"ttlSecondsAfterFinished": 60, **windows(*[{}] * 10)}),
         ("PreferredElection", {"ttlSecondsAfterFinished": 60, "acknowledgeDataLoss": True}),
+        ("RebalancePlan", {"limits": {"maxMoves": 9}, "suspend": True, "approvedPlan": "0123456789abcdef"}),
         ("FeatureSet", {"features": [{"name": "f", "maxVersionLevel": 2}], "allowDowngrade": True, "dryRun": True}),
     ],
 )

@@ -25,6 +25,7 @@ PLURALS = [f"{kind.definition.plural}.kontroller.dev" for kind in KINDS]
         ("create", "partitionreassignments.kontroller.dev"),
         ("delete", "partitionreassignments.kontroller.dev"),
         ("delete", "preferredelections.kontroller.dev"),
+        ("delete", "rebalanceplans.kontroller.dev"),
         ("create", "events"),
     ],
 )
@@ -38,6 +39,7 @@ def test_the_operator_may_do_its_work(api: KubernetesApi, release: str, verb: st
         *((verb, plural) for plural in PLURALS for verb in ("update", "deletecollection")),
         *((verb, f"{plural}/status") for plural in PLURALS for verb in ("get", "update")),
         ("patch", "preferredelections.kontroller.dev"),
+        ("patch", "rebalanceplans.kontroller.dev"),
         ("update", "kafkatopics.kontroller.dev/finalizers"),
         *(
             (verb, f"{kind}.kontroller.dev")
@@ -45,6 +47,7 @@ def test_the_operator_may_do_its_work(api: KubernetesApi, release: str, verb: st
             for verb in ("create", "delete")
         ),
         ("create", "preferredelections.kontroller.dev"),
+        ("create", "rebalanceplans.kontroller.dev"),
         ("get", "secrets"),
         ("list", "secrets"),
         ("get", "configmaps"),

@@ -1,0 +1,88 @@
+"""RebalancePlans on real brokers: brokers are drained and filled under load, by the plan that the status shows."""
+
+from typing import Any
+
+from devcluster.clusters.kafka import KafkaCluster
+from devcluster.clusters.kraft import KRaftCluster
+from devcluster.running.processes import wait_until
+from devcluster.waiting.under_load import nothing_lost
+from tests.real.operator.kinds.clusters import MARKS
+from tests.real.operator.operated import Objects, Operator
+from tests.real.operator.witnesses import Witness
+
+pytestmark = MARKS
+
+
+def make_spec(topic: str, mode: str, broker: int, **more: Any) -> dict[str, Any]:
+    """Return the spec of a plan for one topic, because the brokers are shared by tests."""
+    return {"mode": mode, "brokers": [broker], "scope": {"topics": [topic]}, "betweenLooksSeconds": 1, **more}
+
+
+def list_owned(objects: Objects, plan: str) -> list[dict[str, Any]]:
+    return [
+        each
+        for each in objects.every("partitionreassignments")
+        if any(owner["name"] == plan for owner in each["metadata"].get("ownerReferences", ()))
+    ]
+
+
+def test_a_broker_is_drained_under_load_by_the_plan_that_was_approved(
+    operator: Operator, objects: Objects, witness: Witness, kafka: KafkaCluster | KRaftCluster, topic: str
+) -> None:
+    witness.create_topic(topic, [[1, 2], [2, 1], [3, 1], [2, 3]])
+    wait_until(lambda: witness.is_served(topic, range(4)), "the topic is served")
+    spec = make_spec(topic, "drain", 1, approval="Required", throttle={"bytesPerSecond": 50_000_000})
+    with nothing_lost(kafka.bootstrap_servers, topic, more_than=100):
+        objects.apply("RebalancePlan", topic, spec)
+        shown = objects.wait_ready("rebalanceplan", topic, "False", "AwaitingApproval")["status"]
+        planned = {row["partition"]: row["after"] for row in shown["moves"]}
+        assert planned.keys() == {0, 1, 2}
+        assert not any(1 in replicas for replicas in planned.values())
+        sizes = [row["bytes"] for row in shown["moves"]]
+        assert sizes == sorted(sizes, reverse=True)
+        assert sizes[-1] > 0, "the sizes are those of the logs"
+        assert witness.read_assignment(topic, 0) == [1, 2]
+        objects.apply("RebalancePlan", topic, {**spec, "approvedPlan": shown["planHash"]})
+        objects.wait_for("rebalanceplan", topic, "Complete")
+        for number, replicas in planned.items():
+            assert witness.read_assignment(topic, number) == replicas
+            assert witness.leader(topic, number) == replicas[0]
+        assert witness.read_assignment(topic, 3) == [2, 3], "it had no replica there"
+    status = objects.status("rebalanceplan", topic)
+    assert (status["counts"]["done"], status["counts"]["failed"]) == (3, 0)
+    assert [row["phase"] for row in status["reassignments"]] == ["Completed"]
+    assert not witness.has_reassignments()
+    objects.wait_for_event(topic, "PlanCompleted")
+
+
+def test_a_broker_is_filled_in_batches_and_an_operator_that_is_killed_goes_on(
+    operator: Operator, objects: Objects, witness: Witness, kafka: KafkaCluster | KRaftCluster, topic: str
+) -> None:
+    partitions = 6
+    witness.create_topic(topic, [[1, 2], [2, 1]] * (partitions // 2))
+    wait_until(lambda: witness.is_served(topic, range(partitions)), "the topic is served")
+    with nothing_lost(kafka.bootstrap_servers, topic, more_than=100):
+        objects.apply("RebalancePlan", topic, make_spec(topic, "expand", 3, limits={"maxBatchBytesPerBroker": 1}))
+        wait_until(lambda: bool(list_owned(objects, topic)), "the first batch begins")
+        operator.process.kill()
+        operator.start()
+        objects.wait_for("rebalanceplan", topic, "Complete")
+    held = [witness.read_assignment(topic, number) for number in range(partitions)]
+    status = objects.status("rebalanceplan", topic)
+    assert sum(3 in replicas for replicas in held) == status["counts"]["done"] > 0
+    assert len(list_owned(objects, topic)) == len(status["reassignments"]) > 1
+    assert all(each["status"]["phase"] == "Completed" for each in list_owned(objects, topic))
+    assert not witness.has_reassignments()
+
+
+def test_a_plan_that_is_impossible_says_what_is_missing_and_moves_nothing(
+    operator: Operator, objects: Objects, witness: Witness, topic: str
+) -> None:
+    witness.create_topic(topic, [[1, 2, 3]])
+    wait_until(lambda: witness.is_served(topic, [0]), "the topic is served")
+    objects.apply("RebalancePlan", topic, make_spec(topic, "drain", 1))
+    status = objects.wait_ready("rebalanceplan", topic, "False", "PlanImpossible")["status"]
+    assert any(each["type"] == "Stalled" for each in status["conditions"])
+    assert f"{topic}-0: 3 replicas need as many brokers" in objects.condition("rebalanceplan", topic)["message"]
+    assert witness.read_assignment(topic, 0) == [1, 2, 3]
+    assert not list_owned(objects, topic)
