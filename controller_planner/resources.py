@@ -58,9 +58,8 @@ def measure(snapshot: LoadSnapshot, factors: Ints, bears: Bools, fixed_replicas:
 
     `factors` has the wanted number of replicas of each partition. `bears` is True for the brokers that share the load.
     `fixed_replicas` are the replicas, in the form of the snapshot, that stay on brokers that do not share it."""
-    brokers, partitions = snapshot.brokers, snapshot.partitions
-    size, incoming = _fill(partitions.size_bytes), _fill(partitions.in_bytes_per_second)
-    of_replica = np.stack([np.ones(len(partitions)), size, incoming], axis=1)
+    brokers = snapshot.brokers
+    of_replica = measure_replicas(snapshot)
     of_leader = measure_leaders(snapshot, factors)
     capacity = np.full((len(brokers) + 1, len(RESOURCES)), np.inf)
     for column, values in (
@@ -84,6 +83,13 @@ def measure(snapshot: LoadSnapshot, factors: Ints, bears: Bools, fixed_replicas:
         capacity=capacity,
         known=np.asarray(per_share.any(axis=0)),
     )
+
+
+def measure_replicas(snapshot: LoadSnapshot) -> Floats:
+    """Return what each replica of a partition costs its broker: replicas, disk, in."""
+    partitions = snapshot.partitions
+    loads = [np.ones(len(partitions)), _fill(partitions.size_bytes), _fill(partitions.in_bytes_per_second)]
+    return np.stack(loads, axis=1)
 
 
 def measure_leaders(snapshot: LoadSnapshot, factors: Ints) -> Floats:

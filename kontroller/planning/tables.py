@@ -25,6 +25,15 @@ def format_bytes(number: float) -> str:
     raise AssertionError("the last unit ends the loop")
 
 
+def format_load(name: str, load: float) -> str:
+    """Return a load with its unit, such as `1.5 GiB/s`; `?` if it is unknown."""
+    if np.isnan(load):
+        return "?"
+    if name not in _BYTES:
+        return f"{load:.0f}"
+    return format_bytes(load) if name == "disk" else f"{format_bytes(load)}/s"
+
+
 def format_plan(plan: Plan, troubles: Sequence[str], supposed: Sequence[str], most_moves: int) -> Iterator[str]:
     """Yield the lines of a plan."""
     taken = datetime.fromtimestamp(plan.snapshot.taken_at_ms / 1000, tz=UTC)
@@ -70,16 +79,8 @@ def _format_brokers(plan: Plan) -> list[str]:
 
 def _format_change(plan: Plan, row: int, column: int) -> str:
     name = plan.resources[column]
-    before, after = (_format_load(name, float(loads[row, column])) for loads in (plan.loads_before, plan.loads_after))
+    before, after = (format_load(name, float(loads[row, column])) for loads in (plan.loads_before, plan.loads_after))
     return before if before == after else f"{before} -> {after}"
-
-
-def _format_load(name: str, load: float) -> str:
-    if np.isnan(load):
-        return "?"
-    if name not in _BYTES:
-        return f"{load:.0f}"
-    return format_bytes(load) if name == "disk" else f"{format_bytes(load)}/s"
 
 
 def _count_reasons(plan: Plan) -> str:

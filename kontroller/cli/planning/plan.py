@@ -1,7 +1,7 @@
 """`kontroller plan`: plans moves of replicas and leaders, and changes nothing."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -106,6 +106,14 @@ def plan(
             show_default=False,
         ),
     ] = None,
+    why_not: Annotated[
+        str | None,
+        typer.Option(
+            help='Say which constraints and goals speak against a replica on a broker, instead of the plan: "orders-3 on '
+            '7".',
+            show_default=False,
+        ),
+    ] = None,
     output: Annotated[
         PlanFormat,
         typer.Option(
@@ -145,11 +153,13 @@ def plan(
     replication-factor: other numbers of replicas. spread: the replicas and leaders of each topic over all brokers.
     leaders-only: other orders of replicas, which copies nothing. The same snapshot and options give the same plan.
 
-    With --what-if, drain empties the lost brokers, and expand fills the added ones."""
-    if what_if is not None and output in _APPLIED:
-        raise usage_error(
-            ValueError(f"-o {output} is for plans that are carried out: give text or json with --what-if")
-        )
+    With --what-if, drain empties the lost brokers, and expand fills the added ones. With --why-not, the answer is about
+    this plan."""
+    for option, question in (("--what-if", what_if), ("--why-not", why_not)):
+        if question is not None and output in _APPLIED:
+            raise usage_error(
+                ValueError(f"-o {output} is for plans that are carried out: give text or json with {option}")
+            )
     if output is PlanFormat.YAML and cluster_name is None:
         raise usage_error(ValueError("-o yaml needs the KafkaCluster of the moves: --cluster NAME"))
     if folder is not None and output is not PlanFormat.KAFKA:
@@ -157,6 +167,9 @@ def plan(
     require_planner()
     loads = _get_loads(cluster, snapshot_file, between_looks, capacities, closed_broker)
     made, supposed = _make_plan(loads, mode, wishes, what_if)
+    if why_not is not None:
+        _answer_why_not(why_not, made, output)
+        return
     if output is PlanFormat.TEXT:
         from kontroller.planning.tables import format_plan
 
@@ -222,8 +235,10 @@ def _make_plan(loads: "StoredLoads", mode: Mode, wishes: Wishes, what_if: str | 
     from controller_planner.planning import make_plan
     from kontroller.planning.what_if import Supposed, UnclearQuestionError, suppose
 
+    supposed = Supposed(snapshot=loads.snapshot)
     try:
-        supposed = Supposed(snapshot=loads.snapshot) if what_if is None else suppose(what_if, loads.snapshot)
+        if what_if is not None:
+            supposed = suppose(what_if, loads.snapshot)
         asked = supposed.lost if mode is Mode.DRAIN else supposed.added if mode is Mode.EXPAND else ()
         limits = Limits(
             max_bytes=wishes.max_bytes, max_moves=wishes.max_moves, max_batch_bytes_per_broker=wishes.batch_bytes
@@ -243,7 +258,22 @@ def _make_plan(loads: "StoredLoads", mode: Mode, wishes: Wishes, what_if: str | 
     except (InvalidGoals, UnclearQuestionError) as error:
         raise usage_error(error) from error
     except Unsatisfiable as error:
+        say_troubles(supposed.lines)
         raise failure(error) from error
+
+
+def _answer_why_not(question: str, made: "Plan", output: PlanFormat) -> None:
+    from kontroller.planning.why_not import UnclearPlaceError, explain_why_not
+
+    try:
+        answer = explain_why_not(question, made)
+    except UnclearPlaceError as error:
+        raise usage_error(error) from error
+    if output is PlanFormat.JSON:
+        typer.echo(json.dumps(asdict(answer)))
+        return
+    for line in answer.format_lines():
+        typer.echo(line)
 
 
 def _write_kafka_json(made: "Plan", folder: Path | None) -> None:

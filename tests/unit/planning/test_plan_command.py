@@ -117,6 +117,24 @@ def test_added_brokers_are_filled(file: Path) -> None:
     assert sum(broker["after"]["replicas"] for broker in found["brokers"] if broker["id"] >= 5) > 0
 
 
+def test_a_loss_that_no_plan_can_repair_is_answered_with_its_consequences(file: Path) -> None:
+    ended = run(file, "drain", "--what-if", "lose brokers 1, 2", code=1)
+    assert "lost: brokers 1, 2" in ended.stderr
+    assert "leaders on other brokers: 6 partitions" in ended.stderr
+    assert "3 replicas need as many brokers, and 1 too few are up" in ended.stderr
+
+
+def test_the_reasons_against_a_place_are_answered_in_words_and_as_json(file: Path) -> None:
+    asked = ("drain", "--broker", "1", "--why-not", "orders-0 on 1")
+    assert run(file, *asked).stdout.splitlines() == [
+        "orders-0 is on brokers 1, 2, 3, and the plan puts it on 4, 2, 3",
+        "against 1 in the place of 4:",
+        "  constraint: broker 1 is drained",
+    ]
+    found = json.loads(run(file, *asked, "-o", "json").stdout)
+    assert (found["after"], found["constraints"]) == ([4, 2, 3], ["broker 1 is drained"])
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "why"),
     [
@@ -129,6 +147,8 @@ def test_added_brokers_are_filled(file: Path) -> None:
         (["rebalance", "--band", "1"], 2, "band is 1.0"),
         (["rebalance", "--what-if", "lose rack z"], 2, "no broker is in rack z"),
         (["rebalance", "--what-if", "lose rack b", "-o", "kafka"], 2, "give text or json with --what-if"),
+        (["rebalance", "--why-not", "orders-0 on 1", "-o", "kafka"], 2, "give text or json with --why-not"),
+        (["rebalance", "--why-not", "orders-0 on 9"], 2, "the snapshot has no broker 9"),
         (["rebalance", "-o", "yaml"], 2, "--cluster NAME"),
         (["rebalance", "--batches", "x"], 2, "--batches is for -o kafka"),
         (["rebalance", "--closed-broker", "1"], 2, "give it to `kontroller snapshot`"),
