@@ -16,6 +16,7 @@ from controller_planner.loads import LoadSnapshot
 _ALL_OTHERS: Final = -1
 _MIB: Final = 1 << 20
 _KIB: Final = 1 << 10
+_NONE: Final = (None, None, None)
 _EXAMPLE: Final = (
     '{"brokerCapacities":[{"brokerId":"-1","capacity":{"DISK":"100000","CPU":"100","NW_IN":"10000","NW_OUT":"10000"}}]}'
 )
@@ -105,12 +106,24 @@ def read_capacities(text: str) -> Capacities:
     try:
         file = _File.model_validate_json(text)
     except ValidationError as error:
-        said = "; ".join(f"{'.'.join(map(str, each['loc'])) or 'it'}: {each['msg']}" for each in error.errors()[:3])
-        raise UnusableCapacitiesError(f"{said}: write it as {_EXAMPLE}") from error
+        raise UnusableCapacitiesError(f"{_describe(error)}: write it as {_EXAMPLE}") from error
     of: dict[int, tuple[float | None, float | None, float | None]] = {}
     for entry in file.entries:
         if entry.broker_id in of:
             raise UnusableCapacitiesError(f"broker {entry.broker_id} is there twice: give its capacity once")
+        if entry.capacity.list_values() == _NONE:
+            raise UnusableCapacitiesError(f"broker {entry.broker_id} has none of DISK, NW_IN and NW_OUT: give one")
         of[entry.broker_id] = entry.capacity.list_values()
-    others = of.pop(_ALL_OTHERS, (None, None, None))
+    others = of.pop(_ALL_OTHERS, _NONE)
     return Capacities(of=of, of_others=others)
+
+
+def _describe(error: ValidationError) -> str:
+    """Return the first errors, with the entries that they are in."""
+    found = error.errors()
+    # A wrong entry also makes the list too short, and a wrong number for DISK is no object, either.
+    inner = [each for each in found if each["type"] not in ("too_short", "dict_type", "float_type")] or found
+    return "; ".join(
+        f"{'.'.join(str(part) for part in each['loc'] if 'constrained-float' not in str(part)) or 'it'}: {each['msg']}"
+        for each in inner[:3]
+    )

@@ -104,6 +104,10 @@ def read_snapshot(path: Path) -> StoredLoads:
         snapshot = _read_table(table)
     except InvalidSnapshot as error:
         raise UnusableSnapshotFileError(f"{path}: {error}") from error
+    except UnicodeDecodeError as error:  # pyarrow decodes a text when it is used
+        raise UnusableSnapshotFileError(
+            f"{path} has a text that is not UTF-8, so it is damaged: take the snapshot again ({error})"
+        ) from error
     if snapshot.compute_hash() != head["hash"]:
         raise UnusableSnapshotFileError(
             f"{path} does not have the content that its hash was made of: another program has changed it. Take the "

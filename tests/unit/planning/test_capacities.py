@@ -44,6 +44,15 @@ def test_brokers_that_the_cluster_has_not_are_named() -> None:
         ('{"brokerCapacities":[{"brokerId":"1","capacity":{"DISK":"nan"}}]}', "DISK"),
         ('{"brokerCapacities":[{"brokerId":"1","capacity":{"DISK":"1e400"}}]}', "DISK"),
         ('{"brokerCapacities":[{"brokerId":"1","capacity":{"DISK":{}}}]}', "no log directory is named"),
+        ('{"brokerCapacities":[{"brokerId":"1","capacity":{"disk":"5"}}]}', "broker 1 has none of DISK, NW_IN and NW_"),
+        (
+            '{"brokerCapacities":[{"brokerId":"1","capacity":{"DISK":"-5"}}]}',
+            "^brokerCapacities.0.capacity.DISK: Input should be greater than 0: write it as",
+        ),
+        (
+            '{"brokerCapacities":[{"brokerId":"1","capacity":{"DISK":{"/a":"x"}}}]}',
+            "^brokerCapacities.0.capacity.DISK./a: Input should be a valid number, unable to parse string as a number: ",
+        ),
         (f'{{"brokerCapacities":[{ALL},{ALL}]}}', "broker -1 is there twice"),
     ],
 )

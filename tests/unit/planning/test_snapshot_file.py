@@ -211,6 +211,19 @@ def test_a_table_that_is_no_snapshot_is_refused_with_the_reason(
         read_snapshot(path)
 
 
+def test_a_text_that_is_not_utf_8_is_refused(path: Path) -> None:
+    write(path)
+
+    def change(table: Any) -> Any:
+        texts = [value and value.encode().replace(b"or", b"\xff\xfe") for value in table["topic"].to_pylist()]
+        at = table.schema.get_field_index("topic")
+        return table.set_column(at, "topic", pa.array(texts, pa.binary()).cast(pa.string(), safe=False))
+
+    rewrite(path, change)
+    with pytest.raises(UnusableSnapshotFileError, match="has a text that is not UTF-8, so it is damaged"):
+        read_snapshot(path)
+
+
 def test_a_replica_without_a_name_is_refused(path: Path) -> None:
     write(path)
     names = SCHEMA.field("replicas").type
