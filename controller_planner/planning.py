@@ -6,6 +6,7 @@ The steps, of which a mode uses some:
 2. *Must.* Replicas on drained brokers, replicas that crowd a rack, and missing replicas are placed (`placing`).
 3. *Balance.* Brokers above the band give replicas away (`evicting`), which are placed elsewhere. This is repeated, because
    what is placed makes others full. Then replicas go home whose home has room again (`returning`): that saves bytes.
+   If there is time, this is done in three ways, and the best counts.
    Small clusters are searched replica by replica (`searching`).
 4. *Lead.* Leaders are evened by the order of replicas (`leading`), then the second replicas.
 5. Steps 3 and 4 are repeated until they improve nothing. So a plan of a plan's own result is empty.
@@ -24,7 +25,7 @@ from controller_planner.arranging.layout import Layout, Slots
 from controller_planner.arranging.leading import compute_next_leader_excess, rank_in_group, rotate, spread_next_leaders
 from controller_planner.arranging.placing import Placing, find_least_crowd, place
 from controller_planner.arranging.returning import return_home
-from controller_planner.arranging.searching import Allowed, is_small, search_thoroughly
+from controller_planner.arranging.searching import Allowed, is_small, round_up_excess, search_thoroughly
 from controller_planner.arranging.swapping import relieve_the_last
 from controller_planner.batches import NEVER, fit_in_turn, pack_batches
 from controller_planner.goals import Goals, Mode, Unsatisfiable
@@ -33,8 +34,11 @@ from controller_planner.plan import Plan, Reason
 from controller_planner.resources import DISK, RESOURCES, compute_loads, describe_unknown, measure, measure_leaders
 from controller_planner.scope import Scope, find_scope
 
-_AIMS: Final = (0.96, 0.92, 0.9, 0.9, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6)
+_FIRST_AIMS: Final = (0.96, 0.99, 0.93)
+_AIMS: Final = (0.92, 0.9, 0.9, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6)
 """The part of the way from the share to the bound at which a broker stops to give away, turn by turn."""
+_MOST_SLOTS_FOR_WAYS: Final = 200_000
+"""Slots up to which each first aim is tried: which one is best is a matter of luck if few replicas are large."""
 _LEAST_IMPROVEMENT: Final = 0.02
 _MOST_REPEATS: Final = 5
 _BALANCE_REASONS: Final = (Reason.REPLICAS, Reason.DISK, Reason.IN, Reason.OUT, Reason.LEADERS)
@@ -198,35 +202,58 @@ class _Work:
         layout = self.layout
         layout.recompute()
         for _ in range(_MOST_REPEATS):
-            before, score = layout.replicas.copy(), self._score()
+            start, score = layout.replicas.copy(), self._score()
             if score <= 0:
                 break
-            self._restart_random()
-            self._improve_once(before)
-            layout.recompute()
-            if self._score() > score * (1 - _LEAST_IMPROVEMENT):
-                layout.replicas[:] = before
+            if self._improve_once(start) > score * (1 - _LEAST_IMPROVEMENT):
+                layout.replicas[:] = start
                 layout.recompute()
                 break
 
-    def _improve_once(self, start: Ints) -> None:
+    def _improve_once(self, start: Ints) -> float:
+        """Improve the layout, the best of a few ways if the cluster is not large. Return its score."""
+        layout = self.layout
+        moves = self.goals.mode in (Mode.REBALANCE, Mode.EXPAND) and bool(self._find_excess().any())
+        has_time = self.goals.mode is Mode.REBALANCE and layout.replicas.size <= _MOST_SLOTS_FOR_WAYS
+        best, found = (np.inf, np.inf), start
+        for first_aim in _FIRST_AIMS if moves and has_time else _FIRST_AIMS[:1]:
+            layout.replicas[:] = start
+            layout.recompute()
+            self._restart_random()
+            if self.goals.mode is Mode.SPREAD:
+                self._spread_topics()
+            if moves:
+                self._balance(start, (first_aim, *_AIMS))
+            self._order()
+            rating = round_up_excess(self._score()), self._count_bytes(start)
+            if rating < best:
+                best, found = rating, layout.replicas.copy()
+        if moves and self.goals.mode is Mode.REBALANCE and is_small(layout):
+            layout.replicas[:] = found
+            layout.recompute()
+            excess = round_up_excess(self._find_excess().sum())
+            search_thoroughly(layout, start, self.bounds, self._find_allowed(), self.rng)
+            self._order()
+            if round_up_excess(self._find_excess().sum()) <= excess:
+                found = layout.replicas.copy()
+        layout.replicas[:] = found
+        layout.recompute()
+        return self._score()
+
+    def _order(self) -> None:
+        """Even out leaders and those who follow them by the order of the replicas."""
         layout, mode = self.layout, self.goals.mode
-        if mode is Mode.SPREAD:
-            self._spread_topics()
-        if mode in (Mode.REBALANCE, Mode.EXPAND):
-            self._balance(start)
         everything = mode in (Mode.REBALANCE, Mode.EXPAND, Mode.LEADERS_ONLY)
         changes = self.scope.partitions if everything else (layout.replicas != self.original).any(axis=1)
         may_lead = self._find_possible_leaders()
         if self._find_excess()[:, 3:].any():
             rotate(layout, self.bounds, changes & self.scope.partitions, may_lead, self.rng)
         spread_next_leaders(layout, changes & self.scope.partitions, may_lead)
+        layout.recompute()
 
-    def _balance(self, start: Ints) -> None:
+    def _balance(self, start: Ints, aims: tuple[float, ...]) -> None:
         """Let brokers above the band give replicas away, turn by turn."""
         layout, scope = self.layout, self.scope
-        if not self._find_excess().any():
-            return
         rules = Placing(receivers=scope.receivers, must_leave=False)
         givers = scope.takes.copy()
         movable = np.repeat(scope.partitions, layout.width) & (layout.replicas.ravel() >= 0)
@@ -236,7 +263,7 @@ class _Work:
             pool = evict_exactly(layout, self.bounds, movable, givers, self.rng)
             moved[pool] = True
             place(layout, pool, rules, self.rng)
-        for aim in _AIMS:
+        for aim in aims:
             pool = evict(layout, self.bounds, aim, movable, moved, givers)
             if not len(pool):
                 break
@@ -244,8 +271,12 @@ class _Work:
             place(layout, pool, rules, self.rng)
         relieve_the_last(layout, self.bounds, movable, scope.receivers, scope.takes)
         return_home(layout, start, self.bounds, givers)
-        if self.goals.mode is Mode.REBALANCE and is_small(layout):
-            search_thoroughly(layout, start, self.bounds, self._find_allowed(), self.rng)
+
+    def _count_bytes(self, start: Ints) -> float:
+        """Return the bytes that are copied from a start."""
+        now = self.layout.replicas
+        new = (now >= 0) & ~(now[:, :, None] == start[:, None, :]).any(axis=2)
+        return float(new.sum(axis=1) @ self.layout.resources.of_replica[:, DISK])
 
     def _find_allowed(self) -> Allowed:
         """Return the steps that the thorough search may take."""

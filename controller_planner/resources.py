@@ -103,13 +103,15 @@ def compute_loads(replicas: Ints, of_replica: Floats, of_leader: Floats, brokers
     """Return the load of each broker, and a last row of zeros for no broker. The first replica is the leader."""
     loads = np.zeros((brokers + 1, len(RESOURCES)))
     for at in range(replicas.shape[1]):
-        used = replicas[:, at] >= 0
-        on = replicas[used, at]
+        on = replicas[:, at]
+        if not (used := on >= 0).all():
+            on = np.where(used, on, brokers)  # counted in the last row, which is cleared in the end
         for column in range(OF_A_REPLICA):
-            loads[:-1, column] += np.bincount(on, of_replica[used, column], brokers)
+            loads[:, column] += np.bincount(on, of_replica[:, column], brokers + 1)
         if at == 0:
             for column in range(len(RESOURCES) - OF_A_REPLICA):
-                loads[:-1, OF_A_REPLICA + column] += np.bincount(on, of_leader[used, column], brokers)
+                loads[:, OF_A_REPLICA + column] += np.bincount(on, of_leader[:, column], brokers + 1)
+    loads[-1] = 0
     return loads
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 import highspy
 import numpy as np
 
-from controller_planner.loads import Floats, LoadSnapshot
+from controller_planner.loads import Bools, Floats, Ints, LoadSnapshot
 from controller_planner.plan import Plan
 
 _OF_A_REPLICA: Final = 3
@@ -45,27 +45,53 @@ class _Least:
 
 
 def compute_bytes_bound(plan: Plan) -> float:
-    """Return bytes that any plan within the same bounds must copy, by the relaxation of each broker."""
+    """Return bytes that any plan within the same bounds must copy, by the relaxation of the departures.
+
+    Each broker must lose its excess, and a partition that is too crowded in racks at least one replica. Without such
+    partitions, the program is solved broker by broker."""
     replicas, weights = plan.snapshot.partitions.replicas, _get_weights(plan.snapshot)
-    flat = replicas.ravel()
-    order = np.argsort(flat, kind="stable")
-    order = order[np.searchsorted(flat[order], 0) :]
-    starts = np.searchsorted(flat[order], np.arange(len(plan.snapshot.brokers) + 1))
+    crowded = _find_crowded(plan.snapshot)
+    scale = float(weights[:, 1].sum())
+    needed = np.nan_to_num(plan.loads_before / plan.shares - plan.bounds)[:, :_OF_A_REPLICA]
+    programs: list[tuple[list[Ints], list[tuple[Ints, int, int]]]] = []
+    rows_of = {
+        broker: np.flatnonzero(replicas.ravel() == broker)
+        for broker in range(len(needed))
+        if (needed[broker] > 0).any()
+    }
+    if crowded.any():
+        must = [np.flatnonzero(replicas[at] >= 0) + at * replicas.shape[1] for at in np.flatnonzero(crowded)]
+        programs.append(
+            (must, [(slots, broker, at) for broker, slots in rows_of.items() for at in _find(needed[broker])])
+        )
+    else:
+        programs += [([], [(slots, broker, at) for at in _find(needed[broker])]) for broker, slots in rows_of.items()]
     bound = 0.0
-    for broker in range(len(plan.snapshot.brokers)):
-        excess = (plan.loads_before - plan.bounds * plan.shares)[broker, :_OF_A_REPLICA]
-        needed = np.flatnonzero(np.nan_to_num(excess) > 0)
-        if not len(needed):
-            continue
-        loads = weights[order[starts[broker] : starts[broker + 1]] // replicas.shape[1]]
-        scale = loads[:, 1].sum() or 1.0
-        columns = list(range(len(loads)))
+    for must, relief in programs:
+        columns = np.unique(np.concatenate([*must, *(slots for slots, _, _ in relief)]))
+        partitions = columns // replicas.shape[1]
         rows: list[Row] = [
-            (float(excess[at]) / (loads[:, at].sum() or 1), columns, loads[:, at] / (loads[:, at].sum() or 1), np.inf)
-            for at in needed
+            (1.0, np.searchsorted(columns, slots).tolist(), [1.0] * len(slots), np.inf) for slots in must
         ]
-        bound += _minimize(loads[:, 1] / scale, rows, integers=0).reached * scale
+        for slots, broker, at in relief:
+            found = np.searchsorted(columns, slots)
+            factors = weights[partitions[found], at] / plan.shares[broker, at]
+            rows.append((float(needed[broker, at]), found.tolist(), factors.tolist(), np.inf))
+        bound += _minimize(weights[partitions, 1] / scale, rows, integers=0).reached * scale
     return bound
+
+
+def _find(needed: Floats) -> list[int]:
+    return [int(at) for at in np.flatnonzero(needed > 0)]
+
+
+def _find_crowded(snapshot: LoadSnapshot) -> Bools:
+    """Return True for each partition with more replicas in a rack than it must have, if all racks are large enough."""
+    names = [_name_rack(rack, at) for at, rack in enumerate(snapshot.brokers.racks)]
+    index = {name: at for at, name in enumerate(dict.fromkeys(names))}
+    racks = np.append(np.array([index[name] for name in names]), -1)[snapshot.partitions.replicas]
+    most = -(-snapshot.partitions.count_replicas() // len(index))
+    return np.asarray(np.stack([(racks == rack).sum(axis=1) for rack in range(len(index))]).max(axis=0) > most)
 
 
 def solve_exactly(plan: Plan) -> Optimum:

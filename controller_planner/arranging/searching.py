@@ -40,6 +40,11 @@ class Allowed:
     """True for each partition and broker if a replica there may lead."""
 
 
+def round_up_excess(excess: float) -> float:
+    """Return 0 for no excess, or the next multiple of 0.01: less than that is not worth copying bytes."""
+    return 0.0 if excess <= _TOLERANCE else float(np.ceil(excess * 100) / 100)
+
+
 def is_small(layout: Layout) -> bool:
     """Return True if the thorough search takes about a second at most."""
     return 0 < layout.replicas.size * layout.brokers <= _MOST_CHOICES
@@ -103,7 +108,7 @@ class _Search:
         excess = float(_penalize(self.relative - self.bounds).sum())
         moved = self.present & ~self.at_start
         cost = float((moved * self.cost[:, None]).sum())
-        best = (excess, cost, self.replicas.copy())
+        best = (round_up_excess(excess), cost, self.replicas.copy())
         price, outside, inside = 10.0, 0, 0
         for step in range(1, min(_STEPS_PER_SLOT * len(self.slots), _MOST_STEPS) + 1):
             outside, inside = (outside + 1, 0) if excess > _TOLERANCE else (0, inside + 1)
@@ -115,8 +120,8 @@ class _Search:
             if change is None:
                 continue
             excess, cost = max(excess + change[0], 0.0), max(cost + change[1], 0.0)
-            rounded = 0.0 if excess <= _TOLERANCE else excess
-            if (rounded, cost) < (best[0], best[1] - _TOLERANCE) or rounded < best[0] - _TOLERANCE:
+            rounded = round_up_excess(excess)
+            if (rounded, cost + _TOLERANCE) < best[:2]:
                 best = (rounded, cost, self.replicas.copy())
         return best
 

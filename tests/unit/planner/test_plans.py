@@ -198,8 +198,8 @@ def test_a_single_broker_has_nowhere_to_move_to() -> None:
 
 def test_new_brokers_are_filled_evenly_in_each_resource_with_the_fewest_bytes() -> None:
     instance = next(each for each in INSTANCES if each.name == "expand")
-    plan = plan_for(make_snapshot(replace(instance, partitions=20_000)), Goals(mode=Mode.EXPAND))
-    assert (plan.loads_after / plan.shares - plan.bounds).max() <= 0.005
+    plan = plan_for(make_snapshot(replace(instance, partitions=5_000, brokers=30)), Goals(mode=Mode.EXPAND))
+    assert (plan.loads_after / plan.shares - plan.bounds).max() <= 0.04
     least_bytes = np.maximum(plan.loads_before - plan.bounds * plan.shares, 0)[:, 1].sum()
     assert plan.total_bytes <= 1.02 * least_bytes
 

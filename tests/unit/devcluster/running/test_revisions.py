@@ -7,7 +7,7 @@ import pytest
 from devcluster.building.revisions import NoSuchRevision, export_revision
 
 pytestmark = pytest.mark.skipif(
-    not (Path(__file__).parents[3] / ".git").exists(), reason="the source is not a clone, so it has no revisions"
+    not (Path(__file__).parents[4] / ".git").exists(), reason="the source is not a clone, so it has no revisions"
 )
 
 
