@@ -56,14 +56,22 @@ class AdmissionServer:
     async def __call__(self, fn: kopf.WebhookFn) -> AsyncIterator[kopf.WebhookClientConfig]:
         """Serve until closed. Raises `OSError` if the port is taken."""
         where = urlsplit(self._endpoint)
-        application = web.Application()
-        application.add_routes([web.post(PATH, _make_handler(fn, self._callers, self._trail))])
+        application = make_application(fn, self._callers, self._trail)
         stop = await serve_http(application, where.hostname, where.port or 443, tls=self._certificate.find_context)
         try:
             yield {"url": f"{self._endpoint}{PATH}"}
             await asyncio.Event().wait()
         finally:
             await stop()
+
+
+def make_application(
+    fn: kopf.WebhookFn, callers: Callers | None = None, trail: AuditTrail = NO_TRAIL
+) -> web.Application:
+    """Return the application that answers questions by kopf's function. See `AdmissionServer`."""
+    application = web.Application()
+    application.add_routes([web.post(PATH, _make_handler(fn, callers, trail))])
+    return application
 
 
 def _make_handler(

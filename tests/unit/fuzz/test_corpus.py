@@ -7,7 +7,7 @@ from tests.fuzz.targets import NAMES, target
 
 
 def test_the_targets_are_found() -> None:
-    assert {"frames", "requests", "answers", "znodes", "journal", "text_logs"} <= {*NAMES}
+    assert {"frames", "requests", "answers", "znodes", "journal", "text_logs", "http"} <= {*NAMES}
 
 
 @pytest.mark.parametrize("name", NAMES)
