@@ -11,6 +11,10 @@ _ANSWER_S = 60
 def scrape(port: int, name: str, address: str = LOOPBACK) -> float | None:
     """Return the value of a metric, by its name and labels as exposed; None if it is missing. Raises OSError."""
     with urllib.request.urlopen(f"http://{address}:{port}/metrics", timeout=_ANSWER_S) as answer:
-        lines = answer.read().decode().splitlines()
-    values = [float(line.split()[1]) for line in lines if line.split()[0] == name]
+        return find_value(answer.read().decode(), name)
+
+
+def find_value(exposed: str, name: str) -> float | None:
+    """Return the value of a metric in what /metrics says; None if it is missing."""
+    values = [float(line.split()[1]) for line in exposed.splitlines() if line.split()[0] == name]
     return values[0] if values else None

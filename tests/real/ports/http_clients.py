@@ -1,15 +1,18 @@
-"""Strangers and probes at an HTTP port."""
+"""Strangers and probes at an HTTP or HTTPS port."""
 
-from collections.abc import Callable, Sequence
+import ssl
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from socket import socket
 from typing import Final
-from urllib.request import urlopen
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 from tests.real.ports.strangers import SOON_S, Holdings, connect_strangers
 from tests.real.ports.strangers import STRANGERS as ALL_STRANGERS
 
+NO_HEADERS: Final[Mapping[str, str]] = {}
 HALF_A_REQUEST: Final = b"GET /metrics HTTP/1.1\r\nHost: he"
 STRANGERS: Final = ALL_STRANGERS[:20]
 _MOST_LOG_BYTES: Final = 64 << 10
@@ -18,20 +21,40 @@ _MOST_HTTP_CONNECTIONS: Final = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpPort(Holdings):
-    """An HTTP port of a process."""
+    """An HTTP port of a process, or an HTTPS port."""
 
     number: int
+    tls: ssl.SSLContext | None = None
+    """The context of clients of an HTTPS port."""
+
+    @property
+    def address(self) -> str:
+        return f"{'https' if self.tls else 'http'}://127.0.0.1:{self.number}"
 
     def probe(self) -> int:
         """Return the status of /healthz. Raises `OSError`."""
-        with urlopen(f"http://127.0.0.1:{self.number}/healthz", timeout=SOON_S) as answer:
-            return int(answer.status)
+        return self.read_status("/healthz")
+
+    def read_status(
+        self, page: str, *, tls: ssl.SSLContext | None = None, headers: Mapping[str, str] = NO_HEADERS
+    ) -> int:
+        """Return the status of a page. Raises `OSError`."""
+        asked = Request(f"{self.address}{page}", headers=dict(headers))
+        try:
+            with urlopen(asked, timeout=SOON_S, context=tls or self.tls) as answer:
+                return int(answer.status)
+        except HTTPError as error:
+            return error.code
 
     def send_halves(
         self, count: int, *, addresses: Sequence[str] = STRANGERS, sent: bytes = HALF_A_REQUEST
     ) -> AbstractContextManager[list[socket]]:
-        """Open connections, send a part of a request on each, and keep them until the end of the block."""
-        return connect_strangers(self.number, count, addresses=addresses, sent=sent)
+        """Open connections, with TLS if the port has it, send a part of a request on each, and keep them until the end
+        of the block."""
+        return connect_strangers(self.number, count, addresses=addresses, sent=sent, prepare=self._shake_hands)
+
+    def _shake_hands(self, connection: socket) -> socket:
+        return connection if self.tls is None else self.tls.wrap_socket(connection, server_hostname="127.0.0.1")
 
 
 def assert_little_is_taken(port: HttpPort) -> AbstractContextManager[Callable[[], None]]:

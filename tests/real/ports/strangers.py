@@ -3,6 +3,7 @@
 import os
 import resource
 import socket
+import ssl
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -108,7 +109,7 @@ def _connect(port: int, address: str, *, reads: bool) -> socket.socket:
 def is_closed_by_server(connection: socket.socket) -> bool:
     """Return True when the other end has closed the connection. Waits for it."""
     connection.settimeout(SOON_S)
-    with suppress(ConnectionError):
+    with suppress(ConnectionError, ssl.SSLEOFError):
         while connection.recv(1 << 16):
             pass
     return True
@@ -116,6 +117,6 @@ def is_closed_by_server(connection: socket.socket) -> bool:
 
 def send_until_closed(connection: socket.socket, sent: bytes) -> None:
     """Send the bytes again and again until the other end closes the connection."""
-    with suppress(ConnectionError):
+    with suppress(ConnectionError, ssl.SSLEOFError):
         while True:
             connection.sendall(sent)

@@ -1,6 +1,6 @@
 """Every HTTP port of every process: slow and half requests, too large ones, and thousands of connections.
 
-Readers without a token or a certificate, and with those of others, are in `unit/process/http_access`.
+Readers without a token or a certificate, and with those of others, are in `test_https.py`.
 """
 
 import sys

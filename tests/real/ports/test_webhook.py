@@ -50,6 +50,7 @@ ATTACKS: Final = {
     "slow": Attack(sent=b"P"),
     "half a message": Attack(sent=_HEAD + b"Content-Length: 1000000\r\n\r\n" + bytes(30_000)),
     "too large": Attack(connections=50, sent=_HEAD + b"Content-Length: 100000000\r\n\r\n" + bytes(1 << 20)),
+    "too large a head": Attack(connections=50, sent=_HEAD + b"x: " + bytes(1 << 20)),
     "wrong role": Attack(shows_certificate=True, sent=_HEAD + b"Content-Length: 2\r\n\r\n{}"),
 }
 
