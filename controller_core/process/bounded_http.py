@@ -17,6 +17,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from controller_core.process.http_access.places import OPEN_PLACES, Place, Places, get_places_of_process
 from controller_core.supervision import start_task
+from controller_core.wire.connections.tls_transport import TlsTransport
 from controller_core.wire.limits.accepting import open_port
 from controller_core.wire.limits.complaints import Complaints
 
@@ -140,6 +141,15 @@ class _Limits:
         self.complaints.warn(event, event, address=address, **values)
 
 
+class _Tls(TlsTransport):
+    """Waits only a moment for the other side's closing message."""
+
+    def close(self) -> None:
+        """See `asyncio.WriteTransport`."""
+        super().close()
+        asyncio.get_running_loop().call_later(_GOODBYE_S, self.abort)
+
+
 class _Connection(asyncio.Protocol):
     """One connection. Forwards its events to the protocol that serves it."""
 
@@ -165,12 +175,22 @@ class _Connection(asyncio.Protocol):
 
     async def _open(self, accepted: socket.socket, context: ssl.SSLContext | None) -> None:
         loop = asyncio.get_running_loop()
-        times = {"ssl_handshake_timeout": self._limits.patience_s, "ssl_shutdown_timeout": _GOODBYE_S}
+        if context is None:
+            await loop.connect_accepted_socket(lambda: self, accepted)
+            return
+        tls = _Tls(context, self)
+        await loop.connect_accepted_socket(lambda: tls, accepted)
         try:
-            await loop.connect_accepted_socket(lambda: self, accepted, ssl=context, **(times if context else {}))
+            async with asyncio.timeout(self._limits.patience_s):
+                await tls.shake_hands()
+        except asyncio.CancelledError:
+            tls.abort()
+            raise
         except OSError as error:  # ssl.SSLError and TimeoutError are some
             reason = (isinstance(error, ssl.SSLError) and error.reason) or "it left, or took too long"
             self._limits.complain(self.place.address, "HTTPS connection closed: no TLS", reason=reason)
+            tls.close()
+            await tls.wait_lost()
 
     def close(self) -> None:
         """Close the connection at once."""
@@ -201,10 +221,13 @@ class _Connection(asyncio.Protocol):
             self._limits.complain(self.place.address, "HTTP connection closed: its request is too large")
             self.close()
             return
-        self._serving.data_received(data)
+        self._serving.data_received(bytes(data))  # TLS gives a part of a buffer that it uses again
 
     def eof_received(self) -> bool | None:
-        return self._serving.eof_received()
+        keeps_open = self._serving.eof_received()
+        if not keeps_open and self._transport is not None:
+            self._transport.close()
+        return keeps_open
 
     def pause_writing(self) -> None:
         if self._transport is not None:

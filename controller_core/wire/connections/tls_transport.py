@@ -221,7 +221,9 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         """See `asyncio.BaseTransport`."""
-        known = {"ssl_object": self._tls, "peername": self._peer}
+        if name == "peercert":
+            return self._tls.getpeercert()
+        known = {"ssl_object": self._tls, "sslcontext": self._tls.context, "peername": self._peer}
         if name in known:
             return known[name]
         return default if self._tcp is None else self._tcp.get_extra_info(name, default)

@@ -16,10 +16,11 @@ from devcluster.clusters.zookeeper import ZooKeeper
 from devcluster.running.ports import accepts, release_port, reserve_port
 from devcluster.running.processes import ManagedProcess
 from tests.real.ports.http_clients import STRANGERS, HttpPort, assert_little_is_taken
+from tests.real.ports.https_site import serve_https
 from tests.real.ports.strangers import is_closed_by_server, send_until_closed
 
 CHROOT = "/http-ports"
-PROCESSES = ("controller", "recorder", "broker", "watch", "operator metrics", "operator probes")
+PROCESSES = ("controller", "controller HTTPS", "recorder", "broker", "watch", "operator metrics", "operator probes")
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +39,9 @@ def port(
     match request.param:
         case "controller":
             yield HttpPort(number=controller.metrics_port, process=controller.process)
+        case "controller HTTPS":
+            with serve_https(servers_folder, f"{connect}-https", "http-ports-https") as site:
+                yield site.port
         case "recorder":
             folder = servers_folder.data("http-ports-journal")
             with RecorderProcess(servers_folder, connect, folder, name="http-ports-recorder") as recorder:

@@ -51,6 +51,7 @@ ATTACKS: Final = {
     "half a message": Attack(sent=_HEAD + b"Content-Length: 1000000\r\n\r\n" + bytes(30_000)),
     "too large": Attack(connections=50, sent=_HEAD + b"Content-Length: 100000000\r\n\r\n" + bytes(1 << 20)),
     "too large a head": Attack(connections=50, sent=_HEAD + b"x: " + bytes(1 << 20)),
+    "5,000 connections": Attack(connections=5_000, shakes_hands=False, sent=b"\x16\x03\x01"),
     "wrong role": Attack(shows_certificate=True, sent=_HEAD + b"Content-Length: 2\r\n\r\n{}"),
 }
 
