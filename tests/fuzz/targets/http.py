@@ -1,4 +1,4 @@
-"""What strangers send to the HTTP ports. The first byte chooses the port: that of metrics and journal, or the webhook.
+"""Bytes of strangers for the HTTP ports. The first byte chooses the port: that of metrics and journal, or the webhook.
 
 The ports are real ones, without TLS, in an event loop of another thread. An answer 500, and an error that aiohttp or the
 event loop reports, is a finding.
