@@ -36,7 +36,7 @@ async def find_refused_parts(parts: Iterable[Part], why_not: Callable[[Part], Re
     return {at: result async for at, part in slice_up(enumerate(parts)) if (result := why_not(part)) is not None}
 
 
-def split_parts(
+def remove_refused_parts(
     request: Any,
     parts: str,
     refused: Mapping[int, Any],
@@ -60,7 +60,9 @@ def split_parts(
     return Split(allowed=replace(request, **{parts: left}) if left else None, merge=merge or merge_results)
 
 
-def split_names(request: Any, refused: Mapping[int, Any], response_type: Callable[..., Any]) -> Split[Any, Any]:
+def remove_refused_topics(
+    request: Any, refused: Mapping[int, Any], response_type: Callable[..., Any]
+) -> Split[Any, Any]:
     """Return a request without the refused of its topics. The whole answer has one result for each name, like the
     controller's own."""
 
@@ -71,4 +73,4 @@ def split_names(request: Any, refused: Mapping[int, Any], response_type: Callabl
             results=tuple(by_name[name] for name in dict.fromkeys(topic.name for topic in request.topics)),
         )
 
-    return split_parts(request, "topics", refused, response_type, "results", merge)
+    return remove_refused_parts(request, "topics", refused, response_type, "results", merge)

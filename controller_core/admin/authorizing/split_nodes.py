@@ -20,7 +20,7 @@ from kio.schema.incremental_alter_configs.v1.response import (
 
 from controller_core.admin.cluster.own_configs import AlteredResource
 from controller_core.admin.rights import Rights
-from controller_core.admin.splitting import Split, find_refused_parts, split_parts
+from controller_core.admin.splitting import Split, find_refused_parts, remove_refused_parts
 from controller_core.model.authorization.acls import THE_CLUSTER, Operation, make_topic_resource
 
 _TOPIC: Final = 2
@@ -48,7 +48,7 @@ async def describe_configs(
         )
 
     refused = await find_refused_parts(request.resources, why_not)
-    return split_parts(request, "resources", refused, DescribeConfigsResponse, "results")
+    return remove_refused_parts(request, "resources", refused, DescribeConfigsResponse, "results")
 
 
 async def alter_configs(
@@ -84,7 +84,7 @@ async def _authorize_alteration(
         )
 
     refused = await find_refused_parts(request.resources, why_not)
-    return split_parts(request, "resources", refused, response_type, "responses")
+    return remove_refused_parts(request, "resources", refused, response_type, "responses")
 
 
 async def describe_producers(
@@ -107,7 +107,7 @@ async def describe_producers(
         return TopicResponse(name=asked.name, partitions=partitions)
 
     refused = await find_refused_parts(request.topics, why_not)
-    return split_parts(request, "topics", refused, DescribeProducersResponse, "topics")
+    return remove_refused_parts(request, "topics", refused, DescribeProducersResponse, "topics")
 
 
 def _why_not(

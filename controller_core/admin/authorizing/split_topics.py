@@ -20,7 +20,7 @@ from kio.schema.types import TopicName as WireTopicName
 from kio.static.primitive import i16, i32
 
 from controller_core.admin.rights import Rights
-from controller_core.admin.splitting import Split, find_refused_parts, split_names, split_parts
+from controller_core.admin.splitting import Split, find_refused_parts, remove_refused_parts, remove_refused_topics
 from controller_core.controller.loop.slices import slice_up
 from controller_core.model.authorization.acls import THE_CLUSTER, Operation, make_topic_resource
 from controller_core.model.ids import TopicId, TopicName
@@ -61,10 +61,10 @@ async def create_topics(
         is_failed_later = result.error_code is not ErrorCode.none and at not in refused and named[result.name] == 1
         return result if is_failed_later or result.name not in hidden else _hide_configs(result)
 
-    split = split_parts(request, "topics", refused, CreateTopicsResponse, "topics")
+    split = remove_refused_parts(request, "topics", refused, CreateTopicsResponse, "topics")
 
     def merge(response: CreateTopicsResponse | None) -> CreateTopicsResponse:
-        merged = split.merge(response)
+        merged: CreateTopicsResponse = split.merge(response)
         return replace(merged, topics=tuple(conceal(at, result) for at, result in enumerate(merged.topics)))
 
     return replace(split, merge=merge)
@@ -102,7 +102,7 @@ async def delete_topics(
         )
 
     refused = await find_refused_parts(request.topics, why_not)
-    return split_parts(request, "topics", refused, DeleteTopicsResponse, "responses")
+    return remove_refused_parts(request, "topics", refused, DeleteTopicsResponse, "responses")
 
 
 def _whole(response: DeleteTopicsResponse | None) -> DeleteTopicsResponse:
@@ -124,4 +124,4 @@ async def create_partitions(
         )
 
     refused = await find_refused_parts(request.topics, why_not)
-    return split_names(request, refused, CreatePartitionsResponse)
+    return remove_refused_topics(request, refused, CreatePartitionsResponse)

@@ -26,7 +26,7 @@ from prometheus_client import Counter as CounterMetric
 from controller_core.admin.cluster.own_configs import TOPIC_RESOURCE
 from controller_core.admin.refusals import Refused
 from controller_core.admin.ruling.shapes import make_altered_configs, make_grown_shape, make_new_shape, make_shape
-from controller_core.admin.splitting import Split, split_names, split_parts
+from controller_core.admin.splitting import Split, remove_refused_parts, remove_refused_topics
 from controller_core.controller.loop.slices import SLICE, slice_up
 from controller_core.controller.term.term import Term
 from controller_core.model.authorization.principal import Principal
@@ -114,7 +114,7 @@ class TopicJudge:
         }
 
         response_type = newest.IncrementalAlterConfigsResponse if is_incremental else newest.AlterConfigsResponse
-        split = split_parts(request, "resources", results, response_type, "responses")
+        split = remove_refused_parts(request, "resources", results, response_type, "responses")
         return replace(split, merge=lambda response: split.merge(response and convert(response, response_type)))
 
     async def _divide_creation(
@@ -144,7 +144,7 @@ class TopicJudge:
             )
             for at, why in refused.items()
         }
-        return split_parts(request, "topics", results, CreateTopicsResponse, "topics")
+        return remove_refused_parts(request, "topics", results, CreateTopicsResponse, "topics")
 
     async def _divide_growth(
         self, term: Term, request: CreatePartitionsRequest, principal: Principal
@@ -165,7 +165,7 @@ class TopicJudge:
             )
             for at, why in refused.items()
         }
-        return split_names(request, results, CreatePartitionsResponse)
+        return remove_refused_topics(request, results, CreatePartitionsResponse)
 
     def _judge(
         self, kind: ChangeKind, topic: TopicShape, old: TopicShape | None, principal: Principal

@@ -27,7 +27,7 @@ from kio.schema.produce.v11.response import PartitionProduceResponse, ProduceRes
 from kio.static.primitive import i64
 
 from controller_core.admin.rights import Rights
-from controller_core.admin.splitting import Split, find_refused_parts, split_parts
+from controller_core.admin.splitting import Split, find_refused_parts, remove_refused_parts
 from controller_core.model.authorization.acls import (
     THE_CLUSTER,
     Operation,
@@ -54,7 +54,9 @@ async def produce(request: ProduceRequest, rights: Rights) -> Split[ProduceReque
         return TopicProduceResponse(name=asked.name, partition_responses=partitions)
 
     refused = await find_refused_parts(request.topic_data, why_not)
-    split = split_parts(request, "topic_data", refused, partial(ProduceResponse, node_endpoints=()), "responses")
+    split = remove_refused_parts(
+        request, "topic_data", refused, partial(ProduceResponse, node_endpoints=()), "responses"
+    )
 
     def merge(response: ProduceResponse | None) -> ProduceResponse | None:
         if request.acks == 0:
@@ -79,7 +81,7 @@ async def list_offsets(request: ListOffsetsRequest, rights: Rights) -> Split[Lis
         return ListOffsetsTopicResponse(name=asked.name, partitions=partitions)
 
     refused = await find_refused_parts(request.topics, why_not)
-    return split_parts(request, "topics", refused, ListOffsetsResponse, "topics")
+    return remove_refused_parts(request, "topics", refused, ListOffsetsResponse, "topics")
 
 
 async def find_epoch_ends(
@@ -95,7 +97,7 @@ async def find_epoch_ends(
         return OffsetForLeaderTopicResult(topic=asked.topic, partitions=partitions)
 
     refused = await find_refused_parts(request.topics, why_not)
-    return split_parts(request, "topics", refused, OffsetForLeaderEpochResponse, "topics")
+    return remove_refused_parts(request, "topics", refused, OffsetForLeaderEpochResponse, "topics")
 
 
 async def delete_records(
@@ -115,4 +117,4 @@ async def delete_records(
         return DeleteRecordsTopicResult(name=asked.name, partitions=partitions)
 
     refused = await find_refused_parts(request.topics, why_not)
-    return split_parts(request, "topics", refused, DeleteRecordsResponse, "topics")
+    return remove_refused_parts(request, "topics", refused, DeleteRecordsResponse, "topics")
