@@ -1,7 +1,8 @@
 """The operator's metrics, on a registry of its own."""
 
 from collections import Counter as CounterOf
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -103,49 +104,43 @@ class OperatorMetrics:
         """Register the gauges that count conditions and name objects and disks at each scrape.
 
         `unready` returns at most so many objects that are not Ready; `disks` the used percent of brokers' disks."""
-        self.registry.register(_Conditions(conditions))
-        self.registry.register(_Unready(unready))
-        self.registry.register(_Disks(disks))
+        self.registry.register(
+            _AtScrape(
+                "kontroller_operator_conditions",
+                "Objects by the content of their conditions.",
+                Said._fields,
+                lambda: conditions().items(),
+            )
+        )
+        self.registry.register(
+            _AtScrape(
+                "kontroller_operator_object_not_ready",
+                f"1 for each object whose condition Ready is not True; stalled ones first, at most {MOST_UNREADY:,}.",
+                Unready._fields,
+                lambda: ((each, 1) for each in unready(MOST_UNREADY)),
+            )
+        )
+        self.registry.register(
+            _AtScrape(
+                "kontroller_operator_broker_disk_used_percent",
+                "Used percent of a broker's fullest disk with a log directory, if the broker reports it.",
+                BrokerLabels._fields,
+                disks,
+            )
+        )
 
 
-class _Conditions(Collector):
-    def __init__(self, conditions: Callable[[], CounterOf[Said]]) -> None:
-        self._conditions = conditions
+@dataclass(frozen=True, eq=False)
+class _AtScrape(Collector):
+    """A gauge whose label sets and values are read at each scrape."""
+
+    name: str
+    help: str
+    labels: Sequence[str]
+    read: Callable[[], Iterable[tuple[Sequence[str], int]]]
 
     def collect(self) -> Iterator[Metric]:
-        gauge = GaugeMetricFamily(
-            "kontroller_operator_conditions", "Objects by the content of their conditions.", labels=Said._fields
-        )
-        for said, count in self._conditions().items():
-            gauge.add_metric(said, count)
-        yield gauge
-
-
-class _Unready(Collector):
-    def __init__(self, unready: Callable[[int], Iterable[Unready]]) -> None:
-        self._unready = unready
-
-    def collect(self) -> Iterator[Metric]:
-        gauge = GaugeMetricFamily(
-            "kontroller_operator_object_not_ready",
-            f"1 for each object whose condition Ready is not True; stalled ones first, at most {MOST_UNREADY:,}.",
-            labels=Unready._fields,
-        )
-        for each in self._unready(MOST_UNREADY):
-            gauge.add_metric(each, 1)
-        yield gauge
-
-
-class _Disks(Collector):
-    def __init__(self, disks: Callable[[], Iterable[tuple[BrokerLabels, int]]]) -> None:
-        self._disks = disks
-
-    def collect(self) -> Iterator[Metric]:
-        gauge = GaugeMetricFamily(
-            "kontroller_operator_broker_disk_used_percent",
-            "Used percent of a broker's fullest disk with a log directory, if the broker reports it.",
-            labels=BrokerLabels._fields,
-        )
-        for labels, percent in self._disks():
-            gauge.add_metric(labels, percent)
+        gauge = GaugeMetricFamily(self.name, self.help, labels=self.labels)
+        for labels, value in self.read():
+            gauge.add_metric(labels, value)
         yield gauge

@@ -33,13 +33,10 @@ _CONNECT_S: Final = 30.0
 MERGE_PATCH: Final = "application/merge-patch+json"
 
 
-def api_client(configuration: Configuration, *, connections: int | None = None) -> ApiClient:
-    """Make a client. `connections`: the limit of connections; 0: no limit; None: the default of the package."""
+def api_client(configuration: Configuration) -> ApiClient:
     own = copy.deepcopy(configuration)
     own.proxy = own.proxy or find_proxy(own.host)
     own.client_session_kwargs = {"trust_env": False}
-    if connections is not None:
-        own.connection_pool_maxsize = connections
     return ApiClient(own)
 
 
@@ -52,8 +49,8 @@ def find_proxy(address: str) -> str | None:
 class ApiRequests:
     """Sends requests to the API server. Every request has a time limit, and raises `ApiError`s."""
 
-    def __init__(self, configuration: Configuration, *, connections: int | None = None) -> None:
-        self._client = api_client(configuration, connections=connections)
+    def __init__(self, configuration: Configuration) -> None:
+        self._client = api_client(configuration)
 
     async def ask(
         self,

@@ -32,7 +32,6 @@ _LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 
 PAUSE_ANNOTATION: Final = f"{GROUP}/pause"
 MAX_NEXT_STEPS: Final = 20
-RECONCILE_REQUESTED_ANNOTATION: Final = f"{GROUP}/reconcile-requested-at"
 DELETE_FIRST_ANNOTATION: Final = f"{GROUP}/delete-before-dependents"
 """`true` lets a KafkaCluster be deleted although objects still refer to it."""
 ACCEPT_CLUSTER_ANNOTATION: Final = f"{GROUP}/accept-cluster"
@@ -99,6 +98,9 @@ MESSAGE = text_column(
     wide=True,
 )
 
+STANDING = (READY, REASON, MESSAGE, AGE)
+"""The last columns of most kinds."""
+
 
 def pauses(annotations: Mapping[str, str]) -> bool:
     """Return True unless the annotation is missing or `false`.
@@ -153,7 +155,6 @@ class ObjectMeta(BaseModel):
     namespace: str
     uid: str = ""
     generation: int = 0
-    resource_version: str = ""
     creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None
     annotations: dict[str, str] = Field(default_factory=dict)

@@ -8,12 +8,9 @@ from pydantic import ConfigDict, Field, model_validator
 from controller_core.model.ids import BrokerId, PartitionId, TopicName
 from controller_operator.resources.approval import Approval, PlanHash, require_for_good
 from controller_operator.resources.common import (
-    AGE,
     CLUSTER,
-    MESSAGE,
     PHASE,
-    READY,
-    REASON,
+    STANDING,
     Definition,
     Ending,
     OwnCluster,
@@ -310,10 +307,7 @@ class PreferredElection(Resource[PreferredElectionSpec, PreferredElectionStatus]
             ),
             number_column("Failed", "counts.failed", "Partitions whose election failed."),
             text_column("NextRun", "nextRunTime", "Time of the next run, in UTC."),
-            READY,
-            REASON,
-            MESSAGE,
-            AGE,
+            *STANDING,
         ),
     )
 

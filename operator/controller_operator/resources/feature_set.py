@@ -6,11 +6,8 @@ from pydantic import Field
 
 from controller_core.model.ids import BrokerId
 from controller_operator.resources.common import (
-    AGE,
     CLUSTER,
-    MESSAGE,
-    READY,
-    REASON,
+    STANDING,
     Definition,
     DeletionPolicy,
     DriftCorrections,
@@ -127,10 +124,7 @@ class FeatureSet(Resource[FeatureSetSpec, FeatureSetStatus]):
             CLUSTER,
             text_column("Finalized", "finalized", "The finalized levels."),
             number_column("Epoch", "epoch", "Epoch of the cluster's finalized features."),
-            READY,
-            REASON,
-            MESSAGE,
-            AGE,
+            *STANDING,
         ),
     )
 

@@ -8,11 +8,8 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_v
 
 from controller_operator.resources.approval import Approval, PlanHash, require_for_good
 from controller_operator.resources.common import (
-    AGE,
     CLUSTER,
-    MESSAGE,
-    READY,
-    REASON,
+    STANDING,
     Definition,
     DeletionPolicy,
     DriftCorrections,
@@ -379,10 +376,7 @@ class KafkaTopic(Resource[KafkaTopicSpec, KafkaTopicStatus]):
             number_column(
                 "Undeclared", "undeclaredConfig.total", "Configuration keys that the spec does not name.", wide=True
             ),
-            READY,
-            REASON,
-            MESSAGE,
-            AGE,
+            *STANDING,
         ),
         rules=(
             Rule(

@@ -67,9 +67,8 @@ async def test_a_client_goes_by_the_proxy_of_the_kubeconfig_before_that_of_the_e
     async with api_client(configuration) as client:
         assert client.rest_client.proxy == PROXY
     configuration.proxy = "http://of-the-kubeconfig.example:1"
-    async with api_client(configuration, connections=0) as client:
+    async with api_client(configuration) as client:
         assert client.rest_client.proxy == "http://of-the-kubeconfig.example:1"
-        assert client.rest_client.maxsize == 0
 
 
 async def test_a_netrc_is_nothing_to_it(
