@@ -35,8 +35,6 @@ def ingest_topic(
     topic: str,
     bootstrap_servers: str,
     options: Mapping[str, str] | None = None,
-    *,
-    most_at_once: int = kafka_topic.MOST_AT_ONCE,
 ) -> None:
     """Ingest the new part of the topic into the history, and return. `KeptHistory.fold` makes the layers of it.
 
@@ -48,9 +46,7 @@ def ingest_topic(
     options = _ANSWER_SOON | dict(options or {})
     kept.steps.console.print(f"Reading new records of topic {topic} of {bootstrap_servers} ...", soft_wrap=True)
     try:
-        ingest(
-            kept, kafka_topic.stream(spark, topic, bootstrap_servers, options, most_at_once=most_at_once), checkpoint
-        )
+        ingest(kept, kafka_topic.stream(spark, topic, bootstrap_servers, options), checkpoint)
     except StreamingQueryException as error:
         why = _reason(error)
         told = next((advice for sign, advice in _ADVICE.items() if sign in why), None) or (

@@ -74,10 +74,6 @@ class Period:
         return None if began_us < 0 else Period(began=moment_of(began_us), ended=self.began)
 
     @property
-    def is_whole_days(self) -> bool:
-        return self.began_us % DAY == 0 and self.ended_us % DAY == 0
-
-    @property
     def partial_days_us(self) -> tuple[tuple[int, int], ...]:
         """The parts of days that the period does not cover completely: none, one, or two at its ends."""
         first_midnight, last_midnight = -(-self.began_us // DAY) * DAY, self.ended_us // DAY * DAY

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 
 from pyspark.sql import DataFrame
@@ -26,7 +25,6 @@ class ReportSummary:
     """The figures that the command prints after it has written the report."""
 
     page: Path
-    page_bytes: int
     tables: tuple[Path, ...]
     """The Parquet files. Each has a file of JSON lines beside it."""
     clusters: int
@@ -35,8 +33,6 @@ class ReportSummary:
     bounds: Bounds | None
     """The availability if all unknown time was down, and if all of it was up."""
     leaderless_seconds: float
-    unknown_seconds: float
-    """The unknown time by the clock, summed over clusters."""
     unclean_elections: int
     violations: int
     findings: int
@@ -49,7 +45,6 @@ def write_report(
     output: Path,
     *,
     period: Period,
-    now: datetime | None = None,
     limits: Limits | None = None,
     options: Options | None = None,
     objective: Objective | None = None,
@@ -59,8 +54,7 @@ def write_report(
     `tables`: by the names of `schemas`, computed or read; the page names missing ones. Rows outside `period` are
     dropped; intervals and days that it touches are complete in the files. The page covers the period only: answers of
     partial days are recomputed, with the `options` that the given answers were computed with. The previous period has
-    the same length. `objective`: of availability; the page shows its budget. The same rows give the same page, unless
-    `now` is given.
+    the same length. `objective`: of availability; the page shows its budget. The same rows give the same page.
 
     Raises ValueError if no table is given, OSError if `output` cannot be written.
     """
@@ -76,16 +70,14 @@ def write_report(
         stored[PARTITION_INTERVALS].unpersist()
     path = output / "index.html"
     with replace_file(path) as file:
-        file.write(page(report, now=now, limits=limits).encode())
+        file.write(page(report, limits=limits).encode())
     return ReportSummary(
         page=path,
-        page_bytes=path.stat().st_size,
         tables=tuple(files.values()),
         clusters=report.clusters_total,
         availability=report.uptime.availability,
         bounds=report.uptime.bounds,
         leaderless_seconds=report.uptime.leaderless_us / 1_000_000,
-        unknown_seconds=report.unknown_us / 1_000_000,
         unclean_elections=report.listings["unclean"].total,
         violations=report.listings["violations"].total,
         findings=report.listings["findings"].total,

@@ -80,9 +80,9 @@ def number(value: float | None) -> str:
     return f"{int(value):,}" if value == int(value) else f"{value:,.1f}"
 
 
-def format_count(value: int, one: str, many: str = "") -> str:
+def format_count(value: int, noun: str) -> str:
     """Return a number with its noun: `1 topic`, `2 topics`."""
-    return f"{value:,} {one if value == 1 else many or one + 's'}"
+    return f"{value:,} {noun if value == 1 else noun + 's'}"
 
 
 def moment(at_us: int | None) -> str:

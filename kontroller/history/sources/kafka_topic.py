@@ -55,14 +55,12 @@ def stream(
     topic: str,
     bootstrap_servers: str,
     options: Mapping[str, str] | None = None,
-    *,
-    most_at_once: int = MOST_AT_ONCE,
 ) -> DataFrame:
     """Return the same lines as a stream from the first message on, with a limit for each batch.
 
     The query fails if messages were deleted before it read them. Raises `NoConnector`.
     """
-    limits = {"maxOffsetsPerTrigger": str(most_at_once), **(options or {})}
+    limits = {"maxOffsetsPerTrigger": str(MOST_AT_ONCE), **(options or {})}
     reader = spark.readStream.format("kafka").options(**_options(spark, topic, bootstrap_servers, limits))
     try:
         return _lines(reader.load())

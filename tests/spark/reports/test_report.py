@@ -56,7 +56,6 @@ def texts(written: ReportSummary) -> dict[str, str]:
 
 def test_the_summary_has_what_a_command_line_says(written: ReportSummary) -> None:
     assert written.clusters == 1
-    assert written.unknown_seconds == 250
     assert (written.unclean_elections, written.violations, written.findings) == (1, 1, 3)
     assert written.missing == ()
     rows = bad_day(hostile=True)["incidents"]

@@ -6,7 +6,6 @@ Its content security policy allows only its own script, and no requests.
 import base64
 import hashlib
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from functools import cache
 from importlib import resources
 
@@ -16,7 +15,6 @@ from markupsafe import Markup, escape
 from kontroller.history.reports import words
 from kontroller.history.reports.facts import Column, Listed, Report, Value, seconds
 from kontroller.history.reports.limits import Limits
-from kontroller.history.reports.period import micros
 from kontroller.history.reports.rendering import headline
 from kontroller.history.reports.rendering.budgets import add_budgets, budgets
 from kontroller.history.reports.rendering.cells import RIGHT_ALIGNED, cells
@@ -29,8 +27,8 @@ from kontroller.history.reports.rendering.telling import At, Piece, clock, tell_
 TEMPLATES = "templates"
 
 
-def page(report: Report, *, now: datetime | None = None, limits: Limits | None = None) -> str:
-    """Return the whole page. The page shows `now` if it is given; without it the same facts give the same page."""
+def page(report: Report, *, limits: Limits | None = None) -> str:
+    """Return the whole page. The same facts give the same page."""
     limits = limits or Limits()
     script = _file("script.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -49,7 +47,6 @@ def page(report: Report, *, now: datetime | None = None, limits: Limits | None =
         leads_of_clusters=leads_of_clusters(report),
         written=words.format_span(report.period.began_us, report.period.ended_us),
         length=words.duration(seconds(report.period.ended_us - report.period.began_us)),
-        now=None if now is None else words.moment(micros(now)),
         style=Markup(_file("style.css")),  # noqa: S704 -- a file of this package
         script=Markup(script),  # noqa: S704 -- a file of this package
         script_digest=digest,
