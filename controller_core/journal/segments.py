@@ -63,15 +63,13 @@ class SegmentFiles:
         retention_bytes: int | None = None,
         retention_ms: int | None = None,
         wall_s: Callable[[], float] = time.time,
-        monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._directory = directory
         self._segment_bytes = segment_bytes
         self._retention_bytes = retention_bytes
         self._retention_ms = retention_ms
         self._wall_s = wall_s
-        self._monotonic_s = monotonic_s
-        self._began_s = wall_s() - monotonic_s()
+        self._began_s = wall_s() - time.monotonic()
         self._open: _Segment | None = None
         self._is_healed = False
 
@@ -137,7 +135,7 @@ class SegmentFiles:
         """Delete the oldest segments until the rest is within the limits. Never delete the present segment."""
         found = [(path, path.stat()) for path in segments(self._directory) if path != present]
         total = sum(stat.st_size for _, stat in found)
-        now_s = min(self._wall_s(), self._began_s + self._monotonic_s())
+        now_s = min(self._wall_s(), self._began_s + time.monotonic())
         for path, stat in found:
             is_old = self._retention_ms is not None and (now_s - stat.st_mtime) * 1000 > self._retention_ms
             is_too_much = self._retention_bytes is not None and total > self._retention_bytes

@@ -36,7 +36,6 @@ from controller_core.wire.codecs.decoding import Cursor
 
 TOPIC_S_OWN: Final = 1
 """Source of a configuration that is set on the topic."""
-BROKERS_DEFAULT: Final = 3
 """Source of a configuration that is set as the default of all brokers."""
 _HEAD_BYTES: Final = 9
 """Bytes before the brokers: correlation id, tags of the header, and throttle time."""

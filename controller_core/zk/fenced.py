@@ -34,6 +34,7 @@ from controller_core.zk.write_outcomes import first_failure, is_applied, paths_t
 K = TypeVar("K")
 
 _FRUITLESS_RECONNECTS: Final = 5
+_BYTES_PER_TRANSACTION: Final = 700_000
 """Lost connections in a row, without any written group, before the writer gives up. ZooKeeper closes the connection if
 a request is larger than its `jute.maxbuffer`, and gives no other sign."""
 
@@ -89,7 +90,6 @@ class FencedWriter:
         epoch_version: ZkVersion,
         *,
         ops_per_transaction: int = 1000,
-        bytes_per_transaction: int = 700_000,
         reconnect_timeout_ms: int,
     ) -> None:
         self._session = session
@@ -97,7 +97,7 @@ class FencedWriter:
         self._fence = Check(path=paths.CONTROLLER_EPOCH, version=epoch_version)
         self._limits = TransactionLimits(
             max_ops=ops_per_transaction,
-            max_bytes=min(bytes_per_transaction, session.max_request_bytes),
+            max_bytes=min(_BYTES_PER_TRANSACTION, session.max_request_bytes),
             size_bytes=session.request_bytes,
         )
         self._reconnect_timeout_ms = reconnect_timeout_ms

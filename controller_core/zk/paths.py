@@ -141,11 +141,6 @@ def partition_request(parent: str, topic_partition: TopicPartition) -> str:
     return f"{parent}/{topic_partition.topic}/{topic_partition.partition}"
 
 
-def isr_change(name: str) -> str:
-    """Return the path of an ISR notification, by its name among the children of `ISR_CHANGE_NOTIFICATION`."""
-    return f"{ISR_CHANGE_NOTIFICATION}/{name}"
-
-
 def log_dir_event(name: str) -> str:
     """Return the path of a log directory event, by its name among the children of `LOG_DIR_EVENT_NOTIFICATION`."""
     return f"{LOG_DIR_EVENT_NOTIFICATION}/{name}"

@@ -21,12 +21,8 @@ _DIGEST_BYTES: Final = 16
 class Buckets:
     """Token buckets by the entities that share them. `monotonic_ms` is a clock that never runs backwards."""
 
-    def __init__(
-        self, monotonic_ms: Callable[[], float], *, most: int = MOST_BUCKETS, idle_ms: float = IDLE_MS
-    ) -> None:
+    def __init__(self, monotonic_ms: Callable[[], float]) -> None:
         self._monotonic_ms = monotonic_ms
-        self._most = most
-        self._idle_ms = idle_ms
         self._charged: OrderedDict[bytes, TokenBucket] = OrderedDict()
         """Ordered by the last charge, oldest first."""
 
@@ -45,13 +41,13 @@ class Buckets:
         key = _key(sharing)
         self._charged[key] = charged
         self._charged.move_to_end(key)
-        if len(self._charged) > self._most:
+        if len(self._charged) > MOST_BUCKETS:
             self._charged.popitem(last=False)
 
     def _forget_idle(self, now_ms: float) -> None:
         while self._charged:
             key, oldest = next(iter(self._charged.items()))
-            if now_ms - oldest.at_ms <= self._idle_ms:
+            if now_ms - oldest.at_ms <= IDLE_MS:
                 return
             del self._charged[key]
 

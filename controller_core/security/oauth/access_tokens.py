@@ -68,9 +68,8 @@ Clock: TypeAlias = Callable[[], float]
 class AccessTokens:
     """The tokens by login."""
 
-    def __init__(self, *, monotonic_s: Clock = time.monotonic, wall_s: Clock = time.time) -> None:
+    def __init__(self, *, monotonic_s: Clock = time.monotonic) -> None:
         self._monotonic_s = monotonic_s
-        self._wall_s = wall_s
         self._kept: dict[TokenLogin, AccessToken] = {}
         self._failed: dict[TokenLogin, _Failure] = {}
         self._underway: dict[TokenLogin, asyncio.Task[None]] = {}
@@ -179,7 +178,7 @@ class AccessTokens:
         if expires_s is None and _is_number(expires_in):
             lifetime_s = float(expires_in)
         elif expires_s is not None:
-            lifetime_s = expires_s - self._wall_s()
+            lifetime_s = expires_s - time.time()
         else:
             raise NoToken(
                 "the token is not a JWT with the claim exp, and the answer has no expires_in: make the identity "

@@ -5,7 +5,6 @@ claims are decoded only if the signature is right. PyJWT looks at each character
 """
 
 import time
-from collections.abc import Callable
 from typing import Any, Final
 
 import jwt
@@ -33,10 +32,9 @@ _REASONS: Final[dict[type[Exception], str]] = {
 class TokenVerifier:
     """Verifies the tokens of a listener."""
 
-    def __init__(self, rules: TokenRules, *, monotonic_s: Callable[[], float] = time.monotonic) -> None:
-        """`monotonic_s` is the clock of the keys' age."""
+    def __init__(self, rules: TokenRules) -> None:
         self.rules: Final = rules
-        self._keys = KeySet(rules, monotonic_s=monotonic_s)
+        self._keys = KeySet(rules, monotonic_s=time.monotonic)
 
     def expire_keys(self) -> None:
         """See `KeySet.expire`."""

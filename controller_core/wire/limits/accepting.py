@@ -93,7 +93,7 @@ class AcceptingPort:
         self._paused[listening] = self._loop.call_later(_PAUSE_S, resume)
 
 
-async def open_port(host: str | None, port: int, take: Take, *, backlog: int = BACKLOG) -> AcceptingPort:
+async def open_port(host: str | None, port: int, take: Take) -> AcceptingPort:
     """Listen on all addresses of a host; None: on all addresses of this machine. Raises `OSError` if the port is
     taken."""
     # asyncio resolves and binds, but these sockets do not listen yet.
@@ -102,5 +102,5 @@ async def open_port(host: str | None, port: int, take: Take, *, backlog: int = B
     bound.close()
     for each in listening:
         each.setblocking(False)
-        each.listen(backlog)
+        each.listen(BACKLOG)
     return AcceptingPort(listening, take)

@@ -44,13 +44,12 @@ SILENT_FOR_S: Final = 30.0
 class SilentBrokers:
     """The brokers that recently did not answer, shared by all connections."""
 
-    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self._until_s: dict[Address, float] = {}
 
     def note(self, broker: Address) -> None:
         """Note that the broker did not answer in time, or accepted no connection."""
-        now_s = self._clock()
+        now_s = monotonic()
         self._until_s = {each: until_s for each, until_s in self._until_s.items() if until_s > now_s}
         self._until_s[broker] = now_s + SILENT_FOR_S
 
@@ -59,7 +58,7 @@ class SilentBrokers:
         self._until_s.pop(broker, None)
 
     def __contains__(self, broker: Address) -> bool:
-        return self._until_s.get(broker, 0.0) > self._clock()
+        return self._until_s.get(broker, 0.0) > monotonic()
 
 
 async def take_unread(answer: Answer) -> Answer:

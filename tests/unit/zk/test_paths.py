@@ -24,7 +24,6 @@ ORDERS_3 = TopicPartition(ORDERS, PartitionId(3))
         (paths.PREFERRED_REPLICA_ELECTION, "/admin/preferred_replica_election"),
         (paths.delete_topic(ORDERS), "/admin/delete_topics/orders"),
         (paths.ISR_CHANGE_PREFIX, "/isr_change_notification/isr_change_"),
-        (paths.isr_change("isr_change_0000000001"), "/isr_change_notification/isr_change_0000000001"),
         (paths.LOG_DIR_EVENT_PREFIX, "/log_dir_event_notification/log_dir_event_"),
         (paths.log_dir_event("log_dir_event_0000000001"), "/log_dir_event_notification/log_dir_event_0000000001"),
         (paths.topic_config(ORDERS), "/config/topics/orders"),

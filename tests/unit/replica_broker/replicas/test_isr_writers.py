@@ -170,7 +170,7 @@ def test_the_leader_writes_the_state_on_the_condition_of_its_version_and_tells_t
         assert await ensemble.session.children_many([paths.ISR_CHANGE_NOTIFICATION]) == [()]
         await asyncio.sleep(3)
         ((name,),) = await ensemble.session.children_many([paths.ISR_CHANGE_NOTIFICATION])  # type: ignore[misc]
-        (node,) = await ensemble.session.read_many([paths.isr_change(name)])
+        (node,) = await ensemble.session.read_many([f"{paths.ISR_CHANGE_NOTIFICATION}/{name}"])
         assert node is not None
         assert codecs.decode_isr_change(node.data) == (ORDERS,)
 
