@@ -39,12 +39,10 @@ class RequestAudit:
     def begin(
         self, head: RequestHead, content: bytes | bytearray, caller: Caller, *, is_refused: bool = False
     ) -> "_Request | None":
-        """See `Auditor`."""
         is_of_interest = head.api_key in CHANGES or (is_refused and need_of(head.api_key) is not Need.NOBODY)
         return _Request(self._trail, head, bytes(content), caller, self._find_state) if is_of_interest else None
 
     def note_refusal(self, head: RequestHead, caller: Caller, error_code: ErrorCode) -> None:
-        """See `Auditor`."""
         if need_of(head.api_key) is not Need.NOBODY and error_code is not ErrorCode.not_controller:
             record = make_record(self._trail, head, caller)
             self._trail.record(replace(record, outcome=Outcome.REFUSED, error=error_code.name.upper()))
@@ -78,7 +76,6 @@ class _Request:
             self._resources = self._describe(find_state())
 
     async def end(self, content: bytes) -> None:
-        """See `AuditedRequest`."""
         if len(content) > LARGE_BYTES or self._resources is None:
             ended = await run_in_thread(Lane.CLIENTS, self._describe_end, content)
         else:
@@ -90,7 +87,6 @@ class _Request:
         self._record(replace(ended, outcome=Outcome.UNKNOWN) if is_open else ended)
 
     def end_without_answer(self, why: str) -> None:
-        """See `AuditedRequest`."""
         if not self._is_trial:
             self._record(Ended(outcome=Outcome.UNKNOWN, resources=self._resources or (), message=why))
 

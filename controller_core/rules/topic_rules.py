@@ -96,7 +96,6 @@ class CompiledTopicRules:
 
     @property
     def count(self) -> int:
-        """See `TopicRules`."""
         return len(self._rules)
 
     def find_objection(self, change: TopicChange) -> Objection | None:

@@ -99,7 +99,6 @@ class TcpBrokerLink:
         )
 
     async def reach(self) -> None:
-        """See `BrokerLink.reach`."""
 
         async def ask() -> None:
             if not await self._connects():
@@ -108,11 +107,9 @@ class TcpBrokerLink:
         await self._run_in_turn(ask)
 
     async def static_config(self, broker: BrokerId, names: Collection[str]) -> Mapping[str, str]:
-        """See `BrokerLink.static_config`."""
         return await self._ask_plainly(make_static_config_request(broker, names), decode_static_config)
 
     async def log_ends(self, epochs: Mapping[TopicPartition, LeaderEpoch]) -> Mapping[TopicPartition, LogEnd | None]:
-        """See `BrokerLink.log_ends`."""
         return await self._ask_plainly(make_log_ends_request(epochs), decode_log_ends)
 
     async def close(self) -> None:

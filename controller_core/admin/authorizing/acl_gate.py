@@ -73,11 +73,9 @@ class AclGate:
         self._needed = needed
 
     def is_broker(self, caller: Caller) -> bool:
-        """See `Gate`."""
         return self._by_address.is_broker(caller)
 
     def is_administrator(self, caller: Caller) -> bool:
-        """See `Gate`."""
         return self._by_address.is_administrator(caller)
 
     async def why_not(self, api_key: int, caller: Caller) -> ErrorCode | None:

@@ -69,14 +69,12 @@ class CallerRights:
     _authorization: Authorization
 
     def may(self, operation: Operation, resource: Resource, *, is_wanted: bool = True) -> bool:
-        """See `Rights.may`."""
         is_allowed = self._rules.allows(self._acls, self._caller, operation, resource)
         if is_wanted and not is_allowed:
             self._authorization.report_refusal(self._caller, operation, resource)
         return is_allowed
 
     def may_on_any(self, operation: Operation, kind: ResourceType) -> bool:
-        """See `Rights.may_on_any`."""
         return self._rules.allows_on_any(self._acls, self._caller, operation, kind)
 
 

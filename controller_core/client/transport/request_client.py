@@ -123,7 +123,6 @@ class RequestClient:
             await asyncio.sleep(_PAUSE_S)
 
     async def ask_any(self, request: RequestPayload, response_type: type[Response]) -> Response:
-        """See `ClusterClient`."""
         deadline = asyncio.get_running_loop().time() + self._timeout_ms / 1000
         question = self._question(request, response_type)
         troubles: list[AdminError] = []

@@ -65,17 +65,14 @@ class IsrChangeVersions(Versions[AlterPartitionRequest]):
         super().__init__(AlterPartitionRequest, oldest=0, read=read_request, write=write_response)
 
     def decode(self, content: bytes, version: int, *, most_items: int = MOST_ITEMS) -> RequestPayload:
-        """See `Versions`."""
         if version == self.max:
             return super().decode(content, version, most_items=most_items)
         return _read(content, version, most_items)
 
     def lower(self, response: ResponsePayload, version: int) -> Any:
-        """See `Versions`."""
         return response if version == self.max else _OlderResponse(response, version)  # type: ignore[arg-type]
 
     def encode(self, response: Any, correlation_id: int) -> bytes:
-        """See `Versions`."""
         if not isinstance(response, _OlderResponse):
             return super().encode(response, correlation_id)
         version = response.__version__

@@ -29,11 +29,9 @@ class SmallReads(asyncio.StreamReaderProtocol, asyncio.BufferedProtocol):
     """The protocol of a pair of streams, which receives by the shared buffer."""
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """See `asyncio.BufferedProtocol`."""
         return SCRATCH.received
 
     def buffer_updated(self, nbytes: int) -> None:
-        """See `asyncio.BufferedProtocol`."""
         self.data_received(SCRATCH.received[:nbytes])  # type: ignore[arg-type]  # the stream copies it
 
 

@@ -54,17 +54,14 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
     # As the protocol of TCP:
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """See `asyncio.BaseProtocol`."""
         assert isinstance(transport, asyncio.Transport)
         self._tcp = transport
         self._peer = transport.get_extra_info("peername")
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """See `asyncio.BufferedProtocol`."""
         return SCRATCH.received
 
     def buffer_updated(self, nbytes: int) -> None:
-        """See `asyncio.BufferedProtocol`."""
         if self._is_closing or self._error is not None:
             return  # bytes that are on their way are received, because the kernel would reset the connection otherwise
         self._incoming.write(SCRATCH.received[:nbytes])
@@ -82,15 +79,12 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
         return True
 
     def pause_writing(self) -> None:
-        """See `asyncio.BaseProtocol`."""
         self._serving.pause_writing()
 
     def resume_writing(self) -> None:
-        """See `asyncio.BaseProtocol`."""
         self._serving.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See `asyncio.BaseProtocol`."""
         self._is_closing = True
         self._fail_handshake(exc or ConnectionResetError("the client left during the handshake"))
         if self._is_serving:
@@ -151,7 +145,6 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
     # As the transport of the data:
 
     def write(self, data: Any) -> None:
-        """See `asyncio.WriteTransport`."""
         if self._is_closing or self._error is not None:
             return
         with memoryview(data) as whole:
@@ -160,13 +153,11 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
                 self._flush()
 
     def pause_reading(self) -> None:
-        """See `asyncio.ReadTransport`."""
         self._is_paused = True
         if self._tcp is not None:
             self._tcp.pause_reading()
 
     def resume_reading(self) -> None:
-        """See `asyncio.ReadTransport`."""
         if not self._is_paused or self._is_closing:
             return
         self._is_paused = False
@@ -175,7 +166,6 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
             self._tcp.resume_reading()
 
     def is_reading(self) -> bool:
-        """See `asyncio.ReadTransport`."""
         return not self._is_paused
 
     def close(self) -> None:
@@ -197,30 +187,24 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
             self._tcp.write_eof()
 
     def abort(self) -> None:
-        """See `asyncio.WriteTransport`."""
         self._is_closing = True
         if self._tcp is not None:
             self._tcp.abort()
 
     def is_closing(self) -> bool:
-        """See `asyncio.BaseTransport`."""
         return self._is_closing
 
     def can_write_eof(self) -> bool:
-        """See `asyncio.WriteTransport`."""
         return False
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """See `asyncio.WriteTransport`."""
         if self._tcp is not None:
             self._tcp.set_write_buffer_limits(high=high, low=low)
 
     def get_write_buffer_size(self) -> int:
-        """See `asyncio.WriteTransport`."""
         return 0 if self._tcp is None else self._tcp.get_write_buffer_size()
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """See `asyncio.BaseTransport`."""
         if name == "peercert":
             return self._tls.getpeercert()
         known = {"ssl_object": self._tls, "sslcontext": self._tls.context, "peername": self._peer}

@@ -102,18 +102,15 @@ class Elector:
 
     @property
     def lease_uid(self) -> str:
-        """See `Leadership`."""
         if self._lease is None:
             raise NotLeading("this process has not led yet")
         return self._lease.uid
 
     def require(self) -> None:
-        """See `Leadership`."""
         if not self.is_leading:
             raise NotLeading("the lease was not renewed in time: another operator may be at work")
 
     async def confirm(self) -> None:
-        """See `Leadership`."""
         try:
             while not await self.renew():
                 self.require()

@@ -35,15 +35,12 @@ class ElectorThread:
 
     @property
     def lease_uid(self) -> str:
-        """See `Leadership`."""
         return self._elector.lease_uid
 
     def require(self) -> None:
-        """See `Leadership`."""
         self._elector.require()
 
     async def confirm(self) -> None:
-        """See `Leadership`."""
         await self._thread.call(self._elector.confirm())
 
     async def acquire(self) -> None:

@@ -23,14 +23,12 @@ class KubernetesLease:
         self._leases = f"/apis/{_API_VERSION}/namespaces/{namespace}/leases"
 
     async def read(self, timeout_s: float) -> Lease | None:
-        """See `LeaseApi`."""
         try:
             return _lease(await self._requests.ask("GET", f"{self._leases}/{self._name}", timeout_s=timeout_s))
         except ObjectGone:
             return None
 
     async def create(self, claim: Claim, timeout_s: float) -> Lease:
-        """See `LeaseApi`."""
         body = {
             "apiVersion": _API_VERSION,
             "kind": "Lease",
@@ -40,7 +38,6 @@ class KubernetesLease:
         return _lease(await self._requests.ask("POST", self._leases, body=body, timeout_s=timeout_s))
 
     async def write(self, known: Lease, claim: Claim, timeout_s: float) -> Lease:
-        """See `LeaseApi`."""
         body = {"metadata": {"uid": known.uid, "resourceVersion": known.version}, "spec": _spec(claim)}
         path = f"{self._leases}/{self._name}"
         return _lease(await self._requests.ask("PATCH", path, body=body, content_type=MERGE_PATCH, timeout_s=timeout_s))

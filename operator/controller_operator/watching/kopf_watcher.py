@@ -58,17 +58,14 @@ class KopfWatcher:
 
     @property
     def trouble(self) -> str | None:
-        """See `Watcher`."""
         return self._requests.trouble if self._requests is not None else None
 
     async def start(self, intake: ObjectIntake, streams: Collection[Stream]) -> None:
-        """See `Watcher`."""
         self._intake, self._requests = intake, WatchRequests(self._loop, intake, streams)
         self._kinds = {stream.kind for stream in streams}
         self._is_started.set()
 
     async def keep(self) -> NoReturn:
-        """See `Watcher`."""
         await self._is_started.wait()
         assert self._requests is not None
         ask_at_s = time.monotonic() + _SERVED_S
