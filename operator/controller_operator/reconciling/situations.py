@@ -98,7 +98,7 @@ class Situations:
             case RebalancePlan():
                 around = of_rebalance.Surroundings(
                     moves=self._store.moves_of(resource),
-                    found=self._plan_maker.found_for(resource),
+                    found=self._plan_maker.find_answer(resource),
                     find_pinned=partial(self._find_pinned, resource, grant),
                 )
         return Situation(

@@ -82,7 +82,7 @@ class PlanMaker:
         self._one_at_a_time = asyncio.Lock()
         self._asked: dict[Key, _Asked] = {}
 
-    def found_for(self, resource: RebalancePlan) -> Found | None:
+    def find_answer(self, resource: RebalancePlan) -> Found | None:
         """Return the last answer for an object."""
         asked = self._asked.get(key_of_resource(resource))
         return asked.found if asked is not None and asked.uid == resource.metadata.uid else None

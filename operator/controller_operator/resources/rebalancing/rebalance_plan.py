@@ -80,7 +80,7 @@ class PlanScope(Model):
 
 
 class PlanLimits(Model):
-    """Bounds for everything that the object does. What exceeds them is left as it is."""
+    """Bounds for everything that the object does. Moves beyond them are left out."""
 
     max_bytes: int | None = Field(default=None, ge=1, le=_MAX_BYTES)
     """Bytes to copy, in all batches together; default: no limit."""
@@ -290,10 +290,10 @@ class RebalancePlanStatus(Status):
     """Each resource before and after the present plan."""
 
     unknown: Annotated[tuple[Annotated[str, Field(max_length=_MAX_LINE)], ...], Field(max_length=MAX_LINES)] = ()
-    """What the look could not measure, in sentences; at most 20."""
+    """Loads that could not be measured, in sentences; at most 20."""
 
     left_out: Annotated[tuple[Annotated[str, Field(max_length=_MAX_LINE)], ...], Field(max_length=MAX_LINES)] = ()
-    """What the plan could not do, with the reason; at most 20."""
+    """Changes that the plan could not make, with the reasons; at most 20."""
 
     moves: Annotated[tuple[PlannedMove, ...], Field(max_length=MAX_MOVES)] = ()
     """The moves of the present plan, by batch, the largest first; at most 2000, and what is left is planned

@@ -66,11 +66,11 @@ class Asked:
         self.at_once = self.most_at_once = 0
 
     def look(self, wish: Look, cluster: Snapshot | None = None, name: str = "balance") -> float | None:
-        return self.maker.look(stored(name), wish, cluster or make_view(), ANY_PLAINTEXT)
+        return self.maker.look(make_stored(name), wish, cluster or make_view(), ANY_PLAINTEXT)
 
     async def find(self, name: str = "balance") -> Found:
         async with asyncio.timeout(1_000):
-            while (found := self.maker.found_for(resource(name))) is None:  # noqa: ASYNC110 - the loop is a fast one
+            while (found := self.maker.find_answer(resource(name))) is None:  # noqa: ASYNC110 - the loop is a fast one
                 await asyncio.sleep(0.1)
         return found
 
@@ -97,7 +97,7 @@ def resource(name: str = "balance") -> RebalancePlan:
     return rebalance_plan(name=name)
 
 
-def stored(name: str) -> StoredObject:
+def make_stored(name: str) -> StoredObject:
     return StoredObject(raw("RebalancePlan", {"mode": "drain", "brokers": [1]}, name=name))
 
 
@@ -209,7 +209,7 @@ def test_a_plan_that_is_given_up_is_not_made() -> None:
         asked.look(wish())
         await asyncio.sleep(1)
         await asked.maker.close()
-        assert asked.maker.found_for(resource()) is None
+        assert asked.maker.find_answer(resource()) is None
         assert asked.told == 0
 
     run_fast(walk())

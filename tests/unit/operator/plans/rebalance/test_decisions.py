@@ -29,7 +29,7 @@ def make_view(*replicas: Sequence[int], **about: Any) -> Snapshot:
     return view(healthy(*(replicas or ([1, 2], [2, 1]))), brokers=(1, 2, 3), **about)
 
 
-def planned(moves: Moves, left_out: tuple[str, ...] = ()) -> Planned:
+def make_planned(moves: Moves, left_out: tuple[str, ...] = ()) -> Planned:
     return Planned(
         look_time=NOW,
         snapshot_hash="abc",
@@ -75,7 +75,7 @@ def later(resource: RebalancePlan, plan: Plan[Any], **spec: Any) -> RebalancePla
     return rebalance_plan(whole, status=status_of(plan))
 
 
-def owned(name: str, phase: str, done: int, total: int) -> dict[str, PartitionReassignment]:
+def make_owned(name: str, phase: str, done: int, total: int) -> dict[str, PartitionReassignment]:
     status = {"phase": phase, "counts": {"total": total, "done": done}}
     return {name: reassignment({0: [3, 2]}, name=name, status=status)}
 
@@ -132,12 +132,12 @@ class TestTheQuestion:
 
     def test_the_answer_for_an_older_spec_or_another_cluster_does_not_count(self) -> None:
         resource = rebalance_plan()
-        found = Found(look=look_of(resource), planned=planned(TO_3))
+        found = Found(look=look_of(resource), planned=make_planned(TO_3))
         assert not see(rebalance_plan(generation=2), found=found).steps
-        assert not found.answers(look_of(resource, _of_another_cluster()))
+        assert not found.answers(look_of(resource, _view_another_cluster()))
 
 
-def _of_another_cluster() -> Snapshot:
+def _view_another_cluster() -> Snapshot:
     known = make_view()
     return Snapshot(
         version=1,
@@ -150,7 +150,7 @@ def _of_another_cluster() -> Snapshot:
 
 class TestWithoutApproval:
     def test_the_whole_plan_is_on_record_before_its_first_batch_begins(self) -> None:
-        plan = answer(rebalance_plan({"throttle": {"bytesPerSecond": 5000}}), planned(TWO_BATCHES))
+        plan = answer(rebalance_plan({"throttle": {"bytesPerSecond": 5000}}), make_planned(TWO_BATCHES))
         status = status_of(plan)
         assert [each["partition"] for each in status["moves"]] == [0, 1]
         assert status["counts"] == {"moves": 2, "batches": 2, "bytes": 20, "done": 0, "failed": 0, "bytesCopied": 0}
@@ -162,19 +162,19 @@ class TestWithoutApproval:
 
     def test_a_restarted_operator_creates_the_same_object(self) -> None:
         resource = rebalance_plan()
-        plan = answer(resource, planned(TO_3))
+        plan = answer(resource, make_planned(TO_3))
         again = see(later(resource, plan))
         assert start(again) == start(plan)
         assert again.status == plan.status
 
     def test_plans_of_other_objects_have_other_names(self) -> None:
-        names = {start(answer(rebalance_plan(uid=uid), planned(TO_3))).name for uid in ("a", "b")}
+        names = {start(answer(rebalance_plan(uid=uid), make_planned(TO_3))).name for uid in ("a", "b")}
         assert len(names) == 2
 
     def test_after_a_batch_the_rest_is_planned_from_a_new_look(self) -> None:
         resource = rebalance_plan({"mode": "rebalance"})
-        plan = answer(resource, planned(TWO_BATCHES))
-        done = owned(start(plan).name, "Completed", 1, 1)
+        plan = answer(resource, make_planned(TWO_BATCHES))
+        done = make_owned(start(plan).name, "Completed", 1, 1)
         after = see(later(resource, plan), make_view([3, 2], [2, 1]), moves=done)
         assert isinstance(after.look, Look)
         assert after.look.number == 1
@@ -184,8 +184,8 @@ class TestWithoutApproval:
 
     def test_the_last_batch_of_a_rebalance_is_its_end(self) -> None:
         resource = rebalance_plan({"mode": "rebalance"})
-        plan = answer(resource, planned(TO_3))
-        done = owned(start(plan).name, "Completed", 2, 2)
+        plan = answer(resource, make_planned(TO_3))
+        done = make_owned(start(plan).name, "Completed", 2, 2)
         end = see(later(resource, plan), make_view([3, 2], [2, 3]), moves=done)
         assert end.status.phase == "Completed"
         assert end.status.condition(ConditionType.COMPLETE) is not None
@@ -193,12 +193,12 @@ class TestWithoutApproval:
 
     def test_a_drain_ends_when_a_new_look_finds_nothing_to_move(self) -> None:
         resource = rebalance_plan()
-        plan = answer(resource, planned(TO_3))
-        done = owned(start(plan).name, "Completed", 2, 2)
+        plan = answer(resource, make_planned(TO_3))
+        done = make_owned(start(plan).name, "Completed", 2, 2)
         cluster = make_view([3, 2], [2, 3])
         after = see(later(resource, plan), cluster, moves=done)
         assert isinstance(after.look, Look)
-        end = answer(later(resource, after), planned([]), cluster)
+        end = answer(later(resource, after), make_planned([]), cluster)
         assert (end.status.phase, ready(end).message) == (
             "Completed",
             "nothing is left to move; 2 partitions moved",
@@ -206,7 +206,7 @@ class TestWithoutApproval:
         assert status_of(end)["resources"], "what was planned stays to be read"
 
     def test_a_drain_that_cannot_go_on_needs_a_person_and_is_no_success(self) -> None:
-        plan = answer(rebalance_plan(), planned([], ("orders-0 (drain): no broker has room for it",)))
+        plan = answer(rebalance_plan(), make_planned([], ("orders-0 (drain): no broker has room for it",)))
         assert ready(plan).reason is Reason.PLAN_IMPOSSIBLE
         assert ready(plan).message == "orders-0 (drain): no broker has room for it"
         assert plan.status.condition(ConditionType.STALLED) is not None
@@ -214,32 +214,32 @@ class TestWithoutApproval:
     @pytest.mark.parametrize("limits", [{"maxMoves": 2}, {"maxBytes": 20}], ids=["moves", "bytes"])
     def test_limits_are_for_all_batches_together(self, limits: dict[str, int]) -> None:
         resource = rebalance_plan({"limits": limits})
-        plan = answer(resource, planned(TO_3))
-        done = owned(start(plan).name, "Completed", 2, 2)
+        plan = answer(resource, make_planned(TO_3))
+        done = make_owned(start(plan).name, "Completed", 2, 2)
         end = see(later(resource, plan), make_view([3, 2], [2, 3]), moves=done)
         assert end.status.phase == "Completed"
         assert "limits" in ready(end).message
 
     def test_what_is_left_of_the_limits_is_the_limit_of_the_next_plan(self) -> None:
         resource = rebalance_plan({"limits": {"maxMoves": 5, "maxBytes": 100}})
-        plan = answer(resource, planned(TO_3))
-        done = owned(start(plan).name, "Completed", 2, 2)
+        plan = answer(resource, make_planned(TO_3))
+        done = make_owned(start(plan).name, "Completed", 2, 2)
         after = see(later(resource, plan), make_view([3, 2], [2, 3]), moves=done)
         assert isinstance(after.look, Look)
         assert (after.look.goals.limits.max_moves, after.look.goals.limits.max_bytes) == (3, 80)
 
     def test_some_partitions_that_fail_do_not_hinder_the_others(self) -> None:
         resource = rebalance_plan({"mode": "rebalance"})
-        plan = answer(resource, planned(TO_3))
-        failed = owned(start(plan).name, "Failed", 1, 2)
+        plan = answer(resource, make_planned(TO_3))
+        failed = make_owned(start(plan).name, "Failed", 1, 2)
         after = see(later(resource, plan), make_view([3, 2], [2, 1]), moves=failed)
         assert isinstance(after.look, Look)
         assert (after.status.counts.done, after.status.counts.failed) == (1, 1)
 
     def test_a_batch_that_moves_nothing_is_the_end(self) -> None:
         resource = rebalance_plan()
-        plan = answer(resource, planned(TO_3))
-        end = see(later(resource, plan), moves=owned(start(plan).name, "Failed", 0, 2))
+        plan = answer(resource, make_planned(TO_3))
+        end = see(later(resource, plan), moves=make_owned(start(plan).name, "Failed", 0, 2))
         assert (end.status.phase, ready(end).reason) == ("Failed", Reason.PARTITIONS_FAILED)
         assert end.status.condition(ConditionType.FAILED) is not None
 
@@ -247,21 +247,21 @@ class TestWithoutApproval:
 class TestSomebodyElse:
     def test_who_deletes_the_reassignment_cancels_the_plan(self) -> None:
         resource = rebalance_plan()
-        plan = answer(resource, planned(TO_3))
-        seen = see(later(resource, plan), moves=owned(start(plan).name, "Running", 0, 2))
+        plan = answer(resource, make_planned(TO_3))
+        seen = see(later(resource, plan), moves=make_owned(start(plan).name, "Running", 0, 2))
         assert seen.status.phase == "Running"
         end = see(later(resource, seen))
         assert (end.status.phase, ready(end).reason) == ("Cancelled", Reason.CANCELLED)
 
     def test_a_reassignment_that_is_gone_after_its_end_is_no_cancellation(self) -> None:
         resource = rebalance_plan({"mode": "rebalance"})
-        plan = answer(resource, planned(TO_3))
-        seen = see(later(resource, plan), moves=owned(start(plan).name, "Running", 0, 2))
+        plan = answer(resource, make_planned(TO_3))
+        seen = see(later(resource, plan), moves=make_owned(start(plan).name, "Running", 0, 2))
         assert see(later(resource, seen), make_view([3, 2], [2, 3])).status.phase == "Completed"
 
     def test_a_reassignment_that_waits_says_why(self) -> None:
         resource = rebalance_plan()
-        plan = answer(resource, planned(TO_3))
+        plan = answer(resource, make_planned(TO_3))
         said = {
             "type": "Ready",
             "status": "False",
@@ -280,7 +280,7 @@ class TestSomebodyElse:
         assert (plan.look, plan.steps, ready(plan).reason) == (None, (), Reason.PAUSED)
 
     def test_suspend_keeps_the_next_batch_from_beginning(self) -> None:
-        plan = answer(rebalance_plan({"suspend": True}), planned(TO_3))
+        plan = answer(rebalance_plan({"suspend": True}), make_planned(TO_3))
         assert (plan.status.phase, ready(plan).reason, plan.steps) == ("Suspended", Reason.SUSPENDED, ())
 
     def test_a_deleted_object_does_nothing_more(self) -> None:
@@ -291,7 +291,7 @@ class TestSomebodyElse:
 class TestApproval:
     def test_nothing_moves_until_this_very_plan_is_approved(self) -> None:
         resource = rebalance_plan(REQUIRED)
-        plan = answer(resource, planned(TWO_BATCHES))
+        plan = answer(resource, make_planned(TWO_BATCHES))
         due = plan.status.plan_hash
         assert (plan.status.phase, plan.steps) == ("AwaitingApproval", ())
         assert f"set approvedPlan to {due}" in ready(plan).message
@@ -301,10 +301,10 @@ class TestApproval:
 
     def test_the_later_batches_of_an_approved_plan_run_as_approved(self) -> None:
         resource = rebalance_plan(REQUIRED)
-        plan = answer(resource, planned(TWO_BATCHES))
+        plan = answer(resource, make_planned(TWO_BATCHES))
         resource = later(resource, plan, approvedPlan=plan.status.plan_hash)
         first = see(resource)
-        done = owned(start(first).name, "Completed", 1, 1)
+        done = make_owned(start(first).name, "Completed", 1, 1)
         second = see(later(resource, first), make_view([3, 2], [2, 1]), moves=done)
         assert [str(tp) for tp, _ in start(second).partitions] == ["orders-1"]
         assert second.status.plan_hash == plan.status.plan_hash
@@ -322,7 +322,7 @@ class TestApproval:
     )
     def test_a_plan_of_another_cluster_than_the_present_one_is_made_again(self, cluster: Snapshot, why: str) -> None:
         resource = rebalance_plan(REQUIRED)
-        plan = answer(resource, planned(TO_3))
+        plan = answer(resource, make_planned(TO_3))
         approved = later(resource, plan, approvedPlan=plan.status.plan_hash)
         after = see(approved, cluster)
         assert (after.steps, after.status.plan_hash) == ((), None)
@@ -332,7 +332,7 @@ class TestApproval:
 
     def test_lower_limits_make_the_plan_again(self) -> None:
         resource = rebalance_plan(REQUIRED)
-        plan = answer(resource, planned(TO_3))
+        plan = answer(resource, make_planned(TO_3))
         after = see(later(resource, plan, limits={"maxMoves": 1}, approvedPlan=plan.status.plan_hash))
         assert after.steps == ()
         assert "exceeds spec.limits" in after.notices[0].message
@@ -346,6 +346,6 @@ def test_a_namespace_with_a_topic_prefix_balances_no_cluster() -> None:
 
 def test_the_reminder_of_an_approval_is_renewed_each_hour() -> None:
     resource = rebalance_plan(REQUIRED)
-    plan = answer(resource, planned(TO_3))
+    plan = answer(resource, make_planned(TO_3))
     again = decide(later(resource, plan), make_view(), Context(now=NOW + timedelta(hours=2)), Surroundings())
     assert again.notices[0].count == 3
