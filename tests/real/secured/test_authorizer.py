@@ -52,6 +52,7 @@ from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.secured_kafka import ADMIN, ALICE, PASSWORDS, SecuredKafka
 from devcluster.clusters.zookeeper import ZooKeeper
 from devcluster.running.processes import wait_until
+from devcluster.waiting.vocabulary import wait_until_metric
 from tests.real.secured.questions import BROKER, MISSING, THERE, questions
 
 Acls = dict[Pattern, frozenset[Entry]]
@@ -181,11 +182,15 @@ def nodes(servers_folder: RunFolder, zookeeper: ZooKeeper) -> Iterator[list[Node
             stack.callback(kafka.close)
             client = stack.enter_context(zookeeper.client(f"/{name}"))
             node = Node(kafka.broker(BROKER).ports, BROKER, client)
+            controller = None
             if name == "acls-of-ours":
                 controller = stack.enter_context(_our_controller(servers_folder, kafka))
                 node = Node(controller.ports, DEFAULT_CONTROLLER_ID, client)
             kafka.start()
             _create_topics(node)
+            if controller is not None:
+                # Until it knows delete.topic.enable, each deletion has the same answer, whatever the ACLs say.
+                wait_until_metric(controller, "kontroller_brokers_with_unknown_settings", 0)
             asked.append(node)
         yield asked
 
