@@ -8,6 +8,7 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[3]
 PACKAGES: Final = ("controller_core", "kontroller", "operator/controller_operator")
 OF_OTHERS: Final = {
+    "controller_core/client/loads/cluster_loads.py": "rows of a file of loads",
     "controller_core/journal/records.py": "lines of the journal",
     "controller_core/recorder/metadata_log/records.py": "records of Kafka's metadata log",
     "controller_core/wire/messages/leader_and_isr.py": "a message to brokers",

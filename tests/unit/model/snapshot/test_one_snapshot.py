@@ -8,6 +8,7 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[4]
 PACKAGES: Final = ("controller_core", "kontroller", "operator/controller_operator")
 OF_OTHERS: Final = {
+    "controller_core/client/loads/cluster_loads.py": "the rows of a file of loads",
     "controller_core/journal/batches.py": "the state that the journal records",
     "controller_core/journal/fold.py": "the rows of the journal",
 }
