@@ -35,9 +35,13 @@ def _is_live(admin: AdminClient, broker: int) -> bool | None:
 
 
 def test_topics_are_created_and_written_while_a_controller_is_dead_and_another_broker_is(kraft: KRaftCluster) -> None:
-    admin = _admin(kraft)
     kraft.controller(101).kill()
     kraft.broker(3).kill()
+    admin = _admin(kraft)
+    # Brokers forward a client's requests to the controller, and name any live broker as it. librdkafka goes on to
+    # try the one that was named first, so no request may begin before broker 3 is taken for dead.
+    wait_until(lambda: _is_live(admin, 3) is False, "broker 3 is taken for dead")
+    admin = _admin(kraft)
     created = admin.create_topics([NewTopic("kept", 2, replica_assignment=[[1, 2], [2, 1]])], operation_timeout=30)
     created["kept"].result(60)
     producer = Producer({"bootstrap.servers": kraft.bootstrap_servers, "acks": "all"})

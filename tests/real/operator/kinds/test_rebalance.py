@@ -44,9 +44,13 @@ def test_a_broker_is_drained_under_load_by_the_plan_that_was_approved(
         assert witness.read_assignment(topic, 0) == [1, 2]
         objects.apply("RebalancePlan", topic, {**spec, "approvedPlan": shown["planHash"]})
         objects.wait_for("rebalanceplan", topic, "Complete")
+        wait_until(
+            lambda: {number: witness.read_assignment(topic, number) for number in planned} == planned,
+            "the brokers know the replicas of the plan",
+        )
         for number, replicas in planned.items():
-            assert witness.read_assignment(topic, number) == replicas
-            assert witness.leader(topic, number) == replicas[0]
+            # A leader that stays among the replicas goes on to lead, also if it is no longer the first of them.
+            assert witness.leader(topic, number) in replicas
         assert witness.read_assignment(topic, 3) == [2, 3], "it had no replica there"
     status = objects.status("rebalanceplan", topic)
     assert (status["counts"]["done"], status["counts"]["failed"]) == (3, 0)
