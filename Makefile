@@ -12,6 +12,9 @@ TOOLS_READY := $(TOOLS)/.installed
 # KEEP=1 keeps the servers' data and logs when a demo or test has ended.
 export KEEP
 
+# Checks start many processes of this project. Without bytecode on disk, each of them compiles all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 
 .PHONY: help demo demo-history demo-fleet soak test mapped nightly flaky slow-motion release-check versions lint docs prose unit fuzz mutants spark real e2e chart try crds cli runbook bench bench-designs bench-requests bench-operator bench-polling bench-stops bench-pipeline \

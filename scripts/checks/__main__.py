@@ -41,7 +41,9 @@ _SERVED: Final = (*API_SERVER, Cached.KAFKA, Cached.KRAFT)
 """Servers that level 1 needs in the cache; the slowest build comes first."""
 _SERVERS: Final = (f"--numprocesses={_PROCESSES}", "--dist=loadgroup", "--no-loadscope-reorder", "--durations=10")
 _SPARK: Final = (f"--numprocesses={_PROCESSES}", "--dist=loadfile", "--no-loadscope-reorder", "--durations=10")
-_COMPUTED: Final = ("--numprocesses=logical", "--dist=worksteal", "--durations=10")
+_WORKERS: Final = max(2, len(os.sched_getaffinity(0)) * 3 // 2)
+"""Tests without servers wait for a third of their time, so three processes keep two cores busy."""
+_COMPUTED: Final = (f"--numprocesses={_WORKERS}", "--dist=worksteal", "--durations=10")
 
 
 @application.command()
