@@ -209,10 +209,6 @@ class OperatorRuntime:
         for number in range(self._settings.workers):
             self._spawn(self._work, f"worker {number}")
 
-    def look_at(self, keys: Iterable[Key]) -> None:
-        """Queue these objects for the next free worker."""
-        self._queue.add(keys)
-
     @property
     def store(self) -> ObjectStore:
         """The known objects."""

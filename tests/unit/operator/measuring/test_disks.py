@@ -141,7 +141,7 @@ def test_brokers_are_asked_once_a_minute_and_the_status_is_written_only_if_a_per
             world.disks[1] = make_response(directory("/data", 1000, 801))
             for _ in range(300):
                 assert world.runtime is not None
-                world.runtime.look_at((CLUSTER,))
+                world.runtime._queue.add((CLUSTER,))
                 await asyncio.sleep(1)
             assert len(world.writes) == before
             times = [at for at, number in world.disks_asked if number == 1]

@@ -69,7 +69,7 @@ def test_a_broker_is_asked_and_the_status_written_at_most_every_ten_seconds() ->
             before, began = len(world.writes), asyncio.get_running_loop().time()
             while asyncio.get_running_loop().time() < began + 40:
                 assert world.runtime is not None
-                world.runtime.look_at((key,))
+                world.runtime._queue.add((key,))
                 await asyncio.sleep(0.2)
             assert 3 <= len(world.writes) - before <= 5
             await end(world, key)

@@ -87,7 +87,7 @@ class Operating:
         """Waits until the operator has looked at an object again, so many times."""
         for _ in range(times):
             wanted = self.looks(key.kind) + 1
-            self.runtime.look_at((key,))
+            self.runtime._queue.add((key,))
             await self.wait_until(partial(self._has_looked, key.kind, wanted))
 
     def _has_looked(self, kind: str, times: float) -> bool:

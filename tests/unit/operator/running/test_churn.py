@@ -150,7 +150,7 @@ async def test_what_a_user_changes_goes_before_all_that_are_looked_at_again() ->
         await around.wait_until_quiet()
         looks = _looks_of(around)
         around.runtime._queue.add_unhurried(Key("KafkaTopic", "shop", name) for name in names)
-        around.runtime.look_at([Key("KafkaTopic", "shop", "t49")])
+        around.runtime._queue.add([Key("KafkaTopic", "shop", "t49")])
         await around.wait_until(lambda: set(names) <= set(looks))
         assert looks.index("t49") <= 2
 
@@ -177,7 +177,7 @@ async def test_thousands_of_looks_that_wait_for_nothing_let_others_in_between() 
         await around.wait_until(lambda: all(around.condition(key).get("reason") == "PartitionsOffline" for key in keys))
         await around.wait_until_looked_at(CLUSTER)
         looks = _looks_of(around)
-        around.runtime.look_at(keys)
+        around.runtime._queue.add(keys)
         seen = set()
         while len(looks) < len(names):
             seen.add(len(looks))
