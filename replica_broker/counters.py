@@ -9,6 +9,7 @@ from kio.schema.errors import ErrorCode
 from prometheus_client import CollectorRegistry, Counter
 
 from controller_core.model.ids import BrokerId
+from controller_core.wire.listener.refusals import Refusals
 
 
 class BrokerCounters:
@@ -16,6 +17,7 @@ class BrokerCounters:
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self.registry = registry or CollectorRegistry()
+        self.refusals = Refusals(self.registry)
         received_bytes = self._counter(
             "kontroller_broker_received_bytes_total",
             "Bytes of appended batches, by sender: producers, or the leaders of this broker's followers",

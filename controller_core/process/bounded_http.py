@@ -7,7 +7,7 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias, cast
 
@@ -15,11 +15,13 @@ import structlog
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
+from controller_core.process.http_access.door import TokenUnreadable
 from controller_core.process.http_access.places import OPEN_PLACES, Place, Places, get_places_of_process
 from controller_core.supervision import start_task
 from controller_core.wire.connections.tls_transport import TlsTransport
 from controller_core.wire.limits.accepting import open_port
 from controller_core.wire.limits.complaints import Complaints
+from controller_core.wire.listener.refusals import Port, Reason, Refusals
 
 log = structlog.get_logger()
 
@@ -34,6 +36,16 @@ _MOST_FIELDS: Final = 64
 _GOODBYE_S: Final = 1.0
 """Seconds for what is under way when the server stops or closes a connection."""
 
+_REASONS: Final[Mapping[type[web.HTTPException], Reason]] = {
+    web.HTTPBadRequest: Reason.BYTES,
+    web.HTTPForbidden: Reason.RIGHT,
+    web.HTTPRequestEntityTooLarge: Reason.BYTES,
+    web.HTTPServiceUnavailable: Reason.LIMIT,
+    web.HTTPUnauthorized: Reason.LOGIN,
+    TokenUnreadable: Reason.LOGIN,
+}
+"""The reasons of raised refusals. A probe returns its 503, which is no refusal."""
+
 FindContext: TypeAlias = Callable[[], ssl.SSLContext]
 _Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -47,10 +59,13 @@ async def serve_http(
     most_bytes: int = MOST_BYTES,
     places: Places | None = None,
     patience_s: float = PATIENCE_S,
+    refusals: Refusals | None = None,
 ) -> Callable[[], Awaitable[None]]:
     """Serve an application; return the function that stops it. Raises `OSError` if the port is taken.
 
-    With `tls` the port is HTTPS; a function is asked for each connection. `places`: by default those of the process."""
+    With `tls` the port is HTTPS; a function is asked for each connection. `places`: by default those of the process.
+    `refusals`: those of the process."""
+    refusals = refusals or Refusals()
     places = places if places is not None else get_places_of_process()
 
     @web.middleware
@@ -58,14 +73,19 @@ async def serve_http(
         if (place := OPEN_PLACES.get(request.protocol)) is not None:
             place.unanswered_bytes = 0
             places.note_progress(place)
-        return await handler(request)
+        try:
+            return await handler(request)
+        except web.HTTPException as refusal:
+            if (reason := _REASONS.get(type(refusal))) is not None:
+                refusals.count(reason, Port.HTTP)
+            raise
 
     application.middlewares.insert(0, note_progress)
     complaints = Complaints(log)
     runner = web.AppRunner(
         application,
         access_log=None,
-        logger=_make_logger(complaints),
+        logger=_make_logger(complaints, refusals),
         keepalive_timeout=patience_s,
         lingering_time=_GOODBYE_S,
         shutdown_timeout=_GOODBYE_S,
@@ -75,13 +95,13 @@ async def serve_http(
     )
     await runner.setup()
     serve = cast("Callable[[], asyncio.Protocol]", runner.server)
-    limits = _Limits(serve, places, complaints, most_bytes, patience_s)
+    limits = _Limits(serve, places, complaints, refusals, most_bytes, patience_s)
     opening: set[_Connection] = set()
 
     def take(accepted: socket.socket, address: str) -> None:
         connection = _Connection(limits, address)
         if limits.places.take(connection.place) is not None:
-            limits.complain(address, "HTTP connections closed to make room: there are too many")
+            limits.refuse(Reason.LIMIT, address, "HTTP connections closed to make room: there are too many")
         opening.add(connection)
         connection.open(accepted, tls() if callable(tls) else tls, lambda: opening.discard(connection))
 
@@ -103,25 +123,27 @@ async def serve_http(
 class _MalformedRequests(logging.Filter):
     """Replaces the tracebacks of requests that are no HTTP by one line a minute: strangers choose their number."""
 
-    def __init__(self, complaints: Complaints) -> None:
+    def __init__(self, complaints: Complaints, refusals: Refusals) -> None:
         super().__init__()
         self._complaints = complaints
+        self._refusals = refusals
 
     def filter(self, record: logging.LogRecord) -> bool:
         """See `logging.Filter`."""
         error = record.exc_info[1] if record.exc_info else None
         if not isinstance(error, HttpProcessingError):
-            return True
+            return record.levelno >= logging.WARNING
         event = "HTTP request refused: it is malformed, or a part of its head is too large"
         self._complaints.warn(event, event, kind=type(error).__name__)
+        self._refusals.count(Reason.BYTES, Port.HTTP)
         return False
 
 
-def _make_logger(complaints: Complaints) -> logging.Logger:
+def _make_logger(complaints: Complaints, refusals: Refusals) -> logging.Logger:
     """Return the logger of a port, for aiohttp."""
-    logger = logging.Logger("aiohttp.server")
+    logger = logging.Logger("aiohttp.server", logging.DEBUG)  # bytes that are no HTTP at all are at this level
     logger.parent = logging.getLogger(logger.name)
-    logger.addFilter(_MalformedRequests(complaints))
+    logger.addFilter(_MalformedRequests(complaints, refusals))
     return logger
 
 
@@ -133,11 +155,15 @@ class _Limits:
     """Returns the protocol that serves a connection."""
     places: Places
     complaints: Complaints
+    refusals: Refusals
     most_bytes: int
     patience_s: float
 
-    def complain(self, address: str, event: str, **values: object) -> None:
-        """Log an event about an address, once a minute for all addresses: a stranger may have many."""
+    def refuse(self, reason: Reason | None, address: str, event: str, **values: object) -> None:
+        """Count a refusal, and log it once a minute for all addresses: a stranger may have many. Without a reason it
+        is only logged."""
+        if reason is not None:
+            self.refusals.count(reason, Port.HTTP)
         self.complaints.warn(event, event, address=address, **values)
 
 
@@ -187,8 +213,9 @@ class _Connection(asyncio.Protocol):
             tls.abort()
             raise
         except OSError as error:  # ssl.SSLError and TimeoutError are some
-            reason = (isinstance(error, ssl.SSLError) and error.reason) or "it left, or took too long"
-            self._limits.complain(self.place.address, "HTTPS connection closed: no TLS", reason=reason)
+            why = (isinstance(error, ssl.SSLError) and error.reason) or "it left, or took too long"
+            reason = Reason.TLS if isinstance(error, ssl.SSLError) else None
+            self._limits.refuse(reason, self.place.address, "HTTPS connection closed: no TLS", why=why)
             tls.close()
             await tls.wait_lost()
 
@@ -218,7 +245,7 @@ class _Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self.place.unanswered_bytes += len(data)
         if self.place.unanswered_bytes > self._limits.most_bytes:
-            self._limits.complain(self.place.address, "HTTP connection closed: its request is too large")
+            self._limits.refuse(Reason.BYTES, self.place.address, "HTTP connection closed: its request is too large")
             self.close()
             return
         self._serving.data_received(bytes(data))  # TLS gives a part of a buffer that it uses again

@@ -19,6 +19,7 @@ from controller_core.process.http_access.door import OPEN, Door
 from controller_core.process.http_access.settings import HttpSettings
 from controller_core.process.settings import InvalidSettings
 from controller_core.security.token_file import TokenFile, UnusableToken
+from controller_core.wire.listener.refusals import Port, Refusals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +74,11 @@ async def serve_metrics(
     registry: CollectorRegistry,
     further: Iterable[web.RouteDef] = (),
     access: HttpAccess = NO_LIMITS,
+    refusals: Refusals | None = None,
 ) -> Callable[[], Awaitable[None]]:
-    """Serve these and `further` routes; return the function that stops it. Raises `OSError` if the port is taken."""
+    """Serve these and `further` routes; return the function that stops it. Raises `OSError` if the port is taken.
+
+    `refusals`: those of the process, in `registry`; by default new ones, for a process that has no other port."""
 
     async def metrics(request: web.Request) -> web.Response:
         await access.door.admit(request)
@@ -86,7 +90,8 @@ async def serve_metrics(
     application = web.Application()
     application.add_routes([web.get("/metrics", metrics), web.get("/healthz", healthz), *further])
     tls = access.certificate.find_context if access.certificate is not None else None
-    return await serve_http(application, host, port, tls=tls, most_bytes=MOST_HEAD_BYTES)
+    refusals = refusals or Refusals(registry, (Port.HTTP,))
+    return await serve_http(application, host, port, tls=tls, most_bytes=MOST_HEAD_BYTES, refusals=refusals)
 
 
 def make_readiness_route(look: Callable[[], Readiness]) -> web.RouteDef:

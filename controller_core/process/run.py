@@ -104,8 +104,9 @@ async def run_controller(
             registry,
             lambda record: record_request(controller.term, record),
         )
+        refusals = Refusals(registry)
         controller, listener = _assemble(
-            settings, zk, registry, EachJournal(writers), brokers, secured, authorization, topic_rules, trail
+            settings, zk, registry, EachJournal(writers), brokers, secured, authorization, topic_rules, trail, refusals
         )
         stack.push_async_callback(trail.close)
         summing = start_supervised(trail.sum_up_each_minute, name="audit of refused requests")
@@ -117,7 +118,7 @@ async def run_controller(
         if settings.metrics_port is not None:
             routes = [make_readiness_route(controller.check_readiness)]
             routes += make_journal_routes(settings.journal_directory, door=door) if settings.journal_directory else []
-            stop = await serve_metrics(settings.metrics_host, settings.metrics_port, registry, routes, access)
+            stop = await serve_metrics(settings.metrics_host, settings.metrics_port, registry, routes, access, refusals)
             stack.push_async_callback(stop)
         await until(controller.run())
 
@@ -163,6 +164,7 @@ def _assemble(
     authorization: Authorization | None,
     topic_rules: TopicRules | None,
     trail: AuditTrail,
+    refusals: Refusals,
 ) -> tuple[Controller, Listener]:
     own_id, clock, listeners = BrokerId(settings.id), SystemClock(), settings.listeners
     assembly = ListenerAssembly(
@@ -191,7 +193,7 @@ def _assemble(
         gate=assembly.make_gate(settings.access_rules, is_local=_is_local(settings)),
         rules=ListenerRules() if authorization is None else ListenerRules(why_not_passed_on=_NOT_WITH_ACLS),
         auditor=RequestAudit(trail, lambda: None if controller.term is None else controller.term.state),
-        refusals=Refusals(registry),
+        refusals=refusals,
     )
     seams = Seams(
         zk=zk,

@@ -9,6 +9,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from controller_core.wire.listener.refusals import Port, Refusals
+
 
 class Said(NamedTuple):
     """A condition of an object, as a label set."""
@@ -48,6 +50,7 @@ class OperatorMetrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        self.refusals = Refusals(self.registry, (Port.HTTP,))
         self.reconciliations = Counter(
             "kontroller_operator_reconciliations_total",
             "Reconciliations of objects.",

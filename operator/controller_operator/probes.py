@@ -12,20 +12,24 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 from controller_core.process.bounded_http import MOST_HEAD_BYTES, serve_http
+from controller_core.wire.listener.refusals import Refusals
 
 Look = Callable[[], str | None]
 """Returns the trouble; None if there is none."""
 _READY_PATH: Final = "/readyz"
 
 
-async def serve_probes(endpoint: str, *, health: Look, readiness: Look) -> Callable[[], Awaitable[None]]:
+async def serve_probes(
+    endpoint: str, *, health: Look, readiness: Look, refusals: Refusals | None = None
+) -> Callable[[], Awaitable[None]]:
     """Serve health at `endpoint` (http://HOST:PORT/PATH) and readiness beside it. Return a function that stops it.
 
     Raises `OSError` if the port is taken."""
     where = urlsplit(endpoint)
     application = web.Application()
     application.add_routes([web.get(where.path or "/", _answer(health)), web.get(_READY_PATH, _answer(readiness))])
-    return await serve_http(application, where.hostname, where.port or 80, most_bytes=MOST_HEAD_BYTES)
+    port = where.port or 80
+    return await serve_http(application, where.hostname, port, most_bytes=MOST_HEAD_BYTES, refusals=refusals)
 
 
 def _answer(look: Look) -> Callable[[web.Request], Awaitable[web.Response]]:

@@ -87,11 +87,14 @@ async def operate(
                 settings.metrics_port,
                 runtime.metrics.registry,
                 access=read_http_access(settings),
+                refusals=runtime.metrics.refusals,
             )
             stack.push_async_callback(stop_serving)
         if settings.liveness is not None:
             readiness = partial(_trouble, runtime, elector)
-            stop_answering = await serve_probes(settings.liveness, health=runtime.is_stuck, readiness=readiness)
+            stop_answering = await serve_probes(
+                settings.liveness, health=runtime.is_stuck, readiness=readiness, refusals=runtime.metrics.refusals
+            )
             stack.push_async_callback(stop_answering)
         reading = make_zookeeper_connector(settings, ensembles)
         _serve_webhook(settings, runtime, watcher, stack, reading, listener_of, rules)
@@ -139,7 +142,8 @@ def _serve_webhook(
     authority = settings.webhook_client_ca
     callers = Callers(names=frozenset(settings.webhook_client_name)) if authority else None
     files = CertificateFiles(chain=chain, key=key, client_ca=authority)
-    server = AdmissionServer(endpoint, read_certificate(files, "--webhook-certificate"), callers, runtime.trail)
+    certificate = read_certificate(files, "--webhook-certificate")
+    server = AdmissionServer(endpoint, certificate, callers, runtime.trail, runtime.metrics.refusals)
     judge = Judge(runtime.store, onlooker.find_access, rules=rules, are_callers_known=callers is not None)
     watcher.serve_webhook(server, judge)
 

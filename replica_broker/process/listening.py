@@ -38,6 +38,7 @@ def make_listener(
         limits=replace(limits, max_own_request_bytes=limits.max_frame_bytes),
         gate=_make_gate(served, by_address),
         rules=RULES,
+        refusals=served.counters.refusals,
     )
 
 

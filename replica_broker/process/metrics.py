@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from controller_core.process.http import read_http_access, serve_metrics
+from replica_broker.counters import BrokerCounters
 from replica_broker.log.directories import LogDirectories
 from replica_broker.membership.node import UNREGISTERED, Node
 from replica_broker.process.settings import BrokerProcessSettings
@@ -65,14 +65,17 @@ class ReplicaGauges(Collector):
 
 
 async def begin_metrics(
-    stack: AsyncExitStack, settings: BrokerProcessSettings, registry: CollectorRegistry, gauges: ReplicaGauges
+    stack: AsyncExitStack, settings: BrokerProcessSettings, counters: BrokerCounters, gauges: ReplicaGauges
 ) -> None:
     """Serve the metrics until the stack is unwound, if a port is set. Raises `InvalidSettings`, and `OSError` if the
     port is taken."""
     if settings.metrics_port is not None:
+        registry, refusals = counters.registry, counters.refusals
         registry.register(gauges)
         access = read_http_access(settings)
-        stop = await serve_metrics(settings.metrics_host, settings.metrics_port, registry, access=access)
+        stop = await serve_metrics(
+            settings.metrics_host, settings.metrics_port, registry, access=access, refusals=refusals
+        )
         stack.push_async_callback(stop)
 
 

@@ -118,7 +118,7 @@ class _Process:
         await listener.start()
         stack.push_async_callback(listener.close)
         gauges = ReplicaGauges(node=self._node, replicas=replicas, directories=directories)
-        await begin_metrics(stack, self._settings, self._counters.registry, gauges)
+        await begin_metrics(stack, self._settings, self._counters, gauges)
         replicas.start()
         controller = OwnController(self._settings.controller)
         controller.begin()

@@ -103,7 +103,7 @@ async def run_v2_broker(settings: BrokerProcessSettings) -> None:
         await listener.start()
         stack.push_async_callback(listener.close)
         gauges = ReplicaGauges(node=node, replicas=replicas, directories=directories)
-        await begin_metrics(stack, settings, counters.registry, gauges)
+        await begin_metrics(stack, settings, counters, gauges)
         replicas.start()
         running = _broker(settings, zk, node, replicas).run()
         await run_until_signalled(run_until_one_ends(running, directories.wait_until_all_failed()))

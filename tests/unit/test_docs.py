@@ -145,7 +145,14 @@ def test_the_commands_of_the_operations_were_found() -> None:
                 "operator/controller_operator/metrics.py",
             ),
         ),
-        ("broker.md", ("replica_broker/counters.py", "replica_broker/process/metrics.py")),
+        (
+            "broker.md",
+            (
+                "replica_broker/counters.py",
+                "replica_broker/process/metrics.py",
+                "controller_core/wire/listener/refusals.py",
+            ),
+        ),
     ],
 )
 def test_every_metric_that_is_named_exists_and_every_metric_is_named(page: str, modules: tuple[str, ...]) -> None:

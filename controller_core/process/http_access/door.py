@@ -8,10 +8,15 @@ from aiohttp import web
 
 from controller_core.process.http_access.places import OPEN_PLACES
 from controller_core.security.token_file import TokenFile, UnusableToken
+from controller_core.wire.limits.complaints import Complaints
 
 log = structlog.get_logger()
 
 _NOBODY_NOW: Final = "the server cannot read its token, so nobody is admitted by one: see its log\n"
+
+
+class TokenUnreadable(web.HTTPServiceUnavailable):
+    """Nobody is admitted by a token, because the server cannot read its own."""
 
 
 def mark_known(request: web.Request) -> None:
@@ -23,13 +28,15 @@ def mark_known(request: web.Request) -> None:
 class Door:
     """Admits everybody if it has neither a token nor an authority; otherwise those that show one of them.
 
-    It logs only once that nobody is admitted, because any client could otherwise fill the log."""
+    It logs refused readers once a minute for each address, and only once that nobody is admitted, because any client
+    could otherwise fill the log."""
 
     def __init__(self, token: TokenFile | None = None, *, option: str = "", takes_certificates: bool = False) -> None:
         """`option`: the one that sets the token."""
         self._token = token
         self._takes_certificates = takes_certificates
         self._is_shut = False
+        self._complaints = Complaints(log)
         ways = [f"its token, as Authorization: Bearer TOKEN ({option})"] if token is not None else []
         ways += ["a client's certificate (--metrics-client-ca)"] if takes_certificates else []
         self._refusal = f"this page requires {' or '.join(ways)}\n"
@@ -40,6 +47,13 @@ class Door:
             return
         if not (self._has_certificate(request) or await self._has_token(request)):
             headers = {"WWW-Authenticate": "Bearer"} if self._token is not None else {}
+            self._complaints.warn(
+                request.remote,
+                "HTTP reader refused",
+                address=request.remote,
+                page=request.path,
+                why=self._refusal.strip(),
+            )
             raise web.HTTPUnauthorized(text=self._refusal, headers=headers)
         mark_known(request)
 
@@ -56,7 +70,7 @@ class Door:
             if not self._is_shut:
                 log.warning("nobody may read over HTTP: the token cannot be read", reason=str(error))
             self._is_shut = True
-            raise web.HTTPServiceUnavailable(text=_NOBODY_NOW) from error
+            raise TokenUnreadable(text=_NOBODY_NOW) from error
         self._is_shut = False
         return is_admitted
 

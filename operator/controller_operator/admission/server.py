@@ -21,6 +21,7 @@ from controller_core.process.bounded_http import serve_http
 from controller_core.process.http_access.certificate import ServedCertificate
 from controller_core.process.http_access.door import mark_known
 from controller_core.wire.limits.complaints import Complaints
+from controller_core.wire.listener.refusals import Refusals
 from controller_operator.admission.callers import Callers
 from controller_operator.admission.question_room import NoRoom, Place, QuestionRoom
 from controller_operator.admission.review import AdmissionReview, Asked, NotJudged, make_answer_of_kopf
@@ -45,9 +46,11 @@ class AdmissionServer:
         certificate: ServedCertificate,
         callers: Callers | None = None,
         trail: AuditTrail = NO_TRAIL,
+        refusals: Refusals | None = None,
     ) -> None:
         """`endpoint`: https://HOST:PORT. `callers`: the only ones that are answered, by the authority of `certificate`;
-        None: everybody. `trail`: gets the user of each write."""
+        None: everybody. `trail`: gets the user of each write. `refusals`: those of the process."""
+        self._refusals = refusals
         self._trail = trail
         self._callers = callers
         self._endpoint = endpoint
@@ -57,7 +60,8 @@ class AdmissionServer:
         """Serve until closed. Raises `OSError` if the port is taken."""
         where = urlsplit(self._endpoint)
         application = make_application(fn, self._callers, self._trail)
-        stop = await serve_http(application, where.hostname, where.port or 443, tls=self._certificate.find_context)
+        find_context, refusals = self._certificate.find_context, self._refusals
+        stop = await serve_http(application, where.hostname, where.port or 443, tls=find_context, refusals=refusals)
         try:
             yield {"url": f"{self._endpoint}{PATH}"}
             await asyncio.Event().wait()

@@ -1,7 +1,7 @@
 """A controller whose port of metrics, journal and probes is HTTPS, with a token and an authority of readers."""
 
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ class HttpsSite:
     """The controller's port, and the files of its readers."""
 
     port: HttpPort
+    read_metric: Callable[[str], float | None]
     authority: Path
     """The authority of the port's certificate."""
     token: Path
@@ -30,6 +31,10 @@ class HttpsSite:
     """A certificate that admits."""
     stranger: CertificateFiles
     """A certificate of another authority."""
+
+    def count_refusals(self, reason: str) -> float | None:
+        """Return the number of refusals of HTTP ports for a reason."""
+        return self.read_metric(f'kontroller_refused_total{{port="http",reason="{reason}"}}')
 
     def make_context(self, shown: CertificateFiles) -> ssl.SSLContext:
         """Return the context of a client that shows a certificate."""
@@ -71,6 +76,7 @@ def serve_https(servers_folder: RunFolder, zookeeper_connect: str, name: str) ->
     ) as controller:
         yield HttpsSite(
             port=HttpPort(number=controller.metrics_port, process=controller.process, tls=controller.tls),
+            read_metric=controller.metric,
             authority=servers.certificate,
             token=token,
             reader=readers.issue("reader"),

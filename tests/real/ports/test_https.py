@@ -46,6 +46,7 @@ def test_probes_need_nothing_and_readers_need_a_token_or_a_certificate(site: Htt
         assert port.read_status(page, tls=shown) == 200
     with pytest.raises((OSError, ssl.SSLError)):
         port.read_status("/metrics", tls=site.make_context(site.stranger))
+    assert [site.count_refusals(reason) for reason in ("login", "tls")] == [4, 1]
 
 
 def test_strangers_keep_out_neither_probes_nor_readers(site: HttpsSite) -> None:

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
 from controller_core.process.bounded_http import MOST_HEAD_BYTES, PATIENCE_S, serve_http
 from controller_core.process.http_access.places import Places
+from controller_core.wire.listener.refusals import Reason, Refusals
 from devcluster.running.ports import release_port, reserve_port
 
 REQUEST = b"GET /healthz HTTP/1.1\r\nHost: here\r\n\r\n"
@@ -50,9 +52,21 @@ async def nobody_has_a_place(places: Places) -> None:
             await asyncio.sleep(0.01)
 
 
+def count_refusals(registry: CollectorRegistry) -> dict[str, float]:
+    """Return the counts of refusals at HTTP ports that are not 0, by reason."""
+    read = registry.get_sample_value
+    counts = {each.value: read("kontroller_refused_total", {"port": "http", "reason": each}) for each in Reason}
+    assert None not in counts.values(), "each reason has a count from the start"
+    return {reason: count for reason, count in counts.items() if count}
+
+
 @asynccontextmanager
 async def serve(
-    *, most: int = 100, most_of_an_address: int = 100, patience_s: float = PATIENCE_S
+    *,
+    most: int = 100,
+    most_of_an_address: int = 100,
+    patience_s: float = PATIENCE_S,
+    registry: CollectorRegistry | None = None,
 ) -> AsyncIterator[tuple[int, Places]]:
     async def answer(_: web.Request) -> web.Response:
         return web.Response(text="ok\n")
@@ -60,12 +74,31 @@ async def serve(
     async def answer_much(_: web.Request) -> web.Response:
         return web.Response(body=bytes(LARGE_BYTES))
 
+    async def refuse(_: web.Request) -> web.Response:
+        raise web.HTTPForbidden
+
+    async def answer_not_ready(_: web.Request) -> web.Response:
+        return web.Response(status=503)
+
     application = web.Application()
-    application.add_routes([web.get("/healthz", answer), web.get("/much", answer_much)])
+    application.add_routes(
+        [
+            web.get("/healthz", answer),
+            web.get("/much", answer_much),
+            web.get("/forbidden", refuse),
+            web.get("/readyz", answer_not_ready),
+        ]
+    )
     places = Places(most=most, most_of_an_address=most_of_an_address)
     port = reserve_port()
     stop = await serve_http(
-        application, "127.0.0.1", port, places=places, patience_s=patience_s, most_bytes=MOST_HEAD_BYTES
+        application,
+        "127.0.0.1",
+        port,
+        places=places,
+        patience_s=patience_s,
+        most_bytes=MOST_HEAD_BYTES,
+        refusals=Refusals(registry),
     )
     try:
         yield port, places
@@ -184,3 +217,22 @@ async def test_a_port_that_is_taken_is_refused() -> None:
     async with serve() as (port, _):
         with pytest.raises(OSError, match="address already in use"):
             await serve_http(web.Application(), "127.0.0.1", port)
+
+
+async def test_refusals_are_counted_by_reason_and_a_probe_that_fails_is_none() -> None:
+    registry = CollectorRegistry()
+    async with serve(most_of_an_address=1, registry=registry) as (port, _):
+        for page in (b"/forbidden", b"/readyz", b"/missing"):
+            async with connect(port) as client:
+                client.writer.write(b"GET %s HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n" % page)
+                await client.is_closed()
+        assert count_refusals(registry) == {"right": 1}
+        async with connect(port) as client:
+            client.writer.write(b"no HTTP\r\n\r\n")
+            await client.is_closed()
+        async with connect(port) as client:
+            client.writer.write(b"GET / HTTP/1.1\r\n" + b"".join(b"x%d: %s\r\n" % (n, b"x" * 1000) for n in range(99)))
+            await client.is_closed()
+        async with connect(port) as first, connect(port):
+            await first.is_closed()
+    assert count_refusals(registry) == {"right": 1, "bytes": 2, "limit": 1}

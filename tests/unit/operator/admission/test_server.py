@@ -10,6 +10,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from prometheus_client import CollectorRegistry
 from pydantic import ValidationError
 from structlog.testing import capture_logs
 
@@ -18,6 +19,7 @@ from controller_core.audit.trail import NO_TRAIL, AuditTrail
 from controller_core.process.http_access import certificate as certificate_module
 from controller_core.process.http_access.certificate import CertificateFiles as ServedFiles
 from controller_core.process.http_access.certificate import ServedCertificate, UnusableCertificate
+from controller_core.wire.listener.refusals import Refusals
 from controller_operator.admission.callers import Callers
 from controller_operator.admission.server import PATH, AdmissionServer
 from controller_operator.kubernetes.object_store import Raw
@@ -25,6 +27,7 @@ from controller_operator.settings import OperatorSettings
 from devcluster.clusters.certificates import Authority, CertificateFiles, make_certificate
 from devcluster.running.ports import release_port, reserve_port
 from tests.unit.operator.clusters import raw
+from tests.unit.process.test_bounded_http import count_refusals
 
 TOPIC = raw("KafkaTopic", {"partitions": 1})
 
@@ -39,6 +42,7 @@ class Answering:
     heard: list[tuple[Raw | None, Raw | None]] = field(default_factory=list)
     is_held: asyncio.Event = field(default_factory=asyncio.Event)
     port: int = 0
+    registry: CollectorRegistry = field(default_factory=CollectorRegistry)
 
     async def review(self, request: Any, **_: Any) -> Any:
         """Answer a review like kopf."""
@@ -83,7 +87,8 @@ async def start_answering(
     around.is_held.set()
     around.port = reserve_port()
     release_port(around.port)
-    server = AdmissionServer(f"https://127.0.0.1:{around.port}", certificate, callers, trail)
+    refusals = Refusals(around.registry)
+    server = AdmissionServer(f"https://127.0.0.1:{around.port}", certificate, callers, trail, refusals)
     serving: Any = server(around.review)
     async with aclosing(serving):
         await anext(serving)
@@ -190,6 +195,7 @@ async def test_what_is_no_question_about_our_kinds_is_refused_and_judged_by_nobo
         status, _ = await around.ask(question, files.certificate)
     assert status == 400
     assert around.heard == []
+    assert count_refusals(around.registry) == {"bytes": 1}
 
 
 async def test_a_question_that_is_too_long_is_refused(files: CertificateFiles) -> None:
@@ -197,6 +203,7 @@ async def test_a_question_that_is_too_long_is_refused(files: CertificateFiles) -
         status, _ = await around.ask(b" " * ((8 << 20) + 1), files.certificate)
     assert status == 413
     assert around.heard == []
+    assert count_refusals(around.registry) == {"bytes": 1}
 
 
 async def test_what_cannot_be_judged_fails_so_that_the_failure_policy_decides(files: CertificateFiles) -> None:
@@ -219,6 +226,7 @@ async def test_too_many_questions_at_once_are_turned_away_and_the_next_one_is_an
         around.is_held.set()
         assert {status for status, _ in await asyncio.gather(*held)} == {200}
         assert (await around.ask(review(), files.certificate))[0] == 200
+    assert count_refusals(around.registry) == {"limit": 1}
 
 
 async def test_slow_bodies_keep_nobody_from_asking(files: CertificateFiles) -> None:
@@ -259,6 +267,7 @@ async def test_other_callers_are_refused_before_their_question_is_read_and_the_l
         with pytest.raises(aiohttp.ClientError):
             await around.ask(review(), files.certificate, shown=forged)
     assert around.heard == []
+    assert count_refusals(around.registry) == {"right": 2, "tls": 1}
     assert [line["why"] for line in logged] == [
         "the caller shows no client certificate",
         "the certificate's common name somebody is not one that may ask",

@@ -11,6 +11,7 @@ from typing import Any, Final
 import pytest
 from aiohttp import ClientError, ClientSession
 from prometheus_client import CollectorRegistry
+from structlog.testing import capture_logs
 
 from controller_core.controller.role.readiness import Readiness
 from controller_core.process.http import make_readiness_route, read_http_access, serve_metrics
@@ -20,6 +21,7 @@ from controller_core.process.journal_http import make_journal_routes
 from controller_core.process.settings import InvalidSettings, load
 from devcluster.clusters.certificates import Authority, CertificateFiles
 from devcluster.running.ports import release_port, reserve_port
+from tests.unit.process.test_bounded_http import count_refusals
 
 TOKEN: Final = "a-token-of-the-tests"
 READY: Final = Readiness(is_ready=True, role="controller")
@@ -57,12 +59,12 @@ def make_tls_settings(shown: CertificateFiles, **further: object) -> HttpSetting
 
 
 @asynccontextmanager
-async def serve(settings: HttpSettings, journal: Path) -> AsyncIterator[str]:
+async def serve(settings: HttpSettings, journal: Path, registry: CollectorRegistry | None = None) -> AsyncIterator[str]:
     """Serve all pages; yield their address."""
     access = read_http_access(settings)
     port = reserve_port()
     routes = [make_readiness_route(lambda: READY), *make_journal_routes(journal, door=access.door)]
-    stop = await serve_metrics("127.0.0.1", port, CollectorRegistry(), routes, access)
+    stop = await serve_metrics("127.0.0.1", port, registry or CollectorRegistry(), routes, access)
     try:
         yield f"{'http' if access.certificate is None else 'https'}://127.0.0.1:{port}"
     finally:
@@ -103,6 +105,40 @@ async def test_a_certificate_of_the_clients_authority_admits(
         assert await statuses(address, trust(servers, clients.issue("prometheus"))) == [200] * 4
         with pytest.raises(ClientError):
             await statuses(address, trust(servers, servers.issue("another")))
+
+
+async def test_refused_readers_are_counted_and_logged_once_a_minute(token: Path, tmp_path: Path) -> None:
+    registry = CollectorRegistry()
+    with capture_logs() as logged:
+        async with serve(load_http_settings(metrics_token_file=token), tmp_path, registry) as address:
+            for _ in range(2):
+                assert await statuses(address, None) == [401, 401, 200, 200]
+            assert count_refusals(registry) == {"login": 4}
+            os.remove(token)
+            assert await statuses(address, None) == [503, 503, 200, 200]
+    assert count_refusals(registry) == {"login": 6}
+    (refused,) = [line for line in logged if line["event"] == "HTTP reader refused"]
+    assert refused["address"] == "127.0.0.1"
+    assert refused["why"].startswith("this page requires its token")
+    assert TOKEN not in str(logged)
+
+
+async def test_handshakes_of_strangers_are_counted_unless_they_only_leave(
+    servers: Authority, clients: Authority, shown: CertificateFiles, tmp_path: Path
+) -> None:
+    registry = CollectorRegistry()
+    settings = make_tls_settings(shown, metrics_client_ca=clients.certificate)
+    async with serve(settings, tmp_path, registry) as address:
+        for sent in (b"\x16\x03\x01", b"GET / HTTP/1.1\r\n\r\n"):
+            reader, writer = await asyncio.open_connection("127.0.0.1", int(address.rpartition(":")[2]))
+            writer.write(sent)
+            writer.write_eof()
+            await reader.read()
+            writer.close()
+        assert count_refusals(registry) == {"tls": 1}
+        with pytest.raises(ClientError):
+            await statuses(address, trust(servers, servers.issue("another")))
+    assert count_refusals(registry)["tls"] > 1  # the client may try again
 
 
 async def test_a_connection_with_tls_causes_no_error_in_the_event_loop(
