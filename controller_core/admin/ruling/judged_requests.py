@@ -25,7 +25,13 @@ from prometheus_client import Counter as CounterMetric
 
 from controller_core.admin.cluster.own_configs import TOPIC_RESOURCE
 from controller_core.admin.refusals import Refused
-from controller_core.admin.ruling.shapes import make_altered_configs, make_grown_shape, make_new_shape, make_shape
+from controller_core.admin.ruling.shapes import (
+    has_unknown_numbers,
+    make_altered_configs,
+    make_grown_shape,
+    make_new_shape,
+    make_shape,
+)
 from controller_core.admin.splitting import Split, remove_refused_parts, remove_refused_topics
 from controller_core.controller.loop.slices import SLICE, slice_up
 from controller_core.controller.term.term import Term
@@ -78,6 +84,10 @@ class TopicJudge:
 
         async def judge(request: Any) -> ResponsePayload:
             term = await self._term()
+            if term is not None and isinstance(request, CreateTopicsRequest) and has_unknown_numbers(term, request):
+                # At the start of a term the brokers are still asked. The controller answers when it knows the settings.
+                await answer(replace(request, topics=()))
+                term = await self._term()
             if term is None:
                 return await answer(request)
             parts = await split(term, request, principal)

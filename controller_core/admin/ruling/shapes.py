@@ -6,8 +6,9 @@ from typing import Any, Final
 
 from kio.schema.alter_configs.v2.request import AlterConfigsRequest
 from kio.schema.create_partitions.v3.request import CreatePartitionsTopic
-from kio.schema.create_topics.v7.request import CreatableTopic
+from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
 
+from controller_core.admin.refusals import Refused
 from controller_core.admin.topics.create_topics import read_numbers
 from controller_core.controller.state.assigned_replicas import Topic
 from controller_core.controller.term.term import Term
@@ -29,6 +30,16 @@ def make_new_shape(term: Term, asked: CreatableTopic) -> TopicShape:
         configs={config.name: config.value for config in asked.configs if config.value is not None},
         replicas=[tuple(map(BrokerId, each.broker_ids)) for each in asked.assignments],
     )
+
+
+def has_unknown_numbers(term: Term, request: CreateTopicsRequest) -> bool:
+    """Return True if the request leaves a number to a default that is not known yet."""
+    try:
+        for asked in request.topics:
+            read_numbers(term, asked)
+    except Refused:
+        return True
+    return False
 
 
 def make_shape(name: str, topic: Topic, configs: Mapping[str, str]) -> TopicShape:

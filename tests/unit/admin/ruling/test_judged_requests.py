@@ -1,6 +1,7 @@
 """Topic rules over clients' requests: what reaches the controller and the brokers, and what is answered at once."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -44,6 +45,7 @@ from simulation.checks import simulate_cluster
 from simulation.cluster import Cluster
 from tests.unit.admin.cluster.test_brokers_in_our_name import alter, alter_topic, make_brokers
 from tests.unit.client.transport.servers import NO_TIME, Server, three_servers
+from tests.unit.controller.operations.test_cluster_settings import FILE, start_brokers
 from tests.unit.rules.rule_files import rule, write_rules
 
 ALICE = Caller(principal=Principal.user("alice"), is_authenticated=True)
@@ -96,18 +98,23 @@ async def judge(folder: Path, *rules: Any, asked: Server | None = None) -> Async
     async with simulate_cluster() as cluster:
         cluster.start_brokers(1, 2, 3)
         cluster.create_topic("old", [1, 2])
-        process = await cluster.serve()
-        registry = CollectorRegistry()
-        assembly = ListenerAssembly(
-            cluster.zk.session(),
-            SERVED_APIS,
-            lambda: process.controller.term,
-            process.answer,
-            is_relay=asked is None,
-            in_our_name=make_brokers([asked]) if asked is not None else None,
-            rules=(read_topic_rules(write_rules(folder, *rules)), registry),
-        )
-        yield House(cluster, assembly, registry)
+        yield await serve(cluster, folder, *rules, asked=asked)
+
+
+async def serve(cluster: Cluster, folder: Path, *rules: Any, asked: Server | None = None) -> House:
+    """Start the cluster's controller, and a listener that judges."""
+    process = await cluster.serve()
+    registry = CollectorRegistry()
+    assembly = ListenerAssembly(
+        cluster.zk.session(),
+        SERVED_APIS,
+        lambda: process.controller.term,
+        process.answer,
+        is_relay=asked is None,
+        in_our_name=make_brokers([asked]) if asked is not None else None,
+        rules=(read_topic_rules(write_rules(folder, *rules)), registry),
+    )
+    return House(cluster, assembly, registry)
 
 
 @pytest.fixture
@@ -170,6 +177,28 @@ async def test_the_clusters_defaults_and_given_assignments_are_judged(house: Hou
         configs=(),
     )
     assert await house.create(given) == [(REFUSED, "use at least 2 replicas")]
+
+
+async def test_a_topic_without_numbers_waits_for_those_of_the_brokers_files_and_is_judged_by_them(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    start_brokers(cluster, FILE, FILE, FILE)
+    released = asyncio.Event()
+
+    async def tell_late(*_: object) -> Mapping[str, str]:
+        await released.wait()
+        return FILE
+
+    for number in (1, 2, 3):
+        monkeypatch.setattr(cluster.broker(number), "tell_static_config", tell_late)
+    house = await serve(cluster, tmp_path, rule("topic.partitions == 6 && topic.name != 'bad'", "it is bad"))
+    creating = asyncio.create_task(house.create(topic("good", -1, -1), topic("bad", -1, -1)))
+    await cluster.settle(passing_ms=0)
+    assert not creating.done()
+    released.set()
+    await cluster.settle(passing_ms=0)
+    assert await creating == [(NONE, None), (REFUSED, "it is bad")]
+    assert len(cluster.topic("good").partitions) == 6
 
 
 async def test_new_partitions_are_judged_by_the_topic_before_and_after(house: House) -> None:
