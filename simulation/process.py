@@ -43,6 +43,7 @@ class ProcessSettings:
     auto_leader_rebalance_enable: bool | None = False
     leader_imbalance_per_broker_percentage: int | None = 10
     leader_imbalance_check_interval_seconds: int | None = 300
+    address_cache_seconds: int = 40
     delete_topic_enable: bool | None = True
     topic_deletion_waits_for_absent_brokers: bool = True
     removed_replicas_retention_days: int = 90

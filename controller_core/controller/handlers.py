@@ -91,7 +91,7 @@ async def handle(term: Term, event: Event) -> None:  # noqa: C901 - one line for
         case ConfigsChanged():
             await config_changes.on_configs_changed(term)
         case BalanceDue():
-            await leader_rebalance.on_balance_due(term)
+            await leader_rebalance.on_balance_due(term, event)
         case LogEndsAnswered():
             await elections.on_log_ends_answered(event)
         case StaticConfigAnswered():

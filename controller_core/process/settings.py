@@ -203,6 +203,13 @@ class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings, AuditS
     leader_imbalance_check_interval_seconds: int | None = Field(
         default=None, ge=1, description="Seconds between checks of the leader imbalance. Default: that of the brokers."
     )
+    address_cache_seconds: int = Field(
+        default=40,
+        ge=0,
+        le=3600,
+        description="Seconds for which clients may keep the former address of a broker that was restarted. A broker that "
+        "was drained gets its leaderships back after this time, without waiting for the next check. 0: at once.",
+    )
     delete_topic_enable: bool | None = Field(
         default=None, description="Allow the deletion of topics. Default: as the brokers' files say."
     )

@@ -19,7 +19,12 @@ from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.running.processes import wait_until
 from devcluster.waiting.under_load import nothing_lost
-from devcluster.waiting.vocabulary import serve_topic, wait_until_acknowledged, wait_until_in_sync
+from devcluster.waiting.vocabulary import (
+    serve_topic,
+    wait_until_acknowledged,
+    wait_until_in_sync,
+    wait_until_led,
+)
 from tests.real.conformance.clusters import ConformanceCluster
 
 _PROPERTIES = {"controlled.shutdown.retry.backoff.ms": 100}
@@ -185,6 +190,27 @@ def test_brokers_that_are_drained_together_are_stopped_one_after_the_other(clust
         find_line(waiting, "is drained and may be stopped")
     assert sorted(cluster.znodes.isr(topic, 0)) == sorted([first, staying])
     cluster.kafka.broker(second).restart()
+
+
+def test_a_drained_broker_leads_again_without_waiting_for_the_next_check(
+    servers_folder: RunFolder, zookeeper: ZooKeeper
+) -> None:
+    """The brokers' files let leaders be checked every 300 s, and clients forget an address in a second."""
+    settings = {"auto_leader_rebalance_enable": None, "address_cache_seconds": 1}
+    with (
+        KafkaCluster(servers_folder, zookeeper, properties=_PROPERTIES, brokers=2, chroot="/leads-again") as kafka,
+        open_client(kafka.zookeeper_connect) as client,
+        ControllerProcess(servers_folder, kafka.zookeeper_connect, name="giving-back", settings=settings) as controller,
+    ):
+        znodes = ClusterZnodes(client)
+        serve_topic(znodes, "led", [[1, 2]])
+        checks = 'kontroller_event_time_seconds_count{event="BalanceDue"}'
+        wait_until(lambda: bool(controller.metric(checks)), "the first check of the term is over")
+        drained = run_command("drain", "--bootstrap-server", kafka.bootstrap_servers, "--broker-id", "1")
+        assert drained.returncode == 0, drained
+        wait_until_led(znodes, "led", 2)
+        kafka.broker(1).restart()
+        wait_until_led(znodes, "led", 1)
 
 
 def check_cluster(kafka: KafkaCluster, *, deadline_s: int = 60) -> subprocess.CompletedProcess[str]:

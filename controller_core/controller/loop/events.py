@@ -121,6 +121,9 @@ class ConfigsChanged:
 class BalanceDue:
     """It is time to check if leaders should go back to their preferred replicas."""
 
+    returned: tuple[BrokerId, BrokerEpoch] | None = None
+    """The drained broker that has returned, for a check of it alone; None for the check of all, which recurs."""
+
 
 @dataclass(frozen=True, slots=True)
 class JournalDue:

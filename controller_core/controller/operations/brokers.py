@@ -12,7 +12,7 @@ import structlog
 
 from controller_core.controller.loop.events import BrokerModified, BrokersChanged, PartitionRemovalsRequested
 from controller_core.controller.machines import partition_machine, replica_machine
-from controller_core.controller.operations import deletion
+from controller_core.controller.operations import deletion, leader_rebalance
 from controller_core.controller.reassigning import completion, reassignment
 from controller_core.controller.state.cluster_state import find_bounced
 from controller_core.controller.state.read_only_state import ReadOnlyState
@@ -50,7 +50,9 @@ async def on_brokers_changed(term: Term) -> None:
             await term.channels.remove(broker)
         await on_broker_failure(term, gone)
     if came := [*new, *restarted]:
+        drained = term.state.drained & set(came)
         await on_broker_startup(term, {broker: present[broker] for broker in came})
+        leader_rebalance.check_when_forgotten(term, drained)
 
 
 async def on_broker_failure(term: Term, dead: Iterable[BrokerId]) -> None:

@@ -76,23 +76,26 @@ async def shutdown_broker(term: Term, broker: BrokerId) -> list[TopicPartition]:
 
 async def resume(term: Term) -> None:
     """Take the leaderships again from brokers whose shutdown a former controller granted."""
-    for broker in await _read_granted(term):
+    granted = await _read_granted(term)
+    for broker in granted.keys() - term.state.brokers.keys():
+        term.state.mark_drained(broker)
+    for broker in sorted(_keep_present(term.state, granted)):
         if term.state.live - {broker}:
             log.info("shutdown was granted by a former controller", broker=broker)
             await shutdown_broker(term, broker)
 
 
-async def _read_granted(term: Reads) -> list[BrokerId]:
+async def _read_granted(term: Reads) -> Mapping[BrokerId, BrokerEpoch]:
     node = (await term.zk.read_many([paths.GRANTED_SHUTDOWNS]))[0]
     if node is None:
-        return []
+        return {}
     try:
-        return sorted(_keep_present(term.state, codecs.decode_granted_shutdowns(node.data)))
+        return codecs.decode_granted_shutdowns(node.data)
     except LaterVersion as error:
         term.state.unusable.report(paths.GRANTED_SHUTDOWNS, "list of granted shutdowns is left alone", error)
     except MalformedZnode as error:
         term.state.unusable.report(paths.GRANTED_SHUTDOWNS, "unreadable list of granted shutdowns, ignored", error)
-    return []
+    return {}
 
 
 def _keep_present(state: ReadOnlyState, granted: Mapping[BrokerId, BrokerEpoch]) -> dict[BrokerId, BrokerEpoch]:

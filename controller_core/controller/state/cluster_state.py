@@ -50,6 +50,9 @@ class ClusterState(AssignedReplicas):
         self.brokers: Final[Mapping[BrokerId, Broker]] = self._brokers
         self._shutting_down: set[BrokerId] = set()
         self.shutting_down: Final[Set[BrokerId]] = self._shutting_down
+        self._drained: set[BrokerId] = set()
+        self.drained: Final[Set[BrokerId]] = self._drained
+        """The brokers that were shutting down when they ended, and have not returned."""
         self._states: dict[TopicPartition, PartitionState] = make_tracked_dict(Kind.LEADERSHIP, recorded_by)
         self.states: Final[Mapping[TopicPartition, PartitionState]] = self._states
         self._topic_configs: dict[TopicName, RecordedConfig] = make_tracked_dict(Kind.TOPIC_CONFIG, recorded_by)
@@ -139,17 +142,24 @@ class ClusterState(AssignedReplicas):
     def add_broker(self, broker: Broker) -> None:
         """Add a registered broker, or replace its registration."""
         self._brokers[broker.id] = broker
+        self._drained.discard(broker.id)
 
     def remove_broker(self, broker: BrokerId) -> None:
         """Remove a broker that is no longer registered."""
         self._brokers.pop(broker, None)
-        self._shutting_down.discard(broker)
+        if broker in self._shutting_down:
+            self._shutting_down.discard(broker)
+            self.mark_drained(broker)
         self.set_failed_replicas(broker, frozenset())
         self._static_configs.pop(broker, None)
 
     def begin_shutdown(self, broker: BrokerId) -> None:
         """Mark a live broker as shutting down. It may not lead any longer."""
         self._shutting_down.add(broker)
+
+    def mark_drained(self, broker: BrokerId) -> None:
+        """Mark a broker that is not registered as one whose end was in order."""
+        self._drained.add(broker)
 
     def find_relieved(self) -> Set[BrokerId]:
         """Return the brokers that are shutting down and lead nothing any more, so that no client needs them."""

@@ -43,6 +43,11 @@ class Settings(Protocol):
         ...
 
     @property
+    def address_cache_seconds(self) -> int:
+        """The time for which clients may keep the former address of a broker that was restarted."""
+        ...
+
+    @property
     def topic_deletion_waits_for_absent_brokers(self) -> bool:
         """True if a deleted topic stays until brokers that are down have deleted their replicas."""
         ...

@@ -133,6 +133,13 @@ def test_the_controller_is_hidden_from_the_listeners_in_the_values() -> None:
     ]
 
 
+def test_a_controller_is_told_how_long_clients_keep_the_addresses_of_the_chart_s_brokers() -> None:
+    name = "KONTROLLER_ADDRESS_CACHE_SECONDS"
+    values = ("--set", "kafka.addressCacheSeconds=70")
+    assert [each["value"] for each in container("controller", *values)["env"] if each["name"] == name] == ["70"]
+    assert "--address-cache-seconds" in options_of("controller", "run")
+
+
 def test_a_controller_is_told_the_address_of_its_node_to_name_networks_that_contain_it() -> None:
     (node,) = (each for each in container("controller")["env"] if each["name"] == "KONTROLLER_NODE_ADDRESS")
     assert node["valueFrom"]["fieldRef"]["fieldPath"] == "status.hostIP"

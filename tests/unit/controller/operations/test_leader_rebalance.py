@@ -14,6 +14,7 @@ from simulation.process import ProcessSettings
 
 ORDERS = tp("orders")
 INTERVAL_MS = 300_000
+ADDRESS_CACHE_MS = 40_000
 
 
 async def move_leader(cluster: Cluster, *, enabled: bool = True) -> None:
@@ -131,3 +132,92 @@ async def test_a_partition_without_replicas_stops_nobody(cluster: Cluster) -> No
     await cluster.settle(INTERVAL_MS)
     assert cluster.active.metric("kontroller_preferred_replica_imbalance") == 1
     assert not cluster.exists(paths.PREFERRED_REPLICA_ELECTION)
+
+
+# A drained broker
+
+
+async def drain(cluster: Cluster, number: int) -> None:
+    """Stop a broker in order."""
+    assert await cluster.shut_down(number) is not None
+    cluster.kill_broker(number)
+    await cluster.settle()
+
+
+@pytest.fixture
+async def drained(cluster: Cluster) -> Cluster:
+    """Broker 1 should lead `orders`, and was drained. The first check of the term is over."""
+    cluster.settings = ProcessSettings(auto_leader_rebalance_enable=True)
+    cluster.start_brokers(1, 2, 3)
+    await cluster.serve()
+    cluster.create_topic("orders", [1, 2, 3])
+    cluster.create_topic("others", [2, 3, 1])
+    await cluster.settle(FIRST_LOOK_AFTER_MS)
+    await drain(cluster, 1)
+    return cluster
+
+
+async def test_a_drained_broker_leads_again_when_clients_have_forgotten_its_former_address(drained: Cluster) -> None:
+    drained.start_broker(1)
+    await drained.replicate()
+    await drained.settle(ADDRESS_CACHE_MS - 1)
+    assert drained.leadership(ORDERS)[0] == 2
+    await drained.settle(ADDRESS_CACHE_MS)
+    assert drained.leadership(ORDERS)[0] == 1
+    assert_sound(drained)
+
+
+async def test_a_drained_broker_leads_again_as_soon_as_it_is_in_sync(drained: Cluster) -> None:
+    drained.start_broker(1)
+    await drained.settle(ADDRESS_CACHE_MS * 2)
+    assert drained.leadership(ORDERS)[0] == 2
+    await drained.replicate()
+    await drained.settle(FIRST_LOOK_AFTER_MS)
+    assert drained.leadership(ORDERS)[0] == 1
+
+
+async def test_a_new_controller_gives_a_drained_broker_its_leaderships_back(drained: Cluster) -> None:
+    await drained.active.kill()
+    await drained.serve(1001)
+    await drained.settle(FIRST_LOOK_AFTER_MS)
+    drained.start_broker(1)
+    await drained.replicate()
+    await drained.settle(ADDRESS_CACHE_MS)
+    assert drained.leadership(ORDERS)[0] == 1
+
+
+async def test_a_broker_that_crashed_waits_for_the_next_check_while_a_drained_one_returns(drained: Cluster) -> None:
+    drained.kill_broker(2)
+    await drained.settle()
+    for number in (1, 2):
+        drained.start_broker(number)
+    await drained.replicate()
+    await drained.settle(ADDRESS_CACHE_MS)
+    assert drained.leadership(ORDERS)[0] == 1
+    assert drained.leadership(tp("others"))[0] == 3
+    await drained.settle(INTERVAL_MS)
+    assert drained.leadership(tp("others"))[0] == 2
+
+
+async def test_a_broker_that_is_restarted_again_has_another_address_to_forget(drained: Cluster) -> None:
+    drained.start_broker(1)
+    await drained.replicate()
+    await drained.settle(ADDRESS_CACHE_MS - 1)
+    await drain(drained, 1)
+    drained.start_broker(1)
+    await drained.replicate()
+    await drained.settle(ADDRESS_CACHE_MS - 1)
+    assert drained.leadership(ORDERS)[0] == 2
+    await drained.settle(ADDRESS_CACHE_MS)
+    assert drained.leadership(ORDERS)[0] == 1
+
+
+async def test_a_drained_broker_gets_nothing_back_if_leaders_stay_where_they_are(cluster: Cluster) -> None:
+    await move_leader(cluster, enabled=False)
+    cluster.request_election(ORDERS)
+    await cluster.settle()
+    await drain(cluster, 1)
+    cluster.start_broker(1)
+    await cluster.replicate()
+    await cluster.settle(ADDRESS_CACHE_MS * 2)
+    assert cluster.leadership(ORDERS)[0] == 2
