@@ -1,13 +1,15 @@
 """The instructions of the Containerfiles reach the images that are built without an engine."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from devcluster.images.containerfile import ImageSettings, UnknownInstruction, packages, settings
 
-IMAGES = Path(__file__).resolve().parents[3] / "images"
+PROJECT = Path(__file__).resolve().parents[3]
+IMAGES = PROJECT / "images"
 KONTROLLER = IMAGES / "kontroller" / "Containerfile"
 KAFKA = IMAGES / "kontroller-kafka" / "Containerfile"
 KAFKA_4 = IMAGES / "kontroller-kafka-4" / "Containerfile"
@@ -102,3 +104,9 @@ def test_a_stage_begins_with_that_debian_or_another_stage_or_our_own_image(conta
 @pytest.mark.parametrize("containerfile", ALL, ids=lambda file: file.parent.name)
 def test_nothing_is_fetched_but_by_the_steps_that_compare_hashes(containerfile: Path) -> None:
     assert re.findall(r"(?<![-\w])(?:pip|mvn|curl|wget|apt-get) ", containerfile.read_text()) == []
+
+
+def test_an_engine_is_sent_every_package_of_the_wheel() -> None:
+    wheel = tomllib.loads((PROJECT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    sent = {line[1:] for line in (PROJECT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    assert {package.split("/")[0] for package in wheel["packages"]} <= sent
