@@ -7,6 +7,7 @@ select the cases of a level of checks are those of `tests/levels.py`.
 import itertools
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import hypothesis
@@ -20,6 +21,7 @@ from devcluster.clusters.run_folder import RunFolder, run_folder
 from devcluster.clusters.zookeeper import ZooKeeper
 from devcluster.filling.fill import fill_cache
 from devcluster.filling.parts import API_SERVER, Part
+from devcluster.node.pods import NoCluster
 from devcluster.node.pods import prepare as prepare_pods
 from devcluster.running.patience import LONGEST_WAIT_S
 from devcluster.running.tokens import machine_tokens
@@ -136,7 +138,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         with capture.global_and_fixture_disabled():
             fill_cache(parts)
             if any("e2e" in item.path.parts for item in session.items):
-                prepare_pods()
+                with suppress(NoCluster):  # the tests are skipped with the reason
+                    prepare_pods()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -66,9 +66,9 @@ def coredns_binary() -> Path:
     return _program("coredns", COREDNS_VERSION, "github.com/coredns/coredns").folder() / "bin" / "coredns"
 
 
-def kind_binary() -> Path:
-    """Return the path of `kind`."""
-    return _program("kind", KIND_VERSION, "sigs.k8s.io/kind").folder() / "bin" / "kind"
+def kind() -> Entry:
+    """Return the cache entry of `kind`."""
+    return _program("kind", KIND_VERSION, "sigs.k8s.io/kind")
 
 
 def _program(name: str, version: str, module_path: str) -> Entry:

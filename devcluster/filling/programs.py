@@ -148,3 +148,4 @@ KUBE_APISERVER: Final = Program(
 ETCD: Final = Program(name="etcd", oldest=(3, 5), version_arguments=("--version",), entry=etcd)
 KUBECTL: Final = Program(name="kubectl", oldest=(1, 33), version_arguments=("version", "--client"), entry=clients)
 HELM: Final = Program(name="helm", oldest=(3, 17), version_arguments=("version", "--short"), entry=clients)
+KIND: Final = Program(name="kind", oldest=(0, 29), version_arguments=("version",), entry=binaries.kind)

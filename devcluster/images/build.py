@@ -51,6 +51,11 @@ class Image(StrEnum):
     """Spark; large, and only a history needs it."""
 
 
+def name_image(name: str) -> str:
+    """Return the full name of an image. The chart's `kontroller:0.1.0` is short for it."""
+    return f"docker.io/library/{name}:{project_version()}"
+
+
 def image_archive(image: Image) -> ImageArchive:
     """Return the archive of an image; build it first if an input changed.
 
@@ -221,12 +226,11 @@ def _layer(name: str, *inputs: str, build: Callable[[Path, Path], None]) -> Laye
 
 
 def _archive(name: str, settings: ImageSettings, layers: list[Layer]) -> ImageArchive:
-    version = project_version()
-    reference = f"docker.io/library/{name}:{version}"
+    reference = name_image(name)
     config = image_config(settings, layers)
 
     def build(folder: Path) -> None:
-        with progress.step(f"Writing the image {name}:{version}"):
+        with progress.step(f"Writing the image {name}:{project_version()}"):
             write_archive(folder / f"{name}.tar", reference, config, layers)
 
     entry = build_cached(f"image-{name}", reference, config.decode(), build=build)

@@ -42,7 +42,7 @@ class Node(KubernetesCluster, Startable):
         self._server("scheduler", control_plane.scheduler(data))
         self._server("dns", control_plane.dns(data))
         self._server("proxy", kubelet.proxy(api))
-        self.load_images([pause_image(kubelet.PAUSE_IMAGE)])
+        self.load_archives([pause_image(kubelet.PAUSE_IMAGE)])
         self._server("kubelet", kubelet.kubelet(data, api))
         self.kubectl("apply", "--filename", "-", stdin=storage.manifests(data))
         wait_until(self._is_ready, "the node is ready for pods", silence_s=_START_SILENCE_S)
@@ -51,7 +51,7 @@ class Node(KubernetesCluster, Startable):
         """End every process of the node, including its pods, and with them its network and its mounts."""
         self._isolation.close()
 
-    def load_images(self, archives: Iterable[Path]) -> None:
+    def load_archives(self, archives: Iterable[Path]) -> None:
         """Load images from docker-archives into the node."""
         for archive in archives:
             command = [*_CTR, "--namespace", "k8s.io", "images", "import", str(archive)]

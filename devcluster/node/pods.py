@@ -12,13 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from devcluster.building.binaries import coredns_binary, kind_binary, node_binaries
+from devcluster.building import progress
+from devcluster.building.binaries import coredns_binary, node_binaries
 from devcluster.clusters.kubernetes import KubernetesCluster
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.filling.fill import fill_cache
 from devcluster.filling.parts import API_SERVER, Part
+from devcluster.filling.programs import KIND
 from devcluster.images import Image, image_archive
-from devcluster.node.kind import Kind, has_engine, kind_cluster
+from devcluster.images.engine import build_with_engine
+from devcluster.node.kind import NoEngine, find_engine, kind_cluster
 from devcluster.node.node import Node
 from devcluster.node.requirements import find_missing_for_node, install_for_a_node
 
@@ -39,31 +42,36 @@ class PodCluster:
     kubernetes: KubernetesCluster
     images: str = ""
     """The prefix of the images' names, with a slash at its end; empty if they were loaded."""
-    load_archives: Callable[[Iterable[Path]], None] | None = None
-    """Loads images into the nodes; None if they pull."""
+    load_images: Callable[[Iterable[Image]], None] | None = None
+    """Builds images and loads them into the nodes; None if they pull."""
 
     def load(self, *images: Image) -> None:
         """Build images and load them into the nodes; does nothing if they pull."""
-        if self.load_archives is not None:
-            self.load_archives([image_archive(image).path for image in images])
+        if self.load_images is not None:
+            self.load_images(images)
 
 
 def prepare(images: Sequence[Image] = CHART_IMAGES) -> None:
-    """Build and install the requirements of `cluster_with_pods`: minutes at first. Raises MissingToolError and
-    BuildError.
+    """Build and install the requirements of `cluster_with_pods`: minutes at first. Raises NoCluster, MissingToolError
+    and BuildError.
     """
     if os.environ.get("KUBECONFIG"):
+        _read_registry()
         fill_cache(API_SERVER)
         return
-    fill_cache([*(_KAFKA_OF[image] for image in images if image in _KAFKA_OF), *API_SERVER])
-    if has_engine():
-        kind_binary()
-    elif find_missing_for_node() is None:
-        install_for_a_node()
-        node_binaries()
-        coredns_binary()
-    else:
+    engine = _choose_engine()
+    if engine is not None:
+        progress.say(f"The cluster will be one of kind, with {engine}")
+        fill_cache((Part.HELM,))
+        KIND.path()
+        for image in images:
+            build_with_engine(engine, image)
         return
+    progress.say("The cluster will be a node on this machine, because no container engine runs")
+    fill_cache([*(_KAFKA_OF[image] for image in images if image in _KAFKA_OF), *API_SERVER])
+    install_for_a_node()
+    node_binaries()
+    coredns_binary()
     for image in images:
         image_archive(image)
 
@@ -72,28 +80,44 @@ def prepare(images: Sequence[Image] = CHART_IMAGES) -> None:
 def cluster_with_pods(folder: RunFolder, images: Sequence[Image] = CHART_IMAGES) -> Iterator[PodCluster]:
     """Yield a cluster for pods; a cluster that was made for it ends with the block. Raises NoCluster."""
     if given := os.environ.get("KUBECONFIG"):
-        yield _use_given_cluster(folder, Path(given))
-    elif has_engine():
-        with kind_cluster(folder) as kind:
-            yield _load_images(kind, images)
-    elif (missing := find_missing_for_node()) is None:
-        with Node(folder) as node:
-            yield _load_images(node, images)
+        yield PodCluster(kubernetes=KubernetesCluster(folder, Path(given)), images=_read_registry())
+    elif engine := _choose_engine():
+        with kind_cluster(folder, engine) as kind:
+            yield _load(PodCluster(kubernetes=kind, load_images=kind.load_images), images)
     else:
-        raise NoCluster(
-            f"no cluster can run pods here. A node of our own: {missing}. kind: no container engine runs. "
-            "Set KUBECONFIG to a cluster, and KONTROLLER_IMAGES to where it can pull the images from"
-        )
+        with Node(folder) as node:
+
+            def load_images(images: Iterable[Image]) -> None:
+                node.load_archives([image_archive(image).path for image in images])
+
+            yield _load(PodCluster(kubernetes=node, load_images=load_images), images)
 
 
-def _load_images(cluster: Node | Kind, images: Sequence[Image]) -> PodCluster:
-    loaded = PodCluster(kubernetes=cluster, load_archives=cluster.load_images)
-    loaded.load(*images)
-    return loaded
+def _choose_engine() -> str | None:
+    """Return the engine for a cluster of kind; None for a node without one. Raises NoCluster."""
+    try:
+        return find_engine()
+    except NoEngine as error:
+        if (missing := find_missing_for_node()) is not None:
+            raise NoCluster(
+                f"No cluster can run pods here.\nkind: {error}\nA node without a container engine: {missing}\n"
+                "Start Docker or Podman. Or set KUBECONFIG to a cluster, and KONTROLLER_IMAGES to the registry from which "
+                "it can pull the images"
+            ) from error
+        return None
 
 
-def _use_given_cluster(folder: RunFolder, kubeconfig: Path) -> PodCluster:
+def _load(cluster: PodCluster, images: Sequence[Image]) -> PodCluster:
+    cluster.load(*images)
+    return cluster
+
+
+def _read_registry() -> str:
+    """Return the prefix of the images' names for the given cluster."""
     images = os.environ.get("KONTROLLER_IMAGES")
     if not images:
-        raise NoCluster("KUBECONFIG is set: set KONTROLLER_IMAGES to where that cluster can pull the images from")
-    return PodCluster(kubernetes=KubernetesCluster(folder, kubeconfig), images=images.rstrip("/") + "/")
+        raise NoCluster(
+            "KUBECONFIG is set: set KONTROLLER_IMAGES to the registry from which that cluster can pull the images, or "
+            "unset KUBECONFIG to have a small cluster on this machine"
+        )
+    return images.rstrip("/") + "/"

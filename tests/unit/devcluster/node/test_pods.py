@@ -1,0 +1,162 @@
+"""`make try` with a container engine: stand-ins for the engines and for kind record how they are called."""
+
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from devcluster import __main__ as devcluster
+from devcluster.building.toolchain import BuildError
+from devcluster.node import pods
+from devcluster.node.pods import NoCluster
+
+REFUSED = "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?"
+ENGINE = """#!/bin/sh
+echo "$(basename $0) $*" >> {calls}
+case $1 in info) {info};; save) echo image > "$3";; esac
+"""
+KIND = """#!/bin/sh
+[ "$1" = version ] && echo "kind v0.31.0 go1.25.5 linux/amd64" && exit
+echo "kind $KIND_EXPERIMENTAL_PROVIDER $*" >> {calls}
+case "$1 $2" in
+    "create cluster") {create}; echo "of $8" > "$4";;
+    "load image-archive") grep -q image "$3";;
+esac
+"""
+
+
+class Machine:
+    """A machine that has nothing but the programs that a test puts there."""
+
+    def __init__(self, folder: Path, path: Callable[[str], None]) -> None:
+        self._folder = folder
+        self._calls = folder / "calls"
+        path(f"{folder}:/usr/bin:/bin")
+        for name in ("kubectl", "helm"):
+            self._put(name, f'#!/bin/sh\necho v{4 if name == "helm" else 1}.34.1 "$KUBECONFIG"\n')
+
+    def install_engine(self, name: str, *, fails_with: str = "") -> None:
+        info = f"echo 'Client: 1'; echo '{fails_with}' >&2; exit 1" if fails_with else "exit 0"
+        self._put(name, ENGINE.format(calls=self._calls, info=info))
+
+    def install_kind(self, *, fails_with: str = "") -> None:
+        create = f"echo '{fails_with}' >&2; exit 1" if fails_with else ":"
+        self._put("kind", KIND.format(calls=self._calls, create=create))
+
+    def list_calls(self) -> list[str]:
+        """Return the commands that changed something, without the temporary folders in them."""
+        lines = self._calls.read_text().splitlines() if self._calls.exists() else []
+        return [" ".join(map(_shorten, line.split())) for line in lines if not line.endswith(" info")]
+
+    def _put(self, name: str, script: str) -> None:
+        program = self._folder / name
+        program.write_text(script)
+        program.chmod(0o755)
+
+
+def _shorten(word: str) -> str:
+    return Path(word).name if word.startswith("/") else word
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """A machine without an engine, that cannot be a node."""
+    for name in ("KUBECONFIG", "KONTROLLER_IMAGES", "KIND_EXPERIMENTAL_PROVIDER", "KUBEBUILDER_ASSETS", "KEEP"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("KONTROLLER_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "cache").mkdir()
+    monkeypatch.setattr(pods, "find_missing_for_node", lambda: "it needs Linux and root")
+    (tmp_path / "bin").mkdir()
+    return Machine(tmp_path / "bin", lambda path: monkeypatch.setenv("PATH", path))
+
+
+@pytest.fixture
+def use(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], None]], None]:
+    """Runs `make try`, and something on its cluster in place of the wait for Ctrl-C."""
+
+    def try_images(on_cluster: Callable[[], None] = lambda: None) -> None:
+        monkeypatch.setattr(signal, "pause", on_cluster)
+        devcluster.try_images()
+
+    return try_images
+
+
+def list_builds(engine: str) -> list[str]:
+    base = "--build-arg KONTROLLER_IMAGE=docker.io/library/kontroller:0.1.0"
+    return [
+        f"{engine} build --file images/{image}/Containerfile {base} --tag docker.io/library/{image}:0.1.0 ."
+        for image in ("kontroller", "kontroller-kafka")
+    ]
+
+
+def test_the_clients_of_a_cluster_of_kind_reach_it_and_its_images_are_those_of_the_engine(
+    machine: Machine, use: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine.install_engine("docker")
+    machine.install_kind()
+    reached = []
+
+    def ask_for_cluster() -> None:
+        (export,) = [line for line in capsys.readouterr().out.splitlines() if "export PATH=" in line]
+        asked = subprocess.run(["sh", "-c", f"{export}; kubectl"], capture_output=True, text=True, check=True)
+        reached.append(Path(asked.stdout.split()[-1]).read_text())
+
+    use(ask_for_cluster)
+    calls = machine.list_calls()
+    (name,) = [call.split()[-1] for call in calls if " create " in call]
+    assert (name.startswith("try-"), "_" in name) == (True, False), "kind refuses an underscore"
+    assert reached == [f"of {name}\n"]
+    assert calls[:2] == list_builds("docker")
+    assert [call for call in calls if " load " in call] == [
+        f"kind docker load image-archive {image}.tar --name {name}" for image in ("kontroller", "kontroller-kafka")
+    ]
+    assert calls[-1] == f"kind docker delete cluster --kubeconfig kubeconfig --name {name}"
+
+
+def test_an_engine_that_does_not_answer_is_left_for_one_that_does(machine: Machine, use: Callable[..., None]) -> None:
+    machine.install_engine("docker", fails_with=REFUSED)
+    machine.install_engine("podman")
+    machine.install_kind()
+    use()
+    calls = machine.list_calls()
+    assert calls[:2] == list_builds("podman")
+    assert {call.split()[1] for call in calls if call.startswith("kind")} == {"podman"}
+
+
+def test_an_engine_that_does_not_answer_is_named_with_its_reason(machine: Machine, use: Callable[..., None]) -> None:
+    machine.install_engine("docker", fails_with=REFUSED)
+    with pytest.raises(NoCluster) as refused:
+        use()
+    assert str(refused.value).splitlines()[:3] == [
+        "No cluster can run pods here.",
+        f"kind: docker does not answer: {REFUSED}",
+        "A node without a container engine: it needs Linux and root",
+    ]
+    assert machine.list_calls() == [], "nothing is built in vain"
+
+
+def test_a_machine_without_an_engine_is_told_what_to_start(machine: Machine, use: Callable[..., None]) -> None:
+    with pytest.raises(NoCluster, match=r"docker and podman not found on the PATH\n.*\nStart Docker or Podman"):
+        use()
+
+
+def test_a_cluster_that_cannot_be_created_is_deleted_and_its_error_is_shown(
+    machine: Machine, use: Callable[..., None]
+) -> None:
+    machine.install_engine("docker")
+    machine.install_kind(fails_with="no space left on device")
+    with pytest.raises(BuildError, match=r"creating a cluster of kind failed(?s:.*)no space left on device"):
+        use()
+    assert " delete " in machine.list_calls()[-1]
+
+
+def test_a_cluster_of_the_user_needs_a_registry_before_anything_is_built(
+    machine: Machine, use: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.install_engine("docker")
+    monkeypatch.setenv("KUBECONFIG", "/home/user/.kube/config")
+    with pytest.raises(NoCluster, match=r"set KONTROLLER_IMAGES to the registry .* or unset KUBECONFIG"):
+        use()
+    assert machine.list_calls() == []
