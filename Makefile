@@ -175,7 +175,7 @@ bench-polling: $(READY) ## Measure what looking at many topics without ZooKeeper
 
 ROUNDS ?= 3
 
-bench-stops: $(READY) ## Measure how long producers wait when brokers and controllers of the chart stop, in half an hour, as root or with an engine (ROUNDS=3 DOCS=1)
+bench-stops: $(READY) ## Measure how long producers wait when brokers and controllers of the chart stop, in 40 minutes, as root or with an engine (ROUNDS=3 DOCS=1)
 	$(BIN)/python -m bench.broker_stops --rounds $(ROUNDS) $(if $(DOCS),--docs) $(FLAGS)
 
 EVENTS ?= 10000000

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from bench.broker_stops.gaps import find_longest_gap
 from bench.broker_stops.report import write_docs
-from bench.broker_stops.stops import STOPS, Scene
+from bench.broker_stops.stops import STOPS, Scene, give_leaders_back
 from bench.setup.results_file import ResultsFile
 from devcluster.clusters.run_folder import run_folder
 from devcluster.node.pods import NoCluster, cluster_with_pods, prepare
@@ -67,6 +67,7 @@ def main(
 
 
 def _measure(scene: Scene, kind: str, run: int, results: ResultsFile) -> None:
+    give_leaders_back(scene)
     load_before = round(os.getloadavg()[0], 1)
     new, old = scene.toolbox.start_load(_TOPIC), scene.load
     earlier = {

@@ -1,4 +1,8 @@
-"""The kinds of stop. Each ends when every partition has all its replicas in sync again."""
+"""The kinds of stop. Each begins with all preferred leaders, and ends when every partition has all its replicas in sync.
+
+A stop in order ends when the preferred leaders are back, too. After a crash they would wait for the controller's next
+check, so `give_leaders_back` elects them.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +14,7 @@ from tests.e2e.toolbox import Load, Toolbox
 from tests.e2e.without_release.killing import kill_pod
 
 _BROKER: Final = f"{NAME}-kafka-1"
+_CONTROLLERS: Final = f"statefulset/{NAME}-controller"
 _AT_REST: Final = 3_000
 """Messages of a producer while nothing stops."""
 _BY_FORCE: Final = ("--grace-period=0", "--force")
@@ -26,6 +31,13 @@ class Scene:
     """A producer that has run for a while."""
 
 
+def give_leaders_back(scene: Scene) -> None:
+    """Elect the preferred leaders of all partitions, and wait until they lead."""
+    elect = ("kafka-leader-election.sh", "--election-type", "preferred", "--all-topic-partitions")
+    scene.toolbox.run(*elect, "--bootstrap-server", scene.toolbox.bootstrap)
+    _wait_for_preferred_leaders(scene)
+
+
 def stop_nothing(scene: Scene) -> None:
     """Wait. The longest gap is then that of the machine itself."""
     enough = scene.load.count_acknowledged() + _AT_REST
@@ -35,17 +47,12 @@ def stop_nothing(scene: Scene) -> None:
 def restart_all_brokers(scene: Scene) -> None:
     scene.release.kubectl("rollout", "restart", KAFKA)
     scene.release.wait_healthy()
+    _wait_for_preferred_leaders(scene)
 
 
 def delete_a_broker(scene: Scene) -> None:
     _replace(scene.release, _BROKER)
-
-
-def give_leaders_back(scene: Scene) -> None:
-    """Delete a broker, and elect the preferred leaders as soon as its next pod is ready."""
-    _replace(scene.release, _BROKER)
-    elect = ("kafka-leader-election.sh", "--election-type", "preferred", "--all-topic-partitions")
-    scene.toolbox.run(*elect, "--bootstrap-server", scene.toolbox.bootstrap)
+    _wait_for_preferred_leaders(scene)
 
 
 def delete_a_broker_by_force(scene: Scene) -> None:
@@ -75,7 +82,6 @@ STOPS: Final[dict[str, Callable[[Scene], None]]] = {
     "nothing stops": stop_nothing,
     "all brokers restart, one by one": restart_all_brokers,
     "a broker's pod is deleted": delete_a_broker,
-    "the same, and its leaders are given back at once": give_leaders_back,
     "a broker's pod is deleted by force": delete_a_broker_by_force,
     "a broker is killed (SIGKILL)": kill_a_broker,
     "the controller's pod is deleted": delete_the_controller,
@@ -90,6 +96,14 @@ def _replace(release: Release, pod: str, *options: str) -> None:
     release.wait_for(lambda: _uid(release, pod) != before, f"there is another pod {pod}")
     release.kubectl("wait", "--for=condition=Ready", f"pod/{pod}", "--timeout=300s")
     release.wait_healthy()
+
+
+def _wait_for_preferred_leaders(scene: Scene) -> None:
+    def lead() -> bool:
+        partitions = scene.release.status("kafkatopic", scene.load.topic)["partitions"]
+        return all(each["leader"] == each["replicas"][0] for each in partitions)
+
+    scene.release.wait_for(lead, "every partition has its preferred leader")
 
 
 def _uid(release: Release, pod: str) -> str:
@@ -114,4 +128,5 @@ def _controller(release: Release) -> str:
 
 def _wait_for_a_controller_after(release: Release, epoch: int) -> None:
     release.wait_for(lambda: release.controller_epoch() > epoch, "there is another controller")
+    release.kubectl("rollout", "status", _CONTROLLERS, "--timeout=300s")
     release.wait_healthy()

@@ -1,11 +1,15 @@
-"""The gaps between acknowledgements, and their tables in docs/performance.md."""
+"""The kinds of stop, the gaps between acknowledgements, and their tables in docs/performance.md."""
 
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from bench.broker_stops.gaps import find_longest_gap
 from bench.broker_stops.report import Gap, Result, fill_document, make_gaps_table
+from bench.broker_stops.stops import STOPS, Scene
 from tests.e2e.toolbox import Acknowledgement
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
@@ -40,3 +44,75 @@ def test_the_tables_of_the_document_are_those_of_its_result_file() -> None:
     document = (DOCS / "performance.md").read_text()
     result = Result.model_validate_json((DOCS / "performance-stops.json").read_text())
     assert document == fill_document(document, result)
+
+
+class StandInRelease:
+    """A release that records what is done to its pods. Each pod comes back, and another controller takes over."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+        self._lives: dict[str, int] = {}
+        self._epoch = 1
+
+    def kubectl(self, *arguments: str) -> str:
+        command = " ".join(arguments)
+        if command.startswith(("delete pod kontroller", "rollout restart")):
+            self._stop(arguments[2], command)
+        return ""
+
+    def apply(self, killer: dict[str, Any]) -> None:
+        (container,) = killer["spec"]["containers"]
+        self._stop(container["command"][-1], f"SIGKILL {container['command'][-1]}")
+
+    def get(self, _kind: str, name: str) -> Any:
+        life = self._lives.get(name, 0)
+        return {"metadata": {"uid": life}, "status": {"containerStatuses": [{"restartCount": life}]}}
+
+    def status(self, kind: str, _name: str) -> dict[str, Any]:
+        self.done += ["leaders looked at"] if kind == "kafkatopic" else []
+        return {"controller": {"id": 999}, "partitions": [{"leader": 1, "replicas": [1, 2]}]}
+
+    def controller_epoch(self) -> int:
+        return self._epoch
+
+    def wait_healthy(self) -> None:
+        self.done.append("healthy")
+
+    def wait_for(self, condition: Callable[[], bool], what: str) -> None:
+        assert condition(), what
+
+    def _stop(self, name: str, what: str) -> None:
+        self.done.append(what)
+        self._lives[name] = self._lives.get(name, 0) + 1
+        self._epoch += "controller" in name
+
+
+@pytest.mark.parametrize(
+    ("kind", "done"),
+    [
+        (
+            "all brokers restart, one by one",
+            ["rollout restart statefulset/kontroller-kafka", "healthy", "leaders looked at"],
+        ),
+        ("a broker's pod is deleted", ["delete pod kontroller-kafka-1", "healthy", "leaders looked at"]),
+        ("a broker's pod is deleted by force", ["delete pod kontroller-kafka-1 --grace-period=0 --force", "healthy"]),
+        ("a broker is killed (SIGKILL)", ["SIGKILL kontroller-kafka-1", "healthy"]),
+        ("the controller's pod is deleted", ["delete pod kontroller-controller-1", "healthy"]),
+        ("the controller is killed (SIGKILL)", ["SIGKILL kontroller-controller-1", "healthy"]),
+    ],
+)
+def test_a_kind_of_stop_does_what_its_name_says_and_waits_until_all_is_well(kind: str, done: list[str]) -> None:
+    release = StandInRelease()
+    pods, load = SimpleNamespace(images=""), SimpleNamespace(topic="gaps")
+    STOPS[kind](cast(Scene, SimpleNamespace(release=release, pods=pods, load=load)))
+    assert release.done == done
+
+
+def test_every_kind_of_stop_has_a_row_of_the_table() -> None:
+    gaps = [
+        Gap(stop=kind, producer=producer, run=1, seconds=0.5, errors=0, timeouts=0, load_before=1.0)
+        for kind in STOPS
+        for producer in ("new", "old")
+    ]
+    rows = make_gaps_table(Result(gaps=tuple(gaps))).splitlines()[2:]
+    assert [row.split(" | ")[0].removeprefix("| ") for row in rows] == list(STOPS)
