@@ -74,7 +74,7 @@ class Goals:
         if (self.mode is Mode.REPLICATION_FACTOR) != (self.replication_factor is not None):
             raise InvalidGoals(f"a replication factor and the mode {Mode.REPLICATION_FACTOR} need each other")
         if self.replication_factor is not None and not 1 <= self.replication_factor <= 1000:
-            raise InvalidGoals(f"replication_factor is {self.replication_factor}; give 1 or more")
+            raise InvalidGoals(f"replication_factor is {self.replication_factor}; give 1 to 1000")
         if self.mode is Mode.DRAIN and not self.brokers:
             raise InvalidGoals("name the brokers to drain")
         if self.brokers and self.mode not in (Mode.DRAIN, Mode.EXPAND):

@@ -16,6 +16,10 @@ Ints = NDArray[np.signedinteger[Any]]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
+_LARGEST: Final = 1e27
+"""Bytes, or bytes a second. No cluster has as many, and a sum of numbers beyond would overflow."""
+_END_OF_YEARS_MS: Final = 253_402_300_800_000
+"""Milliseconds from 1970 to the year 10000."""
 NO_BROKER: Final = -1
 """Fills the row of a partition that has fewer replicas than another, and stands for no leader."""
 
@@ -51,9 +55,10 @@ class Brokers:
         for name in ("capacity_disk_bytes", "capacity_in_bytes_per_second", "capacity_out_bytes_per_second"):
             values = getattr(self, name)
             _refuse(
-                (values <= 0) | np.isinf(values),
+                (values <= 0) | (values > _LARGEST),
                 lambda at, name=name, values=values: (  # type: ignore[misc]
-                    f"broker {self.ids[at]}: {name} is {values[at]:g}; give a positive number, or nothing"
+                    f"broker {self.ids[at]}: {name} is {values[at]:g}; give a positive number up to {_LARGEST:g}, or"
+                    " nothing"
                 ),
             )
         for at, rack in enumerate(self.racks):
@@ -114,8 +119,10 @@ class Partitions:
         for name in ("size_bytes", "in_bytes_per_second", "out_bytes_per_second"):
             values = getattr(self, name)
             _refuse(
-                (values < 0) | np.isinf(values),
-                lambda at, name=name, values=values: f"partition {self.name(at)}: {name} is {values[at]:g}",  # type: ignore[misc]
+                (values < 0) | (values > _LARGEST),
+                lambda at, name=name, values=values: (  # type: ignore[misc]
+                    f"partition {self.name(at)}: {name} is {values[at]:g}; give a number from 0 to {_LARGEST:g}, or nothing"
+                ),
             )
         _refuse(self.min_isr < 1, lambda at: f"partition {self.name(at)}: min_isr is {self.min_isr[at]}, less than 1")
 
@@ -165,6 +172,11 @@ class LoadSnapshot:
 
     def __post_init__(self) -> None:
         brokers, partitions = self.brokers, self.partitions
+        if not 0 <= self.taken_at_ms < _END_OF_YEARS_MS:
+            raise InvalidSnapshot(
+                f"taken_at_ms is {self.taken_at_ms}, which is in none of the years 1970 to 9999; give milliseconds since"
+                " 1970"
+            )
         _refuse(
             (partitions.replicas >= len(brokers)).any(axis=1),
             lambda at: (

@@ -65,7 +65,8 @@ class Plan:
     """Numbers from 0. A batch may begin when the one before is done: only then is there room on the disks."""
     resources: tuple[str, ...]
     loads_before: Floats
-    """Brokers x resources, of the leaders at that time. Unknown loads count as the mean of the known ones."""
+    """Brokers x resources, of the leaders at that time. Unknown loads count as the mean of the known ones. NaN: no load
+    of the resource is known."""
     loads_after: Floats
     shares: Floats
     """Brokers x resources: the fair share of each. NaN: the broker or the resource is not balanced."""

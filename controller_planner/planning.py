@@ -28,10 +28,18 @@ from controller_planner.arranging.returning import return_home
 from controller_planner.arranging.searching import Allowed, is_small, round_up_excess, search_thoroughly
 from controller_planner.arranging.swapping import relieve_the_last
 from controller_planner.batches import NEVER, fit_in_turn, pack_batches
-from controller_planner.goals import Goals, Mode, Unsatisfiable
+from controller_planner.goals import Goals, InvalidGoals, Mode, Unsatisfiable
 from controller_planner.loads import NO_BROKER, Bools, Floats, Ints, LoadSnapshot
 from controller_planner.plan import Plan, Reason
-from controller_planner.resources import DISK, RESOURCES, compute_loads, describe_unknown, measure, measure_leaders
+from controller_planner.resources import (
+    DISK,
+    RESOURCES,
+    compute_loads,
+    describe_unknown,
+    find_unmeasured,
+    measure,
+    measure_leaders,
+)
 from controller_planner.scope import Scope, find_scope
 
 _FIRST_AIMS: Final = (0.96, 0.99, 0.93)
@@ -94,10 +102,21 @@ class _Work:
         self.bits = np.zeros(len(partitions), dtype=np.int32)
         self.left_out = list(scope.left_out)
         self._restart_random()
+        self._check_sizes()
         self._check_capacity()
 
     def _restart_random(self) -> None:
         self.rng = np.random.Generator(np.random.PCG64(self.goals.seed))
+
+    def _check_sizes(self) -> None:
+        """Refuse a limit of bytes if no size is known."""
+        limits = self.goals.limits
+        if self.goals.mode is Mode.LEADERS_ONLY or not find_unmeasured(self.snapshot)[DISK]:
+            return
+        if limits.max_bytes is not None:
+            raise InvalidGoals("max_bytes cannot be kept, because no partition's size is known; give max_moves instead")
+        if limits.max_batch_bytes_per_broker is not None:
+            self.left_out.append("batches are not limited in bytes, because no partition's size is known")
 
     def _check_capacity(self) -> None:
         """Refuse loads that no arrangement fits into the brokers that take replicas."""
@@ -339,16 +358,15 @@ class _Work:
         changed = np.flatnonzero((layout.replicas != self.original).any(axis=1))
         self._explain(changed)
         changed, copied = self._keep_limits(changed)
-        size = snapshot.partitions.size_bytes
-        known = np.where(np.isnan(size), 0, size)
-        used = compute_loads(self.original, np.column_stack([known] * 3), np.zeros((len(known), 2)), layout.brokers)
+        resources = layout.resources
+        used = compute_loads(self.original, resources.of_replica, resources.of_leader, layout.brokers)
         batch = pack_batches(
             self.original[changed],
             layout.replicas[changed],
             snapshot.partitions.leader[changed],
-            known[changed],
+            resources.of_replica[changed, DISK],
             used[:-1, DISK],
-            layout.resources.capacity[:-1, DISK],
+            resources.capacity[:-1, DISK],
             self.goals.limits.max_batch_bytes_per_broker,
         )
         never = changed[batch == NEVER]
@@ -362,7 +380,8 @@ class _Work:
         order = np.lexsort((changed, -np.nan_to_num(copied), batch))
         changed, copied, batch = changed[order], copied[order], batch[order]
         layout.recompute()
-        per_share = layout.resources.per_share[:-1]
+        unmeasured = find_unmeasured(snapshot)
+        per_share = resources.per_share[:-1]
         with np.errstate(divide="ignore"):
             shares = np.where(per_share > 0, 1 / per_share, np.nan)
         return Plan(
@@ -375,11 +394,11 @@ class _Work:
             reasons=self.bits[changed],
             batch=batch,
             resources=RESOURCES,
-            loads_before=self._compute_loads_before(),
-            loads_after=layout.loads[:-1].copy(),
+            loads_before=np.where(unmeasured, np.nan, self._compute_loads_before()),
+            loads_after=np.where(unmeasured, np.nan, layout.loads[:-1]),
             shares=shares,
             bounds=self.bounds[:-1],
-            unknown=describe_unknown(snapshot),
+            unknown=describe_unknown(snapshot, self.scope.takes),
             left_out=tuple(self.left_out),
         )
 
@@ -421,7 +440,8 @@ class _Work:
         order = np.lexsort((changed, -np.nan_to_num(copied), ~must))
         kept = np.ones(len(changed), dtype=np.bool_)
         if limits.max_bytes is not None:
-            kept[order] = fit_in_turn(np.nan_to_num(copied[order]), limits.max_bytes)
+            size = layout.resources.of_replica[changed, DISK]
+            kept[order] = fit_in_turn((copies * size)[order], limits.max_bytes)
         if limits.max_moves is not None:
             kept[order[np.cumsum(kept[order]) > limits.max_moves]] = False
         if not kept.all():

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from controller_planner.loads import Bools, Floats, Ints, LoadSnapshot
+from controller_planner.loads import Bools, Brokers, Floats, Ints, LoadSnapshot
 
 RESOURCES: Final = ("replicas", "disk", "in", "out", "leaders")
 """The columns of every load. The first `OF_A_REPLICA` are borne by each replica, the others by leaders alone."""
@@ -18,6 +18,7 @@ OF_A_REPLICA: Final = 3
 REPLICAS: Final = 0
 DISK: Final = 1
 LEADERS: Final = 4
+_MOST_NAMED: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -36,8 +37,10 @@ class Resources:
     """True for each resource that is balanced."""
 
 
-def describe_unknown(snapshot: LoadSnapshot) -> tuple[str, ...]:
-    """Return a sentence for each kind of load that nobody measured, in full or in part."""
+def describe_unknown(snapshot: LoadSnapshot, bears: Bools) -> tuple[str, ...]:
+    """Return a sentence for each kind of load or capacity that nobody measured, in full or in part.
+
+    `bears` is True for the brokers that share the load: the capacities of others do not matter."""
     partitions = snapshot.partitions
     sentences = []
     for name, values in (
@@ -50,7 +53,37 @@ def describe_unknown(snapshot: LoadSnapshot) -> tuple[str, ...]:
             sentences.append(f"{name} unknown")
         elif number:
             sentences.append(f"{name} unknown for {number} of {len(values)} partitions")
+    return (*sentences, *describe_unknown_capacities(snapshot.brokers, bears))
+
+
+def describe_unknown_capacities(brokers: Brokers, bears: Bools) -> tuple[str, ...]:
+    """Return a sentence for each capacity that some of these brokers lack, with what holds instead."""
+    sentences = []
+    for name, values in (
+        ("disk", brokers.capacity_disk_bytes),
+        ("in", brokers.capacity_in_bytes_per_second),
+        ("out", brokers.capacity_out_bytes_per_second),
+    ):
+        lacks = np.isnan(values) & bears
+        if lacks.any() and not lacks[bears].all():
+            ids = np.sort(brokers.ids[lacks]).tolist()
+            more = f" and {len(ids) - _MOST_NAMED} more" if len(ids) > _MOST_NAMED else ""
+            sentences.append(
+                f"{name} capacity unknown for {'broker' if len(ids) == 1 else 'brokers'}"
+                f" {', '.join(map(str, ids[:_MOST_NAMED]))}{more}: they have no limit, and all brokers get equal shares"
+            )
+        elif lacks.any() and name == "disk":
+            sentences.append("disk capacities unknown: nothing keeps the plan from filling a disk")
     return tuple(sentences)
+
+
+def find_unmeasured(snapshot: LoadSnapshot) -> Bools:
+    """Return True for each resource of which no load is known at all."""
+    partitions = snapshot.partitions
+    of_producers = np.isnan(partitions.in_bytes_per_second).all()
+    of_consumers = np.isnan(partitions.out_bytes_per_second).all()
+    none = [False, np.isnan(partitions.size_bytes).all(), of_producers, of_producers & of_consumers, False]
+    return np.array(none, dtype=np.bool_) & (len(partitions) > 0)
 
 
 def measure(snapshot: LoadSnapshot, factors: Ints, bears: Bools, fixed_replicas: Ints) -> Resources:

@@ -4,19 +4,22 @@ DISK is in MiB, for the broker or for each log directory. NW_IN and NW_OUT are i
 used. Broker -1 has the capacities of all brokers that have no entry of their own."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from controller_core.model.wording import name_all
 from controller_planner.loads import LoadSnapshot
 
 _ALL_OTHERS: Final = -1
 _MIB: Final = 1 << 20
 _KIB: Final = 1 << 10
 _NONE: Final = (None, None, None)
+_NAMES: Final = ("DISK", "NW_IN", "NW_OUT")
 _EXAMPLE: Final = (
     '{"brokerCapacities":[{"brokerId":"-1","capacity":{"DISK":"100000","CPU":"100","NW_IN":"10000","NW_OUT":"10000"}}]}'
 )
@@ -76,16 +79,30 @@ class Capacities:
         """Return the brokers of the file that the snapshot lacks."""
         return tuple(sorted(self.of.keys() - set(snapshot.brokers.ids.tolist())))
 
+    def list_gaps(self, snapshot: LoadSnapshot) -> Iterator[str]:
+        """Yield a line for each capacity that the file has for some brokers of the snapshot only."""
+        brokers = snapshot.brokers
+        given = self._list_given(snapshot)
+        known = (
+            brokers.capacity_disk_bytes,
+            brokers.capacity_in_bytes_per_second,
+            brokers.capacity_out_bytes_per_second,
+        )
+        for column, name in enumerate(_NAMES):
+            lacks = np.isnan(given[:, column])
+            if lacks.all():
+                continue
+            for which, holds in (
+                (lacks & ~np.isnan(known[column]), "what the snapshot has holds"),
+                (lacks & np.isnan(known[column]), "unknown"),
+            ):
+                if which.any():
+                    yield f"no {name} for {name_all('broker', np.sort(brokers.ids[which]).tolist())}: {holds}"
+
     def put_into(self, snapshot: LoadSnapshot) -> LoadSnapshot:
         """Return the snapshot with these capacities. Those that the file lacks stay as brokers told them."""
         brokers = snapshot.brokers
-        given = np.array(
-            [
-                [math.nan if value is None else value for value in self.of.get(broker, self.of_others)]
-                for broker in brokers.ids.tolist()
-            ],
-            dtype=np.float64,
-        ).reshape(len(brokers), 3)
+        given = self._list_given(snapshot)
 
         def choose(column: int, known: Any) -> Any:
             return np.where(np.isnan(given[:, column]), known, given[:, column])
@@ -99,6 +116,14 @@ class Capacities:
                 capacity_out_bytes_per_second=choose(2, brokers.capacity_out_bytes_per_second),
             ),
         )
+
+    def _list_given(self, snapshot: LoadSnapshot) -> NDArray[np.float64]:
+        """Return what the file has for each broker of the snapshot. NaN: nothing."""
+        ids = snapshot.brokers.ids.tolist()
+        given = [
+            [math.nan if value is None else value for value in self.of.get(broker, self.of_others)] for broker in ids
+        ]
+        return np.array(given, dtype=np.float64).reshape(len(ids), len(_NAMES))
 
 
 def read_capacities(text: str) -> Capacities:

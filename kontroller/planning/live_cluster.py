@@ -16,7 +16,7 @@ class ClusterChangedError(Exception):
 
 
 def require_unchanged(snapshot: LoadSnapshot, live: Snapshot) -> None:
-    """Raise `ClusterChangedError` if replicas or brokers differ. Leaders, ISRs and loads may differ."""
+    """Raise `ClusterChangedError` if replicas, brokers or racks differ. Leaders, ISRs and loads may differ."""
     if differences := [*_list_differences(snapshot, live)]:
         raise ClusterChangedError(
             f"the cluster has changed since the snapshot: {'; '.join(differences)}: take another snapshot"
@@ -46,6 +46,12 @@ def _list_differences(snapshot: LoadSnapshot, live: Snapshot) -> Iterator[str]:
     ):
         if things:
             yield f"brokers {list_some(things, _MOST_NAMED)} are {what}"
+    racks = dict(zip(brokers.ids.tolist(), brokers.racks, strict=True))
+    moved = [
+        each for each in sorted(live_before & live.brokers.keys()) if (live.brokers[each].rack or None) != racks[each]
+    ]
+    if moved:
+        yield f"brokers {list_some(moved, _MOST_NAMED)} are in other racks"
     for what, found in (
         ("deleted", before.keys() - now.keys()),
         ("new", now.keys() - before.keys()),

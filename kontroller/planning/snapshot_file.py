@@ -113,7 +113,7 @@ def read_snapshot(path: Path) -> StoredLoads:
             f"{path} does not have the content that its hash was made of: another program has changed it. Take the "
             "snapshot again"
         )
-    return StoredLoads(snapshot=snapshot, troubles=tuple(map(str, head.get("troubles", ()))))
+    return StoredLoads(snapshot=snapshot, troubles=tuple(map(str, head["troubles"])))
 
 
 def _make_brokers(snapshot: LoadSnapshot) -> Any:
@@ -169,7 +169,8 @@ def _read_head(path: Path, file: Any) -> dict[str, Any]:
         head = json.loads(written) if written is not None else None
     except ValueError:
         head = None
-    if not isinstance(head, dict) or not isinstance(head.get("version"), int) or not isinstance(head.get("hash"), str):
+    wanted = {"version": int, "hash": str, "troubles": list}
+    if not isinstance(head, dict) or any(not isinstance(head.get(name), kind) for name, kind in wanted.items()):
         raise UnusableSnapshotFileError(f"{path} is no snapshot of loads: write one with `kontroller snapshot`")
     if head["version"] != VERSION:
         raise UnusableSnapshotFileError(
@@ -192,7 +193,10 @@ def _read_table(table: Any) -> LoadSnapshot:
     """Return the snapshot in the rows. Raises `InvalidSnapshot`."""
     taken = table.select(["cluster_id", "taken_at_ms"]).group_by(["cluster_id", "taken_at_ms"]).aggregate([])
     if taken.num_rows != 1:
-        raise InvalidSnapshot(f"it has rows of {taken.num_rows} snapshots: give the rows of one")
+        named = list_some(f"{each['cluster_id']!r} at {each['taken_at_ms']} ms" for each in taken.to_pylist())
+        raise InvalidSnapshot(
+            f"it has rows of {taken.num_rows} snapshots ({named}): give the rows of one" if named else "it has no rows"
+        )
     parts = {kind: table.filter(pc.equal(table["kind"], kind)).combine_chunks() for kind in (_BROKER, _PARTITION)}
     if sum(part.num_rows for part in parts.values()) != table.num_rows:
         known = list_some(sorted(set(pc.unique(table["kind"]).to_pylist())))
@@ -224,20 +228,24 @@ def _read_brokers(table: Any) -> Brokers:
 
 def _read_partitions(table: Any, ids: NDArray[np.int32]) -> Partitions:
     topics = pc.dictionary_encode(table["topic"]).combine_chunks()
-    replicas = _read_lists(table["replicas"], ids)
-    in_sync = _read_lists(table["isr"], ids)
+    replicas = _read_lists(table, "replicas", ids)
+    in_sync = _read_lists(table, "isr", ids)
     is_member = np.zeros(replicas.shape, dtype=np.bool_)
     for column in range(in_sync.shape[1]):
         is_member |= (replicas == in_sync[:, column, None]) & (replicas >= 0)
-    if (is_member.sum(axis=1) != (in_sync >= 0).sum(axis=1)).any():
-        raise InvalidSnapshot("a partition has a broker in isr that is none of its replicas, or twice")
+    has_replicas = (replicas >= 0).any(axis=1)
+    if (wrong := has_replicas & (is_member.sum(axis=1) != (in_sync >= 0).sum(axis=1))).any():
+        raise InvalidSnapshot(f"{_name(table, wrong)}: isr has a broker that is none of the replicas, or one twice")
     leaders = table["leader"].fill_null(NO_BROKER).to_numpy()
+    found = _find_indexes(leaders, ids)
+    if (wrong := (found == NO_BROKER) & (leaders != NO_BROKER)).any():
+        raise InvalidSnapshot(f"{_name(table, wrong)}: the leader {leaders[wrong][0]} has no row of its own")
     return Partitions(
         topics=tuple(topics.dictionary.to_pylist()),
         topic=topics.indices.to_numpy(),
         number=table["partition"].to_numpy(),
         replicas=replicas,
-        leader=np.where(leaders == NO_BROKER, np.int32(NO_BROKER), _find_indexes(leaders, ids)),
+        leader=found,
         size_bytes=_read_numbers(table, "size_bytes"),
         in_bytes_per_second=_read_numbers(table, "in_bytes_per_second"),
         out_bytes_per_second=_read_numbers(table, "out_bytes_per_second"),
@@ -257,22 +265,37 @@ def _read_numbers(table: Any, name: str) -> NDArray[np.float64]:
     return np.asarray(column.fill_null(float("nan")).to_numpy(), dtype=np.float64)
 
 
-def _read_lists(column: Any, ids: NDArray[np.int32]) -> NDArray[np.int32]:
+def _name(table: Any, which: NDArray[np.bool_]) -> str:
+    """Name the first partition of some rows, and count the others."""
+    at = np.flatnonzero(which)
+    more = f" (and {len(at) - 1} more of this kind)" if len(at) > 1 else ""
+    first = int(at[0])
+    return f"partition {table['topic'][first].as_py()}-{table['partition'][first].as_py()}{more}"
+
+
+def _read_lists(table: Any, name: str, ids: NDArray[np.int32]) -> NDArray[np.int32]:
     """Return lists of ids as rows of indexes, filled up with `NO_BROKER`."""
+    column = table[name]
     lengths = pc.list_value_length(column).to_numpy()
     values = np.array([*chain.from_iterable(part.flatten().to_pylist() for part in column.chunks)], dtype=object)
     if any(value is None for value in values):
         raise InvalidSnapshot("a list of brokers has an empty entry")
     rows = np.full((len(lengths), int(lengths.max(initial=0)) or 1), NO_BROKER, dtype=np.int32)
-    rows[np.arange(rows.shape[1]) < lengths[:, None]] = _find_indexes(values.astype(np.int64), ids)
+    is_used = np.arange(rows.shape[1]) < lengths[:, None]
+    rows[is_used] = found = _find_indexes(values.astype(np.int64), ids)
+    if (unknown := values[found == NO_BROKER]).size:
+        which = (is_used & (rows == NO_BROKER)).any(axis=1)
+        raise InvalidSnapshot(
+            f"{_name(table, which)}: broker {unknown[0]} is in {name} and has no row of its own; a broker that is down "
+            "needs one, too"
+        )
     return rows
 
 
 def _find_indexes(wanted: NDArray[Any], ids: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return the indexes of brokers by their ids; `NO_BROKER` has none."""
+    """Return the indexes of brokers by their ids; `NO_BROKER` for ids that no broker has."""
+    if not len(ids):
+        return np.full(len(wanted), NO_BROKER, dtype=np.int32)
     order = np.argsort(ids, kind="stable")
-    places = np.searchsorted(ids[order], wanted).clip(max=max(len(ids) - 1, 0))
-    is_known = ids[order][places] == wanted if len(ids) else np.zeros(len(wanted), dtype=np.bool_)
-    if (missing := wanted[~is_known & (wanted != NO_BROKER)]).size:
-        raise InvalidSnapshot(f"broker {missing[0]} has a replica and no row of its own")
-    return np.where(is_known, order[places] if len(ids) else NO_BROKER, NO_BROKER).astype(np.int32)
+    places = np.searchsorted(ids[order], wanted).clip(max=len(ids) - 1)
+    return np.where(ids[order][places] == wanted, order[places], NO_BROKER).astype(np.int32)

@@ -11,7 +11,7 @@ from controller_core.model.wording import format_count
 from controller_planner.plan import Plan
 from kontroller.screen import format_table
 
-_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB")
 _STEP: Final = 1024
 _BYTES: Final = ("disk", "in", "out")
 
@@ -44,11 +44,7 @@ def format_plan(plan: Plan, troubles: Sequence[str], supposed: Sequence[str], mo
     yield from _format_brokers(plan)
     yield ""
     if len(plan):
-        copied = int((plan.bytes_copied != 0).sum())
-        yield (
-            f"{format_count(len(plan), 'partition')} to change, {copied} of them copy data: "
-            f"{format_bytes(plan.total_bytes)} in {plan.batches} {'batch' if plan.batches == 1 else 'batches'}"
-        )
+        yield describe_size(plan)
         yield f"reasons: {_count_reasons(plan)}"
         yield from ("", *_format_moves(plan, most_moves))
     else:
@@ -59,6 +55,17 @@ def format_plan(plan: Plan, troubles: Sequence[str], supposed: Sequence[str], mo
     ):
         if lines:
             yield from ("", f"{title}:", *(f"  {line}" for line in lines))
+
+
+def describe_size(plan: Plan) -> str:
+    """Return a line with the numbers of partitions, bytes and batches."""
+    copied, unknown = (int(each.sum()) for each in (plan.bytes_copied != 0, np.isnan(plan.bytes_copied)))
+    amount = format_bytes(plan.total_bytes) if copied > unknown or not copied else ""
+    more = f"{unknown} of unknown size" if unknown else ""
+    return (
+        f"{format_count(len(plan), 'partition')} to change, {copied} of them copy data: "
+        f"{' and '.join(filter(None, (amount, more)))} in {plan.batches} {'batch' if plan.batches == 1 else 'batches'}"
+    )
 
 
 def _format_brokers(plan: Plan) -> list[str]:

@@ -1,4 +1,4 @@
-"""Turns the loads of a cluster into the arrays of the planner. Needs the extra `planner`."""
+"""Turns the loads of a cluster into the arrays of the planner."""
 
 from collections.abc import Set
 from typing import Final

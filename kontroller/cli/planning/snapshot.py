@@ -57,14 +57,16 @@ def snapshot(
     its numbers are empty. --timeout-ms limits each look."""
     loads = take_loads(cluster, between_looks, capacities, closed_broker or ())
 
+    from controller_planner.resources import describe_unknown_capacities
     from kontroller.planning.snapshot_file import write_snapshot
 
     try:
         write_snapshot(output, loads)
     except OSError as error:
         raise failure(OSError(f"{output} cannot be written: {error}")) from error
-    say_troubles(loads.troubles)
     found = loads.snapshot
+    open_brokers = found.brokers.is_live & found.brokers.takes_replicas
+    say_troubles((*loads.troubles, *describe_unknown_capacities(found.brokers, open_brokers)))
     typer.echo(
         f"{output}: {format_count(len(found.brokers), 'broker')}, "
         f"{format_count(len(found.partitions), 'partition')}, snapshot {found.compute_hash()[:12]}"
@@ -106,6 +108,7 @@ def put_capacities(loads: "StoredLoads", file: Path) -> "StoredLoads":
     """Return the loads with the capacities of a file. Ends the command if it is unusable."""
     from dataclasses import replace
 
+    from controller_planner.loads import InvalidSnapshot
     from kontroller.planning.capacities import UnusableCapacitiesError, read_capacities
 
     try:
@@ -114,7 +117,12 @@ def put_capacities(loads: "StoredLoads", file: Path) -> "StoredLoads":
         raise usage_error(ValueError(f"{file}: {error}")) from error
     if unknown := found.find_unknown_brokers(loads.snapshot):
         say_in_one_line(f"{file} has capacities of brokers that the cluster has not: {list_some(unknown)}")
-    return replace(loads, snapshot=found.put_into(loads.snapshot))
+    for gap in found.list_gaps(loads.snapshot):
+        say_in_one_line(f"{file} has {gap}")
+    try:
+        return replace(loads, snapshot=found.put_into(loads.snapshot))
+    except InvalidSnapshot as error:
+        raise usage_error(ValueError(f"{file}: {error}")) from error
 
 
 def say_troubles(troubles: Iterable[str]) -> None:

@@ -1,5 +1,6 @@
 """A snapshot refuses what no plan can be made of, and its hash knows its content and nothing else."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,9 @@ ROWS = [[0, 1], [1, 2], [2]]
         ({"replicas": [[0, 1], [1, -2], [2, -1]]}, "partition t-1: a negative index"),
         ({"replicas": [[0, 1], [-1, -1], [2, -1]]}, "partition t-1 has no replicas"),
         ({"leader": [0, 0, 2]}, "partition t-1: the leader is none of its replicas"),
-        ({"size_bytes": [1.0, -1.0, -2.0]}, r"partition t-1: size_bytes is -1 \(and 1 more of this kind\)"),
+        ({"size_bytes": [1.0, -1.0, -2.0]}, r"t-1: size_bytes is -1; .* or nothing \(and 1 more of this kind\)"),
+        ({"size_bytes": [1.0, 1e28, 2.0]}, r"partition t-1: size_bytes is 1e\+28; give a number from 0 to 1e\+27"),
+        ({"capacity_out_bytes_per_second": [1.0, 1e300, 1.0]}, r"broker 1: .* is 1e\+300; give .* up to 1e\+27"),
         ({"in_bytes_per_second": [1.0, np.inf, 2.0]}, "partition t-1: in_bytes_per_second is inf"),
         ({"min_isr": [1, 0, 1]}, "partition t-1: min_isr is 0"),
         ({"in_sync": [[True, True], [True, True], [True, True]]}, "partition t-2: no replica is in sync there"),
@@ -43,6 +46,12 @@ def test_a_wrong_entry_is_named(fields: dict[str, Any], message: str) -> None:
         fields = {"leader": [0, 1, 2], "in_sync": np.zeros((3, 2), dtype=np.bool_), **fields}
     with pytest.raises(InvalidSnapshot, match=message):
         make_cluster(ROWS, **fields)
+
+
+@pytest.mark.parametrize("taken_at_ms", [-1, 253_402_300_800_000, 2**63, -(2**70)])
+def test_a_time_that_no_calendar_has_is_refused(taken_at_ms: int) -> None:
+    with pytest.raises(InvalidSnapshot, match=f"taken_at_ms is {taken_at_ms}, which is in none of the years 1970 to"):
+        replace(make_cluster(ROWS), taken_at_ms=taken_at_ms)
 
 
 def test_a_snapshot_cannot_be_written_to() -> None:

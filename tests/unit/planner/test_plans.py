@@ -152,7 +152,55 @@ def test_limits_cut_a_plan_and_it_says_so() -> None:
 
 def test_what_nobody_measured_is_named() -> None:
     plan = plan_for(make_cluster([[0]] * 4, out_bytes_per_second=[UNKNOWN] * 4, size_bytes=[1, 1, 1, UNKNOWN]), Goals())
-    assert plan.unknown == ("sizes unknown for 1 of 4 partitions", "read traffic unknown")
+    assert plan.unknown == (
+        "sizes unknown for 1 of 4 partitions",
+        "read traffic unknown",
+        "disk capacities unknown: nothing keeps the plan from filling a disk",
+    )
+
+
+def test_brokers_without_a_capacity_that_others_have_are_named_with_what_holds_for_them() -> None:
+    cluster = make_cluster(
+        [[0], [1], [2]] * 2,
+        brokers=9,
+        is_live=[True] * 8 + [False],
+        capacity_disk_bytes=[100.0] * 8 + [UNKNOWN],
+        capacity_in_bytes_per_second=[UNKNOWN, 100.0, UNKNOWN] + [100.0] * 6,
+        capacity_out_bytes_per_second=[100.0] + [UNKNOWN] * 8,
+    )
+    equal = "they have no limit, and all brokers get equal shares"
+    assert plan_for(cluster, Goals()).unknown == (
+        f"in capacity unknown for brokers 0, 2: {equal}",
+        f"out capacity unknown for brokers 1, 2, 3, 4, 5 and 2 more: {equal}",
+    )
+
+
+def test_loads_that_nobody_measured_are_unknown_and_not_zero() -> None:
+    nothing = [UNKNOWN] * 4
+    cluster = make_cluster([[0]] * 4, size_bytes=nothing, in_bytes_per_second=nothing, out_bytes_per_second=nothing)
+    plan = plan_for(cluster, Goals())
+    for loads in (plan.loads_before, plan.loads_after):
+        assert np.isnan(loads).all(axis=0).tolist() == [False, True, True, True, False]
+    assert np.isnan(plan.bytes_copied).any()
+
+
+def test_a_limit_of_bytes_counts_unknown_sizes_as_the_mean_and_is_refused_without_any_size() -> None:
+    goals = Goals(mode=Mode.DRAIN, brokers=(0,), limits=Limits(max_bytes=25.0))
+    some = make_cluster([[0]] * 4, brokers=2, size_bytes=[10.0, 10.0, UNKNOWN, UNKNOWN])
+    assert len(plan_for(some, goals)) == 2
+    none = make_cluster([[0]] * 4, brokers=2, size_bytes=[UNKNOWN] * 4)
+    with pytest.raises(InvalidGoals, match=r"max_bytes cannot be kept, .* give max_moves instead"):
+        make_plan(none, goals)
+    batches = Goals(mode=Mode.DRAIN, brokers=(0,), limits=Limits(max_batch_bytes_per_broker=25.0))
+    assert plan_for(none, batches).left_out == (
+        "batches are not limited in bytes, because no partition's size is known",
+    )
+
+
+def test_copies_of_unknown_size_take_room_in_a_batch_as_the_mean() -> None:
+    snapshot = make_cluster([[0]] * 12, brokers=2, size_bytes=[1.0] + [UNKNOWN] * 11, capacity_disk_bytes=[20.0, 20.0])
+    plan = plan_for(snapshot, Goals(mode=Mode.DRAIN, brokers=(0,), limits=Limits(max_batch_bytes_per_broker=4)))
+    assert plan.batches == 3
 
 
 @pytest.mark.parametrize(

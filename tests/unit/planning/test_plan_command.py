@@ -1,6 +1,7 @@
 """`kontroller plan` with a snapshot from a file: each format, and each refusal in one line that says what to change."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +21,7 @@ from kontroller.planning.documents import Manifests, format_manifests
 from kontroller.planning.live_cluster import ClusterChangedError, require_unchanged
 from kontroller.planning.snapshot_file import StoredLoads, write_snapshot
 from simulation.cluster.names import tp
-from tests.unit.planning.snapshots import make_partition, make_snapshot
+from tests.unit.planning.snapshots import RACKS, make_partition, make_snapshot
 
 DRAINED: Final = {*range(6)}
 
@@ -62,6 +63,48 @@ def test_the_json_has_everything(file: Path) -> None:
     assert all("drain" in move["reasons"] and 1 not in move["after"] for move in found["moves"])
     assert [broker["after"]["replicas"] for broker in found["brokers"]] == [0, 6, 6, 6]
     assert found["troubles"] == ["broker 9: it does not answer"]
+
+
+def test_numbers_that_nobody_measured_are_shown_as_unknown(tmp_path: Path) -> None:
+    path = tmp_path / "loads.parquet"
+    partitions = {tp("orders", number): make_partition(1, 2, 3, size=None, rate=None) for number in range(6)}
+    write_snapshot(path, StoredLoads(snapshot=make_snapshot(partitions)))
+    lines = run(path, "drain", "--broker", "1").stdout.splitlines()
+    assert lines[2].split() == ["BROKER", "RACK", "STATE", "REPLICAS", "LEADERS"]
+    assert "6 partitions to change, 6 of them copy data: 6 of unknown size in 1 batch" in lines
+    assert {"  sizes unknown", "  write traffic unknown", "  read traffic unknown"} <= {*lines}
+    found = json.loads(run(path, "drain", "--broker", "1", "-o", "json").stdout)
+    assert found["brokers"][0]["before"] == {"replicas": 6, "disk": None, "in": None, "out": None, "leaders": 6}
+    refused = run(path, "drain", "--broker", "1", "--max-bytes", "9", code=2).stderr
+    assert "no partition's size is known; give max_moves instead" in refused
+
+
+def test_a_file_with_capacities_of_some_brokers_says_which_others_lack_them(file: Path, tmp_path: Path) -> None:
+    capacities = tmp_path / "capacity.json"
+    entries = [
+        {"brokerId": "1", "capacity": {"DISK": "100000", "NW_IN": "1000"}},
+        {"brokerId": "2", "capacity": {"NW_IN": "1000"}},
+    ]
+    capacities.write_text(json.dumps({"brokerCapacities": entries}))
+    ended = run(file, "rebalance", "--capacities", str(capacities))
+    assert ended.stderr.splitlines() == [
+        f"kontroller: {capacities} has no DISK for brokers 2, 3, 4: what the snapshot has holds",
+        f"kontroller: {capacities} has no NW_IN for brokers 3, 4: unknown",
+    ]
+    assert "  in capacity unknown for brokers 3, 4: they have no limit, and all brokers get equal shares" in (
+        ended.stdout.splitlines()
+    )
+
+
+def test_capacities_that_are_too_large_in_sum_are_refused(file: Path, tmp_path: Path) -> None:
+    capacities = tmp_path / "capacity.json"
+    disks = {f"/{number}": "1e18" for number in range(2000)}
+    capacities.write_text(json.dumps({"brokerCapacities": [{"brokerId": "1", "capacity": {"DISK": disks}}]}))
+    ended = run(file, "rebalance", "--capacities", str(capacities), code=2)
+    assert (
+        f"{capacities}: broker 1: capacity_disk_bytes is 2.09715e+27; give a positive number up to 1e+27"
+        in ended.stderr
+    )
 
 
 def test_the_same_snapshot_gives_the_same_bytes(file: Path) -> None:
@@ -169,7 +212,10 @@ def test_a_file_that_is_no_snapshot_is_refused(tmp_path: Path) -> None:
 
 
 def make_live(
-    replicas: tuple[int, ...] = (1, 2, 3), partitions: int = 6, brokers: tuple[int, ...] = (1, 2, 3, 4)
+    replicas: tuple[int, ...] = (1, 2, 3),
+    partitions: int = 6,
+    brokers: tuple[int, ...] = (1, 2, 3, 4),
+    racks: Mapping[int, str | None] = RACKS,
 ) -> Snapshot:
     """Return the cluster of the snapshot as a client sees it."""
     assigned = ReplicaAssignment(replicas=tuple(map(BrokerId, replicas)))
@@ -182,6 +228,7 @@ def make_live(
             BrokerId(each): Broker(
                 id=BrokerId(each),
                 epoch=UNTOLD_BROKER_EPOCH,
+                rack=racks.get(each),
                 endpoints=(Endpoint(listener="", security_protocol="", host="kafka", port=each),),
             )
             for each in brokers
@@ -201,6 +248,7 @@ def test_a_cluster_that_is_as_it_was_may_be_planned_for() -> None:
         (make_live(partitions=7), "partitions are new: orders-6"),
         (make_live(partitions=5), "partitions are deleted: orders-5"),
         (make_live(brokers=(1, 2, 3)), "brokers 4 are down"),
+        (make_live(racks={**RACKS, 2: "a", 4: None}), "brokers 2, 4 are in other racks"),
         (make_live(brokers=(1, 2, 3, 4, 5)), "brokers 5 are new or back"),
     ],
 )

@@ -172,7 +172,10 @@ def test_the_rows_of_two_snapshots_are_refused(path: Path) -> None:
         path,
         lambda table: pa.concat_tables([table, pq.read_table(later).replace_schema_metadata(table.schema.metadata)]),
     )
-    with pytest.raises(UnusableSnapshotFileError, match="it has rows of 2 snapshots: give the rows of one"):
+    with pytest.raises(
+        UnusableSnapshotFileError,
+        match=r"it has rows of 2 snapshots \('prod' at 1700000000000 ms, 'prod' at 1700000060000 ms\): give the rows",
+    ):
         read_snapshot(path)
 
 
@@ -182,11 +185,15 @@ def test_the_rows_of_two_snapshots_are_refused(path: Path) -> None:
         (put("size_bytes", 5, float("nan")), "column size_bytes has NaN: leave unknown numbers empty"),
         (put("size_bytes", 5, -1.0), "orders-1: size_bytes is -1"),
         (put("size_bytes", 5, 7.0), "another program has changed it"),
-        (put("replicas", 4, [1, 99]), "broker 99 has a replica and no row of its own"),
+        (put("size_bytes", 5, 1e300), r"orders-1: size_bytes is 1e\+300; give a number from 0 to 1e\+27, or nothing"),
+        (put("replicas", 4, [1, 99]), "orders-0: broker 99 is in replicas and has no row of its own; a broker that is"),
+        (put("replicas", 4, [1, -1]), "orders-0: broker -1 is in replicas and has no row"),
+        (put("isr", 4, [1, 99]), "orders-0: broker 99 is in isr and has no row"),
+        (put("leader", 4, 99), "orders-0: the leader 99 has no row of its own"),
         (put("replicas", 4, [1, 1]), "two replicas on one broker|twice"),
-        (put("replicas", 4, []), "has no replicas|none of its replicas"),
+        (put("replicas", 4, []), "orders-0 has no replicas"),
         (put("replicas", 4, None), "1 rows of kind partition have no replicas"),
-        (put("isr", 4, [4]), "a broker in isr that is none of its replicas"),
+        (put("isr", 4, [4]), "orders-0: isr has a broker that is none of the replicas, or one twice"),
         (put("leader", 4, 4), "the leader is none of its replicas"),
         (put("topic", 4, None), "1 rows of kind partition have no topic"),
         (put("partition", 4, 1), "orders-1 is listed twice"),
@@ -194,7 +201,7 @@ def test_the_rows_of_two_snapshots_are_refused(path: Path) -> None:
         (put("broker", 0, 2), "broker 2 is listed twice"),
         (put("capacity_disk_bytes", 0, 0.0), "capacity_disk_bytes is 0"),
         (lambda table: table.slice(0, 7), "another program has changed it"),
-        (lambda table: table.slice(0, 0), "it has rows of 0 snapshots"),
+        (lambda table: table.slice(0, 0), "it has no rows"),
         (lambda table: table.drop_columns(["isr"]), "has no column isr"),
         (
             lambda table: table.set_column(1, "taken_at_ms", pa.array(["now"] * len(table))),
@@ -208,6 +215,22 @@ def test_a_table_that_is_no_snapshot_is_refused_with_the_reason(
     write(path)
     rewrite(path, change)
     with pytest.raises(UnusableSnapshotFileError, match=why):
+        read_snapshot(path)
+
+
+@pytest.mark.parametrize("taken_at_ms", [2**63 - 1, -1])
+def test_a_time_out_of_range_is_refused(path: Path, taken_at_ms: int) -> None:
+    write(path)
+    rewrite(path, lambda table: table.set_column(1, SCHEMA.field("taken_at_ms"), pa.array([taken_at_ms] * len(table))))
+    with pytest.raises(UnusableSnapshotFileError, match=f"taken_at_ms is {taken_at_ms}, which is in none of the years"):
+        read_snapshot(path)
+
+
+@pytest.mark.parametrize("troubles", [5, None, "text", {"a": 1}])
+def test_a_head_with_other_types_is_refused(path: Path, troubles: object) -> None:
+    write(path)
+    rewrite(path, lambda table: table, {"troubles": troubles})
+    with pytest.raises(UnusableSnapshotFileError, match="is no snapshot of loads: write one with"):
         read_snapshot(path)
 
 
