@@ -1,4 +1,4 @@
-"""Tables in the style of kubectl: a heading, and columns as wide as their content."""
+"""Tables in the style of kubectl: a heading, and columns as wide as their content. Durations in words."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -32,3 +32,12 @@ def format_section(
         return []
     more = [f"... and {total - shown} more"] if total is not None and shown is not None and total > shown else []
     return ["", f"{title}:", *lines, *more]
+
+
+def format_duration(seconds: float) -> str:
+    """Return a duration by its two largest units, such as `3 h 20 min`."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours:,} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

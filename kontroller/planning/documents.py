@@ -14,6 +14,7 @@ from controller_core.model.ids import PartitionId, TopicName, TopicPartition
 from controller_operator.resources.common import API_VERSION
 from controller_operator.resources.reassignment import PartitionReassignmentSpec
 from controller_operator.resources.schema import MAX_PARTITIONS
+from controller_planner.estimate import estimate_seconds
 from controller_planner.plan import Move, Plan
 
 SNAPSHOT_ANNOTATION: Final = "kontroller.dev/snapshot-hash"
@@ -63,8 +64,10 @@ def format_manifests(plan: Plan, names: Manifests) -> Iterator[str]:
             number += 1
 
 
-def make_document(plan: Plan, troubles: Sequence[str], supposed: Sequence[str]) -> dict[str, Any]:
-    """Return the plan for programs. An unknown number is null."""
+def make_document(
+    plan: Plan, troubles: Sequence[str], supposed: Sequence[str], bytes_per_second: float | None = None
+) -> dict[str, Any]:
+    """Return the plan for programs. An unknown number is null, and so is the expected time without a rate."""
     brokers, goals = plan.snapshot.brokers, plan.goals
     return {
         "cluster": plan.snapshot.cluster_id,
@@ -75,6 +78,7 @@ def make_document(plan: Plan, troubles: Sequence[str], supposed: Sequence[str]) 
         "whatIf": list(supposed),
         "bytes": plan.total_bytes,
         "batches": plan.batches,
+        "expectedSeconds": None if bytes_per_second is None else round(estimate_seconds(plan, bytes_per_second)),
         "unknown": list(plan.unknown),
         "leftOut": list(plan.left_out),
         "troubles": list(troubles),

@@ -8,8 +8,10 @@ from typing import Final
 import numpy as np
 
 from controller_core.model.wording import format_count
+from controller_planner.estimate import estimate_seconds
+from controller_planner.loads import Brokers
 from controller_planner.plan import Plan
-from kontroller.screen import format_table
+from kontroller.screen import format_duration, format_table
 
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB")
 _STEP: Final = 1024
@@ -34,17 +36,42 @@ def format_load(name: str, load: float) -> str:
     return format_bytes(load) if name == "disk" else f"{format_bytes(load)}/s"
 
 
-def format_plan(plan: Plan, troubles: Sequence[str], supposed: Sequence[str], most_moves: int) -> Iterator[str]:
-    """Yield the lines of a plan."""
-    taken = datetime.fromtimestamp(plan.snapshot.taken_at_ms / 1000, tz=UTC)
-    yield f"Plan {plan.compute_hash()[:12]} ({plan.goals.mode}) of snapshot {plan.snapshot_hash[:12]}, {taken:%F %T} UTC"
+def format_taken(plan: Plan) -> str:
+    """Return the time of the snapshot."""
+    return f"{datetime.fromtimestamp(plan.snapshot.taken_at_ms / 1000, tz=UTC):%F %T} UTC"
+
+
+def list_shown(plan: Plan) -> list[int]:
+    """Return the columns of the resources of which a load is known."""
+    return [at for at in range(len(plan.resources)) if not np.isnan(plan.loads_before[:, at]).all()]
+
+
+def name_state(brokers: Brokers, row: int) -> str:
+    """Return `down`, `closed` (the broker takes no replicas) or `up`."""
+    return "down" if not brokers.is_live[row] else "closed" if not brokers.takes_replicas[row] else "up"
+
+
+def format_plan(
+    plan: Plan,
+    troubles: Sequence[str],
+    supposed: Sequence[str],
+    most_moves: int,
+    bytes_per_second: float | None = None,
+) -> Iterator[str]:
+    """Yield the lines of a plan. `bytes_per_second` is what a broker may copy; None: no time is estimated."""
+    yield (
+        f"Plan {plan.compute_hash()[:12]} ({plan.goals.mode}) of snapshot {plan.snapshot_hash[:12]}, {format_taken(plan)}"
+    )
     if supposed:
         yield from ("", "What if:", *(f"  {line}" for line in supposed))
     yield ""
     yield from _format_brokers(plan)
     yield ""
     if len(plan):
-        yield describe_size(plan)
+        yield _describe_size(plan)
+        if bytes_per_second is not None:
+            expected = format_duration(estimate_seconds(plan, bytes_per_second))
+            yield f"expected time: {expected}, at {format_bytes(bytes_per_second)}/s for each broker"
         yield f"reasons: {_count_reasons(plan)}"
         yield from ("", *_format_moves(plan, most_moves))
     else:
@@ -57,7 +84,7 @@ def format_plan(plan: Plan, troubles: Sequence[str], supposed: Sequence[str], mo
             yield from ("", f"{title}:", *(f"  {line}" for line in lines))
 
 
-def describe_size(plan: Plan) -> str:
+def _describe_size(plan: Plan) -> str:
     """Return a line with the numbers of partitions, bytes and batches."""
     copied, unknown = (int(each.sum()) for each in (plan.bytes_copied != 0, np.isnan(plan.bytes_copied)))
     amount = format_bytes(plan.total_bytes) if copied > unknown or not copied else ""
@@ -70,13 +97,13 @@ def describe_size(plan: Plan) -> str:
 
 def _format_brokers(plan: Plan) -> list[str]:
     brokers = plan.snapshot.brokers
-    shown = [at for at, name in enumerate(plan.resources) if not np.isnan(plan.loads_before[:, at]).all()]
+    shown = list_shown(plan)
     heads = ("BROKER", "RACK", "STATE", *(plan.resources[at].upper() for at in shown))
     rows = [
         (
             int(brokers.ids[row]),
             brokers.racks[row],
-            "down" if not brokers.is_live[row] else "closed" if not brokers.takes_replicas[row] else "up",
+            name_state(brokers, row),
             *(_format_change(plan, row, at) for at in shown),
         )
         for row in np.argsort(brokers.ids).tolist()

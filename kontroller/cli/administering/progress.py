@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from controller_core.supervision import start_supervised
 from kontroller import AdminError
+from kontroller.screen import format_duration
 
 if TYPE_CHECKING:
     from kontroller import AdminClient
@@ -68,12 +69,4 @@ class Speed:
         if now_s <= since_s or bytes_left >= before:
             return left
         rate = (before - bytes_left) / (now_s - since_s)
-        return f"{left}, {decimal(round(rate))}/s, {_format_duration(bytes_left / rate)} left"
-
-
-def _format_duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes} min"
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+        return f"{left}, {decimal(round(rate))}/s, {format_duration(bytes_left / rate)} left"

@@ -1,6 +1,7 @@
 """`kontroller plan`: plans moves of replicas and leaders, and changes nothing."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -44,9 +45,11 @@ class PlanFormat(StrEnum):
     JSON = "json"
     KAFKA = "kafka"
     YAML = "yaml"
+    HTML = "html"
 
 
-_APPLIED = frozenset({PlanFormat.KAFKA, PlanFormat.YAML})
+_SHOWN = (PlanFormat.TEXT, PlanFormat.JSON, PlanFormat.HTML)
+_ANSWERED = (PlanFormat.TEXT, PlanFormat.JSON)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +123,7 @@ def plan(
             "--output",
             "-o",
             help="Format of the plan: text; json; kafka, the JSON of kafka-reassign-partitions and `kontroller "
-            "reassign`; yaml, PartitionReassignments.",
+            "reassign`; yaml, PartitionReassignments; html, a page for a browser.",
         ),
     ] = PlanFormat.TEXT,
     folder: Annotated[
@@ -144,7 +147,12 @@ def plan(
     ] = None,
     namespace: Annotated[str | None, typer.Option("--namespace", "-n", help="With -o yaml: namespace.")] = None,
     throttle: Annotated[
-        int | None, typer.Option(help="With -o yaml: bytes per second that each broker may copy.", min=1)
+        int | None,
+        typer.Option(
+            help="Bytes per second that each broker may copy: the throttle with -o yaml, and the time that text, json and "
+            "html expect.",
+            min=1,
+        ),
     ] = None,
 ) -> None:
     """Plans moves of replicas and leaders, with their reasons, and brokers before and after. Changes nothing.
@@ -155,11 +163,9 @@ def plan(
 
     With --what-if, drain empties the lost brokers, and expand fills the added ones. With --why-not, the answer is about
     this plan."""
-    for option, question in (("--what-if", what_if), ("--why-not", why_not)):
-        if question is not None and output in _APPLIED:
-            raise usage_error(
-                ValueError(f"-o {output} is for plans that are carried out: give text or json with {option}")
-            )
+    for option, question, formats in (("--what-if", what_if, _SHOWN), ("--why-not", why_not, _ANSWERED)):
+        if question is not None and output not in formats:
+            raise usage_error(ValueError(f"-o {output} is not for {option}: give {' or '.join(formats)}"))
     if output is PlanFormat.YAML and cluster_name is None:
         raise usage_error(ValueError("-o yaml needs the KafkaCluster of the moves: --cluster NAME"))
     if folder is not None and output is not PlanFormat.KAFKA:
@@ -170,16 +176,8 @@ def plan(
     if why_not is not None:
         _answer_why_not(why_not, made, output)
         return
-    if output is PlanFormat.TEXT:
-        from kontroller.planning.tables import format_plan
-
-        for line in format_plan(made, loads.troubles, supposed, moves):
-            typer.echo(line)
-        return
-    if output is PlanFormat.JSON:
-        from kontroller.planning.documents import make_document
-
-        typer.echo(json.dumps(make_document(made, loads.troubles, supposed), ensure_ascii=False))
+    if output in _SHOWN:
+        _show(made, loads.troubles, supposed, output, moves, throttle)
         return
     say_troubles((*loads.troubles, *made.unknown, *made.left_out))
     if output is PlanFormat.KAFKA:
@@ -260,6 +258,30 @@ def _make_plan(loads: "StoredLoads", mode: Mode, wishes: Wishes, what_if: str | 
     except Unsatisfiable as error:
         say_troubles(supposed.lines)
         raise failure(error) from error
+
+
+def _show(
+    made: "Plan",
+    troubles: Sequence[str],
+    supposed: Sequence[str],
+    output: PlanFormat,
+    most_moves: int,
+    bytes_per_second: int | None,
+) -> None:
+    if output is PlanFormat.HTML:
+        from kontroller.planning.page import format_page
+
+        typer.echo(format_page(made, troubles, supposed, bytes_per_second))
+        return
+    if output is PlanFormat.JSON:
+        from kontroller.planning.documents import make_document
+
+        typer.echo(json.dumps(make_document(made, troubles, supposed, bytes_per_second), ensure_ascii=False))
+        return
+    from kontroller.planning.tables import format_plan
+
+    for line in format_plan(made, troubles, supposed, most_moves, bytes_per_second):
+        typer.echo(line)
 
 
 def _answer_why_not(question: str, made: "Plan", output: PlanFormat) -> None:

@@ -1,6 +1,7 @@
 """`kontroller snapshot`: writes the loads of a cluster into a file, and the shared part of commands that need loads."""
 
 from collections.abc import Iterable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -75,13 +76,9 @@ def snapshot(
 
 def require_planner() -> None:
     """End the command if the libraries of the planner are not installed."""
-    try:
-        import numpy  # noqa: F401
-        import pyarrow  # noqa: F401
-    except ImportError as error:
-        raise usage_error(
-            ImportError(f"{error.name} is not installed: pip install 'kafka-kontroller[planner]'")
-        ) from error
+    for name in ("numpy", "pyarrow", "jinja2"):
+        if find_spec(name) is None:
+            raise usage_error(ImportError(f"{name} is not installed: pip install 'kafka-kontroller[planner]'"))
 
 
 def take_loads(

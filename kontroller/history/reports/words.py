@@ -1,10 +1,10 @@
 """Numbers and times in words. Rounding never makes a figure look better than it is."""
 
 import math
-import unicodedata
 from collections.abc import Sequence
 
 from kontroller.history.reports.period import DAY, HOUR, MINUTE, SECOND, is_moment, moment_of
+from kontroller.pages.letters import visible as visible
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 NOT_KNOWN = "not known"
@@ -139,11 +139,6 @@ def step_name(width_us: int) -> str:
 def join_words(parts: Sequence[str]) -> str:
     """Return `a`, `a and b` or `a, b and c`."""
     return ", ".join(parts[:-1]) + " and " + parts[-1] if len(parts) > 1 else "".join(parts)
-
-
-def visible(text: str) -> str:
-    """Replace invisible characters, and those that reverse the direction of the text."""
-    return "".join("\ufffd" if unicodedata.category(letter) in {"Cc", "Cf", "Cs"} else letter for letter in text)
 
 
 def shorten(text: str, most: int) -> str:

@@ -189,8 +189,21 @@ def test_the_reasons_against_a_place_are_answered_in_words_and_as_json(file: Pat
         (["rebalance", "--max-bytes", "0"], 2, "max_bytes is 0.0; give a positive number"),
         (["rebalance", "--band", "1"], 2, "band is 1.0"),
         (["rebalance", "--what-if", "lose rack z"], 2, "no broker is in rack z"),
-        (["rebalance", "--what-if", "lose rack b", "-o", "kafka"], 2, "give text or json with --what-if"),
-        (["rebalance", "--why-not", "orders-0 on 1", "-o", "kafka"], 2, "give text or json with --why-not"),
+        (
+            ["rebalance", "--what-if", "lose rack b", "-o", "kafka"],
+            2,
+            "-o kafka is not for --what-if: give text or json or html",
+        ),
+        (
+            ["rebalance", "--why-not", "orders-0 on 1", "-o", "kafka"],
+            2,
+            "-o kafka is not for --why-not: give text or json",
+        ),
+        (
+            ["rebalance", "--why-not", "orders-0 on 1", "-o", "html"],
+            2,
+            "-o html is not for --why-not: give text or json",
+        ),
         (["rebalance", "--why-not", "orders-0 on 9"], 2, "the snapshot has no broker 9"),
         (["rebalance", "-o", "yaml"], 2, "--cluster NAME"),
         (["rebalance", "--batches", "x"], 2, "--batches is for -o kafka"),

@@ -3,13 +3,10 @@
 Its content security policy allows only its own script, and no requests.
 """
 
-import base64
-import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib import resources
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup, escape
 
 from kontroller.history.reports import words
@@ -23,15 +20,12 @@ from kontroller.history.reports.rendering.fleet import fleet, reasons_of
 from kontroller.history.reports.rendering.leads import leads_of_clusters
 from kontroller.history.reports.rendering.pictures import Pictures
 from kontroller.history.reports.rendering.telling import At, Piece, clock, tell_story
-
-TEMPLATES = "templates"
+from kontroller.pages.frame import make_environment
 
 
 def page(report: Report, *, limits: Limits | None = None) -> str:
     """Return the whole page. The same facts give the same page."""
     limits = limits or Limits()
-    script = _file("script.js")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return _environment().get_template("page.html").render(
         report=report,
         limits=limits,
@@ -47,27 +41,12 @@ def page(report: Report, *, limits: Limits | None = None) -> str:
         leads_of_clusters=leads_of_clusters(report),
         written=words.format_span(report.period.began_us, report.period.ended_us),
         length=words.duration(seconds(report.period.ended_us - report.period.began_us)),
-        style=Markup(_file("style.css")),  # noqa: S704 -- a file of this package
-        script=Markup(script),  # noqa: S704 -- a file of this package
-        script_digest=digest,
     )  # fmt: skip
-
-
-def _file(name: str) -> str:
-    return resources.files("kontroller.history.reports.rendering").joinpath(TEMPLATES, name).read_text(encoding="utf-8")
 
 
 @cache
 def _environment() -> Environment:
-    loader = PackageLoader("kontroller.history.reports.rendering", TEMPLATES)
-    made = Environment(
-        loader=loader,
-        autoescape=True,
-        finalize=_make_visible,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    made = make_environment("kontroller.history.reports.rendering")
     made.filters.update(
         moment=lambda at_us: _time(words.moment(at_us), at_us),
         span=_span,
@@ -106,11 +85,6 @@ def _sentences(pieces: Sequence[Piece]) -> Markup:
     return Markup("").join(
         _time(clock(piece), piece.at_us) if isinstance(piece, At) else escape(words.visible(piece)) for piece in pieces
     )
-
-
-def _make_visible(value: object) -> object:
-    """Return a value for the template. Invisible characters of a text are replaced."""
-    return words.visible(value) if type(value) is str else value
 
 
 def columns_of(listed: Listed, many_clusters: bool) -> tuple[Column, ...]:
