@@ -128,6 +128,15 @@ def test_a_planned_drain_is_carried_out_by_kafka_s_tool_and_nothing_is_lost(
         take_snapshot(kraft, tmp_path / "loads.parquet", 0)
         arguments = ("plan", "drain", "--broker", "1", "--snapshot", str(tmp_path / "loads.parquet"))
         told = json.loads(command(kraft, *arguments, "-o", "json"))
+        (move,) = (each for each in told["moves"] if (each["topic"], each["partition"]) == ("quiet", 0))
+        why_not = command(kraft, *arguments, "--why-not", "quiet-0 on 1").splitlines()
+        assert (
+            why_not[0] == f"quiet-0 is on brokers 1, 2, 3, and the plan puts it on {', '.join(map(str, move['after']))}"
+        )
+        assert "  constraint: broker 1 is drained" in why_not
+        page = command(kraft, *arguments, "-o", "html", "--throttle", "1000000")
+        assert page.startswith("<!doctype html>")
+        assert all(f"<td>{each['topic']}-{each['partition']}</td>" in page for each in told["moves"])
         moves = tmp_path / "moves.json"
         moves.write_text(command(kraft, *arguments, "-o", "kafka"))
         assert run_reassignment(kraft, moves, "--execute").startswith("Current partition replica assignment")
