@@ -85,7 +85,7 @@ versions: $(READY) ## Run the suite, the clients, the operator, the journal and 
 lint: $(READY) ## Check style, types, the direction of imports, and habits of prose
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/python -m scripts.checks types
 	$(BIN)/lint-imports
 	$(BIN)/python -m scripts.checks prose
 	$(MAKE) --no-print-directory docs

@@ -1,7 +1,9 @@
 """`python -m scripts.checks`: the commands behind `make test`, `.ci/run`, `make nightly` and `make flaky`."""
 
+import fcntl
 import os
 import random
+import subprocess
 import sys
 import tempfile
 import time
@@ -14,6 +16,7 @@ from typing import Annotated, Final
 
 import typer
 
+from devcluster.building.cache import cache_folder
 from devcluster.filling.parts import API_SERVER
 from devcluster.filling.parts import Part as Cached
 from devcluster.running.processes import exit_on_sigterm
@@ -207,6 +210,16 @@ def check_prose(
         raise typer.Exit(1)
     if listed:
         prose.write_baseline(root, findings.counts)
+
+
+@application.command(name="types")
+def check_types() -> None:
+    """Run mypy with its results in the cache folder: a new checkout checks only what differs from the last one."""
+    results = cache_folder() / "mypy"
+    with results.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # runs in other checkouts use the same results
+        ended = subprocess.run(python("-m", "mypy", f"--cache-dir={results}"), check=False)  # noqa: S603
+    raise typer.Exit(ended.returncode)
 
 
 @application.command(name="passed")
