@@ -49,33 +49,53 @@ _WORKERS: Final = max(2, len(os.sched_getaffinity(0)) * 3 // 2)
 _COMPUTED: Final = (f"--numprocesses={_WORKERS}", "--dist=worksteal", "--durations=10")
 
 
+_PARTS: Final = {
+    "operator": ("tests/real/operator", "tests/real/chart"),
+    "spark": ("tests/spark",),
+    "servers": ("tests/real", "tests/contract"),
+}
+"""The parts of level 1 with servers, and their folders; the first that has a file runs it. Each is one process, so it
+starts one API server, or one Kafka cluster for all conformance tests. Its tokens fit beside those of the other two.
+"""
+
+
 @application.command()
 def test() -> None:
     """Run level 1: the same cases at every commit."""
     logs = _logs("test")
-    files = files_of(read_cases(LEVEL_1))
-    listed = (f"--cases={LEVEL_1}", "--without-quarantined")
-    runs = {
+    runs: dict[str, tuple[str, ...]] = {
         "unit": (
             *_COMPUTED,
             "--without-quarantined",
             "-m",
             "not real and not spark and not nightly",
             *_WITHOUT_SERVERS,
-        ),
-        "servers": (*_SERVERS, *listed, "-m", "real", *_list_below(files, "tests/real", "tests/contract")),
-        "spark": (*listed, "-m", "spark", *_list_below(files, "tests/spark")),
+        )
     }
+    for name, files in split_into_parts(files_of(read_cases(LEVEL_1))).items():
+        mark = "spark" if name == "spark" else "real"
+        runs[name] = (f"--cases={LEVEL_1}", "--without-quarantined", "--durations=10", "-m", mark, *files)
     ran = {name: logs / f"{name}.jsonl" for name in runs}
     parts = [Part(name="lint", command=("make", "lint"), niceness=_COMPUTES)]
     for name, arguments in runs.items():
-        niceness = 0 if name == "servers" else _COMPUTES
+        niceness = _COMPUTES if name in ("unit", "spark") else 0
         parts.append(Part(name=name, command=pytest_command(*arguments, ran=ran[name]), niceness=niceness))
     fill = Part(name="cache", command=python("-m", "devcluster", "build", "--politely", *_SERVED))
     ended = run_parts([fill, *parts], logs)
     for name, path in ran.items():
         say(f"{name}: {summary(read_ran(path))}")
     _finish(ended)
+
+
+def split_into_parts(files: Sequence[str]) -> dict[str, list[str]]:
+    """Return the files and folders of each part of level 1 with servers. Raises BadParameter if no part has one."""
+    found: dict[str, list[str]] = {name: [] for name in _PARTS}
+    for file in files:
+        part = next((name for name, folders in _PARTS.items() if file.startswith(folders)), None)
+        if part is None:
+            raise typer.BadParameter(f"{LEVEL_1}: no part of `make test` runs {file}; its folders are in {__file__}")
+        found[part].append(file)
+    return found
 
 
 @application.command(name="mapped")
