@@ -24,6 +24,8 @@ from simulation.cluster.names import tp
 from tests.unit.planning.snapshots import RACKS, make_partition, make_snapshot
 
 DRAINED: Final = {*range(6)}
+LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""The loader in C if there is one: it reads thousands of partitions in a tenth of the time."""
 
 
 @pytest.fixture
@@ -143,7 +145,8 @@ def test_the_manifests_are_valid_and_name_the_snapshot(file: Path) -> None:
 def test_a_manifest_has_at_most_five_thousand_partitions_and_later_batches_are_suspended() -> None:
     many = {tp("t", number): make_partition(1, 2, 3, size=1) for number in range(5_100)}
     plan = make_plan(make_snapshot(many), Goals(mode=Mode.DRAIN, brokers=(1,)))
-    found = [yaml.safe_load(each) for each in format_manifests(plan, Manifests(cluster="prod", name="drain"))]
+    manifests = format_manifests(plan, Manifests(cluster="prod", name="drain"))
+    found = [yaml.load(each, Loader=LOADER) for each in manifests]
     assert [len(each["spec"]["partitions"]) for each in found] == [5_000, 100]
     assert [each["metadata"]["name"] for each in found] == ["drain-0", "drain-1"]
 

@@ -55,6 +55,8 @@ def find_built_apis(source: str) -> set[str]:
     """Return the APIs of which a module calls a class of a request, by kio's names, such as `create_topics`.
 
     The parts of a request count too. In kio they are only in the module `request` of a version."""
+    if SCHEMAS[0] not in source:
+        return set()
     tree = ast.parse(source)
     known = dict(pair for node in ast.walk(tree) for pair in read_imports(node))
     called = (ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call))
@@ -71,6 +73,8 @@ def find_built_apis(source: str) -> set[str]:
 @cache
 def find_asked_apis(source: str) -> set[str]:
     """Return the APIs whose answers a module asks a client for."""
+    if SCHEMAS[0] not in source or ".ask" not in source:
+        return set()
     tree = ast.parse(source)
     known = dict(pair for node in ast.walk(tree) for pair in read_imports(node))
     calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
