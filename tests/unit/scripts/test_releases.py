@@ -32,5 +32,15 @@ def test_a_workflow_calls_targets_and_scripts_that_exist(workflow: Path) -> None
     assert [path for path in re.findall(r"(?:\.ci|scripts|charts|images)/[\w/-]+", commands) if not leads(path)] == []
 
 
+def test_a_job_of_the_release_can_read_the_repository_and_sign_in_the_registry() -> None:
+    (workflow,) = (path for path in WORKFLOWS if path.stem == "release")
+    for job in yaml.safe_load(workflow.read_text())["jobs"].values():
+        commands = "\n".join(step.get("run", "") for step in job["steps"])
+        assert job["permissions"]["contents"] in ("read", "write"), "what a job does not list it does not have"
+        if re.search(r"cosign (sign|attest) ", commands):
+            assert "docker login" in commands, "cosign does not know the login of helm"
+            assert not re.search(r"\$(REGISTRY\b|\{REGISTRY\})", commands), "an owner may have capitals"
+
+
 def leads(path: str) -> bool:
     return (ROOT / path.removesuffix("/")).exists()
