@@ -35,7 +35,7 @@ def give_leaders_back(scene: Scene) -> None:
     """Elect the preferred leaders of all partitions, and wait until they lead."""
     elect = ("kafka-leader-election.sh", "--election-type", "preferred", "--all-topic-partitions")
     scene.toolbox.run(*elect, "--bootstrap-server", scene.toolbox.bootstrap)
-    _wait_for_preferred_leaders(scene)
+    scene.release.wait_for_preferred_leaders(scene.load.topic)
 
 
 def stop_nothing(scene: Scene) -> None:
@@ -47,12 +47,12 @@ def stop_nothing(scene: Scene) -> None:
 def restart_all_brokers(scene: Scene) -> None:
     scene.release.kubectl("rollout", "restart", KAFKA)
     scene.release.wait_healthy()
-    _wait_for_preferred_leaders(scene)
+    scene.release.wait_for_preferred_leaders(scene.load.topic)
 
 
 def delete_a_broker(scene: Scene) -> None:
     _replace(scene.release, _BROKER)
-    _wait_for_preferred_leaders(scene)
+    scene.release.wait_for_preferred_leaders(scene.load.topic)
 
 
 def delete_a_broker_by_force(scene: Scene) -> None:
@@ -96,14 +96,6 @@ def _replace(release: Release, pod: str, *options: str) -> None:
     release.wait_for(lambda: _uid(release, pod) != before, f"there is another pod {pod}")
     release.kubectl("wait", "--for=condition=Ready", f"pod/{pod}", "--timeout=300s")
     release.wait_healthy()
-
-
-def _wait_for_preferred_leaders(scene: Scene) -> None:
-    def lead() -> bool:
-        partitions = scene.release.status("kafkatopic", scene.load.topic)["partitions"]
-        return all(each["leader"] == each["replicas"][0] for each in partitions)
-
-    scene.release.wait_for(lead, "every partition has its preferred leader")
 
 
 def _uid(release: Release, pod: str) -> str:

@@ -28,7 +28,8 @@ def build_programs(
 ) -> None:
     """Run `go build` on a module in `folder`. Intermediate objects are below `folder`, so they go with it.
 
-    `step` shows the number of compiled packages. Those in Go's own cache are not compiled again. Raises MissingToolError and BuildError.
+    `step` shows the number of compiled packages. Those in Go's own cache are not compiled again. Raises
+    MissingToolError and BuildError.
     """
     program, environment = require_go(oldest)
     what = f"building {', '.join(packages)}"

@@ -104,6 +104,14 @@ class Release:
         self.kubectl("rollout", "status", KAFKA, "--timeout", f"{_ROLLOUT_DEADLINE_S}s")
         self.wait_for(self._is_healthy, "every partition has all its replicas in sync")
 
+    def wait_for_preferred_leaders(self, topic: str) -> None:
+        """Wait until every partition of a topic has its preferred leader."""
+
+        def lead() -> bool:
+            return all(each["leader"] == each["replicas"][0] for each in self.status("kafkatopic", topic)["partitions"])
+
+        self.wait_for(lead, f"every partition of {topic} has its preferred leader")
+
     def wait_for(self, condition: Any, what: str, *, silence_s: float = _SILENCE_S) -> None:
         """Wait for the condition. It counts as false while the API server or a pod is away."""
 

@@ -63,6 +63,7 @@ def test_a_rolling_restart_never_has_an_offline_partition(release: Release, tool
     with toolbox.watch_for_offline() as watch:
         release.kubectl("rollout", "restart", KAFKA)
         release.wait_healthy()
+    release.wait_for_preferred_leaders(load.topic)
     after = uids(release, BROKERS)
     assert before.keys() == after.keys()
     assert not set(before.values()) & set(after.values())
