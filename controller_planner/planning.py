@@ -33,6 +33,7 @@ from controller_planner.loads import NO_BROKER, Bools, Floats, Ints, LoadSnapsho
 from controller_planner.plan import Plan, Reason
 from controller_planner.resources import (
     DISK,
+    OF_A_REPLICA,
     RESOURCES,
     compute_loads,
     describe_unknown,
@@ -172,7 +173,9 @@ class _Work:
         return len(left) < len(slots)
 
     def _find_crowded(self) -> Slots:
-        """Return one slot for each partition that has more replicas in a rack than it must."""
+        """Return one slot for each partition that has more replicas in a rack than it must.
+
+        It is on the broker that is most above its bounds, also if that leads: its departure saves another copy."""
         layout, width = self.layout, self.layout.width
         racks = layout.rack[layout.replicas]
         shared = np.zeros(len(racks), dtype=np.bool_)
@@ -184,8 +187,8 @@ class _Work:
         others, home = layout.find_others(slots), layout.replicas.ravel()[slots]
         crowd = layout.count_in_racks(others, home[:, None])[:, 0]
         slots, home = (each[crowd > find_least_crowd(layout, others, self.scope.receivers)] for each in (slots, home))
-        load = layout.compute_relative()[home].max(axis=1, initial=0)
-        order = np.lexsort((-load, slots % width == 0, slots // width))
+        excess = (layout.compute_relative() - self.bounds)[home, :OF_A_REPLICA].max(axis=1, initial=-np.inf)
+        order = np.lexsort((slots % width == 0, -excess, slots // width))
         slots = slots[order]
         first: Slots = slots[np.unique(slots // width, return_index=True)[1]]
         return first

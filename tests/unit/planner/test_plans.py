@@ -64,6 +64,13 @@ def test_a_crowded_rack_is_repaired() -> None:
     assert all(Reason.RACK in move.reasons for move in moves)
 
 
+def test_the_repair_of_racks_relieves_the_fullest_broker_also_if_it_leads() -> None:
+    rows = [[0, 1, 2]] * 12 + [[0, 3, 4]] * 12
+    plan = plan_for(make_cluster(rows, brokers=6, racks=["a", "a", "a", "b", "b", "b"]), Goals())
+    assert plan.loads_after[:, 0].tolist() == [12] * 6
+    assert plan.total_bytes == 12
+
+
 def test_more_replicas_than_racks_are_as_spread_as_they_can_be() -> None:
     snapshot = make_cluster([[0, 1, 2]] * 4, brokers=6, racks=("a", "a", "a", "b", "b", "b"))
     for replicas in apply_moves(plan_for(snapshot, Goals())).values():
