@@ -191,9 +191,9 @@ CLUSTERS ?= 500
 bench-fleet: $(READY) ## Measure what the history of a fleet costs: journals on paper, one history, one page (CLUSTERS=500)
 	$(BIN)/python -m bench.fleet_history --clusters $(CLUSTERS)
 
-# FLAGS=--skip-small: without the optimum of small clusters.
-bench-plan: $(READY) ## Plan for generated clusters, and hold time, balance, bytes and constraints to bars, in twenty minutes (FLAGS="--only drain --runs 1")
-	$(BIN)/python -m bench.plan $(FLAGS)
+# DOCS=1: docs/performance.md shows this run. FLAGS=--skip-small: without the optimum of small clusters.
+bench-plan: $(READY) ## Plan for generated clusters, and hold time, balance, bytes and constraints to bars, in twenty minutes (DOCS=1 FLAGS="--only drain --runs 1")
+	$(BIN)/python -m bench.plan $(if $(DOCS),--docs) $(FLAGS)
 
 build: $(READY) ## Fetch and build all real servers into the cache, or some (PARTS="kafka etcd kubernetes helm health")
 	$(BIN)/python -m devcluster build $(PARTS)

@@ -4,8 +4,8 @@
 
 Each instance is planned in a process of its own, start and files included, several times; the median counts. The same
 plan is made again here and must be the same. A checker without shared code plays it batch by batch. Its bytes are
-compared with a bound by HiGHS, and small clusters with their optimum. The command prints a table, and exits with 1 if a
-bar is missed, each of which it names. Times are for an idle machine of two cores."""
+compared with a bound by HiGHS, and small clusters with their optimum. The command prints its tables, and exits with 1 if
+a bar is missed, each of which it names. Times are for an idle machine of two cores."""
 
 import statistics
 import tempfile
@@ -16,7 +16,6 @@ from typing import Annotated, Final
 import numpy as np
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from bench.plan.bars import Result, compute_balance, compute_next_leaders, find_missed, find_missed_optimum
 from bench.plan.checker import find_violations
@@ -25,6 +24,16 @@ from bench.plan.instances import INSTANCES, SMALL_INSTANCES, Instance, make_snap
 from bench.plan.measured import measure_plan
 from bench.plan.optimum import NoOptimum, compute_bytes_bound, solve_exactly
 from bench.plan.others import OTHERS
+from bench.plan.report import (
+    InstanceRow,
+    SmallRow,
+    make_instances_table,
+    make_others_table,
+    make_small_table,
+    write_docs,
+)
+from bench.plan.report import Result as Report
+from bench.setup.results_file import ResultsFile
 from controller_planner.goals import Mode
 from controller_planner.loads import Floats, Ints
 from controller_planner.plan import Plan
@@ -33,7 +42,8 @@ from controller_planner.resources import compute_loads, measure_leaders
 
 _MOST_FOR_OTHERS: Final = 20_000
 """Partitions. The other ways are simple and slow."""
-console = Console(highlight=False)
+RESULTS: Final = Path(__file__).parents[1] / "results" / "plan.json"
+console = Console(highlight=False, soft_wrap=True, stderr=True)
 
 
 def main(
@@ -42,20 +52,31 @@ def main(
     skip_small: Annotated[
         bool, typer.Option("--skip-small", help="Leave out the comparison with the optimum.")
     ] = False,
+    docs: Annotated[bool, typer.Option("--docs", help="Write the tables of docs/performance.md.")] = False,
 ) -> None:
-    """Plan, print the table, and exit with 1 if a bar is missed."""
-    results: list[Result] = []
-    missed: list[str] = []
+    """Plan, print the tables, and exit with 1 if a bar is missed. Results are saved after each instance."""
+    if unknown := set(only or ()) - {instance.name for instance in INSTANCES}:
+        raise typer.BadParameter(f"there is no instance {', '.join(sorted(unknown))}", param_hint="--only")
+    results = ResultsFile(RESULTS, {"runs": runs}, "instances", "small")
     for instance in INSTANCES:
         if not only or instance.name in only:
-            results.append(_run(instance, runs))
-            missed += find_missed(results[-1])
-            console.print(f"{instance.name}: done", style="dim")
-    console.print(_make_table(results))
+            row = _make_row(_run(instance, runs))
+            results.add("instances", row.model_dump(mode="json"))
+            console.print(f"{instance.name}: {row.processor_seconds:.2f} s of the processor")
     if not skip_small:
-        missed += _compare_with_optimum()
+        for small in _compare_with_optimum():
+            results.add("small", small.model_dump(mode="json"))
+            console.print(f"{small.instance}: {small.times_bytes:.3f} times the bytes of HiGHS")
+    found = Report.model_validate(results.content)
+    for table in (make_instances_table, make_others_table, make_small_table):
+        typer.echo(f"\n{table(found)}")
+    typer.echo(f"\nwrote {RESULTS}")
+    if docs:
+        for path in write_docs([RESULTS]):
+            typer.echo(f"wrote {path}")
+    missed = found.list_missed()
     for sentence in missed:
-        console.print(f"missed: {sentence}")
+        typer.echo(f"missed: {sentence}")
     raise typer.Exit(1 if missed else 0)
 
 
@@ -118,8 +139,8 @@ def _count_bytes(plan: Plan, replicas: Ints) -> float:
     return float((new.sum(axis=1) * plan.snapshot.partitions.size_bytes).sum())
 
 
-def _compare_with_optimum() -> Iterator[str]:
-    """Compare the plans of small clusters with HiGHS, print a line for each, and yield the bars that are missed."""
+def _compare_with_optimum() -> Iterator[SmallRow]:
+    """Compare the plans of small clusters with HiGHS."""
     for instance in SMALL_INSTANCES:
         plan = make_plan(make_snapshot(instance), instance.goals)
         try:
@@ -129,33 +150,37 @@ def _compare_with_optimum() -> Iterator[str]:
             continue
         excess = float(np.nan_to_num(np.maximum(plan.loads_after / plan.shares - plan.bounds, 0)).sum())
         ratio = plan.total_bytes / optimum.bytes_copied if optimum.bytes_copied > 0 else 1.0
-        found = "optimum" if optimum.is_proven else "best found in time"
-        console.print(
-            f"{instance.name}: {excess:.3f} above the bounds in sum, {ratio:.3f} times the bytes;"
-            f" HiGHS ({found}): {optimum.excess:.3f} above, {optimum.bytes_copied / 1e9:.1f} GB"
+        yield SmallRow(
+            instance=instance.name,
+            excess=round(excess, 4),
+            optimum_excess=round(optimum.excess, 4),
+            times_bytes=round(ratio, 4),
+            is_proven=optimum.is_proven,
+            missed=tuple(find_missed_optimum(instance.name, excess, ratio, optimum)),
         )
-        yield from find_missed_optimum(instance.name, excess, ratio, optimum)
 
 
-def _make_table(results: list[Result]) -> Table:
-    table = Table("instance", "s", "CPU s", "GiB", "before", "after", "TB", "times bound", "next leaders", "others")
-    for result in results:
-        table.add_row(
-            result.instance.name,
-            f"{result.seconds:.2f}",
-            f"{result.processor_seconds:.2f}",
-            f"{result.memory_gib:.2f}",
-            " ".join(f"{value:.2f}" for value in result.balance_before),
-            " ".join(f"{value:.3f}" for value in result.balance),
-            f"{result.total_bytes / 1e12:.2f}",
-            f"{result.total_bytes / result.least_bytes:.3f}" if result.least_bytes else "-",
-            f"{result.next_leaders[0]:.0f} of {result.next_leaders[1]:.0f}",
-            "; ".join(
-                f"{name} {copied / max(result.total_bytes, 1):.2f} x ({balance.max():.2f})"
-                for name, (copied, balance) in result.others.items()
-            ),
-        )
-    return table
+def _make_row(result: Result) -> InstanceRow:
+    instance = result.instance
+    return InstanceRow(
+        instance=instance.name,
+        mode=instance.mode.value,
+        partitions=instance.partitions,
+        brokers=instance.brokers,
+        seconds=round(result.seconds or 0, 3),
+        processor_seconds=round(result.processor_seconds or 0, 3),
+        memory_gib=round(result.memory_gib or 0, 3),
+        before=tuple(result.balance_before.round(4).tolist()),
+        after=tuple(result.balance.round(4).tolist()),
+        gigabytes=round(result.total_bytes / 1e9, 1),
+        times_bound=round(result.total_bytes / result.least_bytes, 4) if result.least_bytes else None,
+        next_leaders=(int(result.next_leaders[0]), int(result.next_leaders[1])),
+        others={
+            name: (round(copied / max(result.total_bytes, 1), 3), round(float(balance.max()), 3))
+            for name, (copied, balance) in result.others.items()
+        },
+        missed=tuple(find_missed(result)),
+    )
 
 
 if __name__ == "__main__":
