@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from kontroller.history.reports import words
 from kontroller.history.reports.facts import Uptime
-from kontroller.history.reports.plots.svg import box, picture, text
+from kontroller.history.reports.plots.svg import box, tag, text
 
 BOUNDS = (1.0, 0.9999, 0.999, 0.99, 0.9)
 NAMES = ("100 %", "99.99 % or more", "99.9 % or more", "99 % or more", "90 % or more", "below 90 %")
@@ -86,15 +86,15 @@ def _short(value: float) -> str:
 
 
 def _legend(keys: list[tuple[str, str, str]], label: str) -> Markup:
-    x, marks = 1.0, []
-    for class_, name, digit in keys:
-        if class_ == "under-mark":
-            marks.append(box(x, 3, 16, 16, "cell a0", radius=2))
-            marks.append(box(x, 19 - UNDER_HEIGHT, 16, UNDER_HEIGHT, class_))
-        else:
-            marks.append(box(x, 3, 16, 16, f"cell {class_}", radius=2))
-        if digit.strip():
-            marks.append(text(digit, x + 8, 15, f"digit on-{class_}"))
-        marks.append(text(name, x + 21, 15, "tick"))
-        x += 34 + 6.4 * len(name)
-    return picture(22, *marks, label=label, width=x)
+    """Return a list that wraps where the screen ends. `keys`: a class, its name and its digit."""
+    return tag("ul", *(_key(*key) for key in keys), class_="legend", aria_label=label)
+
+
+def _key(class_: str, name: str, digit: str) -> Markup:
+    if class_ == "under-mark":
+        marks = [box(0, 0, 16, 16, "cell a0", radius=2), box(0, 16 - UNDER_HEIGHT, 16, UNDER_HEIGHT, class_)]
+    else:
+        marks = [box(0, 0, 16, 16, f"cell {class_}", radius=2)]
+    if digit.strip():
+        marks.append(text(digit, 8, 12, f"digit on-{class_}"))
+    return tag("li", tag("svg", *marks, width=16, height=16, aria_hidden="true"), name)
