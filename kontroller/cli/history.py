@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from kontroller.history.generations.keeping import Keeping
     from kontroller.history.kept_history import KeptHistory
     from kontroller.history.past_state import Things
+    from kontroller.history.reports.names import Names
     from kontroller.history.reports.objective import Objective
     from kontroller.history.reports.report import ReportSummary
     from kontroller.history.sources.journal_tls import JournalTls
@@ -496,6 +497,13 @@ def report(
             show_default=False,
         ),
     ] = None,
+    names: Annotated[
+        Path | None,
+        typer.Option(
+            help="YAML file with names, environments and owners of clusters and topics (docs/history.md).",
+            show_default=False,
+        ),
+    ] = None,
     broker_session_timeout_ms: Annotated[
         int,
         typer.Option(
@@ -510,7 +518,7 @@ def report(
     Exits with 0; with 1 if there is no history or something cannot be written; with 2 if the command is wrong."""
     if days and from_:
         raise usage_error(WrongOption("--days and --from both set the begin of the period: give one"))
-    promised = _parse_objective(objective)
+    promised, named = _parse_objective(objective), _read_names(names)
     with on_spark.open() as whole, whole.open_snapshot() as kept:
         from kontroller.history.answers.options import Options
 
@@ -523,7 +531,17 @@ def report(
             period = kept.period(began=_set_utc(from_), ended=_set_utc(to), days=days)
         except ValueError as error:
             raise WrongOption(str(error)) from error
-        typer.echo(_describe(kept.report(output, options, period, promised, clusters=cluster or [])))
+        typer.echo(_describe(kept.report(output, options, period, promised, clusters=cluster or [], names=named)))
+
+
+def _read_names(path: Path | None) -> "Names | None":
+    """Return the names of a file. Ends the command before Spark starts if they cannot be used."""
+    from kontroller.history.reports.names import UnusableNames, read_names
+
+    try:
+        return None if path is None else read_names(path)
+    except UnusableNames as error:
+        raise usage_error(WrongOption(f"--names: {error}")) from error
 
 
 def _parse_objective(percent: float | None) -> "Objective | None":

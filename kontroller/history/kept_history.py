@@ -33,6 +33,7 @@ from kontroller.history.generations.generation import day_of, is_without_day
 from kontroller.history.generations.keeping import Keeping
 from kontroller.history.generations.locks import WriterLock, find_local_folder
 from kontroller.history.progress import Steps
+from kontroller.history.reports.names import Names
 from kontroller.history.reports.objective import Objective
 from kontroller.history.reports.period import Period, moment_of
 from kontroller.history.reports.report import ReportSummary, write_report
@@ -178,6 +179,7 @@ class KeptHistory:
         objective: Objective | None = None,
         *,
         clusters: Sequence[str] = (),
+        names: Names | None = None,
     ) -> ReportSummary:
         """Compute answers and violations, and write the report of a period. Raises `NoHistory`, `OSError`.
 
@@ -187,7 +189,7 @@ class KeptHistory:
         tables = kept | answer_all(kept, options) | {VIOLATIONS: audited}
         with self.steps.step("Computing the answers and writing the report"):
             named = {table.name: rows for table, rows in tables.items()}
-            return write_report(named, output, period=period, options=options, objective=objective)
+            return write_report(named, output, period=period, options=options, objective=objective, names=names)
 
     def period(self, began: datetime | None, ended: datetime | None, days: int | None) -> Period:
         """Return the period from the first known time to the last one, unless bounds are given.

@@ -4,10 +4,11 @@ Times are microseconds since 1970, and sums of durations are microseconds. `seco
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import date
 from typing import Literal
 
+from kontroller.history.reports.names import Names
 from kontroller.history.reports.objective import Objective
 from kontroller.history.reports.period import SECOND, Grid, Period
 from kontroller.history.reports.stories import Story
@@ -265,6 +266,7 @@ class Report:
     """True if sums cover the whole days that the period touches."""
     before: Before | None = None
     objective: Objective | None = None
+    names: Names = field(default_factory=Names)
 
     @property
     def is_known(self) -> bool:

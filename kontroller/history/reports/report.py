@@ -1,7 +1,7 @@
 """Writes a report: the page, and the tables behind it as files."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyspark.sql import DataFrame
@@ -10,6 +10,7 @@ from kontroller.history.answers.options import Options
 from kontroller.history.reports.export import export_tables, replace_file, rows_in
 from kontroller.history.reports.facts import Bounds
 from kontroller.history.reports.limits import Limits
+from kontroller.history.reports.names import Names
 from kontroller.history.reports.objective import Objective
 from kontroller.history.reports.period import Period
 from kontroller.history.reports.rendering.page import page
@@ -48,13 +49,15 @@ def write_report(
     limits: Limits | None = None,
     options: Options | None = None,
     objective: Objective | None = None,
+    names: Names | None = None,
 ) -> ReportSummary:
     """Write `output`/index.html and `output`/tables/NAME.parquet and NAME.json.
 
     `tables`: by the names of `schemas`, computed or read; the page names missing ones. Rows outside `period` are
     dropped; intervals and days that it touches are complete in the files. The page covers the period only: answers of
     partial days are recomputed, with the `options` that the given answers were computed with. The previous period has
-    the same length. `objective`: of availability; the page shows its budget. The same rows give the same page.
+    the same length. `objective`: of availability; the page shows its budget. `names`: of clusters and topics. The same
+    rows give the same page.
 
     Raises ValueError if no table is given, OSError if `output` cannot be written.
     """
@@ -70,7 +73,7 @@ def write_report(
         stored[PARTITION_INTERVALS].unpersist()
     path = output / "index.html"
     with replace_file(path) as file:
-        file.write(page(report, limits=limits).encode())
+        file.write(page(replace(report, names=names or Names()), limits=limits).encode())
     return ReportSummary(
         page=path,
         tables=tuple(files.values()),

@@ -9,6 +9,7 @@ from kontroller.history.reports import words
 from kontroller.history.reports.attention import Kind, Need, need_of
 from kontroller.history.reports.facts import Report, Value
 from kontroller.history.reports.limits import Limits
+from kontroller.history.reports.names import Names
 from kontroller.history.reports.plots.scales import ratio_class, ratio_digit
 from kontroller.history.reports.rendering.leads import row_id
 from kontroller.history.reports.tones import SIGNS, Tone
@@ -80,7 +81,8 @@ def fleet(report: Report, limits: Limits) -> Fleet | None:
         else f"None of {words.format_count(listed.total, 'cluster')} needs attention",
         kinds=_kinds(needs),
         concerns=tuple(
-            _concern(index, listed.rows[index], needs[index]) for index in _select_concerns(needs, limits.concerns)
+            _concern(index, listed.rows[index], needs[index], report.names)
+            for index in _select_concerns(needs, limits.concerns)
         ),
         rest=max(0, wanting - limits.concerns),
         tiles=_tiles(listed.rows, needs),
@@ -111,10 +113,10 @@ def _kinds(needs: list[Need]) -> str:
     return ", ".join(f"{counts[kind]:,} {said}" for kind, said in KINDS.items() if counts[kind])
 
 
-def _concern(index: int, row: Mapping[str, Value], need: Need) -> Concern:
+def _concern(index: int, row: Mapping[str, Value], need: Need, names: Names) -> Concern:
     return Concern(
         row=row_id(CLUSTERS, index),
-        cluster=str(row["cluster_id"]),
+        cluster=names.say(str(row["cluster_id"])),
         available=_available(row),
         reasons=_join_reasons(need),
         tone=need.tone,

@@ -27,7 +27,7 @@ class Panel:
 
 def title_of(report: Report) -> str:
     """Return the names or the number of the clusters."""
-    names = [cluster.name for cluster in report.clusters]
+    names = [report.names.say(cluster.name) for cluster in report.clusters]
     if not names:
         return "No cluster"
     if len(names) < report.clusters_total:

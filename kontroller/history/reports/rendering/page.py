@@ -18,6 +18,7 @@ from kontroller.history.reports.rendering.cells import RIGHT_ALIGNED, cells
 from kontroller.history.reports.rendering.figures import figures
 from kontroller.history.reports.rendering.fleet import fleet, reasons_of
 from kontroller.history.reports.rendering.leads import leads_of_clusters
+from kontroller.history.reports.rendering.naming import add_names
 from kontroller.history.reports.rendering.pictures import Pictures
 from kontroller.history.reports.rendering.telling import At, Piece, clock, tell_story
 from kontroller.pages.frame import make_environment
@@ -62,6 +63,7 @@ def _environment() -> Environment:
         format_count=words.format_count,
         tell_story=tell_story,
         add_budgets=add_budgets,
+        add_names=add_names,
         right_aligned=RIGHT_ALIGNED,
     )
     return made
