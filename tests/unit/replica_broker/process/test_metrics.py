@@ -128,17 +128,19 @@ async def test_they_are_served_on_loopback_where_a_port_is_given() -> None:
     counters = BrokerCounters()
     counters.count_request("Produce")
     async with AsyncExitStack() as stack:
-        await begin_metrics(stack, settings, counters.registry, gauges)
+        await begin_metrics(stack, settings, counters, gauges)
         async with aiohttp.ClientSession() as client, client.get(f"http://127.0.0.1:{port}/metrics") as answer:
             text = await answer.text()
     assert 'kontroller_broker_requests_total{api="Produce"} 1.0' in text
     assert "kontroller_broker_registered 0.0" in text
     names = set(re.findall(r"^# TYPE (\w+)", text, re.MULTILINE))
-    assert all(name.startswith("kontroller_broker_") for name in names)
+    assert all(name.startswith(("kontroller_broker_", "kontroller_refused_")) for name in names)
+    for port in ("kafka", "http"):
+        assert f'kontroller_refused_total{{port="{port}",reason="tls"}} 0.0' in text
 
 
 async def test_without_a_port_nothing_is_served_and_nothing_looked_at() -> None:
     counters = BrokerCounters()
     async with AsyncExitStack() as stack:
-        await begin_metrics(stack, load_settings(GIVEN), counters.registry, cast(ReplicaGauges, None))
+        await begin_metrics(stack, load_settings(GIVEN), counters, cast(ReplicaGauges, None))
     assert counters.registry.get_sample_value("kontroller_broker_registered") is None
