@@ -50,6 +50,13 @@ Object = Annotated[str, typer.Argument(metavar="KIND/NAME", help="An object, suc
 Objects = Annotated[list[str], typer.Argument(metavar="KIND/NAME...", help="Objects, such as kt/orders.")]
 
 
+@commands.callback()
+def choose_defaults(chosen: typer.Context, namespace: Namespace = None, context: Context = None) -> None:
+    """Accept where to look before the command as well, as kubectl does."""
+    given = {name: value for name, value in (("namespace", namespace), ("context", context)) if value is not None}
+    chosen.default_map = {chosen.invoked_subcommand: given}
+
+
 @commands.command("status")
 def status(
     namespace: Namespace = None,

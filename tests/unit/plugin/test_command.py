@@ -8,6 +8,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from kontroller.plugin import command_line
 from kontroller.plugin.command_line import commands, main
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -33,6 +34,30 @@ def test_a_name_that_is_none_is_refused_before_anything_is_changed(
     with pytest.raises(SystemExit) as ended:
         main(["pause", "kt/orders"])
     assert (ended.value.code, "KUBECONFIG" in capsys.readouterr().err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "looked_at"),
+    [
+        (["-n", "kafka", "status"], ("kafka", None)),
+        (["--namespace", "kafka", "--context", "prod", "status", "-n", "other"], ("other", "prod")),
+        (["status"], (None, None)),
+    ],
+    ids=["before the command", "before and after it", "nowhere"],
+)
+def test_the_namespace_may_stand_before_the_command_too(
+    arguments: list[str], looked_at: tuple[str | None, str | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    def list_all(_kinds: object, namespace: str | None, _everywhere: bool, context: str | None) -> list[object]:
+        seen.append((namespace, context))
+        return []
+
+    monkeypatch.setattr(command_line, "_list_all", list_all)
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert (ended.value.code, seen) == (0, [looked_at])
 
 
 def test_each_command_explains_itself() -> None:
