@@ -54,7 +54,7 @@ Objects = Annotated[list[str], typer.Argument(metavar="KIND/NAME...", help="Obje
 def choose_defaults(chosen: typer.Context, namespace: Namespace = None, context: Context = None) -> None:
     """Accept where to look before the command as well, as kubectl does."""
     given = {name: value for name, value in (("namespace", namespace), ("context", context)) if value is not None}
-    chosen.default_map = {chosen.invoked_subcommand: given}
+    chosen.default_map = {chosen.invoked_subcommand or "": given}
 
 
 @commands.command("status")

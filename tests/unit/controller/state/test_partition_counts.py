@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller_core.controller.operations.leader_rebalance import find_partitions_to_give_back
+from controller_core.controller.operations.leader_rebalance import find_owed
 from controller_core.controller.state.cluster_state import ClusterState
 from controller_core.controller.state.partition_counts import PartitionCounts, PartitionTally
 from controller_core.model.ids import BrokerEpoch, BrokerId, PartitionId, TopicPartition
@@ -110,7 +110,7 @@ def test_counts_and_the_balance_are_looked_up_and_no_partition_is_looked_at(monk
     for asked in ("_alike", "all_partitions", "list_partitions_of", "assignment", "has"):
         monkeypatch.setattr(ClusterState, asked, fail)
     assert state.tally.counts(state.live_or_shutting_down) == before
-    assert find_partitions_to_give_back(state, 0) == []
+    assert find_owed(state, 0) == {}
 
 
 def test_a_term_that_is_not_asked_counts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
