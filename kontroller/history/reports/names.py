@@ -28,7 +28,7 @@ class UnusableNames(Exception):
 
 
 class Named(BaseModel):
-    """What people call a thing, and whose it is. Empty: not known."""
+    """Name, environment and owner of a thing, as people call them. Empty: not known."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -93,7 +93,7 @@ class Names(BaseModel):
         return _list_fields(self.by_id.get(cluster))
 
     def describe_topic(self, cluster: str, topic: str) -> Mapping[str, str]:
-        """Return name, environment and owner. What the topic's pattern leaves open is the cluster's."""
+        """Return name, environment and owner. The cluster's hold where the topic's pattern leaves them open."""
         first = next((each for each in self.topics if each.matches(cluster, topic)), None)
         own, inherited = _list_fields(first), self.describe_cluster(cluster)
         return {name: own[name] or (inherited[name] if name != "name" else "") for name in _FIELDS}
