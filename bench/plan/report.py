@@ -64,7 +64,8 @@ class Result(BaseModel):
 
     def list_missed(self) -> list[str]:
         """Return the missed bars."""
-        return [sentence for row in (*self.instances, *self.small) for sentence in row.missed]
+        rows: tuple[InstanceRow | SmallRow, ...] = (*self.instances, *self.small)
+        return [sentence for row in rows for sentence in row.missed]
 
 
 def make_instances_table(result: Result) -> str:

@@ -255,7 +255,7 @@ def test_new_brokers_are_filled_evenly_in_each_resource_with_the_fewest_bytes() 
     instance = next(each for each in INSTANCES if each.name == "expand")
     plan = plan_for(make_snapshot(replace(instance, partitions=5_000, brokers=30)), Goals(mode=Mode.EXPAND))
     excess = plan.loads_before / plan.shares - plan.bounds
-    is_new, is_above = plan.loads_before[:, 0] == 0, (excess > 0).any(axis=1)
+    is_new, is_above = np.equal(plan.loads_before[:, 0], 0), np.any(excess > 0, axis=1)
     for move in plan.iterate_moves():
         assert all(is_new[broker] for broker in set(move.after) - set(move.before))
         assert all(is_above[broker] for broker in set(move.before) - set(move.after))

@@ -106,8 +106,10 @@ def test_a_plan_that_moves_nothing_says_so() -> None:
 
 def test_loads_that_nobody_measured_have_no_column_and_no_number() -> None:
     nothing = [UNKNOWN] * 4
-    loads = {"size_bytes": nothing, "in_bytes_per_second": nothing, "out_bytes_per_second": nothing}
-    read = Page(format_page(drain(make_cluster([[0]] * 4, brokers=2, **loads), 0), (), ()))
+    cluster = make_cluster(
+        [[0]] * 4, brokers=2, size_bytes=nothing, in_bytes_per_second=nothing, out_bytes_per_second=nothing
+    )
+    read = Page(format_page(drain(cluster, 0), (), ()))
     assert "Bytes in" not in read.sections["brokers"]
     assert read.sections["balance"].count("unknown") == 6
     assert "4 of 4 have an unknown size" in read.text
