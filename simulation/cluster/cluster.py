@@ -83,14 +83,27 @@ class Cluster(Controllers):
         changed = True
         while changed:
             changed = False
-            for partition in sorted({p for broker in self.brokers.values() for p in broker.replicas}):
-                leader = self.leader_of(partition)
-                if leader is None or leader.metadata.controller_id is None:
-                    continue
-                view = self._view(leader, partition)
-                joining = [b for b in view.replicas if b not in view.isr and self._follows(b, partition, view)]
-                if joining and await self.alter_isr(partition, (*view.isr, *joining)) is ErrorCode.none:
-                    changed = True
+            for partition in self._list_partitions():
+                if joining := self._find_joining(partition):
+                    leader = self.leader_of(partition)
+                    assert leader is not None
+                    isr = self._view(leader, partition).isr
+                    changed |= await self.alter_isr(partition, (*isr, *joining)) is ErrorCode.none
+
+    def has_joining_followers(self) -> bool:
+        """Return True if `replicate` would report a follower now. It costs less than to settle."""
+        return any(self._find_joining(partition) for partition in self._list_partitions())
+
+    def _list_partitions(self) -> list[TopicPartition]:
+        return sorted({partition for broker in self.brokers.values() for partition in broker.replicas})
+
+    def _find_joining(self, partition: TopicPartition) -> list[BrokerId]:
+        """Return the followers that keep up and are not in the ISR, if the leader knows its controller."""
+        leader = self.leader_of(partition)
+        if leader is None or leader.metadata.controller_id is None:
+            return []
+        view = self._view(leader, partition)
+        return [b for b in view.replicas if b not in view.isr and self._follows(b, partition, view)]
 
     async def shut_down(self, number: int, epoch: int | None = None) -> ControlledShutdownResponse | None:
         """Send a broker's controlled shutdown, and keep it running. Return None if there is no answer."""

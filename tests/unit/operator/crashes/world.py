@@ -319,7 +319,8 @@ async def installation() -> AsyncIterator[World]:
 
 async def _replicate(world: World) -> None:
     while True:
-        await world.cluster.replicate()
+        if world.cluster.has_joining_followers():
+            await world.cluster.replicate()
         await asyncio.sleep(_REPLICATION_PAUSE_S)
         _copy(world.cluster, world.idle, int(_COPIED_BYTES_PER_S * _REPLICATION_PAUSE_S))
 
