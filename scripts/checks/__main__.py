@@ -72,7 +72,7 @@ def test() -> None:
             *_WITHOUT_SERVERS,
         )
     }
-    for name, files in sort_into_parts(files_of(read_cases(LEVEL_1))).items():
+    for name, files in assign_to_parts(files_of(read_cases(LEVEL_1))).items():
         mark = "spark" if name == "spark" else "real"
         runs[name] = (f"--cases={LEVEL_1}", "--without-quarantined", "--durations=10", "-m", mark, *files)
     ran = {name: logs / f"{name}.jsonl" for name in runs}
@@ -87,7 +87,7 @@ def test() -> None:
     _finish(ended)
 
 
-def sort_into_parts(files: Sequence[str]) -> dict[str, list[str]]:
+def assign_to_parts(files: Sequence[str]) -> dict[str, list[str]]:
     """Return the files and folders of each part of level 1 with servers. Raises BadParameter if no part has one."""
     found: dict[str, list[str]] = {name: [] for name in _PARTS}
     for file in files:
