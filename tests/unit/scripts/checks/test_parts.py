@@ -36,8 +36,11 @@ def test_parts_run_at_the_same_time_and_each_outcome_is_reported(
 def test_an_interrupted_check_ends_its_parts(tmp_path: Path) -> None:
     child = tmp_path / "pid"
     part = f"Part(name='long', command=('sh', '-c', 'echo $$ > {child}; exec sleep 600'))"
+    # A check that a script starts with `&` ignores interrupts, and so would everything that it starts.
     script = (
-        f"from pathlib import Path; from scripts.checks.parts import *; run_parts([{part}], Path({str(tmp_path)!r}))"
+        "import signal; from pathlib import Path; from scripts.checks.parts import *; "
+        "signal.signal(signal.SIGINT, signal.default_int_handler); "
+        f"run_parts([{part}], Path({str(tmp_path)!r}))"
     )
     check = spawn(python("-c", script), cwd=PROJECT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while not (child.exists() and child.read_text().strip()):
