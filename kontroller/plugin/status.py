@@ -18,7 +18,7 @@ _SHOWN: Final = 20
 _OVER: Final = frozenset({"Completed", "Failed", "Cancelled"})
 _AS_ASKED: Final = frozenset({"Completed", "Cancelled"})
 _BETWEEN_RUNS: Final = frozenset({"Scheduled", "Suspended"})
-"""Phases of a scheduled election that mean it is at rest."""
+"""Phases of an object with a schedule that mean it is at rest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -322,8 +322,9 @@ def _find_disks(each: Seen) -> Iterator[Disk]:
 def _is_under_way(each: Seen) -> bool:
     if each.key.kind not in ("PartitionReassignment", "PreferredElection", "RebalancePlan"):
         return False
-    at_rest = _OVER | _BETWEEN_RUNS if each.key.kind == "PreferredElection" else _OVER
-    return each.status.get("phase") not in at_rest
+    phase = each.status.get("phase")
+    may_rest = each.key.kind == "PreferredElection" or phase == "Scheduled" or "lastRunResult" in each.status
+    return phase not in _OVER and not (may_rest and phase in _BETWEEN_RUNS)
 
 
 def _make_move(each: Seen) -> Move:

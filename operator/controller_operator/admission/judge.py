@@ -21,7 +21,7 @@ from controller_operator.plans.decision import Situation, decide_permitted
 from controller_operator.plans.feature_set import planner as of_features
 from controller_operator.plans.outcome import Context, conditions
 from controller_operator.plans.reassignment import planner as of_move
-from controller_operator.plans.rebalance import planner as of_rebalance
+from controller_operator.plans.rebalance import run as of_rebalance
 from controller_operator.plans.topic import planner as of_topic
 from controller_operator.plans.topic.claims import explain_hand_over
 from controller_operator.reconciling.access import ClusterAccess, Granted, Withheld

@@ -134,7 +134,7 @@ def end_run(resource: Resource[Any, Any], change: ClusterChange, context: Contex
             phase: ReassignmentPhase | ElectionPhase | PlanPhase = ReassignmentPhase.FAILED
         case PreferredElection() if resource.spec.schedule is None and resource.status.phase is ElectionPhase.RUNNING:
             phase = ElectionPhase.FAILED
-        case RebalancePlan() if resource.status.is_under_way:
+        case RebalancePlan() if resource.status.is_under_way and not resource.is_standing:
             phase = PlanPhase.FAILED
         case _:
             return None

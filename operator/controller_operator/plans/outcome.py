@@ -34,7 +34,7 @@ from controller_operator.resources.common import (
     Status,
 )
 from controller_operator.resources.conditions import Condition, ConditionStatus, ConditionType, Reason
-from controller_operator.resources.reassignment import MoveProgress
+from controller_operator.resources.reassignment import MoveProgress, Window
 
 DELETION_PATIENCE: Final = timedelta(minutes=10)
 """Longest time that a deleted object waits for a cluster that does not carry out its deletion. Then the finalizer is
@@ -54,6 +54,8 @@ class StartMove:
     """The limit of its throttle; None for no throttle."""
     max_concurrent_partitions: int | None = None
     needs_approval: bool = False
+    windows: tuple[Window, ...] = ()
+    """The windows in which its partitions may begin to move; empty: always."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -152,7 +152,10 @@ class Applier:
             copies, listener = decision.copies or {}, grant.asking.listener
             due_in_s = self._meter.look(stored, copies, grant.view, listener, decision.directories)
         elif isinstance(decision.look, Look):
-            return self._plan_maker.look(stored, decision.look, grant.view, grant.asking.listener)
+            planned_s = self._plan_maker.look(stored, decision.look, grant.view, grant.asking.listener)
+            if planned_s is None:
+                return decision.look_again_in_s
+            due_in_s = planned_s
         else:
             return decision.look_again_in_s
         return min(due_in_s, decision.look_again_in_s or due_in_s)
@@ -293,7 +296,9 @@ def make_move(stored: StoredObject, step: StartMove) -> Raw:
     partitions = [{"topic": tp.topic, "partition": tp.partition, "replicas": [*to]} for tp, to in step.partitions]
     throttle = None if step.bytes_per_second is None else {"bytesPerSecond": step.bytes_per_second}
     approval = Approval.REQUIRED if step.needs_approval else None
+    windows = [each.model_dump(by_alias=True, mode="json", exclude_none=True) for each in step.windows]
     how = {
+        "schedule": {"windows": windows} if windows else None,
         "throttle": throttle,
         "maxConcurrentPartitions": step.max_concurrent_partitions,
         "approval": approval,

@@ -18,7 +18,7 @@ from controller_operator.plans.consent.budget import NO_ALLOWANCES, Allowances
 from controller_operator.plans.decision import Situation
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.plans.reassignment import planner as of_move
-from controller_operator.plans.rebalance import planner as of_rebalance
+from controller_operator.plans.rebalance import run as of_rebalance
 from controller_operator.plans.topic.case import Surroundings as TopicSurroundings
 from controller_operator.reconciling.access import ClusterAccess, Granted
 from controller_operator.reconciling.measuring.cluster_meter import ClusterMeter

@@ -61,9 +61,12 @@ class Reason(StrEnum):
     )
     OUTSIDE_WINDOW = (
         "OutsideWindow",
-        "No window of spec.schedule is open before status.nextWindowTime.",
+        "No window of the spec is open before status.nextWindowTime.",
     )
-    INVALID_SCHEDULE = "InvalidSchedule", "spec.schedule or a time zone is invalid, or names a time that never comes."
+    INVALID_SCHEDULE = (
+        "InvalidSchedule",
+        "A schedule or a time zone of the spec is invalid, or names a time that never comes.",
+    )
     CANCELLED = "Cancelled", "The work was stopped before its end, and unfinished work was rolled back."
     SUPERSEDED = (
         "Superseded",

@@ -14,7 +14,7 @@ from controller_core.model.snapshot import Counts, Snapshot, sum_counts
 from controller_operator.plans.election.rows import scope
 from controller_operator.plans.election.run import plan_run
 from controller_operator.plans.outcome import Context, Plan, Verdict, conditions, plan_paused
-from controller_operator.plans.run_times import InvalidSchedule, RunTimes, run_times
+from controller_operator.plans.timing.run_times import InvalidSchedule, RunTimes, run_times
 from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
 from controller_operator.resources.election import (
     ElectionCounts,

@@ -5,7 +5,7 @@ In both cases running moves continue to their end, and the object is suspended. 
 
 from controller_operator.plans.outcome import Verdict
 from controller_operator.plans.reassignment.rows import Rows, count_steps
-from controller_operator.plans.reassignment.windows import Opening
+from controller_operator.plans.timing.windows import Opening
 from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
 from controller_operator.resources.reassignment import PartitionReassignment
 

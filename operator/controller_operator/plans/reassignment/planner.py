@@ -81,7 +81,8 @@ from controller_operator.plans.reassignment.waiting import (
     make_verdict,
     wait,
 )
-from controller_operator.plans.reassignment.windows import Opening, add_timing, find_opening
+from controller_operator.plans.reassignment.windows import add_timing, find_present
+from controller_operator.plans.timing.windows import Opening
 from controller_operator.resources.common import FINALIZER
 from controller_operator.resources.conditions import ConditionType, Reason
 from controller_operator.resources.reassignment import (
@@ -152,7 +153,7 @@ def _plan_move(
 ) -> Plan[PartitionReassignmentStatus]:
     if move.metadata.deletion_timestamp is not None:
         return plan_deletion(move, view, context)
-    present = find_opening(move.spec.schedule, context.now)
+    present = find_present(move.spec.schedule, context.now)
     plan = _follow if move.status.is_under_way else _begin
     return add_timing(plan(move, targets, view, context, around, present), present, context.now)
 

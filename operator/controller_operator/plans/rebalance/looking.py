@@ -44,12 +44,14 @@ class Look:
     """Brokers that take no replicas."""
     brokers: frozenset[BrokerId]
     """The live brokers when the wish arose."""
+    run: datetime | None = None
+    """The begin of the run of a plan that never ends."""
     notes: tuple[str, ...] = ()
     """Sentences about what the plan leaves out from the start."""
 
     def is_for_same_plan(self, other: "Look") -> bool:
         """Return True if one plan serves both."""
-        mine, others = ((each.number, each.generation, each.cluster_id) for each in (self, other))
+        mine, others = ((each.number, each.run, each.generation, each.cluster_id) for each in (self, other))
         return mine == others
 
 
@@ -114,6 +116,7 @@ def make_look(resource: RebalancePlan, view: Snapshot, find_pinned: FindPinned) 
         return Verdict.make_stalled(Reason.PLAN_IMPOSSIBLE, str(error))
     return Look(
         number=resource.status.plans,
+        run=resource.status.last_run_time,
         generation=resource.metadata.generation,
         cluster_id=view.cluster_id,
         goals=goals,

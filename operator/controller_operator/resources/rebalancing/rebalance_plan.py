@@ -1,4 +1,4 @@
-"""RebalancePlan: moves that the planner chooses from the loads of the cluster, carried out in batches."""
+"""RebalancePlan: moves that the planner chooses from the loads of the cluster, carried out in batches, once or again."""
 
 from enum import StrEnum
 from typing import Annotated, ClassVar, Final
@@ -24,17 +24,19 @@ from controller_operator.resources.common import (
     text_column,
 )
 from controller_operator.resources.conditions import ConditionType
-from controller_operator.resources.reassignment import ReassignmentPhase, ReassignmentThrottle
+from controller_operator.resources.reassignment import MAX_WINDOWS, ReassignmentPhase, ReassignmentThrottle, Window
 from controller_operator.resources.schema import (
     MAX_REPLICAS,
     MAX_STATUS_ENTRIES,
     MAX_TOPIC_NAME,
     Broker,
+    Cron,
     Model,
     Observed,
     ObservedReplicas,
     Rule,
     Timestamp,
+    TimeZone,
     key_by,
     rules,
 )
@@ -80,7 +82,7 @@ class PlanScope(Model):
 
 
 class PlanLimits(Model):
-    """Bounds for everything that the object does. Moves beyond them are left out."""
+    """Bounds for everything that the object does, or for each run of a schedule. Moves beyond them are left out."""
 
     max_bytes: int | None = Field(default=None, ge=1, le=_MAX_BYTES)
     """Bytes to copy, in all batches together; default: no limit."""
@@ -118,6 +120,17 @@ class RebalancePlanSpec(Spec):
                 ),
                 "what a plan is for cannot change: create a new RebalancePlan",
             ),
+            Rule(
+                "has(self.schedule) == has(oldSelf.schedule)",
+                "a plan runs once or by a schedule, and cannot change from one to the other: create a new RebalancePlan",
+                ".schedule",
+            ),
+            Rule(
+                "!has(self.schedule) || !has(self.ttlSecondsAfterFinished)",
+                "a plan with a schedule never ends: ttlSecondsAfterFinished is for one that runs once",
+                ".ttlSecondsAfterFinished",
+            ),
+            Rule("has(self.schedule) || !has(self.timeZone)", "timeZone belongs to a schedule", ".timeZone"),
             require_for_good("a plan"),
         )
     )
@@ -146,7 +159,19 @@ class RebalancePlanSpec(Spec):
     """The topics and brokers that may change; default: all. Cannot change."""
 
     limits: PlanLimits | None = None
-    """Bounds for everything that the object does; default: none."""
+    """Bounds for everything that the object does, or for each run of a schedule; default: none."""
+
+    schedule: Cron | None = None
+    """Recurring times to look, plan and move, as a cron expression: minute, hour, day of month, month, day of week;
+    default: run once. A run that falls due during another one is skipped. One run makes up for those that the operator
+    missed. May change, but not be added or removed."""
+
+    time_zone: TimeZone | None = None
+    """The time zone of the schedule, by its IANA name; default: UTC."""
+
+    windows: Annotated[tuple[Window, ...], Field(min_length=1, max_length=MAX_WINDOWS)] | None = None
+    """The times at which batches, and their partitions, may begin; default: any time. Moves that have begun run to their
+    end. A change is for batches that begin after it."""
 
     between_looks_seconds: int = Field(default=60, ge=0, le=3_600)
     """Seconds between the two looks at the logs that show how fast producers write. 0: one look; traffic stays
@@ -160,7 +185,7 @@ class RebalancePlanSpec(Spec):
     after it."""
 
     suspend: bool | None = None
-    """If true, no further batch begins. May change."""
+    """If true, no further batch begins, no run of a schedule begins, and runs that fall due are skipped. May change."""
 
     approval: Approval | None = None
     """Automatic (the default): batches begin within the limits, each planned from a new look. Required: nothing moves
@@ -170,7 +195,7 @@ class RebalancePlanSpec(Spec):
     """The plan that may be carried out: status.planHash. The chart's approvalPolicy limits who may set it."""
 
     ttl_seconds_after_finished: int | None = Field(default=None, ge=0, le=2**31 - 1)
-    """Seconds after its end at which the object is deleted; default: never."""
+    """Seconds after its end at which the object is deleted; default: never. Not with a schedule."""
 
 
 class PlanPhase(StrEnum):
@@ -180,6 +205,7 @@ class PlanPhase(StrEnum):
     AWAITING_APPROVAL = "AwaitingApproval"
     RUNNING = "Running"
     SUSPENDED = "Suspended"
+    SCHEDULED = "Scheduled"
     COMPLETED = "Completed"
     FAILED = "Failed"
     CANCELLED = "Cancelled"
@@ -187,6 +213,16 @@ class PlanPhase(StrEnum):
     @property
     def is_final(self) -> bool:
         return self in (PlanPhase.COMPLETED, PlanPhase.FAILED, PlanPhase.CANCELLED)
+
+
+class PlanResult(StrEnum):
+    """The result of a run of a plan that never ends."""
+
+    COMPLETED = "Completed"
+    NOTHING_TO_MOVE = "NothingToMove"
+    FAILED = "Failed"
+    CANCELLED = "Cancelled"
+    NOT_APPROVED = "NotApproved"
 
 
 class PlannedMove(Observed):
@@ -228,7 +264,7 @@ class ResourceBalance(Observed):
 
 
 class PlanCounts(Observed):
-    """Counts of moves. They are about the whole object except for those of the present plan."""
+    """Counts of moves, of the last run: the present plan's, and those of all its plans."""
 
     moves: int = 0
     """Moves of the present plan."""
@@ -268,8 +304,27 @@ class OwnedReassignment(Observed):
 class RebalancePlanStatus(Status):
     """The plan, and its progress."""
 
+    momentary: ClassVar = ("next_window_time",)
+
     phase: PlanPhase | None = None
-    """Pending: looking, planning, or an obstacle. Suspended: no further batch begins; a running one goes on."""
+    """Pending: looking, planning, or an obstacle. Suspended: no further batch begins, because of suspend or the windows;
+    a running one goes on. Scheduled: between two runs."""
+
+    next_run_time: Timestamp | None = None
+    """Time of the next run."""
+
+    last_run_time: Timestamp | None = None
+    """Time at which the last run began."""
+
+    last_run_result: PlanResult | None = None
+    """Result of the last run: Completed, NothingToMove, Failed, Cancelled, or NotApproved (another run fell due before
+    its plan was approved). Absent while it runs."""
+
+    last_run_message: Annotated[str, Field(max_length=_MAX_LINE)] | None = None
+    """The result of the last run, in words."""
+
+    next_window_time: Timestamp | None = None
+    """Time at which the next window opens, while a batch or a look waits for it."""
 
     plans: int = 0
     """Plans made so far. Each is made from a new look."""
@@ -314,16 +369,21 @@ class RebalancePlanStatus(Status):
     """Time at which the first batch began."""
 
     completion_time: Timestamp | None = None
-    """Time at which the object completed, failed or was cancelled."""
+    """Time at which the object, or its last run, completed, failed or was cancelled."""
 
     @property
     def is_under_way(self) -> bool:
         """True if a batch may be moving partitions."""
         return self.reassignment is not None
 
+    @property
+    def has_open_run(self) -> bool:
+        """True if a run of a plan that never ends has begun and not ended."""
+        return self.last_run_time is not None and self.last_run_result is None
+
 
 class RebalancePlan(Resource[RebalancePlanSpec, RebalancePlanStatus]):
-    """Moves that the planner chooses, carried out in batches. It runs once; deleting it while it runs cancels it."""
+    """Moves that the planner chooses, carried out in batches, once or on a schedule. Deleting it cancels what runs."""
 
     definition: ClassVar = Definition(
         kind="RebalancePlan",
@@ -336,6 +396,7 @@ class RebalancePlan(Resource[RebalancePlanSpec, RebalancePlanStatus]):
             number_column("Bytes", "counts.bytes", "Bytes that the present plan copies."),
             number_column("Done", "counts.done", "Partitions that have their planned replicas."),
             READY,
+            text_column("NextRun", "nextRunTime", "Time of the next run, in UTC.", wide=True),
             text_column("Plan", "planHash", "Hash of the present plan.", wide=True),
             number_column("Failed", "counts.failed", "Partitions that did not get their planned replicas.", wide=True),
             REASON,
@@ -346,6 +407,11 @@ class RebalancePlan(Resource[RebalancePlanSpec, RebalancePlanStatus]):
 
     kind: str = "RebalancePlan"
     status: RebalancePlanStatus = Field(default_factory=RebalancePlanStatus)
+
+    @property
+    def is_standing(self) -> bool:
+        """True if the plan never ends, and runs again and again."""
+        return self.spec.schedule is not None
 
     @property
     def ending(self) -> Ending | None:

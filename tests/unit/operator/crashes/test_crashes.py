@@ -192,6 +192,19 @@ async def a_broker_is_drained_by_a_plan(world: World) -> None:
     assert world.status(key)["counts"]["done"] == 3
 
 
+async def a_plan_makes_up_for_a_missed_run(world: World) -> None:
+    """The run that is due moves everything, and the plan waits for the next one."""
+    world.cluster.create_topic("orders", [1, 2], [1, 2], [1, 2])
+    await world.wait_until(lambda: are_in_sync(world, 3))
+    missed = {"phase": "Scheduled", "nextRunTime": "2020-01-01T00:00:00Z"}
+    how = {"limits": {"maxBatchBytesPerBroker": 500}, "betweenLooksSeconds": 1, "schedule": YEARLY["schedule"]}
+    key = await world.apply("RebalancePlan", "drain", {"mode": "drain", "brokers": [2], **how}, status=missed)
+    await world.wait_until(lambda: world.status(key).get("lastRunResult") == "Completed")
+    assert not any(2 in each.replicas for each in world.cluster.topic("orders").partitions.values())
+    assert world.status(key)["counts"]["done"] == 3
+    assert len(world.status(key)["reassignments"]) == 3
+
+
 async def an_approved_plan_is_carried_out(world: World) -> None:
     world.cluster.create_topic("orders", [1, 2], [1, 2], [1, 2])
     await world.wait_until(lambda: are_in_sync(world, 3))
@@ -346,6 +359,7 @@ SCENARIOS = (
     a_move_is_approved,
     a_broker_is_emptied,
     a_broker_is_drained_by_a_plan,
+    a_plan_makes_up_for_a_missed_run,
     an_approved_plan_is_carried_out,
     partitions_move_one_after_the_other,
     partitions_move_as_soon_as_others_are_done,

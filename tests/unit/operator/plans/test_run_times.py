@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller_operator.plans.run_times import InvalidSchedule, RunTimes, run_times
+from controller_operator.plans.timing.run_times import InvalidSchedule, RunTimes, run_times
 
 BERLIN = "Europe/Berlin"
 HOURLY = RunTimes(schedule="0 * * * *")

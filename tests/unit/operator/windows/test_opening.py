@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller_operator.plans.reassignment.windows import Opening, find_opening
-from controller_operator.plans.run_times import run_times
+from controller_operator.plans.reassignment.windows import find_present
+from controller_operator.plans.timing.run_times import run_times
+from controller_operator.plans.timing.windows import Opening
 from controller_operator.resources.reassignment import MoveSchedule
 
 BERLIN = "Europe/Berlin"
@@ -31,7 +32,7 @@ def parse_time(text: str, zone: str = "UTC") -> datetime:
 
 
 def test_without_windows_it_is_always_open() -> None:
-    assert find_opening(None, NOW) == Opening(is_open=True)
+    assert find_present(None, NOW) == Opening(is_open=True)
 
 
 @pytest.mark.parametrize(
@@ -44,17 +45,17 @@ def test_without_windows_it_is_always_open() -> None:
     ],
 )
 def test_it_opens_at_its_time_and_closes_after_its_duration(now: str, is_open: bool, changes_at: str) -> None:
-    assert find_opening(windows(NIGHTLY), parse_time(now)) == Opening(
+    assert find_present(windows(NIGHTLY), parse_time(now)) == Opening(
         is_open=is_open, changes_at=parse_time(changes_at)
     )
 
 
 def test_of_several_one_that_is_open_is_enough_and_the_next_one_counts() -> None:
     both = windows({**NIGHTLY, "timeZone": "Asia/Kolkata"}, {"schedule": "0 17 * * *", "durationMinutes": 90})
-    assert find_opening(both, parse_time("2026-01-15 16:00")) == Opening(
+    assert find_present(both, parse_time("2026-01-15 16:00")) == Opening(
         is_open=False, changes_at=parse_time("2026-01-15 16:30")
     )
-    assert find_opening(both, parse_time("2026-01-15 17:30")) == Opening(
+    assert find_present(both, parse_time("2026-01-15 17:30")) == Opening(
         is_open=True, changes_at=parse_time("2026-01-15 18:30")
     )
 
@@ -63,7 +64,7 @@ def test_one_that_is_longer_than_its_period_never_closes() -> None:
     longer = windows({"schedule": "0 * * * *", "durationMinutes": 150})
     for minutes in range(0, 48 * 60, 7):
         now = NOW + timedelta(minutes=minutes)
-        present = find_opening(longer, now)
+        present = find_present(longer, now)
         assert present.is_open
         assert present.changes_at is not None
         assert present.changes_at > now
@@ -84,7 +85,7 @@ class TestDaylightSaving:
         hour = windows({"schedule": schedule, "timeZone": BERLIN, "durationMinutes": 60})
         begin, end = parse_time(opens_at, BERLIN), parse_time(closes_at, BERLIN)
         assert end - begin == timedelta(hours=1)
-        assert [find_opening(hour, begin + timedelta(minutes=minutes)).is_open for minutes in (-1, 0, 59, 60)] == [
+        assert [find_present(hour, begin + timedelta(minutes=minutes)).is_open for minutes in (-1, 0, 59, 60)] == [
             False, True, True, False,
         ]  # fmt: skip
 
@@ -101,7 +102,7 @@ def test_it_is_open_if_and_only_if_one_of_its_times_is_no_longer_ago_than_it_las
     now, times = NOW + timedelta(minutes=minutes), run_times(schedule, zone)
     since = now - timedelta(minutes=duration)
     ago = next((each for back in range(duration) if times.has(each := now - timedelta(minutes=back))), None)
-    present = find_opening(windows({"schedule": schedule, "timeZone": zone, "durationMinutes": duration}), now)
+    present = find_present(windows({"schedule": schedule, "timeZone": zone, "durationMinutes": duration}), now)
     assert present.is_open == (ago is not None and ago > since)
     assert present.changes_at is not None
     assert present.changes_at > now
@@ -120,7 +121,7 @@ def test_it_is_open_if_and_only_if_one_of_its_times_is_no_longer_ago_than_it_las
 )
 def test_one_that_never_opens_lets_nothing_begin_beside_a_good_one_either(wrong: dict[str, str], said: str) -> None:
     always = {"schedule": "* * * * *", "durationMinutes": 60}
-    present = find_opening(windows(always, {**NIGHTLY, **wrong}), NOW)
+    present = find_present(windows(always, {**NIGHTLY, **wrong}), NOW)
     assert (present.is_open, present.changes_at) == (False, None)
     assert present.trouble is not None
     assert present.trouble.startswith("window 2 of spec.schedule: ")

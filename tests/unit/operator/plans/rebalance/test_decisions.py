@@ -11,7 +11,8 @@ from controller_core.model.snapshot import Snapshot
 from controller_operator.plans.outcome import Context, Plan, StartMove, Verdict
 from controller_operator.plans.permission import Permission
 from controller_operator.plans.rebalance.looking import Found, Look, Planned
-from controller_operator.plans.rebalance.planner import Surroundings, decide
+from controller_operator.plans.rebalance.planner import decide
+from controller_operator.plans.rebalance.run import Surroundings
 from controller_operator.resources import PartitionReassignment, RebalancePlan
 from controller_operator.resources.conditions import ConditionType, Reason
 from controller_operator.resources.rebalancing.rebalance_plan import MAX_MOVES, PlannedMove, ResourceBalance

@@ -1,0 +1,1 @@
+"""The times of runs and of windows, which follow from cron expressions."""
