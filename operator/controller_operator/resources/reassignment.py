@@ -66,7 +66,7 @@ class PartitionTarget(Model):
     """Number of the partition."""
 
     replicas: Replicas
-    """The brokers after the move, the preferred leader first. If only the order changes, the first one is elected as
+    """The brokers after the move, the preferred leader first. If another one was first before, it is elected as
     leader."""
 
     log_dirs: LogDirs | None = None

@@ -166,9 +166,9 @@ class KafkaTopicSpec(Spec):
     """Number of replicas of each partition; the operator chooses the brokers. Give either this or replicaAssignment."""
 
     replica_assignment: ReplicaAssignment | None = None
-    """The brokers of each partition, the preferred leader first: [[1, 2, 3], [2, 3, 1]]. If only the order changes, the
-    first broker is elected as leader. Replicas never move to brokers in spec.brokersToRemove of the KafkaCluster. Give
-    either this or replicationFactor."""
+    """The brokers of each partition, the preferred leader first: [[1, 2, 3], [2, 3, 1]]. A broker that
+    becomes the first one is elected as leader. Replicas never move to brokers in spec.brokersToRemove of the
+    KafkaCluster. Give either this or replicationFactor."""
 
     reassignment: TopicMoves | None = None
     """Settings for moves of replicas. If the spec asks for other replicas during a move, its unfinished part is rolled

@@ -29,7 +29,7 @@ from controller_operator.plans.outcome import (
     plan_paused,
     ready_reason,
 )
-from controller_operator.plans.placement.leaders import describe_leaders, elect_reordered, plan_election
+from controller_operator.plans.placement.leaders import describe_leaders, elect_new_first, plan_election
 from controller_operator.plans.placement.pins import FindPins, find_no_pins, refuse_pinned, warn_of_overruled
 from controller_operator.plans.placement.removal import refuse_targets
 from controller_operator.plans.reassignment.approval import add_plan_hash, find_missing_approval
@@ -266,7 +266,7 @@ def _follow(
         verdict = _on_their_way(rows, held_up, stuck, trouble)
         return _plan(move, _phase(pause), rows, verdict, context, (PlaceReplicas(directories=again),))
     if all(row.step in ENDED for row in rows):
-        if not needs_fresh_view and (election := elect_reordered(rows, view, context)):
+        if not needs_fresh_view and (election := elect_new_first(rows, view, context)):
             verdict, can_ask = plan_election(election, view, context)
             plan = _plan(move, ReassignmentPhase.RUNNING, rows, verdict, context, (election,) if can_ask else ())
             return replace(plan, look_again_in_s=None if can_ask else _RETRY_S)

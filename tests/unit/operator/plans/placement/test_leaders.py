@@ -1,5 +1,4 @@
-"""After a new order of the same replicas the first one is elected. After other moves the object says which broker
-leads."""
+"""After a move with another first replica, that one is elected. Otherwise the object says which broker leads."""
 
 from dataclasses import replace
 from typing import Any
@@ -48,17 +47,17 @@ def test_the_first_replica_of_a_new_order_is_elected_and_then_the_move_ends() ->
     assert isinstance(step, SubmitPreferredElection)
     assert [str(tp) for tp in step.partitions] == ["orders-0"]
     assert asking.status.phase is ReassignmentPhase.RUNNING
-    assert ready(asking).message == "asking for the election of 1 leader, because replicas have a new order"
+    assert ready(asking).message == "asking for the election of 1 leader, because other replicas come first now"
     ended = look(there(leader=2), replace(FRESH, done=(step,)))
     assert ended.status.phase is ReassignmentPhase.COMPLETED
-    assert ready(ended).message == f"{SAID}; the first replica of the new order is elected as leader of orders-0"
+    assert ready(ended).message == f"{SAID}; the first replica is elected as leader of orders-0"
 
 
 def test_nobody_is_asked_if_the_first_replica_leads_already() -> None:
     plan = look(there(leader=2))
     assert (plan.steps, ready(plan).message) == (
         (),
-        f"{SAID}; the first replica of the new order is elected as leader of orders-0",
+        f"{SAID}; the first replica is elected as leader of orders-0",
     )
 
 
@@ -84,7 +83,7 @@ def test_the_election_is_asked_for_later_if_it_cannot_be_now(
 ) -> None:
     plan = look(seen, replace(FRESH, elections=elections))
     assert (plan.steps, plan.status.phase) == ((), ReassignmentPhase.RUNNING)
-    assert f"because replicas have a new order: {why}" in ready(plan).message
+    assert f"because other replicas come first now: {why}" in ready(plan).message
     assert plan.look_again_in_s
 
 
@@ -97,11 +96,27 @@ def test_an_election_that_the_controller_refuses_ends_the_move_which_says_how_to
     )
 
 
-def test_a_move_to_other_brokers_elects_nobody_and_says_so() -> None:
-    seen = view(topic((assign([2, 1]), lead(2, [1, 2])), (assign([3, 2]), lead(2, [3, 2]))))
-    plan = look(seen)
+def test_a_new_first_replica_is_elected_if_the_leader_stays_among_the_replicas() -> None:
+    """Partition 1 moves from brokers 1 and 2 to 3 and 2."""
+    begun = status_of(decide(reassignment(TARGETS), view(healthy([1, 2], [2, 1])), FRESH))
+    moved = (assign([2, 1]), lead(2, [1, 2])), (assign([3, 2]), lead(2, [3, 2]))
+    asking = decide(reassignment(TARGETS, status=begun), view(topic(*moved)), FRESH)
+    (step,) = asking.steps
+    assert isinstance(step, SubmitPreferredElection)
+    assert [str(tp) for tp in step.partitions] == ["orders-1"]
+    led = (moved[0], (assign([3, 2]), lead(3, [3, 2])))
+    ended = decide(reassignment(TARGETS, status=begun), view(topic(*led)), replace(FRESH, done=(step,)))
+    assert ended.status.phase is ReassignmentPhase.COMPLETED
+    assert ready(ended).message == f"{SAID}; the first replica is elected as leader of orders-0"
+
+
+def test_a_move_that_keeps_the_first_replica_elects_nobody_and_says_so() -> None:
+    targets = {0: [1, 3], 1: [3, 2]}
+    begun = status_of(decide(reassignment(targets), view(healthy([1, 2], [1, 2])), FRESH))
+    seen = view(topic((assign([1, 3]), lead(3, [1, 3])), (assign([3, 2]), lead(3, [3, 2]))))
+    plan = decide(reassignment(targets, status=begun), seen, FRESH)
     assert (plan.steps, plan.status.phase) == ((), ReassignmentPhase.COMPLETED)
-    assert "another replica than the first one leads orders-1" in ready(plan).message
+    assert "another replica than the first one leads orders-0" in ready(plan).message
 
 
 def test_the_order_is_changed_first() -> None:
