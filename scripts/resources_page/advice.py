@@ -133,6 +133,8 @@ REMEDIES: Final[Mapping[Reason, str]] = {
     Reason.FEATURES_UNREADABLE: "Look at the znode `/feature`: a newer Kafka wrote it, or it is damaged.",
     Reason.PLAN_IMPOSSIBLE: "The message names the constraint and what is missing: add brokers or room, or create a "
     "RebalancePlan with another scope.",
+    Reason.TOO_MANY_BROKERS_GONE: "Bring brokers back. If they are lost for good, raise `heal.maxBrokers`, set "
+    "`heal.wholeRacks`, or create a RebalancePlan that drains them.",
     Reason.REQUEST_REFUSED: "Follow the message, the controller's own.",
     Reason.DRY_RUN: "Read the status; remove `dryRun` to apply the changes.",
     Reason.DELETION_FORBIDDEN: "Set `delete.topic.enable` of controller and brokers, or `deletionPolicy: Retain`.",

@@ -70,6 +70,7 @@ class CancelMove:
     """Deletes an owned PartitionReassignment that has not ended, which rolls back its unfinished moves."""
 
     name: str
+    why: str = "the spec now asks for other replicas"
 
 
 MoveStep = StartMove | ForgetMove | CancelMove

@@ -204,7 +204,7 @@ class Applier:
             case ForgetMove():
                 await self._forget_move(_key_of_move(stored, step.name))
             case CancelMove():
-                await self._cancel_move(stored, step.name)
+                await self._cancel_move(stored, step)
         return Outcome.DONE
 
     async def _start_move(self, stored: StoredObject, step: StartMove) -> Outcome:
@@ -227,12 +227,12 @@ class Applier:
                 await self._api.delete(known.raw)
             self._store.remove(key, known.uid)
 
-    async def _cancel_move(self, stored: StoredObject, name: str) -> None:
-        key = _key_of_move(stored, name)
+    async def _cancel_move(self, stored: StoredObject, step: CancelMove) -> None:
+        key = _key_of_move(stored, step.name)
         known = self._store.get(key)
         if known is None:
             return
-        message = f"PartitionReassignment {name} is cancelled, because the spec now asks for other replicas"
+        message = f"PartitionReassignment {step.name} is cancelled, because {step.why}"
         await self._recorder.post(stored.raw, Notice(reason="MoveCancelled", message=message, occurrence=known.uid))
         try:
             await self._api.delete(known.raw)

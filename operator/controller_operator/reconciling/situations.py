@@ -19,6 +19,7 @@ from controller_operator.plans.decision import Situation
 from controller_operator.plans.outcome import Context, Plan
 from controller_operator.plans.reassignment import planner as of_move
 from controller_operator.plans.rebalance import run as of_rebalance
+from controller_operator.plans.rebalance.healing import Sight
 from controller_operator.plans.topic.case import Surroundings as TopicSurroundings
 from controller_operator.reconciling.access import ClusterAccess, Granted
 from controller_operator.reconciling.measuring.cluster_meter import ClusterMeter
@@ -27,6 +28,7 @@ from controller_operator.reconciling.measuring.plan_maker import PlanMaker
 from controller_operator.resources import FeatureSet, KafkaCluster, KafkaTopic, PartitionReassignment, RebalancePlan
 from controller_operator.resources.common import Status
 
+_FORGOTTEN: Final = timedelta(hours=1)
 _ASKING: Final = timedelta(minutes=1)
 """Time after which a request is no longer on its way, whatever its result."""
 
@@ -51,6 +53,7 @@ class Situations:
         self._cluster_meter = cluster_meter
         self._plan_maker = plan_maker
         self._told: dict[str, Told] = {}
+        self._sights: dict[str, Sight] = {}
         self._asking: dict[Key, tuple[datetime, PartitionReassignment]] = {}
 
     def find(self, resource: AnyResource, grant: Granted, context: Context) -> Situation:
@@ -100,6 +103,8 @@ class Situations:
                     moves=self._store.moves_of(resource),
                     found=self._plan_maker.find_answer(resource),
                     find_pinned=partial(self._find_pinned, resource, grant),
+                    brokers=grant.cluster.status.brokers,
+                    sight=self._sights.get(resource.metadata.uid),
                 )
         return Situation(
             cluster=grant.cluster,
@@ -116,6 +121,9 @@ class Situations:
             present = {each.metadata.uid for each in self._store.clusters()}
             told = {known: told for known, told in self._told.items() if known in present}
             self._told = told | {resource.metadata.uid: plan.memory}
+        if isinstance(plan.memory, Sight):
+            recent = {uid: sight for uid, sight in self._sights.items() if context.now - sight.last < _FORGOTTEN}
+            self._sights = recent | {resource.metadata.uid: plan.memory}
         if isinstance(resource, PartitionReassignment):
             self._asking.pop(key, None)
             if isinstance(plan.memory, PartitionReassignment):

@@ -216,6 +216,10 @@ class Reason(StrEnum):
         "The planner can make no plan for the spec in the present cluster; tried again when the spec or the brokers"
         " change, and every ten minutes.",
     )
+    TOO_MANY_BROKERS_GONE = (
+        "TooManyBrokersGone",
+        "More brokers are gone than spec.heal allows, or a whole rack, so nothing is healed.",
+    )
     REQUEST_REFUSED = "RequestRefused", "The controller refused the request."
     DRY_RUN = "DryRun", "spec.dryRun is true, so nothing is changed."
     DELETION_FORBIDDEN = "DeletionForbidden", "The cluster does not allow topics to be deleted."

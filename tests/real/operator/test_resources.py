@@ -37,6 +37,7 @@ EXAMPLES = sorted(
     path for folder in (".", "recovery", "maintenance") for path in (PROJECT / "examples" / folder).glob("*.yaml")
 )
 SCHEDULED = {"schedule": "30 3 * * SUN"}
+HEALING = {"mode": "heal", "brokers": None}
 UNCLEAN = {"electionType": "Unclean", "acknowledgeDataLoss": True}
 SCOPE_MESSAGE = "give exactly one of partitions, topics and allPartitions: true"
 
@@ -239,6 +240,11 @@ def test_a_valid_object_is_taken_without_a_warning(api: KubernetesCluster, kind:
         ("RebalancePlan", {"mode": "tidy"}, "supported values"),
         ("RebalancePlan", {"limits": {"maxMoves": 0}}, "should be greater than or equal to 1"),
         ("RebalancePlan", {"schedule": "daily"}, "five fields"),
+        ("RebalancePlan", HEALING | {"schedule": "0 3 * * *"}, "the mode heal has no schedule"),
+        ("RebalancePlan", HEALING | {"ttlSecondsAfterFinished": 1}, "never ends"),
+        ("RebalancePlan", HEALING | {"brokers": [3]}, "brokers names those to drain, or to fill"),
+        ("RebalancePlan", HEALING | {"heal": {"afterMinutes": 0}}, "should be greater than or equal to 1"),
+        ("RebalancePlan", {"heal": {}}, "heal belongs to the mode heal"),
         ("RebalancePlan", {"timeZone": "UTC"}, "timeZone belongs to a schedule"),
         ("RebalancePlan", {"schedule": "0 3 * * *", "ttlSecondsAfterFinished": 1}, "never ends"),
         ("RebalancePlan", {"windows": []}, "should have at least 1 items"),

@@ -15,7 +15,7 @@ from controller_operator.resources import KINDS, KafkaTopic
 from controller_operator.resources.common import Definition, Resource, Spec, Status
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.crds import SchemaError, custom_resource_definition
-from controller_operator.resources.rebalancing.rebalance_plan import MAX_MOVES
+from controller_operator.resources.rebalancing.rebalance_plan import MAX_KNOWN_BROKERS, MAX_MOVES
 from controller_operator.resources.schema import MAX_PARTITIONS, MAX_STATUS_ENTRIES
 from scripts.crds import CHART_FOLDER, CRDS_FOLDER, PAGE, files, reference, write
 
@@ -122,6 +122,8 @@ def test_lists_of_a_status_are_bounded_where_they_grow_with_the_cluster(kind: ty
     )
     moves = grows.pop("moves", None)
     assert moves is None or moves["maxItems"] == MAX_MOVES, "the moves that run are those that were approved"
+    known = grows.pop("knownBrokers", None)
+    assert known is None or (known["maxItems"], known["items"]["type"]) == (MAX_KNOWN_BROKERS, "integer")
     assert {name for name, field in grows.items() if not 0 < field.get("maxItems", 0) <= MAX_STATUS_ENTRIES} == set()
 
 

@@ -18,6 +18,7 @@ from controller_operator.plans.outcome import Verdict
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.rebalancing.rebalance_plan import (
     MAX_MOVES,
+    PlanMode,
     PlannedMove,
     RebalancePlan,
     ResourceBalance,
@@ -46,6 +47,8 @@ class Look:
     """The live brokers when the wish arose."""
     run: datetime | None = None
     """The begin of the run of a plan that never ends."""
+    gone: frozenset[BrokerId] = frozenset()
+    """The brokers to drain because they are gone. There is no plan if the other brokers see one of them."""
     notes: tuple[str, ...] = ()
     """Sentences about what the plan leaves out from the start."""
 
@@ -81,9 +84,19 @@ class Found:
         return look.is_for_same_plan(self.look) if self.planned is not None else look == self.look
 
 
+def find_task(resource: RebalancePlan) -> tuple[Mode, tuple[BrokerId, ...]]:
+    """Return the planner's mode and brokers, which in the mode heal are those of the present run."""
+    healing = resource.status.healing
+    if resource.spec.mode is PlanMode.HEAL and healing is not None:
+        return Mode(healing.mode), healing.brokers
+    return Mode(resource.spec.mode), tuple(resource.spec.brokers or ())
+
+
 def make_look(resource: RebalancePlan, view: Snapshot, find_pinned: FindPinned) -> Look | Verdict:
     """Return the wish for the next plan, or the reason why there can be none."""
     spec, counts = resource.spec, resource.status.counts
+    mode, brokers = find_task(resource)
+    is_healing = spec.mode is PlanMode.HEAL
     scope, limits = spec.scope, spec.limits
     names = sorted(view.topics.keys() - view.deleting)
     topics = None
@@ -93,15 +106,19 @@ def make_look(resource: RebalancePlan, view: Snapshot, find_pinned: FindPinned) 
             message = f"no topic of the cluster matches spec.scope.topics: {list_some(scope.topics)}"
             return Verdict.make_stalled(Reason.UNKNOWN_TOPIC, message)
     excluded = _select(names, scope.exclude_topics or ()) if scope is not None else ()
-    pinned = () if spec.mode in MUST_MODES else tuple(sorted(set(find_pinned()) & set(topics or names) - set(excluded)))
+    pinned = (
+        ()
+        if mode in MUST_MODES and not is_healing
+        else tuple(sorted(set(find_pinned()) & set(topics or names) - set(excluded)))
+    )
     note = f"topics {list_some(pinned)} stay, because their KafkaTopics name the replicas (driftPolicy Enforce)"
     done, copied = (counts.done, counts.bytes_copied) if counts is not None else (0, 0)
     moves_left = None if limits is None or limits.max_moves is None else limits.max_moves - done
     bytes_left = None if limits is None or limits.max_bytes is None else limits.max_bytes - copied
     try:
         goals = Goals(
-            mode=spec.mode,
-            brokers=tuple(spec.brokers or ()),
+            mode=mode,
+            brokers=brokers,
             topics=topics,
             excluded_topics=tuple(sorted({*excluded, *pinned})),
             excluded_brokers=tuple(scope.exclude_brokers or ()) if scope is not None else (),
@@ -123,6 +140,7 @@ def make_look(resource: RebalancePlan, view: Snapshot, find_pinned: FindPinned) 
         between_looks_s=spec.between_looks_seconds,
         closed=view.closed,
         brokers=frozenset(view.brokers),
+        gone=frozenset(brokers) if is_healing and mode is Mode.DRAIN else frozenset(),
         notes=(note,) if pinned else (),
     )
 

@@ -15,10 +15,20 @@ from controller_core.model.ids import TopicPartition
 from controller_core.model.snapshot import Snapshot
 from controller_core.model.wording import format_count, list_some
 from controller_operator.plans.consent.approval import explain_missing_approval, hash_plan, remind
-from controller_operator.plans.outcome import Context, Notice, Plan, StartMove, Verdict, conditions
-from controller_operator.plans.rebalance.looking import MUST_MODES, FindPinned, Found, Look, Planned, make_look
+from controller_operator.plans.outcome import CancelMove, Context, Notice, Plan, StartMove, Verdict, conditions
+from controller_operator.plans.rebalance.healing import Sight
+from controller_operator.plans.rebalance.looking import (
+    MUST_MODES,
+    FindPinned,
+    Found,
+    Look,
+    Planned,
+    find_task,
+    make_look,
+)
 from controller_operator.plans.timing.windows import find_opening
 from controller_operator.resources.approval import Approval
+from controller_operator.resources.cluster import BrokerStatus
 from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
 from controller_operator.resources.reassignment import PartitionReassignment, ReassignmentPhase
 from controller_operator.resources.rebalancing.rebalance_plan import (
@@ -51,6 +61,12 @@ class Surroundings:
     """The PartitionReassignments that it owns, by name."""
     found: Found | None = None
     find_pinned: FindPinned = _find_no_pinned
+    brokers: Sequence[BrokerStatus] = ()
+    """The brokers in the status of the KafkaCluster, registered or missing."""
+    sight: Sight | None = None
+    """The time since which the cluster has been seen without interruption; None: not seen before."""
+    over: str | None = None
+    """The reason why a run has no further purpose; None if it has one."""
 
 
 ALONE: Final = Surroundings()
@@ -71,6 +87,8 @@ def _go_on(
     """Begin the next batch of the present plan, or ask for a plan.
 
     Loads change while a window is awaited, so without approval there is no plan before it opens."""
+    if around.over is not None:
+        return _add_notices(_complete(update_status(resource, **NO_PLAN), around.over, context), notices)
     if resource.spec.approval is not Approval.REQUIRED and (held := _hold(resource, context)):
         return _add_notices(held, notices)
     if not resource.status.moves:
@@ -107,7 +125,7 @@ def _take(
     """Put a new plan into the status, and begin it if nothing holds it up."""
     if not planned.moves:
         said = "; ".join(planned.left_out)
-        if planned.left_out and resource.spec.mode in MUST_MODES:
+        if planned.left_out and find_task(resource)[0] in MUST_MODES:
             stalled = Verdict.make_stalled(Reason.PLAN_IMPOSSIBLE, said)
             return replace(show(resource, PlanPhase.PENDING, stalled, context), look=look)
         resource = update_status(
@@ -216,6 +234,11 @@ def _follow(
         return _end_batch(resource, len(batch), arrived, view, context, around)
     resource = update_status(resource, reassignments=_note(resource, move, len(batch)))
     if move.ending is None:
+        lost = sorted({broker for each in batch for broker in {*each.after} - {*each.before}} - view.brokers.keys())
+        if around.over is not None and lost and move.metadata.deletion_timestamp is None:
+            why = f"brokers that get replicas are gone: {list_some(lost)}"
+            plan = show(resource, PlanPhase.RUNNING, Verdict.make_working(Reason.PROGRESSING, why), context)
+            return replace(plan, steps=(CancelMove(name=name, why=why),))
         working = Verdict.make_working(Reason.PROGRESSING, _describe_run(name, move, resource))
         return replace(show(resource, PlanPhase.RUNNING, working, context), is_progress=True)
     ready = move.status.condition(ConditionType.READY)
@@ -249,7 +272,7 @@ def _end_batch(
     if later and resource.spec.approval is Approval.REQUIRED:
         return _go_on(update_status(resource, batch=later[0]), view, context, around)
     is_cut = len(status.moves) >= MAX_MOVES
-    if later or failed or is_cut or resource.spec.mode in MUST_MODES:
+    if later or failed or is_cut or find_task(resource)[0] in MUST_MODES:
         return _go_on(update_status(resource, **NO_PLAN), view, context, around)
     return _complete(resource, "the plan is carried out", context)
 

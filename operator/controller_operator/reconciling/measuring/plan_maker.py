@@ -18,6 +18,7 @@ from controller_core.client.loads.describing import describe_loads
 from controller_core.client.transport.request_client import Address, RequestClient
 from controller_core.model.ids import BrokerId, PartitionId, TopicName
 from controller_core.model.snapshot import Snapshot
+from controller_core.model.wording import name_all
 from controller_core.supervision import start_task
 from controller_core.wire.connections.security import SecuritySource
 from controller_operator.kafka.broker_listeners import BrokerListener
@@ -146,6 +147,9 @@ class PlanMaker:
         loads = await self._describe(servers, listener.security, look.between_looks_s)
         if None not in (loads.cluster_id, view.cluster_id) and loads.cluster_id != view.cluster_id:
             raise Unreachable(f"the brokers are of Kafka cluster {loads.cluster_id}, and not of {view.cluster_id}")
+        seen = look.gone & {each.id for each in loads.brokers if each.is_live}
+        if seen:
+            raise Unreachable(f"not registered, but seen by the brokers: {name_all('broker', sorted(seen))}")
         return loads
 
     def _keep(self, key: Key, asked: _Asked, found: Found, retry_s: float = _AWHILE_S) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Final
 
 from pydantic import ConfigDict, Field
 
-from controller_core.model.ids import PartitionId, TopicName
+from controller_core.model.ids import BrokerId, PartitionId, TopicName
 from controller_operator.resources.approval import Approval, PlanHash, require_for_good
 from controller_operator.resources.common import (
     AGE,
@@ -40,14 +40,45 @@ from controller_operator.resources.schema import (
     key_by,
     rules,
 )
-from controller_planner.goals import Mode
 
 MAX_MOVES: Final = 2_000
 """Moves of one plan. The status has all of them, so that the approved moves are those that run."""
 MAX_SHOWN_REASSIGNMENTS: Final = 50
 MAX_LINES: Final = 20
+MAX_KNOWN_BROKERS: Final = 5_000
+"""Numbers only, so many are allowed: a broker that is missing in the list would count as new."""
 _MAX_LINE: Final = 1024
 _MAX_BYTES: Final = 2**62
+
+
+class PlanMode(StrEnum):
+    """The kind of plan: one of the planner's, or heal, which uses those for brokers that are gone or new."""
+
+    REBALANCE = "rebalance"
+    DRAIN = "drain"
+    EXPAND = "expand"
+    REPLICATION_FACTOR = "replicationFactor"
+    SPREAD = "spread"
+    LEADERS_ONLY = "leadersOnly"
+    HEAL = "heal"
+
+
+class HealingRules(Model):
+    """The brokers that the mode heal acts on, and when."""
+
+    after_minutes: int = Field(default=30, ge=1, le=7 * 24 * 60)
+    """Minutes that a broker must have been gone before its replicas are placed on others."""
+
+    max_brokers: int = Field(default=1, ge=1, le=100)
+    """Maximum number of brokers that may be gone. If more are, nothing is moved: that looks like a network, or a
+    power supply."""
+
+    whole_racks: bool = False
+    """If true, brokers are drained even if all brokers of a rack, two or more, are gone."""
+
+    fill_new_brokers: bool = True
+    """If true, a broker that is registered after this object, or that comes back empty, is filled after five
+    minutes."""
 
 
 class PlanScope(Model):
@@ -82,7 +113,7 @@ class PlanScope(Model):
 
 
 class PlanLimits(Model):
-    """Bounds for everything that the object does, or for each run of a schedule. Moves beyond them are left out."""
+    """Bounds for everything that the object does, or for each of its runs. Moves beyond them are left out."""
 
     max_bytes: int | None = Field(default=None, ge=1, le=_MAX_BYTES)
     """Bytes to copy, in all batches together; default: no limit."""
@@ -126,10 +157,17 @@ class RebalancePlanSpec(Spec):
                 ".schedule",
             ),
             Rule(
-                "!has(self.schedule) || !has(self.ttlSecondsAfterFinished)",
-                "a plan with a schedule never ends: ttlSecondsAfterFinished is for one that runs once",
+                "!(has(self.schedule) || self.mode == 'heal') || !has(self.ttlSecondsAfterFinished)",
+                "a plan with a schedule, or of the mode heal, never ends: ttlSecondsAfterFinished is for one that runs"
+                " once",
                 ".ttlSecondsAfterFinished",
             ),
+            Rule(
+                "self.mode != 'heal' || !has(self.schedule)",
+                "the mode heal has no schedule: it runs when brokers are gone or new",
+                ".schedule",
+            ),
+            Rule("self.mode == 'heal' || !has(self.heal)", "heal belongs to the mode heal", ".heal"),
             Rule("has(self.schedule) || !has(self.timeZone)", "timeZone belongs to a schedule", ".timeZone"),
             require_for_good("a plan"),
         )
@@ -138,10 +176,11 @@ class RebalancePlanSpec(Spec):
     cluster_ref: OwnCluster
     """The cluster to plan for. Cannot change."""
 
-    mode: Mode
+    mode: PlanMode
     """rebalance: repairs racks, then evens out replicas, disks, traffic and leaders. drain: takes all replicas off
     brokers. expand: fills new brokers. replicationFactor: adds or removes replicas. spread: repairs racks, and spreads
-    each topic over the brokers. leadersOnly: reorders replicas, and copies nothing. Cannot change."""
+    each topic over the brokers. leadersOnly: reorders replicas, and copies nothing. heal: drains brokers that have been
+    gone for long, and fills new ones; never ends. Cannot change."""
 
     brokers: (
         Annotated[
@@ -155,11 +194,14 @@ class RebalancePlanSpec(Spec):
     replication_factor: int | None = Field(default=None, ge=1, le=MAX_REPLICAS)
     """The number of replicas for the mode replicationFactor. Cannot change."""
 
+    heal: HealingRules | None = None
+    """For the mode heal: when it acts. May change."""
+
     scope: PlanScope | None = None
     """The topics and brokers that may change; default: all. Cannot change."""
 
     limits: PlanLimits | None = None
-    """Bounds for everything that the object does, or for each run of a schedule; default: none."""
+    """Bounds for everything that the object does, or for each of its runs; default: none."""
 
     schedule: Cron | None = None
     """Recurring times to look, plan and move, as a cron expression: minute, hour, day of month, month, day of week;
@@ -185,7 +227,7 @@ class RebalancePlanSpec(Spec):
     after it."""
 
     suspend: bool | None = None
-    """If true, no further batch begins, no run of a schedule begins, and runs that fall due are skipped. May change."""
+    """If true, no further batch and no further run begins, and runs that fall due are skipped. May change."""
 
     approval: Approval | None = None
     """Automatic (the default): batches begin within the limits, each planned from a new look. Required: nothing moves
@@ -195,7 +237,7 @@ class RebalancePlanSpec(Spec):
     """The plan that may be carried out: status.planHash. The chart's approvalPolicy limits who may set it."""
 
     ttl_seconds_after_finished: int | None = Field(default=None, ge=0, le=2**31 - 1)
-    """Seconds after its end at which the object is deleted; default: never. Not with a schedule."""
+    """Seconds after its end at which the object is deleted; default: never. Only for a plan that runs once."""
 
 
 class PlanPhase(StrEnum):
@@ -223,6 +265,16 @@ class PlanResult(StrEnum):
     FAILED = "Failed"
     CANCELLED = "Cancelled"
     NOT_APPROVED = "NotApproved"
+
+
+class Healing(Observed):
+    """The task of a run of the mode heal."""
+
+    mode: PlanMode
+    """drain for brokers that are gone, expand for new ones."""
+
+    brokers: tuple[BrokerId, ...]
+    """Their ids."""
 
 
 class PlannedMove(Observed):
@@ -323,6 +375,12 @@ class RebalancePlanStatus(Status):
     last_run_message: Annotated[str, Field(max_length=_MAX_LINE)] | None = None
     """The result of the last run, in words."""
 
+    healing: Healing | None = None
+    """The task of the last run, in the mode heal."""
+
+    known_brokers: Annotated[tuple[BrokerId, ...], Field(max_length=MAX_KNOWN_BROKERS)] | None = None
+    """In the mode heal: the brokers that are not new, which are never filled. With 5000 of them, no broker is filled."""
+
     next_window_time: Timestamp | None = None
     """Time at which the next window opens, while a batch or a look waits for it."""
 
@@ -383,7 +441,8 @@ class RebalancePlanStatus(Status):
 
 
 class RebalancePlan(Resource[RebalancePlanSpec, RebalancePlanStatus]):
-    """Moves that the planner chooses, carried out in batches, once or on a schedule. Deleting it cancels what runs."""
+    """Moves that the planner chooses, carried out in batches, once, on a schedule, or when brokers are gone or new.
+    Deleting it cancels what runs."""
 
     definition: ClassVar = Definition(
         kind="RebalancePlan",
@@ -411,7 +470,7 @@ class RebalancePlan(Resource[RebalancePlanSpec, RebalancePlanStatus]):
     @property
     def is_standing(self) -> bool:
         """True if the plan never ends, and runs again and again."""
-        return self.spec.schedule is not None
+        return self.spec.schedule is not None or self.spec.mode is PlanMode.HEAL
 
     @property
     def ending(self) -> Ending | None:

@@ -1,5 +1,6 @@
 """RebalancePlans on real brokers: brokers are drained and filled under load, by the plan that the status shows."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from devcluster.clusters.kafka import KafkaCluster
@@ -11,6 +12,8 @@ from tests.real.operator.operated import Objects, Operator
 from tests.real.operator.witnesses import Witness
 
 pytestmark = MARKS
+SILENCE_S = 150.0
+"""The servers may be silent while a broker's minute, and that of the operator's sight, go by."""
 
 
 def make_spec(topic: str, mode: str, broker: int, **more: Any) -> dict[str, Any]:
@@ -91,3 +94,74 @@ def test_a_plan_that_is_impossible_says_what_is_missing_and_moves_nothing(
     assert f"{topic}-0: 3 replicas need as many brokers" in objects.condition("rebalanceplan", topic)["message"]
     assert witness.read_assignment(topic, 0) == [1, 2, 3]
     assert not list_owned(objects, topic)
+
+
+def test_a_plan_with_a_schedule_makes_up_for_a_run_that_was_missed_and_goes_on(
+    operator: Operator, objects: Objects, witness: Witness, kafka: KafkaCluster | KRaftCluster, topic: str
+) -> None:
+    witness.create_topic(topic, [[1, 2], [2, 1]])
+    wait_until(lambda: witness.is_served(topic, range(2)), "the topic is served")
+
+    def status() -> dict[str, Any]:
+        return objects.status("rebalanceplan", topic)
+
+    later = datetime.now(UTC) + timedelta(minutes=30)  # so that no run is due while the test runs
+    always = [{"schedule": "* * * * *", "durationMinutes": 60}]
+    spec = make_spec(topic, "drain", 1, schedule=f"{later.minute} * * * *", windows=always)
+    with nothing_lost(kafka.bootstrap_servers, topic, more_than=100):
+        objects.apply("RebalancePlan", topic, spec)
+        planned = objects.wait_ready("rebalanceplan", topic, "True", "Scheduled")["status"]
+        assert (planned["phase"], planned["moves"]) == ("Scheduled", [])
+        operator.process.stop()
+        missed = datetime.fromisoformat(planned["nextRunTime"]) - timedelta(hours=1)
+        due_at = f"{missed:%Y-%m-%dT%H:%M:%SZ}"
+        objects.patch("rebalanceplan", topic, {"status": {"nextRunTime": due_at}}, subresource="status")
+        operator.start()
+        wait_until(lambda: status().get("lastRunResult") == "Completed", "the run was made up for")
+    assert not any(1 in witness.read_assignment(topic, number) for number in range(2))
+    after = status()
+    assert (after["phase"], after["counts"]["done"]) == ("Scheduled", 2)
+    assert due_at <= after["lastRunTime"] < after["nextRunTime"]
+    assert [each["spec"]["schedule"]["windows"] for each in list_owned(objects, topic)] == [always]
+    assert objects.condition("rebalanceplan", topic)["status"] == "True"
+    objects.wait_for_event(topic, "PlanCompleted")
+
+
+def test_a_broker_that_is_lost_is_healed_under_load(
+    operator: Operator, objects: Objects, witness: Witness, kafka: KafkaCluster | KRaftCluster, topic: str
+) -> None:
+    partitions = range(4)
+    witness.create_topic(topic, [[1, 2], [2, 3], [3, 1], [3, 2]])
+    wait_until(lambda: witness.is_served(topic, partitions), "the topic is served")
+    spec = {
+        "mode": "heal",
+        "heal": {"afterMinutes": 1},
+        "scope": {"topics": [topic]},
+        "betweenLooksSeconds": 1,
+    }
+
+    def status() -> dict[str, Any]:
+        return objects.status("rebalanceplan", topic)
+
+    with nothing_lost(kafka.bootstrap_servers, topic, more_than=100):
+        objects.apply("RebalancePlan", topic, spec)
+        assert "no broker is gone" in str(objects.wait_ready("rebalanceplan", topic)["status"]["conditions"])
+        assert status()["knownBrokers"] == [1, 2, 3]
+        kafka.broker(3).kill()
+        try:
+            wait_until(lambda: "gone since" in str(status()["conditions"]), "the operator sees that it is gone")
+            operator.process.kill()  # the time of the loss is on record
+            operator.start()
+            healed = "the broker is healed"
+            wait_until(lambda: status().get("lastRunResult") == "Completed", healed, silence_s=SILENCE_S)
+            held = [witness.read_assignment(topic, number) for number in partitions]
+            assert all(sorted(replicas) == [1, 2] for replicas in held), held
+            assert all(sorted(witness.isr(topic, number)) == [1, 2] for number in partitions)
+        finally:
+            kafka.broker(3).start()
+    shown = status()
+    assert shown["healing"] == {"mode": "drain", "brokers": [3]}
+    assert (shown["phase"], shown["counts"]["done"], shown["counts"]["failed"]) == ("Scheduled", 3, 0)
+    objects.wait_for_event(topic, "HealingBegins")
+    objects.delete("rebalanceplan", topic)
+    objects.wait_gone("rebalanceplan", topic)

@@ -205,6 +205,18 @@ async def a_plan_makes_up_for_a_missed_run(world: World) -> None:
     assert len(world.status(key)["reassignments"]) == 3
 
 
+async def a_lost_broker_is_healed(world: World) -> None:
+    world.cluster.create_topic("orders", [1, 2], [2, 3], [3, 4])
+    await world.wait_until(lambda: are_in_sync(world, 3))
+    spec = {"mode": "heal", "heal": {"afterMinutes": 1}, "betweenLooksSeconds": 1}
+    key = await world.apply("RebalancePlan", "heal", spec)
+    await world.wait_until(lambda: world.status(key).get("knownBrokers"))
+    world.cluster.kill_broker(2)
+    await world.wait_until(lambda: world.status(key).get("lastRunResult") == "Completed")
+    assert not any(2 in each.replicas for each in world.cluster.topic("orders").partitions.values())
+    assert world.status(key)["counts"]["done"] == 2
+
+
 async def an_approved_plan_is_carried_out(world: World) -> None:
     world.cluster.create_topic("orders", [1, 2], [1, 2], [1, 2])
     await world.wait_until(lambda: are_in_sync(world, 3))
@@ -360,6 +372,7 @@ SCENARIOS = (
     a_broker_is_emptied,
     a_broker_is_drained_by_a_plan,
     a_plan_makes_up_for_a_missed_run,
+    a_lost_broker_is_healed,
     an_approved_plan_is_carried_out,
     partitions_move_one_after_the_other,
     partitions_move_as_soon_as_others_are_done,

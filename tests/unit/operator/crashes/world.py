@@ -161,10 +161,14 @@ class World(Operated):
             for name, topic in topics.items()
             for at, assignment in ((tp(name, number), each) for number, each in topic.partitions.items())
         }
+        holders = {broker for replicas, _ in partitions.values() for broker in replicas}
         return ClusterLoads(
             cluster_id="a-cluster",
             taken_at_s=self.clock.now_ms() / 1000,
-            brokers=tuple(BrokerLoad(id=BrokerId(number)) for number in sorted(cluster.live)),
+            brokers=tuple(
+                BrokerLoad(id=BrokerId(number), is_live=number in cluster.live, takes_replicas=number in cluster.live)
+                for number in sorted({*cluster.live, *holders})
+            ),
             partitions={
                 at: PartitionLoad(
                     replicas=replicas,

@@ -172,6 +172,19 @@ def test_brokers_that_do_not_answer_are_asked_again_soon(answer: Any, words: str
     run_fast(walk())
 
 
+def test_a_broker_that_the_others_see_is_not_drained_as_gone() -> None:
+    async def walk() -> None:
+        asked = Asked(make_loads())
+        asked.look(replace(wish(), gone=frozenset({BrokerId(1)})))
+        found = await asked.find()
+        assert found.planned is None
+        assert found.trouble is not None
+        assert found.trouble.reason is Reason.BROKERS_UNAVAILABLE
+        assert "not registered, but seen by the brokers: broker 1" in found.trouble.message
+
+    run_fast(walk())
+
+
 def test_an_unexpected_error_is_shown_and_ends_nothing() -> None:
     async def walk() -> None:
         asked = Asked(ZeroDivisionError("by nothing"))
