@@ -227,6 +227,10 @@ def _follow(
         if not was_seen:
             # It was not created yet, or the operator stopped before it saw its own object.
             return _start(resource, name, context)
+        if len(arrived) < len(batch) and around.over is not None:
+            counts = _count(resource)
+            counts = counts.model_copy(update={"done": counts.done + len(arrived)})
+            return _go_on(update_status(resource, reassignment=None, counts=counts), view, context, around)
         if len(arrived) < len(batch):
             remedy = "the next run goes on" if resource.is_standing else "create a new RebalancePlan to go on"
             message = f"PartitionReassignment {name} was deleted before its end; {remedy}"
@@ -234,9 +238,7 @@ def _follow(
         return _end_batch(resource, len(batch), arrived, view, context, around)
     resource = update_status(resource, reassignments=_note(resource, move, len(batch)))
     if move.ending is None:
-        lost = sorted({broker for each in batch for broker in {*each.after} - {*each.before}} - view.brokers.keys())
-        if around.over is not None and lost and move.metadata.deletion_timestamp is None:
-            why = f"brokers that get replicas are gone: {list_some(lost)}"
+        if why := _explain_cancellation(move, batch, view, around):
             plan = show(resource, PlanPhase.RUNNING, Verdict.make_working(Reason.PROGRESSING, why), context)
             return replace(plan, steps=(CancelMove(name=name, why=why),))
         working = Verdict.make_working(Reason.PROGRESSING, _describe_run(name, move, resource))
@@ -249,6 +251,20 @@ def _follow(
     if not done:
         return _end(resource, PlanPhase.FAILED, Verdict.make_failed(Reason.PARTITIONS_FAILED, why), context)
     return _end_batch(resource, done, arrived, view, context, around)
+
+
+def _explain_cancellation(
+    move: PartitionReassignment, batch: Sequence[PlannedMove], view: Snapshot, around: Surroundings
+) -> str | None:
+    """Return why a batch of a run without further purpose is cancelled; None if it goes to its end.
+
+    Partitions that are moving go to their end, unless a broker that gets replicas is gone."""
+    if around.over is None or move.metadata.deletion_timestamp is not None:
+        return None
+    lost = sorted({broker for each in batch for broker in {*each.after} - {*each.before}} - view.brokers.keys())
+    if lost:
+        return f"brokers that get replicas are gone: {list_some(lost)}"
+    return around.over if move.status.counts is None or not move.status.counts.moving else None
 
 
 def _end_batch(

@@ -76,8 +76,8 @@ def later(resource: RebalancePlan, plan: Plan[Any], **spec: Any) -> RebalancePla
     return rebalance_plan(whole, status=status_of(plan))
 
 
-def make_owned(name: str, phase: str, done: int, total: int) -> dict[str, PartitionReassignment]:
-    status = {"phase": phase, "counts": {"total": total, "done": done}}
+def make_owned(name: str, phase: str, done: int, total: int, *, moving: int = 0) -> dict[str, PartitionReassignment]:
+    status = {"phase": phase, "counts": {"total": total, "done": done, "moving": moving}}
     return {name: reassignment({0: [3, 2]}, name=name, status=status)}
 
 

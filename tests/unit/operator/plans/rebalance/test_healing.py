@@ -169,12 +169,27 @@ class TestABrokerThatIsGone:
         healed.wait(1)
         (begun,) = healed.begun
         healed.lose()
-        healed.moves = make_owned(begun.name, "Running", 1, 2)
+        healed.moves = make_owned(begun.name, "Running", 1, 2, moving=1)
         assert healed.decide().steps == ()
         healed.moves = make_owned(begun.name, "Completed", 2, 2)
         healed.settle()
         assert healed.status.last_run_result is PlanResult.COMPLETED
         assert "broker 1 came back; 2 partitions moved" in healed.message
+
+    def test_that_comes_back_while_its_batch_waits_for_a_window_is_left_alone(self) -> None:
+        healed = Healed()
+        healed.lose(1)
+        healed.wait(31)
+        (begun,) = healed.begun
+        healed.moves = make_owned(begun.name, "Suspended", 1, 2)
+        healed.decide()
+        healed.lose()
+        (step,) = healed.decide().steps
+        assert step == CancelMove(name=begun.name, why="broker 1 came back")
+        healed.moves, healed.cluster = {}, see(*ALL, replicas=([3, 2], [2, 1]))
+        healed.decide()
+        assert healed.status.last_run_result is PlanResult.COMPLETED
+        assert "broker 1 came back; 1 partition moved" in healed.message
 
     def test_that_cannot_be_drained_is_not_tried_again_at_once(self) -> None:
         healed = Healed()
@@ -251,7 +266,7 @@ class TestDoubt:
         assert step == CancelMove(name=begun.name, why="brokers that get replicas are gone: 3")
         healed.moves = {}
         healed.decide()
-        assert healed.status.last_run_result is PlanResult.CANCELLED
+        assert healed.status.last_run_result is PlanResult.NOTHING_TO_MOVE
         healed.wait(5)
         assert healed.status.healing == make_task(PlanMode.DRAIN, 1, 3)
 
