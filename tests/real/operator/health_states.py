@@ -254,6 +254,16 @@ def plan_of_missing_topics(stage: Stage, name: str) -> Object:
     return stage.objects.wait_ready("RebalancePlan", name, "False", "UnknownTopic")
 
 
+def plan_scheduled(stage: Stage, name: str) -> Object:
+    stage.objects.apply("RebalancePlan", name, {"mode": "rebalance", "schedule": "0 0 1 1 *"})
+    return stage.objects.wait_ready("RebalancePlan", name, "True", "Scheduled")
+
+
+def plan_that_heals(stage: Stage, name: str) -> Object:
+    stage.objects.apply("RebalancePlan", name, {"mode": "heal"})
+    return stage.objects.wait_ready("RebalancePlan", name, "True", "Reconciled")
+
+
 def features_unseen(stage: Stage, name: str) -> Object:
     return stage.apply_without_operator("FeatureSet", name, _features(unseen=1))
 
@@ -336,6 +346,8 @@ STATES = [
         ("unseen", "Progressing", "InProgress", "InProgress", plan_unseen),
         ("no-cluster", "Progressing", "InProgress", "InProgress", plan_without_cluster),
         ("no-topics", "Degraded", "Failed", "Failed", plan_of_missing_topics),
+        ("scheduled", "Healthy", "Current", "Current", plan_scheduled),
+        ("heals", "Healthy", "Current", "Current", plan_that_heals),
     ),
     *_states(
         "FeatureSet",

@@ -162,6 +162,19 @@ def test_an_election_that_rests_between_its_runs_is_no_work(phase: str) -> None:
     assert code(cluster(), make_seen("PreferredElection", phase=phase, conditions=READY)) is ExitCode.GOOD
 
 
+@pytest.mark.parametrize(
+    ("phase", "about", "expected"),
+    [
+        ("Scheduled", {}, ExitCode.GOOD),
+        ("Suspended", {"lastRunResult": "Completed"}, ExitCode.GOOD),
+        ("Running", {}, ExitCode.CHANGES),
+        ("Suspended", {}, ExitCode.CHANGES),
+    ],
+)
+def test_a_plan_that_rests_between_its_runs_is_no_work(phase: str, about: dict[str, str], expected: ExitCode) -> None:
+    assert code(cluster(), make_seen("RebalancePlan", phase=phase, conditions=READY, **about)) is expected
+
+
 def test_drift_is_told_by_key_and_value() -> None:
     drift = [{"key": "config.retention.ms", "desired": "1", "live": "2"}, {"key": "config.a", "desired": "1"}]
     drifted = {**READY, "Drifted": ("True", "Drifted", "changed")}
