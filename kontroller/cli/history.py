@@ -1,6 +1,6 @@
 """`kontroller history`: ingests journals, audits them, and reports on them. Needs Spark: the extra `pipeline`.
 
-Only `changes`, `at`, `diff` and the watch (`kontroller.cli.watch`) do not need it."""
+Only `changes`, `at`, `diff`, the watch (`kontroller.cli.watch`) and the server (`kontroller.cli.serve`) do not need it."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +23,7 @@ from kontroller.cli.options import (
     TopicBootstrapOption,
     TopicPropertiesOption,
 )
+from kontroller.cli.serve import serve
 from kontroller.cli.settings_options import take_settings
 from kontroller.cli.watch import watch
 from kontroller.history.reports.words import format_bounds
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 commands = typer.Typer(
     help="Availability, failovers, violations and alarms, from the controller's journals. All commands but "
-    "`watch`, `changes`, `at` and `diff` run Apache Spark on this machine.",
+    "`watch`, `serve`, `changes`, `at` and `diff` run Apache Spark on this machine.",
     no_args_is_help=True,
 )
 
@@ -219,6 +220,7 @@ class Journals:
 
 
 commands.command("watch", cls=take_settings("kontroller.history.watching.settings:WatchSettings"))(watch)
+commands.command("serve", cls=take_settings("kontroller.history.serving.settings:ServeSettings"))(serve)
 
 
 @add_command(commands, "ingest")

@@ -81,6 +81,13 @@
     bar.appendChild(left);
     table.parentNode.parentNode.insertBefore(bar, table.parentNode);
   });
+  var named = /^#cluster=(.*)$/.exec(location.hash);
+  if (named) {
+    var name = decodeURIComponent(named[1]);
+    document.querySelectorAll("#clusters tbody tr").forEach(function (row) {
+      if (row.cells[0].textContent.trim() === name) location.replace("#" + row.id);
+    });
+  }
   document.querySelectorAll("a[href^='#']").forEach(function (lead) {
     lead.addEventListener("click", function () {
       var row = document.getElementById(lead.getAttribute("href").slice(1));

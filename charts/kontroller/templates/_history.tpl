@@ -11,6 +11,10 @@
 {{ include "kontroller.fullname" . }}-alarms
 {{- end }}
 
+{{- define "kontroller.reportsName" -}}
+{{ include "kontroller.fullname" . }}-reports
+{{- end }}
+
 {{- /* The journals to read: those of this release's controllers, one after the other, unless a topic has them, and those that
   are named. A topic has gaps and numbers of its own, which are not to be mixed with those of the files. Takes a list: the
   root context, and the values of who reads them. */ -}}

@@ -29,7 +29,7 @@ SELF_CONTAINED: Final = ("--set", f"{CONTROLLER_FOR_SOME},zookeeper.enabled=true
 EVERYTHING: Final = (
     *SELF_CONTAINED,
     "--set",
-    "history.enabled=true,alarms.enabled=true,networkPolicy.enabled=true,monitoring.dashboard.enabled=true,"
+    "history.enabled=true,history.serve.enabled=true,alarms.enabled=true,networkPolicy.enabled=true,monitoring.dashboard.enabled=true,"
     "controller.journal.token.create=true,kafka.scramUsers.secretName=users",
 )
 ALL_OF_IT: Final = (

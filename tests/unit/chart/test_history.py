@@ -214,3 +214,32 @@ def test_the_jobs_may_read_the_journals_whoever_else_may_read_metrics() -> None:
     objects = render(*ON, *restricted)
     own = find_object(objects, "NetworkPolicy", "kontroller-history")
     assert own["spec"] == {"podSelector": {"matchLabels": labels}, "policyTypes": ["Ingress"], "ingress": []}
+
+
+SERVED: Final = (*ON, "--set", "history.serve.enabled=true,history.serve.port=9500")
+
+
+def test_the_report_is_served_only_on_request_and_only_read() -> None:
+    assert "reports" not in str([each["metadata"]["name"] for each in render(*ON)])
+    objects = render(*SERVED)
+    deployment = find_object(objects, "Deployment", "kontroller-reports")["spec"]
+    spec = deployment["template"]["spec"]
+    (served,) = spec["containers"]
+    assert served["args"][:3] == ["history", "serve", "--report=/history/report"]
+    assert {"name": "history", "mountPath": "/history", "readOnly": True} in served["volumeMounts"]
+    assert served["resources"]["limits"] == {"memory": "256Mi"}
+    claims = [each["persistentVolumeClaim"] for each in spec["volumes"] if "persistentVolumeClaim" in each]
+    assert claims == [{"claimName": "kontroller-history"}]
+    service = find_object(objects, "Service", "kontroller-reports")["spec"]
+    assert service["selector"].items() <= deployment["template"]["metadata"]["labels"].items()
+    assert [port["port"] for port in service["ports"]] == [9500]
+
+
+def test_only_those_who_read_metrics_may_connect_to_the_served_report() -> None:
+    policies = (*SERVED, "--set", "networkPolicy.enabled=true")
+    policy = find_object(render(*policies), "NetworkPolicy", "kontroller-reports")["spec"]
+    assert policy["ingress"] == []
+    monitoring = "networkPolicy.monitoring[0].namespaceSelector.matchLabels.name=monitoring"
+    policy = find_object(render(*policies, "--set", monitoring), "NetworkPolicy", "kontroller-reports")["spec"]
+    assert policy["ingress"][0]["from"] == [{"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}]
+    assert policy["ingress"][0]["ports"] == [{"port": "metrics"}]

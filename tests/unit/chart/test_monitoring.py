@@ -36,9 +36,10 @@ def test_nothing_of_it_is_there_unless_asked_for() -> None:
     assert "kontroller-dashboard" not in str(render(*SELF_CONTAINED))
 
 
-@pytest.mark.parametrize("component", ["operator", "controller", "alarms"])
+@pytest.mark.parametrize("component", ["operator", "controller", "alarms", "reports"])
 def test_the_monitor_finds_the_service_and_its_port(component: str) -> None:
-    objects = render(*SELF_CONTAINED, *ALL_ON, "--set", "alarms.enabled=true")
+    more = "alarms.enabled=true,history.enabled=true,history.serve.enabled=true"
+    objects = render(*SELF_CONTAINED, *ALL_ON, "--set", more)
     monitor = find_object(objects, "ServiceMonitor", f"kontroller-{component}")["spec"]
     labels = monitor["selector"]["matchLabels"].items()
     services = [each for each in objects if each["kind"] == "Service" and labels <= each["metadata"]["labels"].items()]
@@ -138,3 +139,4 @@ def test_the_dashboard_is_a_config_map_that_a_sidecar_finds() -> None:
     assert dashboard["metadata"]["labels"]["grafana_dashboard"] == "1"
     assert dashboard["metadata"]["annotations"] == {"grafana_folder": "Kafka"}
     assert json.loads(dashboard["data"]["kontroller.json"])["title"] == "Kontroller"
+    assert json.loads(dashboard["data"]["kontroller-service-levels.json"])["title"] == "Kontroller: service levels"

@@ -12,6 +12,7 @@ from controller_core.process.recording.settings import RecorderProcessSettings
 from controller_core.process.settings import ControllerProcessSettings
 from controller_operator.settings import OperatorSettings
 from kontroller.command_line import main
+from kontroller.history.serving.settings import ServeSettings
 from kontroller.history.watching.settings import WatchSettings
 from replica_broker.cli.command_line import main as broker
 from replica_broker.process.settings import BrokerProcessSettings
@@ -21,6 +22,7 @@ COMMANDS: Final[dict[str, tuple[typer.Typer, tuple[str, ...], Any]]] = {
     "recorder": (main, ("record",), RecorderProcessSettings),
     "operator": (main, ("operator", "run"), OperatorSettings),
     "watch": (main, ("history", "watch"), WatchSettings),
+    "serve": (main, ("history", "serve"), ServeSettings),
     "broker": (broker, ("run",), BrokerProcessSettings),
 }
 

@@ -14,7 +14,7 @@ HTTPS = (
     "--set",
     "monitoring.http.certificateSecret=web,monitoring.http.clientCaSecret=ca,monitoring.http.tokenSecret=key",
 )
-WORKLOADS = {"controller": "StatefulSet", "operator": "Deployment", "alarms": "Deployment"}
+WORKLOADS = {"controller": "StatefulSet", "operator": "Deployment", "alarms": "Deployment", "reports": "Deployment"}
 FILES = {
     "certificate": "/etc/kontroller/metrics-certificate/tls.crt",
     "key": "/etc/kontroller/metrics-certificate/tls.key",

@@ -1,0 +1,1 @@
+"""`kontroller history serve`: the latest report over HTTP, and its service levels as metrics."""
