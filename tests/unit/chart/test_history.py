@@ -1,6 +1,7 @@
 """The history's job: Spark in one pod, given the journals that there are, on a volume that is not the chart's."""
 
 import json
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -8,6 +9,7 @@ import yaml
 
 from devcluster.clusters.kubernetes import CommandError
 from devcluster.filling.parts import Part
+from kontroller.history.reports.names import read_names
 from tests.unit.chart.rendering import (
     CONTROLLER_ON,
     PROJECT,
@@ -243,3 +245,16 @@ def test_only_those_who_read_metrics_may_connect_to_the_served_report() -> None:
     policy = find_object(render(*policies, "--set", monitoring), "NetworkPolicy", "kontroller-reports")["spec"]
     assert policy["ingress"][0]["from"] == [{"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}]
     assert policy["ingress"][0]["ports"] == [{"port": "metrics"}]
+
+
+def test_names_of_clusters_and_topics_are_a_file_of_the_report(tmp_path: Path) -> None:
+    _, report = steps(*ON)
+    assert "names" not in str(report)
+    named = (*ON, "--set", "history.names.clusters[0].id=c,history.names.clusters[0].owner=team")
+    _, report = steps(*named)
+    assert "--names=/etc/kontroller/names/names.yaml" in report["args"]
+    assert {"name": "names", "mountPath": "/etc/kontroller/names", "readOnly": True} in report["volumeMounts"]
+    assert {"name": "names", "configMap": {"name": "kontroller-history-names"}} in pod(*named)["volumes"]
+    file = tmp_path / "names.yaml"
+    file.write_text(find_object(render(*named), "ConfigMap", "kontroller-history-names")["data"]["names.yaml"])
+    assert read_names(file).describe_cluster("c")["owner"] == "team"
