@@ -7,7 +7,7 @@ bytes. The page is made from these files, so that an answer is computed once.
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -16,10 +16,34 @@ import orjson
 import pyarrow.parquet
 from pyspark.sql import DataFrame
 
+from kontroller.history.reports.names import Names
+from kontroller.history.reports.objective import Objective
+from kontroller.history.reports.period import SECOND
 from kontroller.history.reports.selection.tables import EXPORTED, Tables
+from kontroller.history.reports.service_levels import WINDOWS, Level
 from kontroller.history.schemas import Table
 
 BATCH_ROWS = 10_000
+LEVELS = "service_levels"
+_REAL, _MOMENT = pyarrow.float64(), pyarrow.timestamp("us", tz="UTC")
+LEVEL_SCHEMA = pyarrow.schema(
+    {
+        "cluster_id": pyarrow.string(),
+        "name": pyarrow.string(),  # by the report's --names; "" if it has none, as the following
+        "environment": pyarrow.string(),
+        "owner": pyarrow.string(),
+        "window_seconds": pyarrow.int64(),  # before `as_of`
+        "as_of": _MOMENT,  # the last known time; the end of the period if the cluster is silent
+        "known_seconds": _REAL,  # of partitions, as the following
+        "unknown_seconds": _REAL,
+        "leaderless_seconds": _REAL,
+        "availability_at_least": _REAL,  # if all unknown time was down; null if there was no partition
+        "availability_at_most": _REAL,
+        "objective": _REAL,  # of availability, from 0 to 1; null if the report has none
+        "burn_rate_at_least": _REAL,  # lost over what the objective allows; of 28 days: the spent part of the budget
+        "burn_rate_at_most": _REAL,
+    }
+)
 JSON_OPTIONS = orjson.OPT_NAIVE_UTC | orjson.OPT_UTC_Z | orjson.OPT_APPEND_NEWLINE
 
 
@@ -41,6 +65,41 @@ def export_tables(tables: Tables, folder: Path) -> Mapping[str, Path]:
         write_json_lines(path)
         paths[table.name] = path
     return paths
+
+
+def export_levels(levels: Iterable[Level], objective: Objective | None, names: Names, folder: Path) -> Path:
+    """Write the service level of each cluster, one row per window, and return the Parquet file.
+
+    Raises OSError if the folder cannot be written."""
+    rows = [
+        {**_make_row(level, us, objective), **names.describe_cluster(level.cluster)}
+        for level in levels
+        for us in WINDOWS
+    ]
+    path = folder / f"{LEVELS}.parquet"
+    with replace_file(path) as file:
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows, schema=LEVEL_SCHEMA), file)
+    write_json_lines(path)
+    return path
+
+
+def _make_row(level: Level, window_us: int, objective: Objective | None) -> dict[str, object]:
+    amount = level.windows[window_us]
+    least, most = amount.availability or (None, None)
+    burn = None if objective is None else amount.compute_spent(objective.allowance)
+    return {
+        "cluster_id": level.cluster,
+        "window_seconds": window_us // SECOND,
+        "as_of": level.as_of_us,
+        "known_seconds": amount.known_us / SECOND,
+        "unknown_seconds": amount.unknown_us / SECOND,
+        "leaderless_seconds": amount.lost_us / SECOND,
+        "availability_at_least": least,
+        "availability_at_most": most,
+        "objective": None if objective is None else float(1 - objective.allowance),
+        "burn_rate_at_least": burn and float(burn[0]),
+        "burn_rate_at_most": burn and float(burn[1]),
+    }
 
 
 @contextmanager

@@ -11,9 +11,10 @@ from typing import Literal
 from kontroller.history.reports.names import Names
 from kontroller.history.reports.objective import Objective
 from kontroller.history.reports.period import SECOND, Grid, Period
+from kontroller.history.reports.service_levels import Level
 from kontroller.history.reports.stories import Story
 
-Kind = Literal["text", "id", "count", "seconds", "time", "ratio", "share", "spent", "brokers", "flag", "lines"]
+Kind = Literal["text", "id", "count", "seconds", "time", "ratio", "share", "spent", "rate", "brokers", "flag", "lines"]
 Bounds = tuple[float, float]
 """The least and the most that a ratio can have been."""
 Value = str | int | float | bool | tuple[int, ...] | tuple[str, ...] | None
@@ -266,6 +267,10 @@ class Report:
     """True if sums cover the whole days that the period touches."""
     before: Before | None = None
     objective: Objective | None = None
+    level: Level | None = None
+    """The service level of all clusters together; None if it is not known."""
+    levels: tuple[Level, ...] = ()
+    """The service level of each cluster."""
     names: Names = field(default_factory=Names)
 
     @property

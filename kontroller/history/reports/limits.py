@@ -21,6 +21,8 @@ class Limits:
     episode_brokers: int = 12
     bars: int = 60
     """The bars of a row of an episode."""
+    outlooks: int = 100
+    """The clusters whose budget has an outlook, those that need attention first."""
     topics: int = 20
     brokers: int = 40
     """The brokers in one kind of picture, over all clusters."""

@@ -29,13 +29,15 @@ class Objective:
         return f"{self.percent:.10g} %"
 
     def budget(self, known_us: int, lost_us: int) -> "Budget":
-        return Budget(allowed_us=int(self._compute_allowance() * max(0, known_us)), spent_us=max(0, lost_us))
+        return Budget(allowed_us=int(self.allowance * max(0, known_us)), spent_us=max(0, lost_us))
 
     def compute_spent_share(self, ratio: float) -> float:
         """Return the spent part of the budget at this availability."""
-        return max(0.0, 1 - ratio) / float(self._compute_allowance())
+        return max(0.0, 1 - ratio) / float(self.allowance)
 
-    def _compute_allowance(self) -> Fraction:
+    @property
+    def allowance(self) -> Fraction:
+        """The part of the time that may be lost."""
         return (100 - Fraction(str(self.percent))) / 100
 
 

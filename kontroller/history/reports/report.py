@@ -7,7 +7,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 
 from kontroller.history.answers.options import Options
-from kontroller.history.reports.export import export_tables, replace_file, rows_in
+from kontroller.history.reports.export import export_levels, export_tables, replace_file, rows_in
 from kontroller.history.reports.facts import Bounds
 from kontroller.history.reports.limits import Limits
 from kontroller.history.reports.names import Names
@@ -68,15 +68,16 @@ def write_report(
     try:
         before = figures_before(tables, period)
         with restrict_to_period(stored, tables, options) as exact:
-            report = select_facts(exact, limits, options=options, before=before, objective=objective)
+            report = select_facts(exact, limits, options=options, before=before, objective=objective, given=tables)
     finally:
         stored[PARTITION_INTERVALS].unpersist()
+    levels = export_levels(report.levels, objective, names or Names(), output / "tables")
     path = output / "index.html"
     with replace_file(path) as file:
         file.write(page(replace(report, names=names or Names()), limits=limits).encode())
     return ReportSummary(
         page=path,
-        tables=tuple(files.values()),
+        tables=(*files.values(), levels),
         clusters=report.clusters_total,
         availability=report.uptime.availability,
         bounds=report.uptime.bounds,

@@ -65,6 +65,12 @@ def format_spent(ratio: float | None) -> str:
     return f"{math.ceil(ratio * 100 - 1e-9):,} %" if ratio == 0 or ratio >= 0.01 else "under 1 %"
 
 
+def format_rate(rate: float) -> str:
+    """Return a burn rate, rounded up: 0, 0.4, 14.4, 1,240."""
+    digits = 1 if rate < 100 else 0
+    return f"{math.ceil(rate * 10**digits - 1e-9) / 10**digits:,.{digits}f}".removesuffix(".0")
+
+
 def nines(ratio: float | None) -> str:
     if ratio is None:
         return NOT_KNOWN
@@ -94,6 +100,11 @@ def moment(at_us: int | None) -> str:
     when = moment_of(at_us)
     millis = when.microsecond // 1000
     return f"{when:%Y-%m-%d %H:%M:%S}" + (f".{millis:03}" if millis else "")
+
+
+def format_minute(at_us: int) -> str:
+    """Return a time in UTC to the minute: 2026-11-20 02:13."""
+    return f"{moment_of(at_us):%Y-%m-%d %H:%M}" if is_moment(at_us) else NO_VALUE
 
 
 def instant(at_us: int) -> str:

@@ -22,6 +22,7 @@ from tests.unit.reports.facts import HOSTILE, empty_report, full_report
 from tests.unit.reports.html import Page
 
 SECTIONS = (
+    "service",
     "availability",
     "incidents",
     "topics",

@@ -6,7 +6,7 @@ from kontroller.history.reports import words
 from kontroller.history.reports.facts import Column, Listed, Value
 from kontroller.history.reports.period import is_moment
 
-RIGHT_ALIGNED = {"id", "count", "seconds", "ratio", "share", "spent"}
+RIGHT_ALIGNED = {"id", "count", "seconds", "ratio", "share", "spent", "rate"}
 TELLING = {
     "leaderless": "without a leader",
     "under_min_isr": "under min ISR",
@@ -59,4 +59,6 @@ def _format(value: Value, column: Column) -> str:
         return words.percent(float(value))
     if column.kind == "spent":
         return words.format_spent(float(value))
+    if column.kind == "rate":
+        return words.format_rate(float(value))
     return words.share(float(value)) if column.kind == "share" else words.number(value)

@@ -20,6 +20,7 @@ from kontroller.history.reports.rendering.fleet import fleet, reasons_of
 from kontroller.history.reports.rendering.leads import leads_of_clusters
 from kontroller.history.reports.rendering.naming import add_names
 from kontroller.history.reports.rendering.pictures import Pictures
+from kontroller.history.reports.rendering.service import draw_budgets, list_levels, service
 from kontroller.history.reports.rendering.telling import At, Piece, clock, tell_story
 from kontroller.pages.frame import make_environment
 
@@ -39,6 +40,9 @@ def page(report: Report, *, limits: Limits | None = None) -> str:
         figures=figures(report),
         fleet=fleet(report, limits),
         reasons=reasons_of(report),
+        service=service(report),
+        budget_lines=draw_budgets(report),
+        levels=list_levels(report, limits),
         leads_of_clusters=leads_of_clusters(report),
         written=words.format_span(report.period.began_us, report.period.ended_us),
         length=words.duration(seconds(report.period.ended_us - report.period.began_us)),

@@ -20,6 +20,7 @@ from kontroller.history.reports.selection.broker_heat import BrokerHeats, broker
 from kontroller.history.reports.selection.clusters import totals
 from kontroller.history.reports.selection.coverage import Key, edges, sum_coverage
 from kontroller.history.reports.selection.episodes.worst import episodes, quiet_us
+from kontroller.history.reports.selection.levels.measured import measure_levels
 from kontroller.history.reports.selection.listed import list_all_rows
 from kontroller.history.reports.selection.listings import LISTINGS
 from kontroller.history.reports.selection.places import add_led_places
@@ -42,8 +43,11 @@ def select_facts(
     options: Options,
     before: Before | None = None,
     objective: Objective | None = None,
+    given: Mapping[str, DataFrame] | None = None,
 ) -> Report:
-    """Select the facts of a report with a few dozen bounded queries."""
+    """Select the facts of a report with a few dozen bounded queries.
+
+    `given`: the tables by name, not cut to the period; without them there is no service level."""
     period = tables.period
     listings = dict(list_all_rows(LISTINGS, tables, limits))
     listings["clusters"] = sort_by_need(listings["clusters"], objective, period)
@@ -59,6 +63,8 @@ def select_facts(
     heats = broker_heats(tables, names, grid, day_grid, limits) if names else BrokerHeats()
     worst, episodes_total = episodes(tables, limits)
     topics_total, partitions, uptime = whole(tables)
+    needing = [str(row["cluster_id"]) for row in listings["clusters"].rows[: limits.outlooks]]
+    level, levels = measure_levels(given or {}, period, needing)
     return Report(
         period=period,
         grid=grid,
@@ -88,6 +94,8 @@ def select_facts(
         has_whole_days=tables.has_whole_days,
         before=before,
         objective=objective,
+        level=level,
+        levels=levels,
     )
 
 

@@ -1,0 +1,1 @@
+"""The measurement of service levels in the intervals of partitions."""
