@@ -40,6 +40,10 @@ class Outage:
     """True if those leaders were not in sync."""
     asked_by: str = ""
     """The client whose request was the cause, such as `User:alice from 10.0.0.7`. Empty if there is none."""
+    gone: tuple[int, ...] = ()
+    """The brokers that were missing in most of these incidents and were not registered."""
+    out_of_sync: tuple[int, ...] = ()
+    """The brokers that were missing in most of these incidents although they were registered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

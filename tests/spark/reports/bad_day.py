@@ -312,7 +312,7 @@ def partition_intervals(cluster: Cluster) -> None:
 def add_interval(
     cluster: Cluster, base: Row, state: State, began: datetime, ended: datetime, next_cause: str | None
 ) -> None:
-    is_last = ended == cluster.ended
+    is_last, seq = ended == cluster.ended, cluster.next_seq()
     cluster.tables["partition_intervals"].append(
         {
             **base,
@@ -326,7 +326,7 @@ def add_interval(
             "unclean": state.unclean,
             "cause": state.cause,
             "inferred": state.inferred,
-            "seq": cluster.next_seq(),
+            "seq": seq,
         }
     )
     problem = "leaderless" if state.leader == -1 else "under_min_isr" if len(state.isr) < 2 else None
@@ -334,7 +334,7 @@ def add_interval(
         incident = {"topic": base["topic"], "partition": base["partition"], "problem": problem, "cause": state.cause}
         ended_by = None if is_last else next_cause
         cluster.tables["incidents"].append(
-            {**incident, "began": began, "ended": ended, "is_last": is_last, "ended_by": ended_by}
+            {**incident, "began": began, "ended": ended, "is_last": is_last, "ended_by": ended_by, "seq": seq}
         )
 
 

@@ -87,6 +87,16 @@ def test_the_worst_episode_is_told_in_a_sentence(texts: dict[str, str]) -> None:
     assert "Data of orders-3 may be lost." in top
 
 
+def test_an_incident_names_the_brokers_that_were_missing_and_the_timeline_shows_them_alone(
+    texts: dict[str, str],
+) -> None:
+    """Brokers 4 and 5 left the ISRs while they were registered, before broker 3 was lost."""
+    assert "while brokers 4 and 5 were out of sync but registered (slow, hung or cut off)" in texts["incidents"]
+    assert "3 of 6 brokers are shown: those that were away or out of sync." in texts["incidents"]
+    assert "broker 4 was registered, and partitions missed it in their ISRs" in texts["incidents"]
+    assert "broker 6 (eu-west-1c)" not in texts["incidents"]
+
+
 def test_the_page_names_the_clients_who_asked_for_changes(texts: dict[str, str]) -> None:
     alice = "User:alice from 10.0.0.7"
     assert f"Configurations were changed by {alice} at 02:13:45" in texts["incidents"]

@@ -1,6 +1,7 @@
 """The sentences about an episode tell the records, and no more."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -134,6 +135,25 @@ def test_the_client_who_asked_for_a_change_is_named() -> None:
     assert sentence(moved).startswith("Reassignments were requested by User:alice from 10.0.0.7 at 02:13:00; ")
     others = outage(cause="alter_partition_reassignments", began_us=BEGAN, asked_by="User:\u202ebob")
     assert sentence(moved, others).startswith("Reassignments were requested by User:alice from 10.0.0.7 and others at")
+
+
+def test_a_broker_that_hung_while_it_was_registered_is_named_as_the_reason() -> None:
+    hung = outage(cause="alter_partition", began_us=BEGAN, problem="under_min_isr", ended_by="alter_partition")
+    assert sentence(replace(hung, out_of_sync=(5,))) == (
+        "Leaders changed their ISRs at 02:13:00; orders-3 was under min ISR for 3 min 12 s, while broker 5 was out of sync "
+        "but registered (slow, hung or cut off), until leaders changed their ISRs."
+    )
+    both = sentence(replace(hung, out_of_sync=(5, 6), gone=(3,)))
+    assert ", while broker 3 was gone and brokers 5 and 6 were out of sync but registered" in both
+    assert "while 7 brokers were gone" in sentence(replace(hung, gone=tuple(range(7))))
+
+
+def test_a_lost_broker_that_the_sentence_begins_with_is_not_named_twice() -> None:
+    lost = replace(outage(cause="broker_failed", began_us=BEGAN, led_by=(3,)), gone=(3,))
+    assert "gone" not in sentence(lost, losses=(LOST,))
+    assert "while broker 4 was gone" in sentence(replace(lost, gone=(3, 4)), losses=(LOST,))
+    moved = replace(lost, cause="topic_modified")
+    assert "while broker 3 was gone" in sentence(moved, losses=(LOST,))
 
 
 def test_guessed_causes_are_called_guesses() -> None:

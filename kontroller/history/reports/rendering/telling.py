@@ -16,6 +16,8 @@ from kontroller.history.reports.stories import Outage, Story
 
 RETURNS = frozenset({"broker_started", "broker_restarted"})
 MOST_TIMES = 3
+MOST_NAMED = 6
+"""The brokers whose absence a sentence names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +111,25 @@ def _describe_losses(story: Story) -> list[Piece]:
 def _effect(one: Outage, story: Story) -> str:
     state = "had no leader" if one.problem == "leaderless" else "were under min ISR"
     state = state.replace("were", "was") if one.partitions == 1 else state
-    return f"{_where(one.partitions, one.where)} {state} {_how_long(one)}{_describe_ending(one, story)}"
+    why, ending = _say_why(one, story), _describe_ending(one, story)
+    return f"{_where(one.partitions, one.where)} {state} {_how_long(one)}{why}{ending}"
+
+
+def _say_why(one: Outage, story: Story) -> str:
+    """Return the brokers that were missing, except lost ones that the sentence begins with."""
+    told = {loss.broker for loss in story.losses} if one.cause in OF_LOST_BROKERS else set()
+    gone = [broker for broker in one.gone if broker not in told]
+    said = [f"{_name_brokers(gone)} gone"] if gone else []
+    if one.out_of_sync:
+        said.append(f"{_name_brokers(one.out_of_sync)} out of sync but registered (slow, hung or cut off)")
+    return f", while {words.join_words(said)}" if said else ""
+
+
+def _name_brokers(brokers: Sequence[int]) -> str:
+    if len(brokers) > MOST_NAMED:
+        return f"{len(brokers):,} brokers were"
+    names = words.join_words([str(broker) for broker in brokers])
+    return f"broker {names} was" if len(brokers) == 1 else f"brokers {names} were"
 
 
 def _where(partitions: int, where: str) -> str:

@@ -5,6 +5,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from typing import cast
 
 from pyspark.sql import DataFrame, Row, Window
 from pyspark.sql import functions as f
@@ -13,6 +14,7 @@ from kontroller.history import schemas
 from kontroller.history.reports import words
 from kontroller.history.reports.facts import Bar, Lane, Mark, Step, Unknown
 from kontroller.history.reports.limits import Limits
+from kontroller.history.reports.selection.episodes.culprits import Culprit, Culprits
 from kontroller.history.reports.selection.places import places
 from kontroller.history.reports.selection.rows import first_clients, join_clients, name_client
 from kontroller.history.reports.selection.spans import span_bar
@@ -91,17 +93,28 @@ def marks(tables: Tables, windows: DataFrame, limits: Limits) -> dict[int, tuple
     return {index: (tuple(marks), totals[index]) for index, marks in found.items()}
 
 
-def brokers(tables: Tables, windows: DataFrame, limits: Limits) -> dict[int, tuple[tuple[Lane, ...], int]]:
-    """Return the brokers that were away longest, in the order of their ids."""
+def brokers(
+    tables: Tables, windows: DataFrame, limits: Limits, culprits: Culprits
+) -> dict[int, tuple[tuple[Lane, ...], int]]:
+    """Return the brokers that were missed by partitions or away, in the order of their ids, and the number of all.
+
+    If they are too many, those that were missed come first, then those that were away longest. `culprits`: by kinds
+    that begin with the episode."""
+    missed = _list_missed(culprits)
+    wanted = f.broadcast(tables.spark.createDataFrame(list(missed), "episode int, broker int"))
+    wanted = wanted.withColumn("is_missed", f.lit(True))
     rows = tables.clip(schemas.BROKER_INTERVALS).join(windows, "cluster_id")
     rows = rows.where("began_us < until_us and ended_us > from_us")
     there_us = f.least("ended_us", "until_us") - f.greatest("began_us", "from_us")
     each = Window.partitionBy("episode", "broker")
+    in_order = Window.partitionBy("episode").orderBy(f.col("is_missed").isNull(), "there_us", "broker")
     rows = (
-        rows.withColumn("there_us", f.sum(f.when(f.col("is_known"), there_us)).over(each))
-        .withColumn("number", f.row_number().over(each.orderBy("began_us", "controller_epoch", "seq")))
-        .withColumn("rank", f.dense_rank().over(Window.partitionBy("episode").orderBy("there_us", "broker")))
+        rows.withColumn("there_us", f.sum(there_us).over(each))
         .withColumn("total", f.size(f.collect_set("broker").over(Window.partitionBy("episode"))))
+        .join(wanted, ["episode", "broker"], "left")
+        .where(f.col("is_missed") | (f.col("there_us") < f.col("until_us") - f.col("from_us")))
+        .withColumn("number", f.row_number().over(each.orderBy("began_us", "controller_epoch", "seq")))
+        .withColumn("rank", f.dense_rank().over(in_order))
         .where((f.col("rank") <= limits.episode_brokers) & (f.col("number") <= limits.bars))
     )
     found: dict[int, dict[int, list[Row]]] = defaultdict(lambda: defaultdict(list))
@@ -110,16 +123,43 @@ def brokers(tables: Tables, windows: DataFrame, limits: Limits) -> dict[int, tup
     for row in rows.orderBy("episode", "broker", "number").select(*fields).collect():
         found[row["episode"]][row["broker"]].append(row)
         totals[row["episode"]] = row["total"]
+    for episode, broker in missed:
+        # A broker that was gone all the time has no interval here.
+        if broker not in found[episode] and len(found[episode]) < limits.episode_brokers:
+            found[episode][broker] = []
+            totals[episode] = totals.get(episode, 0) + 1
     return {
-        index: (tuple(_broker_lane(broker, its) for broker, its in sorted(lanes.items())), totals[index])
+        index: (
+            tuple(_broker_lane(broker, its, missed.get((index, broker))) for broker, its in sorted(lanes.items())),
+            totals[index],
+        )
         for index, lanes in found.items()
     }
 
 
-def _broker_lane(broker: int, rows: Sequence[Row]) -> Lane:
+def _list_missed(culprits: Culprits) -> dict[tuple[int, int], Bar | None]:
+    """Return the brokers that partitions missed by episode, with a bar for those that were registered."""
+    spans: dict[tuple[int, int], list[Culprit]] = defaultdict(list)
+    for (episode, *_), its in culprits.items():
+        for each in its:
+            spans[cast("int", episode), each.broker].append(each)
+    return {(episode, broker): _missed_bar(broker, its) for (episode, broker), its in spans.items()}
+
+
+def _missed_bar(broker: int, culprits: Sequence[Culprit]) -> Bar | None:
+    there = [each for each in culprits if each.state == "there"]
+    if not there:
+        return None
+    began_us, ended_us = min(each.began_us for each in there), max(each.ended_us for each in there)
+    tip = f"broker {broker} was registered, and partitions missed it in their ISRs, "
+    tip += words.format_span(began_us, ended_us)
+    return Bar(began_us=began_us, ended_us=ended_us, state="missed", label="out of sync", tip=tip)
+
+
+def _broker_lane(broker: int, rows: Sequence[Row], missed: Bar | None) -> Lane:
     rack = next((row["rack"] for row in rows if row["rack"]), "")
     label = f"broker {broker}" + (f" ({rack[:60]})" if rack else "")
-    return Lane(label=label, bars=tuple(_broker_bar(row) for row in rows))
+    return Lane(label=label, bars=(*(_broker_bar(row) for row in rows), *([missed] if missed else [])))
 
 
 def _broker_bar(row: Row) -> Bar:

@@ -1,28 +1,30 @@
 """The facts of an episode's story: the lost brokers, and the effects of each cause on partitions."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame, Row, Window
 from pyspark.sql import functions as f
 
 from kontroller.history import schemas
 from kontroller.history.reports.limits import Limits
+from kontroller.history.reports.selection.episodes.culprits import Culprit, Culprits
 from kontroller.history.reports.selection.places import places
 from kontroller.history.reports.selection.rows import first_clients, join_clients, name_client
 from kontroller.history.reports.selection.tables import Tables
 from kontroller.history.reports.stories import Loss, Outage, Story
 
 KIND = ("episode", "problem", "cause", "ending", "ended_by", "is_unclean")
+KIND_OF_CULPRITS = KIND[:-1]
 PARTITION = ("cluster_id", "topic", "partition")
 MOST_LEADERS = 3
 
 
-def stories(tables: Tables, windows: DataFrame, limits: Limits) -> Mapping[int, Story]:
-    """Return the stories by the number of the episode. `windows`: as in `drawn`."""
+def stories(tables: Tables, windows: DataFrame, limits: Limits, culprits: Culprits) -> Mapping[int, Story]:
+    """Return the stories by the number of the episode. `windows`: as in `drawn`. `culprits`: by KIND."""
     losses, outages, unclean = (
         _losses(tables, windows, limits),
-        _outages(tables, windows, limits),
+        _outages(tables, windows, limits, culprits),
         _unclean(tables, windows),
     )
     guessed = _find_guessed(tables, windows)
@@ -55,7 +57,7 @@ def _losses(tables: Tables, windows: DataFrame, limits: Limits) -> dict[int, tup
     return {index: (tuple(its), totals[index]) for index, its in found.items()}
 
 
-def _outages(tables: Tables, windows: DataFrame, limits: Limits) -> dict[int, tuple[Outage, ...]]:
+def _outages(tables: Tables, windows: DataFrame, limits: Limits, culprits: Culprits) -> dict[int, tuple[Outage, ...]]:
     incidents = _add_next_leaders(tables, windows)
     lasted = f.col("ended_us") - f.col("began_us")
     sums = incidents.groupBy(*KIND).agg(
@@ -72,7 +74,7 @@ def _outages(tables: Tables, windows: DataFrame, limits: Limits) -> dict[int, tu
     told = f.broadcast(ranked).join(places(incidents, *KIND), list(KIND))
     found: dict[int, list[Outage]] = defaultdict(list)
     for row in told.orderBy("episode", "rank").collect():
-        found[row["episode"]].append(_outage(row))
+        found[row["episode"]].append(_outage(row, culprits.get(tuple(row[name] for name in KIND_OF_CULPRITS), ())))
     return {index: tuple(its) for index, its in found.items()}
 
 
@@ -80,7 +82,7 @@ def _add_next_leaders(tables: Tables, windows: DataFrame) -> DataFrame:
     """Return a row for each incident. For those without a leader, it has the next leader and if that was in sync."""
     led = tables[schemas.PARTITION_INTERVALS].where("is_known and leader >= 0")
     next_leader = led.select(*PARTITION, f.col("began").alias("led_from"), "leader", "unclean")
-    joined = _select_incidents(tables, windows).join(next_leader, [*PARTITION, "led_from"], "left")
+    joined = select_incidents(tables, windows).join(next_leader, [*PARTITION, "led_from"], "left")
     return joined.groupBy(
         "episode", *PARTITION, "problem", "cause", "ending", "ended_by", "asked_by", "began_us", "ended_us"
     ).agg(
@@ -89,7 +91,7 @@ def _add_next_leaders(tables: Tables, windows: DataFrame) -> DataFrame:
     )
 
 
-def _select_incidents(tables: Tables, windows: DataFrame) -> DataFrame:
+def select_incidents(tables: Tables, windows: DataFrame) -> DataFrame:
     """Return the incidents of the episodes with `ending`. `led_from` is the time at which a partition had a leader
     again."""
     ended_later = f.col("ended") > f.timestamp_micros(f.lit(tables.period.ended_us))
@@ -107,7 +109,8 @@ def _select_incidents(tables: Tables, windows: DataFrame) -> DataFrame:
     )
 
 
-def _outage(row: Row) -> Outage:
+def _outage(row: Row, culprits: Sequence[Culprit]) -> Outage:
+    frequent = [each for each in culprits if 2 * each.incidents >= row["incidents"]]
     return Outage(
         problem=row["problem"],
         cause=row["cause"][:80],
@@ -122,6 +125,8 @@ def _outage(row: Row) -> Outage:
         led_by=tuple(row["led_by"]) if len(row["led_by"]) <= MOST_LEADERS else (),
         is_unclean=row["is_unclean"],
         asked_by=join_clients(row),
+        gone=tuple(sorted(each.broker for each in frequent if each.state == "gone")),
+        out_of_sync=tuple(sorted(each.broker for each in frequent if each.state == "there")),
     )
 
 

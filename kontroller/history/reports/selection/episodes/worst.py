@@ -13,7 +13,13 @@ from kontroller.history.reports.facts import Episode, Uptime
 from kontroller.history.reports.limits import Limits
 from kontroller.history.reports.period import HOUR, MINUTE, SECOND, Period, add_margins
 from kontroller.history.reports.selection.episodes import drawn
-from kontroller.history.reports.selection.episodes.stories import stories, unclean_elections
+from kontroller.history.reports.selection.episodes.culprits import find_culprits
+from kontroller.history.reports.selection.episodes.stories import (
+    KIND_OF_CULPRITS,
+    select_incidents,
+    stories,
+    unclean_elections,
+)
 from kontroller.history.reports.selection.tables import Tables
 from kontroller.history.reports.stories import Story
 
@@ -47,10 +53,11 @@ def episodes(tables: Tables, limits: Limits) -> tuple[tuple[Episode, ...], int]:
     windows = tables.spark.createDataFrame([_window(index, row) for index, row in enumerate(worst)], WINDOWS)
     windows = f.broadcast(windows)
     partitions = _partitions(tables, windows)
-    told = stories(tables, windows, limits)
+    culprits = find_culprits(tables, select_incidents(tables, windows), KIND_OF_CULPRITS)
+    told = stories(tables, windows, limits, culprits)
     steps = drawn.steps(tables, windows)
     marks = drawn.marks(tables, windows, limits)
-    brokers = drawn.brokers(tables, windows, limits)
+    brokers = drawn.brokers(tables, windows, limits, culprits)
     spans = drawn.spans(tables, windows, limits)
     made = []
     for index, row in enumerate(worst):
