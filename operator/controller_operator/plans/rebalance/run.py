@@ -16,6 +16,7 @@ from controller_core.model.snapshot import Snapshot
 from controller_core.model.wording import format_count, list_some
 from controller_operator.plans.consent.approval import explain_missing_approval, hash_plan, remind
 from controller_operator.plans.outcome import CancelMove, Context, Notice, Plan, StartMove, Verdict, conditions
+from controller_operator.plans.rebalance.duration import compare_durations, describe_expected, estimate_seconds
 from controller_operator.plans.rebalance.healing import Sight
 from controller_operator.plans.rebalance.looking import (
     MUST_MODES,
@@ -135,11 +136,15 @@ def _take(
             counts=_count(resource).model_copy(update={"moves": 0, "batches": 0, "bytes": 0}),
         )
         return _complete(resource, f"nothing is left to move{f': {said}' if said else ''}", context)
-    counts = {
+    counts: dict[str, int | None] = {
         "moves": len(planned.moves),
         "batches": max(move.batch for move in planned.moves) + 1,
         "bytes": planned.bytes,
     }
+    if resource.status.start_time is None:
+        throttle = resource.spec.throttle
+        rate = None if throttle is None else throttle.bytes_per_second
+        counts["expected_seconds"] = estimate_seconds(planned.moves, rate)
     resource = update_status(
         resource,
         plans=resource.status.plans + 1,
@@ -165,7 +170,8 @@ def _begin(resource: RebalancePlan, context: Context) -> Plan[RebalancePlanStatu
         message = "no further batch begins, because spec.suspend is true"
         return show(resource, PlanPhase.SUSPENDED, _make_held_verdict(Reason.SUSPENDED, message), context)
     due = status.plan_hash if spec.approval is Approval.REQUIRED else None
-    what = f"the plan of {format_count(len(status.moves), 'move')}"
+    time = describe_expected(_count(resource).expected_seconds)
+    what = f"the plan of {format_count(len(status.moves), 'move')}{time}"
     if missing := explain_missing_approval(what, due, spec.approved_plan):
         reminder = remind(missing, due, status, context.now)
         plan = show(resource, PlanPhase.AWAITING_APPROVAL, missing, context)
@@ -296,7 +302,8 @@ def _end_batch(
 def _complete(resource: RebalancePlan, how: str, context: Context) -> Plan[RebalancePlanStatus]:
     counts = _count(resource)
     failed = f", and {counts.failed} failed" if counts.failed else ""
-    message = f"{how}; {format_count(counts.done, 'partition')} moved{failed}"
+    time = compare_durations(counts.expected_seconds, resource.status.start_time, context.now)
+    message = f"{how}; {format_count(counts.done, 'partition')} moved{failed}{time}"
     return _end(resource, PlanPhase.COMPLETED, Verdict.make_completed(message), context)
 
 

@@ -336,6 +336,10 @@ class PlanCounts(Observed):
     bytes_copied: int = 0
     """Bytes of the moves that are done, as far as sizes are known."""
 
+    expected_seconds: int | None = None
+    """Seconds that the first plan should take at the throttle; absent without one. Data that producers write
+    meanwhile is not counted."""
+
 
 class OwnedReassignment(Observed):
     """A PartitionReassignment that carries out a batch."""

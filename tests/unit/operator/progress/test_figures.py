@@ -9,8 +9,9 @@ from controller_core.client.log_dirs.copy_sizes import Reading, questions, take_
 from controller_core.client.log_dirs.log_sizes import Copies, Copy, LogSizes
 from controller_core.model.ids import NO_LEADER, BrokerId, PartitionId, TopicPartition
 from controller_operator.plans.outcome import Context
-from controller_operator.plans.reassignment.copying.progress import add_latest, format_duration, progress
+from controller_operator.plans.reassignment.copying.progress import add_latest, progress
 from controller_operator.plans.reassignment.planner import decide
+from controller_operator.plans.timing.durations import format_duration
 from controller_operator.resources.reassignment import MoveProgress, ReassignmentPhase
 from tests.unit.operator.clusters import NOW, ORDERS, assign, healthy, lead, reassignment, status_of, topic, view
 

@@ -14,14 +14,12 @@ from controller_core.client.log_dirs.copy_sizes import Reading
 from controller_core.client.log_dirs.log_sizes import Copies, Copy
 from controller_core.model.ids import NO_LEADER
 from controller_operator.plans.reassignment.rows import Rows, key
+from controller_operator.plans.timing.durations import LONGEST, format_duration
 from controller_operator.resources.reassignment import MoveProgress, ReassignmentStep
 
 WINDOW_S: Final = 35.0
 """Seconds for which a reading counts. Older ones say nothing about the present rate."""
-LONGEST: Final = timedelta(days=365)
-"""Longest time that is estimated."""
 _MOST_BYTES: Final = 2**63 - 1
-_UNITS: Final = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 _LEFT_DIGITS: Final = 3
 _RATE_DIGITS: Final = 2
 _ABANDONED: Final = tuple(step for step in ReassignmentStep if step.is_abandoned)
@@ -62,17 +60,6 @@ def progress(readings: Sequence[Reading], now: datetime) -> MoveProgress | None:
         time_left=None if time_left is None else format_duration(time_left),
         estimated_completion_time=None if time_left is None else _whole_minute(now + time_left),
     )
-
-
-def format_duration(time: timedelta) -> str:
-    """Return a duration by its two largest units, as kubectl writes ages: `3d4h`, `12m30s`. Seconds are in tens."""
-    total_s = max(10, -(-int(time.total_seconds()) // 10) * 10)
-    at = next(number for number, (_, unit_s) in enumerate(_UNITS) if total_s >= unit_s)
-    said = ""
-    for name, unit_s in _UNITS[at : at + 2]:
-        count, total_s = divmod(total_s, unit_s)
-        said += f"{count}{name}" if count else ""
-    return said
 
 
 def _bytes_per_second(first: Reading, last: Reading) -> int | None:

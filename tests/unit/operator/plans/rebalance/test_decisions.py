@@ -154,7 +154,15 @@ class TestWithoutApproval:
         plan = answer(rebalance_plan({"throttle": {"bytesPerSecond": 5000}}), make_planned(TWO_BATCHES))
         status = status_of(plan)
         assert [each["partition"] for each in status["moves"]] == [0, 1]
-        assert status["counts"] == {"moves": 2, "batches": 2, "bytes": 20, "done": 0, "failed": 0, "bytesCopied": 0}
+        assert status["counts"] == {
+            "moves": 2,
+            "batches": 2,
+            "bytes": 20,
+            "done": 0,
+            "failed": 0,
+            "bytesCopied": 0,
+            "expectedSeconds": 1,
+        }
         assert status["resources"] == [{"name": "disk", "beforePercent": 150, "afterPercent": 101}]
         assert status["unknown"] == ["read traffic unknown"]
         step = start(plan)
