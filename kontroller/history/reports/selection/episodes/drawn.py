@@ -143,10 +143,10 @@ def _list_missed(culprits: Culprits) -> dict[tuple[int, int], Bar | None]:
     for (episode, *_), its in culprits.items():
         for each in its:
             spans[cast("int", episode), each.broker].append(each)
-    return {(episode, broker): _missed_bar(broker, its) for (episode, broker), its in spans.items()}
+    return {(episode, broker): _draw_missed_bar(broker, its) for (episode, broker), its in spans.items()}
 
 
-def _missed_bar(broker: int, culprits: Sequence[Culprit]) -> Bar | None:
+def _draw_missed_bar(broker: int, culprits: Sequence[Culprit]) -> Bar | None:
     there = [each for each in culprits if each.state == "there"]
     if not there:
         return None
