@@ -16,7 +16,7 @@ PERIOD = Period(began=DAY_1 + timedelta(days=59), ended=DAY_1 + timedelta(days=6
 
 
 def lose(number: int, began: float, ended: float, *, until: float = END_S, since: float = 0) -> list[Row]:
-    return partition((since, {}), (began, {"leader": -1}), (ended, {}), until=until, number=number)
+    return partition((since, {}), (began, {"leader": -1}), (ended, {"leader": 1}), until=until, number=number)
 
 
 HISTORIES = {
