@@ -121,6 +121,10 @@ def explain_end(healing: Healing, need: Need, view: Snapshot) -> str | None:
             return None
     if healing.mode is PlanMode.DRAIN and (back := [each for each in healing.brokers if each in view.brokers]):
         return f"{name_all('broker', back)} came back"
+    if healing.mode is PlanMode.DRAIN and not view.holders & {*healing.brokers}:
+        return (
+            f"{name_all('broker', healing.brokers)} {'holds' if len(healing.brokers) == 1 else 'hold'} no replicas now"
+        )
     return f"other brokers are gone or new than {list_some(healing.brokers)}"
 
 

@@ -264,8 +264,11 @@ def _explain_cancellation(
 ) -> str | None:
     """Return why a batch of a run without further purpose is cancelled; None if it goes to its end.
 
-    Partitions that are moving go to their end, unless a broker that gets replicas is gone."""
+    Partitions that are moving go to their end, unless a broker that gets replicas is gone. If all have arrived, only
+    elections of leaders are left."""
     if around.over is None or move.metadata.deletion_timestamp is not None:
+        return None
+    if all(_has_arrived(each, view) for each in batch):
         return None
     lost = sorted({broker for each in batch for broker in {*each.after} - {*each.before}} - view.brokers.keys())
     if lost:

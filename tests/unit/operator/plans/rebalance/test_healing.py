@@ -191,6 +191,19 @@ class TestABrokerThatIsGone:
         assert healed.status.last_run_result is PlanResult.COMPLETED
         assert "broker 1 came back; 1 partition moved" in healed.message
 
+    def test_whose_replicas_have_arrived_elsewhere_is_not_cancelled_while_leaders_are_elected(self) -> None:
+        healed = Healed()
+        healed.lose(1)
+        healed.wait(31)
+        (begun,) = healed.begun
+        healed.cluster = see(2, 3, 4, replicas=[replicas for _, replicas in begun.partitions])
+        healed.moves = make_owned(begun.name, "Running", 2, 2)
+        assert healed.decide().steps == ()
+        healed.moves = make_owned(begun.name, "Completed", 2, 2)
+        healed.decide()
+        assert healed.status.last_run_result is PlanResult.COMPLETED
+        assert "broker 1 holds no replicas now; 2 partitions moved" in healed.message
+
     def test_that_cannot_be_drained_is_not_tried_again_at_once(self) -> None:
         healed = Healed()
         healed.lose(1)
