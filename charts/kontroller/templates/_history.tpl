@@ -28,7 +28,7 @@
 {{- if and $root.Values.controller.enabled $root.Values.controller.journal.enabled (not (index . 1).topic.name) }}
 {{- $controller := include "kontroller.controllerName" $root }}
 {{- $domain := include "kontroller.serviceDomain" $root }}
-{{- $scheme := ternary "https" "http" (ne $root.Values.monitoring.http.certificateSecret "") }}
+{{- $scheme := ternary "https" "http" (not (empty $root.Values.monitoring.http.certificateSecret)) }}
 {{- range $number := until (int $root.Values.controller.replicas) }}
 {{- $journals = append $journals (printf "%s://%s-%d.%s.%s:%d/journal" $scheme $controller $number $controller $domain (int $root.Values.controller.metricsPort)) }}
 {{- end }}
@@ -52,7 +52,7 @@
 {{- define "kontroller.shownTokens" -}}
 {{- $shown := list }}
 {{- $http := (index . 0).Values.monitoring.http }}
-{{- $secret := default $http.tokenSecret (include "kontroller.journalTokenSecret" (index . 0)) }}
+{{- $secret := default $http.tokenSecret (include "kontroller.journalTokenSecret" (index . 0)) | default "" }}
 {{- if and $http.clientCaSecret (not $secret) (not (dig "certificateSecret" "" ((index . 1).journalTls | default dict))) (include "kontroller.ownJournals" . | fromYamlArray) }}
 {{- fail "monitoring.http.clientCaSecret: history and alarms have no certificate to read the controllers' journals: set monitoring.http.tokenSecret or controller.journal.token, too, or the readers' journalTls.certificateSecret" }}
 {{- end }}
@@ -69,7 +69,7 @@
   system's. Takes what kontroller.journals takes. */ -}}
 {{- define "kontroller.journalCaSecret" -}}
 {{- $own := ternary (index . 0).Values.monitoring.http.certificateSecret "" (ne (include "kontroller.ownJournals" . | fromYamlArray | len) 0) }}
-{{- default $own (dig "caSecret" "" ((index . 1).journalTls | default dict)) }}
+{{- default $own (dig "caSecret" "" ((index . 1).journalTls | default dict)) | default "" }}
 {{- end }}
 
 {{- /* The options, mounts and volumes of a reader: tokens, certificates and caps. Take what kontroller.journals takes. */ -}}

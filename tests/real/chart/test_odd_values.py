@@ -12,7 +12,7 @@ from devcluster.clusters.kubernetes import CommandError, KubernetesApi
 from tests.real.chart.charts import dry_run
 from tests.unit.chart.rendering import CHART, EVERYTHING, MAY_BE_NOTHING, Object, default_values, render
 
-PODS: Final = 11
+PODS: Final = 12
 
 
 def make_nothing(given: dict[str, Any]) -> dict[str, Any]:
