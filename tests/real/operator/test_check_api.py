@@ -50,7 +50,7 @@ def test_missing_rights_and_namespaces_are_reported(
     assert forbidden.returncode == 1
     assert "allow this service account to create kafkatopics in namespace test-check" in forbidden.stderr
     nowhere = check(monkeypatch, api.kubeconfig, "--namespace", "not-there", deadline_s=5)
-    assert (nowhere.returncode, "namespace not-there is not there" in nowhere.stderr) == (1, True), nowhere
+    assert (nowhere.returncode, "namespace not-there does not exist" in nowhere.stderr) == (1, True), nowhere
     (tmp_path / "kubeconfig").write_text("nonsense")
     unusable = check(monkeypatch, tmp_path / "kubeconfig", deadline_s=5)
     assert unusable.returncode == 1

@@ -45,7 +45,7 @@ def test_the_scripts_of_the_examples_move_a_partition_and_describe_it(
     assert (moved.returncode, moved.stdout) == (0, "all partitions are on their brokers\n"), moved.stderr
     cluster.wait_until_everybody_knows(name)
     described = run_script("describe_topics.py", cluster.bootstrap)
-    assert f"{name} (1 partitions)\n  0: leader 3, in sync" in described.stdout, described.stderr
+    assert f"{name} (1 partitions)\n  {name}-0: leader 3, in sync" in described.stdout, described.stderr
 
 
 def run_script(script: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
