@@ -438,7 +438,11 @@ def test_each_kind_goes_by_its_short_name_and_all_by_the_category(api: Kubernete
 
 def test_people_can_ask_what_a_field_means(api: KubernetesCluster) -> None:
     explained = " ".join(api.kubectl("explain", "kafkatopic.spec.deletionPolicy").split())
-    assert "Retain leaves the topic and its data; Delete deletes both" in explained
+    assert (
+        "Retain leaves the topic and its data; Delete deletes both, unless another KafkaTopic claims the topic"
+        in explained
+    )
+    assert explained.endswith("and so takes it over.")
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)

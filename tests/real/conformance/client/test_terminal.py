@@ -47,7 +47,7 @@ def test_lines_of_an_earlier_shell_are_found_again(kontroller: Kontroller, tmp_p
     shell = kontroller.start_at_terminal("shell")
     shell.wait_for_prompt()
     shell.type("help elect unclean\n")
-    shell.wait_for("records that only dead replicas have are lost")
+    shell.wait_for("Elects a live replica as the leader of partitions without one.")
     shell.wait_for_prompt()
     shell.type("exit\n")
     assert shell.end().code == 0
@@ -56,7 +56,7 @@ def test_lines_of_an_earlier_shell_are_found_again(kontroller: Kontroller, tmp_p
     shell = kontroller.start_at_terminal("shell")
     shell.wait_for_prompt()
     shell.type(f"{UP}{UP}\n")
-    shell.wait_for("records that only dead replicas have are lost")
+    shell.wait_for("Elects a live replica as the leader of partitions without one.")
     shell.wait_for_prompt()
     shell.type(CONTROL_D)
     assert shell.end().code == 0
