@@ -1,8 +1,9 @@
-"""`kontroller import`: writes KafkaTopics for topics that have none."""
+"""`kontroller import`: writes KafkaTopics for topics that have none, and RebalancePlans for Strimzi's KafkaRebalances."""
 
 import asyncio
 import logging
 import sys
+from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from pathlib import Path
@@ -29,7 +30,9 @@ def import_topics(
     ] = None,
     namespace: Annotated[
         str | None,
-        typer.Option("--namespace", "-n", help="Namespace of the KafkaTopics. Default: the current one."),
+        typer.Option(
+            "--namespace", "-n", help="Namespace of the objects. Default: that in the file, or the current one."
+        ),
     ] = None,
     cluster_namespace: Annotated[
         str | None, typer.Option(help="Namespace of the KafkaCluster, if it differs from --namespace.")
@@ -78,7 +81,7 @@ def import_topics(
             "--from",
             help="File with topics of another tool, instead of a live cluster; - for standard input. May be repeated. "
             "Formats: KafkaTopics of Strimzi, koperator, Confluent for Kubernetes and Jikkou; topicctl; julie-ops; the "
-            "state of Terraform.",
+            "state of Terraform; KafkaRebalances of Strimzi.",
         ),
     ] = None,
     default_partitions: Annotated[
@@ -91,6 +94,8 @@ def import_topics(
     ] = None,
 ) -> None:
     """Writes a KafkaTopic in YAML for each topic that has none. Applying them changes no topic.
+
+    With --from, also writes a RebalancePlan for each KafkaRebalance of Strimzi. It moves nothing until it is approved.
 
     Writes nothing to the cluster or to Kubernetes. Topics that no KafkaTopic can describe are reported on standard
     error and as comments in the output. Exits with 0; with 1 if something failed or was reported this way; with 2 if
@@ -160,10 +165,10 @@ class _Output:
 
     def __init__(self) -> None:
         self.exit_code = 0
-        self._written = 0
+        self._written = Counter(topic=0)
 
     def write(self, imported: "Imported") -> None:
-        """Write the result for a topic."""
+        """Write the result for a topic or a KafkaRebalance."""
         from kontroller.importing.documents import format_yaml, list_remarks
 
         sys.stdout.write(format_yaml(imported))
@@ -172,7 +177,7 @@ class _Output:
         if imported.document is None:
             self.exit_code = EXIT_FAILED
         else:
-            self._written += 1
+            self._written[imported.source] += 1
 
     def report(self, problem: object) -> None:
         """Report a part of the input that was not understood."""
@@ -180,8 +185,9 @@ class _Output:
         self.exit_code = EXIT_FAILED
 
     def say_counts(self, left_out: "LeftOut") -> None:
-        """Write the number of topics, imported and left out."""
-        self.say(f"{self._written} topics imported; left out: {left_out}")
+        """Write the numbers of objects, imported and left out."""
+        counts = [f"{count} {source}s" for source, count in self._written.items()]
+        self.say(f"{' and '.join(counts)} imported; left out: {left_out}")
 
     def say(self, line: str) -> None:
         """Write a remark."""
@@ -195,6 +201,7 @@ def _name_file(file: IO[bytes]) -> str:
 
 def _import_files(files: Sequence[tuple[str, bytes]], given: "Given", out: _Output) -> None:
     from kontroller.importing.declared import import_declared
+    from kontroller.importing.declared_plans import import_plans
     from kontroller.importing.sources.reading import read_files
 
     reading = read_files(files)
@@ -203,6 +210,8 @@ def _import_files(files: Sequence[tuple[str, bytes]], given: "Given", out: _Outp
     for remark in reading.remarks:
         out.say(remark)
     for each in import_declared(reading.topics, given, reading.left_out):
+        out.write(each)
+    for each in import_plans(reading.plans, given, reading.left_out):
         out.write(each)
     out.say_counts(reading.left_out)
 

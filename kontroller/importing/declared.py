@@ -29,9 +29,11 @@ from kontroller.importing.object_names import NameTaken, ObjectNames, is_object_
 from kontroller.importing.values import Unreadable, normalize_config, normalize_number, read_count, read_text
 
 _CONFLUENT: Final = "confluent."
-_TEMPLATE: Final = "{{"
+TEMPLATE: Final = "{{"
 _SHOWN: Final = 100
 _CONFLICTS_LIMIT: Final = 5
+NO_CLUSTER: Final = "the file does not say in which KafkaCluster: give --cluster"
+NAMED_BY_TEMPLATE: Final = "its name is a template: render the file first"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +70,18 @@ class Given:
     default_partitions: int | None = None
     default_replication_factor: int | None = None
     with_internal: bool = False
+
+    def find_target(
+        self, *, cluster: str | None, cluster_namespace: str | None = None, namespace: str | None
+    ) -> Target:
+        """Return the target of an object for which the file has these values. The cluster is empty without a name."""
+        namespace = self.namespace or namespace
+        cluster_namespace = self.cluster_namespace or (None if self.cluster else cluster_namespace)
+        return Target(
+            cluster=self.cluster or cluster or "",
+            cluster_namespace=None if cluster_namespace == namespace else cluster_namespace,
+            namespace=namespace,
+        )
 
 
 def import_declared(topics: Iterable[Declared], given: Given, left_out: LeftOut) -> Iterator[Imported]:
@@ -118,12 +132,8 @@ def _find_conflicts(topics: Sequence[Declared], given: Given) -> Iterator[list[s
 
 
 def _find_target(declared: Declared, given: Given) -> Target:
-    namespace = given.namespace or declared.namespace
-    cluster_namespace = given.cluster_namespace or (None if given.cluster else declared.cluster_namespace)
-    return Target(
-        cluster=given.cluster or declared.cluster or "",
-        cluster_namespace=None if cluster_namespace == namespace else cluster_namespace,
-        namespace=namespace,
+    return given.find_target(
+        cluster=declared.cluster, cluster_namespace=declared.cluster_namespace, namespace=declared.namespace
     )
 
 
@@ -149,7 +159,7 @@ def _import_topic(
         annotations[PAUSE_ANNOTATION] = "true"
         checks.notes.append(f"{declared.pause_reason}, so it is paused")
     if partitions is None or checks.faults:
-        return Imported(topic=declared.topic, place=declared.place, reasons=tuple(checks.faults))
+        return Imported(name=declared.topic, place=declared.place, reasons=tuple(checks.faults))
     try:
         wanted = Wanted(
             topic=declared.topic,
@@ -164,7 +174,7 @@ def _import_topic(
         )
         imported = build_kafka_topic(wanted, target)
     except (Inexpressible, NameTaken) as error:
-        return Imported(topic=declared.topic, place=declared.place, reasons=(str(error),))
+        return Imported(name=declared.topic, place=declared.place, reasons=(str(error),))
     return replace(imported, place=declared.place, notes=(*checks.notes, *imported.notes))
 
 
@@ -184,10 +194,9 @@ class _Checks:
         """Check the names of the topic and of its cluster."""
         illegal = explain_illegal(topic)
         if illegal is not None:
-            is_template = _TEMPLATE in topic
-            self.faults.append("its name is a template: render the file first" if is_template else illegal)
+            self.faults.append(NAMED_BY_TEMPLATE if TEMPLATE in topic else illegal)
         if not target.cluster:
-            self.faults.append("the file does not say in which KafkaCluster: give --cluster")
+            self.faults.append(NO_CLUSTER)
 
     def read_count(self, field: str, value: object, default: int | None, *, option: str) -> int | None:
         """Return a count, or the default if the file leaves it to the brokers; None with a fault."""

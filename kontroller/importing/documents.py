@@ -1,4 +1,4 @@
-"""KafkaTopics as a stream of YAML documents. All sources of topics end here, live clusters and files.
+"""The objects of the output as a stream of YAML documents. All sources end here, live clusters and files.
 
 A topic that no KafkaTopic can describe becomes a comment in the output, with the reason before it."""
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import yaml
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from controller_core.model.topics.config_keys import find_declarable
 from controller_core.model.topics.topic_names import explain_illegal
 from controller_core.model.wording import shorten
 from controller_operator.resources import KafkaTopic
-from controller_operator.resources.common import API_VERSION
+from controller_operator.resources.common import API_VERSION, Resource
 from controller_operator.resources.topic import count_replicas
 
 _WIDTH: Final = 110
@@ -22,14 +22,19 @@ _NOTES_LIMIT: Final = 5
 
 
 class Inexpressible(Exception):
-    """No KafkaTopic can describe the topic. The message says why."""
+    """No object of the output can describe the source. The message says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
-    """The result for one topic: its KafkaTopic, or the reasons for its absence and the raw values."""
+    """The result for one topic: its KafkaTopic, or the reasons for its absence and the raw values.
 
-    topic: str
+    KafkaRebalances of Strimzi have such results, too."""
+
+    name: str
+    source: str = "topic"
+    """The word for the source, in remarks."""
+    kind: str = "KafkaTopic"
     place: str = ""
     """The place in a file that declares it."""
     document: Mapping[str, Any] | None = None
@@ -48,7 +53,7 @@ class LeftOut(Counter[str]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """The cluster that the KafkaTopics refer to, and their namespace; None: set when they are applied."""
+    """The cluster that the objects refer to, and their namespace; None: set when they are applied."""
 
     cluster: str
     cluster_namespace: str | None = None
@@ -84,25 +89,41 @@ def build_kafka_topic(wanted: Wanted, target: Target) -> Imported:
         "annotations": dict(wanted.annotations),
     }
     spec = {
-        "clusterRef": _drop_empty({"name": target.cluster, "namespace": target.cluster_namespace}),
+        "clusterRef": refer_to(target),
         "topicName": None if wanted.topic == wanted.object_name else wanted.topic,
         "partitions": wanted.partitions,
         "replicationFactor": wanted.replication_factor,
-        "replicaAssignment": [_InOneLine(replicas) for replicas in wanted.replica_assignment or ()],
+        "replicaAssignment": [InOneLine(replicas) for replicas in wanted.replica_assignment or ()],
         "config": dict(sorted(config.items())),
     }
+    illegal = explain_illegal(wanted.topic)
+    if illegal is not None:
+        raise Inexpressible(illegal)
+    document = build_document(KafkaTopic, metadata, spec)
+    return Imported(name=wanted.topic, document=document, notes=_make_notes(left_out))
+
+
+def refer_to(target: Target) -> dict[str, str]:
+    """Return the clusterRef of an object."""
+    return _drop_empty({"name": target.cluster, "namespace": target.cluster_namespace})
+
+
+def build_document(
+    kind: type[Resource[Any, Any]], metadata: Mapping[str, Any], spec: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return an object of a kind. Fields without a value are left out. Raises `Inexpressible`."""
     document = {
         "apiVersion": API_VERSION,
-        "kind": "KafkaTopic",
+        "kind": kind.definition.kind,
         "metadata": _drop_empty(metadata),
         "spec": _drop_empty(spec),
     }
-    _require_valid(wanted.topic, document)
-    return Imported(topic=wanted.topic, document=document, notes=_make_notes(left_out))
+    _require_valid(kind, document)
+    return document
 
 
 def format_yaml(imported: Imported) -> str:
-    """Return one document of the output, or a comment about the topic."""
+    """Return one document of the output, or a comment about the source."""
     if imported.document is not None:
         return "---\n" + _dump(imported.document)
     instead = "" if imported.instead is None else _dump(imported.instead)
@@ -111,7 +132,7 @@ def format_yaml(imported: Imported) -> str:
 
 
 def list_remarks(imported: Imported) -> Iterable[str]:
-    """Yield the remarks about a topic for standard error, line by line."""
+    """Yield the remarks about a source for standard error, line by line."""
     hint = "" if imported.instead is None else "; the output has it as a comment"
     for reason in _list_reasons(imported):
         yield f"{reason}{hint}"
@@ -120,11 +141,11 @@ def list_remarks(imported: Imported) -> Iterable[str]:
 
 
 def _list_reasons(imported: Imported) -> list[str]:
-    return [f"{_name(imported)} has no KafkaTopic: {reason}" for reason in imported.reasons]
+    return [f"{_name(imported)} has no {imported.kind}: {reason}" for reason in imported.reasons]
 
 
 def _name(imported: Imported) -> str:
-    return f"{imported.place and f'{imported.place}: '}topic {imported.topic}"
+    return f"{imported.place and f'{imported.place}: '}{imported.source} {imported.name}"
 
 
 def _make_notes(left_out: Mapping[str, str]) -> tuple[str, ...]:
@@ -138,18 +159,15 @@ def _drop_empty(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value not in (None, {}, [])}
 
 
-def _require_valid(topic: str, document: Mapping[str, Any]) -> None:
-    illegal = explain_illegal(topic)
-    if illegal is not None:
-        raise Inexpressible(illegal)
+def _require_valid(kind: type[BaseModel], document: Mapping[str, Any]) -> None:
     try:
-        KafkaTopic.model_validate({**document, "metadata": {"namespace": "any", **document["metadata"]}})
+        kind.model_validate({**document, "metadata": {"namespace": "any", **document["metadata"]}})
     except ValidationError as error:
         wrong = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()[:5])
         raise Inexpressible("; ".join(wrong)) from error
 
 
-class _InOneLine(list[Any]):
+class InOneLine(list[Any]):
     """A list that is written on one line."""
 
 
@@ -161,7 +179,7 @@ class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[mi
 
 
 _Dumper.add_representer(
-    _InOneLine, lambda dumper, each: dumper.represent_sequence("tag:yaml.org,2002:seq", each, flow_style=True)
+    InOneLine, lambda dumper, each: dumper.represent_sequence("tag:yaml.org,2002:seq", each, flow_style=True)
 )
 
 

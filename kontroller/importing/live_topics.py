@@ -63,7 +63,7 @@ def import_seen_topics(
         try:
             yield _make_document(name, topic.assignment, config, choice, target, names, has_zookeeper=False)
         except (Inexpressible, NameTaken) as error:
-            yield Imported(topic=name, reasons=(str(error),), instead=_describe_found(topic.assignment, topic.config))
+            yield Imported(name=name, reasons=(str(error),), instead=_describe_found(topic.assignment, topic.config))
 
 
 def _choose(
@@ -95,7 +95,7 @@ def _import_topic(
         found = _describe_found(assignment, overrides)
         return _make_document(topic, assignment, overrides, choice, target, names)
     except (MalformedZnode, Inexpressible, NameTaken) as error:
-        return Imported(topic=topic, reasons=(str(error),), instead=found)
+        return Imported(name=topic, reasons=(str(error),), instead=found)
 
 
 def _describe_found(assignment: TopicAssignment, config: Mapping[str, str]) -> Any:

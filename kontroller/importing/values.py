@@ -33,6 +33,11 @@ class Unreadable(Exception):
     """A value has no meaning, or several. The message says what to write."""
 
 
+def is_true(text: str | None) -> bool:
+    """Return True if a reader of YAML 1.1 or 1.2 may take the text for true."""
+    return text is not None and _BOOLEANS.get(text.lower()) == "true"
+
+
 def read_text(value: object) -> str:
     """Return a scalar as text. Raises `Unreadable` for a list or a mapping."""
     if isinstance(value, bool):

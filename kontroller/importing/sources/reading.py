@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from kontroller.importing.declared import Declared
+from kontroller.importing.declared_plans import DeclaredPlan
 from kontroller.importing.documents import LeftOut
-from kontroller.importing.sources import julie_ops, terraform, topicctl
+from kontroller.importing.sources import julie_ops, strimzi_rebalances, terraform, topicctl
 from kontroller.importing.sources.kubernetes_objects import DIALECTS, is_being_deleted, read_object
 from kontroller.importing.sources.loading import Fields, Misshapen, Problem, load_documents
 from kontroller.importing.sources.reporting import read_or_report
@@ -22,17 +23,24 @@ class Reading:
     """The content of the files."""
 
     topics: list[Declared] = field(default_factory=list)
+    plans: list[DeclaredPlan] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     """Parts that were not understood."""
     remarks: list[str] = field(default_factory=list)
     left_out: LeftOut = field(default_factory=LeftOut)
 
-    def add(self, result: Declared | Problem) -> None:
-        """Add a topic, or a part that was not understood."""
+    def add(self, result: Declared | DeclaredPlan | Problem) -> None:
+        """Add a topic, a plan, or a part that was not understood."""
         if isinstance(result, Problem):
             self.problems.append(result)
-        else:
+        elif isinstance(result, Declared):
             self.topics.append(result)
+        else:
+            self.plans.append(result)
+            if result.is_done:
+                self.remarks.append(
+                    f"{result.place}: {result.source} {result.name} is left out: it is carried out already"
+                )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -67,10 +75,10 @@ def read_files(files: Iterable[tuple[str, bytes]]) -> Reading:
     reading = Reading()
     objects = [each for name, data in files for each in _load_objects(name, data, reading)]
     shared = _Shared()
-    topics = [each for each in objects if not _keep_shared(each, shared)]
-    for each in topics:
+    declaring = [each for each in objects if not _keep_shared(each, shared)]
+    for each in declaring:
         try:
-            for result in _read_topics(each, shared, reading):
+            for result in _read_declared(each, shared, reading):
                 reading.add(result)
         except Misshapen as error:
             reading.add(Problem(each.place, str(error)))
@@ -128,7 +136,7 @@ def _keep_shared(found: _Found, shared: _Shared) -> bool:
     return True
 
 
-def _read_topics(found: _Found, shared: _Shared, reading: Reading) -> Iterator[Declared | Problem]:
+def _read_declared(found: _Found, shared: _Shared, reading: Reading) -> Iterator[Declared | DeclaredPlan | Problem]:
     fields, place = found.fields, found.place
     if terraform.is_state(fields):
         yield from terraform.read_state(fields, found.file)
@@ -142,6 +150,11 @@ def _read_topics(found: _Found, shared: _Shared, reading: Reading) -> Iterator[D
             reading.left_out["of topicctl that are no topics"] += 1
     elif "apiVersion" not in fields or "kind" not in fields:
         yield Problem(place, _UNKNOWN)
+    elif (found.group, found.kind) == strimzi_rebalances.KIND:
+        if strimzi_rebalances.is_being_deleted(fields):
+            reading.left_out["being deleted"] += 1
+        else:
+            yield read_or_report(place, fields, lambda: strimzi_rebalances.read_rebalance(fields, place))
     elif found.kind != _KAFKA_TOPIC or found.group == _OURS:
         reading.left_out[f"{found.kind} of {found.group}" if "." in found.group else found.kind] += 1
     elif found.group not in DIALECTS:

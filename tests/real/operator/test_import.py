@@ -1,5 +1,5 @@
 """The output of `kontroller import` is applied, becomes Ready, and changes nothing in ZooKeeper: topics of a live
-cluster, and topics that other tools declare."""
+cluster, and topics that other tools declare. RebalancePlans of the output are accepted, and wait for approval."""
 
 import os
 import subprocess
@@ -217,3 +217,55 @@ def test_topics_of_other_tools_become_ready_without_drift_and_a_fault_beside_the
     for status in statuses.values():
         totals = [(status.get(name) or {}).get("total", 0) for name in ("plan", "undeclaredConfig")]
         assert (status.get("drift") or [], totals) == ([], [0, 0])
+
+
+REBALANCES = """
+apiVersion: v1
+kind: List
+items:
+- apiVersion: kafka.strimzi.io/v1
+  kind: KafkaRebalance
+  metadata: {name: even, labels: {strimzi.io/cluster: demo, team: web}}
+  spec: {goals: [RackAwareGoal], replicationThrottle: 5e+07, excludedTopics: "audit|orders-.*|__.+|a.b|.*-x"}
+  status: {conditions: [{type: ProposalReady, status: "True"}]}
+- apiVersion: kafka.strimzi.io/v1beta2
+  kind: KafkaRebalance
+  metadata: {name: fill, labels: {strimzi.io/cluster: demo}}
+  spec: {mode: add-brokers, brokers: [2, 3, 2]}
+- apiVersion: kafka.strimzi.io/v1beta2
+  kind: KafkaRebalance
+  metadata: {name: empty, labels: {strimzi.io/cluster: demo}, annotations: {strimzi.io/pause-reconciliation: "true"}}
+  spec: {mode: remove-brokers, brokers: [3]}
+- apiVersion: kafka.strimzi.io/v1
+  kind: KafkaRebalance
+  metadata: {name: done, labels: {strimzi.io/cluster: demo}}
+  spec: {mode: remove-brokers, brokers: [4]}
+  status: {conditions: [{type: Ready, status: "True"}]}
+---
+apiVersion: kafka.strimzi.io/v1
+kind: KafkaTopic
+metadata: {name: beside, labels: {strimzi.io/cluster: demo}}
+spec: {partitions: 1, replicas: 1}
+"""
+DEFAULTS: dict[str, Any] = {"clusterRef": {"name": "demo"}, "approval": "Required", "betweenLooksSeconds": 60}
+
+
+def test_rebalances_of_strimzi_are_taken_by_the_api_server_as_plans_that_need_approval(
+    objects: Objects, kubernetes_api: KubernetesCluster, tmp_path: Path
+) -> None:
+    file = tmp_path / "rebalances.yaml"
+    file.write_text(REBALANCES)
+    written = run_command("import", "--namespace", NAMESPACE, "--from", str(file))
+    assert written.returncode == 0, written.stderr
+    kubernetes_api.kubectl("apply", "--server-side", "-f", "-", stdin=written.stdout)
+    assert [each["metadata"]["name"] for each in objects.every("kafkatopics")] == ["beside"]
+    assert {each["metadata"]["name"]: each["spec"] for each in objects.every("rebalanceplans")} == {
+        "even": {
+            **DEFAULTS,
+            "mode": "rebalance",
+            "scope": {"excludeTopics": ["audit", "orders-*", "__?*", "a?b", "*-x"]},
+            "throttle": {"bytesPerSecond": 50_000_000},
+        },
+        "fill": {**DEFAULTS, "mode": "expand", "brokers": [2, 3]},
+        "empty": {**DEFAULTS, "mode": "drain", "brokers": [3]},
+    }

@@ -122,7 +122,7 @@ async def test_what_the_operator_would_refuse_stays_on_the_topic_and_out_of_the_
 def import_views(*topics: TopicSnapshot) -> dict[str, Imported]:
     """The topics of a cluster without ZooKeeper."""
     found = import_seen_topics(view(*topics, voters=(BrokerId(1),)), Choice(), TARGET, ObjectNames(), LeftOut())
-    return {each.topic: each for each in found}
+    return {each.name: each for each in found}
 
 
 def test_topics_of_a_cluster_without_zookeeper_are_adopted_without_a_change() -> None:
@@ -149,10 +149,10 @@ async def test_managed_internal_and_vanishing_topics_are_left_out_and_counted() 
     await session.transact([Create(path=f"{paths.DELETE_TOPICS}/c")])
     left_out = LeftOut()
     found = await import_all(session, choice=Choice(managed={"a"}), left_out=left_out)
-    assert [each.topic for each in found] == ["b"]
+    assert [each.name for each in found] == ["b"]
     assert str(left_out) == "2 internal to Kafka, 1 that have a KafkaTopic, 1 being deleted"
     asked_for = await import_all(session, choice=Choice(with_internal=True))
-    assert [each.topic for each in asked_for] == ["__consumer_offsets", "__transaction_state", "a", "b"]
+    assert [each.name for each in asked_for] == ["__consumer_offsets", "__transaction_state", "a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ async def test_an_object_of_the_namespace_keeps_its_name() -> None:
 async def test_more_topics_than_are_read_at_once_all_come_in_order() -> None:
     names = [f"t-{number:04}" for number in range(1001)]
     found = await import_all(await cluster({name: [[1]] for name in names}))
-    assert [each.topic for each in found] == names
+    assert [each.name for each in found] == names
 
 
 async def test_an_address_without_a_cluster_is_an_error() -> None:

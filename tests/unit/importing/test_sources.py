@@ -1,4 +1,4 @@
-"""Files of each tool, as people write them, become the KafkaTopics and the report beside them in `files`.
+"""Files of each tool, as people write them, become the objects and the report beside them in `files`.
 
 After an intended change of the output, write the expected files again: `python -m tests.unit.importing.test_sources`."""
 
@@ -9,12 +9,14 @@ from typing import Final, NamedTuple
 
 import pytest
 import yaml
+from pydantic import BaseModel
 from typer.testing import CliRunner
 
-from controller_operator.resources import KafkaTopic
+from controller_operator.resources import KafkaTopic, RebalancePlan
 from kontroller.command_line import main
 
 FILES: Final = Path(__file__).with_name("files")
+KINDS: Final[dict[str, type[BaseModel]]] = {"KafkaTopic": KafkaTopic, "RebalancePlan": RebalancePlan}
 
 
 class Case(NamedTuple):
@@ -29,6 +31,8 @@ class Case(NamedTuple):
 CASES: Final = (
     Case("strimzi/topics", ("strimzi/topics.yaml",)),
     Case("strimzi/faults", ("strimzi/faults.yaml",), exit_code=1),
+    Case("strimzi/rebalances", ("strimzi/rebalances.yaml",)),
+    Case("strimzi/rebalance_faults", ("strimzi/rebalance_faults.yaml",), exit_code=1),
     Case("koperator/topics", ("koperator/topics.yaml",)),
     Case("confluent/topics", ("confluent/topics.yaml",)),
     Case(
@@ -56,7 +60,7 @@ def run_import(case: Case) -> tuple[int, str, str]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.expected)
-def test_files_of_a_tool_become_kafka_topics_and_a_report(case: Case) -> None:
+def test_files_of_a_tool_become_objects_and_a_report(case: Case) -> None:
     exit_code, output, report = run_import(case)
     expected = FILES / f"{case.expected}.expected"
     assert output == expected.with_suffix(".expected.yaml").read_text()
@@ -67,7 +71,8 @@ def test_files_of_a_tool_become_kafka_topics_and_a_report(case: Case) -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.expected)
 def test_each_object_of_the_output_fits_the_schema(case: Case) -> None:
     for each in list_objects(run_import(case)[1]):
-        KafkaTopic.model_validate({**each, "metadata": {"namespace": "any", **each["metadata"]}})
+        kind = KINDS[str(each["kind"])]
+        kind.model_validate({**each, "metadata": {"namespace": "any", **each["metadata"]}})
 
 
 def test_secrets_of_a_file_do_not_come_into_the_output() -> None:
