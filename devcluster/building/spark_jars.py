@@ -10,6 +10,7 @@ from devcluster.building.cache import build_cached
 
 HISTORY_FOLDER = Path(__file__).resolve().parents[2] / "images" / "kontroller-history"
 DELTA_FOLDER = Path(__file__).resolve().parents[1] / "delta"
+S3_FOLDER = Path(__file__).resolve().parents[1] / "s3"
 
 
 def kafka_jars() -> str:
@@ -28,6 +29,11 @@ def kafka_jar_files() -> list[Path]:
 def delta_jars() -> str:
     """Return the paths, separated by commas, of the jars with which Spark keeps tables in Delta Lake. Raises as above."""
     return ",".join(map(str, _jar_files(DELTA_FOLDER, "spark-delta", "to keep tables in Delta Lake")))
+
+
+def s3_jars() -> str:
+    """Return the paths, separated by commas, of the jars with which Spark uses `s3a://` addresses. Raises as above."""
+    return ",".join(map(str, _jar_files(S3_FOLDER, "spark-s3", "to keep tables in S3")))
 
 
 def _jar_files(source: Path, entry: str, purpose: str) -> list[Path]:

@@ -5,8 +5,9 @@
     answers, violations         computed from the layers on request, and not stored
 
 The key of a record is its journal, epoch and number, so intake is idempotent and works in any order. The raw tables are
-one store and the layers another; each change is atomic. One process at a time changes a history. Readers use one
-generation and wait for nobody. Only `compacting` removes records.
+one store and the layers another; each change is atomic. One process at a time changes a history: the lock excludes the
+others, and without a lock the second to publish fails. Readers use one generation and wait for nobody. Only `compacting`
+removes records.
 """
 
 from collections.abc import Iterator, Sequence
@@ -148,16 +149,21 @@ class KeptHistory:
         """Remove records that are not needed (`compacting`), and fold what is left. Raises `NoHistory`."""
         self._refuse_nothing()
         with self.hold_lock():
+            # The layers say what is needed of exactly these records.
+            raw = replace(self.raw, generation=self.raw.at_present)
             self.fold()
             with self.steps.step("Finding records that are not needed"), self.store.open_snapshot() as store:
-                gone = compact(self.raw, store, forget_days)
+                gone = compact(raw, store, forget_days)
             self.fold()
         return gone
 
     def fold(self) -> None:
         """Make the layers of the clusters with new records (`folding.fold`). They have the format of the raw tables."""
-        with self.hold_lock(), self.raw.open_snapshot() as raw:
-            fold(raw, replace(self.store, asked=raw.at_present.keeping), self.steps)
+        with self.hold_lock():
+            # The layers are looked at before the records. So without a lock, layers of newer records are never replaced.
+            layers = replace(self.store, generation=self.store.at_present)
+            with self.raw.open_snapshot() as raw:
+                fold(raw, replace(layers, asked=raw.at_present.keeping), self.steps)
 
     def layers(self) -> dict[Table, DataFrame]:
         """Return the layers. Raises `NoHistory`."""

@@ -14,12 +14,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from pyspark.errors import AnalysisException
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from kontroller.history.delta.log import DeltaLog
-from kontroller.history.generations.errors import ChangedMeanwhile
+from kontroller.history.generations.errors import ChangedMeanwhile, NotWritten
 from kontroller.history.generations.folders import Folders, translate_errors
 from kontroller.history.generations.generation import (
     Generation,
@@ -35,6 +36,7 @@ from kontroller.history.generations.keeping import Keeping
 from kontroller.history.generations.present import (
     find_newest,
     find_previous,
+    is_newest,
     keep_generation,
     remove_what_is_left_of_others,
 )
@@ -58,7 +60,7 @@ class Store:
     spark: SparkSession
     location: str
     generation: Generation | None = None
-    """The generation to read; None: the newest one at each call."""
+    """The generation to read, and to change if it is still the newest; None: the newest one at each call."""
     tables: Collection[Table] = ()
     """The tables that other programs find if the store is kept in Delta Lake."""
     asked: Keeping = field(default_factory=Keeping)
@@ -97,27 +99,45 @@ class Store:
     def begin_change(self, made: Made | None = None, *, is_anew: bool = False) -> Iterator["Change"]:
         """Yield a change that is committed when the block ends, unless it raises.
 
-        Of two concurrent changes the second raises `ChangedMeanwhile` if the file system can tell (`Folders.create`).
-        Raises `OtherFormat`.
+        Of two concurrent changes the second to end raises `ChangedMeanwhile`, and so does a change of a store at one
+        generation that is not the newest. Raises `OtherFormat`.
 
         `made`: the source of all tables after the change. `is_anew`: drop everything from before."""
         before = find_newest(self._folders)
+        if self.generation not in (None, before):
+            raise self._overtaken()
         keeping = before.keeping.then(self.asked)
         logs = self._logs(keeping)
-        # A killed command may have left unnamed files, and a Delta log without its last commit: finish those first.
-        self._remove_what_is_left(before, keeping, logs)
         begun = replace(before, parts={}) if is_anew else before
         change = Change(store=self, before=begun, is_compact=keeping.is_delta)
-        yield change
+        with self._explain_overtaking(before):
+            # A killed command may have left unnamed files, and a Delta log without its last commit: finish those first.
+            self._remove_what_is_left(before, keeping, logs)
+            yield change
         after = begun.make_next(change.parts, made, keeping)
-        # The file of the generation is the commit point: before it nothing has changed, after it everything has.
-        if not self._folders.create(after.file, after.text()):
-            raise ChangedMeanwhile(
-                f"another command has changed {self.location} since this one began: run this one again, and only one "
-                "command at a time"
-            )
+        # The file of the generation is the commit point: before it nothing has changed, after it everything has. A very
+        # slow change may find its number free again, because old generations are removed; then a newer one exists.
+        if not self._folders.create(after.file, after.text()) or not is_newest(self._folders, after):
+            raise self._overtaken()
         for log in logs:
             log.publish(after, before)
+
+    @contextmanager
+    def _explain_overtaking(self, before: Generation) -> Iterator[None]:
+        """Raise `ChangedMeanwhile` for an error if a newer generation exists, because files of this change may have
+        been removed."""
+        try:
+            yield
+        except (NotWritten, PySparkException, Py4JJavaError) as error:
+            if is_newest(self._folders, before):
+                raise
+            raise self._overtaken() from error
+
+    def _overtaken(self) -> ChangedMeanwhile:
+        return ChangedMeanwhile(
+            f"another command has changed {self.location} since this one began: run this one again, and only one "
+            "command at a time"
+        )
 
     def _logs(self, keeping: Keeping) -> list[DeltaLog]:
         return [DeltaLog(folders=self._folders, table=table) for table in self.tables if keeping.is_delta]

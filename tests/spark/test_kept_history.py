@@ -2,8 +2,9 @@
 
 import os
 import re
-from collections.abc import Callable, Iterable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from kontroller.command_line import main
 from kontroller.history import store
 from kontroller.history.folding import fold
 from kontroller.history.folding.tables import RAW_EVENTS
-from kontroller.history.generations.errors import Damaged, NotWritten, StoreBusy
+from kontroller.history.generations.errors import ChangedMeanwhile, Damaged, NotWritten, StoreBusy
+from kontroller.history.generations.locks import WriterLock
 from kontroller.history.kept_history import KeptHistory, NoHistory
 from kontroller.history.schemas import (
     EVENTS,
@@ -25,7 +27,7 @@ from kontroller.history.schemas import (
     PARTITION_INTERVALS,
     Table,
 )
-from kontroller.history.store import Change
+from kontroller.history.store import Change, Store
 from kontroller.history.transforms import lines
 from tests.spark.histories import make_lines, random_cluster
 from tests.spark.unchangeable import unchangeable
@@ -208,6 +210,28 @@ def test_an_ingest_that_is_stopped_keeps_what_was_there_and_is_run_again(
     assert kept.raw.read(RAW_EVENTS).count() == half
     take_in(kept, journal[half:])
     assert kept.raw.read(RAW_EVENTS).count() == at_once.raw.read(RAW_EVENTS).count()
+
+
+def test_layers_are_never_replaced_by_those_of_older_records(
+    spark: SparkSession, journal: list[bytes], at_once: KeptHistory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = replace(KeptHistory.open_history(spark, str(tmp_path)), lock=WriterLock(folder=None))
+    take_in(kept, journal[: len(journal) // 2])
+    look = Store.open_snapshot
+
+    @contextmanager
+    def be_overtaken_after_a_look(raw: Store) -> Iterator[Store]:
+        with look(raw) as found:
+            slow.undo()
+            take_in(kept, journal)
+            kept.fold()
+            yield found
+
+    with monkeypatch.context() as slow:
+        slow.setattr(Store, "open_snapshot", be_overtaken_after_a_look)
+        with pytest.raises(ChangedMeanwhile, match="run this one again"):
+            kept.fold()
+    assert rows_of(kept) == rows_of(at_once)
 
 
 def test_a_history_whose_folders_cannot_be_changed_loses_nothing_and_says_so(

@@ -33,9 +33,9 @@ from kontroller.history.delta.actions import (
     state_after,
     text_of,
 )
-from kontroller.history.generations.errors import ChangedMeanwhile
 from kontroller.history.generations.folders import File, Folders
 from kontroller.history.generations.generation import Generation, Part, exclude_parts, numbers_in
+from kontroller.history.generations.present import is_newest
 from kontroller.history.schemas import Table
 
 COMMITS: Final = 10
@@ -60,22 +60,31 @@ class DeltaLog:
     def publish(self, after: Generation, before: Generation) -> bool:
         """Bring the log from the parts of one generation to those of another. Start it again if it matches neither.
 
-        Return True if the log continues, so that it records everything that has left the table."""
+        Return True if the log continues, so that it records everything that has left the table.
+
+        If another command publishes at the same time, each version is written by one of them, and the other one looks
+        at the log again."""
         if self.table.name not in after.parts:
             return False
         parts, old = after.parts[self.table.name], before.parts.get(self.table.name, ())
-        versions = self._versions(_COMMIT)
-        last = self._info(versions[-1]) if versions else None
-        if last is not None and last.parts == fingerprint(parts):
-            # Version 0 begins the log again, so it does not know what had left the table before.
-            return versions[-1] > 0
-        gone, new = self._files(exclude_parts(old, parts)), self._files(exclude_parts(parts, old))
-        if last is not None and last.parts == fingerprint(old) and all(gone.values()):
-            self._commit(versions[-1] + 1, after, last, gone, new)
-            return True
-        self.folders.remove(self.folder)
-        self._commit(0, after, None, {}, self._files(parts))
-        return False
+        while True:
+            versions = self._versions(_COMMIT)
+            last = self._info(versions[-1]) if versions else None
+            if last is not None and last.parts == fingerprint(parts):
+                # Version 0 begins the log again, so it does not know what had left the table before.
+                return versions[-1] > 0
+            gone, new = self._files(exclude_parts(old, parts)), self._files(exclude_parts(parts, old))
+            if last is not None and last.parts == fingerprint(old) and all(gone.values()):
+                if self._commit(versions[-1] + 1, after, last, gone, new):
+                    return True
+            elif not is_newest(self.folders, after):
+                # A later change has seen to the commits of this one before it wrote its own.
+                return True
+            else:
+                if self.folders.names(self.folder):
+                    self.folders.remove(self.folder)
+                if self._commit(0, after, None, {}, self._files(parts)):
+                    return False
 
     def tidy(self, days: int, used: Collection[Part]) -> None:
         """Shorten the log if it has grown by `COMMITS` commits.
@@ -94,7 +103,8 @@ class DeltaLog:
         self.folders.create(self._file(versions[-1], _CHECKPOINT), checkpoint.encode(left))
         self._shorten(before_ms)
 
-    def _commit(self, version: int, after: Generation, last: Info | None, gone: _FILES, new: _FILES) -> None:
+    def _commit(self, version: int, after: Generation, last: Info | None, gone: _FILES, new: _FILES) -> bool:
+        """Write a commit. Return False if another command has written this version."""
         files, at_ms = [file for each in new.values() for file in each], now_ms()
         divided = list_partition_columns(self.table, files)
         columns = last.columns if last and not files else fingerprint([columns_of(self.table, divided)])
@@ -110,11 +120,7 @@ class DeltaLog:
         lines += [] if last and last.columns == columns else [make_metadata(self.table, divided, info)]
         lines += [make_remove(file, at_ms) for each in gone.values() for file in each]
         lines += [make_add(file) for file in files]
-        if not self.folders.create(self._file(version, _COMMIT), text_of(lines)):
-            raise ChangedMeanwhile(
-                f"another command has written to {self.folders.resolve(self.folder)}: run this one again, and only one "
-                "command at a time"
-            )
+        return self.folders.create(self._file(version, _COMMIT), text_of(lines))
 
     def _shorten(self, before_ms: int) -> None:
         """Remove the log before the newest checkpoint that is older than this time."""

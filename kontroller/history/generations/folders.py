@@ -20,6 +20,8 @@ _ADVICE: Final = (
     "No stored data is lost. Check the permissions of this user, the free space, and other programs that use the "
     "folder; then run the command again"
 )
+_IF_ABSENT: Final = "fs.option.create.conditional.overwrite"
+"""Hadoop's option, and its name for the ability of a store, to write an object only if its name is free."""
 _UNREAD: Final = "FAILED_READ_FILE"
 """Part of Spark's message for a file that it cannot read, also while it writes another one."""
 
@@ -94,14 +96,22 @@ class Folders:
     def create(self, name: str, content: str | bytes) -> bool:
         """Create a file atomically. Return False if a file of that name exists.
 
-        If two processes create it at once, exactly one succeeds on HDFS and on local file systems. An object store does
-        not promise that."""
+        If two processes create it at once, exactly one succeeds: by a conditional write to an object store, and by a
+        rename on HDFS and on local file systems. S3 without conditional writes is refused."""
+        data = content.encode() if isinstance(content, str) else content
         with translate_errors(f"{self.resolve(name)} cannot be written"):
             path, files = self._resolve_path(name)
+            if files.hasPathCapability(path, _IF_ABSENT):
+                return self._put_if_absent(name, data)
+            if files.getScheme().startswith("s3"):
+                raise NotWritten(
+                    f"{self.resolve(name)} cannot be written safely beside another command, because conditional writes "
+                    "are off: use an s3a:// address, Hadoop 3.4.2 or newer, and fs.s3a.create.conditional.enabled=true"
+                )
             written, _ = self._resolve_path(f"{name}.new")
             stream = files.create(written, True)
             try:
-                stream.write(bytearray(content.encode() if isinstance(content, str) else content))
+                stream.write(bytearray(data))
             finally:
                 stream.close()
             if files.exists(path) or not files.rename(written, path):
@@ -110,6 +120,20 @@ class Folders:
                     return False
                 raise NotWritten(f"{self.resolve(name)} cannot be renamed to its final name. {_ADVICE}")
             return True
+
+    def _put_if_absent(self, name: str, data: bytes) -> bool:
+        path, files = self._resolve_path(name)
+        try:
+            stream = files.createFile(path).recursive().must(_IF_ABSENT, True).build()
+            stream.write(bytearray(data))
+            # Nothing exists before this. After an error it is left out, because it would create a part of the file.
+            stream.close()
+        except Py4JJavaError:
+            if not files.exists(path):
+                raise
+            # If the answer to a successful request is lost, the request is repeated, and refused because of itself.
+            return self.read_bytes(name) == data
+        return True
 
     def remove(self, name: str) -> None:
         """Remove a file, or a folder with everything in it. Removing a missing one succeeds."""

@@ -1,7 +1,8 @@
 """Locks of the operating system for writers and readers of a folder. A lock ends with its process.
 
 They are `flock` on a file in the folder: after `kill -9` nothing is left to clean up. Processes on several machines
-exclude each other if the file system supports locks, as NFS does. Addresses of other file systems have no locks.
+exclude each other if the file system supports locks, as NFS does. Addresses of other file systems have no locks: there
+the second of two writers fails when it publishes its generation (`Store.begin_change`).
 """
 
 import fcntl

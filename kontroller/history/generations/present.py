@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 
+from kontroller.history.generations.errors import NotWritten
 from kontroller.history.generations.folders import Folders
 from kontroller.history.generations.generation import (
     FOLDER,
@@ -21,8 +22,16 @@ from kontroller.history.generations.locks import find_local_folder, read_lock, r
 
 def find_newest(folders: Folders) -> Generation:
     """Return the newest generation. Raises `StoreError`."""
-    numbers = numbers_in(folders.names(FOLDER))
-    return _generation(folders, numbers[-1]) if numbers else NOTHING
+    while numbers := _numbers(folders):
+        newest = _read_if_there(folders, numbers[-1])
+        # Missing: another command has made newer ones since they were listed, and has removed this one.
+        if newest is not None:
+            return newest
+    return NOTHING
+
+
+def is_newest(folders: Folders, generation: Generation) -> bool:
+    return max(_numbers(folders), default=NOTHING.number) == generation.number
 
 
 @contextmanager
@@ -38,8 +47,8 @@ def keep_generation(folders: Folders, generation: Generation) -> Iterator[bool]:
 
 def find_previous(folders: Folders, generation: Generation) -> Generation:
     """Return the newest generation that is older than this one and still exists. Raises `StoreError`."""
-    older = [number for number in numbers_in(folders.names(FOLDER)) if number < generation.number]
-    return _generation(folders, older[-1]) if older else NOTHING
+    older = [number for number in _numbers(folders) if number < generation.number]
+    return (_read_if_there(folders, older[-1]) if older else None) or NOTHING
 
 
 def remove_what_is_left_of_others(
@@ -54,13 +63,14 @@ def remove_what_is_left_of_others(
     used = set(present.all_parts())
     with ExitStack() as locks:
         old = []
-        for number in numbers_in(folders.names(FOLDER)):
-            if number < present.number:
-                generation = _generation(folders, number)
-                if locks.enter_context(_is_unread(folders, generation)):
-                    old.append(generation)
-                else:
-                    used |= generation.all_parts()
+        for number in _numbers(folders):
+            generation = _read_if_there(folders, number) if number < present.number else None
+            if generation is None:
+                continue
+            if locks.enter_context(_is_unread(folders, generation)):
+                old.append(generation)
+            else:
+                used |= generation.all_parts()
         for generation in old:
             for table, part in sorted(generation.all_parts() - used):
                 if table not in recorded:
@@ -97,6 +107,17 @@ def _is_unread(folders: Folders, generation: Generation) -> Iterator[bool]:
         yield is_unread
 
 
-def _generation(folders: Folders, number: int) -> Generation:
+def _numbers(folders: Folders) -> list[int]:
+    return numbers_in(folders.names(FOLDER))
+
+
+def _read_if_there(folders: Folders, number: int) -> Generation | None:
+    """Return a generation that was listed, or None if another command has removed it since."""
     file = file_of(number)
-    return generation_of(folders.read(file), folders.resolve(file))
+    try:
+        text = folders.read(file)
+    except NotWritten:
+        if folders.exists(file):
+            raise
+        return None
+    return generation_of(text, folders.resolve(file))

@@ -39,8 +39,9 @@ def ingest_topic(
     """Ingest the new part of the topic into the history, and return. `KeptHistory.fold` makes the layers of it.
 
     The progress is recorded beside the tables (`checkpoint_of`); without it all is read again, which changes nothing.
-    Only one call at a time per history. Raises `NoConnector`, and `TopicUnreadable` if the brokers are unreachable or
-    messages were deleted before they were read.
+    Only one call at a time per history, also where it has no lock, because Spark writes the progress without a condition.
+    Raises `NoConnector`, and `TopicUnreadable` if the brokers are unreachable or messages were deleted before they were
+    read.
     """
     spark, checkpoint = kept.store.spark, checkpoint_of(kept, topic, bootstrap_servers)
     options = _ANSWER_SOON | dict(options or {})

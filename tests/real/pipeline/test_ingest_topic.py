@@ -67,12 +67,12 @@ def produce(bootstrap: str, lines: Sequence[bytes]) -> None:
 @pytest.mark.real
 @pytest.mark.timeout(3000)
 def test_an_ingest_that_is_killed_loses_nothing_and_takes_nothing_in_twice(
-    start_kafka: StartKafka, spark_with_kafka: SparkSession, tmp_path: Path
+    start_kafka: StartKafka, spark_with_connectors: SparkSession, tmp_path: Path
 ) -> None:
     bootstrap = start_kafka_with_topic(start_kafka)
     records = history(7, cluster_id="c", events=60)
     half = len(records) // 2
-    kept = KeptHistory.open_history(spark_with_kafka, str(tmp_path / "history"))
+    kept = KeptHistory.open_history(spark_with_connectors, str(tmp_path / "history"))
     noted = Path(checkpoint_of(kept, TOPIC, bootstrap))
     ingest = Ingest(tmp_path, bootstrap)
 
@@ -89,7 +89,7 @@ def test_an_ingest_that_is_killed_loses_nothing_and_takes_nothing_in_twice(
     ingest.kill_when(is_written_only, "the next batch is written, and not in its place")
     assert "of 1 cluster" in ingest.run()
 
-    once = make_events(spark_with_kafka, records)
+    once = make_events(spark_with_connectors, records)
     told = [name for name in EVENTS.schema.fieldNames() if name not in ("source", "journal")]
     assertDataFrameEqual(kept.store.read(EVENTS).select(told), once.select(told))
     unreadable = kept.store.read(FINDINGS).where("problem <> 'gap'").collect()

@@ -54,7 +54,7 @@ def block(cluster: str, lines: list[str], first_seq: int) -> Block:
 @pytest.mark.real
 @pytest.mark.timeout(600)
 def test_spark_reads_from_the_topic_the_lines_that_the_sink_wrote(
-    start_kafka: StartKafka, spark_with_kafka: SparkSession, tmp_path: Path
+    start_kafka: StartKafka, spark_with_connectors: SparkSession, tmp_path: Path
 ) -> None:
     kafka = start_kafka(brokers=1)
     with open_client(kafka.zookeeper_connect) as client:  # an admin client that connects too early waits forever
@@ -63,8 +63,8 @@ def test_spark_reads_from_the_topic_the_lines_that_the_sink_wrote(
     written = lines_of("c", 0, 50)
     sink = TopicSink(TOPIC, kafka.bootstrap_servers)
     sink.write(block("c", written, 0))
-    read = kafka_topic.lines(spark_with_kafka, TOPIC, kafka.bootstrap_servers)
-    assert read.rdd.getNumPartitions() == spark_with_kafka.sparkContext.defaultParallelism, "not by one task alone"
+    read = kafka_topic.lines(spark_with_connectors, TOPIC, kafka.bootstrap_servers)
+    assert read.rdd.getNumPartitions() == spark_with_connectors.sparkContext.defaultParallelism, "not by one task alone"
     rows = read.orderBy("line").collect()
     assert [row.value for row in rows] == written
     assert {(row.source, row.journal) for row in rows} == {(f"{TOPIC}-0", TOPIC)}
@@ -74,7 +74,7 @@ def test_spark_reads_from_the_topic_the_lines_that_the_sink_wrote(
 @pytest.mark.real
 @pytest.mark.timeout(600)
 def test_what_is_written_to_brokers_that_want_a_login_is_read_by_the_same_properties_and_no_password_is_told(
-    servers_folder: RunFolder, zookeeper: ZooKeeper, spark_with_kafka: SparkSession, tmp_path: Path
+    servers_folder: RunFolder, zookeeper: ZooKeeper, spark_with_connectors: SparkSession, tmp_path: Path
 ) -> None:
     names = ListenerNames(inter_broker="INTERNAL", clients="INTERNAL", protocols={"INTERNAL": "SASL_SSL"})
     with SecuredKafka(servers_folder, zookeeper, listeners=names, name="spark", authorizes=True, brokers=1) as kafka:
@@ -89,7 +89,7 @@ def test_what_is_written_to_brokers_that_want_a_login_is_read_by_the_same_proper
         sink.write(block("c", written, 0))
         told = java_properties(brokers.read().read_inter_broker_security())
         options = {f"kafka.{name}": value for name, value in told.items()}
-        read = kafka_topic.lines(spark_with_kafka, TOPIC, kafka.bootstrap_servers, options)
+        read = kafka_topic.lines(spark_with_connectors, TOPIC, kafka.bootstrap_servers, options)
         assert [row.value for row in read.orderBy("line").collect()] == written
         command = ("--topic", TOPIC, "--bootstrap-server", kafka.bootstrap_servers, "--properties", str(file))
         said, command_lines = ingest(tmp_path / "history", *command)

@@ -15,8 +15,8 @@ SOON = {"kafka.default.api.timeout.ms": "5000", "kafka.request.timeout.ms": "400
 
 @pytest.mark.real
 @pytest.mark.timeout(120)
-def test_brokers_that_do_not_answer_are_named(spark_with_kafka: SparkSession, tmp_path: Path) -> None:
-    kept = KeptHistory.open_history(spark_with_kafka, str(tmp_path / "history"))
+def test_brokers_that_do_not_answer_are_named(spark_with_connectors: SparkSession, tmp_path: Path) -> None:
+    kept = KeptHistory.open_history(spark_with_connectors, str(tmp_path / "history"))
     port = reserve_port()
     try:
         with pytest.raises(
@@ -30,8 +30,8 @@ def test_brokers_that_do_not_answer_are_named(spark_with_kafka: SparkSession, tm
 @pytest.mark.real
 @pytest.mark.timeout(300)
 def test_a_topic_that_is_not_there_is_named(
-    start_kafka: StartKafka, spark_with_kafka: SparkSession, tmp_path: Path
+    start_kafka: StartKafka, spark_with_connectors: SparkSession, tmp_path: Path
 ) -> None:
-    kept = KeptHistory.open_history(spark_with_kafka, str(tmp_path / "history"))
+    kept = KeptHistory.open_history(spark_with_connectors, str(tmp_path / "history"))
     with pytest.raises(TopicUnreadable, match=r"topic misspelled of .*: there is no such topic"):
         ingest_topic(kept, "misspelled", start_kafka(brokers=1).bootstrap_servers, SOON)

@@ -15,9 +15,10 @@ from kontroller.history.compacting.compact import Compacted
 from kontroller.history.folding import fold
 from kontroller.history.folding.choice import Choice, choose
 from kontroller.history.folding.tables import RAW_EVENTS
+from kontroller.history.generations.errors import ChangedMeanwhile
 from kontroller.history.kept_history import KeptHistory
 from kontroller.history.schemas import EVENTS, FINDINGS, KNOWN_SPANS, LINES, PROOFS, VIOLATIONS
-from tests.spark.histories import RandomCluster
+from tests.spark.histories import RandomCluster, make_lines
 from tests.spark.journal_scenes import controller, recorder
 
 SNAPSHOTS = 18
@@ -247,3 +248,19 @@ class TestWhatIsOlder:
         found = kept.store.read(FINDINGS).where("cluster_id = 'whole'")
         assert found.where("problem = 'gap'").count() == 0
         assert kept.store.read(PROOFS).where("folded_checksum <> checksum").count() == 0
+
+
+def test_a_compaction_is_refused_if_somebody_takes_in_records_that_it_has_not_judged(
+    plain: KeptHistory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, fold_all = copy_of(plain, tmp_path), KeptHistory.fold
+
+    def take_in_after_fold(kept: KeptHistory) -> None:
+        fold_all(kept)
+        kept.take_in_lines(make_lines(kept.store.spark, LATER))
+
+    monkeypatch.setattr(KeptHistory, "fold", take_in_after_fold)
+    before = kept.raw.read(RAW_EVENTS).count()
+    with pytest.raises(ChangedMeanwhile, match="run this one again"):
+        kept.compact()
+    assert kept.raw.read(RAW_EVENTS).count() == before + len(LATER)

@@ -16,7 +16,7 @@ from devcluster.building.java import (
     OLDER_VERSIONS,
     OTHER_KRAFT_VERSIONS,
 )
-from devcluster.building.spark_jars import DELTA_FOLDER, HISTORY_FOLDER
+from devcluster.building.spark_jars import DELTA_FOLDER, HISTORY_FOLDER, S3_FOLDER
 from devcluster.building.toolchain import BuildError
 
 
@@ -34,7 +34,7 @@ def test_a_jar_that_differs_or_is_missing_or_too_many_is_named(tmp_path: Path, c
         check(tmp_path, f"{hashlib.sha256(b'one').hexdigest()}  one.jar\n")
 
 
-@pytest.mark.parametrize("folder", [HISTORY_FOLDER, DELTA_FOLDER])
+@pytest.mark.parametrize("folder", [HISTORY_FOLDER, DELTA_FOLDER, S3_FOLDER])
 def test_every_jar_that_is_fetched_has_a_checksum(folder: Path) -> None:
     pom = (folder / "pom.xml").read_text()
     named = {part.partition("<")[0] for part in pom.split("<artifactId>")[2:] if not part.startswith("*")}

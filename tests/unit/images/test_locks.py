@@ -28,6 +28,7 @@ WANTED = {
     "history": [*RUNTIME, *EXTRAS["pipeline"]],
     "image": RUNTIME,
     "programs": GROUPS["programs"],
+    "s3": GROUPS["s3"],
     "tools": GROUPS["tools"],
 }
 
