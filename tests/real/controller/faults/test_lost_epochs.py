@@ -57,7 +57,7 @@ def test_brokers_that_know_later_epochs_than_zookeeper_are_led_all_the_same(
             controller.restart_whole()  # each raises the epoch, and rewrites no partition's state
         known = int(znodes.client.get("/controller_epoch")[0])
         for broker in kafka.brokers.values():
-            wait_until_logged(broker, f"epoch {known} with correlation id")  # of an UpdateMetadata
+            wait_until_logged(broker.process, f"epoch {known} with correlation id")  # of an UpdateMetadata
         controller.kill(ends_session=False)
         znodes.client.set("/controller_epoch", b"1")
         controller.restart_whole()
