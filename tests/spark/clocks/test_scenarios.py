@@ -101,6 +101,21 @@ def resign_late() -> Case:
     return Case(journal, [(0, 100, 1), (100, 130, None), (130, 230, 1)])
 
 
+def set_back_to_1970_before_resigning() -> Case:
+    journal = Journal().begin().live(100).set_clock(TO_1970).resign().wait(5).begin().live(100)
+    return Case(journal, [(0, 100, 1), (100, 105, None), (105, 205, 1)], {"clock_not_believed": 1})
+
+
+def set_back_from_2255_before_resigning() -> Case:
+    journal = Journal().begin().live(100).wait(5).alive(off_s=229 * 366 * 24 * HOUR).resign().wait(5).begin().live(100)
+    return Case(journal, [(0, 100, 1), (100, 110, None), (110, 210, 1)], {"clock_not_believed": 1})
+
+
+def set_back_by_seconds_before_resigning() -> Case:
+    journal = Journal().begin().live(100).set_clock(-5).wait(2).resign().wait(10).begin().live(100)
+    return Case(journal, [(0, 100, 1), (100, 112, None), (112, 212, 1)], {"clock_went_back": 1})
+
+
 def two_clocks_that_differ_as_clocks_do() -> Case:
     journal = Journal().begin(ahead_s=20).live(100).resign().wait(5).begin().live(100)
     return Case(journal, [(20, 120, 1), (120, 205, 1)], {"clock_went_back": 1})
@@ -150,8 +165,10 @@ CASES: Final[Mapping[str, Case]] = {
     for build in (
         ahead_and_dead, one_stamp_ahead, boot_in_1970, first_boot_in_1970, last_stamps_in_2038, recorder_frozen,
         recorder_blind, controller_frozen, slower_alive_interval, back_by_seconds, back_by_minutes, ahead_for_half_an_hour,
-        resign_late, two_clocks_that_differ_as_clocks_do, delete_unseen_and_create_without_a_leader,
-        ask_while_cut_off, flood_with_requests, ask_to_the_end, ask_between_signs_of_life, ask_by_a_wrong_clock,
+        resign_late, set_back_to_1970_before_resigning, set_back_from_2255_before_resigning,
+        set_back_by_seconds_before_resigning, two_clocks_that_differ_as_clocks_do,
+        delete_unseen_and_create_without_a_leader, ask_while_cut_off, flood_with_requests, ask_to_the_end,
+        ask_between_signs_of_life, ask_by_a_wrong_clock,
     )
 }  # fmt: skip
 

@@ -145,7 +145,9 @@ def _select_known(ends: DataFrame, known_spans: DataFrame) -> DataFrame:
     known = ends.join(f.broadcast(spans), ["cluster_id", "controller_epoch"])
     known = known.where("seq between first_seq and last_seq")
     known = known.withColumn("event_time", f.greatest("began", f.least("event_time", "ended")))
-    heard_at = f.timestamp_micros(f.unix_micros("event_time") - f.coalesce("took_us", f.lit(0)))
+    event_us = f.unix_micros("event_time")
+    # A record may claim any duration. Nothing was noticed before 1970, and a later moment cannot overflow.
+    heard_at = f.timestamp_micros(event_us - f.least(f.coalesce("took_us", f.lit(0)), event_us))
     return known.withColumn("lost_at", heard_at).selectExpr("* except (first_seq, last_seq, began, ended, took_us)")
 
 

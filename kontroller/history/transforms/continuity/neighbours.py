@@ -62,8 +62,8 @@ def edges(events: DataFrame) -> DataFrame:
     of signs of life (`is_request`).
 
     A deposed controller resigns when it notices, perhaps long after the next one has begun. Then `time_us_before` is
-    the beginning of the next one. A controller that was silent before it resigned was not working; then it is the time
-    of its previous record."""
+    the beginning of the next one, but not later than the resignation: a clock may be set back just before it. A
+    controller that was silent before it resigned was not working; then it is the time of its previous record."""
     ends = f.col("kind") == Kind.CONTROLLER_RESIGNED.value
     time_us, alive_seq = f.unix_micros("event_time"), f.when(~is_request(), f.col("seq"))
     found = events.groupBy(*EPOCH, bucket().alias("bucket")).agg(
@@ -138,7 +138,7 @@ def _add_epochs(found: DataFrame) -> DataFrame:
 
 def _add_last_before(found: DataFrame) -> DataFrame:
     history = Window.partitionBy("cluster_id").orderBy("controller_epoch", "bucket")
-    was_silent = f.coalesce(f.col("last_us") > f.col("in_office_us") + f.col("silence_us"), f.lit(False))
+    was_silent = f.coalesce(f.col("last_us") - f.col("in_office_us") > f.col("silence_us"), f.lit(False))
     found = found.withColumns({
         "is_resigned": f.col("is_resigned") & ~was_silent,
         "left_us": f.when(f.col("is_resigned") & was_silent, f.col("in_office_us")).otherwise(f.col("last_us")),
@@ -147,7 +147,8 @@ def _add_last_before(found: DataFrame) -> DataFrame:
     left_so_far = f.last("left_us", ignorenulls=True).over(history.rowsBetween(Window.unboundedPreceding, 0))
     found = found.withColumn("left_us", f.coalesce(left_so_far, "stamp_us"))
     left_us, was_resigned = f.lag("left_us").over(history), f.lag("is_resigned").over(history)
-    deposed_us = f.greatest(f.lag("in_office_us").over(history), f.least(left_us, "first_us"))
+    begun_us = f.coalesce("first_us", left_us)
+    deposed_us = f.least(left_us, f.greatest(f.lag("in_office_us").over(history), begun_us))
     return found.withColumns({
         "epoch_before": f.lag("controller_epoch").over(history),
         "seq_before": f.lag("last_seq").over(history),
