@@ -80,8 +80,7 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
 def is_being_deleted(found: Fields, dialect: Dialect) -> bool:
     """Return True if the object is in deletion, or asks for the deletion of its topic."""
     metadata = found.get_fields("metadata")
-    delete = metadata.get_fields("annotations").get_text(dialect.deletes) or ""
-    return "deletionTimestamp" in metadata or delete.lower() == "true"
+    return "deletionTimestamp" in metadata or metadata.get_fields("annotations").is_set(dialect.deletes)
 
 
 def read_object(found: Fields, dialect: Dialect, place: str, config_maps: Mapping[str, Fields]) -> Declared:

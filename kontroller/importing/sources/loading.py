@@ -62,6 +62,10 @@ class Fields(dict[str, Any]):
             raise Misshapen(f"{name} is no text")
         return None if found is None else str(found)
 
+    def is_set(self, name: str) -> bool:
+        """Return True if a text below this mapping, such as an annotation, is `true` in any case. Raises `Misshapen`."""
+        return (self.get_text(name) or "").lower() == "true"
+
 
 class Misshapen(Exception):
     """A document does not have the shape of its format. The message says where."""

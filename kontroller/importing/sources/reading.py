@@ -138,6 +138,7 @@ def _keep_shared(found: _Found, shared: _Shared) -> bool:
 
 def _read_declared(found: _Found, shared: _Shared, reading: Reading) -> Iterator[Declared | DeclaredPlan | Problem]:
     fields, place = found.fields, found.place
+    is_rebalance = (found.group, found.kind) == strimzi_rebalances.KIND
     if terraform.is_state(fields):
         yield from terraform.read_state(fields, found.file)
     elif julie_ops.is_topology(fields):
@@ -150,17 +151,14 @@ def _read_declared(found: _Found, shared: _Shared, reading: Reading) -> Iterator
             reading.left_out["of topicctl that are no topics"] += 1
     elif "apiVersion" not in fields or "kind" not in fields:
         yield Problem(place, _UNKNOWN)
-    elif (found.group, found.kind) == strimzi_rebalances.KIND:
-        if strimzi_rebalances.is_being_deleted(fields):
-            reading.left_out["being deleted"] += 1
-        else:
-            yield read_or_report(place, fields, lambda: strimzi_rebalances.read_rebalance(fields, place))
-    elif found.kind != _KAFKA_TOPIC or found.group == _OURS:
+    elif not is_rebalance and (found.kind != _KAFKA_TOPIC or found.group == _OURS):
         reading.left_out[f"{found.kind} of {found.group}" if "." in found.group else found.kind] += 1
     elif found.group not in DIALECTS:
         yield Problem(place, f"{found.kind} of {found.group}: {_UNKNOWN}")
     elif is_being_deleted(fields, DIALECTS[found.group]):
         reading.left_out["being deleted"] += 1
+    elif is_rebalance:
+        yield read_or_report(place, fields, lambda: strimzi_rebalances.read_rebalance(fields, place))
     else:
         dialect = DIALECTS[found.group]
         yield read_or_report(place, fields, lambda: read_object(fields, dialect, place, shared.config_maps))

@@ -43,11 +43,6 @@ _ALTERNATIVE: Final = re.compile(rf"\^?((?:{_PART.pattern})+)\$?")
 _WILDCARDS: Final = {".*": "*", ".+": "?*", ".": "?"}
 
 
-def is_being_deleted(found: Fields) -> bool:
-    """Return True if the object is in deletion."""
-    return "deletionTimestamp" in found.get_fields("metadata")
-
-
 def read_rebalance(found: Fields, place: str) -> DeclaredPlan:
     """Read a KafkaRebalance. Raises `Misshapen`."""
     metadata, spec = found.get_fields("metadata"), found.get_fields("spec")
@@ -57,7 +52,7 @@ def read_rebalance(found: Fields, place: str) -> DeclaredPlan:
         raise Misshapen("metadata has no name")
     states = {each.get_text("type") for each in found.get_fields("status").list_fields("conditions")}
     reader = _SpecReader(spec)
-    if _is_set(annotations, _AUTO_APPROVAL):
+    if annotations.is_set(_AUTO_APPROVAL):
         reader.notes.append(f"{_AUTO_APPROVAL} is left out: a person approves the RebalancePlan")
     return DeclaredPlan(
         place=place,
@@ -69,7 +64,7 @@ def read_rebalance(found: Fields, place: str) -> DeclaredPlan:
         is_done="Ready" in states and "Rebalancing" not in states,
         labels=metadata.get_fields("labels"),
         annotations=annotations,
-        pause_reason=f"{_PAUSE} is true" if _is_set(annotations, _PAUSE) else None,
+        pause_reason=f"{_PAUSE} is true" if annotations.is_set(_PAUSE) else None,
         notes=tuple(reader.notes),
         faults=(*_find_obstacles(annotations, states), *reader.faults),
     )
@@ -90,18 +85,14 @@ def convert_excluded_topics(expression: str) -> tuple[str, ...] | None:
     return tuple(dict.fromkeys(patterns))
 
 
-def _is_set(annotations: Fields, name: str) -> bool:
-    return (annotations.get_text(name) or "").lower() == "true"
-
-
 def _find_obstacles(annotations: Fields, states: Collection[str | None]) -> Iterator[str]:
     """Yield the reasons why a plan beside Strimzi's object would be wrong."""
-    if _is_set(annotations, _TEMPLATE):
+    if annotations.is_set(_TEMPLATE):
         yield (
             f"it is a template ({_TEMPLATE}), which moves nothing: write a RebalancePlan of the mode expand or drain "
             "when brokers are added or removed"
         )
-    is_approved = annotations.get_text(_COMMAND) == "approve" or _is_set(annotations, _AUTO_APPROVAL)
+    is_approved = annotations.get_text(_COMMAND) == "approve" or annotations.is_set(_AUTO_APPROVAL)
     if "Rebalancing" in states:
         yield f"Strimzi carries it out now: wait until it is Ready, or stop it with {_COMMAND}=stop"
     elif "ProposalReady" in states and is_approved:

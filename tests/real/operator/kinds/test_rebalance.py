@@ -31,7 +31,7 @@ def list_owned(objects: Objects, plan: str) -> list[dict[str, Any]]:
 
 
 def remove_other_topics(objects: Objects, kafka: KafkaCluster | KRaftCluster) -> None:
-    """Leave Kafka's own topics alone in the cluster: whether a broker is filled depends on the loads of all topics."""
+    """Remove all topics but Kafka's own, because whether a broker is filled depends on the loads of all topics."""
     for each in objects.every("kafkatopics"):
         objects.delete("kafkatopic", each["metadata"]["name"])
     wait_until(lambda: not objects.every("kafkatopics"), "no KafkaTopic creates its topic again")
