@@ -99,6 +99,8 @@ class OurController(MeasuredController):
             zookeeper_connect,
             controller_id=1000 + number,
             name=f"controller-{number}",
+            # The fleet's brokers return no settings, and until one does, no topic is deleted.
+            settings={"delete_topic_enable": True},
         )
         self.server = self.process
 
