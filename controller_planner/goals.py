@@ -12,6 +12,8 @@ class Mode(StrEnum):
     """Repair racks, then bring each resource of each broker below the band, with the fewest bytes."""
     DRAIN = "drain"
     """Take all replicas off brokers. Other replicas stay."""
+    RELIEVE = "relieve"
+    """Take the fewest bytes off brokers with full disks. Replicas of other brokers stay."""
     EXPAND = "expand"
     """Fill new brokers, from those that are above the band, and even out leaders. Old brokers get no replicas."""
     REPLICATION_FACTOR = "replicationFactor"
@@ -54,13 +56,16 @@ class Goals:
 
     mode: Mode = Mode.REBALANCE
     brokers: tuple[int, ...] = ()
-    """Ids: those to drain, or those to fill (none given: the brokers without replicas). Other modes take none."""
+    """Ids: those to drain, to relieve, or to fill (none given: the brokers without replicas). Other modes take none."""
     topics: tuple[str, ...] | None = None
     """The topics that may change. None: all."""
     excluded_topics: tuple[str, ...] = ()
     excluded_brokers: tuple[int, ...] = ()
     """Ids of brokers that neither receive nor give replicas."""
     replication_factor: int | None = None
+    below_percent: int | None = None
+    """For the mode relieve: percentage of the capacity of its disks that a named broker, and one that gets its replicas,
+    may have in use. None: the band around the mean of the brokers."""
     band: float = 1.05
     """A broker may bear this much more of a resource than its share before the plan takes something off it."""
     seed: int = 0
@@ -75,9 +80,15 @@ class Goals:
             raise InvalidGoals(f"a replication factor and the mode {Mode.REPLICATION_FACTOR} need each other")
         if self.replication_factor is not None and not 1 <= self.replication_factor <= 1000:
             raise InvalidGoals(f"replication_factor is {self.replication_factor}; give 1 to 1000")
-        if self.mode is Mode.DRAIN and not self.brokers:
-            raise InvalidGoals("name the brokers to drain")
-        if self.brokers and self.mode not in (Mode.DRAIN, Mode.EXPAND):
-            raise InvalidGoals(f"brokers are for the modes {Mode.DRAIN} and {Mode.EXPAND}, and not for {self.mode}")
+        if self.below_percent is not None and self.mode is not Mode.RELIEVE:
+            raise InvalidGoals(f"a percentage of the disks is for the mode {Mode.RELIEVE}, and not for {self.mode}")
+        if self.below_percent is not None and not 1 <= self.below_percent <= 100:
+            raise InvalidGoals(f"below_percent is {self.below_percent}; give 1 to 100")
+        if self.mode in (Mode.DRAIN, Mode.RELIEVE) and not self.brokers:
+            raise InvalidGoals(f"name the brokers to {self.mode}")
+        if self.brokers and self.mode not in (Mode.DRAIN, Mode.RELIEVE, Mode.EXPAND):
+            raise InvalidGoals(
+                f"brokers are for the modes {Mode.DRAIN}, {Mode.RELIEVE} and {Mode.EXPAND}, and not for {self.mode}"
+            )
         if both := set(self.brokers) & set(self.excluded_brokers):
             raise InvalidGoals(f"brokers {sorted(both)} are named and excluded")

@@ -25,6 +25,7 @@ class Reason(StrEnum):
     LEADERS = "leaders balance"
     TOPIC_SPREAD = "topic spread"
     NEXT_LEADER = "next leader"
+    RELIEF = "relief of a disk"
 
     @property
     def bit(self) -> int:

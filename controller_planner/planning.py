@@ -3,7 +3,8 @@
 The steps, of which a mode uses some:
 
 1. *Scope.* Which partitions may change, which brokers may receive, which replicas must leave.
-2. *Must.* Replicas on drained brokers, replicas that crowd a rack, and missing replicas are placed (`placing`).
+2. *Must.* Replicas on drained brokers, replicas that crowd a rack, and missing replicas are placed (`placing`). A full
+   disk gives away the fewest bytes (`relieving`).
 3. *Balance.* Brokers above the band give replicas away (`evicting`), which are placed elsewhere. This is repeated, because
    what is placed makes others full. Then replicas go home whose home has room again (`returning`): that saves bytes.
    If there is time, this is done in three ways, and the best counts.
@@ -14,7 +15,7 @@ The steps, of which a mode uses some:
 
 Nothing depends on anything but the snapshot and the goals: random choices come from the goals' seed."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -23,7 +24,8 @@ from controller_planner.arranging.bounds import compute_bounds, raise_for_expans
 from controller_planner.arranging.evicting import evict, evict_exactly
 from controller_planner.arranging.layout import Layout, Slots
 from controller_planner.arranging.leading import compute_next_leader_excess, rank_in_group, rotate, spread_next_leaders
-from controller_planner.arranging.placing import Placing, find_least_crowd, place
+from controller_planner.arranging.placing import Placing, find_least_crowd, find_placeable, place
+from controller_planner.arranging.relieving import ROUNDING, choose_relief, compute_disk_limits
 from controller_planner.arranging.returning import return_home
 from controller_planner.arranging.searching import Allowed, is_small, round_up_excess, search_thoroughly
 from controller_planner.arranging.swapping import relieve_the_last
@@ -51,7 +53,9 @@ _MOST_SLOTS_FOR_WAYS: Final = 200_000
 _LEAST_IMPROVEMENT: Final = 0.02
 _MOST_REPEATS: Final = 5
 _BALANCE_REASONS: Final = (Reason.REPLICAS, Reason.DISK, Reason.IN, Reason.OUT, Reason.LEADERS)
-_MUST_BITS: Final = Reason.DRAIN.bit | Reason.RACK.bit | Reason.REPLICATION_FACTOR.bit | Reason.CAPACITY.bit
+_MUST_BITS: Final = (
+    Reason.DRAIN.bit | Reason.RACK.bit | Reason.REPLICATION_FACTOR.bit | Reason.CAPACITY.bit | Reason.RELIEF.bit
+)
 
 
 def make_plan(snapshot: LoadSnapshot, goals: Goals | None = None) -> Plan:
@@ -77,6 +81,8 @@ class _Work:
     layout: Layout = field(init=False)
     original: Ints = field(init=False)
     bounds: Floats = field(init=False)
+    disk_limits: Floats = field(init=False)
+    """For the mode relieve: bytes that the disks of each broker may have in use."""
     rng: np.random.Generator = field(init=False)
     bits: Ints = field(init=False)
     """The reasons why each partition changes."""
@@ -100,6 +106,8 @@ class _Work:
         self.bounds = compute_bounds(self.layout, self.goals.band, scope.factors)
         if self.goals.mode is Mode.EXPAND:
             raise_for_expansion(self.layout, self.bounds, self.goals.band, scope.receivers)
+        if self.goals.mode is Mode.RELIEVE:
+            self._limit_disks()
         self.bits = np.zeros(len(partitions), dtype=np.int32)
         self.left_out = list(scope.left_out)
         self._restart_random()
@@ -109,11 +117,25 @@ class _Work:
     def _restart_random(self) -> None:
         self.rng = np.random.Generator(np.random.PCG64(self.goals.seed))
 
+    def _limit_disks(self) -> None:
+        """Give the brokers that are relieved, and the receivers, no more room on their disks than the bound."""
+        layout, scope, goals = self.layout, self.scope, self.goals
+        self.disk_limits = compute_disk_limits(layout, scope.takes | scope.relieved, goals.below_percent, goals.band)
+        capacity = layout.resources.capacity.copy()
+        bound = scope.takes | scope.relieved
+        capacity[:-1, DISK][bound] = self.disk_limits[bound]
+        layout.resources = replace(layout.resources, capacity=capacity)
+        per_share = layout.resources.per_share[:-1, DISK]
+        bears = per_share > 0
+        self.bounds[:-1, DISK][bears] = self.disk_limits[bears] * per_share[bears]
+
     def _check_sizes(self) -> None:
-        """Refuse a limit of bytes if no size is known."""
+        """Refuse what depends on bytes if no size is known."""
         limits = self.goals.limits
         if self.goals.mode is Mode.LEADERS_ONLY or not find_unmeasured(self.snapshot)[DISK]:
             return
+        if self.goals.mode is Mode.RELIEVE:
+            raise InvalidGoals("no disk can be relieved, because no partition's size is known")
         if limits.max_bytes is not None:
             raise InvalidGoals("max_bytes cannot be kept, because no partition's size is known; give max_moves instead")
         if limits.max_batch_bytes_per_broker is not None:
@@ -122,7 +144,7 @@ class _Work:
     def _check_capacity(self) -> None:
         """Refuse loads that no arrangement fits into the brokers that take replicas."""
         resources, takes = self.layout.resources, self.scope.takes
-        if self.goals.mode is Mode.LEADERS_ONLY or not len(self.snapshot.partitions):
+        if self.goals.mode in (Mode.LEADERS_ONLY, Mode.RELIEVE) or not len(self.snapshot.partitions):
             return
         for column in (1, 2, 3):
             room = resources.capacity[:-1, column][takes].sum()
@@ -142,6 +164,8 @@ class _Work:
         layout, scope, mode = self.layout, self.scope, self.goals.mode
         if mode is Mode.REPLICATION_FACTOR:
             self._remove_surplus()
+        if mode is Mode.RELIEVE:
+            self._relieve()
         leaves = np.append(scope.drained, np.False_)[layout.replicas] & scope.partitions[:, None]
         self._must(np.flatnonzero(leaves.ravel()), Reason.DRAIN)
         position = np.arange(layout.width)
@@ -152,6 +176,34 @@ class _Work:
                 crowded = self._find_crowded()
                 if not len(crowded) or not self._must(crowded, Reason.RACK):
                     break
+
+    def _relieve(self) -> None:
+        """Take replicas off the full disks. A replica that fits nowhere stays, and others are chosen for it."""
+        layout, scope, width = self.layout, self.scope, self.layout.width
+        rules = Placing(receivers=scope.receivers, must_leave=False)
+        left = np.flatnonzero(np.append(scope.relieved, np.False_)[layout.replicas] & scope.partitions[:, None])
+        while len(left := left[find_placeable(layout, left, rules)]):
+            pool = choose_relief(layout, left, self.disk_limits)
+            if not len(pool):
+                break
+            self.bits[pool // width] |= Reason.RELIEF.bit
+            place(layout, pool, rules, self.rng)
+            left = np.setdiff1d(left, pool)
+        # A larger replica may have replaced one that fits nowhere, so that others need not leave.
+        return_home(layout, self.original, np.full_like(self.bounds, np.inf), np.append(scope.relieved, np.False_))
+        layout.recompute()
+        excess = layout.loads[:-1, DISK] - self.disk_limits
+        over = np.flatnonzero(scope.relieved & (excess > self.disk_limits * ROUNDING))
+        if not len(over):
+            self.left_out.clear()  # Partitions that cannot move do not matter if others were enough.
+        percent = self.goals.below_percent
+        bound = "its share of the brokers' bytes" if percent is None else f"{percent} percent of its disks"
+        self.left_out += [
+            f"broker {self.snapshot.brokers.ids[at]} keeps {layout.loads[at, DISK]:.0f} bytes, {excess[at]:.0f} more than"
+            f" {bound}: no other broker may take another of its replicas and stay below the same bound; allow more, add"
+            " brokers or remove data"
+            for at in over.tolist()
+        ]
 
     def _must(self, slots: Slots, reason: Reason) -> bool:
         """Place these slots. Put the partitions with a slot that fits nowhere back as they were, and say so."""
@@ -347,6 +399,8 @@ class _Work:
     def _score(self) -> float:
         """Return how far the layout is from the goals. 0: it fulfils them."""
         mode, layout = self.goals.mode, self.layout
+        if mode is Mode.RELIEVE:
+            return 0.0
         if mode in (Mode.DRAIN, Mode.REPLICATION_FACTOR) and not (layout.replicas != self.original).any():
             return 0.0
         score = compute_next_leader_excess(layout) / max(len(layout.replicas), 1)

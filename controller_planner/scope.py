@@ -22,6 +22,7 @@ class Scope:
     takes: Bools
     """True for each broker that shares the load: it lives, takes replicas, is not drained and not excluded."""
     drained: Bools
+    relieved: Bools
     receivers: Ints
     """The brokers that replicas may be placed on."""
     left_out: tuple[str, ...]
@@ -37,8 +38,17 @@ def find_scope(snapshot: LoadSnapshot, goals: Goals) -> Scope:
     excluded = _find_brokers(snapshot, goals.excluded_brokers)
     named = _find_brokers(snapshot, goals.brokers)
     drained = named if goals.mode is Mode.DRAIN else np.zeros_like(named)
+    relieved = named if goals.mode is Mode.RELIEVE else np.zeros_like(named)
     takes = brokers.takes_replicas & brokers.is_live & ~drained & ~excluded
-    receivers = takes
+    if goals.below_percent is not None:
+        is_unknown = np.isnan(brokers.capacity_disk_bytes)
+        if (relieved & is_unknown).any():
+            raise InvalidGoals(
+                f"the disk capacity of brokers {np.sort(brokers.ids[relieved & is_unknown]).tolist()} is unknown, so no"
+                " percentage of it can be kept: give capacities, or no percentage"
+            )
+        takes &= ~is_unknown
+    receivers = takes & ~relieved
     if goals.mode is Mode.EXPAND:
         used = np.bincount(partitions.replicas[partitions.replicas >= 0], minlength=len(brokers)) > 0
         receivers = takes & (named if goals.brokers else ~used)
@@ -60,6 +70,7 @@ def find_scope(snapshot: LoadSnapshot, goals: Goals) -> Scope:
         factors=np.where(readable, factors, partitions.count_replicas()).astype(np.int32),
         takes=takes,
         drained=drained,
+        relieved=relieved,
         receivers=np.flatnonzero(receivers).astype(np.int32),
         left_out=tuple(left_out),
     )

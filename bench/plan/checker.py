@@ -17,7 +17,7 @@ def find_violations(plan: Plan) -> list[str]:
     """Return all violations of a plan, in its result and on the way there."""
     batches = plan.batch.tolist()
     order = [] if batches == sorted(batches) else ["the batches are out of order"]
-    return [*order, *_check_moves(plan), *_check_batches(plan), *_check_result(plan)]
+    return [*order, *_check_moves(plan), *_check_batches(plan), *_check_result(plan), *_check_disks(plan)]
 
 
 def read_assignment(snapshot: LoadSnapshot) -> Assignment:
@@ -72,21 +72,23 @@ def _check_moves(plan: Plan) -> Iterator[str]:
 
 def _find_takers(plan: Plan) -> set[int]:
     brokers, goals = plan.snapshot.brokers, plan.goals
-    drained = set(goals.brokers) if goals.mode is Mode.DRAIN else set()
+    named = set(goals.brokers) if goals.mode in (Mode.DRAIN, Mode.RELIEVE) else set()
     return {
         broker
         for broker, takes, lives in zip(
             brokers.ids.tolist(), brokers.takes_replicas.tolist(), brokers.is_live.tolist(), strict=True
         )
-        if takes and lives and broker not in drained and broker not in goals.excluded_brokers
+        if takes and lives and broker not in named and broker not in goals.excluded_brokers
     }
 
 
-def _read_sizes(snapshot: LoadSnapshot) -> dict[tuple[str, int], float]:
-    """Return the size of each partition; 0 if it is unknown."""
+def _read_sizes(snapshot: LoadSnapshot, *, fill: bool = False) -> dict[tuple[str, int], float]:
+    """Return the size of each partition; if it is unknown, 0 or the mean of the others."""
     partitions = snapshot.partitions
+    known = [size for size in partitions.size_bytes.tolist() if not math.isnan(size)]
+    filler = sum(known) / len(known) if fill and known else 0.0
     return {
-        (partitions.topics[topic], number): 0.0 if math.isnan(size) else size
+        (partitions.topics[topic], number): filler if math.isnan(size) else size
         for topic, number, size in zip(
             partitions.topic.tolist(), partitions.number.tolist(), partitions.size_bytes.tolist(), strict=True
         )
@@ -97,10 +99,7 @@ def _check_batches(plan: Plan) -> Iterator[str]:
     """Each broker must have disk for what a batch copies to it while it still has what it gives away."""
     brokers = plan.snapshot.brokers
     sizes = _read_sizes(plan.snapshot)
-    used: defaultdict[int, float] = defaultdict(float)
-    for key, replicas in read_assignment(plan.snapshot).items():
-        for broker in replicas:
-            used[broker] += sizes[key]
+    used = _sum_bytes(read_assignment(plan.snapshot), sizes)
     capacity = dict(zip(brokers.ids.tolist(), brokers.capacity_disk_bytes.tolist(), strict=True))
     moves = list(plan.iterate_moves())
     for batch in range(plan.batches):
@@ -132,7 +131,7 @@ def _check_result(plan: Plan) -> Iterator[str]:
     stuck = bool(plan.left_out)
     for key, replicas in apply_moves(plan).items():
         old, new = _count_pairs(before[key], rack_of), _count_pairs(replicas, rack_of)
-        if goals.mode in (Mode.REBALANCE, Mode.EXPAND, Mode.SPREAD) and new > old:
+        if goals.mode in (Mode.REBALANCE, Mode.RELIEVE, Mode.EXPAND, Mode.SPREAD) and new > old:
             yield f"{key}: {replicas} is more crowded than {before[key]}"
         scoped = (goals.topics is None or key[0] in goals.topics) and key[0] not in goals.excluded_topics
         if not scoped or stuck:
@@ -144,6 +143,7 @@ def _check_result(plan: Plan) -> Iterator[str]:
         added = set(replicas) - set(before[key])
         if (added or goals.mode in (Mode.REBALANCE, Mode.SPREAD)) and goals.mode not in (
             Mode.EXPAND,
+            Mode.RELIEVE,
             Mode.LEADERS_ONLY,
         ):
             for broker in set(replicas) & takes if goals.mode in (Mode.REBALANCE, Mode.SPREAD) else added:
@@ -151,6 +151,52 @@ def _check_result(plan: Plan) -> Iterator[str]:
                 crowd = Counter(rack_of[other] for other in others)
                 if better := [at for at in takes - others if crowd[rack_of[at]] < crowd[rack_of[broker]]]:
                     yield f"{key}: {replicas}, but {better[0]} is in a less crowded rack than {broker}"
+
+
+def _check_disks(plan: Plan) -> Iterator[str]:
+    """A broker that is relieved, and one that gets its replicas, end within the bound; no replica leaves in vain."""
+    goals, limits = plan.goals, find_disk_limits(plan)
+    if goals.mode is not Mode.RELIEVE:
+        return
+    sizes = _read_sizes(plan.snapshot, fill=True)
+    used = _sum_bytes(apply_moves(plan), sizes)
+    moves = list(plan.iterate_moves())
+    if others := {broker for move in moves for broker in set(move.before) - set(move.after)} - set(goals.brokers):
+        yield f"brokers {others} lose replicas, and are not relieved"
+    for broker in {broker for move in moves for broker in set(move.after) - set(move.before)}:
+        if not used[broker] <= limits[broker] * (1 + 1e-9):
+            yield f"broker {broker} got replicas, and has {used[broker]:g} of {limits[broker]:g} bytes"
+    for broker in goals.brokers:
+        if not plan.left_out and not used[broker] <= limits[broker] * (1 + 2e-9):
+            yield f"broker {broker} keeps {used[broker]:g} of {limits[broker]:g} bytes"
+        for move in moves if len(goals.brokers) == 1 else ():
+            key = (move.topic, move.partition)
+            if broker not in move.after and used[broker] + sizes[key] < limits[broker] * (1 - 1e-9):
+                yield f"{key}: leaves broker {broker} in vain"
+
+
+def find_disk_limits(plan: Plan) -> dict[int, float]:
+    """Return the bytes that the disks of each broker may have in use in the mode relieve."""
+    goals, brokers = plan.goals, plan.snapshot.brokers
+    capacity = dict(zip(brokers.ids.tolist(), brokers.capacity_disk_bytes.tolist(), strict=True))
+    if goals.below_percent is not None:
+        return {broker: known * goals.below_percent / 100 for broker, known in capacity.items()}
+    used = _sum_bytes(read_assignment(plan.snapshot), _read_sizes(plan.snapshot, fill=True))
+    members = _find_takers(plan) | set(goals.brokers)
+    is_known = not any(math.isnan(capacity[broker]) for broker in members)
+    weights = {broker: capacity[broker] if is_known else 1.0 for broker in members}
+    share = sum(used[broker] for broker in members) / max(sum(weights.values()), 1e-300)
+    limits = {broker: goals.band * share * weight for broker, weight in weights.items()}
+    return {broker: min(limit, capacity[broker]) if capacity[broker] > 0 else limit for broker, limit in limits.items()}
+
+
+def _sum_bytes(assignment: Assignment, sizes: dict[tuple[str, int], float]) -> defaultdict[int, float]:
+    """Return the bytes on the disks of each broker."""
+    used: defaultdict[int, float] = defaultdict(float)
+    for key, replicas in assignment.items():
+        for broker in replicas:
+            used[broker] += sizes[key]
+    return used
 
 
 def _count_pairs(replicas: tuple[int, ...], rack_of: dict[int, str]) -> int:

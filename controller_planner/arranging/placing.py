@@ -21,6 +21,8 @@ _EMPTIEST: Final = -0.2
 _PART_OF_A_SHARE: Final = 0.01
 """The part of its share that a broker may receive in one group before the loads are looked at again."""
 _TOPIC_WEIGHT: Final = 0.05
+_MOST_PAIRS: Final = 200_000
+"""Pairs of a replica and a broker that are looked at in one go, for the sake of memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -69,6 +71,18 @@ def place(layout: Layout, slots: Slots, rules: Placing, rng: np.random.Generator
     return np.concatenate(left) if left else np.empty(0, dtype=np.int64)
 
 
+def find_placeable(layout: Layout, slots: Slots, rules: Placing) -> Bools:
+    """Return True for each slot that a receiver may take, if none of the others moves."""
+    placeable = np.zeros(len(slots), dtype=np.bool_)
+    step = max(1, _MOST_PAIRS // max(len(rules.receivers), 1))
+    for start in range(0, len(slots) if len(rules.receivers) else 0, step):
+        some = slots[start : start + step]
+        tried = np.tile(rules.receivers, (len(some), 1))
+        refused = _find_refused(layout, some, layout.find_others(some), layout.get_loads_of(some), rules, tried)
+        placeable[start : start + step] = ~refused.all(axis=1)
+    return placeable
+
+
 def _choose(layout: Layout, slots: Slots, loads: Floats, rules: Placing, rng: np.random.Generator) -> Ints:
     """Return a broker for each slot, or -1."""
     receivers, number = rules.receivers, len(slots)
@@ -79,7 +93,7 @@ def _choose(layout: Layout, slots: Slots, loads: Floats, rules: Placing, rng: np
     tried = receivers[rng.integers(0, len(receivers), (number, _CHOICES))]
     chosen = _choose_among(layout, slots, loads, rules, tried)
     unlucky = np.flatnonzero(chosen < 0)
-    step = max(1, 200_000 // len(receivers))
+    step = max(1, _MOST_PAIRS // len(receivers))
     for start in range(0, len(unlucky), step):
         some = unlucky[start : start + step]
         chosen[some] = _choose_among(layout, slots[some], loads[some], rules, np.tile(receivers, (len(some), 1)))

@@ -29,6 +29,7 @@ _WIDTH: Final = 99
 _TITLES: Final = {
     Mode.REBALANCE: "Rebalance",
     Mode.DRAIN: "Drain",
+    Mode.RELIEVE: "Relief of full disks",
     Mode.EXPAND: "Expansion",
     Mode.REPLICATION_FACTOR: "Change of the replication factor",
     Mode.SPREAD: "Spread of topics",
@@ -52,6 +53,7 @@ _REASONS: Final = {
     Reason.OUT: "A broker sends more bytes than its share.",
     Reason.LEADERS: "A broker leads more partitions than its share.",
     Reason.TOPIC_SPREAD: "A broker has more replicas of the topic than others.",
+    Reason.RELIEF: "A replica leaves a broker whose disks are too full.",
     Reason.NEXT_LEADER: "Another replica becomes the next leader, so that the leaders of a lost broker go to several.",
 }
 

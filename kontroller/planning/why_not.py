@@ -19,7 +19,7 @@ from kontroller.planning.tables import format_load
 _QUESTION: Final = re.compile(
     r"(?P<topic>\S+)-(?P<partition>[0-9]{1,10}) on (?:broker )?(?P<broker>[0-9]{1,10})", re.ASCII
 )
-_ONLY_WHAT_MUST: Final = frozenset({Mode.DRAIN, Mode.REPLICATION_FACTOR})
+_ONLY_WHAT_MUST: Final = frozenset({Mode.DRAIN, Mode.RELIEVE, Mode.REPLICATION_FACTOR})
 """The modes that move no other replicas than those that must leave or are missing."""
 _EVENS: Final = frozenset({Mode.REBALANCE, Mode.EXPAND})
 _ROUNDING: Final = 1e-6
@@ -137,6 +137,10 @@ def _list_of_broker(plan: Plan, scope: Scope, broker: int) -> Iterator[str]:
         yield f"broker {number} takes no new replicas: it is cordoned, shuts down, or was named as closed"
     if scope.drained[broker]:
         yield f"broker {number} is drained"
+    if scope.relieved[broker]:
+        yield f"broker {number} is relieved, and gets no replicas"
+    if goals.below_percent is not None and np.isnan(brokers.capacity_disk_bytes[broker]):
+        yield f"the disk capacity of broker {number} is unknown, and {goals.below_percent} percent of it as well"
     if number in goals.excluded_brokers:
         yield f"broker {number} is excluded"
     if goals.mode is Mode.EXPAND and scope.takes[broker] and broker not in scope.receivers:

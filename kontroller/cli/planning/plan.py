@@ -32,6 +32,7 @@ class Mode(StrEnum):
 
     REBALANCE = "rebalance"
     DRAIN = "drain"
+    RELIEVE = "relieve"
     EXPAND = "expand"
     REPLICATION_FACTOR = "replication-factor"
     SPREAD = "spread"
@@ -58,7 +59,18 @@ class Wishes:
 
     broker: Annotated[
         list[int] | None,
-        typer.Option(help="Broker to drain, or to fill (default: those without replicas). May be repeated.", min=0),
+        typer.Option(
+            help="Broker to drain, to relieve, or to fill (default: those without replicas). May be repeated.", min=0
+        ),
+    ] = None
+    below_percent: Annotated[
+        int | None,
+        typer.Option(
+            help="With relieve: percentage of its disks that a broker may have in use afterwards. Default: its share of "
+            "the bytes of all brokers, times --band.",
+            min=1,
+            max=100,
+        ),
     ] = None
     exclude_broker: Annotated[
         list[int] | None,
@@ -157,9 +169,10 @@ def plan(
 ) -> None:
     """Plans moves of replicas and leaders, with their reasons, and brokers before and after. Changes nothing.
 
-    rebalance: racks, then even loads with the fewest bytes. drain: empties --broker. expand: fills --broker.
-    replication-factor: other numbers of replicas. spread: the replicas and leaders of each topic over all brokers.
-    leaders-only: other orders of replicas, which copies nothing. The same snapshot and options give the same plan.
+    rebalance: racks, then even loads with the fewest bytes. drain: empties --broker. relieve: takes the fewest bytes off
+    --broker until its disks have room; nothing else moves. expand: fills --broker. replication-factor: other numbers of
+    replicas. spread: the replicas and leaders of each topic over all brokers. leaders-only: other orders of replicas,
+    which copies nothing. The same snapshot and options give the same plan.
 
     With --what-if, drain empties the lost brokers, and expand fills the added ones. With --why-not, the answer is about
     this plan."""
@@ -248,6 +261,7 @@ def _make_plan(loads: "StoredLoads", mode: Mode, wishes: Wishes, what_if: str | 
             excluded_topics=tuple(wishes.exclude_topic or ()),
             excluded_brokers=tuple(wishes.exclude_broker or ()),
             replication_factor=wishes.replication_factor,
+            below_percent=wishes.below_percent,
             band=wishes.band,
             seed=wishes.seed,
             limits=limits,

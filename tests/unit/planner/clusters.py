@@ -85,7 +85,7 @@ def apply_plan(plan: Plan) -> LoadSnapshot:
 
 
 @st.composite
-def problems(draw: st.DrawFn) -> tuple[LoadSnapshot, Goals]:
+def problems(draw: st.DrawFn, modes: Sequence[Mode] = tuple(Mode)) -> tuple[LoadSnapshot, Goals]:
     """Return a random cluster with goals, also strange ones."""
     seed = draw(st.integers(0, 2**32 - 1))
     rng = np.random.default_rng(seed)
@@ -126,11 +126,13 @@ def problems(draw: st.DrawFn) -> tuple[LoadSnapshot, Goals]:
         takes_replicas=rng.random(brokers) < draw(st.sampled_from([0.7, 1.0])),
         capacity_disk_bytes=capacity,
     )
-    mode = draw(st.sampled_from(list(Mode)))
+    mode = draw(st.sampled_from(modes))
     named = draw(st.integers(0, brokers - 1))
+    percents = st.sampled_from([None, 30, 50, 80]) if capacity[named] > 0 else st.none()
     goals = Goals(
         mode=mode,
-        brokers=(named,) if mode in (Mode.DRAIN, Mode.EXPAND) else (),
+        brokers=(named,) if mode in (Mode.DRAIN, Mode.RELIEVE, Mode.EXPAND) else (),
+        below_percent=draw(percents) if mode is Mode.RELIEVE else None,
         replication_factor=draw(st.integers(1, 5)) if mode is Mode.REPLICATION_FACTOR else None,
         topics=draw(st.sampled_from([None, None, ("t",)])),
         seed=draw(st.integers(0, 3)),

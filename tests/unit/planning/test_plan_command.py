@@ -21,7 +21,7 @@ from kontroller.planning.documents import Manifests, format_manifests
 from kontroller.planning.live_cluster import ClusterChangedError, require_unchanged
 from kontroller.planning.snapshot_file import StoredLoads, write_snapshot
 from simulation.cluster.names import tp
-from tests.unit.planning.snapshots import RACKS, make_partition, make_snapshot
+from tests.unit.planning.snapshots import GIB, RACKS, make_partition, make_snapshot
 
 DRAINED: Final = {*range(6)}
 LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -157,6 +157,15 @@ def test_a_lost_rack_is_answered_with_its_consequences_and_the_plan_that_repairs
     assert any("6 partitions to change" in line for line in lines)
 
 
+def test_a_full_broker_gives_away_the_fewest_bytes_and_nothing_else_moves(file: Path) -> None:
+    found = json.loads(run(file, "relieve", "--broker", "1", "--below-percent", "4", "-o", "json").stdout)
+    assert (found["mode"], found["bytes"], found["leftOut"]) == ("relieve", 2 * GIB, [])
+    assert [move["after"] for move in found["moves"]] == [[4, 2, 3]] * 2
+    assert {reason for move in found["moves"] for reason in move["reasons"]} == {"relief of a disk"}
+    short = run(file, "relieve", "--broker", "1", "--below-percent", "2").stdout
+    assert f"broker 1 keeps {4 * GIB} bytes, {2 * GIB} more than 2 percent of its disks" in short
+
+
 def test_added_brokers_are_filled(file: Path) -> None:
     found = json.loads(run(file, "expand", "--what-if", "add 3 brokers", "-o", "json").stdout)
     assert found["whatIf"] == ["added: 5 (rack b), 6 (rack c), 7 (rack a)"]
@@ -185,6 +194,9 @@ def test_the_reasons_against_a_place_are_answered_in_words_and_as_json(file: Pat
     ("arguments", "code", "why"),
     [
         (["drain"], 2, "name the brokers to drain"),
+        (["relieve"], 2, "name the brokers to relieve"),
+        (["relieve", "--broker", "9"], 2, "the cluster has no broker 9"),
+        (["drain", "--broker", "1", "--below-percent", "80"], 2, "a percentage of the disks is for the mode relieve"),
         (["drain", "--broker", "9"], 2, "the cluster has no broker 9"),
         (["drain", "--broker", "2"], 1, ""),
         (["rebalance", "--topic", "none"], 2, "the cluster has no topic none"),

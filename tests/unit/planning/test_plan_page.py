@@ -73,6 +73,13 @@ def test_a_drain_shows_brokers_moves_reasons_bytes_time_and_the_unknown() -> Non
     assert "2 min 3 s" in read.text  # 6 GiB to one broker
 
 
+def test_a_relief_has_its_title_and_its_reason() -> None:
+    plan = make_plan(make_snapshot(), Goals(mode=Mode.RELIEVE, brokers=(1,), below_percent=4))
+    read = Page(format_page(plan, (), ()))
+    assert "Relief of full disks of prod" in read.text
+    assert "A replica leaves a broker whose disks are too full." in read.sections["reasons"]
+
+
 def test_a_time_needs_a_rate_and_says_so() -> None:
     text = Page(format_page(drain(make_snapshot(), 1), (), ())).text
     assert "not known" in text

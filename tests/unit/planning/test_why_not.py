@@ -15,6 +15,7 @@ from simulation.cluster.names import tp
 from tests.unit.planning.snapshots import GIB, make_partition, make_snapshot
 
 REBALANCE = Goals(mode=Mode.REBALANCE)
+RELIEF = Goals(mode=Mode.RELIEVE, brokers=(1,), below_percent=50)
 RACKS = {1: "a", 2: "b", 3: "c", 4: "a", 5: "b"}
 FLAT = {1: None, 2: None, 3: None, 4: None}
 EVEN = {tp("orders", number): make_partition(number % 3 + 1, (number + 1) % 3 + 1) for number in range(6)}
@@ -64,6 +65,13 @@ def test_a_full_disk_is_a_constraint_with_both_numbers() -> None:
         ),
         ("orders-0 on 4", {}, Goals(excluded_brokers=(4,)), "broker 4 is excluded"),
         ("orders-0 on 1", {}, Goals(mode=Mode.DRAIN, brokers=(1,)), "broker 1 is drained"),
+        ("orders-1 on 1", {}, RELIEF, "broker 1 is relieved, and gets no replicas"),
+        (
+            "orders-0 on 4",
+            {"capacity_disk_bytes": [GIB, GIB, GIB, float("nan")]},
+            RELIEF,
+            "the disk capacity of broker 4 is unknown, and 50 percent of it as well",
+        ),
         ("orders-0 on 4", {}, Goals(mode=Mode.LEADERS_ONLY), "the mode leadersOnly copies nothing"),
         ("orders-0 on 3", {}, Goals(mode=Mode.EXPAND, brokers=(4,)), "the mode expand fills only broker 4"),
         ("orders-0 on 4", {}, Goals(excluded_topics=("orders",)), "topic orders is excluded"),

@@ -25,8 +25,10 @@ from controller_operator.resources.rebalancing.rebalance_plan import (
 )
 from controller_planner.goals import Goals, InvalidGoals, Limits, Mode
 
-MUST_MODES: Final = (Mode.DRAIN, Mode.REPLICATION_FACTOR)
+MUST_MODES: Final = (Mode.DRAIN, Mode.RELIEVE, Mode.REPLICATION_FACTOR)
 """Modes that have a definite end: nothing is left to do."""
+_WHOLE_MODES: Final = (Mode.DRAIN, Mode.REPLICATION_FACTOR)
+"""Modes that are not done without each of their topics, so they leave out none that a KafkaTopic holds in place."""
 FindPinned = Callable[[], Sequence[str]]
 """Returns the topics whose KafkaTopics name all replicas and move them back."""
 
@@ -108,7 +110,7 @@ def make_look(resource: RebalancePlan, view: Snapshot, find_pinned: FindPinned) 
     excluded = _select(names, scope.exclude_topics or ()) if scope is not None else ()
     pinned = (
         ()
-        if mode in MUST_MODES and not is_healing
+        if mode in _WHOLE_MODES and not is_healing
         else tuple(sorted(set(find_pinned()) & set(topics or names) - set(excluded)))
     )
     note = f"topics {list_some(pinned)} stay, because their KafkaTopics name the replicas (driftPolicy Enforce)"
@@ -123,6 +125,7 @@ def make_look(resource: RebalancePlan, view: Snapshot, find_pinned: FindPinned) 
             excluded_topics=tuple(sorted({*excluded, *pinned})),
             excluded_brokers=tuple(scope.exclude_brokers or ()) if scope is not None else (),
             replication_factor=spec.replication_factor,
+            below_percent=spec.below_percent,
             limits=Limits(
                 max_moves=MAX_MOVES if moves_left is None else min(MAX_MOVES, moves_left),
                 max_bytes=bytes_left,

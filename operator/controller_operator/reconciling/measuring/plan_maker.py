@@ -28,7 +28,7 @@ from controller_operator.plans.rebalance.looking import Found, Look, Planned
 from controller_operator.resources import RebalancePlan
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.rebalancing.rebalance_plan import MAX_LINES, PlannedMove, ResourceBalance
-from controller_planner.goals import InvalidGoals, Unsatisfiable
+from controller_planner.goals import InvalidGoals, Mode, Unsatisfiable
 
 if TYPE_CHECKING:
     from controller_planner.plan import Plan
@@ -177,6 +177,8 @@ def make_planned(loads: ClusterLoads, look: Look) -> Planned:
             goals, topics=topics, excluded_topics=tuple(each for each in goals.excluded_topics if each in known)
         )
     plan = make_plan(snapshot, goals)
+    # A relieved disk needs no other topics.
+    notes = () if goals.mode is Mode.RELIEVE and not plan.left_out else look.notes
     return Planned(
         look_time=datetime.fromtimestamp(int(loads.taken_at_s), UTC),
         snapshot_hash=plan.snapshot_hash,
@@ -195,7 +197,7 @@ def make_planned(loads: ClusterLoads, look: Look) -> Planned:
         bytes=round(plan.total_bytes),
         resources=tuple(_list_balances(plan)),
         unknown=_shorten((*plan.unknown, *loads.troubles)),
-        left_out=_shorten((*look.notes, *plan.left_out)),
+        left_out=_shorten((*notes, *plan.left_out)),
     )
 
 

@@ -56,6 +56,7 @@ class PlanMode(StrEnum):
 
     REBALANCE = "rebalance"
     DRAIN = "drain"
+    RELIEVE = "relieve"
     EXPAND = "expand"
     REPLICATION_FACTOR = "replicationFactor"
     SPREAD = "spread"
@@ -125,7 +126,7 @@ class PlanLimits(Model):
     """Bytes that a broker receives, or sends as a leader, in one batch; default: what its disks have room for."""
 
 
-_FOR_GOOD: Final = ("brokers", "scope", "replicationFactor")
+_FOR_GOOD: Final = ("brokers", "scope", "replicationFactor", "belowPercent")
 
 
 class RebalancePlanSpec(Spec):
@@ -134,9 +135,14 @@ class RebalancePlanSpec(Spec):
     model_config = ConfigDict(
         json_schema_extra=rules(
             Rule(
-                "self.mode == 'drain' ? has(self.brokers) : (!has(self.brokers) || self.mode == 'expand')",
-                "brokers names those to drain, or to fill: other modes have none",
+                "self.mode in ['drain', 'relieve'] ? has(self.brokers) : (!has(self.brokers) || self.mode == 'expand')",
+                "brokers names those to drain, to relieve, or to fill: other modes have none",
                 ".brokers",
+            ),
+            Rule(
+                "self.mode == 'relieve' || !has(self.belowPercent)",
+                "belowPercent belongs to the mode relieve",
+                ".belowPercent",
             ),
             Rule(
                 "has(self.replicationFactor) == (self.mode == 'replicationFactor')",
@@ -178,9 +184,10 @@ class RebalancePlanSpec(Spec):
 
     mode: PlanMode
     """rebalance: repairs racks, then evens out replicas, disks, traffic and leaders. drain: takes all replicas off
-    brokers. expand: fills new brokers. replicationFactor: adds or removes replicas. spread: repairs racks, and spreads
-    each topic over the brokers. leadersOnly: reorders replicas, and copies nothing. heal: drains brokers that have been
-    gone for long, and fills new ones; never ends. Cannot change."""
+    brokers. relieve: takes the fewest bytes off brokers with full disks. expand: fills new brokers. replicationFactor:
+    adds or removes replicas. spread: repairs racks, and spreads each topic over the brokers. leadersOnly: reorders
+    replicas, and copies nothing. heal: drains brokers that have been gone for long, and fills new ones; never ends.
+    Cannot change."""
 
     brokers: (
         Annotated[
@@ -189,7 +196,11 @@ class RebalancePlanSpec(Spec):
         ]
         | None
     ) = None
-    """The brokers to drain, or to fill; for expand by default those without replicas. Cannot change."""
+    """The brokers to drain, to relieve, or to fill; for expand by default those without replicas. Cannot change."""
+
+    below_percent: int | None = Field(default=None, ge=1, le=100)
+    """For the mode relieve: percentage of the room on their disks that the brokers, and those that get their replicas,
+    may have in use afterwards; default: 1.05 times their share of the bytes of all brokers. Cannot change."""
 
     replication_factor: int | None = Field(default=None, ge=1, le=MAX_REPLICAS)
     """The number of replicas for the mode replicationFactor. Cannot change."""

@@ -77,6 +77,23 @@ def test_a_broker_is_drained_under_load_by_the_plan_that_was_approved(
     objects.wait_for_event(topic, "PlanCompleted")
 
 
+def test_a_broker_with_more_bytes_than_its_share_is_relieved_and_nothing_else_moves(
+    operator: Operator, objects: Objects, witness: Witness, kafka: KafkaCluster | KRaftCluster, topic: str
+) -> None:
+    remove_other_topics(objects, kafka)
+    partitions = range(4)
+    witness.create_topic(topic, [[1, 2]] * len(partitions))
+    wait_until(lambda: witness.is_served(topic, partitions), "the topic is served")
+    with nothing_lost(kafka.bootstrap_servers, topic, more_than=100):
+        objects.apply("RebalancePlan", topic, make_spec(topic, "relieve", 1))
+        objects.wait_for("rebalanceplan", topic, "Complete")
+    held = [witness.read_assignment(topic, number) for number in partitions]
+    status = objects.status("rebalanceplan", topic)
+    assert 0 < sum(1 not in replicas for replicas in held) == status["counts"]["done"] < len(partitions)
+    assert all(2 in replicas for replicas in held), "nothing leaves another broker"
+    assert not witness.has_reassignments()
+
+
 def test_a_broker_is_filled_in_batches_and_an_operator_that_is_killed_goes_on(
     operator: Operator, objects: Objects, witness: Witness, kafka: KafkaCluster | KRaftCluster, topic: str
 ) -> None:

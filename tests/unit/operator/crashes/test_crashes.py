@@ -192,6 +192,19 @@ async def a_broker_is_drained_by_a_plan(world: World) -> None:
     assert world.status(key)["counts"]["done"] == 3
 
 
+async def a_full_broker_is_relieved(world: World) -> None:
+    """One partition after the other, until the broker has its share. The other broker keeps its replicas."""
+    world.cluster.create_topic("orders", [1, 2], [1, 2], [1, 2])
+    await world.wait_until(lambda: are_in_sync(world, 3))
+    how = {"limits": {"maxBatchBytesPerBroker": 500}, "betweenLooksSeconds": 1}
+    key = await world.apply("RebalancePlan", "relieve", {"mode": "relieve", "brokers": [2], **how})
+    await world.wait_until(lambda: world.status(key).get("phase") == "Completed")
+    held = [each.replicas for each in world.cluster.topic("orders").partitions.values()]
+    assert sum(2 in replicas for replicas in held) == 1
+    assert all(1 in replicas for replicas in held)
+    assert world.status(key)["counts"]["done"] == 2
+
+
 async def a_plan_makes_up_for_a_missed_run(world: World) -> None:
     """The run that is due moves everything, and the plan waits for the next one."""
     world.cluster.create_topic("orders", [1, 2], [1, 2], [1, 2])
@@ -371,6 +384,7 @@ SCENARIOS = (
     a_move_is_approved,
     a_broker_is_emptied,
     a_broker_is_drained_by_a_plan,
+    a_full_broker_is_relieved,
     a_plan_makes_up_for_a_missed_run,
     a_lost_broker_is_healed,
     an_approved_plan_is_carried_out,

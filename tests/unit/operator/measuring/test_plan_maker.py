@@ -216,6 +216,17 @@ def test_a_topic_that_has_gone_since_the_wish_hinders_nothing() -> None:
     assert len(make_planned(make_loads(), look).moves) == 3
 
 
+def test_topics_that_a_relief_does_not_need_are_not_named() -> None:
+    loads = make_loads()
+    full = replace(loads, brokers=tuple(replace(each, disk_bytes=6_000.0) for each in loads.brokers))
+    asked: dict[str, Any] = {"mode": "relieve", "brokers": [1], "scope": {"topics": ["*"]}}
+    for percent, moves, left_out in ((50, 1, 0), (100, 0, 0), (10, 0, 1)):
+        look = replace(wish(**asked, belowPercent=percent), notes=("topics logs stay",))
+        planned = make_planned(full, look)
+        assert len(planned.moves) == moves
+        assert planned.left_out[:1] == ("topics logs stay",) * left_out
+
+
 def test_a_plan_that_is_given_up_is_not_made() -> None:
     async def walk() -> None:
         asked = Asked(make_loads())

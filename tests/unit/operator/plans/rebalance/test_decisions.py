@@ -118,6 +118,12 @@ class TestTheQuestion:
         assert look.goals.excluded_topics == ("orders",)
         assert "driftPolicy Enforce" in look.notes[0]
 
+    def test_a_relief_has_its_percentage_and_leaves_such_topics_as_well(self) -> None:
+        resource = rebalance_plan({"mode": "relieve", "brokers": [2], "belowPercent": 80})
+        look = look_of(resource, find_pinned=lambda: ["orders"])
+        assert (look.goals.mode, look.goals.brokers, look.goals.below_percent) == (Mode.RELIEVE, (2,), 80)
+        assert look.goals.excluded_topics == ("orders",)
+
     def test_goals_that_contradict_themselves_need_a_person(self) -> None:
         plan = see(rebalance_plan({"brokers": [1], "scope": {"excludeBrokers": [1]}}))
         assert ready(plan).reason is Reason.PLAN_IMPOSSIBLE
@@ -200,8 +206,9 @@ class TestWithoutApproval:
         assert end.status.condition(ConditionType.COMPLETE) is not None
         assert [each.reason for each in end.notices] == ["PlanCompleted"]
 
-    def test_a_drain_ends_when_a_new_look_finds_nothing_to_move(self) -> None:
-        resource = rebalance_plan()
+    @pytest.mark.parametrize("mode", ["drain", "relieve"])
+    def test_a_drain_and_a_relief_end_when_a_new_look_finds_nothing_to_move(self, mode: str) -> None:
+        resource = rebalance_plan({"mode": mode, "brokers": [1]})
         plan = answer(resource, make_planned(TO_3))
         done = make_owned(start(plan).name, "Completed", 2, 2)
         cluster = make_view([3, 2], [2, 3])
@@ -213,6 +220,11 @@ class TestWithoutApproval:
             "nothing is left to move; 2 partitions moved",
         )
         assert status_of(end)["resources"], "what was planned stays to be read"
+
+    def test_a_relief_that_cannot_go_on_needs_a_person_who_reads_how_much_is_too_much(self) -> None:
+        too_much = "broker 2 keeps 85 bytes, 5 more than 80 percent of its disks"
+        plan = answer(rebalance_plan({"mode": "relieve", "brokers": [2]}), make_planned([], (too_much,)))
+        assert (ready(plan).reason, ready(plan).message) == (Reason.PLAN_IMPOSSIBLE, too_much)
 
     def test_a_drain_that_cannot_go_on_needs_a_person_and_is_no_success(self) -> None:
         plan = answer(rebalance_plan(), make_planned([], ("orders-0 (drain): no broker has room for it",)))
