@@ -77,7 +77,7 @@ async def _ask_once(session: aiohttp.ClientSession, url: str, form: Mapping[str,
     method = "GET" if form is None else "POST"
     try:
         async with session.request(method, url, data=form, allow_redirects=False) as answer:
-            content = await _read_at_most(answer.content, most_bytes)
+            content = await read_at_most(answer.content, most_bytes)
             status = answer.status
     except aiohttp.ClientSSLError as error:
         raise EndpointFailed(
@@ -102,7 +102,7 @@ async def _ask_once(session: aiohttp.ClientSession, url: str, form: Mapping[str,
     return content
 
 
-async def _read_at_most(stream: aiohttp.StreamReader, most_bytes: int) -> bytes:
+async def read_at_most(stream: aiohttp.StreamReader, most_bytes: int) -> bytes:
     """Return the content, or one byte more than the limit if it is larger."""
     content = bytearray()
     while len(content) <= most_bytes and (piece := await stream.read(most_bytes + 1 - len(content))):

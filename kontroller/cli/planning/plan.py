@@ -15,7 +15,8 @@ from kontroller.cli.planning.snapshot import (
     BetweenLooks,
     CapacityFile,
     ClosedBrokers,
-    put_capacities,
+    Traffic,
+    complete,
     require_planner,
     say_troubles,
     take_loads,
@@ -101,6 +102,7 @@ def plan(
     cluster: Cluster,
     mode: Annotated[Mode, typer.Argument(help="The kind of plan.")],
     wishes: Wishes,
+    traffic: Traffic,
     snapshot_file: Annotated[
         Path | None,
         typer.Option(
@@ -184,7 +186,7 @@ def plan(
     if folder is not None and output is not PlanFormat.KAFKA:
         raise usage_error(ValueError("--batches is for -o kafka"))
     require_planner()
-    loads = _get_loads(cluster, snapshot_file, between_looks, capacities, closed_broker)
+    loads = _get_loads(cluster, snapshot_file, between_looks, capacities, closed_broker, traffic)
     made, supposed = _make_plan(loads, mode, wishes, what_if)
     if why_not is not None:
         _answer_why_not(why_not, made, output)
@@ -212,11 +214,17 @@ def plan(
 
 
 def _get_loads(
-    cluster: Cluster, file: Path | None, between_looks_s: float, capacities: Path | None, closed: list[int] | None
+    cluster: Cluster,
+    file: Path | None,
+    between_looks_s: float,
+    capacities: Path | None,
+    closed: list[int] | None,
+    traffic: Traffic,
 ) -> "StoredLoads":
     """Return the loads of a file or of a live cluster. Ends the command if there are none, or the cluster changed."""
     if file is None:
-        return take_loads(cluster, between_looks_s, capacities, closed or ())
+        return take_loads(cluster, between_looks_s, capacities, closed or (), traffic)
+    traffic.check()
     if closed:
         raise usage_error(ValueError("--closed-broker is for a live cluster: give it to `kontroller snapshot`"))
 
@@ -236,7 +244,7 @@ def _get_loads(
             require_unchanged(loads.snapshot, cluster.run(describe))
         except ClusterChangedError as error:
             raise failure(error) from error
-    return loads if capacities is None else put_capacities(loads, capacities)
+    return complete(loads, capacities, traffic)
 
 
 def _make_plan(loads: "StoredLoads", mode: Mode, wishes: Wishes, what_if: str | None) -> "tuple[Plan, tuple[str, ...]]":

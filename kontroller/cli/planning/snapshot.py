@@ -1,6 +1,8 @@
 """`kontroller snapshot`: writes the loads of a cluster into a file, and the shared part of commands that need loads."""
 
+import asyncio
 from collections.abc import Iterable
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -8,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from controller_core.model.wording import format_count, list_some
-from kontroller.cli.administering.connection import Allowance, Cluster, read_text
+from kontroller.cli.administering.connection import EXIT_INTERRUPTED, Allowance, Cluster, read_text
 from kontroller.cli.endings import failure, say_in_one_line, usage_error
 
 if TYPE_CHECKING:
@@ -45,18 +47,69 @@ ClosedBrokers = Annotated[
 ]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Traffic:
+    """A Prometheus that knows the traffic."""
+
+    prometheus: Annotated[
+        str | None,
+        typer.Option(
+            help="Address of a Prometheus with the brokers' metrics, such as http://prometheus:9090. It fills in the "
+            "traffic that is unknown otherwise, such as what consumers read. Default: none.",
+            show_default=False,
+        ),
+    ] = None
+    bytes_in_query: Annotated[
+        str,
+        typer.Option(
+            metavar="PROMQL",
+            help="With --prometheus: bytes per second that producers write. The result has the label topic, and "
+            "optionally partition. The default fits the JMX exporter's example for Kafka.",
+        ),
+    ] = 'sum by (job, namespace, topic) (rate(kafka_server_brokertopicmetrics_bytesin_total{topic!=""}[5m]))'
+    bytes_out_query: Annotated[
+        str,
+        typer.Option(metavar="PROMQL", help="With --prometheus: the same for bytes that consumers read."),
+    ] = 'sum by (job, namespace, topic) (rate(kafka_server_brokertopicmetrics_bytesout_total{topic!=""}[5m]))'
+    prometheus_ca: Annotated[
+        Path | None,
+        typer.Option(
+            help="File with the authorities of an https:// Prometheus, as PEM. Default: those of the system.",
+            show_default=False,
+        ),
+    ] = None
+    prometheus_token_file: Annotated[
+        Path | None, typer.Option(help="File with the token for the Prometheus. Default: none.", show_default=False)
+    ] = None
+
+    def check(self) -> None:
+        """End the command if the address is wrong or missing, before the cluster is looked at."""
+        from kontroller.planning.prometheus import UnusablePrometheusError, parse_url
+
+        if self.prometheus is None:
+            if self.prometheus_ca is not None or self.prometheus_token_file is not None:
+                raise usage_error(ValueError("--prometheus-ca and --prometheus-token-file are for --prometheus"))
+            return
+        try:
+            parse_url(self.prometheus)
+        except UnusablePrometheusError as error:
+            raise usage_error(error) from error
+
+
 def snapshot(
     cluster: Cluster,
     output: Annotated[Path, typer.Option("--output", "-o", help="File to write or replace, such as loads.parquet.")],
     between_looks: BetweenLooks = 60,
     capacities: CapacityFile = None,
     closed_broker: ClosedBrokers = None,
+    *,
+    traffic: Traffic,
 ) -> None:
     """Writes the replicas and loads of a cluster into a Parquet file, for `kontroller plan --snapshot`.
 
-    Asks brokers alone: sizes of logs, disks, and twice the ends of logs. A broker that does not answer is reported, and
-    its numbers are empty. --timeout-ms limits each look."""
-    loads = take_loads(cluster, between_looks, capacities, closed_broker or ())
+    Asks brokers for sizes of logs, disks, and twice the ends of logs, and a --prometheus for other traffic. A broker that
+    does not answer is reported, and its numbers are empty. --timeout-ms limits each look."""
+    loads = take_loads(cluster, between_looks, capacities, closed_broker or (), traffic)
 
     from controller_planner.resources import describe_unknown_capacities
     from kontroller.planning.snapshot_file import write_snapshot
@@ -82,10 +135,11 @@ def require_planner() -> None:
 
 
 def take_loads(
-    cluster: Cluster, between_looks_s: float, capacities: Path | None, closed: Iterable[int]
+    cluster: Cluster, between_looks_s: float, capacities: Path | None, closed: Iterable[int], traffic: Traffic
 ) -> "StoredLoads":
     """Return the loads of a live cluster. Ends the command if that fails."""
     require_planner()
+    traffic.check()
 
     from controller_core.model.ids import BrokerId
     from controller_planner.loads import InvalidSnapshot
@@ -98,11 +152,39 @@ def take_loads(
         stored = cluster.run(work)
     except InvalidSnapshot as error:
         raise failure(error) from error
-    return stored if capacities is None else put_capacities(stored, capacities)
+    return complete(stored, capacities, traffic)
 
 
-def put_capacities(loads: "StoredLoads", file: Path) -> "StoredLoads":
-    """Return the loads with the capacities of a file. Ends the command if it is unusable."""
+def complete(loads: "StoredLoads", capacities: Path | None, traffic: Traffic) -> "StoredLoads":
+    """Return the loads with the capacities of a file and the traffic of a Prometheus. Ends the command if one is
+    unusable."""
+    if capacities is not None:
+        loads = _put_capacities(loads, capacities)
+    return loads if traffic.prometheus is None else _put_traffic(loads, traffic, traffic.prometheus)
+
+
+def _put_traffic(loads: "StoredLoads", traffic: Traffic, url: str) -> "StoredLoads":
+    from controller_core.security.token_file import UnusableToken
+    from kontroller.planning.prometheus import Prometheus, UnusablePrometheusError, fill_traffic
+
+    prometheus = Prometheus(
+        url=url,
+        in_query=traffic.bytes_in_query,
+        out_query=traffic.bytes_out_query,
+        authorities=traffic.prometheus_ca,
+        token_file=traffic.prometheus_token_file,
+    )
+    try:
+        return asyncio.run(fill_traffic(loads, prometheus))
+    except UnusableToken as error:
+        raise usage_error(error) from error
+    except UnusablePrometheusError as error:
+        raise failure(error) from error
+    except KeyboardInterrupt:
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+
+
+def _put_capacities(loads: "StoredLoads", file: Path) -> "StoredLoads":
     from dataclasses import replace
 
     from controller_planner.loads import InvalidSnapshot

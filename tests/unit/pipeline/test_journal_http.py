@@ -46,11 +46,13 @@ def serve(*routes: web.RouteDef, tls: ssl.SSLContext | None = None) -> Iterator[
         return runner, runner.addresses[0][1]
 
     runner, port = asyncio.run_coroutine_threadsafe(start(), loop).result()
-    yield f"{'https' if tls else 'http'}://127.0.0.1:{port}"
-    asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result()
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join()
-    loop.close()
+    try:
+        yield f"{'https' if tls else 'http'}://127.0.0.1:{port}"
+    finally:  # otherwise the thread keeps the process alive after a failed test
+        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
 
 
 @pytest.fixture
