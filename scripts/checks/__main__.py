@@ -25,7 +25,7 @@ from scripts.checks.estimates import Estimates, count_all_cases
 from scripts.checks.ledger import Ledger, read_ledger, write_ledger
 from scripts.checks.mapping import LEVEL_1, REPETITIONS, Mapped, Project, Selection, select
 from scripts.checks.parts import Ended, Part, python, run_parts, say, table
-from scripts.checks.runs import list_unstarted, pytest_command, read_ran, summary
+from scripts.checks.runs import PROCESSES, SERVERS, list_unstarted, pytest_command, read_ran, summary
 from tests.levels import QUARANTINE, files_of, read_cases, read_quarantine
 
 application = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__)
@@ -36,14 +36,12 @@ _MAPPED_MINUTES: Final = 12
 _BROAD_MINUTES: Final = 25
 _BROAD_FILES: Final = 150
 """A change of more files than this, such as a rename, gets the larger budget."""
-_PROCESSES: Final = 2
 _THE_RUN: Final = "the run itself"
 """The name for a failure of a run in which no case failed."""
 _WITHOUT_SERVERS: Final = ("tests/unit", "tests/contract")
 _SERVED: Final = (*API_SERVER, Cached.KAFKA, Cached.KRAFT)
 """Servers that level 1 needs in the cache; the slowest build comes first."""
-_SERVERS: Final = (f"--numprocesses={_PROCESSES}", "--dist=loadgroup", "--no-loadscope-reorder", "--durations=10")
-_SPARK: Final = (f"--numprocesses={_PROCESSES}", "--dist=loadfile", "--no-loadscope-reorder", "--durations=10")
+_SPARK: Final = (f"--numprocesses={PROCESSES}", "--dist=loadfile", "--no-loadscope-reorder", "--durations=10")
 _WORKERS: Final = max(2, len(os.sched_getaffinity(0)) * 3 // 2)
 """Tests without servers wait for a third of their time, so three processes keep two cores busy."""
 _COMPUTED: Final = (f"--numprocesses={_WORKERS}", "--dist=worksteal", "--durations=10")
@@ -113,7 +111,7 @@ def run_mapped(
     budget_minutes = _BROAD_MINUTES if len(changed) > _BROAD_FILES else _MAPPED_MINUTES
     project = Project(commits.project_folder())
     estimates = Estimates(ledger=ledger, cases=count_all_cases(commits.project_folder(), project.test_files))
-    selection = select(project.find_covering(changed), estimates, budget_minutes * 60 * _PROCESSES)
+    selection = select(project.find_covering(changed), estimates, budget_minutes * 60 * PROCESSES)
     say(f"{len(changed)} files changed since {base[:12]}; budget {budget_minutes} minutes")
     _explain(selection, estimates)
     if not list_only:
@@ -123,13 +121,13 @@ def run_mapped(
 @application.command(name="nightly")
 def run_nightly(
     time_budget_minutes: Annotated[
-        int, typer.Option("--minutes", min=1, help="Minutes after which no step begins.")
+        int, typer.Option("--minutes", min=1, help="Minutes after which no case begins.")
     ] = 60,
     shard: Annotated[str, typer.Option(help="Share of this machine, such as 2/7.")] = "1/1",
     seed: Annotated[int, typer.Option(help="Seed of property tests. Default: random.")] = 0,
 ) -> None:
     """Run everything, longest not run first, and update the ledger."""
-    began = time.monotonic()
+    stop_at_s = time.monotonic() + time_budget_minutes * 60
     os.environ["KONTROLLER_HYPOTHESIS"] = "nightly"
     seed = seed or random.SystemRandom().randrange(1, 2**32)
     try:
@@ -141,10 +139,10 @@ def run_nightly(
     failed: list[str] = []
     _run_quarantined()
     for group, files in _order_groups(read_ledger(), mine):
-        if time.monotonic() - began >= time_budget_minutes * 60:
+        if time.monotonic() >= stop_at_s:
             say("The time budget is used up; the next run continues here.")
             break
-        step = nightly.step_of(group, files, seed=seed, logs=logs)
+        step = nightly.step_of(group, files, seed=seed, logs=logs, stop_at_s=stop_at_s)
         ledger, failures = nightly.run_step(step, read_ledger(), commit, logs)
         write_ledger(ledger)
         failed += failures
@@ -200,7 +198,7 @@ def run_flaky(
         with ExitStack() as stack:
             stack.enter_context(flaky.busy_loops(way.busy_loops))
             stack.enter_context(_environment({"KONTROLLER_SLOW_MOTION": str(number)} if way.delays_writes else {}))
-            failures = _failures(f"{way.name} {number}", [*_SERVERS, *options, *lacking], logs)
+            failures = _failures(f"{way.name} {number}", [*SERVERS, *options, *lacking], logs)
         if _THE_RUN in failures:
             say("The run failed without a failed case, so it does not count.")
             raise typer.Exit(1)
@@ -266,8 +264,8 @@ def _run_mapped(chosen: Sequence[Mapped], budget_minutes: int) -> list[Ended]:
     others = [each.file for each in chosen if each.file not in {*servers, *spark}]
     again = [each.file for each in chosen if each.repetitions > 1]
     runs = [
-        ("mapped-servers", ("-m", "not nightly", *_SERVERS), servers),
-        *((f"mapped-servers-{time}", ("-m", "not nightly", *_SERVERS), again) for time in range(2, REPETITIONS + 1)),
+        ("mapped-servers", ("-m", "not nightly", *SERVERS), servers),
+        *((f"mapped-servers-{time}", ("-m", "not nightly", *SERVERS), again) for time in range(2, REPETITIONS + 1)),
         ("mapped-spark", _SPARK, spark),
         ("mapped-others", _COMPUTED, others),
     ]
@@ -311,12 +309,13 @@ def _all_names() -> list[str]:
 
 
 def _order_groups(ledger: Ledger, shard: nightly.Shard) -> list[tuple[str, list[str]]]:
-    """Return the groups of this shard, the one with the file that was not run for the longest time first."""
+    """Return the groups of this shard and the files of each, those first that were not run for the longest time."""
     grouped = dict(nightly.groups(Project(commits.project_folder()).test_files))
     grouped.update((rehearsal, []) for rehearsal in nightly.REHEARSALS)
     mine = {name: grouped[name] for name in shard.share(list(grouped))}
     age = {name: number for number, name in enumerate(ledger.longest_not_run(_all_names()))}
-    return sorted(mine.items(), key=lambda each: min(age[name] for name in each[1] or [each[0]]))
+    in_order = ((group, sorted(files, key=age.__getitem__)) for group, files in mine.items())
+    return sorted(in_order, key=lambda each: age[(each[1] or [each[0]])[0]])
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Level 3: everything, longest not run first, sharded and within a time budget.
 
-A step is a test file with servers or Spark, a folder of other tests, or a rehearsal such as `make demo`. The ledger is
-written after each step.
+A step is a folder of tests, a test file with Spark, or a rehearsal such as `make demo`. The files of a folder share its
+clusters. The ledger is written after each step.
 """
 
 import re
@@ -15,7 +15,7 @@ from typing import Final
 
 from scripts.checks.ledger import Ledger, Row
 from scripts.checks.parts import Part, run_parts
-from scripts.checks.runs import Case, pytest_command, read_ran
+from scripts.checks.runs import SERVERS, Case, has_unstarted, pytest_command, read_ran
 
 REHEARSALS: Final = (
     "make demo",
@@ -24,7 +24,7 @@ REHEARSALS: Final = (
     "make soak MINUTES=3 SEED=2024",
     "make fuzz",
 )
-_ALONE: Final = ("tests/real/", "tests/spark/")
+_ALONE: Final = "tests/spark/"
 _TIMEOUT_S: Final = 3600
 """The limit of one test: property tests have ten times as many examples at night."""
 QUARANTINE_RUNS: Final = 20
@@ -75,14 +75,20 @@ def groups(files: Iterable[str]) -> Mapping[str, list[str]]:
     return grouped
 
 
-def step_of(group: str, files: Sequence[str], *, seed: int, logs: Path) -> Step:
-    """Return the step that runs a group. Files without servers run on all cores."""
+def step_of(group: str, files: Sequence[str], *, seed: int, logs: Path, stop_at_s: float) -> Step:
+    """Return the step that runs the files of a group in their order. Files without servers run on all cores.
+
+    `stop_at_s`: reading of `time.monotonic()` from which on no case starts."""
     if not files:
         return Step(names=(group,), command=tuple(shlex.split(group)))
     ran = logs / f"{group.replace('/', '-')}.jsonl"
-    needs_servers = group.startswith((*_ALONE, "tests/e2e", "tests/contract"))
-    cores = () if needs_servers else ("--numprocesses=logical", "--dist=worksteal")
-    options = (f"--timeout={_TIMEOUT_S}", f"--hypothesis-seed={seed}", *cores)
+    processes: tuple[str, ...] = ()
+    if group.startswith("tests/real"):
+        processes = SERVERS
+    elif not group.startswith((_ALONE, "tests/e2e", "tests/contract")):
+        processes = ("--numprocesses=logical", "--dist=worksteal")
+    limits = (f"--timeout={_TIMEOUT_S}", f"--stop-at={stop_at_s}", "--continue-on-collection-errors")
+    options = (*limits, f"--hypothesis-seed={seed}", *processes)
     return Step(names=tuple(files), command=tuple(pytest_command(*options, *files, ran=ran)), ran=ran)
 
 
@@ -96,19 +102,24 @@ def run_step(step: Step, ledger: Ledger, commit: str, logs: Path) -> tuple[Ledge
     (ended,) = run_parts([part], logs)
     cases = read_ran(step.ran) if step.ran is not None else []
     failed = [case.name for case in cases if case.has_failed]
-    if not ended.has_passed and not failed:
-        failed = list(step.names)
+    if not ended.has_passed:
+        # A file without a case did not load. If all are there and none has failed, the run itself has.
+        there = {case.file for case in cases}
+        failed += [name for name in step.names if name not in there] or ([] if failed else list(step.names))
     return record_step(ledger, step, cases, failed, Row(ran=began, commit=commit, seconds=ended.seconds)), failed
 
 
 def record_step(ledger: Ledger, step: Step, cases: Sequence[Case], failed: Sequence[str], row: Row) -> Ledger:
-    """Return the ledger with the rows of a step. A name with failures keeps the data of its last pass."""
+    """Return the ledger with the rows of a step. A name with failures keeps the data of its last pass, and one with
+    cases that were not started its row."""
     for name in step.names:
         if any(case == name or case.startswith(f"{name}::") for case in failed):
             before = ledger.rows.get(name, row)
             ledger = ledger.replace_row(name, replace(before, ran=row.ran))
             continue
         of_name = [case for case in cases if case.file == name]
+        if has_unstarted(of_name):
+            continue
         seconds = sum(case.seconds for case in of_name) if step.ran is not None else row.seconds
         quick = sum(case.seconds for case in of_name if not case.is_nightly)
         ledger = ledger.replace_row(name, replace(row, passed=row.ran, seconds=seconds, quick_seconds=quick))

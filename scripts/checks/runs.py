@@ -6,9 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from scripts.checks.parts import python
 from tests.levels import NOT_STARTED
+
+PROCESSES: Final = 2
+SERVERS: Final = (f"--numprocesses={PROCESSES}", "--dist=loadgroup", "--no-loadscope-reorder", "--durations=10")
+"""The options of runs with servers: tests that share a cluster run in one process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +63,11 @@ def summary(cases: Sequence[Case]) -> str:
     unstarted = sum(case.ended == NOT_STARTED for case in cases)
     late = f", {unstarted} {NOT_STARTED}" if unstarted else ""
     return f"{len(cases)} cases, {failed} failed, {skipped} skipped{late}; list {digest(cases)}"
+
+
+def has_unstarted(cases: Iterable[Case]) -> bool:
+    """Return True if the time of the run was over before some of the cases."""
+    return any(case.ended == NOT_STARTED for case in cases)
 
 
 def list_unstarted(cases: Iterable[Case]) -> list[str]:

@@ -1,12 +1,13 @@
 """The rows of the ledger, the order of the nights, and the rows that a release waits for."""
 
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from scripts.checks.ledger import Ledger, Row, read_ledger, write_ledger
-from scripts.checks.nightly import Shard, Step, group_of, groups, record_step, step_of
+from scripts.checks.nightly import Shard, Step, group_of, groups, record_step, run_step, step_of
 from scripts.checks.runs import Case
 
 NOW = datetime(2026, 3, 20, 4, 30, tzinfo=UTC)
@@ -60,10 +61,11 @@ def test_a_shard_is_its_number_and_how_many_there_are() -> None:
     assert Shard.parse("2/7") == Shard(number=2, of=7)
 
 
-def test_files_with_servers_run_alone_and_others_by_folder() -> None:
-    files = ["tests/real/test_a.py", "tests/unit/zk/test_b.py", "tests/unit/zk/test_c.py", "tests/spark/test_d.py"]
-    assert groups(files) == {
-        "tests/real/test_a.py": ["tests/real/test_a.py"],
+def test_files_with_spark_run_alone_and_others_by_folder() -> None:
+    files = ["tests/real/test_a.py", "tests/real/test_b.py", "tests/real/chart/test_a.py", "tests/spark/test_d.py"]
+    assert groups([*files, "tests/unit/zk/test_b.py", "tests/unit/zk/test_c.py"]) == {
+        "tests/real": ["tests/real/test_a.py", "tests/real/test_b.py"],
+        "tests/real/chart": ["tests/real/chart/test_a.py"],
         "tests/spark/test_d.py": ["tests/spark/test_d.py"],
         "tests/unit/zk": ["tests/unit/zk/test_b.py", "tests/unit/zk/test_c.py"],
     }
@@ -75,7 +77,7 @@ def test_the_files_that_share_a_release_run_together() -> None:
 
 
 def test_a_rehearsal_is_run_as_it_is_written() -> None:
-    assert step_of("make demo KRAFT=1", [], seed=1, logs=Path("x")).command == ("make", "demo", "KRAFT=1")
+    assert step_of("make demo KRAFT=1", [], seed=1, logs=Path("x"), stop_at_s=0).command == ("make", "demo", "KRAFT=1")
 
 
 def test_a_file_that_passed_has_its_durations_and_one_that_failed_keeps_its_last_pass() -> None:
@@ -86,6 +88,23 @@ def test_a_file_that_passed_has_its_durations_and_one_that_failed_keeps_its_last
     assert after["a.py"] == Row(ran=NOW, passed=NOW, commit="def", seconds=7, quick_seconds=2)
     assert (after["b.py"].ran, after["b.py"].passed, after["b.py"].commit) == (NOW, NOW - 3 * DAY, "abc")
     assert (after["c.py"].ran, after["c.py"].passed) == (NOW, None)
+
+
+def test_a_file_whose_cases_did_not_all_start_keeps_its_row() -> None:
+    step = Step(names=("a.py", "b.py"), command=(), ran=Path("x"))
+    cases = [case("a.py::x"), case("a.py::y", "not started", 0), case("b.py::x", "not started", 0)]
+    before = Ledger(rows={"a.py": row(3)})
+    assert record_step(before, step, cases, [], Row(ran=NOW, commit="def")) == before
+
+
+def test_a_file_that_does_not_load_has_failed_and_the_others_have_passed(tmp_path: Path) -> None:
+    said = {"case": "a.py::x", "ended": "passed", "seconds": 1, "nightly": False}
+    writes = f"echo '{json.dumps(said)}' > {tmp_path}/ran; exit 2"
+    step = Step(names=("a.py", "b.py"), command=("bash", "-c", writes), ran=tmp_path / "ran")
+    ledger, failed = run_step(step, Ledger(rows={}), "def", tmp_path)
+    assert failed == ["b.py"]
+    assert ledger.rows["a.py"].passed is not None
+    assert ledger.rows["b.py"].passed is None
 
 
 def test_a_rehearsal_has_the_duration_of_its_run() -> None:
