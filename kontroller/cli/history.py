@@ -521,6 +521,7 @@ def report(
     if days and from_:
         raise usage_error(WrongOption("--days and --from both set the begin of the period: give one"))
     promised, named = _parse_objective(objective), _read_names(names)
+    now = datetime.now(UTC)
     with on_spark.open() as whole, whole.open_snapshot() as kept:
         from kontroller.history.answers.options import Options
 
@@ -530,10 +531,11 @@ def report(
                 stalled_after_seconds=stalled_after_seconds,
                 broker_session_timeout_ms=broker_session_timeout_ms,
             )
-            period = kept.period(began=_set_utc(from_), ended=_set_utc(to), days=days)
+            period = kept.period(began=_set_utc(from_), ended=_set_utc(to), days=days, now=now)
         except ValueError as error:
             raise WrongOption(str(error)) from error
-        typer.echo(_describe(kept.report(output, options, period, promised, clusters=cluster or [], names=named)))
+        written = kept.report(output, options, period, promised, clusters=cluster or [], names=named, now=now)
+        typer.echo(_describe(written))
 
 
 def _read_names(path: Path | None) -> "Names | None":

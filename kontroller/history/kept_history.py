@@ -34,9 +34,10 @@ from kontroller.history.generations.generation import day_of, is_without_day
 from kontroller.history.generations.keeping import Keeping
 from kontroller.history.generations.locks import WriterLock, find_local_folder
 from kontroller.history.progress import Steps
+from kontroller.history.reports.attention import SILENT_AFTER_US
 from kontroller.history.reports.names import Names
 from kontroller.history.reports.objective import Objective
-from kontroller.history.reports.period import Period, moment_of
+from kontroller.history.reports.period import Period, micros, moment_of
 from kontroller.history.reports.report import ReportSummary, write_report
 from kontroller.history.schemas import (
     EVENTS,
@@ -186,30 +187,39 @@ class KeptHistory:
         *,
         clusters: Sequence[str] = (),
         names: Names | None = None,
+        now: datetime | None = None,
     ) -> ReportSummary:
         """Compute answers and violations, and write the report of a period. Raises `NoHistory`, `OSError`.
 
-        `clusters`: the clusters to report; empty: all. Raises `NoHistory` for a cluster that is not in the history."""
+        `clusters`: the clusters to report; empty: all. `now`: as for `period`. Raises `NoHistory` for a cluster that is
+        not in the history."""
         kept = self._read_layers_of(clusters)
         audited = _select_clusters(self.audit(), clusters)
         tables = kept | answer_all(kept, options) | {VIOLATIONS: audited}
         with self.steps.step("Computing the answers and writing the report"):
             named = {table.name: rows for table, rows in tables.items()}
-            return write_report(named, output, period=period, options=options, objective=objective, names=names)
+            return write_report(
+                named, output, period=period, options=options, objective=objective, names=names, now=now
+            )
 
-    def period(self, began: datetime | None, ended: datetime | None, days: int | None) -> Period:
+    def period(
+        self, began: datetime | None, ended: datetime | None, days: int | None, now: datetime | None = None
+    ) -> Period:
         """Return the period from the first known time to the last one, unless bounds are given.
 
-        `days`: the length of the period if `began` is not given. Raises `NoHistory`, and `ValueError` for an empty
-        period."""
-        spans = (
-            self.layers()[KNOWN_SPANS]
-            .where("has_time")
-            .agg(f.min("began").alias("began"), f.max("ended").alias("ended"))
-        )
-        known = spans.select(f.unix_micros("began"), f.unix_micros("ended")).first()
-        if known is None or known[0] is None:
+        `days`: the length of the period if `began` is not given. `now`: the time by this machine's clock. The period
+        ends with it if a cluster's clock is ahead of it, because that cluster would make all others look silent.
+        Raises `NoHistory`, and `ValueError` for an empty period."""
+        began_us, ended_us = f.unix_micros("began").alias("began_us"), f.unix_micros("ended").alias("ended_us")
+        spans = self.layers()[KNOWN_SPANS].where("has_time").select(began_us, ended_us)
+        known = _find_bounds(spans)
+        if known is None:
             raise NoHistory(f"{self.location} has no known time; its table findings says why")
+        if now is not None and known[1] > micros(now) + SILENT_AFTER_US:
+            now_us = f.lit(micros(now))
+            # If all of it is ahead, there is nobody to protect.
+            past = spans.where(f.col("began_us") < now_us).withColumn("ended_us", f.least("ended_us", now_us))
+            known = _find_bounds(past) or known
         ended = ended or moment_of(known[1] + 1)
         earliest = moment_of(known[0]) if days is None else ended - timedelta(days=days)
         return Period(began=began or earliest, ended=ended)
@@ -249,6 +259,12 @@ class KeptHistory:
                 f"{self.location} is a history of an older version, with another layout: ingest its journals into a "
                 "new folder"
             )
+
+
+def _find_bounds(spans: DataFrame) -> tuple[int, int] | None:
+    """Return the first and the last known time, in microseconds since 1970."""
+    row = spans.agg(f.min("began_us"), f.max("ended_us")).first()
+    return None if row is None or row[0] is None else (row[0], row[1])
 
 
 def _select_clusters(rows: DataFrame, clusters: Sequence[str]) -> DataFrame:

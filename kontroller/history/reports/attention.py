@@ -18,10 +18,10 @@ from kontroller.history.reports.objective import Objective
 from kontroller.history.reports.period import MINUTE, Period
 from kontroller.history.reports.tones import MOSTLY_KNOWN, Tone, tone_of, tone_of_budget
 
-Kind = Literal["data", "violations", "lost", "silent", "unknown", "writers"]
+Kind = Literal["data", "violations", "lost", "clock", "silent", "unknown", "writers"]
 SILENT_AFTER_US: Final = 10 * MINUTE
 """The tolerated silence before the end of the period: journals are fetched in turn, and a term begins with a
-snapshot."""
+snapshot. A clock may be ahead by as much."""
 MOST_URGENT: Final[tuple[Tone, ...]] = ("bad", "unknown", "warn", "good")
 
 
@@ -96,6 +96,8 @@ def _find_silence_reasons(row: Mapping[str, Value], period: Period) -> Iterator[
         # Without the known spans the beginning of the silence is unknown, but something was known.
         if row["availability"] is None:
             yield Reason(kind="silent", tone="unknown", said="no known history")
+    elif until > period.ended_us:
+        yield Reason(kind="clock", tone="unknown", said=f"its clock is ahead: records until {words.moment(until)}")
     elif period.ended_us - until > SILENT_AFTER_US:
         yield Reason(kind="silent", tone="unknown", said=f"silent since {words.moment(until)}")
     elif (unknown := _figure(row, "unknown_share")) > 1 - MOSTLY_KNOWN:

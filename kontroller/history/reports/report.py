@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 
 from pyspark.sql import DataFrame
@@ -50,19 +51,20 @@ def write_report(
     options: Options | None = None,
     objective: Objective | None = None,
     names: Names | None = None,
+    now: datetime | None = None,
 ) -> ReportSummary:
     """Write `output`/index.html and `output`/tables/NAME.parquet and NAME.json.
 
     `tables`: by the names of `schemas`, computed or read; the page names missing ones. Rows outside `period` are
     dropped; intervals and days that it touches are complete in the files. The page covers the period only: answers of
     partial days are recomputed, with the `options` that the given answers were computed with. The previous period has
-    the same length. `objective`: of availability; the page shows its budget. `names`: of clusters and topics. The same
-    rows give the same page.
+    the same length. `objective`: of availability; the page shows its budget. `names`: of clusters and topics. `now`:
+    the time by this machine's clock, to find clusters whose clock is ahead. The same rows give the same page.
 
     Raises ValueError if no table is given, OSError if `output` cannot be written.
     """
     limits, options = limits or Limits(), options or Options()
-    cut = tables_of(tables, period, limits)
+    cut = tables_of(tables, period, limits, now)
     files = export_tables(cut, output / "tables")
     stored = cut.read_stored({name: path for name, path in files.items() if rows_in(path)})
     try:

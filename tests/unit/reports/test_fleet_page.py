@@ -62,6 +62,13 @@ def test_an_objective_decides_how_much_may_be_lost(percent: float, tone: str) ->
     assert need_of(row, Objective(percent=percent), PERIOD).tone == tone
 
 
+def test_a_clock_that_is_ahead_is_a_reason_and_no_silence() -> None:
+    row = cluster_row("c", PERIOD, known_until=PERIOD.ended_us + 3_600_000_000)
+    (reason,) = need_of(row, None, PERIOD).reasons
+    assert (reason.kind, reason.tone) == ("clock", "unknown")
+    assert reason.said.startswith("its clock is ahead: records until ")
+
+
 def test_the_most_urgent_cluster_is_first() -> None:
     rows = (
         cluster_row("fine", PERIOD),

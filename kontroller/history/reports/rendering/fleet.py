@@ -20,6 +20,7 @@ KINDS: Final[Mapping[Kind, str]] = {
     "violations": "violated an invariant",
     "lost": "exceeded the allowed downtime",
     "writers": "blocked writers",
+    "clock": "have a clock that is ahead",
     "silent": "silent",
     "unknown": "partly unknown",
 }

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 
 from pyspark import StorageLevel
@@ -10,8 +11,9 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import DateType
 
 from kontroller.history.answers.requests import limit_requests
+from kontroller.history.reports.attention import SILENT_AFTER_US
 from kontroller.history.reports.limits import Limits
-from kontroller.history.reports.period import Period
+from kontroller.history.reports.period import Period, micros
 from kontroller.history.schemas import (
     ANSWERS,
     BROKER_INTERVALS,
@@ -45,7 +47,9 @@ class Tables:
     frames: Mapping[str, DataFrame]
     missing: tuple[str, ...]
     known_until: DataFrame
-    """The last known time of each cluster that was known before the period's end: `cluster_id`, `known_until`."""
+    """The last known time of each cluster that was known before the period's end: `cluster_id`, `known_until`.
+
+    It is after the period's end if the cluster's clock is ahead."""
     empty: frozenset[str] = frozenset()
     """Tables that are known to have no rows, so that no query is needed."""
     has_whole_days: bool = False
@@ -78,8 +82,13 @@ class Tables:
         )
 
 
-def tables_of(given: Mapping[str, DataFrame], period: Period, limits: Limits | None = None) -> Tables:
-    """Cut the given tables to the period, and the requests to the newest ones. Raises ValueError if no table is given."""
+def tables_of(
+    given: Mapping[str, DataFrame], period: Period, limits: Limits | None = None, now: datetime | None = None
+) -> Tables:
+    """Cut the given tables to the period, and the requests to the newest ones. Raises ValueError if no table is given.
+
+    `now`: the time by this machine's clock. Clusters that are known until a later time have a clock that is ahead.
+    """
     if not given:
         raise ValueError(f"A report needs tables, such as {READ[0].name}: compute the answers first")
     spark = next(iter(given.values())).sparkSession
@@ -94,14 +103,18 @@ def tables_of(given: Mapping[str, DataFrame], period: Period, limits: Limits | N
     most = (limits or Limits()).requests
     frames[REQUESTS.name] = limit_requests(frames[REQUESTS.name], most)
     spans = given.get(KNOWN_SPANS.name, frames[KNOWN_SPANS.name])
-    known_until = _find_known_until(spans, period)
+    known_until = _find_known_until(spans, period, now)
     return Tables(spark=spark, period=period, frames=frames, missing=tuple(missing), known_until=known_until)
 
 
-def _find_known_until(spans: DataFrame, period: Period) -> DataFrame:
+def _find_known_until(spans: DataFrame, period: Period, now: datetime | None) -> DataFrame:
     end = f.timestamp_micros(f.lit(period.ended_us))
-    before = spans.where(f.col("began") < end)
-    return before.groupBy("cluster_id").agg(f.max(f.least("ended", end)).alias("known_until"))
+    is_ahead = f.lit(False)
+    if now is not None:
+        is_ahead = f.unix_micros("ended") > f.lit(max(micros(now), period.ended_us) + SILENT_AFTER_US)
+    until = f.when(is_ahead, f.col("ended")).otherwise(f.least("ended", end))
+    counted = spans.where(is_ahead | (f.col("began") < end))
+    return counted.groupBy("cluster_id").agg(f.max(until).alias("known_until"))
 
 
 def _touches(table: Table, period: Period) -> Column:
