@@ -128,6 +128,17 @@ class SimulatedReplicas:
     log_epochs: dict[TopicPartition, list[LogEnd]] = field(default_factory=dict)
     offline: set[TopicPartition] = field(default_factory=set)
     unopened: set[TopicPartition] = field(default_factory=set)
+    refused: dict[TopicPartition, ErrorCode] = field(default_factory=dict)
+    without_log: set[TopicPartition] = field(default_factory=set)
+
+    def lacks_log(self, request: LeaderAndIsrRequest) -> bool:
+        """Return True if the request has a known leader epoch of a partition without a log. Kafka refuses it whole."""
+        return any(
+            partition in self.without_log and state.leader_epoch == self.hosted[partition].leader_epoch
+            for topic in request.topic_states
+            for state in topic.partition_states
+            for partition in (TopicPartition(topic.topic_name, state.partition_index),)
+        )
 
     def become_leader_or_follower(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
         topics = []
@@ -151,6 +162,8 @@ class SimulatedReplicas:
             return ErrorCode.kafka_storage_error
         if topic_partition in self.unopened:
             return ErrorCode.unknown_server_error
+        if (refusal := self.refused.get(topic_partition)) is not None:
+            return refusal
         known_id = self.logs.get(topic_partition)
         if known_id is not None and topic_id is not None and known_id != topic_id:
             return ErrorCode.inconsistent_topic_id
@@ -166,6 +179,7 @@ class SimulatedReplicas:
             return ErrorCode.unknown_topic_or_partition
         if current is not None and state.partition_epoch < current.partition_epoch:
             return ErrorCode.none  # Kafka keeps the newer state without an error
+        self.without_log.discard(topic_partition)
         self.logs[topic_partition] = topic_id or known_id
         self.hosted[topic_partition] = _replica(topic_id, state)
         if state.leader == self.broker:

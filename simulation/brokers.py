@@ -8,6 +8,7 @@ with a real broker.
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import replace
 from typing import TypeVar
 
 from kio.schema.alter_replica_log_dirs.v2 import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
@@ -109,6 +110,16 @@ class SimulatedBroker:
         """The partitions whose log cannot be opened (UNKNOWN_SERVER_ERROR). Add one to make it fail."""
         return self._state.unopened
 
+    @property
+    def refused(self) -> dict[TopicPartition, ErrorCode]:
+        """The partitions that it neither leads nor follows, each with its answer. Add one to make it refuse."""
+        return self._state.refused
+
+    def lose_log_in_memory(self, topic_partition: TopicPartition) -> None:
+        """Let the broker keep a partition's leader epoch without its log, as after a lost session while it began it."""
+        self.replicas[topic_partition] = replace(self.replicas[topic_partition], is_stopped=True)
+        self._state.without_log.add(topic_partition)
+
     def leads(self, topic_partition: TopicPartition) -> bool:
         """Return True if the broker acts as the leader."""
         replica = self.replicas.get(topic_partition)
@@ -146,6 +157,7 @@ class SimulatedBroker:
         self.controller_epoch = ControllerEpoch(0)
         self.metadata = SimulatedMetadata()
         self._state.hosted.clear()
+        self._state.without_log.clear()
         self.directories.restart()
         self._delayed.clear()
         self._is_reachable = True
@@ -257,6 +269,8 @@ class SimulatedBroker:
             return _refusal(request, ErrorCode.stale_controller_epoch)
         self.controller_epoch = request.controller_epoch
         match request:
+            case LeaderAndIsrRequest() if self._state.lacks_log(request):
+                return _refusal(request, ErrorCode.not_leader_or_follower)
             case LeaderAndIsrRequest():
                 return self._state.become_leader_or_follower(request)
             case UpdateMetadataRequest():

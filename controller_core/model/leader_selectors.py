@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from controller_core.model.ids import (
     INITIAL_LEADER_EPOCH,
+    NO_EPOCH,
     NO_LEADER,
     BrokerId,
     LeaderEpoch,
@@ -182,9 +183,13 @@ def remove_replicas(current: LeaderAndIsr, leaving: Set[BrokerId]) -> LeaderAndI
     return _elect(current, leader, remaining or current.isr)
 
 
-def raise_leader_epoch(current: LeaderAndIsr) -> LeaderAndIsr:
-    """Return the same leadership with the next leader epoch. Replicas apply a changed assignment only if it rises."""
-    return _elect(current, current.leader, current.isr)
+def raise_leader_epoch(current: LeaderAndIsr, above: LeaderEpoch = NO_EPOCH) -> LeaderAndIsr:
+    """Return the same leadership with the next leader epoch. Replicas apply a changed assignment only if it rises.
+
+    `above`: the epoch must also be larger than this one.
+    """
+    epoch = next_epoch(max(current.leader_epoch, above))
+    return _share(current.leader, current.isr, epoch, current.leader_recovery_state)
 
 
 def _elect(current: LeaderAndIsr, leader: BrokerId, isr: tuple[BrokerId, ...]) -> LeaderAndIsr:

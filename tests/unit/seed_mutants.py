@@ -94,7 +94,13 @@ MUTANTS: Final = (
     SeedMutant(
         part="brokers refuse control requests",
         module="controller_core.controller.answers.refused",
-        code="    _send_again_later(term, answered, error.name, meaning)\n    if isinstance",
-        instead="    if isinstance",
+        code="        term.enqueue_later(ResendDue(answered.broker, answered.broker_epoch), pause_ms)",
+        instead="        del pause_ms",
+    ),
+    SeedMutant(
+        part="brokers that refuse a leader epoch for ever",
+        module="controller_core.controller.answers.refused",
+        code="await reassignment.announce(term, present, above)",
+        instead="pass",
     ),
 )

@@ -1,10 +1,12 @@
 """The consequences of brokers' refusals of control requests; `loop.answer_meanings` has the table of meanings.
 
-A broker that refuses a request is sent everything again, under a later controller epoch if it knows one. A replica that
-its broker cannot serve counts as offline. Refused deletions are handled in `answers.answered`, where they are awaited.
+A broker that refuses a request is sent everything again, under a later controller epoch if it knows one. Partitions that
+it refuses by themselves are sent under a later leader epoch, because a broker may refuse the same one for ever. A replica
+that its broker cannot serve counts as offline. Refused deletions are handled in `answers.answered`, where they are
+awaited.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 import structlog
@@ -13,10 +15,11 @@ from kio.schema.errors import ErrorCode
 from controller_core.controller.loop.answer_meanings import Meaning, interpret_answer, interpret_partition_error
 from controller_core.controller.loop.events import BrokerAnswered, ResendDue
 from controller_core.controller.operations import brokers, log_dirs
+from controller_core.controller.reassigning import reassignment
 from controller_core.controller.state.read_only_state import ReadOnlyState
 from controller_core.controller.term import epoch_raise
 from controller_core.controller.term.controller_epochs import find_epoch_after_refusal
-from controller_core.controller.term.refusals import LONGEST_PAUSE_MS
+from controller_core.controller.term.refusals import LONGEST_PAUSE_MS, Refusal
 from controller_core.controller.term.rights import Remembers
 from controller_core.controller.term.term import Term
 from controller_core.model.ids import BrokerId, PartitionReplica, TopicPartition
@@ -49,17 +52,28 @@ async def on_broker_answered(term: Term, answered: BrokerAnswered) -> None:
         return
     if meaning is Meaning.RAISE_EPOCH and await _raise_epoch(term, answered):
         return
-    _send_again_later(term, answered, error.name, meaning)
+    refusal = _send_again_later(term, answered, error.name, meaning)
     if isinstance(answered.response, LeaderAndIsrResponse):
-        await _give_up_leaderships(term, answered, answered.response)
+        refused = [partition for partition, _ in _answers(term.state, answered.broker, answered.response)]
+        if error is ErrorCode.not_leader_or_follower:
+            _refuse_epochs(term.state, refusal, refused)
+        await _give_up_leaderships(term, answered, refused)
 
 
-def _send_again_later(term: Remembers, answered: BrokerAnswered, error: str, meaning: Meaning) -> None:
-    """Send the broker everything again after a pause, unless that is scheduled already."""
+def _send_again_later(term: Remembers, answered: BrokerAnswered, error: str, meaning: Meaning) -> Refusal:
+    """Send the broker everything again after a pause, unless that is scheduled already. Return the refusal."""
     refusal, is_due = term.refusals.add(answered.broker, answered.broker_epoch, _reason(answered, error))
     if is_due:
         pause_ms = refusal.pause_ms if meaning is Meaning.SEND_AGAIN else LONGEST_PAUSE_MS
         term.enqueue_later(ResendDue(answered.broker, answered.broker_epoch), pause_ms)
+    return refusal
+
+
+def _refuse_epochs(state: ReadOnlyState, refusal: Refusal, partitions: Collection[TopicPartition]) -> None:
+    """Record that a broker may refuse the present leader epochs for ever. They are raised ever more seldom."""
+    if refusal.in_a_row.bit_count() == 1:
+        known = {p: state.states[p].leader_and_isr.leader_epoch for p in partitions if p in state.states}
+        refusal.leader_epochs |= known
 
 
 async def on_leader_and_isr_answered(term: Term, answered: BrokerAnswered, response: LeaderAndIsrResponse) -> None:
@@ -72,18 +86,25 @@ async def on_leader_and_isr_answered(term: Term, answered: BrokerAnswered, respo
         return
     failed: list[TopicPartition] = []
     repaired: list[TopicPartition] = []
+    refused: list[TopicPartition] = []
     for partition, error in _answers(term.state, broker.id, response):
         meaning = report_partition(term, answered, partition, error)
         if meaning is Meaning.OBEYED and partition in offline:
             repaired.append(partition)
         elif meaning is Meaning.REPLICA_OFFLINE and partition not in offline:
             failed.append(partition)
-        if meaning is Meaning.TELL_PERSON or error is ErrorCode.unknown_server_error:
+        if meaning is Meaning.TELL_PERSON:
+            refusal = _send_again_later(term, answered, f"{error.name} of {partition}", meaning)
+            _refuse_epochs(term.state, refusal, (partition,))
+            refused.append(partition)
+        elif error is ErrorCode.unknown_server_error:
             _send_again_later(term, answered, error.name, Meaning.TELL_PERSON)
     if repaired:
         await log_dirs.on_replicas_become_online(term, broker.id, repaired)
     if failed:
         await log_dirs.on_replicas_become_offline(term, broker.id, failed)
+    if refused:
+        await _give_up_leaderships(term, answered, refused)
 
 
 def report_partition(term: Remembers, answered: BrokerAnswered, partition: TopicPartition, error: ErrorCode) -> Meaning:
@@ -110,9 +131,14 @@ async def on_resend_due(term: Term, due: ResendDue) -> None:
     if refusal is None or known is None or known.epoch != due.broker_epoch:
         return
     refusal.sent_again_under = term.identity.epoch
+    above, refusal.leader_epochs = refusal.leader_epochs, {}
     if known.id in term.state.shutting_down:
         term.batch.update_metadata(term.state.states, [known.id])  # it must not become a follower again
     else:
+        present = [each for each in above if term.state.has(each) and not term.state.is_being_deleted(each.topic)]
+        if present:
+            log.warning("leader epochs raised", broker=known.id, partitions=list(map(str, present))[:20])
+            await reassignment.announce(term, present, above)
         await brokers.send_everything(term, {known.id: known})
 
 
@@ -146,7 +172,7 @@ async def _raise_epoch(term: Term, answered: BrokerAnswered) -> bool:
     return True
 
 
-async def _give_up_leaderships(term: Term, answered: BrokerAnswered, response: LeaderAndIsrResponse) -> None:
+async def _give_up_leaderships(term: Term, answered: BrokerAnswered, refused: Collection[TopicPartition]) -> None:
     """Move the leaderships that a broker keeps refusing to other replicas that are in sync and whose brokers obey.
 
     If all brokers refuse, each partition keeps its leader and its ISR, because another leader would be no better.
@@ -156,7 +182,6 @@ async def _give_up_leaderships(term: Term, answered: BrokerAnswered, response: L
     if refusal is None or refusal.in_a_row < PATIENCE:
         return
     disobedient = {broker, *term.refusals.find_standing(term.state.brokers)}
-    refused = [partition for partition, _ in _answers(term.state, broker, response)]
     replaceable = [
         partition
         for partition in term.state.find_led_by(refused, {broker})

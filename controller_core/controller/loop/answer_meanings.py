@@ -10,6 +10,7 @@ NONE, each partition has an error of its own.
 | any | STALE_BROKER_EPOCH | obeyed: the broker has started again, and its start sends it everything |
 | any | STALE_CONTROLLER_EPOCH | raise the epoch, and send everything again |
 | LeaderAndIsr, UpdateMetadata | CLUSTER_AUTHORIZATION_FAILED, INVALID_REQUEST, UNSUPPORTED_VERSION | tell a person |
+| LeaderAndIsr | NOT_LEADER_OR_FOLLOWER | send everything again after a pause, under later leader epochs |
 | LeaderAndIsr, UpdateMetadata | all others | send everything again after a pause |
 | StopReplica | all others | delete when the broker starts again |
 
@@ -19,7 +20,7 @@ NONE, each partition has an error of its own.
 | LeaderAndIsr | STALE_CONTROLLER_EPOCH | obeyed: the broker has this leader epoch already |
 | LeaderAndIsr | KAFKA_STORAGE_ERROR, INCONSISTENT_TOPIC_ID | the replica is offline |
 | LeaderAndIsr | UNKNOWN_SERVER_ERROR | the replica is offline; send everything again now and then |
-| LeaderAndIsr | all others | tell a person |
+| LeaderAndIsr | all others | tell a person; send it under a later leader epoch |
 | StopReplica | NONE | obeyed |
 | StopReplica | FENCED_LEADER_EPOCH | obeyed: the replica was started again under a later leader epoch |
 | StopReplica | all others | delete when the broker starts again |
@@ -46,7 +47,8 @@ class Meaning(Enum):
     RAISE_EPOCH = "raise_epoch"
     """The broker knows a later controller epoch, which ZooKeeper does not have."""
     TELL_PERSON = "tell_person"
-    """Only a person can change the reason. The broker is sent everything again after the longest pause."""
+    """Perhaps only a person can change the reason. The broker is sent everything again after the longest pause, and
+    partitions that it refuses by themselves under later leader epochs."""
     DELETE_AT_START = "delete_at_start"
     """The replica is deleted when its broker starts again. Until then only its deletion waits."""
 

@@ -10,6 +10,7 @@ continues from there. A replica that is not deleted because its broker is down e
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from types import MappingProxyType
 from typing import Final
 
 from controller_core.controller.loop.slices import slice_up
@@ -25,12 +26,13 @@ from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import topic_znodes
 from controller_core.controller.znodes.partition_states import find_states
 from controller_core.controller.znodes.reassignment_znode import Targets
-from controller_core.model.ids import BrokerId, PartitionReplica, TopicName, TopicPartition
+from controller_core.model.ids import NO_EPOCH, BrokerId, LeaderEpoch, PartitionReplica, TopicName, TopicPartition
 from controller_core.model.leader_selectors import Selection, raise_leader_epoch
 from controller_core.model.metadata import PartitionState, ReplicaAssignment, TopicAssignment
 from controller_core.model.reassignment import all_in_sync, begin_reassignment, find_dropped_replicas
 from controller_core.zk.session import TransactionFailed
 
+_ABOVE_NONE: Final[Mapping[TopicPartition, LeaderEpoch]] = MappingProxyType({})
 BEGUN_TOGETHER: Final = GROUPS_AT_ONCE * MOST_IN_A_GROUP
 """The minimum of partitions that are begun together, if there are as many. Later steps handle groups of them."""
 
@@ -159,10 +161,12 @@ def remember_running(term: Remembers, topic: TopicName, content: TopicAssignment
             term.state.reassignments.begin(TopicPartition(topic, number), assignment)
 
 
-async def announce(term: Term, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionState]:
+async def announce(
+    term: Term, partitions: Iterable[TopicPartition], above: Mapping[TopicPartition, LeaderEpoch] = _ABOVE_NONE
+) -> dict[TopicPartition, PartitionState]:
     """Raise the leader epoch and send it to all assigned replicas. They ignore a changed AR under the same epoch.
 
-    Return the former states of the partitions.
+    `above`: epochs that replicas know, which the new ones must exceed. Return the former states of the partitions.
     """
     announced: dict[TopicPartition, PartitionState] = {}
 
@@ -172,7 +176,8 @@ async def announce(term: Term, partitions: Iterable[TopicPartition]) -> dict[Top
         assigned = {partition: term.state.assignment(partition) for partition in states}
         decided = {
             partition: Selection(
-                leader_and_isr=raise_leader_epoch(state.leader_and_isr), receivers=_find_origin(assigned[partition])
+                leader_and_isr=raise_leader_epoch(state.leader_and_isr, above.get(partition, NO_EPOCH)),
+                receivers=_find_origin(assigned[partition]),
             )
             for partition, state in states.items()
         }

@@ -1,10 +1,10 @@
 """The brokers that refused control requests, until they obey, and the time to send them everything again."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
-from controller_core.model.ids import BrokerEpoch, BrokerId, ControllerEpoch
+from controller_core.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, LeaderEpoch, TopicPartition
 from controller_core.model.metadata import Broker
 
 FIRST_PAUSE_MS: Final = 1000
@@ -23,6 +23,10 @@ class Refusal:
     """The number of times in a row that the broker was sent everything and refused something."""
     sent_again_under: ControllerEpoch | None = None
     """The controller epoch under which it was sent everything after the last refusal; None if that is still to be done."""
+
+    leader_epochs: dict[TopicPartition, LeaderEpoch] = field(default_factory=dict)
+    """The partitions that it refuses by themselves, with the leader epoch that it refused or knows. It may refuse that
+    epoch for ever, so the partitions are sent again under later ones."""
 
     @property
     def pause_ms(self) -> int:

@@ -1,13 +1,14 @@
 """Brokers answer without obeying: they are sent everything again, or others lead."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
 
 from controller_core.controller.term.controller_epochs import STEPS
-from controller_core.controller.term.refusals import LONGEST_PAUSE_MS
-from controller_core.model.ids import ControllerEpoch, TopicId
+from controller_core.controller.term.refusals import FIRST_PAUSE_MS, LONGEST_PAUSE_MS
+from controller_core.model.ids import BrokerId, ControllerEpoch, LeaderEpoch, TopicId, TopicPartition
 from controller_core.wire.messages import ErrorCode, LeaderAndIsrRequest, UpdateMetadataRequest
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import Delete, SetData, WriteOp
@@ -185,6 +186,201 @@ async def test_refusals_are_counted_by_request_error_and_meaning(served: Cluster
     await served.settle()
     labels = {"request": "LeaderAndIsr", "error": "kafka_storage_error", "meaning": "replica_offline"}
     assert served.active.metric("kontroller_broker_refusals_total", **labels) == 1
+
+
+# Partitions that a broker refuses by themselves
+
+FOR_EVER = [ErrorCode.fenced_leader_epoch, ErrorCode.unknown_leader_epoch, ErrorCode.not_leader_or_follower]
+
+
+@pytest.mark.parametrize("error", FOR_EVER)
+async def test_a_partition_that_is_refused_for_ever_holds_up_no_other_partition_or_broker(
+    served: Cluster, error: ErrorCode
+) -> None:
+    served.broker(3).refused[MORE] = error
+    served.create_topic("more", [3])
+    served.create_topic("others", [3, 2])
+    served.kill_broker(1)
+    await served.settle(passing_ms=10 * LONGEST_PAUSE_MS)
+    assert served.broker(2).leads(ORDERS)
+    assert served.broker(3).leads(tp("others"))
+    assert served.broker(3).follows(ORDERS)
+    assert served.leadership(MORE) == (3, [3])
+    await served.join_isr(ORDERS)
+    served.start_broker(4)
+    await served.settle(passing_ms=0)
+    assert MORE in served.broker(4).metadata.partitions
+
+
+@pytest.mark.parametrize("error", FOR_EVER)
+async def test_a_partition_that_is_refused_for_ever_is_sent_once_in_each_longest_pause(
+    served: Cluster, error: ErrorCode
+) -> None:
+    pauses = 10
+    served.broker(3).refused[MORE] = error
+    served.create_topic("more", [3])
+    await served.settle()
+    before = len(served.broker(3).requests)
+    of_others = len(served.broker(2).requests_of(LeaderAndIsrRequest))
+    await served.settle(passing_ms=pauses * LONGEST_PAUSE_MS)
+    assert len(served.broker(3).requests) - before <= 5 * pauses
+    assert len(served.broker(2).requests_of(LeaderAndIsrRequest)) == of_others
+    assert served.state(MORE).leader_and_isr.leader_epoch <= pauses
+
+
+@pytest.mark.parametrize("error", FOR_EVER)
+async def test_health_metric_and_log_name_the_broker_the_partition_and_the_error(
+    served: Cluster, error: ErrorCode
+) -> None:
+    served.broker(3).refused[MORE] = error
+    served.create_topic("more", [3])
+    for _ in range(3):
+        await served.settle(passing_ms=LONGEST_PAUSE_MS)
+        assert find_refusing_brokers(served) == {3: f"LeaderAndIsr: {error.name} of more-0"}
+    labels = {"request": "LeaderAndIsr", "error": error.name, "meaning": "tell_person"}
+    assert (served.active.metric("kontroller_broker_refusals_total", **labels) or 0) >= 3
+    line = next(line for line in served.logs if line["event"] == "broker could not apply a partition's state")
+    assert (line["broker"], line["topic"], line["partition"], line["error"]) == (3, "more", 0, error.name)
+
+
+@pytest.mark.parametrize("error", FOR_EVER)
+async def test_a_broker_that_no_longer_refuses_a_partition_leads_it(served: Cluster, error: ErrorCode) -> None:
+    served.broker(3).refused[MORE] = error
+    served.create_topic("more", [3])
+    await served.settle(passing_ms=3 * LONGEST_PAUSE_MS)
+    served.broker(3).refused.clear()
+    await served.settle(passing_ms=LONGEST_PAUSE_MS)
+    assert served.broker(3).leads(MORE)
+    assert find_refusing_brokers(served) == {}
+    assert_sound(served)
+
+
+async def test_a_leader_that_keeps_refusing_a_partition_makes_way_and_returns(served: Cluster) -> None:
+    served.broker(3).refused[MORE] = ErrorCode.fenced_leader_epoch
+    served.create_topic("more", [3, 2])
+    await served.settle(passing_ms=2 * LONGEST_PAUSE_MS)
+    assert served.leadership(MORE) == (2, [2])
+    assert served.broker(2).leads(MORE)
+    served.broker(3).refused.clear()
+    await served.settle(passing_ms=LONGEST_PAUSE_MS)
+    await served.replicate()
+    assert served.leadership(MORE) == (2, [2, 3])
+    assert find_refusing_brokers(served) == {}
+    assert_sound(served)
+
+
+async def test_a_broker_that_refused_an_epoch_and_knows_it_since_is_sent_a_later_one(served: Cluster) -> None:
+    """It answers the same epoch as if it had obeyed (STALE_CONTROLLER_EPOCH)."""
+    served.broker(3).refused[MORE] = ErrorCode.not_leader_or_follower
+    served.create_topic("more", [2, 3])
+    await served.settle()
+    follower = served.broker(3)
+    follower.replicas[MORE] = replace(served.broker(2).replicas[MORE], is_stopped=True)
+    follower.refused.clear()
+    await served.settle(passing_ms=LONGEST_PAUSE_MS)
+    assert follower.follows(MORE)
+    assert find_refusing_brokers(served) == {}
+    assert_sound(served)
+
+
+@pytest.mark.parametrize("partition", [ORDERS, MORE], ids=["that it follows", "that it leads"])
+async def test_an_epoch_without_a_log_is_raised_and_keeps_the_broker_from_nothing(
+    served: Cluster, partition: TopicPartition
+) -> None:
+    """The broker refuses every request that has the partition as a whole, with all others in it."""
+    served.create_topic("more", [3, 2])
+    await served.replicate()
+    served.broker(3).lose_log_in_memory(partition)
+    before = served.leadership(MORE)
+    served.fail_log_dir(3)  # of no partition: it is sent all of its replicas
+    await served.settle(passing_ms=0)
+    assert find_refusing_brokers(served) == {3: "LeaderAndIsr: not_leader_or_follower"}
+    await served.settle(passing_ms=2 * FIRST_PAUSE_MS)
+    assert find_refusing_brokers(served) == {}
+    assert served.broker(3).leads(MORE)
+    assert served.broker(3).follows(ORDERS)
+    assert served.leadership(MORE) == before
+    assert_sound(served)
+
+
+async def test_the_epochs_of_a_broker_that_refuses_all_of_them_are_raised_ever_more_seldom(served: Cluster) -> None:
+    served.broker(3).refuse_from_now_on(ErrorCode.not_leader_or_follower, LeaderAndIsrRequest)
+    served.create_topic("more", [1, 2, 3])
+    await served.settle(passing_ms=60 * LONGEST_PAUSE_MS)
+    assert served.state(MORE).leader_and_isr.leader_epoch <= 10
+    assert find_refusing_brokers(served) == {3: "LeaderAndIsr: not_leader_or_follower"}
+    served.broker(3).obey()
+    await served.settle(passing_ms=2 * LONGEST_PAUSE_MS)
+    assert served.broker(3).follows(MORE)
+    assert find_refusing_brokers(served) == {}
+    assert_sound(served)
+
+
+# Leader epochs that ZooKeeper no longer has
+
+
+async def set_epoch_back(cluster: Cluster) -> None:
+    """Let brokers know leader epoch 50, while ZooKeeper and the controller have the first one."""
+    for broker in cluster.brokers.values():
+        broker.replicas[ORDERS] = replace(broker.replicas[ORDERS], leader_epoch=LeaderEpoch(50))
+
+
+async def test_a_leader_with_a_later_epoch_than_zookeeper_is_obeyed_by_nobody_until_the_epoch_is_raised(
+    served: Cluster,
+) -> None:
+    await set_epoch_back(served)
+    before = served.state(ORDERS)
+    for _ in range(20):
+        assert await served.alter_isr(ORDERS, [1, 2]) is ErrorCode.not_controller
+    assert served.state(ORDERS) == before
+    assert find_refusing_brokers(served) == {1: "AlterPartition: later leader epoch of orders-0"}
+    labels = {"request": "AlterPartition", "error": "not_controller", "meaning": "tell_person"}
+    assert served.active.metric("kontroller_broker_refusals_total", **labels) == 1
+    await served.settle(passing_ms=LONGEST_PAUSE_MS)
+    assert served.state(ORDERS).leader_and_isr == replace(before.leader_and_isr, leader_epoch=LeaderEpoch(51))
+    assert find_refusing_brokers(served) == {}
+    assert await served.alter_isr(ORDERS, [1, 2]) is ErrorCode.none
+    assert served.active.terms == 1
+    assert_sound(served)
+
+
+async def test_a_deposed_controller_raises_no_leader_epoch(served: Cluster) -> None:
+    """Its successor has given the leader the later epoch."""
+    await set_epoch_back(served)
+    before = served.state(ORDERS)
+
+    def depose(ops: Sequence[WriteOp]) -> None:
+        served.zk.interventions.clear()
+        served.write(Delete(path=paths.CONTROLLER))
+        served.make_kafka_controller(3)
+
+    served.zk.interventions.append(depose)
+    assert await served.alter_isr(ORDERS, [1, 2]) is ErrorCode.not_controller
+    await served.settle(passing_ms=LONGEST_PAUSE_MS)
+    assert served.active.terms == 2
+    assert served.state(ORDERS) == before
+
+
+@pytest.mark.parametrize("epoch", [(1 << 31) - (1 << 24), (1 << 31) - 1])
+async def test_no_leader_epoch_is_raised_until_there_is_no_later_one(served: Cluster, epoch: int) -> None:
+    leader = served.broker(1)
+    leader.replicas[ORDERS] = replace(leader.replicas[ORDERS], leader_epoch=LeaderEpoch(epoch))
+    before = served.state(ORDERS)
+    assert await served.alter_isr(ORDERS, [1, 2]) is ErrorCode.not_controller
+    await served.settle(passing_ms=2 * LONGEST_PAUSE_MS)
+    assert served.state(ORDERS) == before
+
+
+async def test_a_broker_without_a_replica_raises_no_leader_epoch(served: Cluster) -> None:
+    served.start_broker(4)
+    await served.settle()
+    served.broker(4).replicas[ORDERS] = replace(
+        served.broker(1).replicas[ORDERS], leader=BrokerId(4), leader_epoch=LeaderEpoch(50)
+    )
+    before = served.state(ORDERS)
+    assert await served.alter_isr(ORDERS, [4]) is ErrorCode.not_controller
+    await served.settle(passing_ms=2 * LONGEST_PAUSE_MS)
+    assert served.state(ORDERS) == before
 
 
 # Controller epochs that left no trace in ZooKeeper
