@@ -23,10 +23,9 @@ class Refusal:
     """The number of times in a row that the broker was sent everything and refused something."""
     sent_again_under: ControllerEpoch | None = None
     """The controller epoch under which it was sent everything after the last refusal; None if that is still to be done."""
-
     leader_epochs: dict[TopicPartition, LeaderEpoch] = field(default_factory=dict)
-    """The partitions that it refuses by themselves, with the leader epoch that it refused or knows. It may refuse that
-    epoch for ever, so the partitions are sent again under later ones."""
+    """The partitions whose leader epoch it may refuse for ever, with the epoch that it refused or knows. They are sent
+    again under later ones."""
 
     @property
     def pause_ms(self) -> int:
