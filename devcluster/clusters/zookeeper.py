@@ -11,6 +11,8 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException
 from kazoo.handlers.threading import KazooTimeoutError
 
+from controller_core.security.jaas import NameAndPassword
+from controller_core.zk.kazoo.login import log_in
 from devcluster.building.java import server_command
 from devcluster.clients.sessions import SESSION_TIMEOUT_MS, end_sessions
 from devcluster.clusters.run_folder import RunFolder
@@ -152,12 +154,17 @@ def mode_of(port: int, address: str = LOOPBACK) -> str | None:
 
 
 @contextmanager
-def open_client(connect: str, **options: Any) -> Iterator[KazooClient]:
+def open_client(connect: str, login: NameAndPassword | None = None, **options: Any) -> Iterator[KazooClient]:
     """Open a started kazoo client, closed when the block ends. Raises ConnectionError if ZooKeeper is out of reach.
 
-    `options` are kazoo's own.
+    `login`: by DIGEST-MD5. `options` are kazoo's own.
     """
     client = KazooClient(hosts=connect, timeout=SESSION_TIMEOUT_MS / 1000, **options)
+    if login is not None:
+        # kazoo's own login needs a library that is not installed.
+        connection = client._connection
+        connection.sasl_options = {}
+        connection._authenticate_with_sasl = lambda _host, timeout_s: log_in(connection, login, timeout_s)
     try:
         try:
             client.start(timeout=15)

@@ -17,6 +17,7 @@ from controller_core.client.errors import Refused
 from controller_core.client.properties import ClientProperties
 from controller_core.client.reassigning.assignments import format_partitions, format_reassignment
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
+from controller_core.security.jaas import NameAndPassword
 from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kontroller import RecorderProcess, run_command
 from devcluster.clusters.python_broker import PythonBroker
@@ -27,7 +28,7 @@ from tests.real.secured.clusters import BY_KAFKA, BY_US
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
-LOGIN = {"sasl_options": {"mechanism": "DIGEST-MD5", "username": USER, "password": PASSWORD}}
+LOGIN = NameAndPassword(username=USER, password=PASSWORD)
 
 
 async def a_day_s_work(cluster: KafkaCluster) -> None:
@@ -66,7 +67,7 @@ async def test_znodes_have_the_acls_that_they_have_in_a_cluster_of_kafka_alone(
 ) -> None:
     for cluster in secured.values():
         await a_day_s_work(cluster)
-    with open_client(zookeeper_with_users.connect, **LOGIN) as client:
+    with open_client(zookeeper_with_users.connect, LOGIN) as client:
         of_kafka, of_ours = (acls_below(client, chroot) for chroot in (BY_KAFKA, BY_US))
     assert {"/config/users/alice", "/brokers/topics/kept/partitions/0/state", "/controller_epoch"} <= set(of_kafka)
     differing = {path: (acls, of_ours[path]) for path, acls in of_kafka.items() if of_ours.get(path, acls) != acls}
@@ -138,7 +139,7 @@ def test_a_broker_of_our_own_is_a_member_by_the_same_properties(
     server = zookeeper_with_users
     settings = {"zookeeper": server.secure_connect + BY_US, "properties": str(server.write_properties())}
     with PythonBroker(servers_folder, server.connect + BY_US, 3, settings=settings) as broker:
-        with open_client(server.connect, **LOGIN) as client:
+        with open_client(server.connect, LOGIN) as client:
             ours, stock = (set(client.get_acls(f"{BY_US}/brokers/ids/{each}")[0]) for each in (3, 1))
         assert ours == stock
         broker.stop()
@@ -155,7 +156,7 @@ def test_users_are_made_before_there_is_a_broker_and_strangers_do_not_see_them(
         made = run_command(*asked, "--properties", str(server.write_properties()))
         assert (made.returncode, f"{made_now} of them created now" in made.stdout) == (0, True), made.stderr
         assert "bob's secret" not in made.stdout + made.stderr
-    with open_client(server.connect, **LOGIN) as client:
+    with open_client(server.connect, LOGIN) as client:
         acls = {
             each: frozenset(client.get_acls(each)[0]) for each in (f"{chroot}/config/users", f"{BY_US}/config/users")
         }
