@@ -45,7 +45,7 @@ STATE: Final[Mapping[str, DataType]] = {
     "leader": INT, "isr": BROKERS, "leader_epoch": INT, "leader_recovery_state": INT, "state_controller_epoch": LONG,
     "partition_epoch": INT, "replicas": BROKERS, "adding": BROKERS, "removing": BROKERS,
 }  # fmt: skip
-"""The state of a partition. The leader -1 means none."""
+"""The state of a partition. The leader -1 means none; also in unknown time, if that is proven."""
 
 
 def columns(**types: DataType) -> StructType:
@@ -153,7 +153,8 @@ KNOWN_SPANS: Final = Table(
     ),
     order=("cluster_id", "span"),
 )
-"""The spans in which the state of a cluster is known. Between two spans it is unknown: neither up nor down.
+"""The spans in which the state of a cluster is known. Between two spans it is unknown: neither up nor down, unless a
+partition provably had no leader.
 
 Spans with the same `snapshot_seq` follow each other without a lost record; only the time between them is unknown."""
 
@@ -236,7 +237,7 @@ AVAILABILITY: Final = Table(
         partition_seconds=REAL,  # of existence, the unknown included
         leaderless_seconds=REAL,
         under_min_isr_seconds=REAL,  # with a leader
-        unknown_seconds=REAL,
+        unknown_seconds=REAL,  # in which it is not even proven that there was no leader
         detection_seconds=REAL,  # at most: led by a lost broker before the controller elected another
         detection_writable_seconds=REAL,  # the share of these in which the ISR was not under min ISR
         availability=REAL,  # proven: 1 - leaderless / known; null if nothing is known

@@ -120,18 +120,29 @@ def test_intervals_do_not_overlap_and_the_known_ones_are_within_known_spans(stor
 def test_partitions_are_as_long_without_a_leader_as_in_a_plain_replay(
     store: Store, clusters: dict[str, RandomCluster]
 ) -> None:
-    leaderless = rows(store, PARTITION_INTERVALS).where("leader = -1").groupBy("cluster_id")
-    total = leaderless.agg(f.sum(f.unix_micros("ended") - f.unix_micros("began")).alias("total")).collect()
+    leaderless = rows(store, PARTITION_INTERVALS).where("leader = -1")
+    total = (
+        leaderless.groupBy("cluster_id")
+        .agg(f.sum(f.unix_micros("ended") - f.unix_micros("began")).alias("total"))
+        .collect()
+    )
     found = {row.cluster_id: row.total for row in total if row.total}
     assert found == {name: us for name, cluster in clusters.items() if (us := leaderless_us(cluster.lines))}
+    assert leaderless.where("not is_known").count() > 10, "or no unknown time is looked at"
 
 
 def leaderless_us(lines: list[bytes]) -> int:
-    """A second opinion: the partitions without a leader, counted from record to record while the state is known."""
+    """A second opinion: the partitions without a leader, counted from record to record while the state is known, and over
+    the unknown time before a snapshot with the same version of their state."""
     leaders: dict[tuple[str, int], int] = {}
-    total, is_known, epoch, before_us = 0, False, -1, 0
+    versions: dict[tuple[str, int], tuple[str, int]] = {}
+    lost: dict[tuple[str, int], tuple[str, int]] = {}
+    total, is_known, epoch, before_us, lost_us = 0, False, -1, 0, 0
     for line in map(json.loads, lines):
         if line["controller_epoch"] != epoch or line["kind"] in ("gap", "recorder_started"):
+            if is_known:
+                lost = {key: versions[key] for key in versions if leaders.get(key) == -1 and versions[key][0]}
+                lost_us = before_us
             epoch, is_known = line["controller_epoch"], False
         if is_known:
             total += sum(leader == -1 for leader in leaders.values()) * (line["event_time_us"] - before_us)
@@ -140,16 +151,23 @@ def leaderless_us(lines: list[bytes]) -> int:
         match line["kind"]:
             case "snapshot_started" if not is_known:
                 leaders.clear()
+                versions.clear()
             case "snapshot_ended":
+                if not is_known:
+                    same = sum(versions.get(key) == version for key, version in lost.items())
+                    total += same * (line["event_time_us"] - lost_us)
                 is_known = True
             case "assignment":
                 leaders.setdefault(key, -1)
-            case "leadership" if "leader" in line["delta"]:
-                leaders[key] = line["delta"]["leader"]
+            case "leadership":
+                leaders[key] = line["delta"].get("leader", leaders.get(key, -1))
+                versions[key] = line["topic_id"], line["delta"].get("partition_epoch", versions.get(key, ("", -1))[1])
             case "leadership_removed":
                 leaders.pop(key)
+                versions.pop(key)
             case "topic_removed":
                 leaders = {key: leader for key, leader in leaders.items() if key[0] != line["topic"]}
+                versions = {key: version for key, version in versions.items() if key[0] != line["topic"]}
     return total
 
 

@@ -7,7 +7,7 @@ record between them are a *chain*: its state continues, and only the time betwee
     4        0      10:01    p has no leader; then the controller is frozen for an hour
     5        1      11:01    p has leader 2; record 7 at 11:02, of something else, is the last one
 `place_records` adds chain, span and time to records. `add_ends`: leader 1 to 10:01, none to 11:01, leader 2 to 11:02.
-`add_unknown` cuts holes out: none at 10:01, unknown to 11:01, then leader 2.
+`add_unknown` cuts holes out: none at 10:01, unknown to 11:01, then leader 2. A hole keeps what is proven for it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -60,6 +60,7 @@ def add_chains(spans: DataFrame) -> DataFrame:
         "controller_epoch",
         "span",
         "chain",
+        "has_time",
         "is_by_mention",
         "told_from",
         "first_seq",
@@ -81,12 +82,13 @@ def add_ends(
     """Add `began`, `ended`, `next_span`, `next_seq` and `next_at`. The first two of these are null if the thing ends in
     its chain.
 
-    `latest`: columns that get their last non-null value. `also_next`: columns whose next value is added (`next_...`).
-    All of it is one pass over rows that are sorted once."""
+    `latest`: columns that get their last non-null value. `also_next`: columns whose next non-null value is added
+    (`next_...`). All of it is one pass over rows that are sorted once."""
     over = f"over (partition by {', '.join(key)} order by span, seq"
     so_far = f"{over} rows between unbounded preceding and current row)"
     added = {"began": f"max(at) {so_far}"}
-    added |= {f"next_{name}": f"lead({name}) {over})" for name in ("chain", "span", "seq", "at", *also_next)}
+    added |= {f"next_{name}": f"lead({name}) {over})" for name in ("chain", "span", "seq", "at")}
+    added |= {f"next_{name}": f"lead({name}) ignore nulls {over})" for name in also_next}
     added |= {name: f"last({name}, true) {so_far}" for name in latest}
     rows = rows.withColumns({name: f.expr(value) for name, value in added.items()})
     is_in_chain = "next_chain <=> chain"
@@ -99,11 +101,14 @@ def add_ends(
     return rows.selectExpr("* except (next_chain)")
 
 
-def add_unknown(rows: DataFrame, state: Sequence[str], spans: DataFrame) -> DataFrame:
+def add_unknown(
+    rows: DataFrame, state: Sequence[str], spans: DataFrame, proven: Mapping[str, str] | None = None
+) -> DataFrame:
     """Cut intervals at the holes of their chain, and fill the time after their chain.
 
     An interval over a hole becomes known, unknown without `state`, and known again. An interval that lasts to the end
     of its chain is followed by an unknown one, until a snapshot, the next mention, or the end of the history.
+    `proven`: SQL for the columns of `state` that can have a value in unknown time.
 
     Adds `is_known`, `is_last`, and `is_carried`: it repeats the state before a hole. The `controller_epoch` and `seq`
     of unknown intervals are the first unknown ones."""
@@ -129,7 +134,7 @@ def add_unknown(rows: DataFrame, state: Sequence[str], spans: DataFrame) -> Data
         },
         "controller_epoch": {_UNKNOWN: "hole_epoch", _AT_THE_END: "last_epoch"},
         "seq": {_UNKNOWN: "hole_seq", _AT_THE_END: "last_seq + 1"},
-    } | {name: {_UNKNOWN: "null", _AT_THE_END: "null"} for name in state}
+    } | {name: dict.fromkeys((_UNKNOWN, _AT_THE_END), (proven or {}).get(name, "null")) for name in state}
     chosen = {name: _choose_by_part(name, cases) for name, cases in values.items()}
     chosen["is_known"] = f"part in ({_ITSELF}, {_AFTERWARDS})"
     chosen["is_carried"] = f"part = {_AFTERWARDS}"

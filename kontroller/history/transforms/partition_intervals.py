@@ -4,6 +4,11 @@ This is most of the work of a fold. All of it is windows over one partition's re
 after one shuffle and one sort. Data of whole topics and clusters (deletions, configurations, spans) is small and is
 broadcast.
 
+A partition without a leader changes only by a write of a controller, and each write raises its partition epoch by one. So
+in unknown time it is proven to have no leader if the next record of it shows that nothing was written before that
+record. Example: leader -1 at epoch 7, an hour of silence, then leader 2 at epoch 8, or a snapshot with epoch 7. At epoch
+9 nothing is proven: leader 2 may have been elected at any time of the hour.
+
 Records are shuffled, sorted and joined by 64-bit hashes, two of them for a partition, because comparing names dominates
 a sort. The probability that two of 100,000 topics collide is 3e-10.
 """
@@ -15,10 +20,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from controller_core.journal.changes import Kind
+from controller_core.journal.inference import UNOBSERVED
 from kontroller.history.schemas import ASKED_BY, PARTITION_INTERVALS
 from kontroller.history.transforms.config_intervals import min_isr_steps, static_min_isr_steps
 from kontroller.history.transforms.intervals import add_ends, add_unknown, place_records
-from kontroller.history.transforms.lines import LOGS
+from kontroller.history.transforms.lines import LOGS, RECORDER
 
 _CLUSTER: Final = "xxhash64(cluster_id) as cluster_key"
 _TOPIC: Final = "xxhash64(topic, cluster_key) as topic_key"
@@ -47,7 +53,7 @@ STATE: Final = (
     "took_us",
     "unclean",
 )
-"""Columns that are null while nothing is known. `min_insync_replicas` is one, too."""
+"""Columns that are null in unknown time, except for a leader -1 that is proven. `min_insync_replicas` is one, too."""
 
 
 def partition_intervals(events: DataFrame, spans: DataFrame, configs: DataFrame) -> DataFrame:
@@ -55,8 +61,9 @@ def partition_intervals(events: DataFrame, spans: DataFrame, configs: DataFrame)
 
     A partition begins with its assignment, or with its leadership if that is missing. It ends with the removal of
     either, or with its topic."""
-    rows = _fill_states(add_ends(_nearly_sorted(_records(events, spans)), _KEY, latest=_FOLDED, also_next=("event",)))
-    rows = _clear_carried(add_unknown(_end_at_deletion(_one_for_each_event(rows), events, spans), STATE, spans))
+    rows = add_ends(_nearly_sorted(_records(events, spans)), _KEY, latest=_FOLDED, also_next=("event", "before"))
+    rows = _end_at_deletion(_one_for_each_event(_fill_states(rows)), events, spans)
+    rows = _clear_carried(add_unknown(rows, STATE, spans, proven={"leader": _PROVEN_LEADER}))
     files = static_min_isr_steps(events, spans)
     rows = _add_min_isr(rows, configs, files).select(*PARTITION_INTERVALS.schema.fieldNames())
     return rows.unionByName(_find_unmentioned(events, spans), allowMissingColumns=True)
@@ -72,11 +79,33 @@ def _records(events: DataFrame, spans: DataFrame) -> DataFrame:
     values["isr"] = f"if({begins_anew}, {_NOBODY}, isr)"
     of_brokers = ", ".join(repr(cause) for cause in BROKERS_REQUESTS)
     values |= {name: f"if(cause in ({of_brokers}), null, {name})" for name in ASKED_BY}
+    values["before"] = _BEFORE
     values["led_in"] = f"if(leader is not null or {begins_anew}, chain, null)"
     rows = rows.withColumns({name: f.expr(value) for name, value in values.items()})
     is_told = f"kind in ({_quote(_SET)}) as is_told"
     rows = rows.selectExpr("*", _TOPIC, is_told, "xxhash64(correlation_id) as event")
     return rows.selectExpr("*", _PARTITION)
+
+
+_VERSION: Final = "xxhash64(coalesce(topic_id, concat('in chain ', chain)), {epoch})"
+"""A hash of a partition epoch of one topic. A topic without an id is the same topic only within its chain."""
+_AT_ITS_WRITE: Final = f"cause <> '{UNOBSERVED}' and (origin <> '{RECORDER}' or correlation_id rlike '^[0-9]+-@')"
+"""True if a change is recorded when it is written: by a controller, or from a metadata log, whose offset is then in the
+correlation id. A recorder of ZooKeeper that was frozen finds a change long after its write."""
+_BEFORE: Final = f"""case kind
+    when '{Kind.LEADERSHIP_REMOVED}' then xxhash64('removed')
+    when '{Kind.LEADERSHIP}' then case
+        when partition_epoch is null then null
+        when snapshot then {_VERSION.format(epoch="partition_epoch")}
+        when {_AT_ITS_WRITE} then {_VERSION.format(epoch="partition_epoch - 1")}
+        else xxhash64('changed') end
+    end"""
+"""The version of the state that a record of it found: in a snapshot its own, otherwise that before its write."""
+_PROVEN_LEADER: Final = (
+    f"if(has_time and leader = -1 and next_before = {_VERSION.format(epoch='partition_epoch')}, -1, null)"
+)
+"""-1 if no write is possible between this record and the next one of the state. If the clock of this record is not
+trusted, the leaderless time may have begun at any moment of the unknown time."""
 
 
 def _nearly_sorted(rows: DataFrame) -> DataFrame:

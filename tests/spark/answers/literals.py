@@ -15,7 +15,8 @@ from kontroller.history.schemas import BROKER_INTERVALS, EVENTS, KNOWN_SPANS, PA
 
 Row: TypeAlias = dict[str, Any]
 Step: TypeAlias = tuple[float, Row | None]
-"""The time at which the step begins, and its changes. None: the state is unknown from then on."""
+"""The time at which the step begins, and its changes. None: the state is unknown from then on. PROVEN: so it is, but it is
+proven that there is no leader."""
 
 DAY: Final = 86_400
 DAY_1: Final = datetime(2026, 1, 1, tzinfo=UTC)
@@ -31,6 +32,7 @@ HEALTHY: Final[Row] = {
     "min_insync_replicas": 2,
     "topic_id": "id",
 }
+PROVEN: Final[Row] = {"is_known": False, "leader": -1}
 OF_THE_RECORD: Final = {
     "cause": "created",
     "correlation_id": None,
@@ -63,7 +65,8 @@ def partition(*steps: Step, until: float, topic: str = "t", number: int = 0, is_
             "ended": make_time(ended),
             "is_known": changes is not None,
         }
-        if changes is None:
+        if changes is None or changes is PROVEN:
+            row |= changes or {}
             row |= {"topic_id": state["topic_id"], "controller_epoch": epoch, "seq": seq}
         else:
             epoch, seq = changes.get("controller_epoch", epoch), changes.get("seq", next(_seqs))

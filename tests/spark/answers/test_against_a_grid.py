@@ -25,6 +25,7 @@ CLUSTERS: Final = 20
 BROKERS: Final = (1, 2, 3)
 RACKS: Final = ("r1", "r1", "r2", "r2", "", None)
 UNKNOWN: Final[Row] = {"is_known": False}
+PROVEN: Final[Row] = {"is_known": False, "leader": -1}
 Figures: TypeAlias = dict[tuple[Any, ...], Counter[str]]
 
 
@@ -58,7 +59,7 @@ def _draw_hours(choose: random.Random, change: float, draw: Any) -> Iterator[Any
 
 def _state(choose: random.Random) -> Row | None:
     if choose.random() < 0.3:
-        return choose.choice((None, UNKNOWN))
+        return choose.choice((None, UNKNOWN, PROVEN))
     replicas = choose.choice(([1, 2, 3], [2, 1, 3], [3, 1], [2]))
     isr = choose.sample(replicas, choose.randint(1, len(replicas)))
     state = {"leader": choose.choice([*isr, -1]), "isr": isr, "replicas": replicas}
@@ -136,7 +137,7 @@ def read_figures(found: Answers, keys: Sequence[str], names: Sequence[str]) -> F
 
 
 def is_leaderless(state: Row) -> bool:
-    return bool(state["is_known"] and state["leader"] == -1)
+    return state.get("leader") == -1
 
 
 def is_under_min_isr(state: Row) -> bool:
@@ -150,7 +151,7 @@ def test_availability_is_what_counting_hours_gives(answered: dict[Table, DataFra
         counts["partition_seconds"] += 1
         counts["leaderless_seconds"] += is_leaderless(state)
         counts["under_min_isr_seconds"] += is_under_min_isr(state)
-        counts["unknown_seconds"] += not state["is_known"]
+        counts["unknown_seconds"] += not state["is_known"] and not is_leaderless(state)
     found = answers(answered[schemas.AVAILABILITY], schemas.AVAILABILITY)
     names = ("partition_seconds", "leaderless_seconds", "under_min_isr_seconds", "unknown_seconds")
     assert read_figures(found, ("topic", "day"), names) == expected

@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 from kontroller.history.answers.options import Options
 from kontroller.history.answers.outages.failovers import failovers
 from kontroller.history.schemas import FAILOVERS
-from tests.spark.answers.literals import Answers, Histories, Row, answers, event, make_time, partition, span
+from tests.spark.answers.literals import PROVEN, Answers, Histories, Row, answers, event, make_time, partition, span
 
 GONE = {"correlation_id": "1-5", "cause": "brokers_changed"}
 
@@ -50,6 +50,10 @@ CLUSTERS = {
     "unknown before it moved": [
         lose(10, 1, 50),
         *partition((0, {"seq": 1}), (10, DOWN), (20, None), (30, {"leader": 2, "seq": 70}), until=40),
+    ],
+    "leaderless in unknown time before it moved": [
+        lose(10, 1, 50),
+        *partition((0, {"seq": 1}), (10, DOWN), (20, PROVEN), (30, {"leader": 2, "seq": 70}), until=40),
     ],
     "deleted before it moved": [
         lose(10, 1, 50),
@@ -161,6 +165,10 @@ def test_percentiles_are_exact(found: Answers) -> None:
 @pytest.mark.parametrize("cluster", ["unknown before it moved", "deleted before it moved"])
 def test_what_was_not_seen_to_move_has_not_moved(found: Answers, cluster: str) -> None:
     assert found(cluster, "partitions", "moved", "max_seconds") == [(1, 0, None)]
+
+
+def test_a_move_is_seen_if_there_was_provably_no_leader_before_it(found: Answers) -> None:
+    assert found("leaderless in unknown time before it moved", "moved", "max_seconds") == [(1, 20)]
 
 
 def test_what_it_led_in_an_earlier_epoch_does_not_count(found: Answers) -> None:

@@ -37,16 +37,29 @@ def answered(spark: SparkSession) -> dict[Table, DataFrame]:
     })  # fmt: skip
 
 
+Key = tuple[str, int]
+
+
+@dataclass(slots=True)
+class State:
+    """The leaders of partitions, and the topic ids and partition epochs of their states."""
+
+    leaders: dict[Key, int] = field(default_factory=dict)
+    versions: dict[Key, tuple[str | None, int]] = field(default_factory=dict)
+
+
 @dataclass(slots=True)
 class Follower:
-    """Sums up each topic's time by the records of a journal, one record after the other, in microseconds."""
+    """Sums up each topic's time by the records of a journal, one record after the other, in microseconds.
+
+    Between two known times, a partition without a leader has none if the same version of its state is found again."""
 
     existed: Counter[str] = field(default_factory=Counter)
     leaderless: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
     broker_losses: int = 0
-    _leaders: dict[tuple[str, int], int] = field(default_factory=dict)
-    _snapshot: dict[tuple[str, int], int] = field(default_factory=dict)
+    _state: State = field(default_factory=State)
+    _snapshot: State = field(default_factory=State)
     _is_known: bool = False
     _known_until: int = 0
     _last: tuple[int, int] = (0, -1)
@@ -55,45 +68,52 @@ class Follower:
         kind, now = record["kind"], record["event_time_us"]
         place = (record["controller_epoch"], record["seq"])
         if kind in ("gap", "recorder_started") or place != (self._last[0], self._last[1] + 1):
-            self._is_known, self._snapshot = False, {}
+            self._is_known, self._snapshot = False, State()
         self._last = place
         if self._is_known:
             self._pass(now)
             if not record.get("snapshot"):
-                self._apply(self._leaders, record)
+                self._apply(self._state, record)
                 self.broker_losses += kind == "broker_removed"
         elif record.get("snapshot"):
             self._apply(self._snapshot, record)
         elif kind == "snapshot_started":
-            self._snapshot = {}
+            self._snapshot = State()
         elif kind == "snapshot_ended":
-            self.end_unknown(now)
-            self._leaders, self._is_known, self._known_until = self._snapshot, True, now
+            self.end_unknown(now, self._snapshot)
+            self._state, self._is_known, self._known_until = self._snapshot, True, now
 
-    def end_unknown(self, now: int) -> None:
-        for topic, _ in self._leaders if not self._is_known else ():
-            self.existed[topic] += now - self._known_until
-            self.unknown[topic] += now - self._known_until
+    def end_unknown(self, now: int, found: State) -> None:
+        for key, leader in self._state.leaders.items() if not self._is_known else ():
+            topic_id, _ = version = self._state.versions.get(key, (None, -1))
+            is_same = leader == -1 and topic_id is not None and found.versions.get(key) == version
+            self.existed[key[0]] += now - self._known_until
+            (self.leaderless if is_same else self.unknown)[key[0]] += now - self._known_until
 
     def _pass(self, now: int) -> None:
-        for (topic, _), leader in self._leaders.items():
+        for (topic, _), leader in self._state.leaders.items():
             self.existed[topic] += now - self._known_until
             self.leaderless[topic] += (now - self._known_until) * (leader == -1)
         self._known_until = now
 
     @staticmethod
-    def _apply(leaders: dict[tuple[str, int], int], record: dict[str, Any]) -> None:
+    def _apply(state: State, record: dict[str, Any]) -> None:
+        leaders, versions = state.leaders, state.versions
         key = (record.get("topic", ""), record.get("partition", -1))
         match record["kind"]:
             case "assignment":
                 leaders.setdefault(key, -1)
             case "leadership":
                 leaders[key] = record["delta"].get("leader", leaders.get(key, -1))
+                epoch = record["delta"].get("partition_epoch", versions.get(key, (None, -1))[1])
+                versions[key] = record["topic_id"], epoch
             case "leadership_removed":
                 leaders.pop(key, None)
+                versions.pop(key, None)
             case "topic_removed":
                 for other in [other for other in leaders if other[0] == key[0]]:
                     del leaders[other]
+                    versions.pop(other, None)
 
 
 def follow_lines(lines: Iterable[bytes]) -> Follower:
@@ -102,7 +122,7 @@ def follow_lines(lines: Iterable[bytes]) -> Follower:
         record = json.loads(line)
         now = record["event_time_us"]
         follower.follow(record)
-    follower.end_unknown(now)
+    follower.end_unknown(now, State())
     return follower
 
 

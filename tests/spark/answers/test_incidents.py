@@ -5,7 +5,7 @@ from pyspark.sql import SparkSession
 
 from kontroller.history.answers.outages.incidents import incidents
 from kontroller.history.schemas import INCIDENTS
-from tests.spark.answers.literals import Answers, Histories, answers, make_time, partition, span
+from tests.spark.answers.literals import PROVEN, Answers, Histories, answers, make_time, partition, span
 
 DOWN = {"leader": -1, "isr": [1], "cause": "brokers_changed", "correlation_id": "1-7", "partition_epoch": 5}
 FEWER = {"leader": 1, "isr": [1], "cause": "alter_partition", "correlation_id": "1-8", "partition_epoch": 6}
@@ -35,6 +35,14 @@ CLUSTERS = {
             (0, {}), (10, DOWN), (20, None), (30, SEEN_AGAIN), (31, None), (32, SEEN_AGAIN), (35, HEALED), until=40
         ),
         *(span(0, 20), span(30, 31), span(32, 40)),
+    ],
+    "proven": [
+        *partition((0, {}), (10, DOWN), (20, PROVEN), (30, SEEN_AGAIN), (32, PROVEN), (35, HEALED), until=40),
+        *(span(0, 20), span(30, 32), span(35, 40)),
+    ],
+    "proven for a part": [
+        *partition((0, {}), (10, DOWN), (20, None), (30, SEEN_AGAIN), (32, PROVEN), (35, HEALED), until=40),
+        *(span(0, 20), span(30, 32), span(35, 40)),
     ],
     "something was written": [
         *partition((0, {}), (10, DOWN), (20, None), (30, SEEN_AGAIN | {"partition_epoch": 7}), until=40),
@@ -98,6 +106,15 @@ def test_the_cause_outlives_unknown_time_in_which_nothing_was_written(found: Ans
         (make_time(10), make_time(20), "brokers_changed", "1-7", None),
         (make_time(30), make_time(31), "brokers_changed", "1-7", None),
         (make_time(32), make_time(35), "brokers_changed", "1-7", "healed"),
+    ]
+
+
+def test_an_incident_lasts_through_unknown_time_in_which_there_was_provably_no_leader(found: Answers) -> None:
+    names = ("began", "ended", "cause", "correlation_id", "ended_by")
+    assert found("proven", *names) == [(make_time(10), make_time(35), "brokers_changed", "1-7", "healed")]
+    assert found("proven for a part", *names) == [
+        (make_time(10), make_time(20), "brokers_changed", "1-7", None),
+        (make_time(30), make_time(35), "brokers_changed", "1-7", "healed"),
     ]
 
 

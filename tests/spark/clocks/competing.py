@@ -70,7 +70,7 @@ def write_as_controller(changes: Sequence[Change], watches: Sequence[Watch]) -> 
     for number, watch in enumerate(watches):
         journal.now_s = watch.from_s
         for partition, leader in _state(changes, watch.from_s).items():
-            journal.know(partition, leader)
+            journal.know(partition, leader, version=_version(changes, partition, watch.from_s))
         if number == 0:
             journal.begin()
         else:
@@ -83,20 +83,22 @@ def write_as_recorder(changes: Sequence[Change], watches: Sequence[Watch]) -> li
     """Write the journal of a recorder that sleeps between two watches. It then finds the differences, and nobody knows
     their times."""
     journal = Journal(is_recorded=True)
-    known = _state(changes, watches[0].from_s)
+    known_s = float(watches[0].from_s)
     for number, watch in enumerate(watches):
         journal.now_s = watch.from_s + LATE_S
         found = _state(changes, watch.from_s)
         if number == 0:
             for partition, leader in found.items():
-                journal.know(partition, leader)
+                journal.know(partition, leader, version=_version(changes, partition, watch.from_s))
             journal.begin()
         else:
-            for partition in (partition for partition in PARTITIONS if found[partition] != known[partition]):
-                journal.lead(partition, found[partition], cause="unobserved")
+            for partition in PARTITIONS:
+                version = _version(changes, partition, watch.from_s)
+                if version != _version(changes, partition, known_s):
+                    journal.lead(partition, found[partition], cause="unobserved", version=version)
             journal.alive()
         _watch(journal, changes, watch, late_s=LATE_S)
-        known = _state(changes, watch.until_s)
+        known_s = watch.until_s
     return journal.records
 
 
@@ -110,6 +112,11 @@ def _watch(journal: Journal, changes: Sequence[Change], watch: Watch, *, late_s:
 
 def _state(changes: Sequence[Change], at_s: float) -> dict[int, int]:
     return dict.fromkeys(PARTITIONS, 1) | {change.partition: change.leader for change in changes if change.at_s <= at_s}
+
+
+def _version(changes: Sequence[Change], partition: int, at_s: float) -> int:
+    """Return the version of the partition's state: the number of its changes so far."""
+    return sum(change.partition == partition and change.at_s <= at_s for change in changes)
 
 
 def _each_a_change(changes: Sequence[Change]) -> Iterator[Change]:

@@ -60,6 +60,5 @@ def _states(intervals: DataFrame) -> Mapping[tuple[str, int], Timeline]:
     states: dict[tuple[str, int], Timeline] = defaultdict(list)
     times = (f.unix_micros(name).alias(f"{name}_us") for name in ("began", "ended"))
     for row in intervals.select("*", *times).orderBy(*PARTITION_INTERVALS.order).collect():
-        leader = row.leader if row.is_known else None
-        states[row.cluster_id, row.partition].append((row.began_us, row.ended_us, leader))
+        states[row.cluster_id, row.partition].append((row.began_us, row.ended_us, row.leader))
     return states

@@ -11,6 +11,7 @@ BOOTED_BEFORE_S: Final = 5_000
 """The seconds for which a machine has run when its journal begins."""
 TOPIC: Final = "orders"
 TOPIC_ID: Final = "00000000-0000-4000-8000-000000000001"
+ANOTHER_TOPIC_ID: Final = "00000000-0000-4000-8000-000000000002"
 PARTITIONS: Final = (0, 1)
 
 
@@ -31,7 +32,8 @@ class Journal:
         self._epoch = epoch - 1
         self._seq = 0
         self._leaders = dict.fromkeys(PARTITIONS, 1)
-        self._version = 0
+        self._versions = dict.fromkeys(PARTITIONS, 0)
+        self._topic_id = TOPIC_ID
 
     def begin(self, *, ahead_s: float = 0) -> "Journal":
         """A term, on a machine whose clock is so far ahead, with its first snapshot."""
@@ -70,17 +72,26 @@ class Journal:
             self._write("request", "create_topics", request=refused, off_s=off_s)
         return self
 
-    def lead(self, partition: int, leader: int, *, cause: str = "broker_failed", **more: Any) -> "Journal":
+    def lead(
+        self, partition: int, leader: int, *, cause: str = "broker_failed", version: int | None = None, **more: Any
+    ) -> "Journal":
+        """`version`: of the state's znode; None: the next one."""
         self._leaders[partition] = leader
         self.led.append((self.now_s, partition, leader))
-        self._version += 1
-        delta = {"leader": leader, "isr": [max(leader, 1)], "partition_epoch": self._version}
-        return self._write("leadership", cause, partition=partition, delta=delta, **_OF_TOPIC, **more)
+        self._versions[partition] = self._versions[partition] + 1 if version is None else version
+        delta = {"leader": leader, "isr": [max(leader, 1)], "partition_epoch": self._versions[partition]}
+        return self._write("leadership", cause, partition=partition, delta=delta, **self._of_topic, **more)
 
-    def know(self, partition: int, leader: int) -> "Journal":
-        """Let the next snapshot show a change that is not recorded here."""
-        self._version += self._leaders[partition] != leader
+    def know(self, partition: int, leader: int, *, version: int | None = None) -> "Journal":
+        """Let the next snapshot show a change that is not recorded here. `version`: as in `lead`."""
+        later = self._versions[partition] + (self._leaders[partition] != leader)
+        self._versions[partition] = later if version is None else version
         self._leaders[partition] = leader
+        return self
+
+    def recreate(self) -> "Journal":
+        """Delete the topic and create it again without a record. All else is as before."""
+        self._topic_id = ANOTHER_TOPIC_ID
         return self
 
     def delete(self, partition: int) -> "Journal":
@@ -90,8 +101,8 @@ class Journal:
 
     def create(self, partition: int) -> "Journal":
         """Create the partition. None of its replicas is alive, so it has no leader yet."""
-        self._leaders[partition] = -1
-        return self._write("assignment", "topics_changed", partition=partition, delta=_ASSIGNED, **_OF_TOPIC)
+        self._leaders[partition], self._versions[partition] = -1, 0
+        return self._write("assignment", "topics_changed", partition=partition, delta=_ASSIGNED, **self._of_topic)
 
     def resign(self, **more: Any) -> "Journal":
         return self._write(
@@ -110,16 +121,22 @@ class Journal:
 
     def snapshot(self) -> "Journal":
         self._write("snapshot_started", "journal_due")
-        self._write("topic", "journal_due", delta={"czxid": 7}, snapshot=True, **_OF_TOPIC)
+        self._write("topic", "journal_due", delta={"czxid": 7}, snapshot=True, **self._of_topic)
         for partition in self._leaders:
-            self._write("assignment", "journal_due", partition=partition, delta=_ASSIGNED, snapshot=True, **_OF_TOPIC)
+            assigned: Record = {"partition": partition, "delta": _ASSIGNED, "snapshot": True}
+            self._write("assignment", "journal_due", **assigned, **self._of_topic)
         for partition, leader in self._leaders.items():
+            version = self._versions[partition]
             delta = {
-                "leader": leader, "isr": [max(leader, 1)], "leader_epoch": self._version, "leader_recovery_state": 0,
-                "state_controller_epoch": self._epoch, "partition_epoch": self._version,
+                "leader": leader, "isr": [max(leader, 1)], "leader_epoch": version, "leader_recovery_state": 0,
+                "state_controller_epoch": self._epoch, "partition_epoch": version,
             }  # fmt: skip
-            self._write("leadership", "journal_due", partition=partition, delta=delta, snapshot=True, **_OF_TOPIC)
+            self._write("leadership", "journal_due", partition=partition, delta=delta, snapshot=True, **self._of_topic)
         return self._write("snapshot_ended", "journal_due", entries=1 + 2 * len(self._leaders), checksum=0)
+
+    @property
+    def _of_topic(self) -> Record:
+        return {"topic": TOPIC, "topic_id": self._topic_id}
 
     def _write(self, kind: str, cause: str, *, off_s: float = 0, **more: Any) -> "Journal":
         """`off_s`: by how much this stamp alone is wrong."""
@@ -139,7 +156,6 @@ class Journal:
 
 
 _ASSIGNED: Final[Record] = {"replicas": [1, 2], "adding": [], "removing": [], "origin_order": []}
-_OF_TOPIC: Final[Record] = {"topic": TOPIC, "topic_id": TOPIC_ID}
 
 
 def lines(records: Iterable[Record], cluster_id: str) -> list[bytes]:

@@ -13,6 +13,7 @@ from tests.spark.clocks.oracle import SECOND, Record
 from tests.spark.histories import random_cluster
 
 DAY_S: Final = 86_400
+HOUR_S: Final = 3600
 MIDNIGHT_US: Final = (START_S + DAY_S) * SECOND
 _DRAWN: Final = 10
 _BEFORE_S: Final = 120
@@ -44,6 +45,16 @@ def quiet() -> Journal:
     return journal.live(60)
 
 
+def frozen() -> Iterator[Sequence[Record]]:
+    """Yield a night in pieces: partition 0 loses its leader, and its controller is frozen for an hour and elects one
+    later."""
+    journal = evening().live(40).lead(0, -1).live(20)
+    begun = len(journal.records)
+    woken = len(journal.wait(HOUR_S).alive().live(20).records)
+    records = journal.lead(0, 2).live(20).records
+    yield from (records[:begun], records[begun:woken], records[woken:])
+
+
 def draw_nights() -> Iterator[Arriving]:
     """Draw nights with clock errors, silences, losses and changes of terms after midnight, in three pieces."""
     found: list[tuple[list[Record], list[int]]] = []
@@ -73,8 +84,9 @@ def draw_nights() -> Iterator[Arriving]:
 
 
 def all_kinds() -> Iterator[Arriving]:
-    """Yield every kind of record, for some days, and a quiet cluster, which then goes on."""
+    """Yield every kind of record, for some days; a quiet cluster, which then goes on; and a frozen one."""
     yield {"/quiet": [lines(quiet().records, "quiet"), [], []]}
+    yield {"/frozen": [lines(piece, "frozen") for piece in frozen()]}
     written = random_cluster(DAY_S, cluster_id="grown", events=60).lines
     first, second = len(written) // 2, 3 * len(written) // 4
     yield {"/grown": [written[:first], written[first:second], written[second:]]}

@@ -15,7 +15,7 @@ from kontroller.history.folding.choice import Choice, choose
 from kontroller.history.folding.tables import CHANGES, JOURNALS, RAW_EVENTS, TALLIES
 from kontroller.history.generations.generation import Part, cluster_of, date_of, day_of
 from kontroller.history.kept_history import KeptHistory
-from kontroller.history.schemas import EVENTS, FINDINGS, LAYERS
+from kontroller.history.schemas import EVENTS, FINDINGS, LAYERS, PARTITION_INTERVALS
 from kontroller.history.sources import text_logs
 from kontroller.history.store import Store
 from tests.spark.clocks.journals import Journal, lines
@@ -128,6 +128,15 @@ def test_of_journals_that_go_on_only_the_days_since_a_known_midnight_are_made_ag
 def test_a_tail_that_says_something_of_what_was_before_is_not_folded_alone(folded: list[Folded]) -> None:
     whole = [cluster for one in folded[1:] for cluster in nights.DOUBTFUL if cluster in one.choice.whole]
     assert set(whole) == set(nights.DOUBTFUL)
+
+
+def test_a_silence_is_proven_to_be_leaderless_by_a_record_that_comes_with_a_later_ingest(
+    kept: KeptHistory, folded: list[Folded]
+) -> None:
+    assert "frozen" in folded[-1].choice.days
+    rows = kept.store.read(PARTITION_INTERVALS).where("cluster_id = 'frozen' and not is_known")
+    silent = rows.selectExpr("partition", "leader", "unix_seconds(ended) - unix_seconds(began) as seconds")
+    assert sorted(silent.collect()) == [(0, -1, nights.HOUR_S), (1, None, nights.HOUR_S)]
 
 
 def test_records_without_a_cluster_go_to_the_one_of_their_journal_and_back_when_that_names_two(

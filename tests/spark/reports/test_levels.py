@@ -9,7 +9,7 @@ from kontroller.history import schemas
 from kontroller.history.reports.period import DAY, HOUR, MINUTE, SECOND, Period
 from kontroller.history.reports.selection.levels.measured import MOST_PIECES, make_grid, measure_levels
 from kontroller.history.reports.service_levels import BUDGET_US, WINDOWS, Amount, Level
-from tests.spark.answers.literals import DAY_1, Histories, Row, partition, span
+from tests.spark.answers.literals import DAY_1, PROVEN, Histories, Row, partition, span
 
 END_S = 60 * 86_400
 PERIOD = Period(began=DAY_1 + timedelta(days=59), ended=DAY_1 + timedelta(days=60))
@@ -34,6 +34,17 @@ HISTORIES = {
         span(END_S - 86_400, END_S - 7200, known_again=None),
         span(END_S - 3600, END_S),
         *partition((END_S - 86_400, {}), (END_S - 7200, None), (END_S - 3600, {"leader": None}), until=END_S),
+    ],
+    "frozen": [
+        span(END_S - 86_400, END_S - 7200),
+        span(END_S - 3600, END_S),
+        *partition(
+            (END_S - 86_400, {}),
+            (END_S - 7260, {"leader": -1}),
+            (END_S - 7200, PROVEN),
+            (END_S - 3600, {"leader": 1}),
+            until=END_S,
+        ),
     ],
 }
 
@@ -82,8 +93,12 @@ def test_a_cluster_counts_since_its_history_began_with_its_gaps_unknown(levels: 
     assert young.pieces is None
 
 
+def test_unknown_time_in_which_there_was_provably_no_leader_is_lost(levels: dict[str, Level]) -> None:
+    assert levels["frozen"].budget == Amount(known_us=DAY, lost_us=HOUR + MINUTE)
+
+
 def test_a_cluster_that_was_silent_in_all_of_the_window_has_no_level(levels: dict[str, Level]) -> None:
-    assert levels.keys() == {"", "c", "late", "silent", "young"}
+    assert levels.keys() == {"", "c", "late", "silent", "young", "frozen"}
 
 
 def test_the_sum_is_that_of_all_clusters_and_pieces_come_to_their_window(levels: dict[str, Level]) -> None:

@@ -26,8 +26,18 @@ def reverse_interval_order() -> WindowSpec:
 
 
 def is_leaderless() -> Column:
-    """Return True if a partition is known to have no leader."""
-    return f.col("is_known") & (f.coalesce("leader", f.lit(NO_LEADER)) == NO_LEADER)
+    """Return True if a partition is proven to have no leader, also while nothing else of it is known."""
+    return f.coalesce("leader", f.when(f.col("is_known"), NO_LEADER)).eqNullSafe(NO_LEADER)
+
+
+def has_known_leader() -> Column:
+    """Return True if the leader of a partition, or that it has none, is known. `is_known`: the whole state is."""
+    return f.col("is_known") | is_leaderless()
+
+
+def add_leaderless_time(partition_intervals: DataFrame) -> DataFrame:
+    """Return the intervals with `is_known` also while a partition is proven to have no leader."""
+    return partition_intervals.withColumn("is_known", has_known_leader())
 
 
 def is_under_min_isr() -> Column:

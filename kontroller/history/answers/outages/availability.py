@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from kontroller.history.answers.intervals.days import cut_by_day, micros_where, seconds
-from kontroller.history.answers.intervals.states import is_leaderless, is_under_min_isr
+from kontroller.history.answers.intervals.states import has_known_leader, is_leaderless, is_under_min_isr
 from kontroller.history.answers.intervals.within import Within
 from kontroller.history.answers.options import Options
 from kontroller.history.schemas import AVAILABILITY, DOWNTIME_BY_CAUSE
@@ -25,7 +25,7 @@ def availability(
         f.sum("micros").alias("_existed"),
         micros_where(is_leaderless()).alias("_leaderless"),
         micros_where(is_under_min_isr()).alias("_under"),
-        micros_where(~f.col("is_known")).alias("_unknown"),
+        micros_where(~has_known_leader()).alias("_unknown"),
     )
     dead = cut_by_day(led_by_the_dead, within).groupBy(*_TOPIC_DAY).agg(
         f.sum("micros").alias("_dead"), micros_where(~f.col("is_under")).alias("_dead_only")

@@ -7,6 +7,7 @@ from pyspark.sql import functions as f
 
 from kontroller.history.answers.intervals.states import (
     PARTITION,
+    add_leaderless_time,
     add_stretches,
     interval_order,
     is_leaderless,
@@ -24,7 +25,8 @@ def incidents(partition_intervals: DataFrame, known_spans: DataFrame) -> DataFra
     it."""
     order = interval_order()
     problem = f.when(is_leaderless(), "leaderless").when(is_under_min_isr(), "under_min_isr")
-    rows = _mark_found_by_snapshots(add_stretches(partition_intervals), known_spans).withColumn("problem", problem)
+    rows = add_stretches(add_leaderless_time(partition_intervals))
+    rows = _mark_found_by_snapshots(rows, known_spans).withColumn("problem", problem)
     same_problem = f.lag("problem").over(order) == f.col("problem")
     same_stretch = f.lag("stretch").over(order) == f.col("stretch")
     rows = rows.withColumns({

@@ -12,6 +12,7 @@ from pyspark.sql import functions as f
 
 from kontroller.history.answers.intervals.states import (
     NO_LEADER,
+    add_leaderless_time,
     add_stretches,
     interval_order,
     previous_value,
@@ -55,7 +56,7 @@ def add_tenures(partition_intervals: DataFrame) -> DataFrame:
     place = f.struct("controller_epoch", "seq")
     change = f.struct("stretch", place.alias("place"), "correlation_id", "cause", "began")
     elected = f.col("_changed") & (f.col("leader") != NO_LEADER)
-    rows = add_stretches(partition_intervals)
+    rows = add_stretches(add_leaderless_time(partition_intervals))
     end = f.when(f.col("followed_by") != "change", f.struct("ended", "followed_by"))
     rows = rows.withColumn("_changed", ~previous_value("leader").eqNullSafe(f.col("leader"))).withColumns({
         "elected": f.last(f.when(f.col("_changed"), place), ignorenulls=True).over(interval_order()),

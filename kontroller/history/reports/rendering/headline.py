@@ -49,8 +49,10 @@ def lead_of(report: Report) -> str:
     else:
         lost = words.duration(seconds(uptime.leaderless_us))
         said = f"Partitions were without a leader for {lost} in total, of {of}."
+    if not report.unknown_us:
+        return said
     hole = words.duration(seconds(report.unknown_us))
-    return said + (f" {hole} of the period are unknown, and count as neither up nor down." if report.unknown_us else "")
+    return f"{said} {hole} of the period are unknown: neither up nor down, unless a partition provably had no leader."
 
 
 def panels(report: Report) -> tuple[Panel, ...]:

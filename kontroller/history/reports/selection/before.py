@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from kontroller.history import schemas
+from kontroller.history.answers.intervals.states import has_known_leader
 from kontroller.history.answers.intervals.within import Within
 from kontroller.history.answers.isr_flaps import isr_flaps
 from kontroller.history.reports.facts import Before, Uptime
@@ -56,12 +57,12 @@ def figures_before(given: Mapping[str, DataFrame], period: Period) -> Before | N
 def _amounts(tables: Tables) -> list[DataFrame]:
     """Return the amounts as rows of `name` and `amount`."""
     lasted = f.greatest(f.col("ended_us") - f.col("began_us"), f.lit(0))
-    known, problem = f.col("is_known"), f.col("problem")
+    known, problem = has_known_leader(), f.col("problem")
     intervals = _name_amounts(
         tables.clip(schemas.PARTITION_INTERVALS),
         known_us=f.sum(f.when(known, lasted)),
         unknown_us=f.sum(f.when(~known, lasted)),
-        exposed_us=f.sum(f.when(known & (f.size("isr") <= 1), lasted)),
+        exposed_us=f.sum(f.when(f.col("is_known") & (f.size("isr") <= 1), lasted)),
     )
     incidents = _name_amounts(
         tables.clip(schemas.INCIDENTS),

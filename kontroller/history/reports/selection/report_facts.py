@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as f
 
 from kontroller.history import schemas
+from kontroller.history.answers.intervals.states import has_known_leader
 from kontroller.history.answers.options import Options
 from kontroller.history.reports.attention import sort_by_need
 from kontroller.history.reports.facts import Before, ClusterFacts, Listed, Report, Strip, Uptime
@@ -141,7 +142,7 @@ def strips_of(tables: Tables, names: Sequence[str], topics: Listed, grid: Grid, 
         return {}
     keys = ("cluster_id", "topic")
     chosen = f.broadcast(tables.spark.createDataFrame(wanted, "cluster_id string, topic string"))
-    measure = f.when(f.col("is_known"), "known").otherwise("unknown").alias("measure")
+    measure = f.when(has_known_leader(), "known").otherwise("unknown").alias("measure")
     exist = tables.clip(schemas.PARTITION_INTERVALS).select(*keys, "began_us", "ended_us", measure)
     bad = tables.clip(schemas.INCIDENTS).select(*keys, "began_us", "ended_us", f.col("problem").alias("measure"))
     of_each = exist.unionByName(bad)

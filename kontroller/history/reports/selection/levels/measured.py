@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as f
 
 from kontroller.history import schemas
-from kontroller.history.answers.intervals.states import is_leaderless
+from kontroller.history.answers.intervals.states import has_known_leader, is_leaderless
 from kontroller.history.reports.attention import SILENT_AFTER_US
 from kontroller.history.reports.period import DAY, HOUR, Grid, Period
 from kontroller.history.reports.selection.coverage import edges, sum_coverage
@@ -114,9 +114,8 @@ def _select_intervals(intervals: DataFrame, grid: Grid) -> DataFrame:
     ended_us = f.least(f.coalesce(f.unix_micros("ended"), end), end).alias("ended_us")
     began_us = f.greatest(f.unix_micros("began"), f.lit(grid.began_us)).alias("began_us")
     rows = intervals.where("began is not null")
-    return rows.select("cluster_id", began_us, ended_us, "is_known", is_leaderless().alias("is_lost")).where(
-        "began_us < ended_us"
-    )
+    is_known, is_lost = has_known_leader().alias("is_known"), is_leaderless().alias("is_lost")
+    return rows.select("cluster_id", began_us, ended_us, is_known, is_lost).where("began_us < ended_us")
 
 
 def _measure_windows(intervals: DataFrame, histories: Mapping[str, _History]) -> Mapping[str, Mapping[int, Amount]]:
