@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 _SCHEME: Final = "Bearer"
-_TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/=-]{16,1024}")
+_TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/=-]{16,4096}")
 _MAX_BYTES: Final = 1 << 16
 
 
@@ -47,7 +47,7 @@ class TokenFile:
         tokens = [line.strip() for line in self._read().splitlines() if line.strip()]
         if not tokens or not all(_TOKEN.fullmatch(token) for token in tokens):
             raise UnusableToken(
-                f"{self.path} has no token or an invalid one: write one token a line, each with 16 to 1024 of the "
+                f"{self.path} has no token or an invalid one: write one token a line, each with 16 to 4096 of the "
                 "characters A-Z a-z 0-9 . _ ~ + / = -"
             )
         return tokens

@@ -36,6 +36,7 @@ _REDIRECTS: Final = range(300, 400)
 _PLAIN: Final = ("", "identity")
 _NUMBER: Final = re.compile(r"[0-9]{1,10}", re.ASCII)
 _MOST_WORDS: Final = 300
+_MOST_WARNINGS: Final = 5
 _HINTS: Final = {
     401: "give a token with --prometheus-token-file",
     403: "give a token with --prometheus-token-file, or check its rights",
@@ -83,6 +84,8 @@ class _Vector(BaseModel):
 class _Answer(BaseModel):
     status: Literal["success"]
     data: _Vector
+    warnings: list[str] = []
+    """Such as a part of the servers that did not answer."""
 
 
 class _Refusal(BaseModel):
@@ -113,7 +116,7 @@ async def ask_rates(prometheus: Prometheus, query: str, at_ms: int) -> Rates:
     headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
     if prometheus.token_file is not None:
         headers["Authorization"] = await asyncio.to_thread(TokenFile(path=prometheus.token_file).authorization)
-    context = await asyncio.to_thread(_make_context, prometheus.authorities) if url.scheme == "https" else True
+    context = await asyncio.to_thread(make_context, prometheus.authorities) if url.scheme == "https" else True
     try:
         async with (
             aiohttp.ClientSession(timeout=_TIMEOUT, auto_decompress=False) as session,
@@ -154,12 +157,13 @@ async def ask_rates(prometheus: Prometheus, query: str, at_ms: int) -> Rates:
 
 def parse_url(text: str) -> URL:
     """Return the address of a Prometheus. Raises `UnusablePrometheusError`."""
+    trouble = UnusablePrometheusError("--prometheus is not an address: give one such as http://prometheus:9090")
     try:
         url = URL(text)
-    except ValueError as error:
-        raise UnusablePrometheusError(f"{text} is no address: give one such as http://prometheus:9090") from error
+    except ValueError:
+        raise trouble from None  # the error has the text, which may have a password
     if url.scheme not in ("http", "https") or not url.host or url.query_string or url.fragment:
-        raise UnusablePrometheusError(f"{text} is no address of a Prometheus: give one such as http://prometheus:9090")
+        raise trouble
     return url
 
 
@@ -192,8 +196,10 @@ def _read_rates(answer: _Answer) -> Rates:
         topic for topic, number in seen if number is not None
     }:
         raise UnusablePrometheusError(f"its result has {min(both)} with and without partition: sum by one of them")
-    troubles = (f"{format_count(unusable, 'rate')} of the Prometheus not usable: not a number, or negative",)
-    return Rates(of_topics=of_topics, of_partitions=of_partitions, troubles=troubles if unusable else ())
+    troubles = [f"the Prometheus warns: {warning[:_MOST_WORDS]}" for warning in answer.warnings[:_MOST_WARNINGS]]
+    if unusable:
+        troubles.append(f"{format_count(unusable, 'rate')} of the Prometheus not usable: not a number, or negative")
+    return Rates(of_topics=of_topics, of_partitions=of_partitions, troubles=tuple(troubles))
 
 
 def _put_in_rates(snapshot: LoadSnapshot, rates: Rates) -> tuple[LoadSnapshot, tuple[str, ...]]:
@@ -222,13 +228,15 @@ def _fill(
 ) -> tuple[NDArray[np.float64], tuple[str, ...]]:
     """Return the known rates, and for the others those of the Prometheus.
 
-    The rate of a topic is split among its partitions by the first guide that is known for all of them, otherwise evenly."""
-    topics = partitions.topics
-    count = np.bincount(partitions.topic, minlength=len(topics))
+    The rate of a topic, without what is known of it, is split among its other partitions by the first guide that is known
+    for all of them, otherwise evenly."""
+    topics, is_unknown = partitions.topics, np.isnan(known)
+    count = np.bincount(partitions.topic, is_unknown, len(topics))
     total = np.array([rates.of_topics.get(topic, math.nan) for topic in topics], dtype=np.float64)
+    total = np.maximum(total - np.bincount(partitions.topic, np.nan_to_num(known), len(topics)), 0)
     part = (1.0 / np.maximum(count, 1))[partitions.topic]
     for guide in reversed(guides):
-        sums = np.bincount(partitions.topic, guide, len(topics))  # NaN if one is unknown
+        sums = np.bincount(partitions.topic, np.where(is_unknown, guide, 0), len(topics))  # NaN if one is unknown
         usable = (sums > 0)[partitions.topic]
         part[usable] = guide[usable] / sums[partitions.topic[usable]]
     found = total[partitions.topic] * part
@@ -275,7 +283,10 @@ def _explain_refusal(content: bytes, status: int) -> str:
         return f": {_HINTS[status]}" if status in _HINTS else ""
 
 
-def _make_context(authorities: Path | None) -> ssl.SSLContext:
+def make_context(authorities: Path | None) -> ssl.SSLContext:
+    """Return the context of a client that trusts the authorities of a file, by default those of the system.
+
+    Raises `UnusablePrometheusError`."""
     try:
         return ssl.create_default_context(cafile=authorities)
     except ssl.SSLError as error:

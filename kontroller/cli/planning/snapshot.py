@@ -83,16 +83,20 @@ class Traffic:
     ] = None
 
     def check(self) -> None:
-        """End the command if the address is wrong or missing, before the cluster is looked at."""
-        from kontroller.planning.prometheus import UnusablePrometheusError, parse_url
+        """End the command if the address or a file is wrong, before the cluster is looked at."""
+        from controller_core.security.token_file import TokenFile, UnusableToken
+        from kontroller.planning.prometheus import UnusablePrometheusError, make_context, parse_url
 
         if self.prometheus is None:
             if self.prometheus_ca is not None or self.prometheus_token_file is not None:
                 raise usage_error(ValueError("--prometheus-ca and --prometheus-token-file are for --prometheus"))
             return
         try:
-            parse_url(self.prometheus)
-        except UnusablePrometheusError as error:
+            if parse_url(self.prometheus).scheme == "https":
+                make_context(self.prometheus_ca)
+            if self.prometheus_token_file is not None:
+                TokenFile(path=self.prometheus_token_file).require_usable()
+        except (UnusablePrometheusError, UnusableToken) as error:
             raise usage_error(error) from error
 
 

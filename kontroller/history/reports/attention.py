@@ -97,7 +97,11 @@ def _find_silence_reasons(row: Mapping[str, Value], period: Period) -> Iterator[
         if row["availability"] is None:
             yield Reason(kind="silent", tone="unknown", said="no known history")
     elif until > period.ended_us:
-        yield Reason(kind="clock", tone="unknown", said=f"its clock is ahead: records until {words.moment(until)}")
+        yield Reason(
+            kind="clock",
+            tone="unknown",
+            said=f"its clock is ahead of the clock here: records until {words.moment(until)}",
+        )
     elif period.ended_us - until > SILENT_AFTER_US:
         yield Reason(kind="silent", tone="unknown", said=f"silent since {words.moment(until)}")
     elif (unknown := _figure(row, "unknown_share")) > 1 - MOSTLY_KNOWN:

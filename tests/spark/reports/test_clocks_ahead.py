@@ -62,8 +62,8 @@ def test_a_clock_that_is_hardly_ahead_is_believed(kept: KeptHistory) -> None:
 
 def test_the_page_names_clusters_whose_clock_is_ahead(written: ReportSummary) -> None:
     page = read_page(written.page)
-    assert "its clock is ahead: records until 2027-01-02 00:01:40" in page
-    assert "its clock is ahead: records until 2026-01-01 01:01:40" in page
+    assert "its clock is ahead of the clock here: records until 2027-01-02 00:01:40" in page
+    assert "its clock is ahead of the clock here: records until 2026-01-01 01:01:40" in page
 
 
 def test_the_others_are_not_silent(written: ReportSummary) -> None:

@@ -108,6 +108,23 @@ def test_the_rate_of_a_topic_is_divided_among_its_partitions_and_that_is_said() 
     )
 
 
+def test_what_is_known_of_a_topic_is_not_divided_again() -> None:
+    sizes = {tp("orders", 0): 100.0, tp("orders", 1): None, tp("orders", 2): None}
+    snapshot = make_snapshot({at: make_partition(1, 2, size=GIB, rate=rate) for at, rate in sizes.items()})
+    with answering({IN: [({"topic": "orders"}, 150)]}) as url:
+        filled = fill(url, snapshot).snapshot
+    assert list_rates(filled, "in") == {"orders-0": 100, "orders-1": 25, "orders-2": 25}
+
+
+def test_warnings_of_the_prometheus_are_passed_on() -> None:
+    async def answer(_: web.Request) -> web.Response:
+        said = make_answer([({"topic": "orders"}, 1)])
+        return web.json_response({**said, "warnings": ["a store did not answer"]})
+
+    with answering_with(answer) as url:
+        assert "the Prometheus warns: a store did not answer" in fill(url).troubles
+
+
 def test_partitions_without_a_size_get_equal_parts() -> None:
     snapshot = make_snapshot(
         {tp("orders", at): make_partition(1, size=size, rate=None) for at, size in ((0, 9), (1, None))}
@@ -290,7 +307,8 @@ def test_the_default_queries_are_those_of_the_jmx_exporter_and_tell_clusters_apa
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["--prometheus", "prometheus:9090"], 2, "prometheus:9090 is no address of a Prometheus: give one such as"),
+        (["--prometheus", "prometheus:9090"], 2, "--prometheus is not an address: give one such as"),
+        (["--prometheus", "http://user:hidden@prometheus:9090/?x=1"], 2, "--prometheus is not an address"),
         (["--prometheus", "http://127.0.0.1:1"], 1, "http://127.0.0.1:1 cannot be asked"),
         (["--prometheus-ca", "x"], 2, "--prometheus-ca and --prometheus-token-file are for --prometheus"),
         (["--prometheus", "http://127.0.0.1:1", "--prometheus-token-file", "/none"], 2, "/none cannot be read"),
@@ -299,4 +317,5 @@ def test_the_default_queries_are_those_of_the_jmx_exporter_and_tell_clusters_apa
 def test_a_wrong_command_is_refused_in_one_line(file: Path, arguments: list[str], code: int, said: str) -> None:
     ended = run(file, *arguments, code=code)
     assert said in ended.stderr
+    assert "hidden" not in ended.stderr
     assert len(ended.stderr.splitlines()) == 1

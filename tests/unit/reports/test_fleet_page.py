@@ -66,7 +66,7 @@ def test_a_clock_that_is_ahead_is_a_reason_and_no_silence() -> None:
     row = cluster_row("c", PERIOD, known_until=PERIOD.ended_us + 3_600_000_000)
     (reason,) = need_of(row, None, PERIOD).reasons
     assert (reason.kind, reason.tone) == ("clock", "unknown")
-    assert reason.said.startswith("its clock is ahead: records until ")
+    assert reason.said.startswith("its clock is ahead of the clock here: records until ")
 
 
 def test_the_most_urgent_cluster_is_first() -> None:

@@ -26,7 +26,7 @@ from controller_operator.resources.rebalancing.rebalance_plan import (
 from controller_planner.goals import Goals, InvalidGoals, Limits, Mode
 
 MUST_MODES: Final = (Mode.DRAIN, Mode.RELIEVE, Mode.REPLICATION_FACTOR)
-"""Modes that have a definite end: nothing is left to do."""
+"""Modes that have not reached their end if a plan leaves something out."""
 _WHOLE_MODES: Final = (Mode.DRAIN, Mode.REPLICATION_FACTOR)
 """Modes that are not done without each of their topics, so they leave out none that a KafkaTopic holds in place."""
 FindPinned = Callable[[], Sequence[str]]

@@ -206,10 +206,24 @@ class TestWithoutApproval:
         assert end.status.condition(ConditionType.COMPLETE) is not None
         assert [each.reason for each in end.notices] == ["PlanCompleted"]
 
-    @pytest.mark.parametrize("mode", ["drain", "relieve"])
-    def test_a_drain_and_a_relief_end_when_a_new_look_finds_nothing_to_move(self, mode: str) -> None:
+    def test_a_relief_carries_out_all_batches_without_a_new_look(self) -> None:
+        resource = rebalance_plan({"mode": "relieve", "brokers": [1]})
+        plan = answer(resource, make_planned(TWO_BATCHES))
+        first = start(plan)
+        done = make_owned(first.name, "Completed", 1, 1)
+        plan = see(later(resource, plan), make_view([3, 2], [2, 1]), moves=done)
+        second = start(plan)
+        assert (second.name != first.name, [tp.partition for tp, _ in second.partitions]) == (True, [1])
+        done |= make_owned(second.name, "Completed", 1, 1)
+        end = see(later(resource, plan), make_view([3, 2], [2, 3]), moves=done)
+        assert (end.status.phase, ready(end).message) == ("Completed", "the plan is carried out; 2 partitions moved")
+
+    @pytest.mark.parametrize(
+        ("mode", "left_out"), [("drain", ()), ("relieve", ("broker 1 keeps 85 bytes",))], ids=["drain", "short relief"]
+    )
+    def test_a_drain_and_a_relief_that_falls_short_look_again(self, mode: str, left_out: tuple[str, ...]) -> None:
         resource = rebalance_plan({"mode": mode, "brokers": [1]})
-        plan = answer(resource, make_planned(TO_3))
+        plan = answer(resource, make_planned(TO_3, left_out))
         done = make_owned(start(plan).name, "Completed", 2, 2)
         cluster = make_view([3, 2], [2, 3])
         after = see(later(resource, plan), cluster, moves=done)
