@@ -18,6 +18,8 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 OURS_AND_STOCK = [[3, 1], [1, 3]]
 """Our broker leads partition 0, a stock one partition 1."""
 BEGIN_MS = 1_700_000_000_000
+KEPT = {"retention.ms": "-1"}
+"""Without it a stock broker deletes these old records when it next looks for some, thirty seconds after its start."""
 TIMES_MS = [BEGIN_MS + 10 * (number if number < 58 else 115 - number) for number in range(100)]
 """The times rise to record 57, and fall from there."""
 LATEST_RECORD: Any = confluent_kafka.admin.OffsetSpec.max_timestamp()  # type: ignore[attr-defined, no-untyped-call]  # untyped there
@@ -48,7 +50,7 @@ def produce(cluster: MixedCluster, topic: str, partition: int, codec: str, *, ke
 @pytest.mark.parametrize("codec", CODECS)
 def test_offsets_by_time_are_the_same(cluster: MixedCluster, codec: str) -> None:
     topic = f"timed-{codec}"
-    cluster.serve_topic(topic, OURS_AND_STOCK)
+    cluster.serve_topic(topic, OURS_AND_STOCK, KEPT)
     for partition in (0, 1):
         assert produce(cluster, topic, partition, codec, keys=[None] * 100) == [None] * 100
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "nobody"})
@@ -90,7 +92,7 @@ def test_records_are_stored_as_the_topic_says_it_and_are_read_by_every_client(
     cluster: MixedCluster, codec: str
 ) -> None:
     topic = f"stored-{codec}"
-    cluster.serve_topic(topic, OURS_AND_STOCK, {"compression.type": codec})
+    cluster.serve_topic(topic, OURS_AND_STOCK, {**KEPT, "compression.type": codec})
     sent = "zstd" if codec == "uncompressed" else "none"
     for partition in (0, 1):
         assert produce(cluster, topic, partition, sent, keys=[None] * 100) == [None] * 100
