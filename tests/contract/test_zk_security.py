@@ -5,6 +5,7 @@ import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kazoo.security import ACL, Id
@@ -129,7 +130,7 @@ async def test_znodes_are_the_creators_and_readable_but_for_secrets(secured_zook
     async with session(f"{secured_zookeeper.secure_connect}/acls", properties) as made:
         await made.transact([Create(path=path) for path in expected if path])
     files = secured_zookeeper.certificate
-    known = {
+    known: dict[str, Any] = {
         "use_ssl": True,
         "ca": str(files.certificate),
         "certfile": str(files.certificate),

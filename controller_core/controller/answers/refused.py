@@ -6,7 +6,7 @@ that its broker cannot serve counts as offline. Refused deletions are handled in
 awaited.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 import structlog
@@ -19,10 +19,11 @@ from controller_core.controller.reassigning import reassignment
 from controller_core.controller.state.read_only_state import ReadOnlyState
 from controller_core.controller.term import epoch_raise
 from controller_core.controller.term.controller_epochs import find_epoch_after_refusal
-from controller_core.controller.term.refusals import LONGEST_PAUSE_MS, Refusal
+from controller_core.controller.term.refusals import LONGEST_PAUSE_MS, WHOLE, Refusal
 from controller_core.controller.term.rights import Remembers
 from controller_core.controller.term.term import Term
-from controller_core.model.ids import BrokerId, PartitionReplica, TopicPartition
+from controller_core.controller.znodes.partition_states import raise_partition_epochs
+from controller_core.model.ids import BrokerId, LeaderEpoch, PartitionReplica, TopicPartition
 from controller_core.wire.codecs.answers import is_all_well
 from controller_core.wire.messages import LeaderAndIsrResponse
 
@@ -30,6 +31,8 @@ log = structlog.get_logger()
 
 PATIENCE: Final = 2
 """After this number of refusals in a row another replica leads, if one is in sync and its broker obeys."""
+_HIGHEST_LEADER_EPOCH: Final = LeaderEpoch((1 << 31) - (1 << 24))
+"""Nothing is raised above this leader epoch, so that raises never use up the numbers of the type, int32."""
 
 
 async def on_broker_answered(term: Term, answered: BrokerAnswered) -> None:
@@ -52,17 +55,26 @@ async def on_broker_answered(term: Term, answered: BrokerAnswered) -> None:
         return
     if meaning is Meaning.RAISE_EPOCH and await _raise_epoch(term, answered):
         return
-    refusal = _send_again_later(term, answered, error.name, meaning)
+    refused: list[TopicPartition] = []
     if isinstance(answered.response, LeaderAndIsrResponse):
         refused = [partition for partition, _ in _answers(term.state, answered.broker, answered.response)]
+    refusal = _send_again_later(term, answered, error.name, meaning, (WHOLE, *refused))
+    if refused:
         if error is ErrorCode.not_leader_or_follower:
             _refuse_epochs(term.state, refusal, refused)
         await _give_up_leaderships(term, answered, refused)
 
 
-def _send_again_later(term: Remembers, answered: BrokerAnswered, error: str, meaning: Meaning) -> Refusal:
+def _send_again_later(
+    term: Remembers,
+    answered: BrokerAnswered,
+    error: str,
+    meaning: Meaning,
+    refused: Iterable[TopicPartition | None] = (),
+) -> Refusal:
     """Send the broker everything again after a pause, unless that is scheduled already. Return the refusal."""
     refusal, is_due = term.refusals.add(answered.broker, answered.broker_epoch, _reason(answered, error))
+    refusal.count(refused)
     if is_due:
         pause_ms = refusal.pause_ms if meaning is Meaning.SEND_AGAIN else LONGEST_PAUSE_MS
         term.enqueue_later(ResendDue(answered.broker, answered.broker_epoch), pause_ms)
@@ -70,10 +82,12 @@ def _send_again_later(term: Remembers, answered: BrokerAnswered, error: str, mea
 
 
 def _refuse_epochs(state: ReadOnlyState, refusal: Refusal, partitions: Collection[TopicPartition]) -> None:
-    """Record that a broker may refuse the present leader epochs for ever. They are raised ever more seldom."""
-    if refusal.in_a_row.bit_count() == 1:
-        known = {p: state.states[p].leader_and_isr.leader_epoch for p in partitions if p in state.states}
-        refusal.leader_epochs |= known
+    """Record that a broker may refuse the present leader epochs for ever.
+
+    That of a partition is raised after the first refusal in a row, the second, the fourth and so on.
+    """
+    due = [p for p in partitions if refusal.in_a_row[p].bit_count() == 1 and p in state.states]
+    refusal.leader_epochs |= {p: state.states[p].leader_and_isr.leader_epoch for p in due}
 
 
 async def on_leader_and_isr_answered(term: Term, answered: BrokerAnswered, response: LeaderAndIsrResponse) -> None:
@@ -94,7 +108,7 @@ async def on_leader_and_isr_answered(term: Term, answered: BrokerAnswered, respo
         elif meaning is Meaning.REPLICA_OFFLINE and partition not in offline:
             failed.append(partition)
         if meaning is Meaning.TELL_PERSON:
-            refusal = _send_again_later(term, answered, f"{error.name} of {partition}", meaning)
+            refusal = _send_again_later(term, answered, f"{error.name} of {partition}", meaning, (partition,))
             _refuse_epochs(term.state, refusal, (partition,))
             refused.append(partition)
         elif error is ErrorCode.unknown_server_error:
@@ -132,11 +146,22 @@ async def on_resend_due(term: Term, due: ResendDue) -> None:
         return
     refusal.sent_again_under = term.identity.epoch
     above, refusal.leader_epochs = refusal.leader_epochs, {}
+    partition_epochs, refusal.partition_epochs = refusal.partition_epochs, {}
     if known.id in term.state.shutting_down:
         term.batch.update_metadata(term.state.states, [known.id])  # it must not become a follower again
     else:
-        present = [each for each in above if term.state.has(each) and not term.state.is_being_deleted(each.topic)]
-        if present:
+        present = [
+            partition
+            for partition, epoch in above.items()
+            if term.state.has(partition)
+            and not term.state.is_being_deleted(partition.topic)
+            and epoch < _HIGHEST_LEADER_EPOCH
+        ]
+        # Brokers ignore a later leader epoch with an earlier partition epoch than their own, and report no error.
+        too_far = await raise_partition_epochs(
+            term, {partition: partition_epochs[partition] for partition in present if partition in partition_epochs}
+        )
+        if present := [partition for partition in present if partition not in too_far]:
             log.warning("leader epochs raised", broker=known.id, partitions=list(map(str, present))[:20])
             await reassignment.announce(term, present, above)
         await brokers.send_everything(term, {known.id: known})
@@ -175,20 +200,24 @@ async def _raise_epoch(term: Term, answered: BrokerAnswered) -> bool:
 async def _give_up_leaderships(term: Term, answered: BrokerAnswered, refused: Collection[TopicPartition]) -> None:
     """Move the leaderships that a broker keeps refusing to other replicas that are in sync and whose brokers obey.
 
-    If all brokers refuse, each partition keeps its leader and its ISR, because another leader would be no better.
+    If all brokers refuse, each partition keeps its leader and its ISR, because another leader would be no better. A
+    broker that refuses other partitions by themselves obeys for this one.
     """
-    broker = answered.broker
+    broker, brokers = answered.broker, term.state.brokers
     refusal = term.refusals.find(broker, answered.broker_epoch)
-    if refusal is None or refusal.in_a_row < PATIENCE:
+    if refusal is None:
         return
-    disobedient = {broker, *term.refusals.find_standing(term.state.brokers)}
-    replaceable = [
-        partition
-        for partition in term.state.find_led_by(refused, {broker})
-        if not (term.state.find_live_replicas(partition) - disobedient).isdisjoint(
-            term.state.states[partition].leader_and_isr.isr
-        )
-    ]
+    is_whole = answered.response.error_code is not ErrorCode.none
+    standing = set(term.refusals.find_standing(brokers))
+
+    def is_replaceable(partition: TopicPartition) -> bool:
+        if refusal.in_a_row.get(WHOLE if is_whole else partition, 0) < PATIENCE:
+            return False
+        disobedient = standing if is_whole else term.refusals.find_refusing(partition, brokers)
+        others = term.state.find_live_replicas(partition) - disobedient - {broker}
+        return not others.isdisjoint(term.state.states[partition].leader_and_isr.isr)
+
+    replaceable = [partition for partition in term.state.find_led_by(refused, {broker}) if is_replaceable(partition)]
     if replaceable:
         await log_dirs.on_replicas_become_offline(term, broker, replaceable)
 

@@ -1,9 +1,10 @@
 """AlterPartition: a leader requests a new ISR. The checks run in Kafka's order, which matters.
 
 A leader that knows more than this controller proves that the controller is stale (KAFKA-14154), or that somebody set the
-leader epoch in ZooKeeper back. It would obey nothing in that case. So the epoch is raised above the leader's a little
-later, which fails if this process is stale. A repeated request must succeed before its epoch is found to be old
-(KAFKA-14144). The members must make a valid ISR as in KRaft; Kafka's ZooKeeper controller accepts any live brokers.
+partition's epochs in ZooKeeper back. In the second case the leader would ignore every LeaderAndIsr. So the epochs are
+raised above the leader's a little later, which fails if this process is stale. A repeated request must succeed before
+its epoch is found to be old (KAFKA-14144). The members must make a valid ISR as in KRaft; Kafka's ZooKeeper controller
+accepts any live brokers.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
@@ -23,7 +24,6 @@ from controller_core.controller.term.rights import Reads, Remembers
 from controller_core.controller.term.term import Term
 from controller_core.model.ids import (
     BrokerId,
-    LeaderEpoch,
     PartitionEpoch,
     PartitionId,
     TopicName,
@@ -39,8 +39,6 @@ from controller_core.zk.session import Delete
 
 log = structlog.get_logger()
 
-_HIGHEST_LEADER_EPOCH: Final = LeaderEpoch((1 << 31) - (1 << 24))
-"""Nothing is raised above this leader epoch, so that raises never use up the numbers of the type, int32."""
 _RECOVERY_STATES: Final = {state.value: state for state in LeaderRecoveryState}
 
 
@@ -157,7 +155,7 @@ async def _alter(
         error = check(term.state, broker, partition, change, eligible)
         if error is not None:
             outcomes[partition] = error
-            _note_later_epoch(term, broker, partition, change.wanted.leader_epoch)
+            _note_later_epochs(term, broker, partition, change)
         elif is_there_already(state := term.state.states[partition], change):
             outcomes[partition] = state
         else:
@@ -170,25 +168,30 @@ async def _alter(
     return outcomes
 
 
-def _note_later_epoch(term: Remembers, broker: BrokerId, partition: TopicPartition, epoch: LeaderEpoch) -> None:
-    """Have the leader epoch raised above that of a replica, if that is later than the one in ZooKeeper."""
+def _note_later_epochs(term: Remembers, broker: BrokerId, partition: TopicPartition, change: IsrChange) -> None:
+    """Have the epochs of a partition raised, if those of a replica are later than in ZooKeeper."""
     if not term.state.has(partition) or broker not in term.state.assignment(partition).replicas:
         return
     known, broker_epoch = term.state.states.get(partition), term.state.brokers[broker].epoch
-    if known is None or not known.leader_and_isr.leader_epoch < epoch < _HIGHEST_LEADER_EPOCH:
+    if known is None:
         return
-    refusal, is_due = term.refusals.add(broker, broker_epoch, f"AlterPartition: later leader epoch of {partition}")
+    epoch, in_zookeeper = change.wanted.leader_epoch, known.leader_and_isr.leader_epoch
+    if epoch <= in_zookeeper and change.partition_epoch <= known.partition_epoch:
+        return
+    refusal, is_due = term.refusals.add(broker, broker_epoch, f"AlterPartition: later epochs of {partition}")
     if partition not in refusal.leader_epochs:  # a leader repeats its request
         term.counts.count_refusal(AlterPartitionRequest.__name__, ErrorCode.not_controller.name, Meaning.TELL_PERSON)
         log.error(
-            "broker has a later leader epoch than ZooKeeper, which is raised",
+            "broker has later epochs than ZooKeeper",
             broker=broker,
             topic=partition.topic,
             partition=partition.partition,
             leader_epoch=epoch,
-            in_zookeeper=known.leader_and_isr.leader_epoch,
+            leader_epoch_in_zookeeper=in_zookeeper,
+            partition_epoch=change.partition_epoch,
+            partition_epoch_in_zookeeper=known.partition_epoch,
         )
-    refusal.leader_epochs[partition] = epoch
+    refusal.leader_epochs[partition], refusal.partition_epochs[partition] = epoch, change.partition_epoch
     if is_due:
         term.enqueue_later(ResendDue(broker, broker_epoch), LONGEST_PAUSE_MS)
 

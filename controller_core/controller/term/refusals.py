@@ -1,14 +1,23 @@
 """The brokers that refused control requests, until they obey, and the time to send them everything again."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from controller_core.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, LeaderEpoch, TopicPartition
+from controller_core.model.ids import (
+    BrokerEpoch,
+    BrokerId,
+    ControllerEpoch,
+    LeaderEpoch,
+    PartitionEpoch,
+    TopicPartition,
+)
 from controller_core.model.metadata import Broker
 
 FIRST_PAUSE_MS: Final = 1000
 LONGEST_PAUSE_MS: Final = 60_000
+WHOLE: Final = None
+"""Stands among refused partitions for a request that was refused as a whole."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -19,18 +28,27 @@ class Refusal:
     """The life of the broker in which it refused."""
     reason: str
     """The request and the error, such as `UpdateMetadata: unknown_server_error`."""
-    in_a_row: int = 1
-    """The number of times in a row that the broker was sent everything and refused something."""
+    in_a_row: dict[TopicPartition | None, int] = field(default_factory=dict)
+    """The number of times in a row that the broker was sent everything and refused a partition, or `WHOLE` requests."""
+    in_a_row_before: dict[TopicPartition | None, int] = field(default_factory=dict)
+    """The same numbers when it was sent everything for the last time."""
     sent_again_under: ControllerEpoch | None = None
     """The controller epoch under which it was sent everything after the last refusal; None if that is still to be done."""
     leader_epochs: dict[TopicPartition, LeaderEpoch] = field(default_factory=dict)
     """The partitions whose leader epoch it may refuse for ever, with the epoch that it refused or knows. They are sent
     again under later ones."""
+    partition_epochs: dict[TopicPartition, PartitionEpoch] = field(default_factory=dict)
+    """The partition epochs that it knows of those partitions, if they may be later than in ZooKeeper."""
 
     @property
     def pause_ms(self) -> int:
-        """Milliseconds until the broker is sent everything again: 1 s after the first refusal, then doubled up to 60 s."""
-        return int(min(FIRST_PAUSE_MS * 2 ** min(self.in_a_row - 1, 10), LONGEST_PAUSE_MS))
+        """Milliseconds until the broker is sent everything again: 1 s after the first whole refusal, then doubled up to
+        60 s."""
+        return int(min(FIRST_PAUSE_MS * 2 ** min(self.in_a_row.get(WHOLE, 1) - 1, 10), LONGEST_PAUSE_MS))
+
+    def count(self, refused: Iterable[TopicPartition | None]) -> None:
+        """Count refused partitions, each once for each time that the broker was sent everything."""
+        self.in_a_row |= {each: self.in_a_row_before.get(each, 0) + 1 for each in refused}
 
 
 class Refusals:
@@ -55,7 +73,7 @@ class Refusals:
         return refusal if refusal is not None and refusal.broker_epoch == epoch else None
 
     def add(self, broker: BrokerId, epoch: BrokerEpoch, reason: str) -> tuple[Refusal, bool]:
-        """Record a refusal. Return it, and True if sending everything again must be scheduled."""
+        """Record a refusal, without a count. Return it, and True if sending everything again must be scheduled."""
         known = self.find(broker, epoch)
         if known is None:
             known = self._standing[broker] = Refusal(broker_epoch=epoch, reason=reason)
@@ -64,7 +82,7 @@ class Refusals:
         if known.sent_again_under is None:
             return known, False
         known.sent_again_under = None
-        known.in_a_row += 1
+        known.in_a_row_before, known.in_a_row = known.in_a_row, {}
         return known, True
 
     def end(self, broker: BrokerId) -> None:
@@ -78,3 +96,7 @@ class Refusals:
             for broker, refusal in sorted(self._standing.items())
             if (known := brokers.get(broker)) is not None and known.epoch == refusal.broker_epoch
         }
+
+    def find_refusing(self, partition: TopicPartition, brokers: Mapping[BrokerId, Broker]) -> set[BrokerId]:
+        """Return those among the registered brokers that refused a partition when they were last sent it."""
+        return {broker for broker in self.find_standing(brokers) if partition in self._standing[broker].in_a_row}

@@ -5,7 +5,7 @@ race is reported for its partition, and never aborts the others (`FencedWriter`)
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -38,8 +38,7 @@ LOST_LEADER_EPOCH: Final = LeaderEpoch(1 << 16)
 """The leader epoch of a partition whose state was lost: above all that brokers know, and far below the maximum."""
 _LOST_PARTITION_EPOCH: Final = PartitionEpoch(1000)
 _MOST_REWRITES: Final = 100_000
-"""The maximum of writes that raise the partition epochs of lost states, so that many of them do not delay a takeover.
-"""
+"""The maximum of writes that raise partition epochs at a time, so that many of them do not delay a takeover."""
 _OPS_AT_ONCE: Final = 500
 
 
@@ -206,12 +205,42 @@ async def _create_above(
     try:
         parents = [Create(path=paths.partitions(partition.topic)), Create(path=paths.partition(partition))]
         await ensure_znodes(term.zk, parents, term.writer.transact)
-        for start in range(0, len(ops), _OPS_AT_ONCE):
-            await term.writer.transact(ops[start : start + _OPS_AT_ONCE])
+        await _transact(term, ops)
     except TransactionFailed as why:
         return why
     _remember(term, {partition: (leader_and_isr, PartitionEpoch(above + 1))})
     return None
+
+
+async def raise_partition_epochs(term: Writes, wanted: Mapping[TopicPartition, PartitionEpoch]) -> set[TopicPartition]:
+    """Rewrite states until their partition epochs are these or later. Return those that need too many writes.
+
+    A state that somebody else writes at the same time is left to the next conditional write, which reads it again.
+    """
+    writes_left = _MOST_REWRITES
+    too_far: set[TopicPartition] = set()
+    for partition, state in (await find_states(term, wanted)).items():
+        versions = range(state.partition_epoch, wanted[partition])
+        if len(versions) > writes_left:
+            too_far.add(partition)
+            continue
+        writes_left -= len(versions)
+        path = paths.partition_state(partition)
+        data = codecs.encode_partition_state(state.leader_and_isr, term.identity.epoch)
+        try:
+            await _transact(term, [SetData(path=path, data=data, version=ZkVersion(version)) for version in versions])
+        except TransactionFailed as why:
+            log.warning("partition epoch is not raised", partition=str(partition), error=str(why))
+            continue
+        if versions:
+            _remember(term, {partition: (state.leader_and_isr, wanted[partition])})
+    return too_far
+
+
+async def _transact(term: Writes, ops: Sequence[WriteOp]) -> None:
+    """Apply any number of operations in their order, some hundreds at a time. Raises `TransactionFailed`."""
+    for start in range(0, len(ops), _OPS_AT_ONCE):
+        await term.writer.transact(ops[start : start + _OPS_AT_ONCE])
 
 
 def _remember(term: Remembers, written: Mapping[TopicPartition, tuple[LeaderAndIsr, PartitionEpoch]]) -> None:

@@ -43,7 +43,7 @@ def make_answer(series: Sequence[Series]) -> dict[str, Any]:
 
 
 @contextmanager
-def answering(results: Results, asked: list[web.Request] | None = None) -> Iterator[str]:
+def serve_results(results: Results, asked: list[web.Request] | None = None) -> Iterator[str]:
     """Serve the API of a Prometheus below a path, with a result for each query."""
 
     async def query(request: web.Request) -> web.Response:
@@ -56,7 +56,7 @@ def answering(results: Results, asked: list[web.Request] | None = None) -> Itera
 
 
 @contextmanager
-def answering_with(answer: Callable[[web.Request], Any]) -> Iterator[str]:
+def serve_answers_of(answer: Callable[[web.Request], Any]) -> Iterator[str]:
     async def query(request: web.Request) -> web.StreamResponse:
         made: web.StreamResponse = await answer(request)
         return made
@@ -85,13 +85,13 @@ def fail(url: str, **access: Any) -> str:
 
 def refuse(*series: Series) -> str:
     """Return the message about a result."""
-    with answering({IN: series}) as url:
+    with serve_results({IN: series}) as url:
         return fail(url)
 
 
 def test_rates_of_partitions_are_taken_and_what_the_result_lacks_stays_unknown() -> None:
     series = [({"topic": "orders", "partition": "1"}, 30), ({"topic": "elsewhere", "partition": "0"}, 5)]
-    with answering({OUT: series}) as url:
+    with serve_results({OUT: series}) as url:
         filled = fill(url)
     assert list_rates(filled.snapshot, "out") == {"orders-1": 30}
     assert list_rates(filled.snapshot, "in") == {}
@@ -99,7 +99,7 @@ def test_rates_of_partitions_are_taken_and_what_the_result_lacks_stays_unknown()
 
 
 def test_the_rate_of_a_topic_is_divided_among_its_partitions_and_that_is_said() -> None:
-    with answering({IN: [({"topic": "orders", "job": "kafka"}, 400)], OUT: [({"topic": "orders"}, 80)]}) as url:
+    with serve_results({IN: [({"topic": "orders", "job": "kafka"}, 400)], OUT: [({"topic": "orders"}, 80)]}) as url:
         filled = fill(url)
     assert list_rates(filled.snapshot, "in") == {"orders-0": 100, "orders-1": 300}, "as their sizes"
     assert list_rates(filled.snapshot, "out") == {"orders-0": 20, "orders-1": 60}, "as what producers write"
@@ -111,7 +111,7 @@ def test_the_rate_of_a_topic_is_divided_among_its_partitions_and_that_is_said() 
 def test_what_is_known_of_a_topic_is_not_divided_again() -> None:
     sizes = {tp("orders", 0): 100.0, tp("orders", 1): None, tp("orders", 2): None}
     snapshot = make_snapshot({at: make_partition(1, 2, size=GIB, rate=rate) for at, rate in sizes.items()})
-    with answering({IN: [({"topic": "orders"}, 150)]}) as url:
+    with serve_results({IN: [({"topic": "orders"}, 150)]}) as url:
         filled = fill(url, snapshot).snapshot
     assert list_rates(filled, "in") == {"orders-0": 100, "orders-1": 25, "orders-2": 25}
 
@@ -121,7 +121,7 @@ def test_warnings_of_the_prometheus_are_passed_on() -> None:
         said = make_answer([({"topic": "orders"}, 1)])
         return web.json_response({**said, "warnings": ["a store did not answer"]})
 
-    with answering_with(answer) as url:
+    with serve_answers_of(answer) as url:
         assert "the Prometheus warns: a store did not answer" in fill(url).troubles
 
 
@@ -129,13 +129,13 @@ def test_partitions_without_a_size_get_equal_parts() -> None:
     snapshot = make_snapshot(
         {tp("orders", at): make_partition(1, size=size, rate=None) for at, size in ((0, 9), (1, None))}
     )
-    with answering({IN: [({"topic": "orders"}, 10)]}) as url:
+    with serve_results({IN: [({"topic": "orders"}, 10)]}) as url:
         assert list_rates(fill(url, snapshot).snapshot, "in") == {"orders-0": 5, "orders-1": 5}
 
 
 def test_known_rates_stay_and_their_query_is_not_asked() -> None:
     asked: list[web.Request] = []
-    with answering({IN: [({"topic": "orders"}, 1)]}, asked) as url:
+    with serve_results({IN: [({"topic": "orders"}, 1)]}, asked) as url:
         filled = fill(url, make_snapshot())
     assert set(list_rates(filled.snapshot, "in").values()) == {1000}
     assert [request.query["query"] for request in asked] == [OUT]
@@ -143,14 +143,14 @@ def test_known_rates_stay_and_their_query_is_not_asked() -> None:
 
 def test_a_query_is_about_the_time_of_the_snapshot() -> None:
     asked: list[web.Request] = []
-    with answering({}, asked) as url:
+    with serve_results({}, asked) as url:
         fill(url)
     assert {request.query["time"] for request in asked} == {f"{make_unknown().taken_at_ms / 1000:.3f}"}
 
 
 @pytest.mark.parametrize("value", ["NaN", "+Inf", "-1", "1e300", "many"])
 def test_a_rate_that_is_no_number_of_bytes_stays_unknown_and_is_counted(value: str) -> None:
-    with answering({IN: [({"topic": "orders"}, value), ({"topic": "logs"}, 7)]}) as url:
+    with serve_results({IN: [({"topic": "orders"}, value), ({"topic": "logs"}, 7)]}) as url:
         filled = fill(url)
     assert list_rates(filled.snapshot, "in") == {"logs-0": 7}
     assert filled.troubles[0] == "1 rate of the Prometheus not usable: not a number, or negative"
@@ -183,7 +183,7 @@ def test_the_prometheus_error_is_shown() -> None:
     async def answer(_: web.Request) -> web.Response:
         return web.json_response({"status": "error", "error": "parse error: unexpected )"}, status=400)
 
-    with answering_with(answer) as url:
+    with serve_answers_of(answer) as url:
         assert fail(url) == f"{url} answers 400: parse error: unexpected )"
 
 
@@ -202,7 +202,7 @@ def test_another_answer_says_what_to_change(text: str, status: int, said: str) -
     async def answer(_: web.Request) -> web.Response:
         return web.Response(text=text, status=status)
 
-    with answering_with(answer) as url:
+    with serve_answers_of(answer) as url:
         assert said in fail(url)
 
 
@@ -216,10 +216,10 @@ def test_redirects_are_not_followed_and_compressed_answers_are_refused() -> None
     async def compress(_: web.Request) -> web.Response:
         return web.Response(body=b"x", headers={"Content-Encoding": "gzip"})
 
-    with answering_with(redirect) as url:
+    with serve_answers_of(redirect) as url:
         assert "names another address, which is not followed" in fail(url)
     assert asked == ["/api/v1/query"]
-    with answering_with(compress) as url:
+    with serve_answers_of(compress) as url:
         assert "compresses its answers" in fail(url)
 
 
@@ -234,7 +234,7 @@ def test_an_endless_answer_is_given_up_at_its_cap(monkeypatch: pytest.MonkeyPatc
 
     tracemalloc.start()
     try:
-        with answering_with(answer) as url:
+        with serve_answers_of(answer) as url:
             assert "answers with more than 1,048,576 bytes: let the query sum by topic" in fail(url)
         _, most = tracemalloc.get_traced_memory()
     finally:
@@ -285,7 +285,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_the_command_plans_with_traffic_that_the_prometheus_knows(file: Path) -> None:
-    with answering({OUT: [({"topic": "orders"}, 80), ({"topic": "logs"}, 8)], IN: [({"topic": "logs"}, 1)]}) as url:
+    with serve_results({OUT: [({"topic": "orders"}, 80), ({"topic": "logs"}, 8)], IN: [({"topic": "logs"}, 1)]}) as url:
         queries = ["--bytes-in-query", IN, "--bytes-out-query", OUT]
         text = run(file, "--prometheus", url, *queries).stdout
     assert "read traffic known by topic for 1 topic, and divided among the partitions" in text
@@ -296,7 +296,7 @@ def test_the_command_plans_with_traffic_that_the_prometheus_knows(file: Path) ->
 
 def test_the_default_queries_are_those_of_the_jmx_exporter_and_tell_clusters_apart(file: Path) -> None:
     asked: list[web.Request] = []
-    with answering({}, asked) as url:
+    with serve_results({}, asked) as url:
         run(file, "--prometheus", url)
     assert [request.query["query"] for request in asked] == [
         f'sum by (job, namespace, topic) (rate(kafka_server_brokertopicmetrics_{name}_total{{topic!=""}}[5m]))'

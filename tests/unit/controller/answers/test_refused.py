@@ -8,7 +8,8 @@ import pytest
 
 from controller_core.controller.term.controller_epochs import STEPS
 from controller_core.controller.term.refusals import FIRST_PAUSE_MS, LONGEST_PAUSE_MS
-from controller_core.model.ids import BrokerId, ControllerEpoch, LeaderEpoch, TopicId, TopicPartition
+from controller_core.controller.znodes import partition_states
+from controller_core.model.ids import BrokerId, ControllerEpoch, LeaderEpoch, PartitionEpoch, TopicId, TopicPartition
 from controller_core.wire.messages import ErrorCode, LeaderAndIsrRequest, UpdateMetadataRequest
 from controller_core.zk import codecs, paths
 from controller_core.zk.session import Delete, SetData, WriteOp
@@ -16,7 +17,7 @@ from simulation.checks import assert_sound
 from simulation.cluster import Cluster, tp
 from tests.unit.journal.memory import MemoryJournal, assert_journal_folds_to
 
-ORDERS, MORE = tp("orders"), tp("more")
+ORDERS, MORE, OTHERS = tp("orders"), tp("more"), tp("others")
 
 
 def find_refusing_brokers(cluster: Cluster) -> dict[int, str]:
@@ -203,7 +204,7 @@ async def test_a_partition_that_is_refused_for_ever_holds_up_no_other_partition_
     served.kill_broker(1)
     await served.settle(passing_ms=10 * LONGEST_PAUSE_MS)
     assert served.broker(2).leads(ORDERS)
-    assert served.broker(3).leads(tp("others"))
+    assert served.broker(3).leads(OTHERS)
     assert served.broker(3).follows(ORDERS)
     assert served.leadership(MORE) == (3, [3])
     await served.join_isr(ORDERS)
@@ -269,6 +270,39 @@ async def test_a_leader_that_keeps_refusing_a_partition_makes_way_and_returns(se
     assert_sound(served)
 
 
+async def test_brokers_that_refuse_a_partition_each_lead_that_of_the_other(served: Cluster) -> None:
+    served.broker(3).refused[MORE] = served.broker(2).refused[OTHERS] = ErrorCode.fenced_leader_epoch
+    served.create_topic("more", [3, 2])
+    served.create_topic("others", [2, 3])
+    await served.settle(passing_ms=3 * LONGEST_PAUSE_MS)
+    assert served.broker(2).leads(MORE)
+    assert served.broker(3).leads(OTHERS)
+    assert set(find_refusing_brokers(served)) == {2, 3}
+
+
+async def test_a_leader_makes_way_to_a_broker_that_cannot_serve_another_partition(served: Cluster) -> None:
+    served.broker(3).refused[MORE] = ErrorCode.fenced_leader_epoch
+    served.broker(2).unopened.add(OTHERS)
+    served.create_topic("others", [2])
+    served.create_topic("more", [3, 2])
+    await served.settle(passing_ms=3 * LONGEST_PAUSE_MS)
+    assert served.broker(2).leads(MORE)
+
+
+async def test_the_first_refusal_of_a_partition_moves_no_leader_though_another_was_refused_before(
+    served: Cluster,
+) -> None:
+    served.broker(3).refused[MORE] = served.broker(3).refused[OTHERS] = ErrorCode.fenced_leader_epoch
+    served.create_topic("more", [3])
+    await served.settle(passing_ms=5 * LONGEST_PAUSE_MS)
+    served.create_topic("others", [3, 2])
+    await served.settle(passing_ms=0)
+    assert served.leadership(OTHERS) == (3, [3, 2])
+    await served.settle(passing_ms=2 * LONGEST_PAUSE_MS)
+    assert served.leadership(OTHERS) == (2, [2])
+    assert served.broker(2).leads(OTHERS)
+
+
 async def test_a_broker_that_refused_an_epoch_and_knows_it_since_is_sent_a_later_one(served: Cluster) -> None:
     """It answers the same epoch as if it had obeyed (STALE_CONTROLLER_EPOCH)."""
     served.broker(3).refused[MORE] = ErrorCode.not_leader_or_follower
@@ -303,6 +337,18 @@ async def test_an_epoch_without_a_log_is_raised_and_keeps_the_broker_from_nothin
     assert_sound(served)
 
 
+async def test_an_epoch_without_a_log_is_raised_as_soon_if_another_partition_was_refused_for_long(
+    served: Cluster,
+) -> None:
+    served.broker(3).refused[MORE] = ErrorCode.fenced_leader_epoch
+    served.create_topic("more", [3])
+    await served.settle(passing_ms=70 * LONGEST_PAUSE_MS)
+    served.broker(3).lose_log_in_memory(ORDERS)
+    await served.settle(passing_ms=2 * LONGEST_PAUSE_MS)
+    assert served.broker(3).follows(ORDERS)
+    assert find_refusing_brokers(served) == {3: "LeaderAndIsr: fenced_leader_epoch of more-0"}
+
+
 async def test_the_epochs_of_a_broker_that_refuses_all_of_them_are_raised_ever_more_seldom(served: Cluster) -> None:
     served.broker(3).refuse_from_now_on(ErrorCode.not_leader_or_follower, LeaderAndIsrRequest)
     served.create_topic("more", [1, 2, 3])
@@ -319,13 +365,18 @@ async def test_the_epochs_of_a_broker_that_refuses_all_of_them_are_raised_ever_m
 # Leader epochs that ZooKeeper no longer has
 
 
-async def set_epoch_back(cluster: Cluster) -> None:
-    """Let brokers know leader epoch 50, while ZooKeeper and the controller have the first one."""
+async def set_epoch_back(cluster: Cluster, *, partition_epochs: int = 0) -> None:
+    """Let brokers know leader epoch 50, while ZooKeeper and the controller have the first one.
+
+    `partition_epochs`: how much larger than in ZooKeeper the partition epoch is.
+    """
     for broker in cluster.brokers.values():
-        broker.replicas[ORDERS] = replace(broker.replicas[ORDERS], leader_epoch=LeaderEpoch(50))
+        replica = broker.replicas[ORDERS]
+        epoch = PartitionEpoch(replica.partition_epoch + partition_epochs)
+        broker.replicas[ORDERS] = replace(replica, leader_epoch=LeaderEpoch(50), partition_epoch=epoch)
 
 
-async def test_a_leader_with_a_later_epoch_than_zookeeper_is_obeyed_by_nobody_until_the_epoch_is_raised(
+async def test_a_leader_with_a_later_epoch_than_zookeeper_changes_no_isr_until_the_epoch_is_raised(
     served: Cluster,
 ) -> None:
     await set_epoch_back(served)
@@ -333,7 +384,7 @@ async def test_a_leader_with_a_later_epoch_than_zookeeper_is_obeyed_by_nobody_un
     for _ in range(20):
         assert await served.alter_isr(ORDERS, [1, 2]) is ErrorCode.not_controller
     assert served.state(ORDERS) == before
-    assert find_refusing_brokers(served) == {1: "AlterPartition: later leader epoch of orders-0"}
+    assert find_refusing_brokers(served) == {1: "AlterPartition: later epochs of orders-0"}
     labels = {"request": "AlterPartition", "error": "not_controller", "meaning": "tell_person"}
     assert served.active.metric("kontroller_broker_refusals_total", **labels) == 1
     await served.settle(passing_ms=LONGEST_PAUSE_MS)
@@ -344,9 +395,83 @@ async def test_a_leader_with_a_later_epoch_than_zookeeper_is_obeyed_by_nobody_un
     assert_sound(served)
 
 
-async def test_a_deposed_controller_raises_no_leader_epoch(served: Cluster) -> None:
+@pytest.mark.parametrize("behind", [1, 100, 2500])
+async def test_a_partition_epoch_that_was_set_back_is_raised_too(served: Cluster, behind: int) -> None:
+    """Brokers ignore a later leader epoch with an earlier partition epoch than their own, and report no error."""
+    await set_epoch_back(served, partition_epochs=behind)
+    before = served.state(ORDERS)
+    assert await served.alter_isr(ORDERS, [1, 2]) is ErrorCode.not_controller
+    await served.settle(passing_ms=LONGEST_PAUSE_MS)
+    assert served.state(ORDERS).leader_and_isr == replace(before.leader_and_isr, leader_epoch=LeaderEpoch(51))
+    assert find_refusing_brokers(served) == {}
+    assert await served.alter_isr(ORDERS, [1, 2]) is ErrorCode.none
+    assert served.active.terms == 1
+    assert_sound(served)
+
+
+async def test_a_partition_epoch_alone_that_was_set_back_is_raised(served: Cluster) -> None:
+    leader = served.broker(1)
+    leader.replicas[ORDERS] = replace(leader.replicas[ORDERS], partition_epoch=PartitionEpoch(100))
+    assert await served.alter_isr(ORDERS, [1, 2]) is ErrorCode.not_controller
+    await served.settle(passing_ms=LONGEST_PAUSE_MS)
+    assert await served.alter_isr(ORDERS, [1, 2]) is ErrorCode.none
+    assert_sound(served)
+
+
+async def test_a_partition_epoch_that_is_too_far_behind_is_reported_again_and_again(served: Cluster) -> None:
+    await set_epoch_back(served, partition_epochs=(1 << 31) - 100)
+    before = served.state(ORDERS)
+    for _ in range(3):
+        assert await served.alter_isr(ORDERS, [1, 2]) is ErrorCode.not_controller
+        assert find_refusing_brokers(served) == {1: "AlterPartition: later epochs of orders-0"}
+        await served.settle(passing_ms=LONGEST_PAUSE_MS)
+    assert served.state(ORDERS) == before
+    assert len([line for line in served.logs if line["event"] == "broker has later epochs than ZooKeeper"]) == 3
+
+
+async def test_many_partition_epochs_that_were_set_back_are_raised_some_at_a_time(
+    served: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(partition_states, "_MOST_REWRITES", 150)
+    served.create_topic("more", [1, 2, 3])
+    await served.settle()
+    leader = served.broker(1)
+    for partition in (ORDERS, MORE):
+        leader.replicas[partition] = replace(leader.replicas[partition], partition_epoch=PartitionEpoch(100))
+
+    async def change_isrs() -> list[ErrorCode | None]:
+        return [await served.alter_isr(partition, [1, 2]) for partition in (ORDERS, MORE)]
+
+    assert await change_isrs() == [ErrorCode.not_controller, ErrorCode.not_controller]
+    await served.settle(passing_ms=LONGEST_PAUSE_MS)
+    assert await change_isrs() == [ErrorCode.none, ErrorCode.not_controller]
+    await served.settle(passing_ms=LONGEST_PAUSE_MS)
+    assert await change_isrs() == [ErrorCode.none, ErrorCode.none]
+    assert_sound(served)
+
+
+async def test_a_state_that_somebody_writes_while_its_partition_epoch_is_raised_is_read_again(served: Cluster) -> None:
+    await set_epoch_back(served, partition_epochs=100)
+    assert await served.alter_isr(ORDERS, [1, 2]) is ErrorCode.not_controller
+    state = paths.partition_state(ORDERS)
+
+    def write_between(ops: Sequence[WriteOp]) -> None:
+        if any(op.path == state for op in ops):
+            served.zk.interventions.clear()
+            served.put(state, served.data(state) or b"")
+
+    served.zk.interventions.append(write_between)
+    await served.settle(passing_ms=LONGEST_PAUSE_MS)
+    assert await served.alter_isr(ORDERS, [1, 2]) is ErrorCode.not_controller
+    await served.settle(passing_ms=LONGEST_PAUSE_MS)
+    assert await served.alter_isr(ORDERS, [1, 2]) is ErrorCode.none
+    assert_sound(served)
+
+
+@pytest.mark.parametrize("partition_epochs", [0, 100])
+async def test_a_deposed_controller_raises_no_leader_epoch(served: Cluster, partition_epochs: int) -> None:
     """Its successor has given the leader the later epoch."""
-    await set_epoch_back(served)
+    await set_epoch_back(served, partition_epochs=partition_epochs)
     before = served.state(ORDERS)
 
     def depose(ops: Sequence[WriteOp]) -> None:
