@@ -2,7 +2,7 @@
 needed.
 
 They run in their own namespace, after the tests beside this folder and their release: two operators of all namespaces
-would do everything twice. The commit's hash chooses one of these two examples and the one without ZooKeeper.
+would do everything twice.
 """
 
 from collections.abc import Iterator

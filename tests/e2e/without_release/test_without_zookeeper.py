@@ -1,7 +1,6 @@
 """Kafka 4 in pods with its operator: the examples as a user applies them, and disruptions of pods under load.
 
-Like the secured examples, it runs in its own namespace after the other release is gone; the commit's hash chooses one
-of all.
+Like the secured examples, it runs in its own namespace after the other release is gone.
 """
 
 from collections.abc import Iterator
