@@ -24,7 +24,7 @@ def test_both_tools_judge_what_was_installed_and_moved(release: Release) -> None
     dry_run = judged.pop("FeatureSet features")
     assert (dry_run.argo, dry_run.flux) == ("Suspended", "Current")
     # The moved topics differ from their specs, and only report that.
-    assert "changed elsewhere" in judged["KafkaTopic moving"].argo_message
+    assert "moved by kpr/move-it and kept" in judged["KafkaTopic moving"].argo_message
     for name, health in judged.items():
         assert (health.argo, health.kstatus, health.flux) == ("Healthy", "Current", "Current"), name
 
