@@ -22,6 +22,8 @@ SETTINGS = {
     "spark.ui.retainedStages": "20",
     "spark.sql.ui.retainedExecutions": "20",
     "spark.ui.showConsoleProgress": "false",
+    # By default Spark gives up a small table that is not ready after five minutes. A busy machine needs longer.
+    "spark.sql.broadcastTimeout": "-1",
 }
 LOCAL_SETTINGS = {
     # The collector with the highest throughput, because no request needs an answer in milliseconds. And Spark generates
