@@ -14,7 +14,7 @@ from urllib.parse import parse_qs
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
-from jwt.algorithms import ECAlgorithm, RSAAlgorithm
+from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
 ISSUER: Final = "https://identity.example"
 AUDIENCE: Final = "kafka"
@@ -35,8 +35,14 @@ class Key:
 
     def public(self) -> dict[str, Any]:
         """Return the public key as in a JWKS (RFC 7517)."""
-        writer = RSAAlgorithm if self.algorithm.startswith(("RS", "PS")) else ECAlgorithm
-        made: dict[str, Any] = json.loads(writer.to_jwk(self.private.public_key()))
+        public = self.private.public_key()
+        if self.algorithm == "EdDSA":
+            written = OKPAlgorithm.to_jwk(public)
+        elif self.algorithm.startswith("ES"):
+            written = ECAlgorithm.to_jwk(public)
+        else:
+            written = RSAAlgorithm.to_jwk(public)
+        made: dict[str, Any] = json.loads(written)
         return {**made, "kid": self.kid, "alg": self.algorithm, "use": "sig"}
 
 

@@ -141,6 +141,24 @@ async def test_what_needs_a_right_on_the_cluster_is_refused_before_it_is_read(ho
     assert await house.why_not(ELECT_LEADERS, caller(ADMIN)) is None
 
 
+@pytest.mark.parametrize(
+    ("operation", "api_keys"),
+    [
+        (Operation.CLUSTER_ACTION, {7, 56, 67}),
+        (Operation.ALTER, {43, 45, 57, 34, 51, 35, 46}),  # whoever may alter may describe
+        (Operation.DESCRIBE, {35, 46}),
+        (Operation.CREATE, set()),
+    ],
+)
+async def test_each_right_on_the_cluster_admits_to_its_apis_alone(
+    house: House, operation: Operation, api_keys: set[int]
+) -> None:
+    house.acls.allow(ALICE, operation, "kafka-cluster", ResourceType.CLUSTER)
+    answers = {api_key: await house.why_not(api_key, caller()) for api_key in NEEDED}
+    assert {api_key for api_key, error_code in answers.items() if error_code is None} == api_keys
+    assert {*answers.values()} <= {None, ErrorCode.cluster_authorization_failed}
+
+
 async def test_who_is_asked_who_he_is_need_not_come_from_any_address(house: House) -> None:
     assert await house.why_not(CREATE_TOPICS, caller(ADMIN, "203.0.113.7")) is None
 

@@ -58,6 +58,16 @@ def test_what_brokers_properties_say_holds_for_the_controller_too(tmp_path: Path
     assert limits.max_answer_bytes == ListenerLimits().max_answer_bytes, "of brokers' answers it says nothing"
 
 
+def test_limits_of_one_listener_or_of_one_address_are_ignored(tmp_path: Path) -> None:
+    said: dict[str, object] = {
+        "listener.name.plaintext.max.connections": 3,
+        "listener.name.plaintext.max.connections.per.ip": "none",
+        "max.connections.per.ip.overrides": "127.0.0.1:2",
+    }
+    assert load_with(tmp_path, said).listener_limits == ListenerLimits()
+    assert load_with(tmp_path, {**said, "max.connections": 11}).listener_limits.max_connections == 11
+
+
 def test_a_setting_goes_before_the_properties_wherever_it_is_from(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from controller_core.client.transport.kept_client import KeptClient
 from controller_core.client.transport.request_client import Address
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import ReplicaAssignment
@@ -14,10 +15,12 @@ from controller_core.model.snapshot import Controller, ControllerKind, Snapshot
 from controller_core.polling.configurations import EVERY
 from controller_core.polling.groups import TOPICS_AT_ONCE
 from controller_core.polling.pace import Pace
+from controller_core.wire.connections.security import Login, Security
 from controller_operator.observation.observation import NotCurrent, Observation
 from controller_operator.observation.poller import ClusterPoller
 from controller_operator.resources.conditions import Reason
 from tests.unit.polling.quorum import API_VERSIONS, CONFIGS, METADATA, MOVES, QUICK, QUORUM, Quorum, Topic, serve
+from tests.unit.wire.connections.secured_server import SecuredServer, listen
 
 ORDERS = TopicName("orders")
 DEADLINE_S = 60.0
@@ -293,6 +296,23 @@ async def test_a_broker_that_answers_nothing_is_not_taken_for_controllers_withou
         await wait_until(lambda: poller.observation.trouble)
         assert poller.observation.view is view
         assert view.controller is not None
+
+
+async def test_brokers_that_refuse_the_operator_are_said_with_their_reason() -> None:
+    server = SecuredServer(mechanism="PLAIN")
+    security = Security(login=Login(mechanism="PLAIN", username="alice", password="hidden"))
+
+    def open_kept() -> tuple[KeptClient, str]:
+        servers = [Address("127.0.0.1", server.port)]
+        return KeptClient(servers, timeout_ms=30_000, security=lambda: security), "SASL_PLAINTEXT"
+
+    async with listen(server):
+        poller = ClusterPoller(open_kept, pace=QUICK)
+        poller.start()
+        await wait_until(lambda: poller.observation.reason is Reason.NOT_ADMITTED)
+        assert "does not admit alice: Authentication failed" in (poller.observation.trouble or "")
+        assert "hidden" not in (poller.observation.trouble or "")
+        await poller.stop()
 
 
 async def test_a_broker_with_zookeeper_is_not_supported_and_says_what_to_name_instead() -> None:

@@ -109,6 +109,27 @@ async def test_wrong_credentials_are_not_tried_again_and_again(provider: Identit
     assert provider.asked == ["/token"]
 
 
+async def test_a_provider_that_failed_is_left_alone_for_ten_seconds(provider: IdentityProvider) -> None:
+    clock = Clock()
+    tokens, login = AccessTokens(monotonic_s=clock.read_s), login_at(provider)
+    provider.answer = lambda _: (404, b"")
+    await refusal(tokens, login)
+    clock.at_s += 9.5
+    await refusal(tokens, login)
+    assert len(provider.asked) == 1
+    clock.at_s += 0.5
+    await refusal(tokens, login)
+    assert len(provider.asked) == 2
+
+
+async def test_the_id_and_the_secret_are_url_encoded_if_that_is_wanted(provider: IdentityProvider) -> None:
+    login = replace(login_at(provider), client_id="a/b", client_secret="c: d&e", encodes_header=True)
+    provider.clients = {"a%2Fb": "c%3A+d%26e"}
+    assert await AccessTokens().find_token(login)
+    provider.clients = {"a/b": "c: d&e"}
+    assert await AccessTokens().find_token(replace(login, encodes_header=False))
+
+
 async def test_a_server_that_fails_for_a_moment_is_asked_again(provider: IdentityProvider) -> None:
     failures = iter([(503, b""), (500, b"<html>")])
 

@@ -1,7 +1,9 @@
 """The keys of an identity provider: fetched seldom, whatever strangers send, and kept if they cannot be fetched."""
 
 import json
+from base64 import urlsafe_b64encode
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -72,8 +74,11 @@ async def test_a_flood_of_unknown_ids_causes_a_fetch_in_ten_seconds_at_most(
     keys = keys_of(provider, clock)
     for number in range(500):
         assert await keys.find_key(f"made up {number}", "RS256") is None
+    clock.at_s += 9.5
+    assert await keys.find_key("made up", "RS256") is None
+    await wait_fetched(keys)
     assert provider.asked == ["/jwks"]
-    clock.at_s += 10
+    clock.at_s += 0.5
     for number in range(500):
         assert await keys.find_key(f"made up {number}", "RS256") is None
     await wait_fetched(keys)
@@ -171,6 +176,27 @@ def test_only_keys_for_signatures_are_used() -> None:
 def test_another_document_is_refused(content: bytes) -> None:
     with pytest.raises(NoKeys, match="here is not a JWKS document"):
         parse_keys(content, "here")
+
+
+@pytest.mark.parametrize(("bits", "is_used"), [(2047, False), (2048, True), (8192, True), (8193, False)])
+def test_an_rsa_key_has_2048_to_8192_bits(bits: int, is_used: bool) -> None:
+    modulus = ((1 << (bits - 1)) + 1).to_bytes((bits + 7) // 8)
+    sized = {"kty": "RSA", "e": "AQAB", "n": urlsafe_b64encode(modulus).decode().rstrip("="), "kid": "sized"}
+    found = parse_keys(document(FIRST.public(), sized), "here")
+    assert [key.kid for key in found] == ["first", *(["sized"] if is_used else [])]
+
+
+async def test_a_document_has_256_kib_at_most(provider: IdentityProvider, clock: Clock, tmp_path: Path) -> None:
+    file, largest = tmp_path / "jwks.json", provider.jwks().ljust(256 * 1024)
+    for content, is_read in ((largest, True), (largest + b" ", False)):
+        provider.answer = partial(lambda said, _: (200, said), content)
+        file.write_bytes(content)
+        for keys in (keys_of(provider, clock), KeySet(TokenRules(keys=file), monotonic_s=clock.read_s)):
+            if is_read:
+                assert await keys.find_key("first", "RS256")
+            else:
+                with pytest.raises(NoKeys, match="than 262144 bytes"):
+                    await keys.find_key("first", "RS256")
 
 
 def test_a_key_is_used_for_its_own_algorithm_alone() -> None:

@@ -14,6 +14,7 @@ from controller_core.security.oauth.messages import (
 )
 from controller_core.security.oauth.token_login import MODULE, Endpoint, RefreshTimes, TokenLogin
 from controller_core.security.properties_file import InvalidProperties
+from controller_core.security.tls_files import TlsFiles
 from controller_core.wire.connections.broker_properties import BrokerProperties, ListenerSecurity
 from controller_core.wire.connections.client_properties import ClientSecurity
 from controller_core.wire.connections.java_clients import java_properties
@@ -73,6 +74,19 @@ def test_a_client_has_the_properties_of_kafkas_login() -> None:
         refresh=RefreshTimes(window_factor=0.6, window_jitter=0.1, min_period_s=5, buffer_s=6),
     )
     assert "hidden" not in repr(login)
+
+
+def test_what_is_not_said_has_the_documented_defaults() -> None:
+    login = read_client()
+    assert login.source == Endpoint(
+        url="https://identity.example/token",
+        connect_timeout_ms=10_000,
+        read_timeout_ms=10_000,
+        retry_backoff_ms=100,
+        retry_backoff_max_ms=10_000,
+    )
+    assert login.refresh == RefreshTimes(window_factor=0.8, window_jitter=0.05, min_period_s=60, buffer_s=300)
+    assert not login.encodes_header
 
 
 def test_brokers_have_them_by_listener_and_mechanism() -> None:
@@ -149,6 +163,9 @@ def test_other_clients_get_the_same_login() -> None:
         "sasl.oauthbearer.client.secret": "hidden",
         "sasl.oauthbearer.scope": "kafka write",
     }
+    trusting = Endpoint(url="https://x/token", tls=TlsFiles(truststore_location=Path("/ca.pem")))
+    settings = librdkafka_settings(ListenerSecurity(protocol="SASL_PLAINTEXT", login=TokenLogin(source=trusting)))
+    assert settings["https.ca.location"] == "/ca.pem"
     of_file = ListenerSecurity(protocol="SASL_PLAINTEXT", login=TokenLogin(source=Path("/run/token")))
     assert java_properties(of_file)[URL] == "file:///run/token"
     with pytest.raises(InvalidProperties, match="set it to the URL of the token endpoint"):

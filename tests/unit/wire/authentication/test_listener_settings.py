@@ -38,6 +38,7 @@ def make_settings(site: Site, protocol: str, properties: Mapping[str, str]) -> L
         ("SSL", {"ssl.principal.mapping.rules": ""}, "ssl.principal.mapping.rules: there is no rule"),
         ("SSL", {"ssl.enabled.protocols": "TLSv1.1,SSLv3"}, "ssl.enabled.protocols has no supported version"),
         ("SSL", {"ssl.cipher.suites": "TLS_AES_256_GCM_SHA384"}, "set listener.name.secure.ssl.cipher.suites="),
+        ("SSL", {"ssl.engine.factory.class": "org.example.Ours"}, "ssl.engine.factory.class names a feature of Java"),
         ("SSL", {"principal.builder.class": "org.example.Ours"}, "principal.builder.class names a feature of Java"),
         ("SASL_PLAINTEXT", {}, "sasl.enabled.mechanisms has GSSAPI, which is not supported: set listener.name.secure.sasl"),
         ("SASL_SSL", {"sasl.enabled.mechanisms": "OAUTHBEARER"}, "unsecured tokens are not supported: set sasl.oauth"),
@@ -138,3 +139,23 @@ def test_users_may_be_in_what_java_reads_from_a_file_of_logins(site: Site) -> No
         site, "SASL_PLAINTEXT", {"sasl.enabled.mechanisms": "PLAIN", "sasl.jaas.config": PLAIN_JAAS}
     )
     assert settings.users == {"alice": "hush"}
+
+
+def test_what_is_not_said_has_the_documented_defaults(site: Site) -> None:
+    settings = make_settings(site, "SASL_PLAINTEXT", TOKENS)
+    assert (settings.failure_delay_ms, settings.sessions_ms) == (100, {"OAUTHBEARER": 0})
+    assert settings.tokens == TokenRules(
+        keys=Endpoint(
+            url="https://identity.example/jwks",
+            connect_timeout_ms=10_000,
+            read_timeout_ms=10_000,
+            retry_backoff_ms=100,
+            retry_backoff_max_ms=10_000,
+        ),
+        refresh_ms=3_600_000,
+        audiences=frozenset(),
+        issuer=None,
+        clock_skew_s=30,
+        scope_claim="scope",
+        subject_claim="sub",
+    )

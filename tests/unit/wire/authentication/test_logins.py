@@ -5,6 +5,7 @@ import asyncio
 import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -171,6 +172,27 @@ async def test_who_does_not_know_the_password_is_told_so_and_so_is_who_is_not_kn
     assert [line["error"] for line in lines] == [f"{mechanism}: wrong name or password"]
     assert not any(secret in str(logged) for secret in (PASSWORD, "wrong'", "nobody's"))
     assert not open_site.judge.seen
+
+
+async def test_the_answer_to_a_failed_login_is_delayed_and_no_other(
+    open_site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delays_s: list[float] = []
+
+    async def note_delay(delay_s: float) -> None:
+        delays_s.append(delay_s)
+
+    monkeypatch.setattr(login_module, "asyncio", SimpleNamespace(sleep=note_delay, timeout=asyncio.timeout))
+    open_site.write({**PROPERTIES, "connection.failed.authentication.delay.ms": "700"})
+    async with open_site.listen("SASL_PLAINTEXT") as listener:
+        await open_site.ask(listener, login=login("PLAIN"))
+        assert delays_s == []
+        for mechanism in ("PLAIN", "SCRAM-SHA-256"):
+            with pytest.raises(NotAdmitted):
+                await open_site.ask(listener, login=login(mechanism, password="wrong"))
+        async with open_talk(listener) as talk:
+            await talk.handshake("GSSAPI")
+    assert delays_s == [0.7] * 3
 
 
 async def test_a_user_of_one_scram_mechanism_does_not_log_in_by_the_other(open_site: Site) -> None:

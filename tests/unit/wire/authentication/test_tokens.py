@@ -10,6 +10,8 @@ from typing import Any, Final
 
 import jwt
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from kio.schema.errors import ErrorCode
 from kio.schema.sasl_authenticate.v2 import SaslAuthenticateResponse
@@ -74,6 +76,26 @@ async def test_a_token_names_its_client(token_site: Site, provider: IdentityProv
         assert token_site.judge.seen[-1].is_authenticated
         plain = Login(mechanism="PLAIN", username="alice", password="a secret")
         assert await token_site.ask(listener, login=plain) == Principal.user("alice")
+
+
+async def test_each_algorithm_of_public_keys_is_accepted(token_site: Site, provider: IdentityProvider) -> None:
+    curves = {"ES256": ec.SECP256R1(), "ES384": ec.SECP384R1(), "ES512": ec.SECP521R1()}
+    private_keys: dict[str, Any] = {
+        **{f"{family}{bits}": FIRST.private for family in ("RS", "PS") for bits in (256, 384, 512)},
+        **{algorithm: ec.generate_private_key(curve) for algorithm, curve in curves.items()},
+        "EdDSA": Ed25519PrivateKey.generate(),
+    }
+    provider.keys = [Key(algorithm, algorithm, private) for algorithm, private in private_keys.items()]
+    (token_site.folder / "jwks.json").write_bytes(provider.jwks())
+    async with token_site.listen("SASL_PLAINTEXT") as listener:
+        for key in provider.keys:
+            assert await ask(token_site, listener, provider.issue("alice", key=key)) == Principal.user("alice")
+
+
+async def test_a_scope_may_be_a_name_or_a_list_of_names(token_site: Site, provider: IdentityProvider) -> None:
+    async with token_site.listen("SASL_PLAINTEXT") as listener:
+        for scope in ("kafka write", ["kafka", "write"], []):
+            assert await ask(token_site, listener, provider.issue("alice", scope=scope)) == Principal.user("alice")
 
 
 async def test_the_name_may_be_in_another_claim(token_site: Site, provider: IdentityProvider) -> None:

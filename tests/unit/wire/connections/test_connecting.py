@@ -16,6 +16,7 @@ from controller_core.model.ids import BrokerEpoch, BrokerId, ControllerEpoch
 from controller_core.model.metadata import Broker, Endpoint
 from controller_core.wire.codecs.frames import make_frame
 from controller_core.wire.connections.broker_properties import SecuredBrokers
+from controller_core.wire.connections.connecting import open_connection
 from controller_core.wire.link import BrokerLink, BrokerUnreachable, NotConnected
 from controller_core.wire.messages import ErrorCode, UpdateMetadataRequest, UpdateMetadataResponse
 from controller_core.wire.tcp_link import tcp_link_factory
@@ -230,6 +231,18 @@ async def test_a_session_is_renewed_before_the_server_ends_it(files: Files) -> N
             assert await link.send(REQUEST) == ANSWER
             await asyncio.sleep(0.01)
     assert server.late == 0
+
+
+async def test_a_session_is_used_for_85_percent_of_its_lifetime(files: Files) -> None:
+    server = SecuredServer(mechanism="PLAIN")
+    server.lifetime_s = 1000.0
+    read_time_s, source = asyncio.get_running_loop().time, SecuredBrokers(files.file).source("ANY", "SASL_PLAINTEXT")
+    async with listen(server):
+        before_s = read_time_s()
+        opened = await open_connection("127.0.0.1", server.port, deadline_s=before_s + DEADLINE_S, security=source)
+        assert opened.usable_until_s is not None
+        assert before_s + 850 <= opened.usable_until_s <= read_time_s() + 850
+        opened.abort()
 
 
 async def test_a_token_admits_and_a_refused_one_is_said_without_it(files: Files) -> None:
