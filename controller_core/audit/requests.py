@@ -80,7 +80,7 @@ class _Request:
             ended = await run_in_thread(Lane.CLIENTS, self._describe_end, content)
         else:
             ended = self._describe_end(content)
-        is_trial = self._is_trial and ended.outcome is Outcome.DONE
+        is_trial = self._is_trial and ended.outcome in (Outcome.DONE, Outcome.PARTLY_DONE)  # nothing was changed
         if is_trial or ended.code is ErrorCode.not_controller:
             return
         is_open = ended.code is ErrorCode.request_timed_out

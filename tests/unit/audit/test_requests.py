@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 from kio.index import load_response_schema
+from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsRequest
 from kio.schema.alter_configs.v2.request import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
 from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
 from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
+from kio.schema.describe_cluster.v1.request import DescribeClusterRequest
 from kio.schema.errors import ErrorCode
-from kio.schema.types import TopicName
-from kio.static.primitive import i8, i16, i32, i32Timedelta
+from kio.schema.types import BrokerId, TopicName
+from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
 
 from controller_core.audit.record import AuditRecord, Outcome
 from controller_core.audit.requests import RequestAudit
@@ -168,7 +170,26 @@ async def test_a_request_that_fails_has_its_error(house: House) -> None:
 
 async def test_a_validation_is_no_change(house: House) -> None:
     await house.ask(create("orders", validate_only=True))
+    await house.ask(create("orders", "old", validate_only=True))
+    assert house.recorded == [], "nothing was done in part either"
+    await house.ask(create("old", validate_only=True))
+    assert [record.outcome for record in house.recorded] == [Outcome.FAILED]
+
+
+async def test_reads_and_what_a_standby_refuses_are_not_recorded(house: House) -> None:
+    await house.ask(DescribeClusterRequest(include_cluster_authorized_operations=False))
+    house.refusal = ErrorCode.not_controller
+    await house.ask(create("orders"))
     assert house.recorded == []
+
+
+async def test_what_a_broker_asks_for_is_recorded_only_if_it_is_refused(house: House) -> None:
+    request = AllocateProducerIdsRequest(broker_id=BrokerId(1), broker_epoch=i64(0))
+    await house.ask(request)
+    assert house.recorded == []
+    house.refusal = ErrorCode.cluster_authorization_failed
+    await house.ask(request)
+    assert [(record.api, record.outcome) for record in house.recorded] == [("AllocateProducerIds", Outcome.REFUSED)]
 
 
 async def test_a_request_that_the_gate_refuses_is_recorded_with_what_was_asked_for(house: House) -> None:
