@@ -7,14 +7,17 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+from controller_core.audit.described import HIDDEN
 from controller_core.audit.record import AuditRecord, Outcome, Resource
 from controller_core.audit.trail import AuditTrail
+from controller_core.model.topics.topic_configs import TOPIC_CONFIGS
 from controller_core.model.wording import shorten
 from controller_operator.kubernetes.object_store import Raw, StoredObject
 
 _MOST_CHARACTERS: Final = 250
 _MOST_CHANGES: Final = 20
 _WRITTEN_BY_PEOPLE: Final = ("spec", "annotations", "labels")
+_CONFIG: Final = "spec.config"
 _APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 """The annotation in which kubectl repeats the spec."""
 
@@ -45,8 +48,8 @@ def record_question(
     raw = after if after is not None else before or {}
     resource = _describe(
         raw,
-        before={name: old[name] for name in changed if name in old},
-        after={name: new[name] for name in changed if name in new},
+        before={name: _show(name, old[name]) for name in changed if name in old},
+        after={name: _show(name, new[name]) for name in changed if name in new},
     )
     trail.record(
         AuditRecord(
@@ -86,15 +89,23 @@ def _describe(raw: Raw, before: Mapping[str, Any] | None = None, after: Mapping[
     return Resource(type=str(raw.get("kind")), name=name, before=before or {}, after={**identity, **(after or {})})
 
 
-def _read_written(raw: Raw | None) -> dict[str, str]:
-    """Return the parts that people write, each as a text by its path: `spec.partitions`."""
+def _read_written(raw: Raw | None) -> dict[str, Any]:
+    """Return the parts that people write, by their paths: `spec.partitions`."""
     if raw is None:
         return {}
     parts = {"spec": raw.get("spec"), **(raw.get("metadata") or {})}
     return {
-        f"{part}.{name}": shorten(json.dumps(value, sort_keys=True, ensure_ascii=False), _MOST_CHARACTERS)
+        f"{part}.{name}": value
         for part in _WRITTEN_BY_PEOPLE
         if isinstance(parts.get(part), dict)
         for name, value in parts[part].items()
         if name != _APPLIED
     }
+
+
+def _show(path: str, value: Any) -> str:
+    """Return a part as a text, without values that may be secrets: people may write any name into a configuration."""
+    if path == _CONFIG:
+        known = value if isinstance(value, dict) else {}
+        value = {name: each if name in TOPIC_CONFIGS else HIDDEN for name, each in known.items()}
+    return shorten(json.dumps(value, sort_keys=True, ensure_ascii=False), _MOST_CHARACTERS)

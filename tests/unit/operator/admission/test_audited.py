@@ -51,6 +51,23 @@ def test_a_write_names_the_user_the_object_and_what_changed(trail: AuditTrail, s
     assert resource.after == {"uid": UID, "generation": 3, "spec.partitions": "3"}
 
 
+def test_values_of_configurations_that_may_be_secrets_are_hidden(trail: AuditTrail, seen: list[AuditRecord]) -> None:
+    def configure(**config: str) -> Raw:
+        made = topic()
+        return {**made, "spec": {**made["spec"], "config": {"retention.ms": "1000", **config}}}
+
+    ask(trail, "UPDATE", configure(password="hunter1"), configure(password="hunter2"))
+    (record,) = seen
+    assert record.resources[0].after["spec.config"] == '{"password": "<not shown>", "retention.ms": "1000"}'
+    assert "hunter" not in str(record.make_json())
+
+
+def test_a_change_at_the_end_of_a_long_field_is_recorded(trail: AuditTrail, seen: list[AuditRecord]) -> None:
+    before, after = (topic(annotations={"example.com/owners": "a" * 1_000 + end}) for end in "xy")
+    ask(trail, "UPDATE", before, after)
+    assert "annotations.example.com/owners" in seen[0].resources[0].after
+
+
 def test_a_deletion_and_a_refusal_are_recorded(trail: AuditTrail, seen: list[AuditRecord]) -> None:
     ask(trail, "DELETE", topic(), None)
     ask(trail, "CREATE", None, topic(), refusal="NamespaceNotAllowed: ...")
