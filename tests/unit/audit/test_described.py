@@ -75,6 +75,19 @@ def test_each_version_of_each_change_is_described_with_its_error(key: int, versi
     assert (refused.outcome, refused.error) == (Outcome.REFUSED, "CLUSTER_AUTHORIZATION_FAILED")
 
 
+@pytest.mark.parametrize(
+    ("code", "outcome"),
+    [
+        (ErrorCode.topic_authorization_failed, Outcome.REFUSED),
+        (ErrorCode.policy_violation, Outcome.REFUSED),
+        (ErrorCode.throttling_quota_exceeded, Outcome.REFUSED),
+        (ErrorCode.topic_already_exists, Outcome.FAILED),
+    ],
+)
+def test_rights_rules_and_quotas_refuse_and_all_else_fails(code: ErrorCode, outcome: Outcome) -> None:
+    assert describe_end(describe_request(ask(19), None), answer(19, error_code=code)).outcome is outcome
+
+
 def test_each_api_that_an_administrator_needs_a_right_for_is_described() -> None:
     wanted = {key for key in api_key_map if need_of(key) in (Need.ADMINISTRATOR, Need.KEEPER_OF_CREDENTIALS)}
     assert wanted - REFUSED_API_KEYS <= CHANGES

@@ -1,5 +1,6 @@
 """The trail: what is recorded, what is only counted, and what a failing sink costs."""
 
+import asyncio
 import json
 import socket
 import threading
@@ -87,6 +88,9 @@ def test_a_file_has_a_line_for_each_record_and_is_rotated(tmp_path: Path) -> Non
     sink.close()
     assert sorted(path.name for path in file.parent.iterdir()) == ["audit.jsonl", "audit.jsonl.1", "audit.jsonl.2"]
     assert all(path.stat().st_size <= 300 for path in file.parent.iterdir())
+    oldest_first = [file.with_name(f"audit.jsonl{end}").read_text().splitlines() for end in (".2", ".1", "")]
+    kept = [json.loads(line)["number"] for lines in oldest_first for line in lines]
+    assert kept == list(range(kept[0], 20)), "FILE.1 is the newest finished file"
 
 
 def test_a_full_disk_is_an_error_and_leaves_lines_that_can_be_read(tmp_path: Path) -> None:
@@ -132,9 +136,18 @@ async def test_a_sink_that_fails_holds_nothing_up_and_says_later_what_is_missing
         for _ in range(10):
             trail.record(record(Outcome.DONE))
         sink.repaired.set()
+        async with asyncio.timeout(PATIENCE_S):
+            while len(sink.written) < 4:  # noqa: ASYNC110 - the sink's thread says nothing
+                await asyncio.sleep(0.001)
+        trail.record(record(Outcome.DONE))
         await trail.close()
     assert [line["event"] for line in lines] == ["audit record cannot be written, changes go on"]
-    assert len(sink.written) == 4, "one was in work, and three waited"
+    assert len(sink.written) == 4 + 2, "one was in work, and three waited"
+    gap, last = sink.written[4:]
+    assert (gap["outcome"], gap["count"], gap["message"]) == (
+        "unknown", 7, "7 records are missing here, because they were dropped",
+    )  # fmt: skip
+    assert last["outcome"] == "done"
     dropped = registry.get_sample_value("records_total", {"sink": "file", "outcome": "dropped"})
     assert dropped == 7
 
@@ -157,6 +170,18 @@ def test_syslog_gets_messages_of_rfc_5424(udp: socket.socket) -> None:
     with pytest.raises(Unwritable, match="tcp://"):
         sink.write({"time": "t", "name": "x" * 100_000})
     sink.close()
+
+
+def test_syslog_may_be_a_socket_in_a_file(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as server:
+        server.bind(str(tmp_path / "log"))
+        server.settimeout(PATIENCE_S)
+        sink = SyslogSink(str(tmp_path / "log"))
+        sink.write(record().make_json())
+        message = server.recv(65_536).decode()
+        sink.close()
+    assert message.startswith("<86>1 1970-01-01T00:00:00.000Z ")
+    assert json.loads(message.partition(" audit - ")[2])["api"] == "CreateTopics"
 
 
 def test_syslog_over_tcp_is_connected_again() -> None:

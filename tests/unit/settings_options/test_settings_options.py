@@ -8,6 +8,7 @@ from typing import Any, Final
 import pytest
 import typer
 
+from controller_core.process.http_access.settings import HttpSettings
 from controller_core.process.recording.settings import RecorderProcessSettings
 from controller_core.process.settings import ControllerProcessSettings
 from controller_operator.settings import OperatorSettings
@@ -41,6 +42,12 @@ def test_each_setting_has_an_option_with_its_description(name: str) -> None:
     assert model.model_fields.keys() <= options.keys()
     assert [field for field, told in model.model_fields.items() if not told.description] == []
     assert all(options[field].help.startswith(told.description) for field, told in model.model_fields.items())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_process_takes_the_options_of_the_http_port(name: str) -> None:
+    application, path, _ = COMMANDS[name]
+    assert HttpSettings.model_fields.keys() <= {option.name for option in find_command(application, path).params}
 
 
 def find_option(name: str, setting: str) -> Any:

@@ -5,9 +5,12 @@ import json
 from collections.abc import AsyncIterator, Callable
 
 import pytest
+from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
+from controller_core.admin.authorizing import known_acls
 from controller_core.admin.authorizing.acl_znodes import decode_acl_change
+from controller_core.admin.authorizing.authorization import Authorization
 from controller_core.admin.authorizing.known_acls import KnownAcls
 from controller_core.model.access import parse_address
 from controller_core.model.authorization.acls import (
@@ -133,16 +136,18 @@ async def test_an_acl_that_cannot_be_read_is_reported_and_denies_what_it_is_abou
 ) -> None:
     put(cluster, f"{paths.ACLS}/Topic/good", acl(READ))
     put(cluster, f"{paths.ACLS}/Topic/bad", acl(READ, {**READ, "operation": "Fly"}))
+    registry = CollectorRegistry()
+    Authorization(AuthorizerRules(), acls, registry)
     with capture_logs() as logs:
         acls.begin()
         table = await acls.table()
     assert may_read(table, "good")
     assert not may_read(table, "bad")
     assert any('"operation" must be one of' in entry.get("error", "") for entry in logs)
-    assert acls.unusable.standing.total() == 1
+    assert registry.get_sample_value("kontroller_unusable_acls") == 1
     change(cluster, "bad", acl(READ))
     await wait_until(lambda: may_read(table, "bad"))
-    assert acls.unusable.standing.total() == 0
+    assert registry.get_sample_value("kontroller_unusable_acls") == 0
 
 
 @pytest.mark.parametrize(
@@ -184,6 +189,20 @@ async def test_what_has_changed_while_the_connection_was_lost_is_known_afterward
     cluster.zk.expire(session)
     put(cluster, f"{paths.ACLS}/Topic/one", acl(READ))  # its notification has come and gone
     await wait_until_readable(acls, "one")
+
+
+async def test_known_acls_apply_while_zookeeper_is_away(
+    cluster: Cluster, session: SimulatedSession, acls: KnownAcls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(known_acls, "LOOK_AGAIN_S", 0.01)
+    put(cluster, f"{paths.ACLS}/Topic/one", acl(READ))
+    acls.begin()
+    await acls.table()
+    with capture_logs() as logs:
+        cluster.zk.disconnect(session)
+        await wait_until(lambda: any(entry["event"].startswith("ACLs stay as they are known") for entry in logs))
+    assert may_read(await acls.table(), "one")
+    assert not may_read(await acls.table(), "two")
 
 
 async def test_without_acls_there_is_no_answer(cluster: Cluster) -> None:

@@ -42,7 +42,7 @@ from controller_core.wire.codecs.frames import (
 )
 from controller_core.wire.listener.owned_api import BrokerQuestion
 from simulation.checks import simulate_cluster
-from simulation.cluster import Cluster
+from simulation.cluster import Cluster, alter_reassignments, tp
 from tests.unit.admin.cluster.test_brokers_in_our_name import alter, alter_topic, make_brokers
 from tests.unit.client.transport.servers import NO_TIME, Server, three_servers
 from tests.unit.controller.operations.test_cluster_settings import FILE, start_brokers
@@ -215,6 +215,11 @@ async def test_new_partitions_are_judged_by_the_topic_before_and_after(house: Ho
     )
     assert absent.error_code is ErrorCode.unknown_topic_or_partition
     assert (await house.ask(grow(2))).results[0].error_code is NONE
+
+
+async def test_moves_of_replicas_are_not_judged(house: House) -> None:
+    answer = await house.ask(alter_reassignments({tp("old"): [3]}))
+    assert [each.error_code for each in answer.responses[0].partitions] == [NONE], "one replica breaks the first rule"
 
 
 def change(name: str, key: str, value: str | None, operation: int = 0, kind: i8 = TOPIC) -> Any:

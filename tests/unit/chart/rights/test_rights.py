@@ -3,7 +3,7 @@
 import pytest
 
 from devcluster.filling.parts import Part
-from tests.unit.chart.rendering import render
+from tests.unit.chart.rendering import EVERYTHING, render
 
 pytestmark = pytest.mark.needs(Part.HELM)
 
@@ -27,3 +27,14 @@ def test_the_roles_of_users_join_the_cluster_s_own() -> None:
         "kontroller-clusters": set(),
     }
     assert not any(find_joined("--set", "rbac.aggregate=false").values())
+
+
+def test_the_operator_may_not_read_secrets() -> None:
+    rules = [
+        rule
+        for each in render(*EVERYTHING)
+        if each["kind"] in ("ClusterRole", "Role") and "operator" in each["metadata"]["name"]
+        for rule in each["rules"]
+    ]
+    assert rules
+    assert {"secrets", "*"}.isdisjoint(resource for rule in rules for resource in rule.get("resources", ()))

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from controller_core.controller.znodes.delegation_tokens import FIRST_LOOK_AFTER_MS
 from controller_core.process.settings import InvalidSettings, load_settings
@@ -76,6 +77,17 @@ async def test_it_is_looked_at_in_every_interval(tokens: Cluster) -> None:
     assert list_left(tokens) == []
 
 
+async def test_a_clock_that_is_behind_expires_nothing_although_zookeepers_does(
+    tokens: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tokens, "over", token(tokens.clock.now_ms() - DAY_MS))
+    behind_ms = tokens.clock.now_ms() - 2 * DAY_MS
+    monkeypatch.setattr(tokens.clock, "now_ms", lambda: behind_ms)
+    await tokens.serve()
+    await tokens.settle(FIRST_LOOK_AFTER_MS)
+    assert list_left(tokens) == ["over"]
+
+
 async def test_a_clock_that_jumped_ahead_expires_nothing_that_zookeepers_does_not(
     tokens: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,8 +103,10 @@ async def test_a_token_that_makes_no_sense_stays_and_disturbs_no_other(tokens: C
     put(tokens, "bad", b"{")
     put(tokens, "worse", b'{"version":1,"maxTimestamp":"soon","expiryTimestamp":1}')
     put(tokens, "over", token(tokens.clock.now_ms() - DAY_MS))
-    await tokens.serve()
-    await tokens.settle(FIRST_LOOK_AFTER_MS)
+    with capture_logs() as logs:
+        await tokens.serve()
+        await tokens.settle(FIRST_LOOK_AFTER_MS)
+    assert sum(entry["event"].startswith("unreadable delegation token") for entry in logs) == 2
     assert list_left(tokens) == ["bad", "worse"]
     assert tokens.active.term.state.unusable.standing["delegation_token"] == 2
     tokens.write(SetData(path=f"{paths.DELEGATION_TOKENS}/bad", data=token(1)))

@@ -268,6 +268,7 @@ async def test_other_callers_are_refused_before_their_question_is_read_and_the_l
             await around.ask(review(), files.certificate, shown=forged)
     assert around.heard == []
     assert count_refusals(around.registry) == {"right": 2, "tls": 1}
+    assert {line["event"] for line in logged} == {"webhook: caller refused"}
     assert [line["why"] for line in logged] == [
         "the caller shows no client certificate",
         "the certificate's common name somebody is not one that may ask",

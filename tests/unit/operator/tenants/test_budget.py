@@ -8,7 +8,7 @@ import pytest
 from controller_core.model.ids import PartitionId, TopicName, TopicPartition
 from controller_operator.admission.judge import Judge
 from controller_operator.kubernetes.object_store import Key
-from controller_operator.plans.consent.budget import Allowance, Allowances
+from controller_operator.plans.consent.budget import Allowance, Allowances, show_use
 from controller_operator.reconciling.access import Granted
 from controller_operator.resources.budget import Budget
 from controller_operator.resources.conditions import Reason
@@ -152,6 +152,32 @@ async def test_topics_that_are_there_stay_and_may_change_when_the_budget_is_smal
     assert not is_refused(operator, key)
 
 
+async def test_a_kafkatopic_over_the_budget_is_looked_at_again_after_30_s(
+    operating: Operate, zookeeper: SimulatedZooKeeper
+) -> None:
+    operator = await operate(operating, zookeeper, maxTopics=0)
+    key = await add(operator, "a", 0, {"clusterRef": REF, "partitions": 1, "replicationFactor": 1})
+    result = await operator.look(key)
+    assert is_refused(operator, key)
+    assert result.look_again_in_s == 30
+
+
+async def test_the_prefix_of_all_namespaces_belongs_to_none_of_them(
+    operating: Operate, zookeeper: SimulatedZooKeeper
+) -> None:
+    operator = operating({"zk": zookeeper})
+    entry = {"namespace": "*", "topicPrefix": "shop.", "budget": {"maxTopics": 1}}
+    await operator.cluster("demo", "zk", [entry], creationTimestamp=SINCE)
+    assert not is_refused(operator, await write(operator, "shop.new")), "shop.old and shop.older are of no object"
+    assert is_refused(operator, await write(operator, "shop.newer"))
+
+
+@pytest.mark.parametrize(("prefix", "topics"), [(None, 0), ("ord", 1)])
+def test_a_topic_that_stays_after_its_object_counts_only_with_a_prefix(prefix: str | None, topics: int) -> None:
+    allowance = Allowance(namespace="shop", budget=Budget(), prefix=prefix)
+    assert show_use(allowance, (), view(healthy([1, 2]))).topics == topics
+
+
 async def test_with_a_prefix_all_topics_that_have_it_count(operating: Operate, zookeeper: SimulatedZooKeeper) -> None:
     operator = await operate(operating, zookeeper, "shop.", maxTopics=2)
     key = await write(operator, "shop.new")
@@ -238,12 +264,17 @@ async def test_the_status_of_the_cluster_shows_the_use_of_each_namespace_with_a_
 
 
 async def test_the_webhook_refuses_what_exceeds_the_budget(operating: Operate, zookeeper: SimulatedZooKeeper) -> None:
-    operator = await operate(operating, zookeeper, maxPartitions=5)
+    operator = await operate(operating, zookeeper, maxPartitions=5, maxReplicationFactor=1)
 
     async def clusters() -> Any:
         return operator.access
 
     judge = Judge(operator.store, clusters, patience_s=0.5, are_callers_known=True)
+    partitions = [{"topic": "orders", "partition": 0, "replicas": [1, 2, 3]}]
+    move = raw("PartitionReassignment", {"clusterRef": REF, "partitions": partitions}, name="asked", uid="uid-move")
+    assert str((await judge.judge(move)).refusal).startswith(
+        "BudgetExceeded: topics of namespace shop must get 1 to 1 replicas, unlike 3"
+    )
     spec = {"clusterRef": REF, "topicName": "new", "partitions": 6, "replicationFactor": 1}
     judgement = await judge.judge(raw("KafkaTopic", spec, name="asked", uid="uid-asked"))
     assert judgement.refusal is not None

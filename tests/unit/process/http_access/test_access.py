@@ -17,8 +17,8 @@ from controller_core.controller.role.readiness import Readiness
 from controller_core.process.http import make_readiness_route, read_http_access, serve_metrics
 from controller_core.process.http_access import certificate
 from controller_core.process.http_access.settings import HttpSettings
-from controller_core.process.journal_http import make_journal_routes
-from controller_core.process.settings import InvalidSettings, load
+from controller_core.process.journal_http import make_journal_routes, read_journal_door
+from controller_core.process.settings import InvalidSettings, ProcessSettings, load
 from devcluster.clusters.certificates import Authority, CertificateFiles
 from devcluster.running.ports import release_port, reserve_port
 from tests.unit.process.test_bounded_http import count_refusals
@@ -63,7 +63,8 @@ async def serve(settings: HttpSettings, journal: Path, registry: CollectorRegist
     """Serve all pages; yield their address."""
     access = read_http_access(settings)
     port = reserve_port()
-    routes = [make_readiness_route(lambda: READY), *make_journal_routes(journal, door=access.door)]
+    door = read_journal_door(settings, access.door) if isinstance(settings, ProcessSettings) else access.door
+    routes = [make_readiness_route(lambda: READY), *make_journal_routes(journal, door=door)]
     stop = await serve_metrics("127.0.0.1", port, registry or CollectorRegistry(), routes, access)
     try:
         yield f"{'http' if access.certificate is None else 'https'}://127.0.0.1:{port}"
@@ -95,6 +96,24 @@ async def test_metrics_and_journal_need_the_token_and_probes_do_not(token: Path,
         assert await statuses(address, None) == [401, 401, 200, 200]
         assert await statuses(address, None, {"Authorization": f"Bearer {TOKEN}x"}) == [401, 401, 200, 200]
         assert await statuses(address, None, {"Authorization": f"Bearer {TOKEN}"}) == [200] * 4
+
+
+async def test_a_journal_with_a_token_of_its_own_needs_that_one(token: Path, tmp_path: Path) -> None:
+    own = tmp_path / "journal-token"
+    own.write_text("a-token-of-the-journal")
+    settings = load(ProcessSettings, {"metrics_token_file": token, "journal_token_file": own})
+    async with serve(settings, tmp_path) as address:
+        assert await statuses(address, None) == [401, 401, 200, 200]
+        assert await statuses(address, None, {"Authorization": f"Bearer {TOKEN}"}) == [200, 401, 200, 200]
+        assert await statuses(address, None, {"Authorization": f"Bearer {own.read_text()}"}) == [401, 200, 200, 200]
+
+
+async def test_nothing_can_be_changed_by_http(tmp_path: Path) -> None:
+    async with serve(load_http_settings(), tmp_path) as address, ClientSession() as session:
+        for method in ("POST", "PUT", "PATCH", "DELETE"):
+            for page in (*GUARDED, *PROBES):
+                async with session.request(method, f"{address}{page}") as answer:
+                    assert answer.status == 405
 
 
 async def test_a_certificate_of_the_clients_authority_admits(
@@ -178,7 +197,9 @@ async def test_a_renewed_certificate_is_shown_and_an_unusable_one_is_not(
         servers.issue("server", "IP:127.0.0.1")
         second = await read_serial(port)
         shown.certificate.write_text("no certificate")
-        assert await read_serial(port) == second != first
+        with capture_logs() as logged:
+            assert await read_serial(port) == second != first
+        assert [line["event"] for line in logged] == ["the HTTPS port keeps its former certificate"]
         os.remove(shown.key)
         assert await read_serial(port) == second
 
