@@ -18,11 +18,11 @@ from controller_core.zk.secured.properties import parse_zk_security
 from devcluster.clusters.certificates import make_certificate
 
 
-def of_brokers(properties: Mapping[str, str]) -> ssl.SSLContext | None:
+def make_broker_files(properties: Mapping[str, str]) -> ssl.SSLContext | None:
     return BrokerProperties(properties, Path()).read_listener_security("INTERNAL", "SSL").security().tls
 
 
-def of_zookeeper(properties: Mapping[str, str]) -> ssl.SSLContext | None:
+def make_zookeeper_files(properties: Mapping[str, str]) -> ssl.SSLContext | None:
     named = {f"zookeeper.{name}": value for name, value in properties.items()}
     return parse_zk_security({"zookeeper.ssl.client.enable": "true", **named}, Path()).tls
 
@@ -37,7 +37,8 @@ def make_locked_store(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("make_context", "password"), [(of_brokers, "ssl.key.password"), (of_zookeeper, "ssl.keystore.password")]
+    ("make_context", "password"),
+    [(make_broker_files, "ssl.key.password"), (make_zookeeper_files, "ssl.keystore.password")],
 )
 def test_a_locked_key_is_opened_by_its_password_alone(
     tmp_path: Path, make_context: Callable[[Mapping[str, str]], ssl.SSLContext | None], password: str
@@ -49,7 +50,7 @@ def test_a_locked_key_is_opened_by_its_password_alone(
             make_context(given | wrong)
 
 
-@pytest.mark.parametrize("make_context", [of_brokers, of_zookeeper])
+@pytest.mark.parametrize("make_context", [make_broker_files, make_zookeeper_files])
 @pytest.mark.parametrize("store", ["keystore", "truststore"])
 def test_a_java_key_store_is_refused_with_what_converts_it(
     make_context: Callable[[Mapping[str, str]], ssl.SSLContext | None], store: str
@@ -61,7 +62,7 @@ def test_a_java_key_store_is_refused_with_what_converts_it(
             make_context({f"ssl.{store}.location": "any", f"ssl.{store}.type": type_})
 
 
-@pytest.mark.parametrize("make_context", [of_brokers, of_zookeeper])
+@pytest.mark.parametrize("make_context", [make_broker_files, make_zookeeper_files])
 def test_tls_is_1_2_or_newer_whatever_is_said_of_versions_and_ciphers(
     make_context: Callable[[Mapping[str, str]], ssl.SSLContext | None],
 ) -> None:
