@@ -26,7 +26,7 @@ from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.secured_kafka import ADMIN, ALICE, CLIENT, PASSWORDS, SecuredKafka, write_properties_file
 from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.running.processes import wait_until
-from devcluster.waiting.vocabulary import wait_until_in_sync
+from devcluster.waiting.vocabulary import wait_until_in_sync, wait_until_logged
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -236,6 +236,7 @@ def test_somebody_else_is_not_admitted_and_the_log_says_where_he_was(site: Site)
         at = ("--bootstrap-server", site.controller.address, "--command-config", str(told))
         java = tools.run_tool(tools.TOPICS, "--list", *at, timeout_s=50)
         assert "failed authentication due to" in java.stderr
+    wait_until_logged(site.controller.process, words)
     (line,) = (line for line in site.log.splitlines() if words in line)
     assert json.loads(line)["address"] == "127.0.0.1"
 
