@@ -24,7 +24,7 @@ from yarl import URL
 from controller_core.model.wording import format_count, list_some
 from controller_core.security.oauth.endpoints import read_at_most
 from controller_core.security.token_file import TokenFile
-from controller_planner.loads import LoadSnapshot, Partitions
+from controller_planner.loads import Partitions
 from kontroller.planning.snapshot_file import StoredLoads
 
 _MOST_BYTES: Final = 64 << 20
@@ -96,16 +96,19 @@ async def fill_traffic(loads: StoredLoads, prometheus: Prometheus) -> StoredLoad
     """Return the loads with the traffic of a Prometheus at the time of the snapshot, where it was unknown.
 
     Raises `UnusablePrometheusError` and `UnusableToken`."""
-    snapshot, troubles = loads.snapshot, list(loads.troubles)
-    if np.isnan(snapshot.partitions.in_bytes_per_second).any():
-        rates = await ask_rates(prometheus, prometheus.in_query, snapshot.taken_at_ms)
-        snapshot, said = _put_in_rates(snapshot, rates)
+    partitions, at_ms, troubles = loads.snapshot.partitions, loads.snapshot.taken_at_ms, list(loads.troubles)
+    if np.isnan(known := partitions.in_bytes_per_second).any():
+        rates = await ask_rates(prometheus, prometheus.in_query, at_ms)
+        values, said = _fill("write traffic", partitions, known, rates, (partitions.size_bytes,))
+        partitions = replace(partitions, in_bytes_per_second=values)
         troubles += said
-    if np.isnan(snapshot.partitions.out_bytes_per_second).any():
-        rates = await ask_rates(prometheus, prometheus.out_query, snapshot.taken_at_ms)
-        snapshot, said = _put_out_rates(snapshot, rates)
+    if np.isnan(known := partitions.out_bytes_per_second).any():
+        rates = await ask_rates(prometheus, prometheus.out_query, at_ms)
+        guides = (partitions.in_bytes_per_second, partitions.size_bytes)
+        values, said = _fill("read traffic", partitions, known, rates, guides)
+        partitions = replace(partitions, out_bytes_per_second=values)
         troubles += said
-    return StoredLoads(snapshot=snapshot, troubles=tuple(troubles))
+    return StoredLoads(snapshot=replace(loads.snapshot, partitions=partitions), troubles=tuple(troubles))
 
 
 async def ask_rates(prometheus: Prometheus, query: str, at_ms: int) -> Rates:
@@ -202,23 +205,6 @@ def _read_rates(answer: _Answer) -> Rates:
     return Rates(of_topics=of_topics, of_partitions=of_partitions, troubles=tuple(troubles))
 
 
-def _put_in_rates(snapshot: LoadSnapshot, rates: Rates) -> tuple[LoadSnapshot, tuple[str, ...]]:
-    """Return the snapshot with the bytes that producers write where they were unknown, and lines about the result."""
-    partitions = snapshot.partitions
-    values, troubles = _fill(
-        "write traffic", partitions, partitions.in_bytes_per_second, rates, (partitions.size_bytes,)
-    )
-    return replace(snapshot, partitions=replace(partitions, in_bytes_per_second=values)), troubles
-
-
-def _put_out_rates(snapshot: LoadSnapshot, rates: Rates) -> tuple[LoadSnapshot, tuple[str, ...]]:
-    """Return the snapshot with the bytes that consumers read where they were unknown, and lines about the result."""
-    partitions = snapshot.partitions
-    guides = (partitions.in_bytes_per_second, partitions.size_bytes)
-    values, troubles = _fill("read traffic", partitions, partitions.out_bytes_per_second, rates, guides)
-    return replace(snapshot, partitions=replace(partitions, out_bytes_per_second=values)), troubles
-
-
 def _fill(
     name: str,
     partitions: Partitions,
@@ -244,7 +230,7 @@ def _fill(
         keys = zip(partitions.topic.tolist(), partitions.number.tolist(), strict=True)
         of_partitions = [rates.of_partitions.get((topics[topic], number), math.nan) for topic, number in keys]
         found = np.where(np.isnan(of_partitions), found, of_partitions)
-    fills = np.isnan(known) & ~np.isnan(found)
+    fills = is_unknown & ~np.isnan(found)
     return np.where(fills, found, known), (*rates.troubles, *_describe(name, partitions, rates, fills))
 
 
