@@ -338,7 +338,12 @@ def _visible(configs: Mapping[str, str | None]) -> dict[str, str]:
     return {name: value for name, value in configs.items() if value is not None}
 
 
+def is_plain_topic_config(name: str) -> bool:
+    """Return True if the value of a topic's configuration is no secret: Kafka knows the name."""
+    return name in TOPIC_CONFIGS
+
+
 def _show(kind: int, name: str, value: str | None) -> str | None:
     """Return a value unless it may be a secret. Brokers' configurations have passwords; other names may be anything."""
-    is_plain = name in (TOPIC_CONFIGS if kind == _TOPIC else BROKER_CONFIGS)
+    is_plain = is_plain_topic_config(name) if kind == _TOPIC else name in BROKER_CONFIGS
     return value[:_MOST_VALUE] if is_plain and value is not None else HIDDEN if value is not None else None

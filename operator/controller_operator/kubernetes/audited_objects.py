@@ -7,10 +7,9 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from controller_core.audit.described import HIDDEN
+from controller_core.audit.described import HIDDEN, is_plain_topic_config
 from controller_core.audit.record import AuditRecord, Outcome, Resource
 from controller_core.audit.trail import AuditTrail
-from controller_core.model.topics.topic_configs import TOPIC_CONFIGS
 from controller_core.model.wording import shorten
 from controller_operator.kubernetes.object_store import Raw, StoredObject
 
@@ -107,5 +106,5 @@ def _show(path: str, value: Any) -> str:
     """Return a part as a text, without values that may be secrets: people may write any name into a configuration."""
     if path == _CONFIG:
         known = value if isinstance(value, dict) else {}
-        value = {name: each if name in TOPIC_CONFIGS else HIDDEN for name, each in known.items()}
+        value = {name: each if is_plain_topic_config(name) else HIDDEN for name, each in known.items()}
     return shorten(json.dumps(value, sort_keys=True, ensure_ascii=False), _MOST_CHARACTERS)
