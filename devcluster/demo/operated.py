@@ -20,7 +20,8 @@ from devcluster.filling.parts import API_SERVER
 from devcluster.filling.programs import KUBECTL
 
 NAMESPACE: Final = "kafka"
-OPERATOR: Final = "kontroller-operator"
+RELEASE: Final = "kontroller"
+OPERATOR: Final = f"{RELEASE}-operator"
 ROOT: Final = Path(__file__).resolve().parents[2]
 
 
@@ -136,19 +137,19 @@ def kubernetes_beside(stage: Stage, folder: RunFolder) -> Iterator[Starting]:
 def run_operator(
     stage: Stage, folder: RunFolder, kubernetes: KubernetesCluster, address: Mapping[str, object], *, example: str
 ) -> Iterator[Operated]:
-    """Install the resources' definitions and an operator with the chart's role, and apply the example of a
+    """Install the resources' definitions and an operator with the chart's roles, and apply the example of a
     KafkaCluster.
 
     The operator ends with the block.
     """
     stage.step(
         "Our operator",
-        "The resources' definitions and a role, which are the chart's; the operator runs with exactly that role.",
+        "The resources' definitions and roles, which are the chart's; the operator runs with exactly these roles.",
     )
     kubernetes.kubectl("create", "namespace", NAMESPACE)
     definitions = kubernetes.kubectl("apply", "--server-side", "-f", str(ROOT / "crds"))
     stage.show("kubectl apply --server-side -f crds", definitions)
-    kubernetes.kubectl("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(_rights()))
+    kubernetes.kubectl("apply", "--server-side", "-f", "-", stdin=_render_rights(kubernetes))
     kubernetes.wait_until_established()
     kubeconfig = kubernetes.service_account_kubeconfig(NAMESPACE, OPERATOR)
     with OperatorProcess(folder, kubeconfig, namespaces=[NAMESPACE]):
@@ -159,21 +160,8 @@ def run_operator(
         yield operated
 
 
-def _rights() -> list[dict[str, Any]]:
-    """Return the operator's service account with the chart's rules."""
-    rules = yaml.safe_load((ROOT / "charts" / "kontroller" / "operator-rules.yaml").read_text())
-    metadata = {"name": OPERATOR, "namespace": NAMESPACE}
-    group = "rbac.authorization.k8s.io"
-    role = {"apiGroup": group, "kind": "Role", "name": OPERATOR}
-    account = {"kind": "ServiceAccount", "name": OPERATOR, "namespace": NAMESPACE}
-    return [
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata},
-        {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": metadata, "rules": rules},
-        {
-            "apiVersion": f"{group}/v1",
-            "kind": "RoleBinding",
-            "metadata": metadata,
-            "roleRef": role,
-            "subjects": [account],
-        },
-    ]
+def _render_rights(kubernetes: KubernetesCluster) -> str:
+    """Return the operator's service account and roles as the chart has them for one namespace."""
+    chart = str(ROOT / "charts" / "kontroller")
+    only = ("--set", f"watchNamespaces={{{NAMESPACE}}}", "--show-only", "templates/operator-rbac.yaml")
+    return kubernetes.helm("template", RELEASE, chart, "--namespace", NAMESPACE, *only)
