@@ -216,8 +216,8 @@ lock: $(TOOLS_READY) ## Pin all distributions, with hashes, as pyproject.toml as
 sbom: $(TOOLS_READY) ## Write what each image is made of, as CycloneDX, into images/*/sbom.cdx.json
 	$(TOOLS)/bin/python scripts/sbom.py
 
-audit: $(TOOLS_READY) ## Look up all that is pinned, jars and Debian's packages in OSV's databases, which stay in the cache for use offline (PARTS="dist/*.cdx.json": of built images)
-	$(TOOLS)/bin/python scripts/audit.py $(PARTS)
+audit: $(READY) ## Look up all that is pinned, jars and Debian's packages in OSV's databases, which stay in the cache for use offline (PARTS="dist/*.cdx.json": of built images)
+	$(BIN)/python -m scripts.audit $(PARTS)
 
 clean: ## Remove the virtual environments and what tools left here; the cache outside the repository stays
 	rm -rf $(VENV) $(TOOLS) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist site *.egg-info

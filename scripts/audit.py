@@ -19,12 +19,10 @@ from urllib.error import URLError
 from urllib.parse import parse_qs, unquote
 from urllib.request import urlopen
 
+from devcluster.building.cache import cache_folder
+from scripts.package_versions import ORDERS
+
 ROOT: Final = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-
-from devcluster.building.cache import cache_folder  # noqa: E402
-from scripts.package_versions import ORDERS  # noqa: E402
-
 _SOURCE: Final = "https://osv-vulnerabilities.storage.googleapis.com/{}/all.zip"
 _TIMEOUT_S: Final = 60
 _MOST_BYTES: Final = 2 << 30
