@@ -79,6 +79,10 @@ async def serve_http(
             if (reason := _REASONS.get(type(refusal))) is not None:
                 refusals.count(reason, Port.HTTP)
             raise
+        except ConnectionResetError as error:
+            if request.transport is not None:
+                raise
+            raise web.HTTPBadRequest from error  # the client has left, and gets no answer
 
     application.middlewares.insert(0, note_progress)
     complaints = Complaints(log)

@@ -28,7 +28,7 @@ from devcluster.running.ports import reserve_port
 from tests.fuzz.target import Target
 from tests.unit.operator.admission.test_server import review
 
-_TOKEN: Final = "token"
+_TOKEN: Final = "token-of-the-fuzz-target"
 _SILENCE_S: Final = 0.01
 """Seconds without an answer after which the client leaves: most inputs are no whole request."""
 _SEGMENT: Final = f"journal-{0:020}.jsonl"
@@ -72,7 +72,7 @@ def _find_ports() -> tuple[int, int]:
 
 async def _serve() -> tuple[int, int]:
     folder = Path(mkdtemp(prefix="fuzz-http-"))
-    (folder / "token").write_text(_TOKEN)
+    (folder / "tokens").write_text(_TOKEN)
     (folder / _SEGMENT).write_text('{"kind": "term"}\n')
     ports = reserve_port(), reserve_port()
     access = HttpAccess(door=Door(TokenFile(path=folder / "token"), option="--metrics-token-file"))
@@ -104,7 +104,8 @@ def read(data: bytes) -> None:
             while part := connection.recv(1 << 16):
                 answer += part
     assert b"HTTP/1.1 500" not in answer
-    assert _ERRORS.take() == []
+    kept = _ERRORS.take()
+    assert not kept, kept
 
 
 TARGET: Final = Target(name="http", examples=examples, read=read)

@@ -77,6 +77,10 @@ async def serve(
     async def refuse(_: web.Request) -> web.Response:
         raise web.HTTPForbidden
 
+    async def read(request: web.Request) -> web.Response:
+        body = await request.read()
+        return web.Response(text=f"{len(body)}\n")
+
     async def answer_not_ready(_: web.Request) -> web.Response:
         return web.Response(status=503)
 
@@ -86,6 +90,7 @@ async def serve(
             web.get("/healthz", answer),
             web.get("/much", answer_much),
             web.get("/forbidden", refuse),
+            web.post("/read", read),
             web.get("/readyz", answer_not_ready),
         ]
     )
@@ -151,6 +156,20 @@ async def test_who_leaves_makes_room() -> None:
             async with connect(port) as client:
                 assert await client.is_answered()
             await nobody_has_a_place(places)
+
+
+async def test_a_client_that_leaves_in_the_middle_of_a_body_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
+    async with serve() as (port, places):
+        async with connect(port) as client:
+            client.writer.write(
+                b"POST /read HTTP/1.1\r\nHost: here\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n"
+            )
+            assert await client.reader.readline() == b"HTTP/1.1 100 Continue\r\n"
+            client.writer.write(b"{}")
+        await nobody_has_a_place(places)
+        async with connect(port) as another:
+            assert await another.is_answered()
+    assert [record.getMessage() for record in caplog.records] == []
 
 
 async def test_a_head_that_is_too_large_ends_the_connection() -> None:
