@@ -12,6 +12,7 @@ An operation gets a call as a `ControllerClient`: `target_controller`, `target_c
 `target_any`."""
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -56,6 +57,9 @@ _NEXT_SERVER_AFTER_S: Final = 1.0
 _TROUBLES_TOLD: Final = 5
 _SHARE_OF_SERVER: Final = 0.9
 """Share of the remaining time that a server gets, so that its answer about a timeout still arrives in time."""
+TROUBLE_LOGGER: Final = "kontroller.client"
+"""The logger of what makes a call try again, at level DEBUG."""
+_log: Final = logging.getLogger(TROUBLE_LOGGER)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -146,6 +150,7 @@ class Call:
     def note(self, trouble: str) -> None:
         """Store a problem. A problem that is only due to the end of the time does not replace an earlier one, which
         says more."""
+        _log.debug("%s", trouble)
         is_over = asyncio.get_running_loop().time() >= self.deadline_s - _NEAR_THE_END_S
         if not is_over or self.trouble is None:
             self.trouble = trouble

@@ -1,6 +1,7 @@
 """The connection options of all administering commands, and the frame in which such a command runs and ends."""
 
 import asyncio
+import logging
 import math
 import sys
 import time
@@ -23,6 +24,8 @@ MAX_FILE_CHARACTERS: Final = 64 * 1024 * 1024
 """Limit of a file of partitions: enough for hundreds of thousands. A larger file is another kind of file, or
 endless."""
 _LONGEST_MS: Final = 86_400_000
+_TOLD_AFTER_S: Final = 3.0
+"""Most problems of a request, such as a controller that has just changed, are over by then."""
 T = TypeVar("T")
 
 Server = Annotated[
@@ -109,6 +112,7 @@ class Cluster:
 
     def run(self, work: "Callable[[AdminClient, Allowance], Awaitable[T]]", allowance: Allowance | None = None) -> T:
         """Return the result of work with an admin client, in the allowed time. Ends the command if the work fails."""
+        from controller_core.client.cluster import TROUBLE_LOGGER
         from kontroller import AdminClient, AdminError, InvalidArgument
 
         time = allowance or Allowance(self.timeout_ms)
@@ -118,6 +122,9 @@ class Cluster:
             time.set_default(properties.default_api_timeout_ms)
             return await work(AdminClient(properties), time)
 
+        logger, handler = logging.getLogger(TROUBLE_LOGGER), _Waiting()
+        logger.setLevel(logging.DEBUG)
+        logger.addHandler(handler)
         try:
             return asyncio.run(run_work())
         except InvalidArgument as error:
@@ -127,7 +134,23 @@ class Cluster:
         except KeyboardInterrupt:
             raise typer.Exit(EXIT_INTERRUPTED) from None
         finally:
+            logger.removeHandler(handler)
             time.stop()
+
+
+class _Waiting(logging.Handler):
+    """Tells on standard error why a command takes long: each problem of its requests once, after a few seconds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told_from_s = time.monotonic() + _TOLD_AFTER_S
+        self._told: set[str] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        problem = record.getMessage()
+        if time.monotonic() >= self._told_from_s and problem not in self._told:
+            self._told.add(problem)
+            typer.echo(f"kontroller: trying again: {problem}", err=True)
 
 
 def load_properties(server: str | None, config: Path | None) -> "ClientProperties":

@@ -118,6 +118,15 @@ def test_a_broker_that_does_not_answer_is_not_ready() -> None:
     assert ended.stdout.startswith(f"broker 1 is not ready: {NOBODY} cannot be reached")
 
 
+def test_a_command_that_waits_says_why_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kontroller.cli.administering.connection._TOLD_AFTER_S", 0)
+    told = "trying again: 127.0.0.1:1 cannot be reached"
+    for _ in range(2):
+        result = CliRunner().invoke(main, ["topics", "list", "--bootstrap-server", NOBODY, "--timeout-ms", "900"])
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert result.stderr.count(told) == 1
+
+
 def test_options_may_come_from_the_environment() -> None:
     environment = {"KONTROLLER_BOOTSTRAP_SERVER": "kafka", "KONTROLLER_BROKER_ID": "1"}
     result = CliRunner().invoke(main, ["ready"], env=environment)
