@@ -60,7 +60,7 @@ REFUSED: Final = LeaderAndIsrTopicError(
 )
 
 Behaviour: TypeAlias = Callable[[bytes, asyncio.StreamWriter], Awaitable[None]]
-"""What a broker does with the content of a request. Afterwards it reads the next one."""
+"""The reaction of a broker to the content of a request. Afterwards it reads the next one."""
 
 
 async def obey(content: bytes, writer: asyncio.StreamWriter) -> None:
