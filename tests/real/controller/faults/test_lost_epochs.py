@@ -1,5 +1,6 @@
 """Lost epochs: in `/controller_epoch` or a state znode under running brokers, or by an older copy of ZooKeeper."""
 
+import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -144,3 +145,38 @@ def test_a_partition_whose_state_somebody_deleted_is_led_again(
         kafka.broker(before["leader"]).start()
         wait_until_served(znodes, "orders")
         acknowledge_some(kafka, "orders")
+
+
+def test_a_leader_that_refuses_an_epoch_that_was_set_back_is_sent_a_later_one_and_serves_again(
+    servers_folder: RunFolder, zookeeper: ZooKeeper, zookeeper_chroot: str, start_kafka: StartKafka
+) -> None:
+    """It ignores every LeaderAndIsr before that, so it waits for a dead replica at each message."""
+    kafka = start_kafka(properties={"replica.lag.time.max.ms": 5_000})
+    with (
+        ControllerProcess(servers_folder, kafka.zookeeper_connect, name="old-state-controller") as controller,
+        znodes_of(zookeeper, zookeeper_chroot) as znodes,
+    ):
+        serve_topic(znodes, "orders", [[1, 2, 3]])
+        for broker in (1, 2):
+            kafka.broker(broker).restart()  # another leader each time, under a later epoch
+            wait_until_served(znodes, "orders")
+        first = acknowledge_some(kafka, "orders")
+        before = znodes.state("orders", 0)
+        controller.kill(ends_session=False)
+        path = "/brokers/topics/orders/partitions/0/state"
+        znodes.client.set(path, json.dumps({**before, "leader_epoch": 0}).encode())
+        controller.restart_whole()
+
+        dead = kafka.broker(min(kafka.brokers.keys() - {before["leader"]}))
+        dead.kill()
+        with AckedProducer(kafka.bootstrap_servers, "orders") as producer:
+            wait_until_logged(controller.process, "broker has later epochs than ZooKeeper")
+            wait_until_logged(controller.process, "leader epochs raised")
+            wait_until_acknowledged(producer)
+        assert znodes.leader("orders", 0) == before["leader"]
+        assert znodes.state("orders", 0)["leader_epoch"] > before["leader_epoch"]
+        wait_until_metric(controller, "kontroller_brokers_not_obeying", 0)
+        dead.start()
+        wait_until_served(znodes, "orders")
+        acknowledged = [*first.stop().acknowledged, *producer.stop().acknowledged]
+        assert find_lost(acknowledged, read_back(kafka.bootstrap_servers, "orders")) == []
