@@ -23,7 +23,6 @@ from controller_core.wire.codecs.answers import decode_control_response
 from controller_core.wire.codecs.decoding import Undecodable
 from controller_core.wire.codecs.encoding import OLDEST, control_request_pieces
 from controller_core.wire.codecs.frames import (
-    DEFAULT_MAX_FRAME_BYTES,
     FrameCut,
     FrameError,
     decode_response,
@@ -44,7 +43,7 @@ from controller_core.wire.link import (
     NotSpoken,
     UnreadableAnswer,
 )
-from controller_core.wire.messages import ControlRequest, ControlResponse
+from controller_core.wire.messages import ControlRequest, ControlResponse, StopReplicaRequest
 from controller_core.wire.requests.api_versions import BASIC_SERVER_VERSIONS
 from controller_core.wire.requests.configs import make_static_config_request
 from controller_core.wire.requests.fetches import make_log_ends_request
@@ -53,6 +52,12 @@ DEFAULT_CONNECT_TIMEOUT_MS: Final = 10_000
 DEFAULT_REQUEST_TIMEOUT_MS: Final = 30_000
 """Kafka's default of `controller.socket.timeout.ms`."""
 
+_BASE_ANSWER_BYTES: Final = 64 * 1024
+"""The limit of an answer, beyond the size of its request. An answer names only what its request names, in fewer bytes;
+answers to small requests have a few kilobytes."""
+_STOP_REPLICA_GROWTH: Final = 32
+"""The answer to StopReplica repeats the topic's name, of up to 249 bytes, for each partition, which has 10 bytes in the
+request."""
 _MAX_CORRELATION_ID = 2**31
 _PART_BYTES: Final = 256 * 1024
 
@@ -96,6 +101,7 @@ class TcpBrokerLink:
             type(request).__name__,
             lambda: self._encode(request, correlation_id),
             lambda content: _read_response(request, content, correlation_id),
+            growth=_STOP_REPLICA_GROWTH if isinstance(request, StopReplicaRequest) else 1,
         )
 
     async def reach(self) -> None:
@@ -130,10 +136,12 @@ class TcpBrokerLink:
         name = type(request).__name__.removesuffix("Request")
         return await self._ask(name, lambda: [encode_request(request, correlation_id, self._client_id)], read)
 
-    async def _ask(self, what: str, frame: Callable[[], Sequence[bytes]], read: Callable[[bytes], R]) -> R:
+    async def _ask(
+        self, what: str, frame: Callable[[], Sequence[bytes]], read: Callable[[bytes], R], *, growth: int = 1
+    ) -> R:
         async def ask() -> R:
             await self._connects()
-            return await self._exchange(what, frame(), read)
+            return await self._exchange(what, frame(), read, growth=growth)
 
         return await self._run_in_turn(ask)
 
@@ -150,10 +158,13 @@ class TcpBrokerLink:
             finally:
                 self._until_closed = None
 
-    async def _exchange(self, what: str, frame: Sequence[bytes], read: Callable[[bytes], R]) -> R:
+    async def _exchange(self, what: str, frame: Sequence[bytes], read: Callable[[bytes], R], *, growth: int = 1) -> R:
+        """Send a request and read its answer, which may have `growth` times the bytes of the request, and a base."""
+        # Decoding takes seconds and 20 times the memory for each 10 MiB, so a broker must not choose the size.
+        most_bytes = _BASE_ANSWER_BYTES + growth * sum(map(len, frame))
         answered = False
         try:
-            response = read(await self._exchange_frames(frame))
+            response = read(await self._exchange_frames(frame, most_bytes))
             answered = True
         except (FrameError, Undecodable) as error:
             raise UnreadableAnswer(f"{self._host}:{self._port} answered {what}: {error}") from error
@@ -198,7 +209,7 @@ class TcpBrokerLink:
         version = min(self._newest[request.__api_key__], int(request.__version__))
         return control_request_pieces(request, correlation_id, self._client_id, version=version)
 
-    async def _exchange_frames(self, frame: Sequence[bytes]) -> bytes:
+    async def _exchange_frames(self, frame: Sequence[bytes], most_bytes: int) -> bytes:
         connection = self._connection
         assert connection is not None, "it was opened before"
         try:
@@ -206,7 +217,7 @@ class TcpBrokerLink:
                 for part in _parts(frame):
                     connection.writer.write(part)
                     await connection.writer.drain()
-                content = await read_frame(connection.reader, DEFAULT_MAX_FRAME_BYTES)
+                content = await read_frame(connection.reader, most_bytes)
         except TimeoutError as error:
             raise BrokerUnreachable(
                 f"{self._host}:{self._port} did not answer within {self._request_timeout_ms} ms"

@@ -21,9 +21,7 @@ from devcluster.images.containerfile import ImageSettings
 from devcluster.images.layers import Layer, find_changes, link_tree, read_layer, snapshot, unpack, write_layer
 from devcluster.images.wheels import (
     PROJECT,
-    dependencies,
     dependency_wheels,
-    image_dependencies,
     pipeline_wheels,
     project_version,
     project_wheel,
@@ -76,7 +74,7 @@ def _history_archive() -> ImageArchive:
     settings = containerfile.settings(_HISTORY, containerfile.settings(_KONTROLLER))
     layers = _kontroller_layers()
     wheels = pipeline_wheels()
-    spark = _wheels_layer("spark", layers[:2], dependencies("pipeline"), wheels)
+    spark = _wheels_layer("spark", layers[:2], wheels)
     return _archive(
         Image.HISTORY,
         settings,
@@ -93,8 +91,8 @@ def _kafka_archive(folder: Path, home: Path) -> ImageArchive:
 def _kontroller_layers() -> list[Layer]:
     system = _system_layer()
     wheels = dependency_wheels()
-    above = _wheels_layer("dependencies", [system], image_dependencies(), wheels)
-    project = _wheels_layer("project", [system, above], ["kafka-kontroller"], wheels, project_wheel())
+    above = _wheels_layer("dependencies", [system], wheels)
+    project = _wheels_layer("project", [system, above], wheels, project_wheel())
     return [system, above, project, _sbom_layer("kontroller")]
 
 
@@ -111,8 +109,8 @@ def _system_layer() -> Layer:
     return _layer("system", *RECIPE, *packages, _text("finish-system.sh"), build=build)
 
 
-def _wheels_layer(name: str, below: list[Layer], wanted: list[str], *wheels: Path) -> Layer:
-    """Return the layer that the installation of `wanted` from the folders of wheels adds to the layers below."""
+def _wheels_layer(name: str, below: list[Layer], *wheels: Path) -> Layer:
+    """Return the layer that the installation of the wheels in some folders adds to the layers below."""
 
     def build(folder: Path, root: Path) -> None:
         with progress.step(f"Making the layer with the {name}"):
@@ -122,12 +120,12 @@ def _wheels_layer(name: str, below: list[Layer], wanted: list[str], *wheels: Pat
                 os.link(wheel, together / wheel.name)
             _enter_layers(below, root)
             before = snapshot(root)
-            run_step(root, "steps/install-wheels.sh", *wanted, mounts={"steps": _STEPS, "wheels": together})
+            run_step(root, "steps/install-wheels.sh", mounts={"steps": _STEPS, "wheels": together})
             write_layer(folder, root, find_changes(root, before))
             shutil.rmtree(together)
 
     inputs = [layer.diff_id for layer in below] + [source.name for source in wheels]
-    return _layer(name, *inputs, *wanted, _text("install-wheels.sh"), build=build)
+    return _layer(name, *inputs, _text("install-wheels.sh"), build=build)
 
 
 def _java_layer() -> Layer:

@@ -34,17 +34,6 @@ def project_version() -> str:
     return cast(str, _pyproject()["project"]["version"])
 
 
-def dependencies(extra: str | None = None) -> list[str]:
-    """Return the project's dependencies in pyproject.toml, or those that an extra adds."""
-    project = _pyproject()["project"]
-    return cast(list[str], project["optional-dependencies"][extra] if extra else project["dependencies"])
-
-
-def image_dependencies() -> list[str]:
-    """Return the dependencies of the project in the image `kontroller`."""
-    return [*dependencies(), *dependencies("journal-topic")]
-
-
 def dependency_wheels() -> Path:
     """Return the folder with pip's wheel and the wheels of all direct and indirect dependencies."""
     lock = (LOCKS / "image.txt").read_text()

@@ -6,5 +6,5 @@ set -eu
 python3 -m venv /build
 pip="/build/bin/pip --disable-pip-version-check --no-cache-dir"
 $pip install --quiet --require-hashes -r /source/locks/build.txt
-$pip wheel --no-build-isolation --require-hashes --wheel-dir /wheels -r "/source/locks/$1.txt"
+$pip wheel --no-build-isolation --no-deps --require-hashes --wheel-dir /wheels -r "/source/locks/$1.txt"
 $pip wheel --no-build-isolation --no-deps --wheel-dir /wheels /source

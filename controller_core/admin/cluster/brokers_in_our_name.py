@@ -66,6 +66,7 @@ class BrokersInOurName:
                 [Address(endpoint.host, endpoint.port)],
                 timeout_ms=TIMEOUT_MS,
                 security=self._security(self._listener, endpoint.security_protocol),
+                limits_answers=True,
             )
             for broker in self._brokers()
             if (endpoint := broker.find_endpoint(self._listener))

@@ -54,14 +54,20 @@ def encode(request: RequestPayload, client_id: str) -> bytes:
         raise InvalidArgument(f"the request cannot be encoded: {error}") from error
 
 
-async def exchange(connection: Connection, server: object, frame: bytes, deadline_s: float) -> bytes:
+async def exchange(
+    connection: Connection,
+    server: object,
+    frame: bytes,
+    deadline_s: float,
+    most_bytes: int = DEFAULT_MAX_FRAME_BYTES,
+) -> bytes:
     """Send a request, and return the content of its answer. `server`: its name for messages. Raises
     `OutcomeUnknown`, `NotAdmittedError` and `AnswerUnreadable`."""
     try:
         async with asyncio.timeout_at(deadline_s):
             connection.writer.write(frame)
             await connection.writer.drain()
-            content = await read_frame(connection.reader, DEFAULT_MAX_FRAME_BYTES)
+            content = await read_frame(connection.reader, most_bytes)
         answered = None if content is None else read_correlation_id(content)
     except TimeoutError as error:
         raise OutcomeUnknown(f"{server} did not answer in time") from error

@@ -23,6 +23,7 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 from controller_core.client.errors import AdminError, AnswerUnreadable, OutcomeUnknown, Unreachable, Unsupported
 from controller_core.client.transport.exchange import Response, connect, decode, encode, exchange
 from controller_core.client.transport.negotiation import NoCommonVersion, Ranges, response_type_of
+from controller_core.wire.codecs.frames import DEFAULT_MAX_FRAME_BYTES, limit_answer
 from controller_core.wire.codecs.versions import convert
 from controller_core.wire.connections.connecting import Connection
 from controller_core.wire.connections.security import SecuritySource
@@ -83,7 +84,7 @@ class RequestClient:
     `timeout_ms` limits each call as a whole, and should exceed the timeout in the request. `before_sending` is called
     just before a request is sent; if it raises, nothing was sent. `negotiates` is for servers of any version, each of
     which is first asked for its versions. Otherwise servers must support the versions in which the requests are
-    written.
+    written. `limits_answers` is for requests that name all that their answers are about.
     """
 
     def __init__(
@@ -96,6 +97,7 @@ class RequestClient:
         before_sending: Callable[[], None] = lambda: None,
         security: SecuritySource | None = None,
         negotiates: bool = False,
+        limits_answers: bool = False,
     ) -> None:
         self._bootstrap = tuple(bootstrap)
         self._client_id = client_id
@@ -104,6 +106,7 @@ class RequestClient:
         self._before_sending = before_sending
         self._security = security
         self._negotiates = negotiates
+        self._limits_answers = limits_answers
 
     @property
     def bootstrap(self) -> tuple[Address, ...]:
@@ -158,6 +161,7 @@ class RequestClient:
             before_sending=self._before_sending,
             security=self._security,
             negotiates=self._negotiates,
+            limits_answers=self._limits_answers,
         )
 
     def _question(self, request: RequestPayload, response_type: type[Response]) -> "_Question[Response]":
@@ -213,9 +217,9 @@ class RequestClient:
                 request = await self._fit(connection, server, request, deadline)
             self._before_sending()
             if request is question.request:
-                return decode(
-                    server, await exchange(connection, server, question.frame, deadline), question.response_type
-                )
+                most_bytes = limit_answer(len(question.frame)) if self._limits_answers else DEFAULT_MAX_FRAME_BYTES
+                content = await exchange(connection, server, question.frame, deadline, most_bytes)
+                return decode(server, content, question.response_type)
             content = await exchange(connection, server, encode(request, self._client_id), deadline)
             return convert(decode(server, content, response_type_of(request)), question.response_type)
         finally:

@@ -6,7 +6,7 @@ that its broker cannot serve counts as offline. Refused deletions are handled in
 awaited.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 import structlog
@@ -19,7 +19,7 @@ from controller_core.controller.reassigning import reassignment
 from controller_core.controller.state.read_only_state import ReadOnlyState
 from controller_core.controller.term import epoch_raise
 from controller_core.controller.term.controller_epochs import find_epoch_after_refusal
-from controller_core.controller.term.refusals import LONGEST_PAUSE_MS, WHOLE, Refusal
+from controller_core.controller.term.refusals import WHOLE, KnownEpochs, OfEpoch, Refusal
 from controller_core.controller.term.rights import Remembers
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes.partition_states import raise_partition_epochs
@@ -58,36 +58,23 @@ async def on_broker_answered(term: Term, answered: BrokerAnswered) -> None:
     refused: list[TopicPartition] = []
     if isinstance(answered.response, LeaderAndIsrResponse):
         refused = [partition for partition, _ in _answers(term.state, answered.broker, answered.response)]
-    refusal = _send_again_later(term, answered, error.name, meaning, (WHOLE, *refused))
+    reason, is_urgent = _reason(answered, error.name), meaning is Meaning.SEND_AGAIN
+    refusal = brokers.send_everything_later(term, known.id, known.epoch, reason, (WHOLE, *refused), is_urgent=is_urgent)
     if refused:
         if error is ErrorCode.not_leader_or_follower:
             _refuse_epochs(term.state, refusal, refused)
         await _give_up_leaderships(term, answered, refused)
 
 
-def _send_again_later(
-    term: Remembers,
-    answered: BrokerAnswered,
-    error: str,
-    meaning: Meaning,
-    refused: Iterable[TopicPartition | None] = (),
-) -> Refusal:
-    """Send the broker everything again after a pause, unless that is scheduled already. Return the refusal."""
-    refusal, is_due = term.refusals.add(answered.broker, answered.broker_epoch, _reason(answered, error))
-    refusal.count(refused)
-    if is_due:
-        pause_ms = refusal.pause_ms if meaning is Meaning.SEND_AGAIN else LONGEST_PAUSE_MS
-        term.enqueue_later(ResendDue(answered.broker, answered.broker_epoch), pause_ms)
-    return refusal
-
-
 def _refuse_epochs(state: ReadOnlyState, refusal: Refusal, partitions: Collection[TopicPartition]) -> None:
     """Record that a broker may refuse the present leader epochs for ever.
 
-    That of a partition is raised after the first refusal in a row, the second, the fourth and so on.
+    That of a partition is raised after the first such refusal in a row, the second, the fourth and so on.
     """
-    due = [p for p in partitions if refusal.in_a_row[p].bit_count() == 1 and p in state.states]
-    refusal.leader_epochs |= {p: state.states[p].leader_and_isr.leader_epoch for p in due}
+    refusal.count(map(OfEpoch, partitions))
+    for partition in partitions:
+        if refusal.in_a_row[OfEpoch(partition)].bit_count() == 1 and partition in state.states:
+            refusal.epochs.setdefault(partition, KnownEpochs(state.states[partition].leader_and_isr.leader_epoch))
 
 
 async def on_leader_and_isr_answered(term: Term, answered: BrokerAnswered, response: LeaderAndIsrResponse) -> None:
@@ -108,11 +95,12 @@ async def on_leader_and_isr_answered(term: Term, answered: BrokerAnswered, respo
         elif meaning is Meaning.REPLICA_OFFLINE and partition not in offline:
             failed.append(partition)
         if meaning is Meaning.TELL_PERSON:
-            refusal = _send_again_later(term, answered, f"{error.name} of {partition}", meaning, (partition,))
+            reason = _reason(answered, f"{error.name} of {partition}")
+            refusal = brokers.send_everything_later(term, broker.id, broker.epoch, reason, (partition,))
             _refuse_epochs(term.state, refusal, (partition,))
             refused.append(partition)
         elif error is ErrorCode.unknown_server_error:
-            _send_again_later(term, answered, error.name, Meaning.TELL_PERSON)
+            brokers.send_everything_later(term, broker.id, broker.epoch, _reason(answered, error.name))
     if repaired:
         await log_dirs.on_replicas_become_online(term, broker.id, repaired)
     if failed:
@@ -145,25 +133,25 @@ async def on_resend_due(term: Term, due: ResendDue) -> None:
     if refusal is None or known is None or known.epoch != due.broker_epoch:
         return
     refusal.sent_again_under = term.identity.epoch
-    above, refusal.leader_epochs = refusal.leader_epochs, {}
-    partition_epochs, refusal.partition_epochs = refusal.partition_epochs, {}
+    epochs, refusal.epochs = refusal.epochs, {}
     if known.id in term.state.shutting_down:
         term.batch.update_metadata(term.state.states, [known.id])  # it must not become a follower again
     else:
         present = [
             partition
-            for partition, epoch in above.items()
+            for partition, known_epochs in epochs.items()
             if term.state.has(partition)
             and not term.state.is_being_deleted(partition.topic)
-            and epoch < _HIGHEST_LEADER_EPOCH
+            and known_epochs.leader_epoch < _HIGHEST_LEADER_EPOCH
         ]
         # Brokers ignore a later leader epoch with an earlier partition epoch than their own, and report no error.
         too_far = await raise_partition_epochs(
-            term, {partition: partition_epochs[partition] for partition in present if partition in partition_epochs}
+            term,
+            {partition: later for partition in present if (later := epochs[partition].partition_epoch) is not None},
         )
         if present := [partition for partition in present if partition not in too_far]:
             log.warning("leader epochs raised", broker=known.id, partitions=list(map(str, present))[:20])
-            await reassignment.announce(term, present, above)
+            await reassignment.announce(term, present, {each: epochs[each].leader_epoch for each in present})
         await brokers.send_everything(term, {known.id: known})
 
 

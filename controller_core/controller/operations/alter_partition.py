@@ -15,11 +15,12 @@ import structlog
 from kio.schema.errors import ErrorCode
 
 from controller_core.controller.loop.answer_meanings import Meaning
-from controller_core.controller.loop.events import IsrChangesNotified, ResendDue
+from controller_core.controller.loop.events import IsrChangesNotified
 from controller_core.controller.machines.leaderships import commit, reread_or_restore
+from controller_core.controller.operations.brokers import send_everything_later
 from controller_core.controller.reassigning import reassignment
 from controller_core.controller.state.read_only_state import ReadOnlyState
-from controller_core.controller.term.refusals import LONGEST_PAUSE_MS
+from controller_core.controller.term.refusals import KnownEpochs
 from controller_core.controller.term.rights import Reads, Remembers
 from controller_core.controller.term.term import Term
 from controller_core.model.ids import (
@@ -178,8 +179,9 @@ def _note_later_epochs(term: Remembers, broker: BrokerId, partition: TopicPartit
     epoch, in_zookeeper = change.wanted.leader_epoch, known.leader_and_isr.leader_epoch
     if epoch <= in_zookeeper and change.partition_epoch <= known.partition_epoch:
         return
-    refusal, is_due = term.refusals.add(broker, broker_epoch, f"AlterPartition: later epochs of {partition}")
-    if partition not in refusal.leader_epochs:  # a leader repeats its request
+    reason = f"AlterPartition: later epochs of {partition}"
+    refusal = send_everything_later(term, broker, broker_epoch, reason)
+    if partition not in refusal.epochs:  # a leader repeats its request
         term.counts.count_refusal(AlterPartitionRequest.__name__, ErrorCode.not_controller.name, Meaning.TELL_PERSON)
         log.error(
             "broker has later epochs than ZooKeeper",
@@ -191,9 +193,7 @@ def _note_later_epochs(term: Remembers, broker: BrokerId, partition: TopicPartit
             partition_epoch=change.partition_epoch,
             partition_epoch_in_zookeeper=known.partition_epoch,
         )
-    refusal.leader_epochs[partition], refusal.partition_epochs[partition] = epoch, change.partition_epoch
-    if is_due:
-        term.enqueue_later(ResendDue(broker, broker_epoch), LONGEST_PAUSE_MS)
+    refusal.epochs[partition] = KnownEpochs(epoch, change.partition_epoch)
 
 
 async def refresh(term: Term, partitions: Iterable[TopicPartition]) -> None:

@@ -10,14 +10,15 @@ from typing import Final
 
 import structlog
 
-from controller_core.controller.loop.events import BrokerModified, BrokersChanged, PartitionRemovalsRequested
+from controller_core.controller.loop.events import BrokerModified, BrokersChanged, PartitionRemovalsRequested, ResendDue
 from controller_core.controller.machines import partition_machine, replica_machine
 from controller_core.controller.operations import deletion, leader_rebalance
 from controller_core.controller.reassigning import completion, reassignment
 from controller_core.controller.state.cluster_state import find_bounced
 from controller_core.controller.state.read_only_state import ReadOnlyState
 from controller_core.controller.term.groups import run_in_groups
-from controller_core.controller.term.rights import Reads
+from controller_core.controller.term.refusals import LONGEST_PAUSE_MS, Refusal, Refused
+from controller_core.controller.term.rights import Reads, Remembers
 from controller_core.controller.term.term import Term
 from controller_core.controller.znodes import deleted_topics, removed_replicas
 from controller_core.model.features import find_incompatibilities
@@ -130,6 +131,23 @@ async def send_everything(term: Term, brokers: Mapping[BrokerId, Broker]) -> Non
     await deletion.resume(term, set(brokers))
     if term.state.removals.ask_again(brokers.keys()):
         term.enqueue(PartitionRemovalsRequested())
+
+
+def send_everything_later(
+    term: Remembers,
+    broker: BrokerId,
+    epoch: BrokerEpoch,
+    reason: str,
+    refused: Iterable[Refused] = (),
+    *,
+    is_urgent: bool = False,
+) -> Refusal:
+    """Record the refusal of a broker, and have it sent everything after a pause, unless that is scheduled already."""
+    refusal, is_due = term.refusals.add(broker, epoch, reason)
+    refusal.count(refused)
+    if is_due:
+        term.enqueue_later(ResendDue(broker, epoch), refusal.pause_ms if is_urgent else LONGEST_PAUSE_MS)
+    return refusal
 
 
 async def elect_offline_partitions(term: Term) -> None:

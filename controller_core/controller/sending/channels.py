@@ -5,15 +5,17 @@ A request is repeated until it is answered or the broker is removed, because epo
 that a lost connection left behind must not arrive after later requests (`late_copies`). A broker that bounced gets a
 new stream, because the queued requests were meant for its former life (KIP-380).
 
-If too much waits for a broker that stays unreachable, the queue is dropped, except for partitions to forget, which
-nobody would send again. Once the broker answers it is sent everything, as if it had started. That is as correct as the
-queue and faster, because requests describe the present state, never a step on the way.
+If too much waits for a broker, the queue is dropped, except for partitions to forget, which nobody would send again.
+Once the broker answers it is sent everything, as if it had started. That is as correct as the queue and faster, because
+requests describe the present state, never a step on the way. A broker that answers may be further behind than one that
+is unreachable.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
+from math import inf
 from typing import Final
 
 import structlog
@@ -33,6 +35,8 @@ RETRY_BACKOFF_MS = 100
 MOST_WAITING: Final = 1000
 """The limit of requests that wait for an unreachable broker. The next one limits the size of their topics."""
 MOST_WAITING_BYTES: Final = 64 << 20
+MOST_WAITING_FOR_SLOW: Final = 10_000
+"""The limit of requests that wait for a broker that answers. Everything that a broker must know has fewer."""
 
 StreamEvent = BrokerAnswered | BrokerBehind | EpochOutdated | StreamBroken
 
@@ -137,8 +141,9 @@ class _Channel:
             return
         self._queue.append(request)
         self._waiting_bytes += _size_bytes(request)
-        is_too_much = len(self._queue) > MOST_WAITING or self._waiting_bytes > MOST_WAITING_BYTES
-        if is_too_much and self._is_failing and not self.is_behind:
+        most, most_bytes = (MOST_WAITING, MOST_WAITING_BYTES) if self._is_failing else (MOST_WAITING_FOR_SLOW, inf)
+        is_too_much = len(self._queue) > most or self._waiting_bytes > most_bytes
+        if is_too_much and not self.is_behind:
             self._fall_behind()
         self._arrived.set()
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple, TypeAlias
 
 from controller_core.model.ids import (
     BrokerEpoch,
@@ -20,6 +20,23 @@ WHOLE: Final = None
 """Stands among refused partitions for a request that was refused as a whole."""
 
 
+class OfEpoch(NamedTuple):
+    """Stands among refused partitions for one that was refused because of its leader epoch."""
+
+    partition: TopicPartition
+
+
+Refused: TypeAlias = TopicPartition | OfEpoch | None
+
+
+class KnownEpochs(NamedTuple):
+    """The epochs of a partition that a broker knows, or may refuse for ever."""
+
+    leader_epoch: LeaderEpoch
+    partition_epoch: PartitionEpoch | None = None
+    """Not None if it may be later than in ZooKeeper."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Refusal:
     """A broker that has not obeyed."""
@@ -28,17 +45,14 @@ class Refusal:
     """The life of the broker in which it refused."""
     reason: str
     """The request and the error, such as `UpdateMetadata: unknown_server_error`."""
-    in_a_row: dict[TopicPartition | None, int] = field(default_factory=dict)
-    """The number of times in a row that the broker was sent everything and refused a partition, or `WHOLE` requests."""
-    in_a_row_before: dict[TopicPartition | None, int] = field(default_factory=dict)
+    in_a_row: dict[Refused, int] = field(default_factory=dict)
+    """The number of times in a row that the broker was sent everything and refused something."""
+    in_a_row_before: dict[Refused, int] = field(default_factory=dict)
     """The same numbers when it was sent everything for the last time."""
     sent_again_under: ControllerEpoch | None = None
     """The controller epoch under which it was sent everything after the last refusal; None if that is still to be done."""
-    leader_epochs: dict[TopicPartition, LeaderEpoch] = field(default_factory=dict)
-    """The partitions whose leader epoch it may refuse for ever, with the epoch that it refused or knows. They are sent
-    again under later ones."""
-    partition_epochs: dict[TopicPartition, PartitionEpoch] = field(default_factory=dict)
-    """The partition epochs that it knows of those partitions, if they may be later than in ZooKeeper."""
+    epochs: dict[TopicPartition, KnownEpochs] = field(default_factory=dict)
+    """The partitions that are sent again under later epochs than these."""
 
     @property
     def pause_ms(self) -> int:
@@ -46,8 +60,8 @@ class Refusal:
         60 s."""
         return int(min(FIRST_PAUSE_MS * 2 ** min(self.in_a_row.get(WHOLE, 1) - 1, 10), LONGEST_PAUSE_MS))
 
-    def count(self, refused: Iterable[TopicPartition | None]) -> None:
-        """Count refused partitions, each once for each time that the broker was sent everything."""
+    def count(self, refused: Iterable[Refused]) -> None:
+        """Count refusals, each once for each time that the broker was sent everything."""
         self.in_a_row |= {each: self.in_a_row_before.get(each, 0) + 1 for each in refused}
 
 

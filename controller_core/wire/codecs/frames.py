@@ -32,6 +32,10 @@ PIECE_BYTES: Final = 64 * 1024
 
 CORRELATION_ID_BYTES: Final = 4
 
+_BASE_ANSWER_BYTES: Final = 256 * 1024
+_ANSWER_GROWTH: Final = 2048
+"""Describing a topic takes some tens of kilobytes with documentation, and some tens of bytes in the request."""
+
 _BEGINNINGS_OF_TLS: Final = frozenset({0x160300, 0x160301, 0x160302, 0x160303})
 """The record type and version of a ClientHello, in the place of a frame's length."""
 _LENGTH = struct.Struct(">i")
@@ -80,6 +84,14 @@ class RequestStart:
     head: RequestHead
     length: int
     content: bytes
+
+
+def limit_answer(request_bytes: int) -> int:
+    """Return the limit of an answer that has to be decoded here, to a request that names what the answer is about.
+
+    Decoding takes seconds, and 20 times the memory, for each 10 MiB. So a broker must not choose the size.
+    """
+    return min(_BASE_ANSWER_BYTES + _ANSWER_GROWTH * request_bytes, DEFAULT_MAX_FRAME_BYTES)
 
 
 async def read_frame(reader: asyncio.StreamReader, max_bytes: int = DEFAULT_MAX_FRAME_BYTES) -> bytes | None:

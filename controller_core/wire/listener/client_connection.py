@@ -34,6 +34,7 @@ from controller_core.wire.codecs.frames import (
     RequestHead,
     RequestStart,
     Unencodable,
+    limit_answer,
     read_request_start,
     read_rest,
 )
@@ -435,7 +436,8 @@ class ClientConnection:
         if question.answered is None:
             return await self._upstream.ask(question.head, question.content, take_unread)
         try:
-            return question.answered(await self._upstream.ask(question.head, question.content, Answer.content))
+            take = partial(Answer.content, most_bytes=limit_answer(len(question.content)))
+            return question.answered(await self._upstream.ask(question.head, question.content, take))
         except Undecodable:
             if question.older is None:
                 raise

@@ -16,6 +16,7 @@ from controller_core.supervision import start_task
 from controller_core.wire.codecs.decoding import Cursor, decode
 from controller_core.wire.codecs.frames import (
     CORRELATION_ID_BYTES,
+    DEFAULT_MAX_FRAME_BYTES,
     PIECE_BYTES,
     FrameError,
     RequestHead,
@@ -67,8 +68,10 @@ class Answer:
         async for piece in self._rest():
             yield piece
 
-    async def content(self) -> bytes:
-        """Return the content. Raises `UpstreamError`."""
+    async def content(self, most_bytes: int = DEFAULT_MAX_FRAME_BYTES) -> bytes:
+        """Return the content. Raises `UpstreamError`, also if it is larger."""
+        if self._length > most_bytes:
+            raise UpstreamError(f"the broker's answer has {self._length} bytes; the limit is {most_bytes}")
         return b"".join([self._start, *[piece async for piece in self._rest()]])
 
     async def _rest(self) -> AsyncIterator[bytes]:

@@ -94,6 +94,15 @@ def test_what_ships_is_what_is_tested(purpose: str) -> None:
         assert shipped.keys() - tested.keys() <= of_the_image
 
 
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.stem)
+def test_the_part_of_kio_that_needs_a_distribution_under_the_lgpl_is_not_used_and_that_is_left_out(lock: Path) -> None:
+    assert "crc32c" not in versions(lock)
+    packages = ["replica_broker", *PYPROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]]
+    sources = [path for package in packages for path in (PROJECT / package).rglob("*.py")]
+    assert sources
+    assert [path for path in sources if re.search(r"\bkio(\.| import )records\b", path.read_text())] == []
+
+
 @pytest.mark.parametrize("purpose", ["history", "image"])
 def test_the_image_s_python_and_system_need_no_markers(purpose: str) -> None:
     assert [pin.name for pin, _ in entries(lock_of(purpose)) if pin.marker] == []

@@ -194,8 +194,8 @@ async def test_a_connection_that_closes_instead_of_answering_is_unreachable(serv
 
 async def test_a_broker_that_does_not_answer_in_time_is_unreachable(server: Server) -> None:
     server.script = lambda content: b""
-    async with open_link(server, request_timeout_ms=1) as link:
-        with pytest.raises(BrokerUnreachable, match="did not answer within 1 ms") as raised:
+    async with open_link(server, request_timeout_ms=300) as link:
+        with pytest.raises(BrokerUnreachable, match="did not answer within 300 ms") as raised:
             await link.send(REQUEST)
         assert not isinstance(raised.value, NotConnected), "the request may be read yet"
 

@@ -1,5 +1,7 @@
-"""Lost epochs: in `/controller_epoch` or a state znode under running brokers, or by an older copy of ZooKeeper."""
+"""Lost epochs: in `/controller_epoch` or a state znode under running brokers, or by an older copy of ZooKeeper; and a
+leader epoch that a broker refuses for ever."""
 
+import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,13 +15,16 @@ from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper
 from devcluster.running.processes import wait_until
+from devcluster.running.ways import Silence, Way
 from devcluster.waiting.vocabulary import (
     serve_topic,
     wait_until_acknowledged,
+    wait_until_in_sync,
     wait_until_led,
     wait_until_logged,
     wait_until_metric,
     wait_until_served,
+    wait_until_unregistered,
 )
 from tests.real.conftest import StartKafka
 
@@ -144,3 +149,70 @@ def test_a_partition_whose_state_somebody_deleted_is_led_again(
         kafka.broker(before["leader"]).start()
         wait_until_served(znodes, "orders")
         acknowledge_some(kafka, "orders")
+
+
+def test_a_leader_that_refuses_an_epoch_that_was_set_back_is_sent_a_later_one_and_serves_again(
+    servers_folder: RunFolder, zookeeper: ZooKeeper, zookeeper_chroot: str, start_kafka: StartKafka
+) -> None:
+    """It ignores every LeaderAndIsr before that, so it waits for a dead replica at each message."""
+    kafka = start_kafka(properties={"replica.lag.time.max.ms": 5_000})
+    with (
+        ControllerProcess(servers_folder, kafka.zookeeper_connect, name="old-state-controller") as controller,
+        znodes_of(zookeeper, zookeeper_chroot) as znodes,
+    ):
+        serve_topic(znodes, "orders", [[1, 2, 3]])
+        for broker in (1, 2):
+            kafka.broker(broker).restart()  # another leader each time, under a later epoch
+            wait_until_served(znodes, "orders")
+        first = acknowledge_some(kafka, "orders")
+        before = znodes.state("orders", 0)
+        controller.kill(ends_session=False)
+        path = "/brokers/topics/orders/partitions/0/state"
+        znodes.client.set(path, json.dumps({**before, "leader_epoch": 0}).encode())
+        controller.restart_whole()
+
+        dead = kafka.broker(min(kafka.brokers.keys() - {before["leader"]}))
+        dead.kill()
+        with AckedProducer(kafka.bootstrap_servers, "orders") as producer:
+            wait_until_logged(controller.process, "broker has later epochs than ZooKeeper")
+            wait_until_logged(controller.process, "leader epochs raised")
+            wait_until_acknowledged(producer)
+        assert znodes.leader("orders", 0) == before["leader"]
+        assert znodes.state("orders", 0)["leader_epoch"] > before["leader_epoch"]
+        wait_until_metric(controller, "kontroller_brokers_not_obeying", 0)
+        dead.start()
+        wait_until_served(znodes, "orders")
+        acknowledged = [*first.stop().acknowledged, *producer.stop().acknowledged]
+        assert find_lost(acknowledged, read_back(kafka.bootstrap_servers, "orders")) == []
+
+
+def test_a_broker_that_lost_its_session_while_it_began_a_replica_is_sent_a_later_leader_epoch(
+    servers_folder: RunFolder, zookeeper: ZooKeeper, zookeeper_chroot: str, start_kafka: StartKafka
+) -> None:
+    """It has the leader epoch and no log, and refuses every request that has both."""
+    kafka = start_kafka(brokers=2)
+    with (
+        Way(zookeeper.port) as way,
+        kafka.add_broker(3, properties={"zookeeper.connect": way.connect + zookeeper_chroot}) as broker,
+        ControllerProcess(servers_folder, kafka.zookeeper_connect, name="lost-session-controller") as controller,
+        znodes_of(zookeeper, zookeeper_chroot) as znodes,
+    ):
+        way.swallows = Silence.REQUESTS
+        wait_until_unregistered(znodes, 3)
+        znodes.create_topic("orders", [[1, 2, 3]])
+        wait_until_in_sync(znodes, "orders", 1, 2)
+        # The broker registers again, and loses that session, too, when it reads the topic's configuration for its log.
+        way.ends_at = b"/config/topics/orders"
+        way.swallows = Silence.NONE
+        way.cut()
+        wait_until(lambda: way.swallows is Silence.REQUESTS, "the broker begins the replica")
+        wait_until_unregistered(znodes, 3)
+        way.swallows = Silence.NONE
+        way.cut()
+        wait_until_logged(broker.process, "will be skipping the state change")
+        wait_until_logged(controller.process, "not_leader_or_follower")
+        wait_until_served(znodes, "orders")
+        assert znodes.state("orders", 0)["leader_epoch"] > 0
+        wait_until_metric(controller, "kontroller_brokers_not_obeying", 0)
+        acknowledged = acknowledge_some(kafka, "orders").stop().acknowledged
+        assert find_lost(acknowledged, read_back(kafka.bootstrap_servers, "orders")) == []

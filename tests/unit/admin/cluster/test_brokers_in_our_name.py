@@ -22,6 +22,7 @@ from kio.static.primitive import i8
 from controller_core.admin.cluster.brokers_in_our_name import AT_ONCE, BrokersInOurName
 from controller_core.model.ids import BrokerEpoch, BrokerId
 from controller_core.model.metadata import Broker, Endpoint
+from controller_core.wire.codecs.frames import limit_answer, make_frame_start
 from controller_core.wire.connections.broker_properties import NO_FILE
 from controller_core.wire.listener.owned_api import NoAnswerNow
 from tests.unit.client.transport.servers import NO_TIME, NOBODY, Server, Servers, three_servers
@@ -107,6 +108,13 @@ async def test_where_one_cannot_be_reached_or_does_not_answer_the_next_one_is_as
     lost.script = [None]
     there.script = [describe_topics("a")]
     assert await ask_brokers(make_brokers(servers)) == describe_topics("a")
+
+
+async def test_an_answer_that_is_larger_than_any_about_the_request_is_not_read(servers: Servers) -> None:
+    for server in servers:
+        server.script = [make_frame_start(limit_answer(100), b"\0\0\0\1")]
+    with pytest.raises(NoAnswerNow, match=r"a frame claims [0-9]+ bytes; the limit is"):
+        await ask_brokers(make_brokers(servers))
 
 
 async def test_what_may_have_been_done_is_asked_of_nobody_else(servers: Servers) -> None:

@@ -349,6 +349,20 @@ async def test_an_epoch_without_a_log_is_raised_as_soon_if_another_partition_was
     assert find_refusing_brokers(served) == {3: "LeaderAndIsr: fenced_leader_epoch of more-0"}
 
 
+async def test_an_epoch_without_a_log_is_raised_as_soon_if_whole_requests_were_refused_for_another_reason(
+    served: Cluster,
+) -> None:
+    served.broker(3).refuse_from_now_on(ErrorCode.unknown_server_error, LeaderAndIsrRequest)
+    served.create_topic("more", [1, 2, 3])
+    await served.settle(passing_ms=18 * FIRST_PAUSE_MS)  # it refuses after 0, 1, 3, 7 and 15 s
+    served.broker(3).obey()
+    served.broker(3).lose_log_in_memory(ORDERS)
+    await served.settle(passing_ms=50 * FIRST_PAUSE_MS)  # it refuses after 31 s, and is sent a later epoch after 63 s
+    assert find_refusing_brokers(served) == {}
+    assert served.broker(3).follows(ORDERS)
+    assert_sound(served)
+
+
 async def test_the_epochs_of_a_broker_that_refuses_all_of_them_are_raised_ever_more_seldom(served: Cluster) -> None:
     served.broker(3).refuse_from_now_on(ErrorCode.not_leader_or_follower, LeaderAndIsrRequest)
     served.create_topic("more", [1, 2, 3])

@@ -92,6 +92,23 @@ async def test_a_slow_broker_that_answers_is_sent_everything_in_order(served: Cl
     assert_sound(served)
 
 
+async def test_what_waits_for_a_broker_that_answers_slowly_is_bounded_too(
+    served: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(channels, "MOST_WAITING_FOR_SLOW", 2 * MOST)
+    served.broker(3).hang()
+    for number in range(20):
+        served.create_topic(f"topic-{number}", [1, 3])
+        await served.settle()
+    assert (count_waiting(served, 3) or 0) <= 2 * MOST
+    assert any("sent everything when" in entry["event"] for entry in served.logs)
+    served.broker(3).resume()
+    await served.settle()
+    await served.replicate()
+    assert all(tp(f"topic-{number}") in served.broker(3).logs for number in range(20))
+    assert_sound(served)
+
+
 async def test_a_request_that_cannot_be_sent_ends_the_term_and_is_sent_by_the_next(
     served: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,7 +31,9 @@ from controller_core.wire.codecs.frames import (
     decode_response,
     encode_request,
     encode_response,
+    limit_answer,
     make_frame,
+    make_frame_start,
     read_correlation_id,
     read_frame,
     read_request_head,
@@ -516,6 +518,24 @@ async def test_a_brokers_answer_is_amended_or_replaced_where_there_is_no_broker(
             broker.is_live = is_live
             peer.send(METADATA)
             assert decode_response(MetadataResponse, await peer.answer()).cluster_id == expected
+
+
+async def test_a_brokers_answer_that_would_be_amended_is_not_read_if_it_is_larger_than_any(
+    broker: ScriptedBroker,
+) -> None:
+    broker.script = lambda content: make_frame_start(limit_answer(len(content)) + 1, content[4:8])
+
+    async def us() -> ResponsePayload:
+        return metadata_of("us")
+
+    api = LocalApi(
+        versions=Versions(MetadataRequest),
+        answer=ask_broker(AskBroker(amended=lambda response: response, otherwise=us)),
+    )
+    async with start_listener(broker, apis=(api,)) as listener, connect(listener) as peer:
+        peer.send(METADATA)
+        assert decode_response(MetadataResponse, await peer.answer()).cluster_id == "us"
+    assert len(broker.received) == 1
 
 
 async def test_a_broker_that_does_not_know_the_version_is_asked_in_an_older_one(broker: ScriptedBroker) -> None:
