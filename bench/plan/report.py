@@ -6,7 +6,7 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict
 
-from bench.report.document import fill_markers, table_of
+from bench.report.document import NOT_MEASURED, fill_markers, table_of
 from bench.report.page import DOCS, write_tables
 from bench.report.result import Facts
 from bench.report.tables import facts_of
@@ -118,6 +118,8 @@ def make_small_table(result: Result) -> str:
 
 def make_missed_list(result: Result) -> str:
     """Return a line for each missed bar."""
+    if not result.instances:
+        return NOT_MEASURED
     return "\n".join(f"- {sentence}" for sentence in result.list_missed()) or "No bar was missed."
 
 
