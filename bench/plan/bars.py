@@ -16,6 +16,8 @@ _COSTS: Final = {"100,000 on 60": (2.0, None, 1.0), "1,000,000 on 1,000": (None,
 """Seconds by the clock, seconds of the processor, GiB."""
 _BYTES: Final = {Mode.REBALANCE: 1.06, Mode.DRAIN: 1.02, Mode.EXPAND: 1.02, Mode.RELIEVE: 1.01}
 _EVENS: Final = (Mode.REBALANCE, Mode.EXPAND)
+_BACKTEST_SECONDS: Final = 3.0
+"""For a thousand losses of a cluster with 100,000 partitions."""
 _ABOVE_BOUND: Final = 0.001
 _OPTIMUM: Final = 1.02
 
@@ -87,6 +89,12 @@ def find_missed_optimum(name: str, excess: float, ratio: float, optimum: Optimum
         yield f"{name}: {excess:.3f} above the bounds in sum; HiGHS reaches {optimum.excess:.3f}"
     elif excess > optimum.excess - _ABOVE_BOUND and ratio > _OPTIMUM:
         yield f"{name}: {ratio:.3f} times the bytes of HiGHS; the bar is {_OPTIMUM:g}"
+
+
+def find_missed_backtest(name: str, seconds: float) -> Iterator[str]:
+    """Yield the bar that a backtest misses."""
+    if seconds > _BACKTEST_SECONDS:
+        yield f"{name}: {seconds:.2f} seconds for a backtest; the bar is {_BACKTEST_SECONDS:g}"
 
 
 def compute_excess(plan: Plan) -> float:

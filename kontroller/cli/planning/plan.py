@@ -131,6 +131,17 @@ def plan(
             show_default=False,
         ),
     ] = None,
+    tested_losses: Annotated[
+        str | None,
+        typer.Option(
+            "--backtest",
+            metavar="FILE|NUMBER",
+            help="Say what losses of brokers mean before and after the plan, instead of the plan. FILE: a list such as "
+            '[[1, 2], {"brokers": [3], "times": 2}], or broker_intervals.parquet of `kontroller history report`. NUMBER: '
+            "each broker, each rack, and so many random pairs of brokers.",
+            show_default=False,
+        ),
+    ] = None,
     output: Annotated[
         PlanFormat,
         typer.Option(
@@ -149,7 +160,7 @@ def plan(
             show_default=False,
         ),
     ] = None,
-    moves: Annotated[int, typer.Option(help="With -o text: moves to list.", min=0)] = 20,
+    moves: Annotated[int, typer.Option(help="With -o text: moves, or losses, to list.", min=0)] = 20,
     cluster_name: Annotated[
         str | None, typer.Option("--cluster", help="With -o yaml: KafkaCluster of the moves.", show_default=False)
     ] = None,
@@ -176,11 +187,9 @@ def plan(
     replicas. spread: the replicas and leaders of each topic over all brokers. leaders-only: other orders of replicas,
     which copies nothing. The same snapshot and options give the same plan.
 
-    With --what-if, drain empties the lost brokers, and expand fills the added ones. With --why-not, the answer is about
-    this plan."""
-    for option, question, formats in (("--what-if", what_if, _SHOWN), ("--why-not", why_not, _ANSWERED)):
-        if question is not None and output not in formats:
-            raise usage_error(ValueError(f"-o {output} is not for {option}: give {' or '.join(formats)}"))
+    With --what-if, drain empties the lost brokers, and expand fills the added ones. With --why-not and --backtest, the
+    answer is about this plan."""
+    _check_questions(output, what_if, why_not, tested_losses)
     if output is PlanFormat.YAML and cluster_name is None:
         raise usage_error(ValueError("-o yaml needs the KafkaCluster of the moves: --cluster NAME"))
     if folder is not None and output is not PlanFormat.KAFKA:
@@ -190,6 +199,9 @@ def plan(
     made, supposed = _make_plan(loads, mode, wishes, what_if)
     if why_not is not None:
         _answer_why_not(why_not, made, output)
+        return
+    if tested_losses is not None:
+        _backtest(tested_losses, made, output, moves)
         return
     if output in _SHOWN:
         _show(made, loads.troubles, supposed, output, moves, throttle)
@@ -211,6 +223,19 @@ def plan(
             typer.echo(document, nl=False)
     except InexpressibleError as error:
         raise failure(error) from error
+
+
+def _check_questions(output: PlanFormat, what_if: str | None, why_not: str | None, tested_losses: str | None) -> None:
+    """End the command if a question has no answer in this format, or two of them want the answer."""
+    for option, question, formats in (
+        ("--what-if", what_if, _SHOWN),
+        ("--why-not", why_not, _ANSWERED),
+        ("--backtest", tested_losses, _ANSWERED),
+    ):
+        if question is not None and output not in formats:
+            raise usage_error(ValueError(f"-o {output} is not for {option}: give {' or '.join(formats)}"))
+    if why_not is not None and tested_losses is not None:
+        raise usage_error(ValueError("--why-not and --backtest are two questions: give one of them"))
 
 
 def _get_loads(
@@ -317,6 +342,20 @@ def _answer_why_not(question: str, made: "Plan", output: PlanFormat) -> None:
         typer.echo(json.dumps(asdict(answer)))
         return
     for line in answer.format_lines():
+        typer.echo(line)
+
+
+def _backtest(given: str, made: "Plan", output: PlanFormat, most: int) -> None:
+    from kontroller.planning.losses import UnusableLossesError, format_backtest, make_backtest_document, read_losses
+
+    try:
+        losses = read_losses(given, made.snapshot, made.goals.seed)
+    except UnusableLossesError as error:
+        raise usage_error(error) from error
+    if output is PlanFormat.JSON:
+        typer.echo(json.dumps(make_backtest_document(made, losses)))
+        return
+    for line in format_backtest(made, losses, most):
         typer.echo(line)
 
 

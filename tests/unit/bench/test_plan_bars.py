@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bench.plan.bars import Result, compute_excess, find_missed
+from bench.plan.bars import Result, compute_excess, find_missed, find_missed_backtest
 from bench.plan.instances import INSTANCES, Instance, make_snapshot
 from bench.plan.optimum import compute_excess_bound, solve_exactly
 from controller_planner.goals import Mode
@@ -58,3 +58,8 @@ def test_each_instance_makes_the_goals_of_its_mode() -> None:
     plan = make_plan(make_snapshot(small), small.goals)
     assert 0 < len(plan) < 2_000
     assert plan.left_out == ()
+
+
+def test_a_thousand_losses_have_three_seconds() -> None:
+    assert list(find_missed_backtest("b", 2.9)) == []
+    assert list(find_missed_backtest("b", 3.1)) == ["b: 3.10 seconds for a backtest; the bar is 3"]

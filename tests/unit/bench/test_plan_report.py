@@ -3,10 +3,12 @@
 from pathlib import Path
 
 from bench.plan.report import (
+    BacktestRow,
     InstanceRow,
     Result,
     SmallRow,
     fill_document,
+    make_backtests_table,
     make_instances_table,
     make_missed_list,
     make_others_table,
@@ -34,7 +36,8 @@ ROW = InstanceRow(
     missed=("a: 1.071 times the bytes of the bound; the bar is 1.06",),
 )
 SMALL = SmallRow(instance="b", excess=0.0, optimum_excess=0.0, times_bytes=1.5, is_proven=False, missed=("b: x",))
-RESULT = Result(instances=(ROW,), small=(SMALL,))
+BACKTEST = BacktestRow(instance="c", losses=1_000, partitions=100_000, seconds=3.5, missed=("c: y",))
+RESULT = Result(instances=(ROW,), small=(SMALL,), backtests=(BACKTEST,))
 
 
 def test_a_row_has_the_cost_the_balance_and_the_bytes_over_the_bound() -> None:
@@ -45,10 +48,11 @@ def test_a_row_has_the_cost_the_balance_and_the_bytes_over_the_bound() -> None:
     )
     assert make_others_table(RESULT).splitlines()[-1] == "| a | greedy | 1.20 | 1.50 |"
     assert make_small_table(RESULT).splitlines()[-1] == "| b | 0.000 | 0.000 | 1.500 | no |"
+    assert make_backtests_table(RESULT).splitlines()[-1] == "| c | 1,000 | 100,000 | 3.50 |"
 
 
 def test_each_missed_bar_is_named() -> None:
-    assert make_missed_list(RESULT).splitlines() == [f"- {ROW.missed[0]}", "- b: x"]
+    assert make_missed_list(RESULT).splitlines() == [f"- {ROW.missed[0]}", "- b: x", "- c: y"]
     assert make_missed_list(Result(instances=(ROW.model_copy(update={"missed": ()}),))) == "No bar was missed."
     assert make_missed_list(Result()) == NOT_MEASURED
 
