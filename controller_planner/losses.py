@@ -23,7 +23,7 @@ class Loss:
 
     brokers: tuple[int, ...]
     times: int = 1
-    """How often it happened."""
+    """The number of times that this was seen."""
 
 
 FIGURES: Final = ("leaderless", "belowMinIsr", "oneReplica", "leadersShare", "inShare")
@@ -107,12 +107,12 @@ def list_losses(snapshot: LoadSnapshot, pairs: int, seed: int = 0) -> tuple[Loss
     rng = np.random.Generator(np.random.PCG64(seed))
     possible = len(live) * (len(live) - 1) // 2
     chosen = rng.choice(possible, min(pairs, possible), replace=False).tolist() if possible else []
-    together = ([live[at] for at in _split_pair(number)] for number in chosen)
+    together = ([live[at] for at in _find_pair(number)] for number in chosen)
     groups = ([at] for at in live), (group for group in members if len(group) > 1), together
     return tuple(Loss(brokers=tuple(brokers.ids[group].tolist())) for each in groups for group in each)
 
 
-def _split_pair(number: int) -> tuple[int, int]:
+def _find_pair(number: int) -> tuple[int, int]:
     """Return the pair with a number, of all pairs of 0, 1, 2, ... with the smaller one first."""
     second = (1 + isqrt(1 + 8 * number)) // 2
     return number - second * (second - 1) // 2, second

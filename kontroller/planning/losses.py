@@ -56,12 +56,17 @@ def read_losses(given: str, snapshot: LoadSnapshot, seed: int) -> tuple[Loss, ..
         if int(given[:10]) > _MOST:
             raise UnusableLossesError(f"{given} pairs are too many: give at most {_MOST}")
         return list_losses(snapshot, int(given), seed)
+    return read_losses_of_file(given, snapshot)
+
+
+def read_losses_of_file(path: str, snapshot: LoadSnapshot) -> tuple[Loss, ...]:
+    """Return the losses of a list or of a history. Raises `UnusableLossesError`."""
     try:
-        with Path(given).open("rb") as file:
+        with Path(path).open("rb") as file:
             is_table = file.read(len(_PARQUET)) == _PARQUET
-        return _read_table(given, snapshot) if is_table else _read_list(given, snapshot)
+        return _read_table(path, snapshot) if is_table else _read_list(path, snapshot)
     except (OSError, pa.ArrowException) as error:
-        raise UnusableLossesError(f"{given} cannot be read: {error}; give a file, or a number of pairs") from error
+        raise UnusableLossesError(f"{path} cannot be read: {error}; give a file of losses") from error
 
 
 def _read_list(path: str, snapshot: LoadSnapshot) -> tuple[Loss, ...]:

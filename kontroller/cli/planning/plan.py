@@ -87,6 +87,15 @@ class Wishes:
     band: Annotated[
         float, typer.Option(help="Load that a broker may have without giving away, as a multiple of its share.")
     ] = 1.05
+    failed_together: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Losses of brokers, in a file as for --backtest. Replicas of a partition avoid brokers that were lost "
+            "together. rebalance and spread also move them for that alone. Default: none.",
+            show_default=False,
+        ),
+    ] = None
     seed: Annotated[int, typer.Option(help="Number that random choices depend on.", min=0)] = 0
     max_bytes: Annotated[float | None, typer.Option(help="Bytes that the plan may copy. Default: no limit.")] = None
     max_moves: Annotated[
@@ -276,13 +285,17 @@ def _make_plan(loads: "StoredLoads", mode: Mode, wishes: Wishes, what_if: str | 
     """Return the plan, and the consequences of what is supposed. Ends the command if there is no plan."""
     from controller_planner.goals import Goals, InvalidGoals, Limits, Unsatisfiable
     from controller_planner.goals import Mode as Goal
+    from controller_planner.losses import count_pairs
     from controller_planner.planning import make_plan
+    from kontroller.planning.losses import UnusableLossesError, read_losses_of_file
     from kontroller.planning.what_if import Supposed, UnclearQuestionError, suppose
 
     supposed = Supposed(snapshot=loads.snapshot)
     try:
         if what_if is not None:
             supposed = suppose(what_if, loads.snapshot)
+        known = wishes.failed_together
+        together = () if known is None else count_pairs(read_losses_of_file(known, supposed.snapshot))
         asked = supposed.lost if mode is Mode.DRAIN else supposed.added if mode is Mode.EXPAND else ()
         limits = Limits(
             max_bytes=wishes.max_bytes, max_moves=wishes.max_moves, max_batch_bytes_per_broker=wishes.batch_bytes
@@ -298,9 +311,10 @@ def _make_plan(loads: "StoredLoads", mode: Mode, wishes: Wishes, what_if: str | 
             band=wishes.band,
             seed=wishes.seed,
             limits=limits,
+            failed_together=tuple(together),
         )
         return make_plan(supposed.snapshot, goals), supposed.lines
-    except (InvalidGoals, UnclearQuestionError) as error:
+    except (InvalidGoals, UnclearQuestionError, UnusableLossesError) as error:
         raise usage_error(error) from error
     except Unsatisfiable as error:
         say_troubles(supposed.lines)

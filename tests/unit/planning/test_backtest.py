@@ -125,7 +125,7 @@ def test_what_has_no_losses_is_refused(file: Path, tmp_path: Path) -> None:
     other = write_intervals(tmp_path / "other.parquet", ("test", 1, 0, 10))
     (tmp_path / "torn.parquet").write_bytes(b"PAR1 and nothing more")
     for losses, why in (
-        (tmp_path / "none", "give a file, or a number of pairs"),
+        (tmp_path / "none", "give a file of losses"),
         (tmp_path / "torn.parquet", "cannot be read"),
         (file, "has no column began: give the broker_intervals.parquet of `kontroller history report`"),
         (other, "knows nothing of cluster prod; its clusters are: test"),
@@ -139,3 +139,23 @@ def test_what_has_no_losses_is_refused(file: Path, tmp_path: Path) -> None:
 def test_a_backtest_has_no_other_format(file: Path, output: str) -> None:
     assert f"-o {output} is not for --backtest: give text or json" in run(file, 1, "-o", output, code=2).stderr
     assert "give one of them" in run(file, 1, "--why-not", "orders-0 on 1", code=2).stderr
+
+
+def test_replicas_avoid_brokers_that_failed_together_in_a_list_or_in_a_history(file: Path, tmp_path: Path) -> None:
+    (tmp_path / "losses.json").write_text('[{"brokers": [1, 2], "times": 3}]')
+    rows = [("prod", broker, at, at + 10) for broker in (1, 2) for at in (0, 20)]
+    history = write_intervals(tmp_path / "broker_intervals.parquet", *rows)
+    for losses in (tmp_path / "losses.json", history):
+        asked = ["plan", "rebalance", "--snapshot", str(file), "--failed-together", str(losses), "-o", "json"]
+        found = json.loads(CliRunner().invoke(main, asked).stdout)
+        reasons = {reason for move in found["moves"] for reason in move["reasons"]}
+        assert reasons >= {"failed together"}
+        assert not any({1, 2} <= set(move["after"]) for move in found["moves"])
+
+
+def test_pairs_need_a_file_of_this_cluster(file: Path, tmp_path: Path) -> None:
+    (tmp_path / "losses.json").write_text("[[1, 9]]")
+    for losses, why in ((tmp_path / "losses.json", "the cluster has no broker 9"), (5, "5 cannot be read")):
+        asked = ["plan", "rebalance", "--snapshot", str(file), "--failed-together", str(losses)]
+        ended = CliRunner().invoke(main, asked)
+        assert (ended.exit_code, why in ended.stderr) == (2, True), ended.output
