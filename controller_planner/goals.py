@@ -70,6 +70,9 @@ class Goals:
     """A broker may bear this much more of a resource than its share before the plan takes something off it."""
     seed: int = 0
     limits: Limits = field(default_factory=Limits)
+    failed_together: tuple[tuple[int, int, float], ...] = field(default=(), repr=False)
+    """Pairs of ids of brokers that were lost together, with how often. Replicas of a partition avoid such pairs. It is not
+    in the text of the goals, so that plans without it keep their hash."""
 
     def __post_init__(self) -> None:
         if not 1 < self.band <= 10:
@@ -90,5 +93,10 @@ class Goals:
             raise InvalidGoals(
                 f"brokers are for the modes {Mode.DRAIN}, {Mode.RELIEVE} and {Mode.EXPAND}, and not for {self.mode}"
             )
+        for first, second, times in self.failed_together:
+            if first == second or not (times > 0 and math.isfinite(times)):
+                raise InvalidGoals(
+                    f"brokers {first} and {second} failed together {times} times; give a pair and a count"
+                )
         if both := set(self.brokers) & set(self.excluded_brokers):
             raise InvalidGoals(f"brokers {sorted(both)} are named and excluded")

@@ -26,6 +26,7 @@ class Reason(StrEnum):
     TOPIC_SPREAD = "topic spread"
     NEXT_LEADER = "next leader"
     RELIEF = "relief of a disk"
+    EXPOSURE = "failed together"
 
     @property
     def bit(self) -> int:
@@ -111,6 +112,8 @@ class Plan:
     def compute_hash(self) -> str:
         """Return the SHA-256 of the snapshot's hash, the goals and the changes."""
         digest = hashlib.sha256(repr((self.snapshot_hash, self.goals, self.after.shape)).encode())
+        if self.goals.failed_together:
+            digest.update(repr(self.goals.failed_together).encode())
         for array in (self.partition, self.after, self.bytes_copied, self.reasons, self.batch):
             digest.update(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).tobytes())
         return digest.hexdigest()

@@ -7,7 +7,7 @@ The steps, of which a mode uses some:
    disk gives away the fewest bytes (`relieving`).
 3. *Balance.* Brokers above the band give replicas away (`evicting`), which are placed elsewhere. This is repeated, because
    what is placed makes others full. Then replicas go home whose home has room again (`returning`): that saves bytes.
-   If there is time, this is done in three ways, and the best counts.
+   If there is time, this is done in three ways, and the best counts. Replicas on brokers that failed together part first.
    Small clusters are searched replica by replica (`searching`).
 4. *Lead.* Leaders are evened by the order of replicas (`leading`), then the second replicas.
 5. Steps 3 and 4 are repeated until they improve nothing. So a plan of a plan's own result is empty.
@@ -52,6 +52,8 @@ _MOST_SLOTS_FOR_WAYS: Final = 200_000
 """Slots up to which each first aim is tried: which one is best is a matter of luck if few replicas are large."""
 _LEAST_IMPROVEMENT: Final = 0.02
 _MOST_REPEATS: Final = 5
+_SEPARATING: Final = (Mode.REBALANCE, Mode.SPREAD)
+"""The modes that move replicas off brokers that failed together. Other modes only place those that move anyway."""
 _BALANCE_REASONS: Final = (Reason.REPLICAS, Reason.DISK, Reason.IN, Reason.OUT, Reason.LEADERS)
 _MUST_BITS: Final = (
     Reason.DRAIN.bit | Reason.RACK.bit | Reason.REPLICATION_FACTOR.bit | Reason.CAPACITY.bit | Reason.RELIEF.bit
@@ -103,6 +105,7 @@ class _Work:
         self.layout = Layout(
             self.original, resources, snapshot.brokers.racks, scope.takes, partitions.topic, len(partitions.topics)
         )
+        self.layout.together = _make_together(snapshot, self.goals)
         self.bounds = compute_bounds(self.layout, self.goals.band, scope.factors)
         if self.goals.mode is Mode.EXPAND:
             raise_for_expansion(self.layout, self.bounds, self.goals.band, scope.receivers)
@@ -287,7 +290,9 @@ class _Work:
     def _improve_once(self, start: Ints) -> float:
         """Improve the layout, the best of a few ways if the cluster is not large. Return its score."""
         layout = self.layout
-        moves = self.goals.mode in (Mode.REBALANCE, Mode.EXPAND) and bool(self._find_excess().any())
+        moves = self.goals.mode in (Mode.REBALANCE, Mode.EXPAND) and bool(
+            self._find_excess().any() or self._compute_exposure()
+        )
         has_time = self.goals.mode is Mode.REBALANCE and layout.replicas.size <= _MOST_SLOTS_FOR_WAYS
         best, found = (np.inf, np.inf), start
         for first_aim in _FIRST_AIMS if moves and has_time else _FIRST_AIMS[:1]:
@@ -296,6 +301,7 @@ class _Work:
             self._restart_random()
             if self.goals.mode is Mode.SPREAD:
                 self._spread_topics()
+            self._separate()
             if moves:
                 self._balance(start, (first_aim, *_AIMS))
             self._order()
@@ -305,14 +311,34 @@ class _Work:
         if moves and self.goals.mode is Mode.REBALANCE and is_small(layout):
             layout.replicas[:] = found
             layout.recompute()
-            excess = round_up_excess(self._find_excess().sum())
+            excess = round_up_excess(self._find_excess().sum() + self._compute_exposure())
             search_thoroughly(layout, start, self.bounds, self._find_allowed(), self.rng)
             self._order()
-            if round_up_excess(self._find_excess().sum()) <= excess:
+            if round_up_excess(self._find_excess().sum() + self._compute_exposure()) <= excess:
                 found = layout.replicas.copy()
         layout.replicas[:] = found
         layout.recompute()
         return self._score()
+
+    def _compute_exposure(self) -> float:
+        """Return how exposed a partition is in the mean, in modes that move replicas for that."""
+        layout = self.layout
+        if layout.together is None or self.goals.mode not in _SEPARATING:
+            return 0.0
+        return float(layout.find_exposure(layout.replicas)[self.scope.partitions].sum()) / len(layout.replicas)
+
+    def _separate(self) -> None:
+        """Move a replica of each partition on brokers that failed together, if a less exposed broker may take it."""
+        if not self._compute_exposure():
+            return
+        layout = self.layout
+        exposure = layout.find_exposure(layout.replicas)
+        exposure[~layout.takes[layout.replicas] | ~self.scope.partitions[:, None]] = 0
+        rows = np.flatnonzero(exposure.any(axis=1))
+        fullness = np.minimum(layout.compute_relative()[layout.replicas[rows]].max(axis=2), 9)
+        worst = (exposure[rows] * (1 + fullness / 1000)).argmax(axis=1)
+        rules = Placing(receivers=self.scope.receivers, must_leave=False, less_exposed=True)
+        place(layout, rows * layout.width + worst, rules, self.rng)
 
     def _order(self) -> None:
         """Even out leaders and those who follow them by the order of the replicas."""
@@ -403,7 +429,7 @@ class _Work:
             return 0.0
         if mode in (Mode.DRAIN, Mode.REPLICATION_FACTOR) and not (layout.replicas != self.original).any():
             return 0.0
-        score = compute_next_leader_excess(layout) / max(len(layout.replicas), 1)
+        score = compute_next_leader_excess(layout) / max(len(layout.replicas), 1) + self._compute_exposure()
         if mode is Mode.SPREAD:
             return score + float(self._find_topic_surplus(self._find_most_of_topics()).sum()) / layout.replicas.size
         excess = self._find_excess()
@@ -482,6 +508,8 @@ class _Work:
         bare = self.bits[changed] == 0
         found = np.where(left & bare[:, None], of_copy[before], 0)
         reasons = np.bitwise_or.reduce(found, axis=1, initial=0) | np.where(leads, of_order[before[:, 0]], 0)
+        parted = left.any(axis=1) & (layout.find_exposure(after).sum(axis=1) < layout.find_exposure(before).sum(axis=1))
+        reasons = reasons | np.where(parted, Reason.EXPOSURE.bit, 0)
         reasons = np.where((reasons == 0) & bare, Reason.NEXT_LEADER.bit, reasons)
         self.bits[changed] |= reasons.astype(np.int32)
 
@@ -506,3 +534,14 @@ class _Work:
             layout.replicas[cut] = self.original[cut]
             self.left_out.append(f"{len(cut)} changes exceed the limits; another plan can make them afterwards")
         return changed[kept], copied[kept]
+
+
+def _make_together(snapshot: LoadSnapshot, goals: Goals) -> Floats | None:
+    """Return how often each two brokers failed together, as a part of the most frequent pair; None without a history."""
+    if not goals.failed_together:
+        return None
+    row_of = {broker: at for at, broker in enumerate(snapshot.brokers.ids.tolist())}
+    together = np.zeros((len(row_of) + 1, len(row_of) + 1))
+    for first, second, times in goals.failed_together:
+        together[[row_of[first], row_of[second]], [row_of[second], row_of[first]]] += times
+    return np.asarray(together / together.max())

@@ -17,6 +17,7 @@ RESOURCES: Final = ("replicas", "disk", "in", "out", "leaders")
 OF_A_REPLICA: Final = 3
 REPLICAS: Final = 0
 DISK: Final = 1
+IN: Final = 2
 LEADERS: Final = 4
 _MOST_NAMED: Final = 5
 

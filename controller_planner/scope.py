@@ -37,6 +37,7 @@ def find_scope(snapshot: LoadSnapshot, goals: Goals) -> Scope:
         factors = np.where(in_scope, np.int32(goals.replication_factor), factors)
     excluded = _find_brokers(snapshot, goals.excluded_brokers)
     named = _find_brokers(snapshot, goals.brokers)
+    _find_brokers(snapshot, (broker for pair in goals.failed_together for broker in pair[:2]))
     drained = named if goals.mode is Mode.DRAIN else np.zeros_like(named)
     relieved = named if goals.mode is Mode.RELIEVE else np.zeros_like(named)
     takes = brokers.takes_replicas & brokers.is_live & ~drained & ~excluded

@@ -9,6 +9,7 @@ a bar is missed, each of which it names. Times are for an idle machine of two co
 
 import statistics
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Final
@@ -17,16 +18,26 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from bench.plan.bars import Result, compute_balance, compute_next_leaders, find_missed, find_missed_optimum
-from bench.plan.checker import find_violations
+from bench.plan.bars import (
+    Result,
+    compute_balance,
+    compute_excess,
+    compute_next_leaders,
+    find_missed,
+    find_missed_backtest,
+    find_missed_optimum,
+)
+from bench.plan.checker import find_disk_limits, find_violations, read_assignment, read_sizes, sum_bytes
 from bench.plan.files import write_snapshot
 from bench.plan.instances import INSTANCES, SMALL_INSTANCES, Instance, make_snapshot
 from bench.plan.measured import measure_plan
-from bench.plan.optimum import NoOptimum, compute_bytes_bound, solve_exactly
+from bench.plan.optimum import NoOptimum, compute_bytes_bound, compute_excess_bound, solve_exactly
 from bench.plan.others import OTHERS
 from bench.plan.report import (
+    BacktestRow,
     InstanceRow,
     SmallRow,
+    make_backtests_table,
     make_instances_table,
     make_others_table,
     make_small_table,
@@ -36,18 +47,24 @@ from bench.plan.report import Result as Report
 from bench.setup.results_file import ResultsFile
 from controller_planner.goals import Mode
 from controller_planner.loads import Floats, Ints
+from controller_planner.losses import backtest, list_losses
 from controller_planner.plan import Plan
 from controller_planner.planning import make_plan
 from controller_planner.resources import compute_loads, measure_leaders
 
 _MOST_FOR_OTHERS: Final = 20_000
 """Partitions. The other ways are simple and slow."""
+_MOST_SOLVED: Final = 60
+"""Partitions up to which HiGHS decides each leader."""
+_BACKTEST: Final = "backtest"
+_BACKTESTED: Final = next(instance for instance in INSTANCES if instance.name == "100,000 on 60")
+_LOSSES: Final = 1_000
 RESULTS: Final = Path(__file__).parents[1] / "results" / "plan.json"
 console = Console(highlight=False, soft_wrap=True, stderr=True)
 
 
 def main(
-    only: Annotated[list[str] | None, typer.Option(help="Names of instances; none: all.")] = None,
+    only: Annotated[list[str] | None, typer.Option(help="Names of instances, or backtest; none: all.")] = None,
     runs: Annotated[int, typer.Option(help="Number of measured runs of each instance.", min=1)] = 5,
     skip_small: Annotated[
         bool, typer.Option("--skip-small", help="Leave out the comparison with the optimum.")
@@ -55,20 +72,25 @@ def main(
     docs: Annotated[bool, typer.Option("--docs", help="Write the tables of docs/performance.md.")] = False,
 ) -> None:
     """Plan, print the tables, and exit with 1 if a bar is missed. Results are saved after each instance."""
-    if unknown := set(only or ()) - {instance.name for instance in INSTANCES}:
+    if unknown := set(only or ()) - {_BACKTEST, *(instance.name for instance in INSTANCES)}:
         raise typer.BadParameter(f"there is no instance {', '.join(sorted(unknown))}", param_hint="--only")
-    results = ResultsFile(RESULTS, {"runs": runs}, "instances", "small")
+    results = ResultsFile(RESULTS, {"runs": runs}, "instances", "small", "backtests")
     for instance in INSTANCES:
         if not only or instance.name in only:
             row = _make_row(_run(instance, runs))
             results.add("instances", row.model_dump(mode="json"))
-            console.print(f"{instance.name}: {row.processor_seconds:.2f} s of the processor")
+            for sentence in row.missed:
+                console.print(f"missed: {sentence}")
+    if not only or _BACKTEST in only:
+        backtested = _run_backtest(runs)
+        results.add("backtests", backtested.model_dump(mode="json"))
+        console.print(f"{backtested.instance}: {backtested.losses} losses in {backtested.seconds:.2f} s")
     if not skip_small:
         for small in _compare_with_optimum():
             results.add("small", small.model_dump(mode="json"))
             console.print(f"{small.instance}: {small.times_bytes:.3f} times the bytes of HiGHS")
     found = Report.model_validate(results.content)
-    for table in (make_instances_table, make_others_table, make_small_table):
+    for table in (make_instances_table, make_others_table, make_small_table, make_backtests_table):
         typer.echo(f"\n{table(found)}")
     typer.echo(f"\nwrote {RESULTS}")
     if docs:
@@ -85,7 +107,11 @@ def _run(instance: Instance, runs: int) -> Result:
     with tempfile.TemporaryDirectory(prefix="bench-plan-") as folder:
         file = Path(folder) / "snapshot.npz"
         write_snapshot(snapshot, file)
-        costs = [measure_plan(file, instance.goals) for _ in range(runs)]
+        costs = []
+        for run in range(1, runs + 1):
+            costs.append(measure_plan(file, instance.goals))
+            console.print(f"{instance.name}: run {run} of {runs}: {costs[-1].processor_seconds:.2f} s of the processor")
+    console.print(f"{instance.name}: checking the plan")
     plan = make_plan(snapshot, instance.goals)
     replicas = snapshot.partitions.replicas.copy()
     replicas[plan.partition] = plan.after[:, : replicas.shape[1]]
@@ -103,12 +129,18 @@ def _run(instance: Instance, runs: int) -> Result:
         total_bytes=plan.total_bytes,
         least_bytes=_find_least_bytes(plan),
         next_leaders=compute_next_leaders(plan, replicas),
+        excess=compute_excess(plan),
+        least_excess=compute_excess_bound(plan) if instance.partitions <= _MOST_SOLVED else 0.0,
         violations=violations,
         others=dict(_play_others(plan)) if _is_compared(instance) else {},
     )
 
 
 def _find_least_bytes(plan: Plan) -> float:
+    if plan.goals.mode is Mode.RELIEVE:
+        # Each broker must lose at least what it has above its limit.
+        used, limits = sum_bytes(read_assignment(plan.snapshot), read_sizes(plan.snapshot)), find_disk_limits(plan)
+        return sum(max(0.0, used[broker] - limits[broker]) for broker in plan.goals.brokers)
     if plan.goals.mode is not Mode.DRAIN:
         return compute_bytes_bound(plan)
     drained = np.isin(plan.snapshot.brokers.ids[plan.snapshot.partitions.replicas], plan.goals.brokers)
@@ -139,6 +171,25 @@ def _count_bytes(plan: Plan, replicas: Ints) -> float:
     return float((new.sum(axis=1) * plan.snapshot.partitions.size_bytes).sum())
 
 
+def _run_backtest(runs: int) -> BacktestRow:
+    """Return the cost of losing each broker, each rack and random pairs, a thousand losses in all."""
+    snapshot = make_snapshot(_BACKTESTED)
+    losses = list_losses(snapshot, _LOSSES)[:_LOSSES]
+    costs = []
+    for _ in range(runs):
+        began = time.perf_counter()
+        backtest(snapshot, losses)
+        costs.append(time.perf_counter() - began)
+    seconds = statistics.median(costs)
+    return BacktestRow(
+        instance=_BACKTESTED.name,
+        losses=len(losses),
+        partitions=len(snapshot.partitions),
+        seconds=round(seconds, 3),
+        missed=tuple(find_missed_backtest(_BACKTESTED.name, seconds)),
+    )
+
+
 def _compare_with_optimum() -> Iterator[SmallRow]:
     """Compare the plans of small clusters with HiGHS."""
     for instance in SMALL_INSTANCES:
@@ -148,7 +199,7 @@ def _compare_with_optimum() -> Iterator[SmallRow]:
         except NoOptimum as error:
             console.print(f"{instance.name}: no optimum: {error}")
             continue
-        excess = float(np.nan_to_num(np.maximum(plan.loads_after / plan.shares - plan.bounds, 0)).sum())
+        excess = compute_excess(plan)
         ratio = plan.total_bytes / optimum.bytes_copied if optimum.bytes_copied > 0 else 1.0
         yield SmallRow(
             instance=instance.name,

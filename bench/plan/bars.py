@@ -14,7 +14,10 @@ from controller_planner.plan import Plan
 
 _COSTS: Final = {"100,000 on 60": (2.0, None, 1.0), "1,000,000 on 1,000": (None, 20.0, 1.0)}
 """Seconds by the clock, seconds of the processor, GiB."""
-_BYTES: Final = {Mode.REBALANCE: 1.06, Mode.DRAIN: 1.02, Mode.EXPAND: 1.02}
+_BYTES: Final = {Mode.REBALANCE: 1.06, Mode.DRAIN: 1.02, Mode.EXPAND: 1.02, Mode.RELIEVE: 1.01}
+_EVENS: Final = (Mode.REBALANCE, Mode.EXPAND)
+_BACKTEST_SECONDS: Final = 3.0
+"""For a thousand losses of a cluster with 100,000 partitions."""
 _ABOVE_BOUND: Final = 0.001
 _OPTIMUM: Final = 1.02
 
@@ -36,6 +39,10 @@ class Result:
     least_bytes: float = 0.0
     next_leaders: tuple[float, float] = (0.0, 0.0)
     """The largest number that one broker takes over from another, and the bar for that broker."""
+    excess: float = 0.0
+    """The sum of the excesses over the bounds."""
+    least_excess: float = 0.0
+    """Proven: any plan has at least this. If it is not 0, it is the bar for the balance."""
     violations: list[str] = field(default_factory=list)
     others: dict[str, tuple[float, Floats]] = field(default_factory=dict)
     """Bytes and balance of other ways."""
@@ -54,10 +61,12 @@ def find_missed(result: Result) -> Iterator[str]:
             yield f"{instance.name}: {value:.2f} {name}; the bar is {bar:g}"
     if result.violations:
         yield f"{instance.name}: {len(result.violations)} violations, such as {result.violations[0]}"
+    if result.least_excess > 0 and result.excess > result.least_excess + _ABOVE_BOUND:
+        yield f"{instance.name}: {result.excess:.3f} above the bounds in sum; the least is {result.least_excess:.3f}"
     for resource, over, balance in zip(
         ("replicas", "disk", "in", "out", "leaders"), result.over_bound, result.balance, strict=True
     ):
-        if over > _ABOVE_BOUND and mode is not Mode.DRAIN:
+        if over > _ABOVE_BOUND and mode in _EVENS and not result.least_excess:
             yield f"{instance.name}: {resource} {balance:.3f} of the share, {over:.3f} above the bound"
     if result.total_bytes > _BYTES[mode] * result.least_bytes:
         yield (
@@ -80,6 +89,17 @@ def find_missed_optimum(name: str, excess: float, ratio: float, optimum: Optimum
         yield f"{name}: {excess:.3f} above the bounds in sum; HiGHS reaches {optimum.excess:.3f}"
     elif excess > optimum.excess - _ABOVE_BOUND and ratio > _OPTIMUM:
         yield f"{name}: {ratio:.3f} times the bytes of HiGHS; the bar is {_OPTIMUM:g}"
+
+
+def find_missed_backtest(name: str, seconds: float) -> Iterator[str]:
+    """Yield the bar that a backtest misses."""
+    if seconds > _BACKTEST_SECONDS:
+        yield f"{name}: {seconds:.2f} seconds for a backtest; the bar is {_BACKTEST_SECONDS:g}"
+
+
+def compute_excess(plan: Plan) -> float:
+    """Return the sum of the excesses over the bounds, of all brokers and resources."""
+    return float(np.nan_to_num(np.maximum(plan.loads_after / plan.shares - plan.bounds, 0)).sum())
 
 
 def compute_balance(plan: Plan, loads: Floats) -> Floats:

@@ -82,7 +82,7 @@ def _find_takers(plan: Plan) -> set[int]:
     }
 
 
-def _read_sizes(snapshot: LoadSnapshot, *, fill: bool = False) -> dict[tuple[str, int], float]:
+def read_sizes(snapshot: LoadSnapshot, *, fill: bool = False) -> dict[tuple[str, int], float]:
     """Return the size of each partition; if it is unknown, 0 or the mean of the others."""
     partitions = snapshot.partitions
     known = [size for size in partitions.size_bytes.tolist() if not math.isnan(size)]
@@ -98,8 +98,8 @@ def _read_sizes(snapshot: LoadSnapshot, *, fill: bool = False) -> dict[tuple[str
 def _check_batches(plan: Plan) -> Iterator[str]:
     """Each broker must have disk for what a batch copies to it while it still has what it gives away."""
     brokers = plan.snapshot.brokers
-    sizes = _read_sizes(plan.snapshot)
-    used = _sum_bytes(read_assignment(plan.snapshot), sizes)
+    sizes = read_sizes(plan.snapshot)
+    used = sum_bytes(read_assignment(plan.snapshot), sizes)
     capacity = dict(zip(brokers.ids.tolist(), brokers.capacity_disk_bytes.tolist(), strict=True))
     moves = list(plan.iterate_moves())
     for batch in range(plan.batches):
@@ -158,8 +158,8 @@ def _check_disks(plan: Plan) -> Iterator[str]:
     goals, limits = plan.goals, find_disk_limits(plan)
     if goals.mode is not Mode.RELIEVE:
         return
-    sizes = _read_sizes(plan.snapshot, fill=True)
-    used = _sum_bytes(apply_moves(plan), sizes)
+    sizes = read_sizes(plan.snapshot, fill=True)
+    used = sum_bytes(apply_moves(plan), sizes)
     moves = list(plan.iterate_moves())
     if others := {broker for move in moves for broker in set(move.before) - set(move.after)} - set(goals.brokers):
         yield f"brokers {others} lose replicas, and are not relieved"
@@ -181,7 +181,7 @@ def find_disk_limits(plan: Plan) -> dict[int, float]:
     capacity = dict(zip(brokers.ids.tolist(), brokers.capacity_disk_bytes.tolist(), strict=True))
     if goals.below_percent is not None:
         return {broker: known * goals.below_percent / 100 for broker, known in capacity.items()}
-    used = _sum_bytes(read_assignment(plan.snapshot), _read_sizes(plan.snapshot, fill=True))
+    used = sum_bytes(read_assignment(plan.snapshot), read_sizes(plan.snapshot, fill=True))
     members = _find_takers(plan) | set(goals.brokers)
     is_known = not any(math.isnan(capacity[broker]) for broker in members)
     weights = {broker: capacity[broker] if is_known else 1.0 for broker in members}
@@ -190,7 +190,7 @@ def find_disk_limits(plan: Plan) -> dict[int, float]:
     return {broker: min(limit, capacity[broker]) if capacity[broker] > 0 else limit for broker, limit in limits.items()}
 
 
-def _sum_bytes(assignment: Assignment, sizes: dict[tuple[str, int], float]) -> defaultdict[int, float]:
+def sum_bytes(assignment: Assignment, sizes: dict[tuple[str, int], float]) -> defaultdict[int, float]:
     """Return the bytes on the disks of each broker."""
     used: defaultdict[int, float] = defaultdict(float)
     for key, replicas in assignment.items():

@@ -26,7 +26,8 @@ class Instance:
     history: History = "grown"
     replicas: int = 3
     mode: Mode = Mode.REBALANCE
-    drained: int = 0
+    named: int = 0
+    """The number of brokers, from the first one on, that are drained or relieved."""
     seed: int = 0
     sigma: float = 1.5
     """The spread of sizes: the standard deviation of their logarithm."""
@@ -34,12 +35,13 @@ class Instance:
     @property
     def goals(self) -> Goals:
         """Return the goals of this instance."""
-        if self.mode is Mode.DRAIN:
-            return Goals(mode=self.mode, brokers=tuple(range(self.drained)))
-        return Goals(mode=self.mode)
+        return Goals(mode=self.mode, brokers=tuple(range(self.named)))
 
 
 INSTANCES: Final = (
+    # No plan brings "tiny" within all its bounds. Ten leaders for each broker are the most, so each must lead ten, also
+    # the one that leads the partition with the most traffic. This alone is 1.070 shares of bytes out, which is the bound,
+    # and the nine partitions that send least add 0.085. HiGHS proves that this is the least, so it is the bar.
     Instance(name="tiny", partitions=60, brokers=6, racks=3, history="skewed"),
     Instance(name="small", partitions=1_000, brokers=9, racks=3),
     Instance(name="one rack", partitions=2_000, brokers=8, racks=1, history="skewed"),
@@ -49,8 +51,9 @@ INSTANCES: Final = (
     Instance(name="equal sizes", partitions=10_000, brokers=20, racks=4, sigma=0.0),
     Instance(name="few large", partitions=3_000, brokers=30, racks=3, sigma=2.5),
     Instance(name="factor 2", partitions=20_000, brokers=30, racks=3, replicas=2, history="skewed"),
-    Instance(name="drain", partitions=20_000, brokers=30, racks=3, history="even", mode=Mode.DRAIN, drained=1),
-    Instance(name="drain many", partitions=50_000, brokers=60, racks=3, history="even", mode=Mode.DRAIN, drained=6),
+    Instance(name="drain", partitions=20_000, brokers=30, racks=3, history="even", mode=Mode.DRAIN, named=1),
+    Instance(name="drain many", partitions=50_000, brokers=60, racks=3, history="even", mode=Mode.DRAIN, named=6),
+    Instance(name="relieve", partitions=50_000, brokers=60, racks=3, mode=Mode.RELIEVE, named=6),
     Instance(name="expand", partitions=50_000, brokers=60, racks=3, mode=Mode.EXPAND),
     Instance(name="many brokers", partitions=50_000, brokers=300, racks=5),
     Instance(name="100,000 on 60", partitions=100_000, brokers=60, racks=3),

@@ -6,7 +6,7 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict
 
-from bench.report.document import fill_markers, table_of
+from bench.report.document import NOT_MEASURED, fill_markers, table_of
 from bench.report.page import DOCS, write_tables
 from bench.report.result import Facts
 from bench.report.tables import facts_of
@@ -51,6 +51,18 @@ class SmallRow(BaseModel):
     missed: tuple[str, ...] = ()
 
 
+class BacktestRow(BaseModel):
+    """Many losses of brokers of a large cluster."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    instance: str
+    losses: int
+    partitions: int
+    seconds: float
+    missed: tuple[str, ...] = ()
+
+
 class Result(BaseModel):
     """A whole result file."""
 
@@ -61,10 +73,11 @@ class Result(BaseModel):
     settings: Facts = {}
     instances: tuple[InstanceRow, ...] = ()
     small: tuple[SmallRow, ...] = ()
+    backtests: tuple[BacktestRow, ...] = ()
 
     def list_missed(self) -> list[str]:
         """Return the missed bars."""
-        rows: tuple[InstanceRow | SmallRow, ...] = (*self.instances, *self.small)
+        rows: tuple[InstanceRow | SmallRow | BacktestRow, ...] = (*self.instances, *self.small, *self.backtests)
         return [sentence for row in rows for sentence in row.missed]
 
 
@@ -116,8 +129,16 @@ def make_small_table(result: Result) -> str:
     return table_of(["instance", "above bounds", "HiGHS above bounds", "bytes / HiGHS", "optimum proven"], rows)
 
 
+def make_backtests_table(result: Result) -> str:
+    """Return a row for each backtest."""
+    rows = [[row.instance, f"{row.losses:,}", f"{row.partitions:,}", f"{row.seconds:.2f}"] for row in result.backtests]
+    return table_of(["instance", "losses", "partitions", "s"], rows)
+
+
 def make_missed_list(result: Result) -> str:
     """Return a line for each missed bar."""
+    if not (result.instances or result.small or result.backtests):
+        return NOT_MEASURED
     return "\n".join(f"- {sentence}" for sentence in result.list_missed()) or "No bar was missed."
 
 
@@ -132,6 +153,7 @@ TABLES: Final[dict[str, Callable[[Result], str]]] = {
     "instances": make_instances_table,
     "others": make_others_table,
     "small": make_small_table,
+    "backtests": make_backtests_table,
     "missed": make_missed_list,
     "machine": make_machine_table,
 }

@@ -35,6 +35,8 @@ class Layout:
         self.topic_counts: Ints | None = None
         if 0 < topics * (self.brokers + 1) <= _LARGEST_TOPIC_TABLE and self.topic_sizes.max(initial=0) > 1:
             self.topic_counts = np.zeros((topics, self.brokers + 1), dtype=np.int32)
+        self.together: Floats | None = None
+        """Brokers x brokers: how often they failed together, as a part of the most frequent pair. None: not known."""
         self.recompute()
 
     @property
@@ -99,3 +101,18 @@ class Layout:
         for at in range(others.shape[1]):
             count += racks[:, at, None] == wanted
         return count
+
+    def compute_exposure(self, others: Ints, brokers: Ints) -> Floats:
+        """Return how often each of these brokers failed together with those of the other replicas (a row for each slot)."""
+        exposure = np.zeros(brokers.shape)
+        if self.together is not None:
+            for at in range(others.shape[1]):
+                exposure += self.together[others[:, at, None], brokers]
+        return exposure
+
+    def find_exposure(self, replicas: Ints) -> Floats:
+        """Return the exposure of each replica of a table to the others of its partition."""
+        if self.together is None:
+            return np.zeros(replicas.shape)
+        exposure: Floats = self.together[replicas[:, :, None], replicas[:, None, :]].sum(axis=2)
+        return exposure

@@ -21,6 +21,8 @@ _EMPTIEST: Final = -0.2
 _PART_OF_A_SHARE: Final = 0.01
 """The part of its share that a broker may receive in one group before the loads are looked at again."""
 _TOPIC_WEIGHT: Final = 0.05
+_EXPOSURE_WEIGHT: Final = 10.0
+"""Brokers that failed together with that of another replica are avoided unless all others are far fuller."""
 _MOST_PAIRS: Final = 200_000
 """Pairs of a replica and a broker that are looked at in one go, for the sake of memory."""
 
@@ -35,6 +37,8 @@ class Placing:
     be in a more crowded rack than at home."""
     most_of_a_topic: Ints | None = None
     """The largest number of replicas of each topic that a broker may reach by this. None: no limit."""
+    less_exposed: bool = False
+    """True: a replica may only go to brokers that failed together with those of the others less often than its own."""
 
 
 def place(layout: Layout, slots: Slots, rules: Placing, rng: np.random.Generator) -> Slots:
@@ -118,6 +122,8 @@ def _choose_among(layout: Layout, slots: Slots, loads: Floats, rules: Placing, t
             * added[:, :, 0]
             * np.minimum(layout.topic_counts[topics[:, None], tried] / wanted[:, None], 4)
         )
+    if layout.together is not None:
+        costs += _EXPOSURE_WEIGHT * added[:, :, 0] * layout.compute_exposure(others, tried)
     costs[refused] = np.inf
     rows, best = np.arange(len(slots)), costs.argmin(axis=1)
     return np.where(refused[rows, best], np.int32(-1), tried[rows, best])
@@ -140,6 +146,8 @@ def _find_refused(layout: Layout, slots: Slots, others: Ints, loads: Floats, rul
         refused = crowd > layout.count_in_racks(others, home[:, None])
     for at in range(others.shape[1]):
         refused |= others[:, at, None] == tried
+    if rules.less_exposed:
+        refused |= layout.compute_exposure(others, tried) >= layout.compute_exposure(others, home[:, None])
     capacity = layout.resources.capacity
     for column in np.flatnonzero(np.isfinite(capacity).any(axis=0)):
         refused |= layout.loads[tried, column] + loads[:, column, None] > capacity[tried, column]

@@ -39,8 +39,9 @@ def return_home(layout: Layout, original: Ints, bounds: Floats, may_return: Bool
             at, some = some[0], some[1:]
             slots = np.array([partition[at] * width + position[at]], dtype=np.int64)
             others, now = layout.find_others(slots), layout.replicas.ravel()[slots]
-            crowd = layout.count_in_racks(others, np.array([[broker, now[0]]], dtype=np.int32))[0]
-            if crowd[0] > crowd[1] or (others == broker).any():
+            both = np.array([[broker, now[0]]], dtype=np.int32)
+            crowd, exposure = layout.count_in_racks(others, both)[0], layout.compute_exposure(others, both)[0]
+            if crowd[0] > crowd[1] or exposure[0] > exposure[1] or (others == broker).any():
                 continue
             load = layout.get_loads_of(slots)
             layout.lift(slots, load)

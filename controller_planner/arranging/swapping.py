@@ -40,8 +40,9 @@ class _Search:
         """Return True for each slot and broker if the slot may move there from home."""
         others = self.layout.find_others(slots)
         there = np.broadcast_to(brokers, (len(slots), len(brokers)))
-        crowd = self.layout.count_in_racks(others, np.full((len(slots), 1), home, dtype=np.int32))
-        allowed = np.asarray(self.layout.count_in_racks(others, there) <= crowd)
+        here = np.full((len(slots), 1), home, dtype=np.int32)
+        allowed = np.asarray(self.layout.count_in_racks(others, there) <= self.layout.count_in_racks(others, here))
+        allowed &= self.layout.compute_exposure(others, there) <= self.layout.compute_exposure(others, here)
         for at in range(others.shape[1]):
             allowed &= others[:, at, None] != there
         return allowed

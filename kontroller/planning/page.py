@@ -54,6 +54,7 @@ _REASONS: Final = {
     Reason.LEADERS: "A broker leads more partitions than its share.",
     Reason.TOPIC_SPREAD: "A broker has more replicas of the topic than others.",
     Reason.RELIEF: "A replica leaves a broker whose disks are too full.",
+    Reason.EXPOSURE: "Two replicas of the partition are on brokers that failed together.",
     Reason.NEXT_LEADER: "Another replica becomes the next leader, so that the leaders of a lost broker go to several.",
 }
 

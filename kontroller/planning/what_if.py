@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from controller_core.model.wording import format_count, list_some, name_all
 from controller_planner.loads import NO_BROKER, Brokers, LoadSnapshot
+from controller_planner.losses import elect_leaders
 
 _MOST_ADDED: Final = 10_000
 _LARGEST_ID: Final = 2**31 - 1
@@ -59,14 +60,7 @@ def suppose(question: str, snapshot: LoadSnapshot) -> Supposed:
 def _lose(snapshot: LoadSnapshot, chosen: NDArray[np.bool_]) -> Supposed:
     brokers, partitions = snapshot.brokers, snapshot.partitions
     is_live = brokers.is_live & ~chosen
-    can_lead = partitions.in_sync & np.append(is_live, np.False_)[partitions.replicas]
-    stays = np.append(is_live, np.False_)[partitions.leader]
-    first = (
-        partitions.replicas[np.arange(len(partitions)), can_lead.argmax(axis=1)]
-        if len(partitions)
-        else partitions.leader
-    )
-    leader = np.where(stays, partitions.leader, np.where(can_lead.any(axis=1), first, NO_BROKER))
+    leader, can_lead = elect_leaders(partitions, is_live)
     counts = can_lead.sum(axis=1)
     offline, short = (leader == NO_BROKER), (counts < partitions.min_isr) & (leader != NO_BROKER)
     moved = (leader != partitions.leader) & (leader != NO_BROKER)
@@ -75,7 +69,7 @@ def _lose(snapshot: LoadSnapshot, chosen: NDArray[np.bool_]) -> Supposed:
         snapshot=replace(
             snapshot,
             brokers=replace(brokers, is_live=is_live, takes_replicas=brokers.takes_replicas & ~chosen),
-            partitions=replace(partitions, leader=leader.astype(np.int32), in_sync=can_lead),
+            partitions=replace(partitions, leader=leader, in_sync=can_lead),
         ),
         lost=lost,
         lines=(

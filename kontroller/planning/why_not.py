@@ -199,7 +199,27 @@ def _judge(plan: Plan, at: int, after: Sequence[int], replaced: int, broker: int
                 f" the plan allows {most:.2f}"
             )
     place.goals += _list_of_topic(plan, at, replaced, broker)
+    place.goals += _list_failed_together(plan, others, replaced, broker)
     return place
+
+
+def _list_failed_together(plan: Plan, others: Sequence[int], replaced: int, broker: int) -> Iterator[str]:
+    """Yield the reason if the broker failed together with those of the other replicas more often than the other one."""
+    ids = plan.snapshot.brokers.ids
+    rest = set(ids[others].tolist())
+    here, there = (
+        sum(
+            times
+            for first, second, times in plan.goals.failed_together
+            if {first, second} in [{at, each} for each in rest]
+        )
+        for at in (int(ids[broker]), int(ids[replaced]))
+    )
+    if here > there:
+        yield (
+            f"failed together: broker {ids[broker]} {here:g} times with brokers of the other replicas, and {ids[replaced]}"
+            f" {there:g} times"
+        )
 
 
 def _list_of_topic(plan: Plan, at: int, replaced: int, broker: int) -> Iterator[str]:

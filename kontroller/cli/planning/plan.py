@@ -87,6 +87,15 @@ class Wishes:
     band: Annotated[
         float, typer.Option(help="Load that a broker may have without giving away, as a multiple of its share.")
     ] = 1.05
+    failed_together: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Losses of brokers, in a file as for --backtest. Replicas of a partition avoid brokers that were lost "
+            "together. rebalance and spread also move them for that alone. Default: none.",
+            show_default=False,
+        ),
+    ] = None
     seed: Annotated[int, typer.Option(help="Number that random choices depend on.", min=0)] = 0
     max_bytes: Annotated[float | None, typer.Option(help="Bytes that the plan may copy. Default: no limit.")] = None
     max_moves: Annotated[
@@ -131,6 +140,17 @@ def plan(
             show_default=False,
         ),
     ] = None,
+    tested_losses: Annotated[
+        str | None,
+        typer.Option(
+            "--backtest",
+            metavar="FILE|NUMBER",
+            help="Say what losses of brokers mean before and after the plan, instead of the plan. FILE: a list such as "
+            '[[1, 2], {"brokers": [3], "times": 2}], or broker_intervals.parquet of `kontroller history report`. NUMBER: '
+            "each broker, each rack, and so many random pairs of brokers.",
+            show_default=False,
+        ),
+    ] = None,
     output: Annotated[
         PlanFormat,
         typer.Option(
@@ -149,7 +169,7 @@ def plan(
             show_default=False,
         ),
     ] = None,
-    moves: Annotated[int, typer.Option(help="With -o text: moves to list.", min=0)] = 20,
+    moves: Annotated[int, typer.Option(help="With -o text: moves, or losses, to list.", min=0)] = 20,
     cluster_name: Annotated[
         str | None, typer.Option("--cluster", help="With -o yaml: KafkaCluster of the moves.", show_default=False)
     ] = None,
@@ -176,11 +196,9 @@ def plan(
     replicas. spread: the replicas and leaders of each topic over all brokers. leaders-only: other orders of replicas,
     which copies nothing. The same snapshot and options give the same plan.
 
-    With --what-if, drain empties the lost brokers, and expand fills the added ones. With --why-not, the answer is about
-    this plan."""
-    for option, question, formats in (("--what-if", what_if, _SHOWN), ("--why-not", why_not, _ANSWERED)):
-        if question is not None and output not in formats:
-            raise usage_error(ValueError(f"-o {output} is not for {option}: give {' or '.join(formats)}"))
+    With --what-if, drain empties the lost brokers, and expand fills the added ones. With --why-not and --backtest, the
+    answer is about this plan."""
+    _check_questions(output, what_if, why_not, tested_losses)
     if output is PlanFormat.YAML and cluster_name is None:
         raise usage_error(ValueError("-o yaml needs the KafkaCluster of the moves: --cluster NAME"))
     if folder is not None and output is not PlanFormat.KAFKA:
@@ -190,6 +208,9 @@ def plan(
     made, supposed = _make_plan(loads, mode, wishes, what_if)
     if why_not is not None:
         _answer_why_not(why_not, made, output)
+        return
+    if tested_losses is not None:
+        _backtest(tested_losses, made, output, moves)
         return
     if output in _SHOWN:
         _show(made, loads.troubles, supposed, output, moves, throttle)
@@ -211,6 +232,19 @@ def plan(
             typer.echo(document, nl=False)
     except InexpressibleError as error:
         raise failure(error) from error
+
+
+def _check_questions(output: PlanFormat, what_if: str | None, why_not: str | None, tested_losses: str | None) -> None:
+    """End the command if a question has no answer in this format, or two of them want the answer."""
+    for option, question, formats in (
+        ("--what-if", what_if, _SHOWN),
+        ("--why-not", why_not, _ANSWERED),
+        ("--backtest", tested_losses, _ANSWERED),
+    ):
+        if question is not None and output not in formats:
+            raise usage_error(ValueError(f"-o {output} is not for {option}: give {' or '.join(formats)}"))
+    if why_not is not None and tested_losses is not None:
+        raise usage_error(ValueError("--why-not and --backtest are two questions: give one of them"))
 
 
 def _get_loads(
@@ -251,13 +285,17 @@ def _make_plan(loads: "StoredLoads", mode: Mode, wishes: Wishes, what_if: str | 
     """Return the plan, and the consequences of what is supposed. Ends the command if there is no plan."""
     from controller_planner.goals import Goals, InvalidGoals, Limits, Unsatisfiable
     from controller_planner.goals import Mode as Goal
+    from controller_planner.losses import count_pairs
     from controller_planner.planning import make_plan
+    from kontroller.planning.losses import UnusableLossesError, read_losses_of_file
     from kontroller.planning.what_if import Supposed, UnclearQuestionError, suppose
 
     supposed = Supposed(snapshot=loads.snapshot)
     try:
         if what_if is not None:
             supposed = suppose(what_if, loads.snapshot)
+        known = wishes.failed_together
+        together = () if known is None else count_pairs(read_losses_of_file(known, supposed.snapshot))
         asked = supposed.lost if mode is Mode.DRAIN else supposed.added if mode is Mode.EXPAND else ()
         limits = Limits(
             max_bytes=wishes.max_bytes, max_moves=wishes.max_moves, max_batch_bytes_per_broker=wishes.batch_bytes
@@ -273,9 +311,10 @@ def _make_plan(loads: "StoredLoads", mode: Mode, wishes: Wishes, what_if: str | 
             band=wishes.band,
             seed=wishes.seed,
             limits=limits,
+            failed_together=tuple(together),
         )
         return make_plan(supposed.snapshot, goals), supposed.lines
-    except (InvalidGoals, UnclearQuestionError) as error:
+    except (InvalidGoals, UnclearQuestionError, UnusableLossesError) as error:
         raise usage_error(error) from error
     except Unsatisfiable as error:
         say_troubles(supposed.lines)
@@ -317,6 +356,20 @@ def _answer_why_not(question: str, made: "Plan", output: PlanFormat) -> None:
         typer.echo(json.dumps(asdict(answer)))
         return
     for line in answer.format_lines():
+        typer.echo(line)
+
+
+def _backtest(given: str, made: "Plan", output: PlanFormat, most: int) -> None:
+    from kontroller.planning.losses import UnusableLossesError, format_backtest, make_backtest_document, read_losses
+
+    try:
+        losses = read_losses(given, made.snapshot, made.goals.seed)
+    except UnusableLossesError as error:
+        raise usage_error(error) from error
+    if output is PlanFormat.JSON:
+        typer.echo(json.dumps(make_backtest_document(made, losses)))
+        return
+    for line in format_backtest(made, losses, most):
         typer.echo(line)
 
 

@@ -1,14 +1,23 @@
 """The tables of plans, and the bars that they name as missed."""
 
+from pathlib import Path
+
 from bench.plan.report import (
+    BacktestRow,
     InstanceRow,
     Result,
     SmallRow,
+    fill_document,
+    make_backtests_table,
     make_instances_table,
     make_missed_list,
     make_others_table,
     make_small_table,
+    write_docs,
 )
+from bench.report.document import NOT_MEASURED
+
+DOCS = Path(__file__).resolve().parents[3] / "docs"
 
 ROW = InstanceRow(
     instance="a",
@@ -27,7 +36,8 @@ ROW = InstanceRow(
     missed=("a: 1.071 times the bytes of the bound; the bar is 1.06",),
 )
 SMALL = SmallRow(instance="b", excess=0.0, optimum_excess=0.0, times_bytes=1.5, is_proven=False, missed=("b: x",))
-RESULT = Result(instances=(ROW,), small=(SMALL,))
+BACKTEST = BacktestRow(instance="c", losses=1_000, partitions=100_000, seconds=3.5, missed=("c: y",))
+RESULT = Result(instances=(ROW,), small=(SMALL,), backtests=(BACKTEST,))
 
 
 def test_a_row_has_the_cost_the_balance_and_the_bytes_over_the_bound() -> None:
@@ -38,8 +48,26 @@ def test_a_row_has_the_cost_the_balance_and_the_bytes_over_the_bound() -> None:
     )
     assert make_others_table(RESULT).splitlines()[-1] == "| a | greedy | 1.20 | 1.50 |"
     assert make_small_table(RESULT).splitlines()[-1] == "| b | 0.000 | 0.000 | 1.500 | no |"
+    assert make_backtests_table(RESULT).splitlines()[-1] == "| c | 1,000 | 100,000 | 3.50 |"
 
 
 def test_each_missed_bar_is_named() -> None:
-    assert make_missed_list(RESULT).splitlines() == [f"- {ROW.missed[0]}", "- b: x"]
-    assert make_missed_list(Result()) == "No bar was missed."
+    assert make_missed_list(RESULT).splitlines() == [f"- {ROW.missed[0]}", "- b: x", "- c: y"]
+    assert make_missed_list(Result(instances=(ROW.model_copy(update={"missed": ()}),))) == "No bar was missed."
+    assert make_missed_list(Result()) == NOT_MEASURED
+
+
+def test_the_tables_of_the_document_are_those_of_its_result_file_or_not_measured() -> None:
+    file = DOCS / "performance-plan.json"
+    result = Result.model_validate_json(file.read_text()) if file.exists() else Result()
+    document = (DOCS / "performance.md").read_text()
+    assert document == fill_document(document, result)
+
+
+def test_a_result_file_fills_the_document(tmp_path: Path) -> None:
+    source = tmp_path / "plan.json"
+    source.write_text(RESULT.model_dump_json())
+    (tmp_path / "performance.md").write_text((DOCS / "performance.md").read_text())
+    written = write_docs([source], tmp_path)
+    assert [path.name for path in written] == ["performance-plan.json", "performance.md"]
+    assert f"- {ROW.missed[0]}" in (tmp_path / "performance.md").read_text()

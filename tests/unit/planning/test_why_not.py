@@ -139,3 +139,12 @@ def test_an_equal_broker_has_nothing_against_it() -> None:
 def test_a_question_that_is_not_clear_is_refused(question: str, why: str) -> None:
     with pytest.raises(UnclearPlaceError, match=why):
         ask(question)
+
+
+def test_brokers_that_failed_together_are_a_reason_with_both_counts() -> None:
+    goals = Goals(mode=Mode.DRAIN, brokers=(2,), failed_together=((1, 3, 2.0), (1, 4, 1.0)))
+    answer = ask("orders-0 on 3", make_snapshot(EVEN, FLAT), goals)
+    assert (answer.after, answer.replaced) == ((1, 4), 4)
+    assert "failed together: broker 3 2 times with brokers of the other replicas, and 4 1 times" in answer.goals, (
+        answer.goals
+    )
