@@ -28,8 +28,8 @@ _BEGIN: Final = cleandoc("""
     - `kontroller.dev/reconcile-requested-at`, with a new value, makes the operator reconcile the object again.
     - `kontroller.dev/delete-before-dependents: "true"` lets a KafkaCluster be deleted before the objects that refer to it;
       their topics and data stay.
-    - `kontroller.dev/accept-cluster`, with the id of a Kafka cluster, makes the operator carry out the object, or all objects of a
-      KafkaCluster, in that cluster although the status has another cluster's id.
+    - `kontroller.dev/accept-cluster`, with the id of a Kafka cluster, makes the operator carry out the object, or all
+      objects of a KafkaCluster, in that cluster although the status has another cluster's id.
 """)
 _CONDITIONS: Final = "status.conditions"
 _SHARED: Final = tuple(f"status.{Status.model_fields[name].alias}" for name in Status.model_fields)
