@@ -125,7 +125,7 @@ REMEDIES: Final[Mapping[Reason, str]] = {
     Reason.TOO_LARGE: "Ask for less in one object, or raise `jute.maxbuffer` of all processes.",
     Reason.PARTITIONS_CANNOT_DECREASE: "Raise `spec.partitions` to the topic's number, or create a new topic.",
     Reason.TOPIC_BEING_DELETED: "Wait, or start the broker that the message names; see "
-    "[a topic stays in deletion](operations.md#a-topic-stays-in-deletion).",
+    "[stuck deletions](operations.md#the-deletion-of-a-topic-is-stuck).",
     Reason.TOPIC_DELETED: "Delete the object, or set `driftPolicy: Enforce`, which creates the topic again, empty.",
     Reason.TOPIC_DELETED_DURING_MOVE: "Delete the object.",
     Reason.FEATURE_UNSUPPORTED: "Upgrade the brokers that `status.features` names, or ask for a lower level.",
