@@ -27,7 +27,8 @@ properties: `security.protocol`, `ssl.*` with PEM files, `sasl.mechanism` (PLAIN
 that are marked for deletion.
 
 **Output.** The commands print tables. With `-o json` or `-o yaml` they print one document to standard output; questions,
-and the plan that reverts a move, then go to standard error. An error is one line on standard error that says what to change.
+and the plan that reverts a move, then go to standard error. An error is one line on standard error. It says what to
+change.
 
 **Throttles.** With Kontroller's controller, a throttle belongs to its move: Kontroller also throttles brokers that are
 down, from their next start, and removes the throttle with the move. (To list the owners, describe its configuration
