@@ -17,24 +17,26 @@ _HEAD: Final = """\
 # Commands that administer a cluster
 
 `kontroller` administers any Kafka cluster of version 2.8 or later over Kafka's own protocol, with any kind of controller.
-It does the work of kafka-topics, kafka-reassign-partitions, kafka-leader-election and kafka-features, with the same files
-and flags. The [client library](admin-client.md) does the same.
+It replaces kafka-topics, kafka-reassign-partitions, kafka-leader-election and kafka-features, with the same files
+and flags. The [client library](admin-client.md) offers the same operations.
 
 **Connection.** `--bootstrap-server HOST:PORT[,HOST:PORT...]`, or `KONTROLLER_BOOTSTRAP_SERVER` in the environment, names
-any of the cluster's servers. `--command-config FILE` (`KONTROLLER_COMMAND_CONFIG`) has properties by the names of Kafka's
-clients: `security.protocol`, `ssl.*` with PEM files, `sasl.mechanism` (PLAIN, SCRAM-SHA-256, SCRAM-SHA-512),
-`sasl.jaas.config`, `client.id` and `default.api.timeout.ms`. With `zookeeper.connect`, the commands also know the topics
+any of the cluster's servers. `--command-config FILE` (`KONTROLLER_COMMAND_CONFIG`) is a file of Kafka's client
+properties: `security.protocol`, `ssl.*` with PEM files, `sasl.mechanism` (PLAIN, SCRAM-SHA-256, SCRAM-SHA-512),
+`sasl.jaas.config`, `client.id` and `default.api.timeout.ms`. If it has `zookeeper.connect`, the commands also show topics
 that are marked for deletion.
 
-**Output.** Tables for people. `-o json` or `-o yaml` prints one document for programs to standard output; questions, and
-the plan that reverts a move, then go to standard error. An error is one line on standard error that says what to change.
+**Output.** The commands print tables. With `-o json` or `-o yaml` they print one document to standard output; questions,
+and the plan that reverts a move, then go to standard error. An error is one line on standard error. It says what to
+change.
 
-**Throttles.** Kontroller owns the throttle of a move: it also throttles brokers that are down, from their next start,
-and removes the throttle with the move. (Its own setting `kontroller.reassignment.throttle`, asked for by name, lists the
-owners.) With Kafka's controllers a throttle does not belong to a move, and `start` says so. A broker that is down gets
-none unless it returns while `start` waits; the brokers that copy from it have theirs. `reassign verify`, `cancel` and
-the end of `start` remove the throttles of a plan's topics and brokers if nothing moves in the whole cluster. Otherwise
-they report that the throttles stay. (Kafka's tool always removes them after a cancellation.)
+**Throttles.** With Kontroller's controller, a throttle belongs to its move: Kontroller also throttles brokers that are
+down, from their next start, and removes the throttle with the move. (To list the owners, describe its configuration
+`kontroller.reassignment.throttle` by name.) With Kafka's controllers a throttle does not belong to a move, and `start`
+says so. A broker that is down gets no throttle unless it returns while `start` waits, but brokers that copy from it are
+throttled. `reassign verify`, `cancel` and the end of `start` remove the throttles of a plan's topics and brokers if nothing
+moves in the whole cluster. Otherwise they report that the throttles stay. (Kafka's tool always removes them after a
+cancellation.)
 
 | Exit code | Meaning |
 |---|---|
@@ -56,7 +58,7 @@ _OPTIONS: Final = "| Option | Meaning |\n|---|---|"
 def page() -> str:
     """Return the page."""
     shared = _find_shared_options()
-    table = ["These options are the same for every command, unless its own table has them:\n", _OPTIONS, *shared, ""]
+    table = ["Every command has these options, unless its own table differs:\n", _OPTIONS, *shared, ""]
     return "\n".join([_HEAD, *table, *_files(), *(line for name in GROUPS for line in _group(name, shared))])
 
 

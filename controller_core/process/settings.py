@@ -165,8 +165,8 @@ class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings, AuditS
     )
     exclusive: bool = Field(
         default=True,
-        description="Take the role from a Kafka broker that has it. With no-exclusive, take it only if nobody has it, "
-        "or after `kontroller controller take-over`.",
+        description="Take the role from a Kafka broker that has it. With --no-exclusive, take it only if no process has "
+        "it, or after `kontroller controller take-over`.",
     )
     request_timeout_ms: int = Field(
         default=30_000, ge=1000, description="Milliseconds that a broker has to answer a request."
@@ -215,9 +215,9 @@ class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings, AuditS
     )
     topic_deletion_waits_for_absent_brokers: bool = Field(
         default=True,
-        description="Keep a deleted topic until brokers that are down have returned and deleted its replicas, as Kafka "
-        "does. Otherwise the topic goes at once, and they delete its replicas when they return to Kontroller: set that "
-        "only if all brokers have inter.broker.protocol.version 2.8 or later.",
+        description="Complete the deletion of a topic only after brokers that are down have returned and deleted its "
+        "replicas, as Kafka does. Otherwise it completes without them, and they delete the replicas when they return to "
+        "Kontroller. Turn this off only if all brokers have inter.broker.protocol.version 2.8 or later.",
     )
     removed_replicas_retention_days: int = Field(
         default=90,
@@ -248,17 +248,17 @@ class ControllerProcessSettings(ProcessSettings, ControllerLimitSettings, AuditS
     )
     broker_cidr: Several[IPvAnyNetwork] = Field(
         default=(),
-        description="Networks of brokers, if brokers connect from other addresses than they register: behind NAT, or "
+        description="Networks of brokers, if brokers connect from addresses that they do not register: behind NAT, or "
         "on machines with several addresses.",
     )
     node_address: IPvAnyAddress | None = Field(
         default=None,
-        description="Address of the node below a pod. A network of --admin-cidr or --broker-cidr that contains it is "
-        "reported, because source NAT gives it to many callers.",
+        description="Address of the node that runs this pod. If a network of --admin-cidr or --broker-cidr contains it, "
+        "the log warns, because source NAT gives this address to many callers.",
     )
     relay: bool = Field(
         default=True,
-        description="Relay requests that only brokers can answer to one of them. Otherwise clients are refused.",
+        description="Relay requests that only brokers can answer to a broker. Otherwise close the client's connection.",
     )
     journal_directory: Path | None = Field(
         default=None, description="Folder to write the journal of the cluster's state to. Default: no journal there."

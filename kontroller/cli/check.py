@@ -10,7 +10,7 @@ from kontroller.cli.endings import EXIT_FAILED, failure, run_and_exit, usage_err
 from kontroller.cli.option_groups import add_command
 from kontroller.cli.options import DeadlineSeconds, Servers
 
-commands = typer.Typer(help="Checks of an installation.", no_args_is_help=True)
+commands = typer.Typer(help="Check an installation: api, cluster, empty-brokers, rules.", no_args_is_help=True)
 
 _NAMESPACE_OF_POD: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _LONGEST_ASK_MS: Final = 5_000
@@ -97,7 +97,7 @@ def check_rules(
         str | None, typer.Option(help="Namespace of a KafkaTopic, instead of a principal's request.")
     ] = None,
 ) -> None:
-    """Tries rules for topics on the creation of a topic, without a cluster, and prints the objection.
+    """Checks the creation of a topic against rules for topics, without a cluster, and prints the rule that refuses it.
 
     Exits with 0 if the rules allow it, 1 if they do not, 2 if the command or a rule is wrong."""
     from controller_core.rules.topic_rules import InvalidRules

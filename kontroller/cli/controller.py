@@ -73,8 +73,7 @@ class Move:
 
 @commands.command("run", cls=take_settings("controller_core.process.settings:ControllerProcessSettings"))
 def run(ctx: typer.Context, settings: options.SettingsFile = None) -> None:
-    """Runs a controller: competes for the role of a cluster's controller, and controls the cluster while it has the
-    role.
+    """Runs a controller: competes for the controller role of a cluster, and controls the cluster while it has the role.
 
     Every option can also be set as KONTROLLER_<OPTION> in the environment, or in the settings file."""
     # Imported only here, because this takes longer than many other commands take to run.

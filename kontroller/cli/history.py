@@ -51,7 +51,7 @@ _MOST_DAYS: Final = 36_500
 _SHOWN: Final = 20
 """Violations that are printed. The table has all of them."""
 _TopicOption = Annotated[
-    list[str] | None, typer.Option("--topic", help="Show this topic alone. May be repeated.", show_default=False)
+    list[str] | None, typer.Option("--topic", help="Show only this topic. May be repeated.", show_default=False)
 ]
 
 
@@ -494,7 +494,7 @@ def report(
     objective: Annotated[
         float | None,
         typer.Option(
-            help="Percent of their time that partitions shall have a leader, such as 99.9. The page shows the error "
+            help="Percent of the time for which partitions must have a leader, such as 99.9. The page shows the error "
             "budget.",
             show_default=False,
         ),
@@ -509,8 +509,8 @@ def report(
     broker_session_timeout_ms: Annotated[
         int,
         typer.Option(
-            help="Largest zookeeper.session.timeout.ms of the brokers: a dead broker may go unnoticed for so long. The "
-            "report counts this time separately.",
+            help="Largest zookeeper.session.timeout.ms of the brokers: a dead broker may go unnoticed for this time. The "
+            "report counts it separately.",
             min=0,
         ),
     ] = 18_000,

@@ -86,11 +86,11 @@ def import_topics(
     ] = None,
     default_partitions: Annotated[
         int | None,
-        typer.Option(min=1, help="With --from: partitions of topics whose file leaves them to the brokers."),
+        typer.Option(min=1, help="With --from: partitions of topics if the file does not set them."),
     ] = None,
     default_replication_factor: Annotated[
         int | None,
-        typer.Option(min=1, help="With --from: replicas of topics whose file leaves them to the brokers."),
+        typer.Option(min=1, help="With --from: replicas of topics if the file does not set them."),
     ] = None,
 ) -> None:
     """Writes a KafkaTopic in YAML for each topic that has none. Applying them changes no topic.

@@ -78,7 +78,7 @@ class OperatorMetrics:
         )
         self.left_behind = Counter(
             "kontroller_operator_left_behind_total",
-            "Deleted objects that left something behind against their specs.",
+            "Deleted objects that left topics, moves or throttles behind.",
             ["kind"],
             registry=self.registry,
         )
@@ -89,12 +89,12 @@ class OperatorMetrics:
         )
         self.observation_lag_s = Histogram(
             "kontroller_operator_observation_lag_seconds",
-            "Seconds from the first sign of a change in the cluster to the view that shows it.",
+            "Seconds from the first notice of a change in the cluster to the view that includes it.",
             registry=self.registry,
         )
         self.unreachable_clusters = Gauge(
             "kontroller_operator_unreachable_clusters",
-            "Clusters whose ZooKeeper is out of reach.",
+            "Clusters whose ZooKeeper or brokers are unreachable.",
             registry=self.registry,
         )
 

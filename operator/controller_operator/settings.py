@@ -37,9 +37,9 @@ class OperatorSettings(CommonSettings, AuditSettings):
     )
     properties: Several[Path] = Field(
         default=(),
-        description="Properties files with the security of clusters. With ZooKeeper a file has the names of a broker's "
-        "server.properties, and its zookeeper.connect names the cluster. Without ZooKeeper it has a client's names, and "
-        "bootstrap.servers names the cluster.",
+        description="Properties files with the security settings of clusters. With ZooKeeper, a file has properties of a "
+        "broker's server.properties, and its zookeeper.connect names the cluster. Without ZooKeeper, it has client "
+        "properties, and bootstrap.servers names the cluster.",
     )
     topic_rules: Path | None = Field(default=None, description=TOPIC_RULES_DESCRIPTION)
     webhook: str | None = Field(
@@ -51,17 +51,17 @@ class OperatorSettings(CommonSettings, AuditSettings):
     webhook_key: Path | None = Field(default=None, description="File with the key of the webhook's certificate.")
     webhook_client_ca: Path | None = Field(
         default=None,
-        description="File with the certificates of the authority that signs the API server's client certificate. Then "
-        "the webhook answers nobody else. Default: it answers anybody, without details about other objects.",
+        description="File with the certificates of the authority that signs the API server's client certificate. The "
+        "webhook then answers only the API server. Default: it answers anybody, without details about other objects.",
     )
     webhook_client_name: Several[str] = Field(
-        default=(), description="Common names of the client certificates that may ask the webhook."
+        default=(), description="Common names of the client certificates that may call the webhook."
     )
     lease: str | None = Field(
         default=None,
         max_length=253,
         pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
-        description="Name of the Lease that elects one of several operators. Default: this must be the only operator.",
+        description="Name of the Lease that elects one of several operators. Default: none; run only one operator then.",
     )
     lease_namespace: str | None = Field(
         default=None, max_length=63, description="Namespace of the Lease. Default: that of the pod, or of KUBECONFIG."
@@ -76,12 +76,12 @@ class OperatorSettings(CommonSettings, AuditSettings):
         default=15,
         ge=3,
         le=300,
-        description="Seconds for which the Lease stays with an operator that stopped renewing it.",
+        description="Seconds for which an operator that stopped renewing the Lease keeps it.",
     )
     workers: int = Field(
         default=8,
         ge=1,
-        description="Number of objects that are reconciled at the same time. All share the same API server.",
+        description="Number of objects that are reconciled at the same time.",
     )
     resync_interval_s: float = Field(
         default=600.0, gt=0, description="Seconds between complete relists of all objects, regardless of the watches."
@@ -92,10 +92,10 @@ class OperatorSettings(CommonSettings, AuditSettings):
         description="Seconds that an object that is being deleted waits for a missing KafkaCluster.",
     )
     unreachable_grace_s: float = Field(
-        default=3.0, ge=0, description="Seconds for which ZooKeeper may be out of reach before KafkaClusters say so."
+        default=3.0, ge=0, description="Seconds for which ZooKeeper may be unreachable before KafkaClusters say so."
     )
     objects_unreachable_grace_s: float = Field(
-        default=60.0, ge=0, description="Seconds for which ZooKeeper may be out of reach before other objects say so."
+        default=60.0, ge=0, description="Seconds for which ZooKeeper may be unreachable before other objects say so."
     )
 
     @model_validator(mode="after")

@@ -12,7 +12,7 @@ CONDITIONS: Final[Mapping[ConditionType, tuple[str, str]]] = {
     ),
     ConditionType.RECONCILING: (
         "Work continues without help, or waits. Present only while it is true.",
-        "Wait. If it lasts, look at the reason.",
+        "Wait. If it lasts, see its reason.",
     ),
     ConditionType.STALLED: (
         "Only a person can help. Present only while it is true.",
@@ -43,11 +43,11 @@ CONDITIONS: Final[Mapping[ConditionType, tuple[str, str]]] = {
         "See [settings that differ](operations.md#settings-that-differ).",
     ),
     ConditionType.COMPLETE: (
-        "Nothing.",
+        "The one run of the object has ended and was fully successful. Permanent.",
         "Nothing.",
     ),
     ConditionType.FAILED: (
-        "The one run of the object is over and was not fully successful, or was cancelled. Stays for good.",
+        "The one run of the object is over and was not fully successful, or was cancelled. Permanent.",
         "Look at the partitions in the status, fix the cause, and create a new object.",
     ),
 }
@@ -84,7 +84,7 @@ REMEDIES: Final[Mapping[Reason, str]] = {
     Reason.CLUSTER_CHANGED: "Correct the address in the KafkaCluster, or accept the other cluster with the command that "
     "the message names: [another Kafka cluster answers](operations.md#another-kafka-cluster-answers).",
     Reason.CONTROLLER_ID_TAKEN: "Stop the broker, or give the controller an `--id` that no broker has.",
-    Reason.BROKERS_UNSUPPORTED: "Start them as a [supported release](versions.md), or remove them from the cluster.",
+    Reason.BROKERS_UNSUPPORTED: "Upgrade them to a [supported release](versions.md), or remove them from the cluster.",
     Reason.PARTITIONS_OFFLINE: "See [a partition is offline](operations.md#a-partition-is-offline).",
     Reason.BROKERS_MISSING: "See [KontrollerClusterDegraded](operations.md#kontrollerclusterdegraded).",
     Reason.PARTITIONS_UNDER_REPLICATED: (
@@ -125,7 +125,7 @@ REMEDIES: Final[Mapping[Reason, str]] = {
     Reason.TOO_LARGE: "Ask for less in one object, or raise `jute.maxbuffer` of all processes.",
     Reason.PARTITIONS_CANNOT_DECREASE: "Raise `spec.partitions` to the topic's number, or create a new topic.",
     Reason.TOPIC_BEING_DELETED: "Wait, or start the broker that the message names; see "
-    "[a topic stays in deletion](operations.md#a-topic-stays-in-deletion).",
+    "[stuck deletions](operations.md#the-deletion-of-a-topic-is-stuck).",
     Reason.TOPIC_DELETED: "Delete the object, or set `driftPolicy: Enforce`, which creates the topic again, empty.",
     Reason.TOPIC_DELETED_DURING_MOVE: "Delete the object.",
     Reason.FEATURE_UNSUPPORTED: "Upgrade the brokers that `status.features` names, or ask for a lower level.",
@@ -135,7 +135,7 @@ REMEDIES: Final[Mapping[Reason, str]] = {
     "RebalancePlan with another scope.",
     Reason.TOO_MANY_BROKERS_GONE: "Bring brokers back. If they are lost for good, raise `heal.maxBrokers`, set "
     "`heal.wholeRacks`, or create a RebalancePlan that drains them.",
-    Reason.REQUEST_REFUSED: "Follow the message, the controller's own.",
+    Reason.REQUEST_REFUSED: "Follow the message, which comes from the controller.",
     Reason.DRY_RUN: "Read the status; remove `dryRun` to apply the changes.",
     Reason.DELETION_FORBIDDEN: "Set `delete.topic.enable` of controller and brokers, or `deletionPolicy: Retain`.",
     Reason.WAITING_FOR_OTHER_REASSIGNMENT: "Wait, or cancel the other one.",

@@ -50,13 +50,13 @@ LIFECYCLES: Final[Mapping[str, tuple[Change, ...]]] = {
         Change("Pending", "Running", "topics, brokers and controller are there, no other move is in the way"),
         Change("Running", "Completed", "all partitions have their replicas"),
         Change("Pending", "Completed", "all partitions have their replicas already"),
-        Change("Pending", "AwaitingApproval", "approval is Required, and the present plan is not approved"),
+        Change("Pending", "AwaitingApproval", "approval is Required, and the current plan is not approved"),
         Change("AwaitingApproval", "Pending", "the plan is approved, and another move is in the way"),
         Change("AwaitingApproval", "Running", "the plan is approved"),
         Change("AwaitingApproval", "Suspended", "the plan is approved, and no window is open"),
         Change("AwaitingApproval", END, "deleted"),
         Change("Pending", "Suspended", "suspend is true, or no window is open"),
-        Change("Running", "Suspended", "suspend is true, or no window is open and some wait; running moves go on"),
+        Change("Running", "Suspended", "suspend is true, or no window is open and some wait; running moves continue"),
         Change("Suspended", "Pending", "suspend is false again, a window is open, and nothing has begun"),
         Change("Suspended", "Running", "suspend is false again, and a window is open"),
         Change("Suspended", "Completed", "all partitions had begun, and have their replicas"),
@@ -75,7 +75,7 @@ LIFECYCLES: Final[Mapping[str, tuple[Change, ...]]] = {
         Change("Running", "Completed", "every partition has its result"),
         Change("Pending", "Completed", "nothing needs an election"),
         Change(
-            "Pending", "AwaitingApproval", "an unclean election needs approval, and the present plan is not approved"
+            "Pending", "AwaitingApproval", "an unclean election needs approval, and the current plan is not approved"
         ),
         Change("AwaitingApproval", "Running", "the plan is approved"),
         Change("AwaitingApproval", "Completed", "all partitions have leaders again"),
@@ -131,7 +131,7 @@ LIFECYCLES: Final[Mapping[str, tuple[Change, ...]]] = {
         Change("Reconciling", "Stalled", "a broker is too old, or a downgrade is not allowed"),
         Change("Stalled", "Reconciling", "the spec or the broker changes"),
         Change("Ready", "Reconciling", "the spec changes, or a level was changed elsewhere"),
-        Change("Ready", END, "deleted; with deletionPolicy Delete the levels go first"),
+        Change("Ready", END, "deleted; with deletionPolicy Delete the levels are deleted first"),
     ),
 }
 

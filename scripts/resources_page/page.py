@@ -25,11 +25,11 @@ _BEGIN: Final = cleandoc("""
 
     - `kontroller.dev/pause: "true"` (or any value except `false`) stops all work on the object; `status.nextSteps` then
       shows its next steps.
-    - `kontroller.dev/reconcile-requested-at`, with a new value, makes the operator look at the object again.
+    - `kontroller.dev/reconcile-requested-at`, with a new value, makes the operator reconcile the object again.
     - `kontroller.dev/delete-before-dependents: "true"` lets a KafkaCluster be deleted before the objects that refer to it;
       their topics and data stay.
-    - `kontroller.dev/accept-cluster`, with the id of a Kafka cluster, lets the object, or all objects of a KafkaCluster, be
-      carried out in that cluster although the status has the id of another one.
+    - `kontroller.dev/accept-cluster`, with the id of a Kafka cluster, makes the operator carry out the object, or all
+      objects of a KafkaCluster, in that cluster although the status has another cluster's id.
 """)
 _CONDITIONS: Final = "status.conditions"
 _SHARED: Final = tuple(f"status.{Status.model_fields[name].alias}" for name in Status.model_fields)

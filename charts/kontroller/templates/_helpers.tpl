@@ -15,7 +15,7 @@ begin with a digit, those of Services not. */ -}}
 {{- end }}
 {{- $whole = replace "." "-" $whole }}
 {{- if not (regexMatch "^[a-z]" $whole) }}
-{{- fail (printf "names of Services begin with a letter, and that of the release makes them begin with %s: set fullnameOverride, or choose another name" $whole) }}
+{{- fail (printf "names of Services must begin with a letter, but with this release's name they begin with %s: set fullnameOverride, or choose another name" $whole) }}
 {{- end }}
 {{- if gt (len $whole) 40 }}
 {{- $whole = printf "%s-%s" ($whole | trunc 31 | trimSuffix "-") ($whole | sha256sum | trunc 8) }}

@@ -40,7 +40,7 @@
 {{- define "kontroller.journalTokenSecret" -}}
 {{- $journal := .Values.controller.journal }}
 {{- if and $journal.token.create $journal.token.secretName }}
-{{- fail "controller.journal.token: the chart makes a Secret or is given one: set create or secretName" }}
+{{- fail "controller.journal.token: set either create or secretName, not both" }}
 {{- end }}
 {{- if and $journal.enabled (or $journal.token.create $journal.token.secretName) }}
 {{- default (printf "%s-journal-token" (include "kontroller.controllerName" .)) $journal.token.secretName }}

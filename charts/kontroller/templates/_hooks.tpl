@@ -136,6 +136,6 @@ subjects:
 {{- fail "clusterCheck.connectionSecrets says how brokers are secured, and clusterCheck.bootstrapServers names none: set it, or leave both out" }}
 {{- end }}
 {{- if and $check.bootstrapServers (or .Values.kafka.enabled .Values.controller.enabled) }}
-{{- fail (printf "clusterCheck.bootstrapServers is for a cluster of which this chart brings nothing: with %s.enabled its own is asked" (ternary "kafka" "controller" .Values.kafka.enabled)) }}
+{{- fail (printf "clusterCheck.bootstrapServers is for a release without brokers and controllers: leave it empty, because with %s.enabled `helm test` asks the release's own" (ternary "kafka" "controller" .Values.kafka.enabled)) }}
 {{- end }}
 {{- end }}

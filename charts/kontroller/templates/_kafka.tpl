@@ -80,7 +80,7 @@
 {{- define "kontroller.checkKafka" -}}
 {{- $kafka := .Values.kafka }}
 {{- if and (include "kontroller.isKafkaSecured" .) (not $kafka.connectionSecrets) }}
-{{- fail (printf "kafka.listenerName is %s and nothing says how it is secured: name Secrets with server.properties in kafka.connectionSecrets" $kafka.listenerName) }}
+{{- fail (printf "kafka.listenerName is %s and no Secret secures it: name Secrets with server.properties in kafka.connectionSecrets" $kafka.listenerName) }}
 {{- end }}
 {{- if not $kafka.connectionSecrets }}
 {{- include "kontroller.checkZookeeper" (list . "kafka" $kafka.zookeeper) }}
@@ -89,7 +89,7 @@
 {{- fail (printf "brokers look for their controller at their own listener, and kafka.listenerName is %s: set controller.listenerName=%s" $kafka.listenerName $kafka.listenerName) }}
 {{- end }}
 {{- if not (include "kontroller.kafkaZookeeper" .) }}
-{{- fail "kafka.enabled needs a ZooKeeper: set zookeeper.enabled=true, or kafka.zookeeper to host:port[,host:port...][/chroot]; brokers without one (Kafka 4) are not the chart's" }}
+{{- fail "kafka.enabled needs a ZooKeeper: set zookeeper.enabled=true, or kafka.zookeeper to host:port[,host:port...][/chroot]; the chart cannot run brokers without ZooKeeper (Kafka 4)" }}
 {{- end }}
 {{- $needed := add 60 (ternary $kafka.drain.deadlineSeconds 0 $kafka.drain.enabled | int) }}
 {{- if lt (int $kafka.terminationGracePeriodSeconds) (int $needed) }}
@@ -128,7 +128,7 @@ pod is replaced; brokers look it up at each connection, and before the pod is re
 {{- include "kontroller.checkMemory" $controller }}
 {{- if not $controller.connectionSecrets }}
 {{- if has $controller.listenerName (list "SSL" "SASL_PLAINTEXT" "SASL_SSL") }}
-{{- fail (printf "controller.listenerName is %s and nothing says how it is secured: name Secrets with server.properties in controller.connectionSecrets" $controller.listenerName) }}
+{{- fail (printf "controller.listenerName is %s and no Secret secures it: name Secrets with server.properties in controller.connectionSecrets" $controller.listenerName) }}
 {{- end }}
 {{- include "kontroller.checkZookeeper" (list . "controller" $controller.zookeeper) }}
 {{- end }}
@@ -137,7 +137,7 @@ pod is replaced; brokers look it up at each connection, and before the pod is re
 {{- $protocols = append $protocols .name }}
 {{- end }}
 {{- if and (not $controller.access.adminCidrs) (or (not $controller.connectionSecrets) (has "PLAINTEXT" $protocols)) }}
-{{- fail "controller.access.adminCidrs is empty, and nobody logs in: every pod could change the cluster. Name the networks of the operator's pods and of administrators, for example controller.access.adminCidrs={10.244.0.0/16}, or require logins with controller.listenerName and controller.connectionSecrets" }}
+{{- fail "controller.access.adminCidrs is empty, and callers do not log in: every pod could change the cluster. Name the networks of the operator's pods and of administrators, for example controller.access.adminCidrs={10.244.0.0/16}, or require logins with controller.listenerName and controller.connectionSecrets" }}
 {{- end }}
 {{- include "kontroller.checkPorts" (dict "controller.port" $controller.port "controller.metricsPort" $controller.metricsPort) }}
 {{- $ports := list (int $controller.port) (int $controller.metricsPort) }}
@@ -161,7 +161,7 @@ pod is replaced; brokers look it up at each connection, and before the pod is re
 {{- fail "controller.clientListener is for one listener that serves all: with controller.moreListeners each has its own address" }}
 {{- end }}
 {{- if not (include "kontroller.controllerZookeeper" .) }}
-{{- fail "controller.enabled needs a ZooKeeper: set controller.zookeeper to the brokers' zookeeper.connect, host:port[,host:port...][/chroot], or zookeeper.enabled=true; a cluster without one (Kafka 4) has controllers of its own" }}
+{{- fail "controller.enabled needs a ZooKeeper: set controller.zookeeper to the brokers' zookeeper.connect, host:port[,host:port...][/chroot], or zookeeper.enabled=true; a cluster without one (Kafka 4) has its own controllers" }}
 {{- end }}
 {{- if and $controller.advertise (gt (int $controller.replicas) 1) }}
 {{- fail "controller.advertise is one address and there are several controllers: leave it empty, or set controller.replicas=1" }}

@@ -43,7 +43,7 @@ which ZooKeeper that is not the chart's. */ -}}
 {{- define "kontroller.checkZookeeper" -}}
 {{- $zookeeper := (index . 0).Values.zookeeper }}
 {{- if and $zookeeper.enabled $zookeeper.tls.secretName (not (index . 2)) }}
-{{- fail (printf "zookeeper.tls.secretName has ZooKeeper want certificates: name Secrets in %s.connectionSecrets, with zookeeper.ssl.* in their server.properties" (index . 1)) }}
+{{- fail (printf "zookeeper.tls.secretName makes ZooKeeper require certificates: name Secrets in %s.connectionSecrets, with zookeeper.ssl.* in their server.properties" (index . 1)) }}
 {{- end }}
 {{- end }}
 

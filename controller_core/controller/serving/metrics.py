@@ -26,13 +26,13 @@ class ControllerMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self.event_queue_time = Histogram(
             "kontroller_event_queue_time_seconds",
-            "Time events waited in the queue",
+            "Time that events waited in the queue",
             buckets=_EVENT_SECONDS,
             registry=registry,
         )
         self.event_time = Histogram(
             "kontroller_event_time_seconds",
-            "Time events took to be handled",
+            "Time to handle an event",
             ["event"],
             buckets=_EVENT_SECONDS,
             registry=registry,
@@ -76,7 +76,7 @@ class ControllerMetrics:
         self.event_errors.labels(event, fault.value).inc()
 
     def observe(self, term: Callable[[], Term | None], queue_depth: Callable[[], int]) -> None:
-        """Register the gauges of the present term and of the queue."""
+        """Register the gauges of the current term and of the queue."""
         self._registry.register(_Gauges(term, queue_depth))
 
     def observe_role(
@@ -91,7 +91,7 @@ class ControllerMetrics:
         of a broker with this process's id."""
         leaves_alone = Gauge(
             "kontroller_leaves_role_alone",
-            "1 while this process leaves alone a role that it could take, by reason",
+            "1 while this process could take the role and does not, by reason",
             ["reason"],
             registry=self._registry,
         )
@@ -111,7 +111,7 @@ class ControllerMetrics:
         not_spoken.set_function(unsupported)
         own_id_taken = Gauge(
             "kontroller_own_id_taken",
-            "1 while a broker is registered under the id of this process: no controller can lead it",
+            "1 while a broker is registered under the id of this process: the controller ignores that broker",
             registry=self._registry,
         )
         own_id_taken.set_function(is_own_id_taken)
@@ -139,7 +139,7 @@ class _Gauges(Collector):
             return
         state = term.state
         partitions = state.tally.counts(state.live_or_shutting_down)
-        yield _gauge("kontroller_controller_epoch", "The controller epoch of the present term", term.identity.epoch)
+        yield _gauge("kontroller_controller_epoch", "The controller epoch of the current term", term.identity.epoch)
         yield _gauge("kontroller_brokers", "Registered brokers", len(state.brokers))
         yield _gauge(
             "kontroller_brokers_not_obeying",

@@ -13,7 +13,7 @@ _COUNTER, _GAUGE = CounterMetricFamily, GaugeMetricFamily
 
 
 class RecorderMetrics(Collector):
-    """Metrics that tell how completely a recorder sees the cluster."""
+    """Metrics of the completeness of a recorder's view of the cluster."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -22,14 +22,14 @@ class RecorderMetrics(Collector):
         recorder, looker = self._recorder, self._recorder.looker
         seen, role = recorder.observed_journal.seen, recorder.observed_journal.role
         rows: list[tuple[type[CounterMetricFamily | GaugeMetricFamily], str, str, float]] = [
-            (_COUNTER, "looks", "Looks at the cluster", recorder.looks),
+            (_COUNTER, "looks", "Reads of the changes of the cluster", recorder.looks),
             (_COUNTER, "reads", "Znodes, records of a log, or answers that were read", looker.reads),
             (_COUNTER, "partition_versions_missed",
              "States of partitions that were overwritten before they were seen", seen.versions_missed),
             (_COUNTER, "unobserved_changes",
              "Changes that were seen only some time after they happened", seen.unobserved),
             (_GAUGE, "last_look_timestamp_seconds",
-             "Time of the last look at the cluster; 0 before the first one", recorder.last_look_s),
+             "Time of the last read of the cluster; 0 before the first one", recorder.last_look_s),
             (_GAUGE, "controller_epoch", "The recorded controller epoch; -1 while there is no controller",
              -1 if role is None else role.epoch),
             (_GAUGE, "polls",

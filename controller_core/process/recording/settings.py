@@ -31,7 +31,7 @@ class RecorderProcessSettings(ProcessSettings):
         description="File of client properties for a cluster without ZooKeeper, as for Kafka's tools.",
     )
     journal_directory: Path = Field(description="Folder to write the journal of the cluster's state to.")
-    look_interval_ms: int = Field(default=100, ge=10, description="Least milliseconds between two reads of changes.")
+    look_interval_ms: int = Field(default=100, ge=10, description="Minimum milliseconds between two reads of changes.")
     zookeeper_session_timeout_ms: int = Field(
         default=30_000, ge=1000, description="ZooKeeper session timeout in milliseconds."
     )

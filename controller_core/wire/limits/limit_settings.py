@@ -69,33 +69,33 @@ class ListenerLimitSettings(BaseSettings):
     socket_request_max_bytes: _RequestBytes | None = Field(
         default=None,
         description="Largest request in bytes. Default: socket.request.max.bytes in --properties, or 100 "
-        "MiB. Requests that are answered here or have no records also have lower limits.",
+        "MiB. Requests that this process answers itself, and requests without records, also have lower limits.",
     )
     max_connections: Annotated[int, Field(ge=1, le=MOST_CONNECTIONS)] | None = Field(
         default=None,
-        description="Most connections at once, if the limit of open files allows them. Default: "
+        description="Maximum number of connections, if the limit of open files allows them. Default: "
         "max.connections in --properties, or 5,000. Never more than 10,000.",
     )
     max_connections_per_address: _Count | None = Field(
         default=None,
-        description="Most connections from one address; brokers may have more. Default: "
+        description="Maximum number of connections from one address; brokers may have more. Default: "
         "max.connections.per.ip in --properties, or 1,000.",
     )
     connections_max_idle_ms: _IdleMs | None = Field(
         default=None,
-        description="Milliseconds without a request until a connection is closed. Default: connections.max.idle.ms in "
-        "--properties, or 10 minutes.",
+        description="Milliseconds without a request after which a connection is closed. Default: "
+        "connections.max.idle.ms in --properties, or 10 minutes.",
     )
     max_requests_in_flight: int = Field(
         default=5_000,
         ge=1,
         le=MOST_CONNECTIONS,
-        description="Most requests that are read and not yet answered, for brokers, for administrators and for all "
-        "others, each. Further requests wait unread.",
+        description="Maximum number of requests that are read and not yet answered: for brokers, for administrators and "
+        "for all others, separately. Further requests wait unread.",
     )
     queued_max_request_bytes: _MemoryBytes | None = Field(
         default=None,
-        description="Bytes of requests in memory at once: a third for requests of brokers, a sixth for requests of "
+        description="Bytes of requests in memory: a third for requests of brokers, a sixth for requests of "
         "administrators, half for all others. Further requests wait unread. Default: queued.max.request.bytes "
         "in --properties, or 192 MiB.",
     )
@@ -106,7 +106,7 @@ class ListenerLimitSettings(BaseSettings):
         if self._memory_bytes < limits.max_frame_bytes:
             raise ValueError(
                 f"queued-max-request-bytes ({self._memory_bytes}) is less than the largest request, "
-                f"socket-request-max-bytes ({limits.max_frame_bytes}): raise the one, or lower the other"
+                f"socket-request-max-bytes ({limits.max_frame_bytes}): raise the former, or lower the latter"
             )
         return self
 
@@ -162,7 +162,8 @@ class ControllerLimitSettings(ListenerLimitSettings):
 
     queued_max_requests: _Count | None = Field(
         default=None,
-        description="Most requests that wait for the controller, for brokers and for all others, each. Default: "
+        description="Maximum number of requests that wait for the controller: for brokers and for all others, "
+        "separately. Default: "
         "queued.max.requests in --properties, or 500.",
     )
 

@@ -130,7 +130,7 @@ def downgrade(
 
 @add_command(commands, "version-mapping")
 def version_mapping(release_version: Release = None, output: Output = Format.TABLE) -> None:
-    """Shows the level of each feature in a release of Kafka; by default in the newest known one. Asks no cluster."""
+    """Shows the level of each feature in a release of Kafka; by default in the newest known one. Needs no cluster."""
     from controller_core.model.feature_levels.releases import METADATA_VERSION, NEWEST, UnknownLevel, map_release
 
     release = release_version or NEWEST
@@ -147,7 +147,7 @@ def feature_dependencies(
     feature: Annotated[list[str], typer.Option("--feature", help="NAME=LEVEL to look up. May be repeated.")],
     output: Output = Format.TABLE,
 ) -> None:
-    """Shows the levels of other features that a level depends on. Asks no cluster."""
+    """Shows the levels of other features that a level depends on. Needs no cluster."""
     from controller_core.model.feature_levels.releases import UnknownLevel, describe_level, find_dependencies
 
     value, lines = {}, []

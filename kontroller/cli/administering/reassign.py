@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Placements = Mapping[PartitionReplica, Placement]
 
-commands = typer.Typer(help="Moves of partitions between brokers: start, verify, cancel, list.", no_args_is_help=True)
+commands = typer.Typer(help="Move partitions between brokers: start, verify, cancel, list.", no_args_is_help=True)
 
 _NAMED: Final = 5
 """Partitions that a message names."""

@@ -50,7 +50,7 @@ def create(
     validate_only: Annotated[bool, typer.Option("--validate-only", help="Only validate; create nothing.")] = False,
     output: Output = Format.TABLE,
 ) -> None:
-    """Creates a topic, with numbers or an assignment. Without either the cluster's defaults apply."""
+    """Creates a topic, with numbers of partitions and replicas, or with an assignment. Default: the cluster's numbers."""
     from kio.schema.errors import ErrorCode
 
     from kontroller import AdminClient, Refused

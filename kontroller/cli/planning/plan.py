@@ -67,8 +67,8 @@ class Wishes:
     below_percent: Annotated[
         int | None,
         typer.Option(
-            help="With relieve: percentage of its disks that a broker may have in use afterwards. Default: its share of "
-            "the bytes of all brokers, times --band.",
+            help="With relieve: percentage of its disks that a broker may use afterwards. Default: its share of the bytes "
+            "of all brokers, times --band.",
             min=1,
             max=100,
         ),
@@ -85,18 +85,18 @@ class Wishes:
         int | None, typer.Option(help="With replication-factor: replicas of each partition.", min=1)
     ] = None
     band: Annotated[
-        float, typer.Option(help="Load that a broker may have without giving away, as a multiple of its share.")
+        float, typer.Option(help="Highest load at which a broker counts as balanced, as a multiple of its share.")
     ] = 1.05
     failed_together: Annotated[
         str | None,
         typer.Option(
             metavar="FILE",
             help="Losses of brokers, in a file as for --backtest. Replicas of a partition avoid brokers that were lost "
-            "together. rebalance and spread also move them for that alone. Default: none.",
+            "together. rebalance and spread also move replicas for that alone. Default: none.",
             show_default=False,
         ),
     ] = None
-    seed: Annotated[int, typer.Option(help="Number that random choices depend on.", min=0)] = 0
+    seed: Annotated[int, typer.Option(help="Seed of random choices.", min=0)] = 0
     max_bytes: Annotated[float | None, typer.Option(help="Bytes that the plan may copy. Default: no limit.")] = None
     max_moves: Annotated[
         int | None, typer.Option(help="Partitions that the plan may change. Default: no limit.", min=1)
@@ -116,8 +116,8 @@ def plan(
         Path | None,
         typer.Option(
             "--snapshot",
-            help="File that `kontroller snapshot` has written, instead of a look at the cluster. With "
-            "--bootstrap-server, too, the plan is refused if replicas or brokers have changed since.",
+            help="File that `kontroller snapshot` has written. Default: take a snapshot now. With --bootstrap-server as "
+            "well, the plan is refused if replicas or brokers have changed since.",
             show_default=False,
         ),
     ] = None,
@@ -127,7 +127,7 @@ def plan(
     what_if: Annotated[
         str | None,
         typer.Option(
-            help='Plan for a cluster that is supposed: "lose rack b", "lose broker 3", "lose brokers 3, 4" or "add 2 '
+            help='Plan for a hypothetical cluster: "lose rack b", "lose broker 3", "lose brokers 3, 4" or "add 2 '
             'brokers".',
             show_default=False,
         ),
@@ -135,8 +135,8 @@ def plan(
     why_not: Annotated[
         str | None,
         typer.Option(
-            help='Say which constraints and goals speak against a replica on a broker, instead of the plan: "orders-3 on '
-            '7".',
+            help="Instead of the plan, print the constraints and goals that keep a replica off a broker: "
+            '"orders-3 on 7".',
             show_default=False,
         ),
     ] = None,
@@ -164,37 +164,37 @@ def plan(
         Path | None,
         typer.Option(
             "--batches",
-            help="With -o kafka: folder for one file for each batch, to be moved one after the other. Default: all "
-            "moves as one on standard output.",
+            help="With -o kafka: folder for a file for each batch. Start a batch when the previous one is done. Default: "
+            "all moves in one document on standard output.",
             show_default=False,
         ),
     ] = None,
-    moves: Annotated[int, typer.Option(help="With -o text: moves, or losses, to list.", min=0)] = 20,
+    moves: Annotated[int, typer.Option(help="With -o text: number of moves or losses to list.", min=0)] = 20,
     cluster_name: Annotated[
         str | None, typer.Option("--cluster", help="With -o yaml: KafkaCluster of the moves.", show_default=False)
     ] = None,
     name: Annotated[
         str | None,
         typer.Option(
-            help="With -o yaml: start of the names. Default: the mode, and the first digits of the plan's hash."
+            help="With -o yaml: prefix of the names. Default: the mode, and the first digits of the plan's hash."
         ),
     ] = None,
-    namespace: Annotated[str | None, typer.Option("--namespace", "-n", help="With -o yaml: namespace.")] = None,
+    namespace: Annotated[str | None, typer.Option("--namespace", "-n", help="With -o yaml: their namespace.")] = None,
     throttle: Annotated[
         int | None,
         typer.Option(
-            help="Bytes per second that each broker may copy: the throttle with -o yaml, and the time that text, json and "
-            "html expect.",
+            help="Bytes per second that each broker may copy. It sets the throttle with -o yaml, and the expected time "
+            "with text, json and html.",
             min=1,
         ),
     ] = None,
 ) -> None:
-    """Plans moves of replicas and leaders, with their reasons, and brokers before and after. Changes nothing.
+    """Plans moves of replicas and leaders, and prints them with reasons, and brokers before and after. Changes nothing.
 
-    rebalance: racks, then even loads with the fewest bytes. drain: empties --broker. relieve: takes the fewest bytes off
-    --broker until its disks have room; nothing else moves. expand: fills --broker. replication-factor: other numbers of
-    replicas. spread: the replicas and leaders of each topic over all brokers. leaders-only: other orders of replicas,
-    which copies nothing. The same snapshot and options give the same plan.
+    rebalance: repairs racks, then balances the load with the fewest bytes. drain: empties --broker. relieve: moves the
+    fewest bytes off --broker until its disks have room; nothing else moves. expand: fills --broker. replication-factor:
+    adds or removes replicas. spread: spreads the replicas and leaders of each topic over all brokers. leaders-only:
+    changes the order of replicas, and copies nothing. The same snapshot and options give the same plan.
 
     With --what-if, drain empties the lost brokers, and expand fills the added ones. With --why-not and --backtest, the
     answer is about this plan."""

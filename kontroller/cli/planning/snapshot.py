@@ -24,8 +24,8 @@ BetweenLooks = Annotated[
     float,
     typer.Option(
         "--between-looks",
-        help="Seconds between the two looks at the ends of logs that show what producers write. 0: one look, and these "
-        "rates stay unknown.",
+        help="Seconds between the two readings of log ends from which the producers' rates are computed. 0: one reading, "
+        "and these rates stay unknown.",
         min=0,
         max=_LONGEST_S,
     ),
@@ -42,7 +42,7 @@ CapacityFile = Annotated[
 ClosedBrokers = Annotated[
     list[int] | None,
     typer.Option(
-        "--closed-broker", help="Broker that keeps its replicas and takes no new ones. May be repeated.", min=0
+        "--closed-broker", help="Broker that keeps its replicas and gets no new ones. May be repeated.", min=0
     ),
 ]
 
@@ -54,8 +54,8 @@ class Traffic:
     prometheus: Annotated[
         str | None,
         typer.Option(
-            help="Address of a Prometheus with the brokers' metrics, such as http://prometheus:9090. It fills in the "
-            "traffic that is unknown otherwise, such as what consumers read. Default: none.",
+            help="Address of a Prometheus with the brokers' metrics, such as http://prometheus:9090. It supplies "
+            "traffic that is otherwise unknown, such as the consumers'. Default: none.",
             show_default=False,
         ),
     ] = None
@@ -63,13 +63,13 @@ class Traffic:
         str,
         typer.Option(
             metavar="PROMQL",
-            help="With --prometheus: bytes per second that producers write. The result has the label topic, and "
-            "optionally partition. The default fits the JMX exporter's example for Kafka.",
+            help="With --prometheus: query for the bytes per second that producers write. The result must have the label "
+            "topic, and may have partition. The default fits the JMX exporter's example for Kafka.",
         ),
     ] = 'sum by (job, namespace, topic) (rate(kafka_server_brokertopicmetrics_bytesin_total{topic!=""}[5m]))'
     bytes_out_query: Annotated[
         str,
-        typer.Option(metavar="PROMQL", help="With --prometheus: the same for bytes that consumers read."),
+        typer.Option(metavar="PROMQL", help="With --prometheus: query for the bytes per second that consumers read."),
     ] = 'sum by (job, namespace, topic) (rate(kafka_server_brokertopicmetrics_bytesout_total{topic!=""}[5m]))'
     prometheus_ca: Annotated[
         Path | None,
@@ -109,10 +109,10 @@ def snapshot(
     *,
     traffic: Traffic,
 ) -> None:
-    """Writes the replicas and loads of a cluster into a Parquet file, for `kontroller plan --snapshot`.
+    """Writes the replicas and load of a cluster into a Parquet file, for `kontroller plan --snapshot`.
 
-    Asks brokers for sizes of logs, disks, and twice the ends of logs, and a --prometheus for other traffic. A broker that
-    does not answer is reported, and its numbers are empty. --timeout-ms limits each look."""
+    Reads log sizes, disks, and twice the log ends from the brokers, and other traffic from --prometheus. If a broker
+    does not answer, the command reports it and leaves its numbers empty. --timeout-ms limits each reading."""
     loads = take_loads(cluster, between_looks, capacities, closed_broker or (), traffic)
 
     from controller_planner.resources import describe_unknown_capacities

@@ -33,10 +33,11 @@ def drain(
         ),
     ] = None,
 ) -> None:
-    """Prepares a broker for its stop: waits until its partitions can do without it, then moves its leaderships away.
+    """Prepares a broker for its stop: waits until its partitions have enough other replicas in sync, then moves its
+    leaderships away.
 
     Exits with 0 if the broker may be stopped or is not registered, 1 if it could not be drained, 2 if the command is
-    wrong. Asks only the controller, over Kafka's protocol: Kontroller, or Kafka's own controller."""
+    wrong. Works with Kontroller and with Kafka's own controller."""
     from controller_core.model.ids import BrokerId
     from kontroller.brokers.drain import Drain, NotDrained, NotRegistered
 

@@ -29,8 +29,8 @@ def scram_users(
 ) -> None:
     """Creates SCRAM credentials in ZooKeeper before there is a broker, so that brokers can log in to each other.
 
-    Leaves users alone that have this password already. Exits with 0 if all users exist, 1 if ZooKeeper does not answer
-    or refuses, 2 if the command is wrong."""
+    Does not change users that have this password already. Exits with 0 if all users exist, 1 if ZooKeeper does not
+    answer or refuses, 2 if the command is wrong."""
     from kontroller.brokers.first_users import MECHANISMS, UnusableUsers, read_users
 
     chosen = mechanism or ["SCRAM-SHA-512"]

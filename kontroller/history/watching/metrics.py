@@ -68,13 +68,13 @@ class WatchMetrics(Collector):
             (_GAUGE, "last_record_timestamp_seconds",
              "The event time of a cluster's newest record, by its controller's clock", _BY_CLUSTER, stamps_s),
             (_GAUGE, "last_record_age_seconds",
-             "Seconds since a cluster's newest record came, by the watch's clock", _BY_CLUSTER, ages_s),
+             "Seconds since a cluster's newest record arrived, by the watch's clock", _BY_CLUSTER, ages_s),
             (_GAUGE, "journal_readable", "1 if the journal can be read", _BY_JOURNAL, readable),
             (_GAUGE, "journal_at_end", "1 if the journal has been read to its end", _BY_JOURNAL, at_end),
             (_COUNTER, "unreadable_lines", "Journal lines that could not be used", _BY_JOURNAL, unusable),
             (_COUNTER, "alarms_sent", "Alarms that a receiver accepted", _BY_RECEIVER, sent),
             (_COUNTER, "alarms_send_failures", "Failed attempts to send alarms", _BY_RECEIVER, failures),
-            (_COUNTER, "alarms_refused", "Times that a receiver refused alarms for good", _BY_RECEIVER, refused),
+            (_COUNTER, "alarms_refused", "Requests with alarms that a receiver refused permanently", _BY_RECEIVER, refused),
             (_GAUGE, "alarms_unsent", "Alarms that wait for a receiver", _BY_RECEIVER, unsent),
         ):  # fmt: skip
             family = kind(f"kontroller_watch_{name}", documentation, labels=labels)

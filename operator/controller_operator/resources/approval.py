@@ -25,6 +25,6 @@ def require_for_good(what: str) -> Rule:
     return Rule(
         "!has(oldSelf.approval) || oldSelf.approval != 'Required'"
         " || (has(self.approval) && self.approval == 'Required')",
-        f"{what} that needs approval cannot do without: set approvedPlan, or create a new one",
+        f"{what} with approval Required cannot be changed to Automatic: set approvedPlan, or create a new one",
         ".approval",
     )

@@ -23,7 +23,7 @@ class ConfigBound(Model):
 
 
 class Budget(Model):
-    """The largest use by a namespace. Only growth is refused: present topics stay as they are."""
+    """The largest use by a namespace. Only growth is refused: existing topics stay as they are."""
 
     max_topics: int | None = Field(default=None, ge=0)
     """Number of topics; default: no limit. With a topicPrefix all topics with it count, otherwise those of KafkaTopics."""

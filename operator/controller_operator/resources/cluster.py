@@ -206,7 +206,7 @@ class BrokerDisk(Observed):
 
 
 class BrokerStatus(Observed):
-    """A broker of the cluster, as of its last registration."""
+    """A broker of the cluster, according to its last registration."""
 
     id: BrokerId
     """Id of the broker."""
@@ -215,7 +215,7 @@ class BrokerStatus(Observed):
     """Registered, or Missing: it has replicas, or was registered in the last ten minutes."""
 
     since: Timestamp | None = None
-    """Time since which the operator has seen it so."""
+    """Time since which it has been in this state."""
 
     removal: BrokerRemoval | None = None
     """For a broker in spec.brokersToRemove: HoldsReplicas, or Empty: it can be stopped for good."""

@@ -124,7 +124,7 @@ class Status(Observed):
     """Generation of the spec that this status is about; -1 until the operator has seen the object."""
 
     cluster_id: str | None = None
-    """Id of the Kafka cluster that the object is carried out in. If another one answers, a person must decide
+    """Id of the Kafka cluster that the object applies to. If another one answers, a person must decide
     (ClusterChanged)."""
 
     conditions: Conditions = ()

@@ -1,7 +1,7 @@
 """Conditions of a resource: the possible entries of its `status.conditions`, and the closed set of their reasons.
 
 They follow the Kubernetes API conventions and kstatus, so that `kubectl wait`, Flux and Argo CD understand them:
-`Ready` is present from the operator's first look at the object, and `Reconciling` and `Stalled` only while they are
+`Ready` is present from the first reconciliation of the object, and `Reconciling` and `Stalled` only while they are
 true. An object that runs once ends with `Complete` or `Failed`, like a Job: exactly one of them, for good. `Degraded`
 reports the health of a Kafka cluster and does not affect `Ready`, because no spec asks for brokers. Neither does
 `SettingsDiffer`.
@@ -57,7 +57,7 @@ class Reason(StrEnum):
     SUSPENDED = "Suspended", "spec.suspend is true, so nothing new begins."
     AWAITING_APPROVAL = (
         "AwaitingApproval",
-        "spec.approval is Required, and spec.approvedPlan is not the present plan.",
+        "spec.approval is Required, and spec.approvedPlan is not the current plan.",
     )
     OUTSIDE_WINDOW = (
         "OutsideWindow",
@@ -213,7 +213,7 @@ class Reason(StrEnum):
     )
     PLAN_IMPOSSIBLE = (
         "PlanImpossible",
-        "The planner can make no plan for the spec in the present cluster; tried again when the spec or the brokers"
+        "The planner can make no plan for the spec in the current cluster; retried when the spec or the brokers"
         " change, and every ten minutes.",
     )
     TOO_MANY_BROKERS_GONE = (

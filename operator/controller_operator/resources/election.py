@@ -75,11 +75,11 @@ class PreferredElectionSpec(Spec):
             Rule(
                 " && ".join(_make_unchanged_rule(scope) for scope in _SCOPES)
                 + " && self.electionType == oldSelf.electionType",
-                "what an election is for cannot change: create a new PreferredElection",
+                "partitions, topics, allPartitions and electionType cannot change: create a new PreferredElection",
             ),
             Rule(
                 "self.electionType != 'Unclean' || (has(self.acknowledgeDataLoss) && self.acknowledgeDataLoss)",
-                "an unclean election may lose records that were acknowledged: say acknowledgeDataLoss: true",
+                "an unclean election may lose records that were acknowledged: set acknowledgeDataLoss: true",
                 ".acknowledgeDataLoss",
             ),
             Rule(
@@ -156,7 +156,7 @@ class PreferredElectionSpec(Spec):
     """Percentage of partitions not led by their preferred replica from which a run elects; default: always."""
 
     suspend: bool | None = None
-    """If true, no run begins, and runs that fall due are skipped; a running one goes on."""
+    """If true, no run begins, and runs that become due are skipped; a running one continues."""
 
     approval: Approval | None = None
     """Automatic (the default), or Required: no unclean election begins until approvedPlan is the hash of its partitions

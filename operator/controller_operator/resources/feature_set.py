@@ -53,7 +53,7 @@ class FeatureSetSpec(Spec):
     """The features. One that is removed from the list stays finalized at its level."""
 
     allow_downgrade: bool = False
-    """If true, a finalized level may be lowered, if Kafka agrees. Newer clients may rely on the present one."""
+    """If true, a finalized level may be lowered, if Kafka agrees. Newer clients may rely on the current one."""
 
     deletion_policy: DeletionPolicy = DeletionPolicy.RETAIN
     """When this object is deleted: Retain leaves the finalized levels; Delete deletes those of the features named

@@ -135,7 +135,7 @@ class PartitionReassignmentSpec(Spec):
             Rule(
                 "has(self.partitions) == has(oldSelf.partitions) && (has(self.partitions)"
                 " ? self.partitions == oldSelf.partitions : self.drainBrokers == oldSelf.drainBrokers)",
-                "what a reassignment moves cannot change: create a new PartitionReassignment",
+                "partitions and drainBrokers cannot change: create a new PartitionReassignment",
             ),
             require_for_good("a reassignment"),
         )

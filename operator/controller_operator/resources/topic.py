@@ -110,7 +110,7 @@ ConfigValue = Annotated[
 
 
 _EITHER = "give either replicationFactor or replicaAssignment"
-_PARTITIONS_SAID = "give partitions: only a replicaAssignment says their number by itself"
+_PARTITIONS_SAID = "give partitions, or a replicaAssignment, which sets their number"
 _ONE_ENTRY_EACH = "replicaAssignment has one entry for each of the partitions"
 
 
@@ -194,7 +194,7 @@ class KafkaTopicSpec(Spec):
     revoked."""
 
     approved_plan: PlanHash | None = None
-    """The deletion or change of configuration that may be carried out: status.planHash. It counts once. The chart's
+    """The deletion or change of configuration that may be carried out: status.planHash. It is used once. The chart's
     approvalPolicy limits who may set it."""
 
     adoption_policy: AdoptionPolicy = AdoptionPolicy.IF_EQUAL
@@ -343,7 +343,7 @@ class KafkaTopicStatus(Status):
     """The hash to approve, while a deletion or a change of configuration waits for approval."""
 
     used_plan: str | None = None
-    """The last approved change of configuration that is over. Its approval does not count again."""
+    """The last approved change of configuration that has ended. Its approval cannot be used again."""
 
     drift: Annotated[tuple[Difference, ...], Field(max_length=MAX_STATUS_ENTRIES)] = ()
     """Changes made elsewhere; the first 500."""

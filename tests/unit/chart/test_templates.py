@@ -116,14 +116,14 @@ def test_the_chart_has_the_definitions_of_the_folder_crds() -> None:
         ),
         (
             "controller.enabled=true,zookeeper.enabled=true,controller.connectionSecrets={tls}",
-            "controller.access.adminCidrs is empty, and nobody logs in",
+            "controller.access.adminCidrs is empty, and callers do not log in",
         ),
         (
             "controller.enabled=true,zookeeper.enabled=true,controller.listenerName=SASL_SSL,controller.connectionSecrets={tls},"
             "controller.moreListeners[0].name=PLAINTEXT,controller.moreListeners[0].port=1",
-            "controller.access.adminCidrs is empty, and nobody logs in",
+            "controller.access.adminCidrs is empty, and callers do not log in",
         ),
-        ("kafka.enabled=true", r"kafka.enabled needs a ZooKeeper: .*; brokers without one \(Kafka 4\)"),
+        ("kafka.enabled=true", r"kafka.enabled needs a ZooKeeper: .*; the chart cannot run brokers without ZooKeeper"),
         ("clusterCheck.bootstrapServers=kafka", "/clusterCheck/bootstrapServers"),
         ("clusterCheck.connectionSecrets={a}", "clusterCheck.bootstrapServers names none: set it"),
         ("clusterCheck=null", "clusterCheck"),
@@ -174,7 +174,7 @@ def test_a_wrong_value_is_refused(values: str, message: str) -> None:
             "webhook.enabled=true,webhook.certificate.secretName=a,webhook.certificate.caBundle=YQ==,webhook.port=9405",
             "operator.metricsPort and webhook.port are both 9405",
         ),
-        ("clusterCheck.bootstrapServers=a:1", "with kafka.enabled its own is asked"),
+        ("clusterCheck.bootstrapServers=a:1", "with kafka.enabled `helm test` asks the release's own"),
         ("kafka.firstBrokerId=997", "controllers' ids 999 to 1000 and the brokers' ids 997 to 999 overlap"),
     ],
 )

@@ -71,8 +71,8 @@ class HealingRules(Model):
     """Minutes that a broker must have been gone before its replicas are placed on others."""
 
     max_brokers: int = Field(default=1, ge=1, le=100)
-    """Maximum number of brokers that may be gone. If more are, nothing is moved: that looks like a network, or a
-    power supply."""
+    """Maximum number of brokers that may be gone. If more are, nothing is moved: that looks like a failure of the
+    network or the power supply."""
 
     whole_racks: bool = False
     """If true, brokers are drained even if all brokers of a rack, two or more, are gone."""
@@ -136,7 +136,7 @@ class RebalancePlanSpec(Spec):
         json_schema_extra=rules(
             Rule(
                 "self.mode in ['drain', 'relieve'] ? has(self.brokers) : (!has(self.brokers) || self.mode == 'expand')",
-                "brokers names those to drain, to relieve, or to fill: other modes have none",
+                "give brokers for the modes drain and relieve; expand may have them, other modes have none",
                 ".brokers",
             ),
             Rule(
@@ -146,7 +146,7 @@ class RebalancePlanSpec(Spec):
             ),
             Rule(
                 "has(self.replicationFactor) == (self.mode == 'replicationFactor')",
-                "replicationFactor and the mode replicationFactor need each other",
+                "replicationFactor belongs to the mode replicationFactor, which needs it",
                 ".replicationFactor",
             ),
             Rule(
@@ -155,7 +155,7 @@ class RebalancePlanSpec(Spec):
                     f"has(self.{each}) == has(oldSelf.{each}) && (!has(self.{each}) || self.{each} == oldSelf.{each})"
                     for each in _FOR_GOOD
                 ),
-                "what a plan is for cannot change: create a new RebalancePlan",
+                "mode, brokers, scope, replicationFactor and belowPercent cannot change: create a new RebalancePlan",
             ),
             Rule(
                 "has(self.schedule) == has(oldSelf.schedule)",
@@ -183,8 +183,8 @@ class RebalancePlanSpec(Spec):
     """The cluster to plan for. Cannot change."""
 
     mode: PlanMode
-    """rebalance: repairs racks, then evens out replicas, disks, traffic and leaders. drain: takes all replicas off
-    brokers. relieve: takes the fewest bytes off brokers with full disks. expand: fills new brokers. replicationFactor:
+    """rebalance: repairs racks, then balances replicas, disks, traffic and leaders. drain: moves all replicas off
+    brokers. relieve: moves the fewest bytes off brokers with full disks. expand: fills new brokers. replicationFactor:
     adds or removes replicas. spread: repairs racks, and spreads each topic over the brokers. leadersOnly: reorders
     replicas, and copies nothing. heal: drains brokers that have been gone for long, and fills new ones; never ends.
     Cannot change."""
@@ -215,8 +215,8 @@ class RebalancePlanSpec(Spec):
     """Bounds for everything that the object does, or for each of its runs; default: none."""
 
     schedule: Cron | None = None
-    """Recurring times to look, plan and move, as a cron expression: minute, hour, day of month, month, day of week;
-    default: run once. A run that falls due during another one is skipped. One run makes up for those that the operator
+    """Recurring times to take a snapshot, plan and move, as a cron expression: minute, hour, day of month, month, day of
+    week; default: run once. A run that is due during another one is skipped. One run makes up for those that the operator
     missed. May change, but not be added or removed."""
 
     time_zone: TimeZone | None = None
@@ -227,8 +227,8 @@ class RebalancePlanSpec(Spec):
     end. A change is for batches that begin after it."""
 
     between_looks_seconds: int = Field(default=60, ge=0, le=3_600)
-    """Seconds between the two looks at the logs that show how fast producers write. 0: one look; traffic stays
-    unknown."""
+    """Seconds between the two readings of log ends from which the producers' rates are computed. 0: one reading; traffic
+    stays unknown."""
 
     throttle: ReassignmentThrottle | None = None
     """The throttle of the PartitionReassignments; default: none. A change is for batches that begin after it."""
@@ -238,10 +238,10 @@ class RebalancePlanSpec(Spec):
     after it."""
 
     suspend: bool | None = None
-    """If true, no further batch and no further run begins, and runs that fall due are skipped. May change."""
+    """If true, no further batch and no further run begins, and runs that become due are skipped. May change."""
 
     approval: Approval | None = None
-    """Automatic (the default): batches begin within the limits, each planned from a new look. Required: nothing moves
+    """Automatic (the default): batches begin within the limits, each planned from a new snapshot. Required: nothing moves
     until approvedPlan is the hash of the plan, whose batches then run as approved. Required cannot be revoked."""
 
     approved_plan: PlanHash | None = None
@@ -298,7 +298,7 @@ class PlannedMove(Observed):
     """Number of the partition."""
 
     before: ObservedReplicas
-    """The replicas at the look, the preferred leader first."""
+    """The replicas in the snapshot, the preferred leader first."""
 
     after: ObservedReplicas
     """The replicas after the move, the preferred leader first."""
@@ -320,23 +320,23 @@ class ResourceBalance(Observed):
     """replicas, disk, in and out (traffic), or leaders."""
 
     before_percent: int
-    """The load of the broker with most of it at the look, as a percentage of its share."""
+    """The highest load of a broker in the snapshot, as a percentage of its share."""
 
     after_percent: int
     """The same after the plan."""
 
 
 class PlanCounts(Observed):
-    """Counts of moves, of the last run: the present plan's, and those of all its plans."""
+    """Counts of moves, of the last run: the current plan's, and those of all its plans."""
 
     moves: int = 0
-    """Moves of the present plan."""
+    """Moves of the current plan."""
 
     batches: int = 0
-    """Batches of the present plan."""
+    """Batches of the current plan."""
 
     bytes: int = 0
-    """Bytes that the present plan copies, as far as sizes are known."""
+    """Bytes that the current plan copies, as far as sizes are known."""
 
     done: int = 0
     """Partitions that have their planned replicas, of all batches that have ended."""
@@ -374,8 +374,8 @@ class RebalancePlanStatus(Status):
     momentary: ClassVar = ("next_window_time",)
 
     phase: PlanPhase | None = None
-    """Pending: looking, planning, or an obstacle. Suspended: no further batch begins, because of suspend or the windows;
-    a running one goes on. Scheduled: between two runs."""
+    """Pending: taking a snapshot, planning, or blocked. Suspended: no further batch begins, because of suspend or the
+    windows; a running one continues. Scheduled: between two runs."""
 
     next_run_time: Timestamp | None = None
     """Time of the next run."""
@@ -384,7 +384,7 @@ class RebalancePlanStatus(Status):
     """Time at which the last run began."""
 
     last_run_result: PlanResult | None = None
-    """Result of the last run: Completed, NothingToMove, Failed, Cancelled, or NotApproved (another run fell due before
+    """Result of the last run: Completed, NothingToMove, Failed, Cancelled, or NotApproved (another run was due before
     its plan was approved). Absent while it runs."""
 
     last_run_message: Annotated[str, Field(max_length=_MAX_LINE)] | None = None
@@ -397,25 +397,25 @@ class RebalancePlanStatus(Status):
     """In the mode heal: the brokers that are not new, which are never filled. With 5000 of them, no broker is filled."""
 
     next_window_time: Timestamp | None = None
-    """Time at which the next window opens, while a batch or a look waits for it."""
+    """Time at which the next window opens, while a batch or a snapshot waits for it."""
 
     plans: int = 0
-    """Plans made so far. Each is made from a new look."""
+    """Plans made so far. Each is made from a new snapshot."""
 
     look_time: Timestamp | None = None
-    """Time of the look that the present plan is made of."""
+    """Time of the snapshot from which the current plan was made."""
 
     snapshot_hash: str | None = None
-    """Hash of that look."""
+    """Hash of that snapshot."""
 
     plan_hash: PlanHash | None = None
-    """Hash of the moves of the present plan."""
+    """Hash of the moves of the current plan."""
 
     counts: PlanCounts | None = None
     """Counts of moves."""
 
     resources: Annotated[tuple[ResourceBalance, ...], Field(max_length=10, json_schema_extra=key_by("name"))] = ()
-    """Each resource before and after the present plan."""
+    """Each resource before and after the current plan."""
 
     unknown: Annotated[tuple[Annotated[str, Field(max_length=_MAX_LINE)], ...], Field(max_length=MAX_LINES)] = ()
     """Loads that could not be measured, in sentences; at most 20."""
@@ -424,7 +424,7 @@ class RebalancePlanStatus(Status):
     """Changes that the plan could not make, with the reasons; at most 20."""
 
     moves: Annotated[tuple[PlannedMove, ...], Field(max_length=MAX_MOVES)] = ()
-    """The moves of the present plan, by batch, the largest first; at most 2000, and what is left is planned
+    """The moves of the current plan, by batch, the largest first; at most 2000. The rest is planned
     afterwards."""
 
     batch: int | None = None
@@ -466,12 +466,12 @@ class RebalancePlan(Resource[RebalancePlanSpec, RebalancePlanStatus]):
         columns=(
             CLUSTER,
             PHASE,
-            number_column("Moves", "counts.moves", "Moves of the present plan."),
-            number_column("Bytes", "counts.bytes", "Bytes that the present plan copies."),
+            number_column("Moves", "counts.moves", "Moves of the current plan."),
+            number_column("Bytes", "counts.bytes", "Bytes that the current plan copies."),
             number_column("Done", "counts.done", "Partitions that have their planned replicas."),
             READY,
             text_column("NextRun", "nextRunTime", "Time of the next run, in UTC.", wide=True),
-            text_column("Plan", "planHash", "Hash of the present plan.", wide=True),
+            text_column("Plan", "planHash", "Hash of the current plan.", wide=True),
             number_column("Failed", "counts.failed", "Partitions that did not get their planned replicas.", wide=True),
             REASON,
             MESSAGE,

@@ -100,7 +100,7 @@ def test_topics_and_unclean_elections_are_approved_by_others_as_well(
     team.create_other(AUTHOR, kind, "asked", **spec, approval="Required")
     with pytest.raises(CommandError, match=NOT_YOURS):
         team.change(AUTHOR, "asked", kind, approvedPlan=HASH)
-    with pytest.raises(CommandError, match="cannot do without"):
+    with pytest.raises(CommandError, match="cannot be changed to Automatic"):
         team.change(AUTHOR, "asked", kind, approval="Automatic")
     team.change(APPROVER, "asked", kind, approvedPlan=HASH)
 
@@ -116,7 +116,7 @@ def test_nobody_gets_round_it(teams: dict[str, Team]) -> None:
     with pytest.raises(CommandError, match="set approval to Required"):
         team.create(AUTHOR, "unasked")
     team.create(AUTHOR, "firm", approval="Required")
-    with pytest.raises(CommandError, match="cannot do without"):
+    with pytest.raises(CommandError, match="cannot be changed to Automatic"):
         team.change(AUTHOR, "firm", approval="Automatic")
     with pytest.raises(CommandError, match="forbidden"):
         team.create(APPROVER, "of-my-own", approval="Required")

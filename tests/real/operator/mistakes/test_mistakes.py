@@ -117,7 +117,7 @@ REFUSED = {
         kind="PartitionReassignment",
         before={**MOVE, "suspend": True},
         spec={**move_of("orders", 1, partition=1), "suspend": True},
-        says="spec: Forbidden: what a reassignment moves cannot change: create a new PartitionReassignment",
+        says="spec: Forbidden: partitions and drainBrokers cannot change: create a new PartitionReassignment",
     ),
     "a move and a drain at once": Refused(
         kind="PartitionReassignment",
@@ -134,7 +134,7 @@ REFUSED = {
         kind="PreferredElection",
         spec={**ELECTION, "electionType": "Unclean"},
         says='spec.acknowledgeDataLoss: Invalid value: "object": an unclean election may lose records that'
-        " were acknowledged: say acknowledgeDataLoss: true",
+        " were acknowledged: set acknowledgeDataLoss: true",
     ),
     "an election of everything and of something": Refused(
         kind="PreferredElection",

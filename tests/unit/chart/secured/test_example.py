@@ -173,7 +173,7 @@ def test_without_secrets_nothing_speaks_tls() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ("kafka.listenerName=SSL,controller.listenerName=SSL", "nothing says how it is secured: name Secrets"),
+        ("kafka.listenerName=SSL,controller.listenerName=SSL", "no Secret secures it: name Secrets"),
         ("kafka.listenerName=SSL,kafka.connectionSecrets={a}", "set controller.listenerName=SSL"),
         ("controller.listenerName=SSL", "set controller.listenerName=PLAINTEXT"),
         (r"zookeeper.tls.secretName=a,zookeeper.config.secureClientPort=1", "may not set secureClientPort"),

@@ -145,5 +145,5 @@ def test_the_commands_have_the_option() -> None:
 
 
 def test_a_token_that_is_both_made_and_given_is_refused() -> None:
-    with pytest.raises(CommandError, match="set create or secretName"):
+    with pytest.raises(CommandError, match="set either create or secretName"):
         render(*SELF_CONTAINED, *GIVEN, "--set", "controller.journal.token.create=true")

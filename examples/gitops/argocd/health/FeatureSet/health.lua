@@ -18,7 +18,7 @@ if not has_ended and (annotations["kontroller.dev/pause"] == "true" or condition
 end
 local ready = conditions.Ready
 if ready == nil or status.observedGeneration ~= obj.metadata.generation then
-  return health("Progressing", "the operator has not looked at this version of the object yet")
+  return health("Progressing", "the operator has not observed this version of the object yet")
 end
 if conditions.Stalled ~= nil and conditions.Stalled.status == "True" then
   return health("Degraded", conditions.Stalled.message)
