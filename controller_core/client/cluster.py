@@ -57,9 +57,8 @@ _NEXT_SERVER_AFTER_S: Final = 1.0
 _TROUBLES_TOLD: Final = 5
 _SHARE_OF_SERVER: Final = 0.9
 """Share of the remaining time that a server gets, so that its answer about a timeout still arrives in time."""
-TROUBLE_LOGGER: Final = "kontroller.client"
-"""The logger of what makes a call try again, at level DEBUG."""
-_log: Final = logging.getLogger(TROUBLE_LOGGER)
+_log: Final = logging.getLogger("kontroller.client")
+"""Says at level DEBUG why calls try again."""
 
 
 @dataclass(slots=True, kw_only=True)

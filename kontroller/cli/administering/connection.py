@@ -112,7 +112,6 @@ class Cluster:
 
     def run(self, work: "Callable[[AdminClient, Allowance], Awaitable[T]]", allowance: Allowance | None = None) -> T:
         """Return the result of work with an admin client, in the allowed time. Ends the command if the work fails."""
-        from controller_core.client.cluster import TROUBLE_LOGGER
         from kontroller import AdminClient, AdminError, InvalidArgument
 
         time = allowance or Allowance(self.timeout_ms)
@@ -122,7 +121,7 @@ class Cluster:
             time.set_default(properties.default_api_timeout_ms)
             return await work(AdminClient(properties), time)
 
-        logger, handler = logging.getLogger(TROUBLE_LOGGER), _Waiting()
+        logger, handler = logging.getLogger("kontroller.client"), _Waiting()
         logger.setLevel(logging.DEBUG)
         logger.addHandler(handler)
         try:
