@@ -93,14 +93,14 @@ MUTANTS: Final = (
     ),
     SeedMutant(
         part="brokers refuse control requests",
-        module="controller_core.controller.answers.refused",
-        code="        term.enqueue_later(ResendDue(answered.broker, answered.broker_epoch), pause_ms)",
-        instead="        del pause_ms",
+        module="controller_core.controller.operations.brokers",
+        code="term.enqueue_later(ResendDue(broker, epoch), ",
+        instead="print(",
     ),
     SeedMutant(
         part="brokers that refuse a leader epoch for ever",
         module="controller_core.controller.answers.refused",
-        code="await reassignment.announce(term, present, above)",
-        instead="pass",
+        code="await reassignment.announce(term, present, ",
+        instead="print(",
     ),
 )
