@@ -3,10 +3,8 @@
 After a loss each partition is led by its first replica that is in sync and lives, as the controller would elect it.
 `backtest` looks only at the partitions of the lost brokers, so that a thousand losses take seconds."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from math import isqrt
 from typing import Final
 
@@ -120,8 +118,10 @@ def _find_pair(number: int) -> tuple[int, int]:
 
 def count_pairs(losses: Sequence[Loss]) -> Iterator[tuple[int, int, float]]:
     """Yield each pair of brokers that were lost together, and how often."""
-    counts = Counter[tuple[int, int]]()
+    ids = sorted({broker for loss in losses for broker in loss.brokers})
+    counts = np.zeros((len(ids), len(ids)))
     for loss in losses:
-        for first, second in combinations(sorted(set(loss.brokers)), 2):
-            counts[first, second] += loss.times
-    yield from ((first, second, float(times)) for (first, second), times in sorted(counts.items()))
+        lost = np.searchsorted(ids, sorted(set(loss.brokers)))
+        counts[np.ix_(lost, lost)] += loss.times
+    for first, second in np.argwhere(np.triu(counts, 1)).tolist():
+        yield ids[first], ids[second], float(counts[first, second])

@@ -279,10 +279,13 @@ class _Work:
         layout = self.layout
         layout.recompute()
         for _ in range(_MOST_REPEATS):
-            start, score = layout.replicas.copy(), self._score()
+            start, score, exposure = layout.replicas.copy(), self._score(), self._compute_exposure()
             if score <= 0:
                 break
-            if self._improve_once(start) > score * (1 - _LEAST_IMPROVEMENT):
+            after = self._improve_once(start)
+            # Exposure that stays is no goal, and must not make other improvements look small.
+            stays = min(exposure, self._compute_exposure())
+            if after - stays > (score - stays) * (1 - _LEAST_IMPROVEMENT):
                 layout.replicas[:] = start
                 layout.recompute()
                 break

@@ -112,7 +112,4 @@ class Layout:
 
     def find_exposure(self, replicas: Ints) -> Floats:
         """Return the exposure of each replica of a table to the others of its partition."""
-        if self.together is None:
-            return np.zeros(replicas.shape)
-        exposure: Floats = self.together[replicas[:, :, None], replicas[:, None, :]].sum(axis=2)
-        return exposure
+        return self.compute_exposure(replicas, replicas)

@@ -4,7 +4,7 @@ They come from a JSON file, from the table `broker_intervals` that `kontroller h
 broker, each rack and random pairs."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -21,14 +21,21 @@ from kontroller.planning.tables import format_taken
 from kontroller.screen import format_table
 
 _MOST: Final = 100_000
+_MOST_BYTES: Final = 64 * 1024 * 1024
 _PARQUET: Final = b"PAR1"
-_COLUMNS: Final = ("cluster_id", "broker", "began", "ended")
+_COLUMNS: Final = {"cluster_id": "a text", "broker": "an integer", "began": "a time", "ended": "a time"}
+"""The columns of a table of losses, and what they have."""
 _FORMS: Final = '[[1, 2], {"brokers": [3], "times": 2}]'
 _HEADS: Final = (
     "LOST", "TIMES", "LEADERLESS", "BELOW MIN ISR", "ONE REPLICA", "LEADERS TO ONE", "BYTES IN TO ONE"
 )  # fmt: skip
 
 _Ids = Annotated[list[Annotated[int, Field(strict=True)]], Field(min_length=1)]
+_KINDS: Final[Mapping[str, Callable[[pa.DataType], bool]]] = {
+    "a text": lambda found: pa.types.is_string(found) or pa.types.is_large_string(found),
+    "an integer": pa.types.is_integer,
+    "a time": lambda found: pa.types.is_timestamp(found) or pa.types.is_integer(found),
+}
 
 
 class UnusableLossesError(ValueError):
@@ -53,7 +60,8 @@ _FILE: Final = TypeAdapter(Annotated[list[_Entry], Field(max_length=_MOST)])
 def read_losses(given: str, snapshot: LoadSnapshot, seed: int) -> tuple[Loss, ...]:
     """Return the losses of a file, or those of a number of random pairs. Raises `UnusableLossesError`."""
     if given.isascii() and given.isdigit():
-        if int(given[:10]) > _MOST:
+        given = given.lstrip("0") or "0"
+        if len(given) > len(str(_MOST)) or int(given) > _MOST:
             raise UnusableLossesError(f"{given} pairs are too many: give at most {_MOST}")
         return list_losses(snapshot, int(given), seed)
     return read_losses_of_file(given, snapshot)
@@ -71,7 +79,11 @@ def read_losses_of_file(path: str, snapshot: LoadSnapshot) -> tuple[Loss, ...]:
 
 def _read_list(path: str, snapshot: LoadSnapshot) -> tuple[Loss, ...]:
     try:
-        found = _FILE.validate_json(Path(path).read_bytes())
+        with Path(path).open("rb") as file:
+            text = file.read(_MOST_BYTES + 1)
+        if len(text) > _MOST_BYTES:
+            raise UnusableLossesError(f"{path} has more than {_MOST_BYTES} bytes: give fewer losses")
+        found = _FILE.validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
@@ -89,6 +101,9 @@ def _read_table(path: str, snapshot: LoadSnapshot) -> tuple[Loss, ...]:
         raise UnusableLossesError(
             f"{path} has no column {missing[0]}: give the broker_intervals.parquet of `kontroller history report`"
         )
+    for name, kind in _COLUMNS.items():
+        if not _KINDS[kind](table[name].type):
+            raise UnusableLossesError(f"{path}: column {name} has {table[name].type}, not {kind}")
     clusters = set(table["cluster_id"].to_pylist())
     if snapshot.cluster_id not in clusters:
         known = list_some(sorted(map(str, clusters))) or "none"

@@ -211,7 +211,7 @@ def _list_failed_together(plan: Plan, others: Sequence[int], replaced: int, brok
         sum(
             times
             for first, second, times in plan.goals.failed_together
-            if {first, second} in [{at, each} for each in rest]
+            if at in (first, second) and {first, second} - {at} <= rest
         )
         for at in (int(ids[broker]), int(ids[replaced]))
     )

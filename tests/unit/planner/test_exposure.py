@@ -39,6 +39,18 @@ def list_pairs(plan: Plan) -> set[frozenset[int]]:
     return {frozenset(replicas) for replicas in apply_moves(plan).values()}
 
 
+def test_an_outage_of_all_brokers_hinders_no_rebalance() -> None:
+    rows = [[number % 12, (number + 1) % 12, (number + 5) % 12] for number in range(240)]
+    for row in [row for row in rows if 0 not in row][:5]:
+        row[-1] = 0
+    snapshot = make_cluster(rows, brokers=12)
+    all_lost = tuple(count_pairs([Loss(brokers=tuple(range(12)))]))
+    for goals in (rebalance(), rebalance(*all_lost)):
+        plan = plan_for(snapshot, goals)
+        relative = [(loads / plan.shares)[:, 0].max() for loads in (plan.loads_before, plan.loads_after)]
+        assert relative[1] <= 1.05 < relative[0]
+
+
 @pytest.mark.parametrize(("suspect", "chosen"), [(2, 3), (3, 2)])
 def test_a_replica_that_moves_avoids_a_broker_that_failed_together_with_the_other_one(
     suspect: int, chosen: int

@@ -124,6 +124,8 @@ def test_a_list_that_is_wrong_is_refused_in_one_line(file: Path, tmp_path: Path,
 def test_what_has_no_losses_is_refused(file: Path, tmp_path: Path) -> None:
     other = write_intervals(tmp_path / "other.parquet", ("test", 1, 0, 10))
     (tmp_path / "torn.parquet").write_bytes(b"PAR1 and nothing more")
+    strange = tmp_path / "strange.parquet"
+    pq.write_table(pa.table({"cluster_id": ["prod"], "broker": [[1]], "began": [0], "ended": [1]}), strange)
     for losses, why in (
         (tmp_path / "none", "give a file of losses"),
         (tmp_path / "torn.parquet", "cannot be read"),
@@ -131,6 +133,8 @@ def test_what_has_no_losses_is_refused(file: Path, tmp_path: Path) -> None:
         (other, "knows nothing of cluster prod; its clusters are: test"),
         (100_001, "100001 pairs are too many: give at most 100000"),
         ("9" * 400, "pairs are too many"),
+        ("0" * 5_000 + "9" * 9, "pairs are too many"),
+        (strange, "column broker has list<element: int64>, not an integer"),
     ):
         assert why in run(file, losses, code=2).stderr
 
