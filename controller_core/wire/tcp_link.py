@@ -53,8 +53,9 @@ DEFAULT_REQUEST_TIMEOUT_MS: Final = 30_000
 """Kafka's default of `controller.socket.timeout.ms`."""
 
 _BASE_ANSWER_BYTES: Final = 64 * 1024
-"""The limit of an answer, beyond the size of its request. An answer names only what its request names, in fewer bytes;
-answers to small requests have a few kilobytes."""
+"""The limit of an answer, beyond the size of its request. An answer names only what its request names, in fewer bytes,
+except for the Fetch of log ends, whose answers have some 20 bytes more for each of up to 1,000 partitions. Answers to
+small requests have a few kilobytes."""
 _STOP_REPLICA_GROWTH: Final = 32
 """The answer to StopReplica repeats the topic's name, of up to 249 bytes, for each partition, which has 10 bytes in the
 request."""

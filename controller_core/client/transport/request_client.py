@@ -217,7 +217,9 @@ class RequestClient:
                 request = await self._fit(connection, server, request, deadline)
             self._before_sending()
             if request is question.request:
-                most_bytes = limit_answer(len(question.frame)) if self._limits_answers else DEFAULT_MAX_FRAME_BYTES
+                most_bytes = DEFAULT_MAX_FRAME_BYTES
+                if self._limits_answers:
+                    most_bytes = limit_answer(int(request.__api_key__), len(question.frame))
                 content = await exchange(connection, server, question.frame, deadline, most_bytes)
                 return decode(server, content, question.response_type)
             content = await exchange(connection, server, encode(request, self._client_id), deadline)

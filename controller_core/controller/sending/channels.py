@@ -15,7 +15,6 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
-from math import inf
 from typing import Final
 
 import structlog
@@ -36,7 +35,8 @@ MOST_WAITING: Final = 1000
 """The limit of requests that wait for an unreachable broker. The next one limits the size of their topics."""
 MOST_WAITING_BYTES: Final = 64 << 20
 MOST_WAITING_FOR_SLOW: Final = 10_000
-"""The limit of requests that wait for a broker that answers. Everything that a broker must know has fewer."""
+MOST_WAITING_BYTES_FOR_SLOW: Final = 1 << 30
+"""The limits for a broker that answers. Everything that a broker must know is less."""
 
 StreamEvent = BrokerAnswered | BrokerBehind | EpochOutdated | StreamBroken
 
@@ -127,7 +127,8 @@ class _Channel:
         self._late_copies = late_copies
         self._enqueue = enqueue
         self._queue: deque[ControlRequest] = deque()
-        self._waiting_bytes = 0
+        self._droppable = self._droppable_bytes = 0
+        """The requests of the queue that are sent again with everything, and the size of their topics."""
         self._is_failing = False
         self._arrived = asyncio.Event()
         self._task = start_supervised(self._run, name=f"channel-{broker.id}", sleep_ms=clock.sleep_ms)
@@ -140,9 +141,10 @@ class _Channel:
         if self.is_behind and not _makes_forget(request):
             return
         self._queue.append(request)
-        self._waiting_bytes += _size_bytes(request)
-        most, most_bytes = (MOST_WAITING, MOST_WAITING_BYTES) if self._is_failing else (MOST_WAITING_FOR_SLOW, inf)
-        is_too_much = len(self._queue) > most or self._waiting_bytes > most_bytes
+        self._count(request, 1)
+        slow = MOST_WAITING_FOR_SLOW, MOST_WAITING_BYTES_FOR_SLOW
+        most, most_bytes = (MOST_WAITING, MOST_WAITING_BYTES) if self._is_failing else slow
+        is_too_much = self._droppable > most or self._droppable_bytes > most_bytes
         if is_too_much and not self.is_behind:
             self._fall_behind()
         self._arrived.set()
@@ -156,7 +158,8 @@ class _Channel:
         first, *others = self._queue
         # Keep the first request: its answer shows that the broker is reachable again.
         self._queue = deque([first, *filter(_makes_forget, others)])
-        self._waiting_bytes = sum(map(_size_bytes, self._queue))
+        self._droppable = self._droppable_bytes = 0
+        self._count(first, 1)
         self.is_behind = True
         log.warning("broker is sent everything when it can be reached again", broker=self._broker.id)
 
@@ -173,7 +176,13 @@ class _Channel:
                 log.exception("control request cannot be sent", broker=self._broker.id, request=repr(self._queue[0]))
                 self._enqueue(StreamBroken(self._broker.id, self._queue[0].controller_epoch, error))
                 return
-            self._waiting_bytes -= _size_bytes(self._queue.popleft())
+            self._count(self._queue.popleft(), -1)
+
+    def _count(self, request: ControlRequest, sign: int) -> None:
+        """Count a request that was queued (1) or has left the queue (-1)."""
+        if not _makes_forget(request):
+            self._droppable += sign
+            self._droppable_bytes += sign * _size_bytes(request)
 
     async def _deliver(self, request: ControlRequest) -> None:
         request = await self._fence_late_copies(request)
@@ -187,9 +196,8 @@ class _Channel:
                 await self._clock.sleep_ms(RETRY_BACKOFF_MS)
             else:
                 self._is_failing = False
-                self._enqueue(
-                    BrokerAnswered(self._broker.id, self._broker.epoch, request, response, len(self._queue) == 1)
-                )
+                is_last = len(self._queue) == 1 and not self.is_behind
+                self._enqueue(BrokerAnswered(self._broker.id, self._broker.epoch, request, response, is_last))
                 if self.is_behind:
                     self._enqueue(BrokerBehind(self._broker.id, self._broker.epoch))
                 return

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, TypeVar
 
+from kio.schema.describe_configs.v4 import DescribeConfigsRequest
 from kio.schema.request_header.v1.header import RequestHeader as RequestHeaderV1
 from kio.schema.request_header.v2.header import RequestHeader as RequestHeaderV2
 from kio.serial import entity_writer
@@ -33,6 +34,9 @@ PIECE_BYTES: Final = 64 * 1024
 CORRELATION_ID_BYTES: Final = 4
 
 _BASE_ANSWER_BYTES: Final = 256 * 1024
+_BASE_CONFIGS_BYTES: Final = 4 * 1024 * 1024
+"""A znode has up to a megabyte of a topic's configuration, such as the throttled replicas of many partitions. The answer
+about it may repeat that among the synonyms."""
 _ANSWER_GROWTH: Final = 2048
 """Describing a topic takes some tens of kilobytes with documentation, and some tens of bytes in the request."""
 
@@ -86,12 +90,13 @@ class RequestStart:
     content: bytes
 
 
-def limit_answer(request_bytes: int) -> int:
+def limit_answer(api_key: int, request_bytes: int) -> int:
     """Return the limit of an answer that has to be decoded here, to a request that names what the answer is about.
 
     Decoding takes seconds, and 20 times the memory, for each 10 MiB. So a broker must not choose the size.
     """
-    return min(_BASE_ANSWER_BYTES + _ANSWER_GROWTH * request_bytes, DEFAULT_MAX_FRAME_BYTES)
+    base_bytes = _BASE_CONFIGS_BYTES if api_key == DescribeConfigsRequest.__api_key__ else _BASE_ANSWER_BYTES
+    return min(base_bytes + _ANSWER_GROWTH * request_bytes, DEFAULT_MAX_FRAME_BYTES)
 
 
 async def read_frame(reader: asyncio.StreamReader, max_bytes: int = DEFAULT_MAX_FRAME_BYTES) -> bytes | None:

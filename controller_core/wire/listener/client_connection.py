@@ -436,7 +436,7 @@ class ClientConnection:
         if question.answered is None:
             return await self._upstream.ask(question.head, question.content, take_unread)
         try:
-            take = partial(Answer.content, most_bytes=limit_answer(len(question.content)))
+            take = partial(Answer.content, most_bytes=limit_answer(question.head.api_key, len(question.content)))
             return question.answered(await self._upstream.ask(question.head, question.content, take))
         except Undecodable:
             if question.older is None:

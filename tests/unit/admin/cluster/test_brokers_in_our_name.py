@@ -112,7 +112,7 @@ async def test_where_one_cannot_be_reached_or_does_not_answer_the_next_one_is_as
 
 async def test_an_answer_that_is_larger_than_any_about_the_request_is_not_read(servers: Servers) -> None:
     for server in servers:
-        server.script = [make_frame_start(limit_answer(100), b"\0\0\0\1")]
+        server.script = [make_frame_start(limit_answer(int(DescribeConfigsRequest.__api_key__), 100), b"\0\0\0\1")]
     with pytest.raises(NoAnswerNow, match=r"a frame claims [0-9]+ bytes; the limit is"):
         await ask_brokers(make_brokers(servers))
 

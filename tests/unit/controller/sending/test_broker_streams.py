@@ -109,6 +109,24 @@ async def test_what_waits_for_a_broker_that_answers_slowly_is_bounded_too(
     assert_sound(served)
 
 
+async def test_requests_to_forget_do_not_count_because_they_are_never_dropped(
+    served: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(channels, "MOST_WAITING_FOR_SLOW", 2 * MOST)
+    for number in range(20):
+        served.create_topic(f"topic-{number}", [1, 2])
+    await served.settle()
+    served.broker(3).hang()
+    for number in range(20):
+        served.remove_topic(f"topic-{number}")
+        await served.settle()
+    assert (count_waiting(served, 3) or 0) > 2 * MOST
+    served.broker(3).resume()
+    await served.settle()
+    assert not any("sent everything when" in entry["event"] for entry in served.logs)
+    assert_sound(served)
+
+
 async def test_a_request_that_cannot_be_sent_ends_the_term_and_is_sent_by_the_next(
     served: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,8 +41,8 @@ from devcluster.stand_ins.told_versions import API_VERSIONS, make_versions_respo
 
 DEADLINE_S: Final = 60
 HOSTILE, HEALTHY = BrokerId(1), BrokerId(2)
-OF_HOSTILE_MS: Final = 200
-"""The time that the hostile broker has for an answer."""
+SHORT_MS: Final = 200
+"""The time for an answer of a hostile broker that gives none."""
 MOST_MEMORY_BYTES: Final = 16 << 20
 ITEMS: Final = 500_000
 """As objects they would take 50 MiB."""
@@ -161,8 +161,8 @@ async def wait_until(is_so: Callable[[], object]) -> None:
             await asyncio.sleep(0.01)
 
 
-def link(broker: Broker) -> BrokerLink:
-    timeout_ms = {HOSTILE: OF_HOSTILE_MS}.get(broker.id, DEADLINE_S * 1000)
+def make_link(broker: Broker, *, of_hostile_ms: int) -> BrokerLink:
+    timeout_ms = of_hostile_ms if broker.id == HOSTILE else DEADLINE_S * 1000
     return tcp_link_factory("INTERNAL", "1000", request_timeout_ms=timeout_ms)(broker)
 
 
@@ -171,7 +171,7 @@ def broker(number: BrokerId, stand_in: StandIn) -> Broker:
     return Broker(id=number, epoch=BrokerEpoch(1), endpoints=(endpoint,))
 
 
-TOO_LATE: Final = f"did not answer within {OF_HOSTILE_MS} ms"
+TOO_LATE: Final = f"did not answer within {SHORT_MS} ms"
 UNREADABLE: Final = "answered (LeaderAndIsrRequest|ApiVersions): .*(an array|the bytes|bytes are left)"
 CASES: Final[Mapping[str, tuple[Behaviour, str]]] = {
     "never answers": (stay_silent, TOO_LATE),
@@ -210,6 +210,7 @@ async def test_a_hostile_broker_is_tried_again_and_harms_no_other(case: str, at_
             ]
 
         async with run(hostile), run(healthy):
+            link = partial(make_link, of_hostile_ms=SHORT_MS if reason == TOO_LATE else DEADLINE_S * 1000)
             channels = BrokerChannels(link, SystemClock(), ControllerEpoch(1), events.append)
             for number, stand_in in ((HOSTILE, hostile), (HEALTHY, healthy)):
                 channels.add(broker(number, stand_in))

@@ -523,7 +523,9 @@ async def test_a_brokers_answer_is_amended_or_replaced_where_there_is_no_broker(
 async def test_a_brokers_answer_that_would_be_amended_is_not_read_if_it_is_larger_than_any(
     broker: ScriptedBroker,
 ) -> None:
-    broker.script = lambda content: make_frame_start(limit_answer(len(content)) + 1, content[4:8])
+    broker.script = lambda content: make_frame_start(
+        limit_answer(int(MetadataRequest.__api_key__), len(content)) + 1, content[4:8]
+    )
 
     async def us() -> ResponsePayload:
         return metadata_of("us")
