@@ -28,7 +28,7 @@ that are marked for deletion.
 
 **Output.** The commands print tables. With `-o json` or `-o yaml` they print one document to standard output; questions,
 and the plan that reverts a move, then go to standard error. An error is one line on standard error. It says what to
-change.
+change. A command that waits for servers says there why, after three seconds.
 
 **Throttles.** With Kontroller's controller, a throttle belongs to its move: Kontroller also throttles brokers that are
 down, from their next start, and removes the throttle with the move. (To list the owners, describe its configuration

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
-from kontroller.cli.endings import failure, usage_error
+from kontroller.cli.endings import failure, say_in_one_line, usage_error
 from kontroller.cli.options import CommandConfig
 
 if TYPE_CHECKING:
@@ -122,6 +122,7 @@ class Cluster:
             return await work(AdminClient(properties), time)
 
         logger, handler = logging.getLogger("kontroller.client"), _Waiting()
+        level = logger.level
         logger.setLevel(logging.DEBUG)
         logger.addHandler(handler)
         try:
@@ -134,6 +135,7 @@ class Cluster:
             raise typer.Exit(EXIT_INTERRUPTED) from None
         finally:
             logger.removeHandler(handler)
+            logger.setLevel(level)
             time.stop()
 
 
@@ -149,7 +151,7 @@ class _Waiting(logging.Handler):
         problem = record.getMessage()
         if time.monotonic() >= self._told_from_s and problem not in self._told:
             self._told.add(problem)
-            typer.echo(f"kontroller: trying again: {problem}", err=True)
+            say_in_one_line(f"trying again: {problem}")
 
 
 def load_properties(server: str | None, config: Path | None) -> "ClientProperties":

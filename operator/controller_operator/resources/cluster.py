@@ -215,7 +215,7 @@ class BrokerStatus(Observed):
     """Registered, or Missing: it has replicas, or was registered in the last ten minutes."""
 
     since: Timestamp | None = None
-    """Time since which it has been in this state."""
+    """Time since which the operator has seen it in this state."""
 
     removal: BrokerRemoval | None = None
     """For a broker in spec.brokersToRemove: HoldsReplicas, or Empty: it can be stopped for good."""

@@ -72,7 +72,7 @@ def _find_ports() -> tuple[int, int]:
 
 async def _serve() -> tuple[int, int]:
     folder = Path(mkdtemp(prefix="fuzz-http-"))
-    (folder / "tokens").write_text(_TOKEN)
+    (folder / "token").write_text(_TOKEN)
     (folder / _SEGMENT).write_text('{"kind": "term"}\n')
     ports = reserve_port(), reserve_port()
     access = HttpAccess(door=Door(TokenFile(path=folder / "token"), option="--metrics-token-file"))

@@ -96,8 +96,8 @@ REFUSED = {
     "no number of partitions": Refused(
         kind="KafkaTopic",
         spec={"replicationFactor": 1},
-        says='spec.partitions: Invalid value: "object": give partitions: only a replicaAssignment says'
-        " their number by itself",
+        says='spec.partitions: Invalid value: "object": give partitions, or a replicaAssignment,'
+        " which sets their number",
     ),
     "a topic name with a slash": Refused(
         kind="KafkaTopic",
