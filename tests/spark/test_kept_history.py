@@ -27,6 +27,7 @@ from kontroller.history.schemas import (
     PARTITION_INTERVALS,
     Table,
 )
+from kontroller.history.session import SMALL_SETTINGS
 from kontroller.history.store import Change, Store
 from kontroller.history.transforms import lines
 from tests.spark.histories import make_lines, random_cluster
@@ -140,6 +141,22 @@ class TestHowTablesAreMade:
             kept.fold()
         check_plan(plans[EVENTS.name], by_python={"apply_to_group"})
         assert rows_of(kept)[1:] == rows_of(at_once)[1:]
+
+
+def test_the_settings_for_large_histories_come_to_the_same(
+    spark: SparkSession, journal: list[bytes], at_once: KeptHistory, tmp_path: Path
+) -> None:
+    small = {name: value for name, value in SMALL_SETTINGS.items() if name.startswith("spark.sql.")}
+    kept = KeptHistory.open_history(spark, str(tmp_path))
+    try:
+        for name in small:
+            spark.conf.unset(name)
+        take_in(kept, journal)
+        kept.fold()
+    finally:
+        for name, value in small.items():
+            spark.conf.set(name, value)
+    assert rows_of(kept) == rows_of(at_once)
 
 
 def check_plan(plan: str, *, by_python: set[str]) -> None:
