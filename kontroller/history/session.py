@@ -22,6 +22,12 @@ SETTINGS = {
     "spark.ui.retainedStages": "20",
     "spark.sql.ui.retainedExecutions": "20",
     "spark.ui.showConsoleProgress": "false",
+    # Plans have hundreds of columns. Spark and PySpark would note for each expression which line of Python made it, check
+    # the plan after each rule of the optimizer, and print it with all details for the web page.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+    "spark.sql.dataFrameQueryContext.enabled": "false",
+    "spark.sql.lightweightPlanChangeValidation": "false",
+    "spark.sql.ui.explainMode": "simple",
     # By default Spark gives up a small table that is not ready after five minutes. A busy machine needs longer.
     "spark.sql.broadcastTimeout": "-1",
 }
@@ -40,8 +46,11 @@ SMALL_SETTINGS = {
     "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 """Settings for histories of some thousand records. Compiling and adaptive planning would cost more than they save."""
+_ASKED_FOR_OFTEN: Final = ("PythonSQLUtils", "PythonUtils", "org.apache.spark.sql.functions")
+"""Java classes that PySpark asks Java for with each column. Java searches all jars for some of them each time."""
 SMALL_BYTES: Final = 20_000_000
 """The size of input below which it is small: some ten thousand lines."""
 _PACKED_FILES: Final = (".parquet", ".gz")
@@ -117,4 +126,7 @@ def _quiet(builder: SparkSession.Builder, settings: dict[str, str]) -> SparkSess
         builder = builder.config(key, value)
     spark: SparkSession = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
+    java = spark.sparkContext._jvm
+    for name in _ASKED_FOR_OFTEN:
+        setattr(java, name, getattr(java, name))  # py4j itself remembers nothing
     return spark

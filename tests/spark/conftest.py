@@ -12,9 +12,6 @@ from kontroller.history.session import local_session
 _TIMEOUT_S = 2400
 """The first test that asks for the session or for a shared table waits for it. On two busy cores only a hang takes this
 long. All later tests in the process then fail, too, because they read the answer to the interrupted call."""
-_NOTHING_COMPILED = {"spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-"""Compiling the expressions takes a fifth of the time of a fold of some dozen records. The tests of the commands do
-compile them."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -34,6 +31,6 @@ def spark_tokens() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def spark(spark_tokens: None) -> Iterator[SparkSession]:
-    session = local_session("tests", shuffle_partitions=2, is_small=True, more=_NOTHING_COMPILED)
+    session = local_session("tests", shuffle_partitions=2, is_small=True)
     yield session
     session.stop()

@@ -27,14 +27,16 @@ from kontroller.history.schemas import (
     PARTITION_INTERVALS,
     Table,
 )
+from kontroller.history.session import SMALL_SETTINGS
 from kontroller.history.store import Change, Store
 from kontroller.history.transforms import lines
 from tests.spark.histories import make_lines, random_cluster
 from tests.spark.unchangeable import unchangeable
 
 SEED = 5
-MADE_OF_MARKS = (EVENTS, KNOWN_SPANS, FINDINGS)
-"""Python computes accounts, spans and doubts from marks, of which there are a few for each epoch or span."""
+MADE_OF_MARKS = (KNOWN_SPANS, FINDINGS)
+"""Python computes spans and doubts from marks, of which there are a few for each epoch or span. It computes accounts,
+too, for the events of a cluster with several journals of one epoch."""
 Write = Callable[..., Any]
 
 
@@ -80,11 +82,9 @@ def plans() -> dict[str, str]:
     return {}
 
 
-@pytest.fixture(scope="module")
-def at_once(
-    spark: SparkSession, journal: list[bytes], plans: dict[str, str], tmp_path_factory: pytest.TempPathFactory
-) -> KeptHistory:
-    """A history of so many records for a file that this is a large one."""
+@contextmanager
+def watch_plans(plans: dict[str, str]) -> Iterator[pytest.MonkeyPatch]:
+    """Collect the plans of the tables that are written while the block runs."""
 
     def watch_places(place: Callable[..., DataFrame]) -> Callable[..., DataFrame]:
         def place_watched(table: Table, *given: Any) -> DataFrame:
@@ -94,11 +94,20 @@ def at_once(
 
         return place_watched
 
+    with pytest.MonkeyPatch.context() as watched:
+        watched.setattr(store, "divide_by_cluster", watch_places(store.divide_by_cluster))
+        watched.setattr(store, "divide_by_day", watch_places(store.divide_by_day))
+        yield watched
+
+
+@pytest.fixture(scope="module")
+def at_once(
+    spark: SparkSession, journal: list[bytes], plans: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> KeptHistory:
+    """A history of so many records for a file that this is a large one."""
     kept = KeptHistory.open_history(spark, str(tmp_path_factory.mktemp("at-once")))
-    with pytest.MonkeyPatch.context() as large:
+    with watch_plans(plans) as large:
         large.setattr(fold, "ROWS_IN_A_FILE", len(journal) // 4)
-        large.setattr(store, "divide_by_cluster", watch_places(store.divide_by_cluster))
-        large.setattr(store, "divide_by_day", watch_places(store.divide_by_day))
         take_in(kept, journal)
         kept.fold()
     return kept
@@ -118,13 +127,46 @@ class TestHowTablesAreMade:
     @pytest.mark.usefixtures("at_once")
     @pytest.mark.parametrize("table", [*LAYERS, RAW_EVENTS], ids=lambda table: table.name)
     def test_nothing_is_done_in_one_place_or_by_python(self, table: Table, plans: dict[str, str]) -> None:
-        plan = plans[table.name]
-        for sign in ("CartesianProduct", "BroadcastNestedLoopJoin", "InArrow", "InPandas"):
-            assert sign not in plan
-        by_python = re.findall(r"EvalPython \[(\w+)\(group#", plan)
-        assert len(by_python) == plan.count("EvalPython"), "of each record"
-        assert set(by_python) == ({"apply_to_group"} if table in MADE_OF_MARKS else set())
-        assert "SinglePartition" not in plan
+        check_plan(plans[table.name], by_python={"apply_to_group"} if table in MADE_OF_MARKS else set())
+
+    def test_nor_are_the_events_of_a_cluster_with_several_journals_of_one_epoch(
+        self, spark: SparkSession, journal: list[bytes], at_once: KeptHistory, tmp_path: Path
+    ) -> None:
+        kept = KeptHistory.open_history(spark, str(tmp_path))
+        plans: dict[str, str] = {}
+        two_thirds = len(journal) * 2 // 3
+        with watch_plans(plans):
+            parts = make_lines(spark, journal[:two_thirds], journal[-two_thirds:])
+            kept.take_in(*lines.judge(lines.check_lines(parts)))
+            kept.fold()
+        check_plan(plans[EVENTS.name], by_python={"apply_to_group"})
+        assert rows_of(kept)[1:] == rows_of(at_once)[1:]
+
+
+def test_the_settings_for_large_histories_come_to_the_same(
+    spark: SparkSession, journal: list[bytes], at_once: KeptHistory, tmp_path: Path
+) -> None:
+    small = {name: value for name, value in SMALL_SETTINGS.items() if name.startswith("spark.sql.")}
+    kept = KeptHistory.open_history(spark, str(tmp_path))
+    try:
+        for name in small:
+            spark.conf.unset(name)
+        take_in(kept, journal)
+        kept.fold()
+    finally:
+        for name, value in small.items():
+            spark.conf.set(name, value)
+    assert rows_of(kept) == rows_of(at_once)
+
+
+def check_plan(plan: str, *, by_python: set[str]) -> None:
+    """Check that Spark does all of a table in several places, and these functions of groups alone in Python."""
+    for sign in ("CartesianProduct", "BroadcastNestedLoopJoin", "InArrow", "InPandas"):
+        assert sign not in plan
+    found = re.findall(r"EvalPython \[(\w+)\(group#", plan)
+    assert len(found) == plan.count("EvalPython"), "of each record"
+    assert set(found) == by_python
+    assert "SinglePartition" not in plan
 
 
 def test_late_and_repeated_journals_come_to_the_same(

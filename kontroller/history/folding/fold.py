@@ -10,7 +10,9 @@ snapshot.
 """
 
 from collections.abc import Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import reduce
 from typing import Final
 
 from pyspark.sql import DataFrame
@@ -35,7 +37,7 @@ from kontroller.history.schemas import (
 from kontroller.history.sources import text_logs
 from kontroller.history.store import Change, Store
 from kontroller.history.transforms import journals, layers, lines
-from kontroller.history.transforms.accounts.once import deduplicate
+from kontroller.history.transforms.accounts.once import count_records, deduplicate
 from kontroller.history.transforms.changes import changes
 from kontroller.history.transforms.config_intervals import config_intervals
 from kontroller.history.transforms.continuity import breaks
@@ -46,6 +48,8 @@ from kontroller.history.transforms.proofs import snapshot_checksums
 ROWS_IN_A_FILE: Final = 1 << 20
 """The approximate rows of a file of a large table. The number of a cluster's files follows from the number of its
 events."""
+TABLES_AT_ONCE: Final = 2
+"""While Spark plans one table, it computes another one."""
 _LARGE: Final = (FINDINGS, PARTITION_INTERVALS)
 """Layers that grow with the records. The others have a few rows for each term, snapshot or configuration."""
 
@@ -73,52 +77,73 @@ class _Folding:
     choice: Choice
 
     def run(self) -> None:
-        marks, findings = self._fold_tails()
+        counts: dict[str, int] = {}
+        marks, findings = [], []
+        if self.choice.tails:
+            of_tails, found = self._fold_tails()
+            marks.append(of_tails)
+            findings.append(found)
         if self.choice.whole:
-            of_whole, found = self._fold_whole()
-            marks, findings = marks.unionByName(of_whole), findings.unionByName(found)
-        marks = self._write(MARKS, marks)
-        spans = self._write(KNOWN_SPANS, find_known_spans(marks))
+            of_whole, found_in_whole, counts = self._fold_whole()
+            marks.append(of_whole)
+            findings += found_in_whole
+        written = self._write(MARKS, reduce(DataFrame.unionByName, marks))
+        spans = self._write(KNOWN_SPANS, find_known_spans(written))
         checksums = self._checksums(spans)
         changed = self._changes(spans)
-        records = self._records_now()
+        records = counts | self._count_tails()
         files = {name: 1 + count // ROWS_IN_A_FILE for name, count in records.items() if count >= ROWS_IN_A_FILE}
         configs = self._write(CONFIG_INTERVALS, config_intervals(changed, spans))
-        unreadable = text_logs.count_unreadable(self._raw(RAW_FINDINGS, self.choice.clusters))
-        derived = layers.derive(changed, unreadable.unionByName(findings), marks, spans, configs, checksums)
-        kept = {
-            table: self._write(table, derived.get_table(table), files if table in _LARGE else None)
-            for table in LAYERS
-            if table not in (EVENTS, KNOWN_SPANS, CONFIG_INTERVALS)
-        }
+        findings.append(text_logs.count_unreadable(self._raw(RAW_FINDINGS, self.choice.clusters)))
+        derived = layers.derive(changed, reduce(DataFrame.unionByName, findings), written, spans, configs, checksums)
+        kept = self._write_derived(derived, files)
         self._tally(records, kept[PROOFS], _count_by_cluster(kept[FINDINGS]))
+
+    def _write_derived(self, derived: layers.Layers, files: dict[str, int]) -> dict[Table, DataFrame]:
+        """Write the layers that no other layer is made of."""
+        tables = [table for table in LAYERS if table not in (EVENTS, KNOWN_SPANS, CONFIG_INTERVALS)]
+
+        def write(table: Table) -> DataFrame:
+            of_large = files if table in _LARGE else None
+            return self.change.write_clusters(table, derived.get_table(table), self.choice.clusters, of_large)
+
+        names = ", ".join(table.name for table in tables)
+        with self.steps.step(f"Making the tables {names}"), ThreadPoolExecutor(TABLES_AT_ONCE) as pool:
+            return dict(zip(tables, pool.map(write, tables), strict=True))
 
     def _fold_tails(self) -> tuple[DataFrame, DataFrame]:
         """Write the events of tails. Return all marks of their clusters, and the findings about records that were left
         out."""
         of, days = self.choice.tails, self.choice.days
-        marks, findings = self._read(MARKS, days), self._read(FINDINGS, days)
-        if of:
-            records = lines.add_origins(read_raw_tails(self.raw, days), self.choice.list_recorded(self.raw))
-            with self.steps.step(f"Making the table {EVENTS.name} from the last known midnight on"):
-                events = self.change.write_from(EVENTS, records, days)
-            new = breaks.marks(tails.add_interval(events, of))
-            marks = tails.merge_marks(marks, new, of)
-        return marks, findings.where(f.col("problem").isin(*tails.LEFT_OUT))
+        records = lines.add_origins(read_raw_tails(self.raw, days), self.choice.list_recorded(self.raw))
+        with self.steps.step(f"Making the table {EVENTS.name} from the last known midnight on"):
+            events = self.change.write_from(EVENTS, records, days)
+        new = breaks.marks(tails.add_interval(events, of))
+        marks = tails.merge_marks(self._read(MARKS, days), new, of)
+        return marks, self._read(FINDINGS, days).where(f.col("problem").isin(*tails.LEFT_OUT))
 
-    def _fold_whole(self) -> tuple[DataFrame, DataFrame]:
-        """Write the events of the clusters that are folded from their first record on. Return their marks and
-        findings."""
-        clusters = self.choice.whole
-        records = correct_stamps(self._records())
-        events, left_out = deduplicate(records)
-        events = self._write(EVENTS, events, clusters=clusters)
-        found, kept = _count_by_cluster(records), _count_by_cluster(events)
-        # Equal counts mean that no record was left out, which saves another pass over the records.
-        fewer = [name for name in found if found[name] != kept.get(name)]
-        if fewer:
-            left_out = deduplicate(records.where(f.col("cluster_id").isin(*fewer)))[1]
-        return breaks.marks(events), left_out if fewer else left_out.limit(0)
+    def _fold_whole(self) -> tuple[DataFrame, list[DataFrame], dict[str, int]]:
+        """Write the events of the clusters that are folded from their first record on. Return their marks, their
+        findings, and the number of their events."""
+        clusters, records = self.choice.whole, self._records()
+        told = {row.cluster_id: row for row in count_records(records).collect()}
+        several = frozenset(name for name, row in told.items() if not row.is_once)
+        counts = {name: row.records for name, row in told.items()}
+        findings = []
+        with self.steps.step(f"Making the table {EVENTS.name}"):
+            if several:
+                of_several = correct_stamps(records.where(f.col("cluster_id").isin(*several)))
+                events = deduplicate(of_several)[0]
+                kept = _count_by_cluster(self.change.write_clusters(EVENTS, events, several))
+                # Equal counts mean that no record was left out, which saves another pass over the records.
+                fewer = [name for name in several if counts[name] != kept.get(name)]
+                if fewer:
+                    findings.append(deduplicate(of_several.where(f.col("cluster_id").isin(*fewer)))[1])
+                counts |= {name: kept.get(name, 0) for name in several}
+                records = records.where(~f.col("cluster_id").isin(*several))
+            if once := clusters - several:
+                self.change.write_clusters(EVENTS, records, once)
+        return breaks.marks(self._read(EVENTS, clusters)), findings, counts
 
     def _changes(self, spans: DataFrame) -> DataFrame:
         """Write the changes of tails and of whole clusters, and return all changes."""
@@ -142,11 +167,12 @@ class _Folding:
         """Return the kept rows of each of these clusters from its day on."""
         return self.change.read_parts(table, tuple(part for part in self.change.parts_of(table) if is_from(part, days)))
 
-    def _records_now(self) -> dict[str, int]:
-        """Return the number of records of each cluster."""
-        before = {tail.cluster_id: tail.records_before for tail in self.choice.tails}
-        told = _count_by_cluster(self._read_from(EVENTS, dict.fromkeys(self.choice.whole, "") | self.choice.days))
-        return {cluster: before.get(cluster, 0) + count for cluster, count in told.items()}
+    def _count_tails(self) -> dict[str, int]:
+        """Return the number of records of each cluster with a tail."""
+        if not self.choice.tails:
+            return {}
+        told = _count_by_cluster(self._read_from(EVENTS, self.choice.days))
+        return {tail.cluster_id: tail.records_before + told.get(tail.cluster_id, 0) for tail in self.choice.tails}
 
     def _records(self) -> DataFrame:
         """Return the raw records of the whole clusters, with the cluster and the kind of writer of each journal.

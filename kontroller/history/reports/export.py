@@ -8,6 +8,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -24,6 +25,8 @@ from kontroller.history.reports.service_levels import WINDOWS, Level
 from kontroller.history.schemas import Table
 
 BATCH_ROWS = 10_000
+TABLES_AT_ONCE = 2
+"""While Spark plans one table, it computes another one."""
 LEVELS = "service_levels"
 _REAL, _MOMENT = pyarrow.float64(), pyarrow.timestamp("us", tz="UTC")
 LEVEL_SCHEMA = pyarrow.schema(
@@ -54,17 +57,21 @@ def export_tables(tables: Tables, folder: Path) -> Mapping[str, Path]:
     Raises OSError if the folder cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    paths = {}
-    for table in EXPORTED:
-        path = folder / f"{table.name}.parquet"
-        if table.name in tables.missing:
-            path.unlink(missing_ok=True)
-            path.with_suffix(".json").unlink(missing_ok=True)
-            continue
-        _write_parquet(table, tables[table], path)
-        write_json_lines(path)
-        paths[table.name] = path
-    return paths
+    with ThreadPoolExecutor(TABLES_AT_ONCE) as pool:
+        paths = pool.map(lambda table: _export_table(table, tables, folder), EXPORTED)
+        return {table.name: path for table, path in zip(EXPORTED, paths, strict=True) if path}
+
+
+def _export_table(table: Table, tables: Tables, folder: Path) -> Path | None:
+    """Write a table and return its Parquet file, or remove its files and return None if it was not given."""
+    path = folder / f"{table.name}.parquet"
+    if table.name in tables.missing:
+        path.unlink(missing_ok=True)
+        path.with_suffix(".json").unlink(missing_ok=True)
+        return None
+    _write_parquet(table, tables[table], path)
+    write_json_lines(path)
+    return path
 
 
 def export_levels(levels: Iterable[Level], objective: Objective | None, names: Names, folder: Path) -> Path:

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from datetime import date
 from functools import reduce
@@ -22,7 +23,7 @@ from kontroller.history.reports.selection.clusters import totals
 from kontroller.history.reports.selection.coverage import Key, edges, sum_coverage
 from kontroller.history.reports.selection.episodes.worst import episodes, quiet_us
 from kontroller.history.reports.selection.levels.measured import measure_levels
-from kontroller.history.reports.selection.listed import list_all_rows
+from kontroller.history.reports.selection.listed import THREADS, list_all_rows
 from kontroller.history.reports.selection.listings import LISTINGS
 from kontroller.history.reports.selection.places import add_led_places
 from kontroller.history.reports.selection.rows import uptimes
@@ -50,22 +51,32 @@ def select_facts(
 
     `given`: the tables by name, not cut to the period; without them there is no service level."""
     period = tables.period
-    listings = dict(list_all_rows(LISTINGS, tables, limits))
-    listings["clusters"] = sort_by_need(listings["clusters"], objective, period)
-    listings["failovers"] = add_led_places(listings["failovers"], tables)
     grid = grid_of(period.began_us, period.ended_us, most=limits.pieces)
     first_us = period.began_us // DAY * DAY
     day_grid = grid_of(first_us, max(first_us + DAY, period.ended_us), most=limits.pieces, least_us=DAY)
-    names = tuple(str(row["cluster_id"]) for row in listings["clusters"].rows[: limits.clusters])
-    clusters_total, unknown_us = totals(tables)
-    holes, holes_total = unknowns(tables, most=limits.table_rows)
-    strips = strips_of(tables, names, listings["topics"], grid, limits)
-    clusters = cluster_facts(tables, names, strips)
-    heats = broker_heats(tables, names, grid, day_grid, limits) if names else BrokerHeats()
-    worst, episodes_total = episodes(tables, limits)
-    topics_total, partitions, uptime = whole(tables)
-    needing = [str(row["cluster_id"]) for row in listings["clusters"].rows[: limits.outlooks]]
-    level, levels = measure_levels(given or {}, period, needing)
+    with ThreadPoolExecutor(THREADS) as pool:
+        of_episodes = pool.submit(episodes, tables, limits)
+        of_all = pool.submit(whole, tables)
+        of_clusters = pool.submit(totals, tables)
+        of_holes = pool.submit(unknowns, tables, most=limits.table_rows)
+        of_days = pool.submit(exposure_by_day, tables)
+        bins, counts = pool.submit(failover_bins, tables), pool.submit(tallies, tables)
+        listings = dict(list_all_rows(LISTINGS, tables, limits))
+        listings["clusters"] = sort_by_need(listings["clusters"], objective, period)
+        names = tuple(str(row["cluster_id"]) for row in listings["clusters"].rows[: limits.clusters])
+        needing = [str(row["cluster_id"]) for row in listings["clusters"].rows[: limits.outlooks]]
+        of_levels = pool.submit(measure_levels, given or {}, period, needing)
+        of_heats = pool.submit(broker_heats, tables, names, grid, day_grid, limits) if names else None
+        of_lanes = pool.submit(controller_lanes, tables, names, limits) if names else None
+        listings["failovers"] = add_led_places(listings["failovers"], tables)
+        strips = strips_of(tables, names, listings["topics"], grid, limits)
+        clusters = cluster_facts(tables, names, strips)
+    clusters_total, unknown_us = of_clusters.result()
+    holes, holes_total = of_holes.result()
+    heats = of_heats.result() if of_heats else BrokerHeats()
+    worst, episodes_total = of_episodes.result()
+    topics_total, partitions, uptime = of_all.result()
+    level, levels = of_levels.result()
     return Report(
         period=period,
         grid=grid,
@@ -82,10 +93,10 @@ def select_facts(
         leaders=heats.leaders,
         out_of_sync=heats.out_of_sync,
         flaps=heats.flaps,
-        exposure=exposure_by_day(tables),
-        failover_bins=failover_bins(tables),
-        tallies=tallies(tables),
-        controllers=controller_lanes(tables, names, limits) if names else (),
+        exposure=of_days.result(),
+        failover_bins=bins.result(),
+        tallies=counts.result(),
+        controllers=of_lanes.result() if of_lanes else (),
         episodes=worst,
         episodes_total=episodes_total,
         listings=listings,

@@ -18,6 +18,7 @@ from kontroller.history.transforms.accounts.agreement import FROM, accounts, con
 from kontroller.history.transforms.accounts.choice import choose_pieces, rank_accounts
 from kontroller.history.transforms.accounts.stretches import Mark, account_of, marks
 from kontroller.history.transforms.continuity.neighbours import EPOCH, PART, bucket
+from kontroller.history.transforms.continuity.set_clocks import differences, is_set
 from kontroller.history.transforms.in_groups import apply_to_groups
 from kontroller.history.transforms.journals import make_finding
 
@@ -46,6 +47,26 @@ def deduplicate(events: DataFrame) -> tuple[DataFrame, DataFrame]:
     best = chosen.groupBy("of_cluster", "of_epoch").agg(f.max("best").alias("best"))
     best = best.selectExpr("of_cluster AS cluster_id", "of_epoch AS controller_epoch", "best")
     return kept, _find_two_journals(left.join(f.broadcast(best), [*EPOCH])).unionByName(_find_two_records(again))
+
+
+def count_records(events: DataFrame) -> DataFrame:
+    """Return the number of `records` of each cluster, and `is_once`: True if `correct_stamps` and `deduplicate` would
+    change nothing.
+
+    That is so if each epoch is in one journal, has each number once, and no clock was set within a term. Most clusters
+    are like this, and a few columns show it, while the others are read several times."""
+    terms = events.groupBy(*EPOCH).agg(
+        f.count("*").alias("records"),
+        f.count_distinct("seq").alias("numbers"),
+        f.min("journal").alias("first_journal"),
+        f.max("journal").alias("last_journal"),
+    )
+    is_once = f.expr("numbers = records and first_journal = last_journal")
+    of = terms.groupBy("cluster_id").agg(f.sum("records").alias("records"), f.every(is_once).alias("is_once"))
+    were_set = differences(events).where(is_set(f.col("least"), f.col("most")))
+    were_set = were_set.groupBy("cluster_id").agg(f.lit(True).alias("was_set"))
+    found = of.join(f.broadcast(were_set), "cluster_id", "left")
+    return found.selectExpr("cluster_id", "records", "is_once and was_set is null as is_once")
 
 
 def _choose(told: DataFrame) -> DataFrame:
