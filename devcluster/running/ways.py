@@ -31,8 +31,6 @@ class Way(Startable):
     def __init__(self, to_port: int) -> None:
         self.port = reserve_port()
         self.swallows = Silence.NONE
-        self.ends_at: bytes | None = None
-        """The part of a request that is the first one to be dropped. It must be in one packet."""
         self._to_port = to_port
         self._listening: socket.socket | None = None
         self._open: list[socket.socket] = []
@@ -80,8 +78,6 @@ class Way(Startable):
     def _pass_on(self, source: socket.socket, sink: socket.socket, direction: Silence) -> None:
         with suppress(OSError), source, sink:
             while data := source.recv(_CHUNK_BYTES):
-                if direction is Silence.REQUESTS and self.ends_at is not None and self.ends_at in data:
-                    self.swallows, self.ends_at = Silence.REQUESTS, None
                 if self.swallows is not direction:
                     sink.sendall(data)
             with suppress(OSError):

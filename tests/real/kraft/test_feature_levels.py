@@ -14,6 +14,7 @@ from devcluster.clusters.kontroller import run_command
 from devcluster.clusters.kraft import KRaftCluster
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.filling.parts import Part
+from devcluster.running.processes import wait_until
 from tests.real.kraft.releases import NEWEST as NEWEST_CLUSTER
 from tests.real.kraft.releases import RELEASES
 
@@ -64,7 +65,14 @@ def kraft(servers_folder: RunFolder) -> Iterator[KRaftCluster]:
 def test_a_cluster_goes_to_the_levels_of_a_release_and_back(kraft: KRaftCluster) -> None:
     at = ("--bootstrap-server", kraft.bootstrap_servers)
     assert "metadata.version can be upgraded to 29." in command("upgrade", "--release-version", "4.2", "--dry-run", *at)
-    command("upgrade", "--release-version", "4.2", "--yes", *at)
+
+
+    def is_upgraded() -> bool:
+        done = run_command("features", "upgrade", "--release-version", "4.2", "--yes", *at)
+        assert done.returncode == 0 or "not all of the voters support it" in done.stderr
+        return done.returncode == 0
+
+    wait_until(is_upgraded, "each voter has told the leader which levels it supports")
     found = json.loads("".join(command("describe", "--controller", *at)))["finalized_features"]
     levels = {name: each["version"] for name, each in found.items() if name != "epoch"}
     wanted = {name: level for name, level in map_release("4.2").items() if level}

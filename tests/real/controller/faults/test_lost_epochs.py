@@ -1,5 +1,4 @@
-"""Lost epochs: in `/controller_epoch` or a state znode under running brokers, or by an older copy of ZooKeeper; and a
-leader epoch that a broker refuses for ever."""
+"""Lost epochs: in `/controller_epoch` or a state znode under running brokers, or by an older copy of ZooKeeper."""
 
 import json
 import shutil
@@ -15,16 +14,13 @@ from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper
 from devcluster.running.processes import wait_until
-from devcluster.running.ways import Silence, Way
 from devcluster.waiting.vocabulary import (
     serve_topic,
     wait_until_acknowledged,
-    wait_until_in_sync,
     wait_until_led,
     wait_until_logged,
     wait_until_metric,
     wait_until_served,
-    wait_until_unregistered,
 )
 from tests.real.conftest import StartKafka
 
@@ -183,36 +179,4 @@ def test_a_leader_that_refuses_an_epoch_that_was_set_back_is_sent_a_later_one_an
         dead.start()
         wait_until_served(znodes, "orders")
         acknowledged = [*first.stop().acknowledged, *producer.stop().acknowledged]
-        assert find_lost(acknowledged, read_back(kafka.bootstrap_servers, "orders")) == []
-
-
-def test_a_broker_that_lost_its_session_while_it_began_a_replica_is_sent_a_later_leader_epoch(
-    servers_folder: RunFolder, zookeeper: ZooKeeper, zookeeper_chroot: str, start_kafka: StartKafka
-) -> None:
-    """It has the leader epoch and no log, and refuses every request that has both."""
-    kafka = start_kafka(brokers=2)
-    with (
-        Way(zookeeper.port) as way,
-        kafka.add_broker(3, properties={"zookeeper.connect": way.connect + zookeeper_chroot}) as broker,
-        ControllerProcess(servers_folder, kafka.zookeeper_connect, name="lost-session-controller") as controller,
-        znodes_of(zookeeper, zookeeper_chroot) as znodes,
-    ):
-        way.swallows = Silence.REQUESTS
-        wait_until_unregistered(znodes, 3)
-        znodes.create_topic("orders", [[1, 2, 3]])
-        wait_until_in_sync(znodes, "orders", 1, 2)
-        # The broker registers again, and loses that session, too, when it reads the topic's configuration for its log.
-        way.ends_at = b"/config/topics/orders"
-        way.swallows = Silence.NONE
-        way.cut()
-        wait_until(lambda: way.swallows is Silence.REQUESTS, "the broker begins the replica")
-        wait_until_unregistered(znodes, 3)
-        way.swallows = Silence.NONE
-        way.cut()
-        wait_until_logged(broker.process, "will be skipping the state change")
-        wait_until_logged(controller.process, "not_leader_or_follower")
-        wait_until_served(znodes, "orders")
-        assert znodes.state("orders", 0)["leader_epoch"] > 0
-        wait_until_metric(controller, "kontroller_brokers_not_obeying", 0)
-        acknowledged = acknowledge_some(kafka, "orders").stop().acknowledged
         assert find_lost(acknowledged, read_back(kafka.bootstrap_servers, "orders")) == []

@@ -41,18 +41,6 @@ def test_one_direction_is_swallowed_and_the_other_goes_on(ends: tuple[Way, socke
         client.recv(100)
 
 
-def test_requests_are_swallowed_from_a_given_one_on(ends: tuple[Way, socket.socket, socket.socket]) -> None:
-    way, client, server = ends
-    way.ends_at = b"quest"
-    client.sendall(b"hello")
-    assert server.recv(100) == b"hello"
-    client.sendall(b"question")
-    server.settimeout(0.2)
-    with pytest.raises(TimeoutError):
-        server.recv(100)
-    assert way.swallows is Silence.REQUESTS
-
-
 def test_a_way_that_is_closed_cuts_its_connections(ends: tuple[Way, socket.socket, socket.socket]) -> None:
     way, client, server = ends
     client.sendall(b"question")
