@@ -66,7 +66,6 @@ def test_a_cluster_goes_to_the_levels_of_a_release_and_back(kraft: KRaftCluster)
     at = ("--bootstrap-server", kraft.bootstrap_servers)
     assert "metadata.version can be upgraded to 29." in command("upgrade", "--release-version", "4.2", "--dry-run", *at)
 
-
     def is_upgraded() -> bool:
         done = run_command("features", "upgrade", "--release-version", "4.2", "--yes", *at)
         assert done.returncode == 0 or "not all of the voters support it" in done.stderr
