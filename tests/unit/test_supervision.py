@@ -4,7 +4,6 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Final
 
 import pytest
@@ -12,15 +11,8 @@ from structlog.testing import capture_logs
 
 from controller_core.supervision import FIRST_BACKOFF_MS, LONGEST_BACKOFF_MS, start_supervised, start_task
 from simulation.virtual_time import VirtualClock, wait_until_quiet
+from tests.shipped import read_sources
 
-PROJECT: Final = Path(__file__).parents[2]
-SHIPPED: Final = (
-    "controller_core",
-    "controller_planner",
-    "kontroller",
-    "operator/controller_operator",
-    "replica_broker",
-)
 BEGINS_WORK: Final = re.compile(r"\b(create_task|ensure_future|Thread)\(")
 AWAITED_WHERE_IT_BEGINS: Final = {
     "controller_core/client/cluster.py",
@@ -50,8 +42,7 @@ SUPERVISED_ITSELF: Final = {
 
 
 def test_nobody_else_begins_work_that_could_end_unnoticed() -> None:
-    sources = (path for folder in SHIPPED for path in (PROJECT / folder).rglob("*.py"))
-    found = {str(path.relative_to(PROJECT)) for path in sources if BEGINS_WORK.search(path.read_text())}
+    found = {path for path, source in read_sources() if BEGINS_WORK.search(source)}
     assert found == AWAITED_WHERE_IT_BEGINS | set(SUPERVISED_ITSELF)
 
 

@@ -3,17 +3,10 @@
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
-PROJECT: Final = Path(__file__).parents[3]
-PACKAGES: Final = (
-    "controller_core",
-    "controller_planner",
-    "kontroller",
-    "operator/controller_operator",
-    "replica_broker",
-)
+from tests.shipped import read_sources
+
 OF_DIGEST_MD5: Final = "controller_core/zk/kazoo/digest_md5.py"
 WITHOUT_SECRETS: Final = {"controller_core/admin/quotas/buckets.py", "controller_core/polling/groups.py"}
 """They make short keys of their own of long texts."""
@@ -31,10 +24,9 @@ def find_names(source: str) -> Iterator[str]:
 
 
 def test_no_digest_but_sha_2_is_used_except_where_the_page_says_so() -> None:
-    sources = [path for package in PACKAGES for path in (PROJECT / package).rglob("*.py")]
     found = {
-        str(path.relative_to(PROJECT)): digests
-        for path in sources
-        if (digests := {name for name in find_names(path.read_text()) if UNAPPROVED.fullmatch(name)})
+        path: digests
+        for path, source in read_sources()
+        if (digests := {name for name in find_names(source) if UNAPPROVED.fullmatch(name)})
     }
     assert found == {OF_DIGEST_MD5: {"md5"}, **{path: {"blake2b"} for path in WITHOUT_SECRETS}}
