@@ -23,19 +23,29 @@ from kontroller.screen import format_table
 _MOST: Final = 100_000
 _MOST_BYTES: Final = 64 * 1024 * 1024
 _PARQUET: Final = b"PAR1"
-_COLUMNS: Final = {"cluster_id": "a text", "broker": "an integer", "began": "a time", "ended": "a time"}
-"""The columns of a table of losses, and what they have."""
 _FORMS: Final = '[[1, 2], {"brokers": [3], "times": 2}]'
 _HEADS: Final = (
     "LOST", "TIMES", "LEADERLESS", "BELOW MIN ISR", "ONE REPLICA", "LEADERS TO ONE", "BYTES IN TO ONE"
 )  # fmt: skip
 
 _Ids = Annotated[list[Annotated[int, Field(strict=True)]], Field(min_length=1)]
-_KINDS: Final[Mapping[str, Callable[[pa.DataType], bool]]] = {
-    "a text": lambda found: pa.types.is_string(found) or pa.types.is_large_string(found),
-    "an integer": pa.types.is_integer,
-    "a time": lambda found: pa.types.is_timestamp(found) or pa.types.is_integer(found),
+
+
+def _is_text(found: pa.DataType) -> bool:
+    return bool(pa.types.is_string(found) or pa.types.is_large_string(found))
+
+
+def _is_time(found: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(found) or pa.types.is_integer(found))
+
+
+_COLUMNS: Final[Mapping[str, tuple[str, Callable[[pa.DataType], bool]]]] = {
+    "cluster_id": ("a text", _is_text),
+    "broker": ("an integer", pa.types.is_integer),
+    "began": ("a time", _is_time),
+    "ended": ("a time", _is_time),
 }
+"""The columns of a table of losses, with what each has, in words and as a check of its type."""
 
 
 class UnusableLossesError(ValueError):
@@ -101,8 +111,8 @@ def _read_table(path: str, snapshot: LoadSnapshot) -> tuple[Loss, ...]:
         raise UnusableLossesError(
             f"{path} has no column {missing[0]}: give the broker_intervals.parquet of `kontroller history report`"
         )
-    for name, kind in _COLUMNS.items():
-        if not _KINDS[kind](table[name].type):
+    for name, (kind, fits) in _COLUMNS.items():
+        if not fits(table[name].type):
             raise UnusableLossesError(f"{path}: column {name} has {table[name].type}, not {kind}")
     clusters = set(table["cluster_id"].to_pylist())
     if snapshot.cluster_id not in clusters:
