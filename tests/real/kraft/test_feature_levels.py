@@ -64,16 +64,16 @@ def kraft(servers_folder: RunFolder) -> Iterator[KRaftCluster]:
 
 def test_a_cluster_goes_to_the_levels_of_a_release_and_back(kraft: KRaftCluster) -> None:
     at = ("--bootstrap-server", kraft.bootstrap_servers)
-    upgrade = ("features", "upgrade", "--release-version", "4.2", *at)
+    upgrade = ("upgrade", "--release-version", "4.2", *at)
 
     def is_possible() -> bool:
-        done = run_command(*upgrade, "--dry-run")
+        done = run_command("features", *upgrade, "--dry-run")
         assert done.returncode == 0 or "not all of the voters support it" in done.stderr
         return done.returncode == 0
 
     wait_until(is_possible, "each voter has told the leader which levels it supports")
-    assert "metadata.version can be upgraded to 29." in command(*upgrade[1:], "--dry-run")
-    command(*upgrade[1:], "--yes")
+    assert "metadata.version can be upgraded to 29." in command(*upgrade, "--dry-run")
+    command(*upgrade, "--yes")
     found = json.loads("".join(command("describe", "--controller", *at)))["finalized_features"]
     levels = {name: each["version"] for name, each in found.items() if name != "epoch"}
     wanted = {name: level for name, level in map_release("4.2").items() if level}
