@@ -59,8 +59,8 @@ def manifest() -> str:
             "shortDescription": "Health, moves and drift of Kafka clusters",
             "description": "Shows Kafka clusters, topics, moves and elections of kontroller.dev on one screen, with the"
             " operator's next steps, and pauses, resumes and cancels them.\n",
-            "caveats": "Needs Python 3.11 with the distribution kontroller. If that is installed as a tool (uv, pipx),"
-            " it includes the plugin.\n",
+            "caveats": "Needs Python 3.11 with the distribution kafka-kontroller. If that is installed as a tool"
+            " (uv, pipx), it includes the plugin.\n",
             "platforms": [platform],
         },
     }

@@ -135,7 +135,7 @@ def require_planner() -> None:
     """End the command if the libraries of the planner are not installed."""
     for name in ("numpy", "pyarrow", "jinja2"):
         if find_spec(name) is None:
-            raise usage_error(ImportError(f"{name} is not installed: pip install 'kafka-kontroller[planner]'"))
+            raise usage_error(ImportError(f"{name} is not installed: in a checkout, pip install '.[planner]'"))
 
 
 def take_loads(

@@ -107,4 +107,4 @@ def test_the_script_does_not_run_what_lies_about_and_says_what_is_missing(tmp_pa
     environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
     run = subprocess.run([krew.PLUGIN], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (run.returncode, run.stdout) == (1, "")
-    assert "install the distribution kontroller" in run.stderr
+    assert "install the distribution kafka-kontroller" in run.stderr
