@@ -94,6 +94,12 @@ def test_what_ships_is_what_is_tested(purpose: str) -> None:
         assert shipped.keys() - tested.keys() <= of_the_image
 
 
+def test_only_the_image_of_the_history_has_spark() -> None:
+    of_spark = {"pyspark", "py4j", "pandas"}
+    assert versions(lock_of("history")).keys() >= of_spark
+    assert versions(lock_of("image")).keys().isdisjoint(of_spark)
+
+
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.stem)
 def test_the_part_of_kio_that_needs_a_distribution_under_the_lgpl_is_not_used_and_that_is_left_out(lock: Path) -> None:
     assert "crc32c" not in versions(lock)
