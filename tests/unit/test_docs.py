@@ -184,6 +184,13 @@ def test_a_value_of_the_chart_that_is_named_exists() -> None:
             value = value[key]
 
 
+MOST_README_LINES = 90
+
+
+def test_the_readme_is_read_in_one_sitting() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= MOST_README_LINES
+
+
 INDEX = (ROOT / "docs" / "README.md").read_text()
 PAGES = sorted(path.name for path in (ROOT / "docs").glob("*.md") if path.name != "README.md")
 
