@@ -101,7 +101,7 @@ class OnSpark:
         from kontroller.history.generations.keeping import OTHERS
         from kontroller.history.kept_history import RAW, KeptHistory, NoHistory
         from kontroller.history.schemas import LAYERS
-        from kontroller.history.session import NoJava, is_small, session
+        from kontroller.history.session import NoJava, find_size, session
         from kontroller.history.sources.kafka_topic import connector_settings
 
         known = [table.name for table in (*RAW, *LAYERS)]
@@ -111,11 +111,9 @@ class OnSpark:
                 WrongOption(f"--keep-days {unknown[0]}=...: there is no such table; the tables are {', '.join(known)}")
             )
         try:
-            small = is_small([self.history, *taken_in])
+            size = find_size([f"{self.history}/raw", *taken_in])
             more = None if jars is None else connector_settings(jars)
-            with session(
-                "kontroller history", cores=self.cores, memory=self.memory, is_small=small, more=more
-            ) as spark:
+            with session("kontroller history", cores=self.cores, memory=self.memory, size=size, more=more) as spark:
                 yield KeptHistory.open_history(spark, self.history, asked)
         except WrongOption as error:
             raise usage_error(error) from error

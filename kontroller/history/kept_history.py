@@ -10,6 +10,7 @@ others, and without a lock the second to publish fails. Readers use one generati
 removes records.
 """
 
+import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -165,6 +166,8 @@ class KeptHistory:
             layers = replace(self.store, generation=self.store.at_present)
             with self.raw.open_snapshot() as raw:
                 fold(raw, replace(layers, asked=raw.at_present.keeping), self.steps)
+        # Py4J's objects refer to themselves. Until Python collects them, Java keeps the plans of all their queries.
+        gc.collect()
 
     def layers(self) -> dict[Table, DataFrame]:
         """Return the layers. Raises `NoHistory`."""

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from enum import Enum
 from pathlib import Path
 from typing import Final
 
@@ -40,22 +41,43 @@ LOCAL_SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
+# With the first compiler alone Java reserves 48 MB for compiled code. Spark fills that, and Java discards and recompiles
+# code.
+_FIRST_COMPILER: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
 SMALL_SETTINGS = {
-    # With the first compiler alone Java reserves 48 MB for compiled code. Spark fills that, and Java discards and
-    # recompiles code.
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
+    "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC {_FIRST_COMPILER}",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 """Settings for histories of some thousand records. Compiling and adaptive planning would cost more than they save."""
+MIDDLE_SETTINGS = {
+    "spark.driver.extraJavaOptions": f"{LOCAL_SETTINGS['spark.driver.extraJavaOptions']} {_FIRST_COMPILER}",
+}
+"""Settings for histories of some hundred thousand records. Only Java's second compiler would cost more than it saves."""
 _ASKED_FOR_OFTEN: Final = ("PythonSQLUtils", "PythonUtils", "org.apache.spark.sql.functions")
 """Java classes that PySpark asks Java for with each column. Java searches all jars for some of them each time."""
-SMALL_BYTES: Final = 20_000_000
-"""The size of input below which it is small: some ten thousand lines."""
+_LARGEST_SMALL, _LARGEST_MIDDLE = 10_000_000, 100_000_000
+"""The bytes of input up to which it is small, and neither small nor large: some ten thousand, and some hundred thousand
+lines."""
 _PACKED_FILES: Final = (".parquet", ".gz")
 _PACKED: Final = 10
 """The ratio of unpacked to packed size of lines."""
+
+
+class Size(Enum):
+    """The size of the input, which decides how much compiling is worth."""
+
+    SMALL = "small"
+    MIDDLE = "middle"
+    LARGE = "large"
+
+
+_OF_SIZE: Final[Mapping[Size, Mapping[str, str]]] = {
+    Size.SMALL: SMALL_SETTINGS,
+    Size.MIDDLE: MIDDLE_SETTINGS,
+    Size.LARGE: {},
+}
 
 
 class NoJava(Exception):
@@ -68,27 +90,28 @@ def local_session(
     cores: int = 2,
     memory: str = "2g",
     shuffle_partitions: int | None = None,
-    is_small: bool = False,
+    size: Size = Size.LARGE,
     more: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """Return a session in this process. `is_small`: use `SMALL_SETTINGS`. `more`: further settings, for example for
-    sources that Spark does not include."""
+    """Return a session in this process. `size`: of its input. `more`: further settings, for example for sources that
+    Spark does not include."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).with_name("conf")))
-    settings = SETTINGS | LOCAL_SETTINGS | (SMALL_SETTINGS if is_small else {})
-    partitions = shuffle_partitions or (cores if is_small else 32 * cores)
+    settings = SETTINGS | LOCAL_SETTINGS | _OF_SIZE[size]
+    partitions = shuffle_partitions or (cores if size is Size.SMALL else 32 * cores)
     settings |= {"spark.driver.memory": memory, "spark.sql.shuffle.partitions": str(partitions)}
     return _quiet(SparkSession.builder.master(f"local[{cores}]").appName(name), settings | dict(more or {}))
 
 
-def is_small(places: Iterable[str]) -> bool:
-    """Return True if `SMALL_SETTINGS` suit the contents of these folders. Remote places may be large."""
+def find_size(places: Iterable[str]) -> Size:
+    """Return the size of the contents of these folders. Remote places may be large."""
     if any("://" in place for place in places):
-        return False
-    return (
-        estimate_unpacked_bytes(path for place in places for path in Path(place).rglob("*") if path.is_file())
-        < SMALL_BYTES
-    )
+        return Size.LARGE
+    files = (path for place in places for path in Path(place).rglob("*") if path.is_file())
+    size_bytes = estimate_unpacked_bytes(files)
+    if size_bytes <= _LARGEST_SMALL:
+        return Size.SMALL
+    return Size.MIDDLE if size_bytes <= _LARGEST_MIDDLE else Size.LARGE
 
 
 def estimate_unpacked_bytes(files: Iterable[Path]) -> int:
@@ -98,17 +121,17 @@ def estimate_unpacked_bytes(files: Iterable[Path]) -> int:
 
 @contextmanager
 def session(
-    name: str, *, cores: int, memory: str, is_small: bool = False, more: Mapping[str, str] | None = None
+    name: str, *, cores: int, memory: str, size: Size = Size.LARGE, more: Mapping[str, str] | None = None
 ) -> Iterator[SparkSession]:
     """Yield a Spark session while the block runs. Raises `NoJava`.
 
     If spark-submit started this process, its settings hold. Otherwise the session runs in this process with `cores`,
-    `memory`, the settings for small input if `is_small`, and `more`."""
+    `memory`, the settings for input of this size, and `more`."""
     try:
         if "PYSPARK_GATEWAY_PORT" in os.environ:
             spark = _quiet(SparkSession.builder.appName(name), SETTINGS)
         else:
-            spark = local_session(name, cores=cores, memory=memory, is_small=is_small, more=more)
+            spark = local_session(name, cores=cores, memory=memory, size=size, more=more)
     except PySparkRuntimeError as error:
         if error.getCondition() != "JAVA_GATEWAY_EXITED":
             raise

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from devcluster.running.tokens import SPARK, machine_tokens
-from kontroller.history.session import local_session
+from kontroller.history.session import Size, local_session
 
 _TIMEOUT_S = 2400
 """The first test that asks for the session or for a shared table waits for it. On two busy cores only a hang takes this
@@ -31,6 +31,6 @@ def spark_tokens() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def spark(spark_tokens: None) -> Iterator[SparkSession]:
-    session = local_session("tests", shuffle_partitions=2, is_small=True)
+    session = local_session("tests", shuffle_partitions=2, size=Size.SMALL)
     yield session
     session.stop()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from kontroller.history.session import local_session
+from kontroller.history.session import Size, local_session
 
 SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -53,7 +53,7 @@ def refusal(spark: SparkSession, write: str) -> str:
 
 if __name__ == "__main__":
     folder, copies, jars = sys.argv[1:]
-    spark = local_session("others", shuffle_partitions=2, is_small=True, more=SETTINGS | {"spark.jars": jars})
+    spark = local_session("others", shuffle_partitions=2, size=Size.SMALL, more=SETTINGS | {"spark.jars": jars})
     tables = sorted(path.parent for path in Path(folder).glob("*/*/_delta_log"))
     sys.stdout.write(json.dumps({path.name: read_table(spark, path, Path(copies)) for path in tables}) + "\n")
     spark.stop()
