@@ -105,7 +105,7 @@ class _Work:
         self.layout = Layout(
             self.original, resources, snapshot.brokers.racks, scope.takes, partitions.topic, len(partitions.topics)
         )
-        self.layout.together = _make_together(snapshot, self.goals)
+        self.layout.together = _make_together(snapshot, self.goals, scope.takes)
         self.bounds = compute_bounds(self.layout, self.goals.band, scope.factors)
         if self.goals.mode is Mode.EXPAND:
             raise_for_expansion(self.layout, self.bounds, self.goals.band, scope.receivers)
@@ -539,12 +539,19 @@ class _Work:
         return changed[kept], copied[kept]
 
 
-def _make_together(snapshot: LoadSnapshot, goals: Goals) -> Floats | None:
-    """Return how often each two brokers failed together, as a part of the most frequent pair; None without a history."""
-    if not goals.failed_together:
-        return None
+def _make_together(snapshot: LoadSnapshot, goals: Goals, takes: Bools) -> Floats | None:
+    """Return how often each two brokers failed together, as a part of the most frequent pair; None without a history.
+
+    A loss of all brokers is a reason against no place, so what all pairs of receiving brokers share does not count."""
     row_of = {broker: at for at, broker in enumerate(snapshot.brokers.ids.tolist())}
     together = np.zeros((len(row_of) + 1, len(row_of) + 1))
     for first, second, times in goals.failed_together:
         together[[row_of[first], row_of[second]], [row_of[second], row_of[first]]] += times
-    return np.asarray(together / together.max())
+    members = np.flatnonzero(takes)
+    among = together[np.ix_(members, members)]
+    np.fill_diagonal(among, np.inf)
+    if np.isfinite(shared := among.min(initial=np.inf)):
+        np.fill_diagonal(among, shared)
+        together[np.ix_(members, members)] = among - shared
+    most = together.max(initial=0)
+    return np.asarray(together / most) if most > 0 else None
