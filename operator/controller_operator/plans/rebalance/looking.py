@@ -18,6 +18,7 @@ from controller_operator.plans.outcome import Verdict
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.rebalancing.rebalance_plan import (
     MAX_MOVES,
+    JointFailure,
     PlanMode,
     PlannedMove,
     RebalancePlan,
@@ -53,6 +54,7 @@ class Look:
     """The brokers to drain because they are gone. There is no plan if the other brokers see one of them."""
     notes: tuple[str, ...] = ()
     """Sentences about what the plan leaves out from the start."""
+    failed_together: tuple[JointFailure, ...] = ()
 
     def is_for_same_plan(self, other: "Look") -> bool:
         """Return True if one plan serves both."""
@@ -145,6 +147,7 @@ def make_look(resource: RebalancePlan, view: Snapshot, find_pinned: FindPinned) 
         brokers=frozenset(view.brokers),
         gone=frozenset(brokers) if is_healing and mode is Mode.DRAIN else frozenset(),
         notes=(note,) if pinned else (),
+        failed_together=spec.failed_together or (),
     )
 
 

@@ -113,6 +113,19 @@ class PlanScope(Model):
     """The brokers that neither get nor lose replicas."""
 
 
+class JointFailure(Model):
+    """Brokers that were lost together."""
+
+    brokers: Annotated[
+        tuple[Broker, ...],
+        Field(min_length=2, max_length=100, json_schema_extra={"x-kubernetes-list-type": "set"}),
+    ]
+    """Their ids, two at least. The planner avoids each pair of them."""
+
+    times: int = Field(default=1, ge=1, le=1_000_000)
+    """The number of times that they were lost together. The most frequent pair has the largest weight."""
+
+
 class PlanLimits(Model):
     """Bounds for everything that the object does, or for each of its runs. Moves beyond them are left out."""
 
@@ -210,6 +223,11 @@ class RebalancePlanSpec(Spec):
 
     scope: PlanScope | None = None
     """The topics and brokers that may change; default: all. Cannot change."""
+
+    failed_together: Annotated[tuple[JointFailure, ...], Field(min_length=1, max_length=100)] | None = None
+    """Losses of several brokers at once: replicas of a partition avoid being on brokers that were lost together. Racks and
+    capacities come first. rebalance and spread also move replicas for that alone; default: none. A change is for plans
+    that are made after it."""
 
     limits: PlanLimits | None = None
     """Bounds for everything that the object does, or for each of its runs; default: none."""
