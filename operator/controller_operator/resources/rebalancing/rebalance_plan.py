@@ -135,6 +135,10 @@ class PlanLimits(Model):
     max_moves: int | None = Field(default=None, ge=1, le=2**31 - 1)
     """Partitions to change, in all batches together; default: no limit."""
 
+    max_minutes: int | None = Field(default=None, ge=1, le=366 * 24 * 60)
+    """Minutes from the begin of the first batch, pauses included, after which no further batch begins. With a throttle, a
+    batch is at most what it copies in a quarter of them; default: no limit."""
+
     max_batch_bytes_per_broker: int | None = Field(default=None, ge=1, le=_MAX_BYTES)
     """Bytes that a broker receives, or sends as a leader, in one batch; default: what its disks have room for."""
 
@@ -366,8 +370,8 @@ class PlanCounts(Observed):
     """Bytes of the moves that are done, as far as sizes are known."""
 
     expected_seconds: int | None = None
-    """Seconds that the first plan should take at the throttle; absent without one. Data that producers write
-    meanwhile is not counted."""
+    """Seconds that the first plan should take at the throttle, corrected by pacePercent; absent without a throttle. Data
+    that producers write meanwhile is not counted."""
 
 
 class OwnedReassignment(Observed):
@@ -447,6 +451,10 @@ class RebalancePlanStatus(Status):
 
     batch: int | None = None
     """The batch that runs, or runs next."""
+
+    pace_percent: int | None = None
+    """Time of the last batch of a minute or more, as a percentage of the time at its throttle. Later expectations are
+    corrected by it; with windows it is not measured."""
 
     reassignment: str | None = None
     """The PartitionReassignment of the batch that runs."""
