@@ -9,7 +9,8 @@ The steps, of which a mode uses some:
    what is placed makes others full. Then replicas go home whose home has room again (`returning`): that saves bytes.
    If there is time, this is done in three ways, and the best counts. Replicas on brokers that failed together part first.
    Small clusters are searched replica by replica (`searching`).
-4. *Lead.* Leaders are evened by the order of replicas (`leading`), then the second replicas.
+4. *Lead.* Leaders are evened by the order of replicas (`leading`), then the second replicas. The mode spread evens the
+   leaders of each topic instead.
 5. Steps 3 and 4 are repeated until they improve nothing. So a plan of a plan's own result is empty.
 6. *Batches.* What fits on the disks and into the bandwidth at once (`batches`).
 
@@ -22,8 +23,16 @@ import numpy as np
 
 from controller_planner.arranging.bounds import compute_bounds, raise_for_expansion
 from controller_planner.arranging.evicting import evict, evict_exactly
-from controller_planner.arranging.layout import Layout, Slots
-from controller_planner.arranging.leading import compute_next_leader_excess, rank_in_group, rotate, spread_next_leaders
+from controller_planner.arranging.layout import LARGEST_TABLE_OF_A_SPREAD, LARGEST_TOPIC_TABLE, Layout, Slots
+from controller_planner.arranging.leading import (
+    compute_next_leader_excess,
+    exchange_leaders,
+    rank_in_group,
+    rotate,
+    spread_next_leaders,
+    spread_topic_leaders,
+    turn_next_leaders,
+)
 from controller_planner.arranging.placing import Placing, find_least_crowd, find_placeable, place
 from controller_planner.arranging.relieving import ROUNDING, choose_relief, compute_disk_limits
 from controller_planner.arranging.returning import return_home
@@ -52,6 +61,8 @@ _MOST_SLOTS_FOR_WAYS: Final = 200_000
 """Slots up to which each first aim is tried: which one is best is a matter of luck if few replicas are large."""
 _LEAST_IMPROVEMENT: Final = 0.02
 _MOST_REPEATS: Final = 5
+_MOST_SPREADS: Final = 30
+"""Repeats of the mode spread, which are short. It ends when nothing improves, so a plan of its own result is empty."""
 _SEPARATING: Final = (Mode.REBALANCE, Mode.SPREAD)
 """The modes that move replicas off brokers that failed together. Other modes only place those that move anyway."""
 _BALANCE_REASONS: Final = (Reason.REPLICAS, Reason.DISK, Reason.IN, Reason.OUT, Reason.LEADERS)
@@ -102,10 +113,10 @@ class _Work:
         fixed = np.where(stays, self.original, NO_BROKER).astype(np.int32)
         resources = measure(snapshot, scope.factors, scope.takes, fixed)
         partitions = snapshot.partitions
-        self.layout = Layout(
-            self.original, resources, snapshot.brokers.racks, scope.takes, partitions.topic, len(partitions.topics)
-        )
-        self.layout.together = _make_together(snapshot, self.goals)
+        racks, topics = snapshot.brokers.racks, len(partitions.topics)
+        table = LARGEST_TABLE_OF_A_SPREAD if self.goals.mode is Mode.SPREAD else LARGEST_TOPIC_TABLE
+        self.layout = Layout(self.original, resources, racks, scope.takes, partitions.topic, topics, table)
+        self.layout.together = _make_together(snapshot, self.goals, scope.takes)
         self.bounds = compute_bounds(self.layout, self.goals.band, scope.factors)
         if self.goals.mode is Mode.EXPAND:
             raise_for_expansion(self.layout, self.bounds, self.goals.band, scope.receivers)
@@ -278,7 +289,7 @@ class _Work:
         """Even out loads and leaders, until a repetition improves nothing."""
         layout = self.layout
         layout.recompute()
-        for _ in range(_MOST_REPEATS):
+        for _ in range(_MOST_SPREADS if self.goals.mode is Mode.SPREAD else _MOST_REPEATS):
             start, score, exposure = layout.replicas.copy(), self._score(), self._compute_exposure()
             if score <= 0:
                 break
@@ -348,10 +359,17 @@ class _Work:
         layout, mode = self.layout, self.goals.mode
         everything = mode in (Mode.REBALANCE, Mode.EXPAND, Mode.LEADERS_ONLY)
         changes = self.scope.partitions if everything else (layout.replicas != self.original).any(axis=1)
-        may_lead = self._find_possible_leaders()
-        if self._find_excess()[:, 3:].any():
-            rotate(layout, self.bounds, changes & self.scope.partitions, may_lead, self.rng)
-        spread_next_leaders(layout, changes & self.scope.partitions, may_lead)
+        changes = changes & self.scope.partitions
+        if mode is Mode.SPREAD:
+            most_led = self._find_most_led_of_topics()
+            spread_topic_leaders(layout, most_led, self.scope.partitions, self._find_possible_leaders())
+        elif self._find_excess()[:, 3:].any():
+            rotate(layout, self.bounds, changes, self._find_possible_leaders(), self.rng)
+            if everything and is_small(layout):
+                exchange_leaders(layout, self.bounds, changes, self._find_possible_leaders())
+        spread_next_leaders(layout, changes, self._find_possible_leaders())
+        if mode is not Mode.SPREAD and compute_next_leader_excess(layout) > 0:
+            turn_next_leaders(layout, self.bounds, changes, self._find_possible_leaders())
         layout.recompute()
 
     def _balance(self, start: Ints, aims: tuple[float, ...]) -> None:
@@ -404,13 +422,28 @@ class _Work:
         factors = np.bincount(self.layout.topic, self.scope.factors, len(self.layout.topic_sizes))
         return np.ceil(factors / max(len(self.scope.receivers), 1)).astype(np.int32)
 
+    def _find_most_led_of_topics(self) -> Ints:
+        """Return how many partitions of each topic a broker should lead at most."""
+        return np.ceil(self.layout.topic_sizes / max(len(self.scope.receivers), 1)).astype(np.int32)
+
     def _find_topic_surplus(self, most: Ints) -> Bools:
-        """Return True for each slot that is one too many of its topic on its broker."""
+        """Return True for each slot that is one too many of its topic on its broker: the smallest ones."""
         layout = self.layout
         flat = layout.replicas.ravel()
         topic = np.repeat(layout.topic, layout.width).astype(np.int64)
-        rank = rank_in_group(topic * (layout.brokers + 1) + flat)
+        largest_first = np.argsort(-np.repeat(layout.resources.of_replica[:, DISK], layout.width), kind="stable")
+        rank = np.empty(len(flat), dtype=np.int64)
+        rank[largest_first] = rank_in_group((topic * (layout.brokers + 1) + flat)[largest_first])
         return layout.takes[flat] & (rank >= most[topic])
+
+    def _count_topic_surplus(self) -> float:
+        """Return the part of the replicas, and that of the leaders, that are too many of their topic on their broker."""
+        layout, most_led = self.layout, self._find_most_led_of_topics()
+        leaders = layout.replicas[:, 0]
+        rank = rank_in_group(layout.topic.astype(np.int64) * (layout.brokers + 1) + leaders)
+        led = layout.takes[leaders] & (rank >= most_led[layout.topic]) & self.scope.partitions
+        slots = self._find_topic_surplus(self._find_most_of_topics()) & np.repeat(self.scope.partitions, layout.width)
+        return float(slots.sum()) / layout.replicas.size + float(led.sum()) / len(layout.replicas)
 
     def _find_possible_leaders(self) -> Bools:
         """Return True for each replica that may lead: it is in sync, or the plan makes it, on a live broker."""
@@ -432,9 +465,10 @@ class _Work:
             return 0.0
         if mode in (Mode.DRAIN, Mode.REPLICATION_FACTOR) and not (layout.replicas != self.original).any():
             return 0.0
-        score = compute_next_leader_excess(layout) / max(len(layout.replicas), 1) + self._compute_exposure()
         if mode is Mode.SPREAD:
-            return score + float(self._find_topic_surplus(self._find_most_of_topics()).sum()) / layout.replicas.size
+            # It does not reorder what is spread already, so next leaders are no reason to go on.
+            return self._count_topic_surplus() + self._compute_exposure()
+        score = compute_next_leader_excess(layout) / max(len(layout.replicas), 1) + self._compute_exposure()
         excess = self._find_excess()
         return score + float(excess.sum() if mode in (Mode.REBALANCE, Mode.EXPAND) else excess[:, 3:].sum())
 
@@ -505,7 +539,7 @@ class _Work:
         of_copy, of_order = bits[excess[:, :3].argmax(axis=1)], bits[3 + excess[:, 3:].argmax(axis=1)]
         of_copy[start[:, DISK] > layout.resources.capacity[:, DISK]] = Reason.CAPACITY.bit
         if self.goals.mode is Mode.SPREAD:
-            of_copy[:] = Reason.TOPIC_SPREAD.bit
+            of_copy[:] = of_order[:] = Reason.TOPIC_SPREAD.bit
         left = (before >= 0) & ~(before[:, :, None] == after[:, None, :]).any(axis=2)
         leads = (after[:, 0] != before[:, 0]) & (before == after[:, :1]).any(axis=1)
         bare = self.bits[changed] == 0
@@ -539,12 +573,19 @@ class _Work:
         return changed[kept], copied[kept]
 
 
-def _make_together(snapshot: LoadSnapshot, goals: Goals) -> Floats | None:
-    """Return how often each two brokers failed together, as a part of the most frequent pair; None without a history."""
-    if not goals.failed_together:
-        return None
+def _make_together(snapshot: LoadSnapshot, goals: Goals, takes: Bools) -> Floats | None:
+    """Return how often each two brokers failed together, as a part of the most frequent pair; None without a history.
+
+    A loss of all brokers is a reason against no place, so what all pairs of receiving brokers share does not count."""
     row_of = {broker: at for at, broker in enumerate(snapshot.brokers.ids.tolist())}
     together = np.zeros((len(row_of) + 1, len(row_of) + 1))
     for first, second, times in goals.failed_together:
         together[[row_of[first], row_of[second]], [row_of[second], row_of[first]]] += times
-    return np.asarray(together / together.max())
+    members = np.flatnonzero(takes)
+    among = together[np.ix_(members, members)]
+    np.fill_diagonal(among, np.inf)
+    if np.isfinite(shared := among.min(initial=np.inf)):
+        np.fill_diagonal(among, shared)
+        together[np.ix_(members, members)] = among - shared
+    most = together.max(initial=0)
+    return np.asarray(together / most) if most > 0 else None

@@ -33,7 +33,9 @@ from bench.plan.instances import INSTANCES, SMALL_INSTANCES, Instance, make_snap
 from bench.plan.measured import measure_plan
 from bench.plan.optimum import NoOptimum, compute_bytes_bound, compute_excess_bound, solve_exactly
 from bench.plan.others import OTHERS
+from bench.plan.plot import draw_ways
 from bench.plan.report import (
+    PLOT,
     BacktestRow,
     InstanceRow,
     SmallRow,
@@ -44,6 +46,7 @@ from bench.plan.report import (
     write_docs,
 )
 from bench.plan.report import Result as Report
+from bench.report.page import DOCS
 from bench.setup.results_file import ResultsFile
 from controller_planner.goals import Mode
 from controller_planner.loads import Floats, Ints
@@ -94,7 +97,7 @@ def main(
         typer.echo(f"\n{table(found)}")
     typer.echo(f"\nwrote {RESULTS}")
     if docs:
-        for path in write_docs([RESULTS]):
+        for path in (*write_docs([RESULTS]), *draw_ways(found, DOCS / PLOT)):
             typer.echo(f"wrote {path}")
     missed = found.list_missed()
     for sentence in missed:

@@ -12,6 +12,9 @@ from bench.report.result import Facts
 from bench.report.tables import facts_of
 
 OF: Final = "plan"
+PLOT: Final = "images/plan-ways.svg"
+"""The path of the plot, in the folder of the document."""
+_CAPTION: Final = "Largest load over the bytes copied, for plans and other ways"
 
 
 class InstanceRow(BaseModel):
@@ -114,6 +117,12 @@ def make_others_table(result: Result) -> str:
     return table_of(["instance", "way", "bytes / the plan's", "largest load / share"], rows)
 
 
+def add_plot_of_others(result: Result) -> str:
+    """Return the other ways, with their plot above them."""
+    table = make_others_table(result)
+    return f"![{_CAPTION}]({PLOT})\n\n{table}" if table != NOT_MEASURED else table
+
+
 def make_small_table(result: Result) -> str:
     """Return the small clusters beside their optimum."""
     rows = [
@@ -151,7 +160,7 @@ def make_machine_table(result: Result) -> str:
 
 TABLES: Final[dict[str, Callable[[Result], str]]] = {
     "instances": make_instances_table,
-    "others": make_others_table,
+    "others": add_plot_of_others,
     "small": make_small_table,
     "backtests": make_backtests_table,
     "missed": make_missed_list,

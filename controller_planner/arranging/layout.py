@@ -12,15 +12,24 @@ from controller_planner.loads import NO_BROKER, Bools, Floats, Ints
 from controller_planner.resources import OF_A_REPLICA, RESOURCES, Resources, compute_loads
 
 Slots = NDArray[np.int64]
-_LARGEST_TOPIC_TABLE: Final = 16_000_000
+LARGEST_TOPIC_TABLE: Final = 16_000_000
 """Entries: topics times brokers. Beyond it, replicas are not spread by topic while they are placed."""
+LARGEST_TABLE_OF_A_SPREAD: Final = 80_000_000
+"""The same for the mode spread, for which the table is worth 300 MB of memory."""
 
 
 class Layout:
     """Replicas on brokers. Arrays of brokers have one row more, the last, which index -1 reaches: it is no broker."""
 
     def __init__(
-        self, replicas: Ints, resources: Resources, racks: Sequence[str | None], takes: Bools, topic: Ints, topics: int
+        self,
+        replicas: Ints,
+        resources: Resources,
+        racks: Sequence[str | None],
+        takes: Bools,
+        topic: Ints,
+        topics: int,
+        largest_topic_table: int,
     ) -> None:
         self.replicas = np.array(replicas)
         self.resources = resources
@@ -33,7 +42,7 @@ class Layout:
         self.topic = topic
         self.topic_sizes = np.bincount(topic, minlength=topics)
         self.topic_counts: Ints | None = None
-        if 0 < topics * (self.brokers + 1) <= _LARGEST_TOPIC_TABLE and self.topic_sizes.max(initial=0) > 1:
+        if 0 < topics * (self.brokers + 1) <= largest_topic_table and self.topic_sizes.max(initial=0) > 1:
             self.topic_counts = np.zeros((topics, self.brokers + 1), dtype=np.int32)
         self.together: Floats | None = None
         """Brokers x brokers: how often they failed together, as a part of the most frequent pair. None: not known."""
@@ -51,8 +60,8 @@ class Layout:
         )
         if self.topic_counts is not None:
             key = (self.topic[:, None].astype(np.int64) * (self.brokers + 1) + self.replicas)[self.replicas >= 0]
-            counts = np.bincount(key, minlength=self.topic_counts.size)
-            self.topic_counts[:] = counts.reshape(self.topic_counts.shape)
+            self.topic_counts[:] = 0
+            np.add.at(self.topic_counts.reshape(-1), key, 1)
 
     def compute_relative(self) -> Floats:
         """Return each load as a multiple of the broker's fair share; 0 if the broker or resource is not balanced."""

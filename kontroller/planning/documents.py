@@ -16,6 +16,7 @@ from controller_operator.resources.reassignment import PartitionReassignmentSpec
 from controller_operator.resources.schema import MAX_PARTITIONS
 from controller_planner.estimate import estimate_seconds
 from controller_planner.plan import Move, Plan
+from controller_planner.room import find_shortages
 
 SNAPSHOT_ANNOTATION: Final = "kontroller.dev/snapshot-hash"
 PLAN_ANNOTATION: Final = "kontroller.dev/plan-hash"
@@ -82,6 +83,16 @@ def make_document(
         "unknown": list(plan.unknown),
         "leftOut": list(plan.left_out),
         "troubles": list(troubles),
+        "noRoomFor": [
+            {
+                "brokers": list(each.brokers),
+                "rack": each.rack,
+                "within": each.within,
+                "neededBytes": round(each.needed_bytes),
+                "roomBytes": round(each.room_bytes),
+            }
+            for each in find_shortages(plan)
+        ],
         "brokers": [
             {
                 "id": int(brokers.ids[at]),

@@ -17,7 +17,14 @@ from controller_planner.goals import Mode
 from controller_planner.plan import Move, Plan, Reason
 from controller_planner.resources import find_unmeasured
 from kontroller.pages.frame import make_environment
-from kontroller.planning.tables import format_bytes, format_load, format_taken, list_shown, name_state
+from kontroller.planning.tables import (
+    describe_shortages,
+    format_bytes,
+    format_load,
+    format_taken,
+    list_shown,
+    name_state,
+)
 from kontroller.screen import format_duration
 
 MOST_BROKERS: Final = 300
@@ -148,6 +155,7 @@ def format_page(
             supposed=_shorten(supposed),
             unknown=_shorten((*plan.unknown, *troubles)),
             left_out=_shorten(plan.left_out),
+            shortages=_shorten(describe_shortages(plan)),
         )
     )
 

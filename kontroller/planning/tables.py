@@ -11,11 +11,13 @@ from controller_core.model.wording import format_count
 from controller_planner.estimate import estimate_seconds
 from controller_planner.loads import Brokers
 from controller_planner.plan import Plan
+from controller_planner.room import find_shortages
 from kontroller.screen import format_duration, format_table
 
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB")
 _STEP: Final = 1024
 _BYTES: Final = ("disk", "in", "out")
+_MOST_SHORTAGES: Final = 10
 
 
 def format_bytes(number: float) -> str:
@@ -79,9 +81,25 @@ def format_plan(
     for title, lines in (
         ("Unknown", [*plan.unknown, *troubles]),
         ("Left out", plan.left_out),
+        ("No room for a loss after the plan", describe_shortages(plan)),
     ):
         if lines:
             yield from ("", f"{title}:", *(f"  {line}" for line in lines))
+
+
+def describe_shortages(plan: Plan) -> list[str]:
+    """Return a line for each loss of a broker or rack whose replicas would not fit on the disks of the others."""
+    lines = [
+        f"{f'rack {each.rack}' if each.rack is not None else f'broker {each.brokers[0]}'}: its replicas have"
+        f" {format_bytes(each.needed_bytes)}, and the other brokers{f' of rack {each.within}' if each.within else ''} have"
+        f" room for {format_bytes(each.room_bytes)}"
+        for each in find_shortages(plan)
+    ]
+    return (
+        lines
+        if len(lines) <= _MOST_SHORTAGES
+        else [*lines[:_MOST_SHORTAGES], f"and {len(lines) - _MOST_SHORTAGES} more"]
+    )
 
 
 def _describe_size(plan: Plan) -> str:

@@ -2,11 +2,14 @@
 
 from pathlib import Path
 
+from bench.plan.plot import draw_ways, plot_ways
 from bench.plan.report import (
+    PLOT,
     BacktestRow,
     InstanceRow,
     Result,
     SmallRow,
+    add_plot_of_others,
     fill_document,
     make_backtests_table,
     make_instances_table,
@@ -62,6 +65,20 @@ def test_the_tables_of_the_document_are_those_of_its_result_file_or_not_measured
     result = Result.model_validate_json(file.read_text()) if file.exists() else Result()
     document = (DOCS / "performance.md").read_text()
     assert document == fill_document(document, result)
+
+
+def test_the_plot_has_each_way_and_is_in_the_document_if_there_are_other_ways(tmp_path: Path) -> None:
+    figure = plot_ways(RESULT)
+    assert figure is not None
+    dots = {each.get_label(): each.get_offsets().tolist() for each in figure.axes[0].collections}  # type: ignore[union-attr]
+    assert dots == {"Kontroller": [[1.0, 1.05]], "greedy": [[1.2, 1.5]]}
+    assert [path.read_text()[:5] for path in draw_ways(RESULT, tmp_path / PLOT)] == ["<?xml"]
+    assert add_plot_of_others(RESULT).startswith(
+        f"![Largest load over the bytes copied, for plans and other ways]({PLOT})"
+    )
+    alone = Result(instances=(ROW.model_copy(update={"others": {}}),))
+    assert (plot_ways(alone), draw_ways(alone, tmp_path / "none.svg")) == (None, [])
+    assert add_plot_of_others(alone) == NOT_MEASURED
 
 
 def test_a_result_file_fills_the_document(tmp_path: Path) -> None:

@@ -51,6 +51,18 @@ def test_an_outage_of_all_brokers_hinders_no_rebalance() -> None:
         assert relative[1] <= 1.05 < relative[0]
 
 
+def test_only_what_pairs_do_not_have_in_common_counts() -> None:
+    snapshot = make_cluster(RING, brokers=4)
+    outages = Loss(brokers=(0, 1, 2, 3), times=5)
+    plans = [
+        plan_for(snapshot, rebalance(*count_pairs(losses)))
+        for losses in ([outages, Loss(brokers=(0, 1))], [Loss(brokers=(0, 1))], [outages])
+    ]
+    moves = [[*plan.iterate_moves()] for plan in plans]
+    assert moves[0] == moves[1] != []
+    assert moves[2] == []
+
+
 @pytest.mark.parametrize(("suspect", "chosen"), [(2, 3), (3, 2)])
 def test_a_replica_that_moves_avoids_a_broker_that_failed_together_with_the_other_one(
     suspect: int, chosen: int

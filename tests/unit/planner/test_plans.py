@@ -1,5 +1,6 @@
 """Plans of each mode for clusters whose right plan is known."""
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -114,6 +115,36 @@ def test_the_leaders_after_a_loss_are_spread() -> None:
     taken_over = np.bincount([replicas[1] for replicas in after.values() if replicas[0] == 0], minlength=5)
     assert taken_over.max() <= 8
     assert {reason for move in plan.iterate_moves() for reason in move.reasons} == {Reason.NEXT_LEADER}
+
+
+def find_worst_next_leaders(plan: Plan) -> int:
+    """Return the most leaderships that one broker takes over from another after the plan."""
+    return max(Counter(replicas[:2] for replicas in apply_moves(plan).values()).values())
+
+
+def test_with_two_replicas_the_leaders_after_a_loss_are_spread_by_other_leaders() -> None:
+    # Half of the partitions that broker 0 leads are on broker 1 as well.
+    rows = [[0, 1]] * 20 + [[0, 2], [0, 3]] * 10 + [[1, 2], [2, 3], [3, 1]] * 20
+    plan = plan_for(make_cluster(rows, brokers=4), Goals(mode=Mode.LEADERS_ONLY))
+    assert find_worst_next_leaders(plan) <= 14
+    assert plan.loads_after[:, 4].max() <= 27
+
+
+def test_a_broker_passes_next_leaders_on_so_that_it_can_take_others() -> None:
+    # Of the leaderships of broker 0, broker 1 takes over two too many. Broker 2 could take them, and is at its limit.
+    rows = [[0, 1, 2]] * 14 + [[0, 2, 3]] * 12 + [[0, 3, 4]] * 9 + [[0, 4, 5]] * 3
+    for broker in range(1, 6):
+        others = [each for each in range(6) if each != broker]
+        rows += [[broker, others[at % 5], others[(at + 1) % 5]] for at in range(38)]
+    plan = plan_for(make_cluster(rows, brokers=6), Goals(mode=Mode.LEADERS_ONLY))
+    assert find_worst_next_leaders(plan) == 12
+
+
+def test_two_brokers_exchange_leaders_if_none_may_lead_one_more() -> None:
+    snapshot = make_cluster([[0, 1], [0, 1], [1, 0], [1, 0]], brokers=2, out_bytes_per_second=[12.0, 10.0, 9.0, 9.0])
+    plan = plan_for(snapshot, Goals(mode=Mode.LEADERS_ONLY))
+    assert plan.loads_after[:, 4].tolist() == [2, 2]
+    assert sorted(plan.loads_after[:, 3].tolist()) == [21, 23]
 
 
 def test_the_replicas_of_a_topic_are_spread() -> None:

@@ -109,6 +109,18 @@ def test_capacities_that_are_too_large_in_sum_are_refused(file: Path, tmp_path: 
     )
 
 
+def test_losses_for_which_the_other_disks_have_no_room_are_named_in_each_format(tmp_path: Path) -> None:
+    path = tmp_path / "loads.parquet"
+    partitions = {tp("orders", number): make_partition(1, 2, 3, size=15 * GIB) for number in range(6)}
+    write_snapshot(path, StoredLoads(snapshot=make_snapshot(partitions)))
+    line = "rack a: its replicas have 90.0 GiB, and the other brokers have room for 20.0 GiB"
+    lines = run(path, "leaders-only").stdout.splitlines()
+    assert lines[lines.index("No room for a loss after the plan:") + 1 :] == [f"  {line}"]
+    lost = {"brokers": [1, 4], "rack": "a", "within": None, "neededBytes": 90 * GIB, "roomBytes": 20 * GIB}
+    assert json.loads(run(path, "leaders-only", "-o", "json").stdout)["noRoomFor"] == [lost]
+    assert f"<li>{line}</li>" in run(path, "leaders-only", "-o", "html").stdout
+
+
 def test_the_same_snapshot_gives_the_same_bytes(file: Path) -> None:
     assert len({run(file, "rebalance", "-o", "json").stdout for _ in range(2)}) == 1
 

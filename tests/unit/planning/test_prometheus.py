@@ -187,6 +187,50 @@ def test_the_prometheus_error_is_shown() -> None:
         assert fail(url) == f"{url} answers 400: parse error: unexpected )"
 
 
+RECORDED = {
+    each["what"]: each for each in json.loads((Path(__file__).parent / "files/prometheus_answers.json").read_text())
+}
+"""Answers of Prometheus 2.42 to queries about a JMX exporter's counters. Of the matrix, two values of each series are
+kept."""
+
+
+@contextmanager
+def serve_recorded(what: str) -> Iterator[str]:
+    async def answer(_: web.Request) -> web.Response:
+        return web.json_response(RECORDED[what]["body"], status=RECORDED[what]["status"])
+
+    with serve_answers_of(answer) as url:
+        yield url
+
+
+@pytest.mark.parametrize("what", ["by topic", "of instances"])
+def test_recorded_answers_of_a_prometheus_give_rates(what: str) -> None:
+    with serve_recorded(what) as url:
+        rates = list_rates(fill(url).snapshot, "in")
+    assert rates == pytest.approx({"logs-0": 65.175, "orders-0": 6_517.46, "orders-1": 19_552.37}, rel=1e-4)
+
+
+@pytest.mark.parametrize("what", ["nothing", "not a number"])
+def test_recorded_answers_without_a_rate_leave_it_unknown(what: str) -> None:
+    with serve_recorded(what) as url:
+        assert list_rates(fill(url).snapshot, "in") == {}
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("without topic", "no series of its result has the label topic"),
+        ("matrix", "give a query whose result is an instant vector"),
+        ("scalar", "give a query whose result is an instant vector"),
+        ("string", "give a query whose result is an instant vector"),
+        ("bad query", 'answers 400: invalid parameter "query": 1:22: parse error: unclosed left parenthesis'),
+    ],
+)
+def test_recorded_answers_to_unusable_queries_say_what_to_change(what: str, said: str) -> None:
+    with serve_recorded(what) as url:
+        assert said in fail(url)
+
+
 @pytest.mark.parametrize(
     ("text", "status", "said"),
     [

@@ -18,9 +18,11 @@ from controller_operator.plans.outcome import Verdict
 from controller_operator.resources.conditions import Reason
 from controller_operator.resources.rebalancing.rebalance_plan import (
     MAX_MOVES,
+    JointFailure,
     PlanMode,
     PlannedMove,
     RebalancePlan,
+    RebalancePlanSpec,
     ResourceBalance,
 )
 from controller_planner.goals import Goals, InvalidGoals, Limits, Mode
@@ -29,6 +31,8 @@ MUST_MODES: Final = (Mode.DRAIN, Mode.RELIEVE, Mode.REPLICATION_FACTOR)
 """Modes that have not reached their end if a plan leaves something out."""
 _WHOLE_MODES: Final = (Mode.DRAIN, Mode.REPLICATION_FACTOR)
 """Modes that are not done without each of their topics, so they leave out none that a KafkaTopic holds in place."""
+_BATCHES_IN_TIME: Final = 4
+"""Batches at least for which spec.limits.maxMinutes has time."""
 FindPinned = Callable[[], Sequence[str]]
 """Returns the topics whose KafkaTopics name all replicas and move them back."""
 
@@ -53,6 +57,7 @@ class Look:
     """The brokers to drain because they are gone. There is no plan if the other brokers see one of them."""
     notes: tuple[str, ...] = ()
     """Sentences about what the plan leaves out from the start."""
+    failed_together: tuple[JointFailure, ...] = ()
 
     def is_for_same_plan(self, other: "Look") -> bool:
         """Return True if one plan serves both."""
@@ -129,7 +134,7 @@ def make_look(resource: RebalancePlan, view: Snapshot, find_pinned: FindPinned) 
             limits=Limits(
                 max_moves=MAX_MOVES if moves_left is None else min(MAX_MOVES, moves_left),
                 max_bytes=bytes_left,
-                max_batch_bytes_per_broker=limits.max_batch_bytes_per_broker if limits is not None else None,
+                max_batch_bytes_per_broker=_find_largest_batch(spec),
             ),
         )
     except InvalidGoals as error:
@@ -145,7 +150,19 @@ def make_look(resource: RebalancePlan, view: Snapshot, find_pinned: FindPinned) 
         brokers=frozenset(view.brokers),
         gone=frozenset(brokers) if is_healing and mode is Mode.DRAIN else frozenset(),
         notes=(note,) if pinned else (),
+        failed_together=spec.failed_together or (),
     )
+
+
+def _find_largest_batch(spec: RebalancePlanSpec) -> float | None:
+    """Return the bytes that a broker may receive or send in one batch, so that the last one ends soon after maxMinutes."""
+    limits, throttle = spec.limits, spec.throttle
+    if limits is None:
+        return None
+    most = [] if limits.max_batch_bytes_per_broker is None else [float(limits.max_batch_bytes_per_broker)]
+    if limits.max_minutes is not None and throttle is not None:
+        most.append(throttle.bytes_per_second * limits.max_minutes * 60 / _BATCHES_IN_TIME)
+    return min(most, default=None)
 
 
 def _select(names: Sequence[str], patterns: Sequence[str]) -> tuple[str, ...]:

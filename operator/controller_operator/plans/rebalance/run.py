@@ -8,6 +8,7 @@ partitions or brokers have changed is not carried out: another one is made, whic
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any, Final
 
@@ -16,7 +17,12 @@ from controller_core.model.snapshot import Snapshot
 from controller_core.model.wording import format_count, list_some
 from controller_operator.plans.consent.approval import explain_missing_approval, hash_plan, remind
 from controller_operator.plans.outcome import CancelMove, Context, Notice, Plan, StartMove, Verdict, conditions
-from controller_operator.plans.rebalance.duration import compare_durations, describe_expected, estimate_seconds
+from controller_operator.plans.rebalance.duration import (
+    compare_durations,
+    describe_expected,
+    estimate_seconds,
+    learn_pace,
+)
 from controller_operator.plans.rebalance.healing import Sight
 from controller_operator.plans.rebalance.looking import (
     MUST_MODES,
@@ -91,6 +97,9 @@ def _go_on(
     Loads change while a window is awaited, so without approval there is no plan before it opens."""
     if around.over is not None:
         return _add_notices(_complete(update_status(resource, **NO_PLAN), around.over, context), notices)
+    if _is_used_up(resource, context.now):
+        end = _complete(update_status(resource, **NO_PLAN), "the limits of spec.limits are used up", context)
+        return _add_notices(end, notices)
     if resource.spec.approval is not Approval.REQUIRED and (held := _hold(resource, context)):
         return _add_notices(held, notices)
     if not resource.status.moves:
@@ -105,8 +114,6 @@ def _go_on(
 
 def _look(resource: RebalancePlan, view: Snapshot, context: Context, around: Surroundings) -> Plan[RebalancePlanStatus]:
     """Ask for a plan, or take the one that was made."""
-    if _is_used_up(resource):
-        return _complete(resource, "the limits of spec.limits are used up", context)
     look = make_look(resource, view, around.find_pinned)
     if isinstance(look, Verdict):
         return show(resource, PlanPhase.PENDING, look, context)
@@ -145,7 +152,7 @@ def _take(
     if resource.status.start_time is None:
         throttle = resource.spec.throttle
         rate = None if throttle is None else throttle.bytes_per_second
-        counts["expected_seconds"] = estimate_seconds(planned.moves, rate)
+        counts["expected_seconds"] = estimate_seconds(planned.moves, rate, resource.status.pace_percent)
     resource = update_status(
         resource,
         plans=resource.status.plans + 1,
@@ -257,6 +264,8 @@ def _follow(
         return _end(resource, PlanPhase.CANCELLED, Verdict.make_cancelled(why), context)
     if not done:
         return _end(resource, PlanPhase.FAILED, Verdict.make_failed(Reason.PARTITIONS_FAILED, why), context)
+    if done == len(batch):
+        resource = update_status(resource, pace_percent=learn_pace(resource.status.pace_percent, batch, move))
     return _end_batch(resource, done, arrived, view, context, around)
 
 
@@ -346,11 +355,13 @@ def _count(resource: RebalancePlan) -> PlanCounts:
     return resource.status.counts or PlanCounts()
 
 
-def _is_used_up(resource: RebalancePlan) -> bool:
+def _is_used_up(resource: RebalancePlan, now: datetime) -> bool:
     """Return True if the limits allow nothing more."""
-    limits, counts = resource.spec.limits, _count(resource)
+    limits, counts, began = resource.spec.limits, _count(resource), resource.status.start_time
     if limits is None:
         return False
+    if limits.max_minutes is not None and began is not None and now - began >= timedelta(minutes=limits.max_minutes):
+        return True
     return (limits.max_moves is not None and counts.done >= limits.max_moves) or (
         limits.max_bytes is not None and counts.bytes_copied >= limits.max_bytes
     )

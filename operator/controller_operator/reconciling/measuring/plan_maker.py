@@ -162,13 +162,14 @@ def make_planned(loads: ClusterLoads, look: Look) -> Planned:
     # numpy takes 0.1 s to import, and this runs in a thread.
     from controller_core.client.loads.arrays import make_load_snapshot
     from controller_planner.loads import InvalidSnapshot
+    from controller_planner.losses import Loss, count_pairs
     from controller_planner.planning import make_plan
 
     try:
         snapshot = make_load_snapshot(loads, look.closed)
     except InvalidSnapshot as error:
         raise Unsatisfiable(f"the brokers' answers contradict each other: {error}") from error
-    goals = look.goals
+    goals, troubles = look.goals, [*loads.troubles]
     if goals.topics is not None or goals.excluded_topics:
         # A topic may have gone between the view that named it and the look.
         known = set(snapshot.partitions.topics)
@@ -176,6 +177,12 @@ def make_planned(loads: ClusterLoads, look: Look) -> Planned:
         goals = replace(
             goals, topics=topics, excluded_topics=tuple(each for each in goals.excluded_topics if each in known)
         )
+    # A broker may leave the cluster for good, and a plan that never ends goes on without it.
+    here = set(snapshot.brokers.ids.tolist())
+    losses = [Loss(brokers=tuple(here & {*each.brokers}), times=each.times) for each in look.failed_together]
+    goals = replace(goals, failed_together=tuple(count_pairs(losses)))
+    if gone := sorted({broker for each in look.failed_together for broker in each.brokers} - here):
+        troubles.append(f"spec.failedTogether has {name_all('broker', gone)}, which the cluster does not have")
     plan = make_plan(snapshot, goals)
     # A relieved disk needs no other topics.
     notes = () if goals.mode is Mode.RELIEVE and not plan.left_out else look.notes
@@ -196,7 +203,7 @@ def make_planned(loads: ClusterLoads, look: Look) -> Planned:
         ),
         bytes=round(plan.total_bytes),
         resources=tuple(_list_balances(plan)),
-        unknown=_shorten((*plan.unknown, *loads.troubles)),
+        unknown=_shorten((*plan.unknown, *troubles)),
         left_out=_shorten((*notes, *plan.left_out)),
     )
 

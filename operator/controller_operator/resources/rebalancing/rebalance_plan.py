@@ -113,6 +113,19 @@ class PlanScope(Model):
     """The brokers that neither get nor lose replicas."""
 
 
+class JointFailure(Model):
+    """Brokers that were lost together."""
+
+    brokers: Annotated[
+        tuple[Broker, ...],
+        Field(min_length=2, max_length=100, json_schema_extra={"x-kubernetes-list-type": "set"}),
+    ]
+    """Their ids, two at least. The planner avoids each pair of them."""
+
+    times: int = Field(default=1, ge=1, le=1_000_000)
+    """The number of times that they were lost together. The most frequent pair has the largest weight."""
+
+
 class PlanLimits(Model):
     """Bounds for everything that the object does, or for each of its runs. Moves beyond them are left out."""
 
@@ -121,6 +134,10 @@ class PlanLimits(Model):
 
     max_moves: int | None = Field(default=None, ge=1, le=2**31 - 1)
     """Partitions to change, in all batches together; default: no limit."""
+
+    max_minutes: int | None = Field(default=None, ge=1, le=366 * 24 * 60)
+    """Minutes from the begin of the first batch, pauses included, after which no further batch begins. With a throttle, a
+    batch is at most what it copies in a quarter of them; default: no limit."""
 
     max_batch_bytes_per_broker: int | None = Field(default=None, ge=1, le=_MAX_BYTES)
     """Bytes that a broker receives, or sends as a leader, in one batch; default: what its disks have room for."""
@@ -210,6 +227,11 @@ class RebalancePlanSpec(Spec):
 
     scope: PlanScope | None = None
     """The topics and brokers that may change; default: all. Cannot change."""
+
+    failed_together: Annotated[tuple[JointFailure, ...], Field(min_length=1, max_length=100)] | None = None
+    """Losses of several brokers at once: replicas of a partition avoid being on brokers that were lost together. Racks and
+    capacities come first. rebalance and spread also move replicas for that alone; default: none. A change is for plans
+    that are made after it."""
 
     limits: PlanLimits | None = None
     """Bounds for everything that the object does, or for each of its runs; default: none."""
@@ -348,8 +370,8 @@ class PlanCounts(Observed):
     """Bytes of the moves that are done, as far as sizes are known."""
 
     expected_seconds: int | None = None
-    """Seconds that the first plan should take at the throttle; absent without one. Data that producers write
-    meanwhile is not counted."""
+    """Seconds that the first plan should take at the throttle, corrected by pacePercent; absent without a throttle. Data
+    that producers write meanwhile is not counted."""
 
 
 class OwnedReassignment(Observed):
@@ -429,6 +451,10 @@ class RebalancePlanStatus(Status):
 
     batch: int | None = None
     """The batch that runs, or runs next."""
+
+    pace_percent: int | None = None
+    """Time of the last batch of a minute or more, as a percentage of the time at its throttle. Later expectations are
+    corrected by it; with windows it is not measured."""
 
     reassignment: str | None = None
     """The PartitionReassignment of the batch that runs."""

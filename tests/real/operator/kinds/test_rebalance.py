@@ -1,5 +1,6 @@
 """RebalancePlans on real brokers: brokers are drained and filled under load, by the plan that the status shows."""
 
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -114,6 +115,39 @@ def test_a_broker_is_filled_in_batches_and_an_operator_that_is_killed_goes_on(
     assert sum(each["done"] for each in status["reassignments"]) == status["counts"]["done"]
     assert len(list_owned(objects, topic)) == len(status["reassignments"]) > 1
     assert all(each["status"]["phase"] == "Completed" for each in list_owned(objects, topic))
+    assert not witness.has_reassignments()
+
+
+def measure_percents(kafka: KafkaCluster | KRaftCluster) -> dict[str, int]:
+    """Return the highest loads of a broker as percentages of its share, of replicas and of leaders."""
+    with BlockingAdminClient({"bootstrap.servers": kafka.bootstrap_servers}) as admin:
+        partitions = admin.describe_loads(between_looks_s=0).partitions.values()
+    brokers = 3
+    held = Counter(broker for each in partitions for broker in each.replicas)
+    led = Counter(each.leader for each in partitions)
+    return {
+        name: round(100 * brokers * max(counts.values()) / counts.total())
+        for name, counts in (("replicas", held), ("leaders", led))
+    }
+
+
+def test_a_cluster_is_balanced_under_load_as_the_plan_promised(
+    operator: Operator, objects: Objects, witness: Witness, kafka: KafkaCluster | KRaftCluster, topic: str
+) -> None:
+    remove_other_topics(objects, kafka)
+    partitions = range(9)
+    witness.create_topic(topic, [[1, 2]] * len(partitions))
+    wait_until(lambda: witness.is_served(topic, partitions), "the topic is served")
+    spec = {"mode": "rebalance", "betweenLooksSeconds": 1, "throttle": {"bytesPerSecond": 50_000_000}}
+    with nothing_lost(kafka.bootstrap_servers, topic, more_than=100):
+        objects.apply("RebalancePlan", topic, spec)
+        objects.wait_for("rebalanceplan", topic, "Complete")
+        status = objects.status("rebalanceplan", topic)
+        rows = {each["name"]: each for each in status["resources"]}
+        promised = {name: rows[name]["afterPercent"] for name in ("replicas", "leaders")}
+        assert all(promised[name] < rows[name]["beforePercent"] for name in promised)
+        wait_until(lambda: measure_percents(kafka) == promised, "the balance is what the plan promised")
+    assert status["counts"]["failed"] == 0
     assert not witness.has_reassignments()
 
 

@@ -216,6 +216,18 @@ def test_a_topic_that_has_gone_since_the_wish_hinders_nothing() -> None:
     assert len(make_planned(make_loads(), look).moves) == 3
 
 
+def test_replicas_avoid_brokers_that_failed_together_and_a_broker_that_is_gone_for_good_is_named() -> None:
+    drain: dict[str, Any] = {"mode": "drain", "brokers": [1]}
+    failures = [{"brokers": [2, 3, 9], "times": 2}]
+    loads = make_loads(brokers=4)
+    without, having = (make_planned(loads, wish(**each)) for each in (drain, drain | {"failedTogether": failures}))
+    assert any({2, 3} == {*move.after} for move in without.moves), "or nothing is shown"
+    assert [{*move.after} for move in having.moves] == [{2, 4}] * 3
+    assert [line for line in having.unknown if "failedTogether" in line] == [
+        "spec.failedTogether has broker 9, which the cluster does not have"
+    ]
+
+
 def test_topics_that_a_relief_does_not_need_are_not_named() -> None:
     loads = make_loads()
     full = replace(loads, brokers=tuple(replace(each, disk_bytes=6_000.0) for each in loads.brokers))

@@ -255,6 +255,33 @@ class TestWithoutApproval:
         assert end.status.phase == "Completed"
         assert "limits" in ready(end).message
 
+    @pytest.mark.parametrize("approval", [{}, REQUIRED], ids=["planned again", "approved"])
+    def test_no_batch_begins_after_the_last_minute(self, approval: dict[str, str]) -> None:
+        resource = rebalance_plan({"limits": {"maxMinutes": 30}, **approval})
+        plan = answer(resource, make_planned(TWO_BATCHES))
+        resource = later(resource, plan, approvedPlan=plan.status.plan_hash)
+        plan = see(resource)
+        done = make_owned(start(plan).name, "Completed", 1, 1)
+        resource, cluster = later(resource, plan), make_view([3, 2], [2, 1])
+        ends = []
+        for minutes in (29, 30):
+            context = Context(now=NOW + timedelta(minutes=minutes))
+            ends.append(decide(resource, cluster, context, Surroundings(moves=done)))
+        assert (ends[0].look is not None or ends[0].steps != (), ends[0].status.phase != "Completed") == (True, True)
+        assert (ends[1].look, ends[1].steps, ends[1].status.phase) == (None, (), "Completed")
+        assert ready(ends[1]).message == "the limits of spec.limits are used up; 1 partition moved"
+
+    def test_a_batch_takes_a_quarter_of_the_minutes_at_most(self) -> None:
+        limits = [
+            {"maxMinutes": 2},
+            {"maxMinutes": 2, "maxBatchBytesPerBroker": 29},
+            {"maxBatchBytesPerBroker": 99_999},
+        ]
+        looks = [look_of(rebalance_plan({"limits": each, "throttle": {"bytesPerSecond": 2_000}})) for each in limits]
+        assert [look.goals.limits.max_batch_bytes_per_broker for look in looks] == [60_000, 29, 99_999]
+        without_rate = look_of(rebalance_plan({"limits": {"maxMinutes": 2}}))
+        assert without_rate.goals.limits.max_batch_bytes_per_broker is None
+
     def test_what_is_left_of_the_limits_is_the_limit_of_the_next_plan(self) -> None:
         resource = rebalance_plan({"limits": {"maxMoves": 5, "maxBytes": 100}})
         plan = answer(resource, make_planned(TO_3))

@@ -8,13 +8,13 @@ import pytest
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicName
 from controller_operator.plans.outcome import Context, Plan
-from controller_operator.plans.rebalance.duration import compare_durations, estimate_seconds
+from controller_operator.plans.rebalance.duration import compare_durations, estimate_seconds, learn_pace
 from controller_operator.plans.rebalance.planner import decide
 from controller_operator.plans.rebalance.run import Surroundings
 from controller_operator.resources import RebalancePlan
 from controller_operator.resources.conditions import ConditionType
 from controller_operator.resources.rebalancing.rebalance_plan import PlannedMove
-from tests.unit.operator.clusters import NOW, ready, rebalance_plan
+from tests.unit.operator.clusters import NOW, ready, reassignment, rebalance_plan
 from tests.unit.operator.plans.rebalance.test_decisions import (
     REQUIRED,
     TWO_BATCHES,
@@ -23,6 +23,7 @@ from tests.unit.operator.plans.rebalance.test_decisions import (
     make_owned,
     make_planned,
     make_view,
+    see,
     start,
 )
 
@@ -84,9 +85,9 @@ def test_the_words_need_both_times_and_a_clock_that_was_not_set_back() -> None:
     assert compare_durations(60, ended, began) == ""
 
 
-def plan_huge(spec: dict[str, Any]) -> tuple[RebalancePlan, Plan[Any]]:
+def plan_huge(spec: dict[str, Any], **about: Any) -> tuple[RebalancePlan, Plan[Any]]:
     """Return a plan of two batches, each of which takes an hour and a half at the throttle."""
-    resource = rebalance_plan(spec)
+    resource = rebalance_plan(spec, **about)
     moves = [each.model_copy(update={"bytes": 5400 * 1024}) for each in make_planned(TWO_BATCHES).moves]
     planned = make_planned(TWO_BATCHES)
     found = type(planned)(**{name: getattr(planned, name) for name in planned.__slots__} | {"moves": tuple(moves)})
@@ -120,3 +121,54 @@ def test_a_plan_that_ends_compares_the_time_it_took_with_the_expected_one() -> N
     assert message == "the plan is carried out; 2 partitions moved; expected 3h, took 3h20m"
     (notice,) = plan.notices
     assert notice.message == message
+
+
+def make_batch(took_s: float | None, *, done: int = 2, spec: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Return the spec and the status of a batch of `TO_3` at 1024 bytes a second that took so long."""
+    ended = None if took_s is None else (NOW + timedelta(seconds=took_s)).isoformat()
+    return {
+        "spec": {"throttle": {"bytesPerSecond": 1024}, **(spec or {})},
+        "status": {
+            "phase": "Completed",
+            "counts": {"total": 2, "done": done},
+            "startTime": NOW.isoformat(),
+            "completionTime": ended,
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("size", "batch", "pace"),
+    [
+        (100, make_batch(130), 130),
+        (100, make_batch(20), 50),
+        (100, make_batch(10_000), 1_000),
+        (59, make_batch(590), 77),
+        (100, make_batch(None), 77),
+        (100, make_batch(-5), 77),
+        (100, make_batch(130, spec={"throttle": None}), 77),
+        (100, make_batch(130, spec={"schedule": {"windows": [{"schedule": "0 22 * * *", "durationMinutes": 60}]}}), 77),
+    ],
+    ids=["slower", "much faster", "much slower", "short", "no end", "clock set back", "no throttle", "windows"],
+)
+def test_a_batch_of_a_minute_or_more_tells_the_pace(size: int, batch: dict[str, Any], pace: int) -> None:
+    moves = [move([1, 2], [3, 2], size * 1024)]
+    found = reassignment({0: [3, 2]}, {**batch["spec"]}, status=batch["status"])
+    assert learn_pace(77, moves, found) == pace
+
+
+def test_the_next_expectation_is_corrected_by_the_pace_of_the_batch_before() -> None:
+    assert [estimate_seconds([move([1, 2], [3, 2], 1000)], 100, pace) for pace in (None, 100, 150, 33)] == [
+        10,
+        10,
+        15,
+        4,
+    ]
+    resource, plan = plan_huge({"mode": "rebalance", **THROTTLE})
+    assert plan.status.counts.expected_seconds == 3 * 3600
+    batch = make_batch(2 * 5400, done=1)
+    moves = {start(plan).name: reassignment({0: [3, 2]}, batch["spec"], name=start(plan).name, status=batch["status"])}
+    after = see(later(resource, plan), make_view([3, 2], [2, 1]), moves=moves)
+    assert after.status.pace_percent == 200
+    _, next_one = plan_huge({"mode": "rebalance", **THROTTLE}, status={"pacePercent": 200})
+    assert next_one.status.counts.expected_seconds == 6 * 3600
