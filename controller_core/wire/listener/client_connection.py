@@ -35,6 +35,7 @@ from controller_core.wire.codecs.frames import (
     RequestStart,
     Unencodable,
     limit_answer,
+    make_frame,
     read_request_start,
     read_rest,
 )
@@ -292,13 +293,16 @@ class ClientConnection:
             if api is None:
                 await self._judge_content(head, content)
             asked = self._auditor.begin(head, content, self._caller, is_refused=refusal is not None)
+            answering: Coroutine[Any, Any, bytes | Throttled | Answer | None]
             if api is None:
-                answering = self._attend(self._upstream.exchange(head, content))
-                return await audited.show(asked, answering)
-            if refusal is None:
-                answer = await audited.show(asked, self._attend(self._own_answer(api, head, bytes(content), budget)))
+                answering = self._upstream.exchange(head, content)
+            elif refusal is None:
+                answering = self._own_answer(api, head, bytes(content), budget)
             else:
-                answer = await audited.show(asked, self._attend(self._refuse(api, head, bytes(content), refusal)))
+                answering = self._refuse(api, head, bytes(content), refusal)
+            if asked is not None:
+                answering = self._read_to_show(answering)
+            answer = await audited.show(asked, self._attend(answering))
             self._hold(answer, budget)
             return answer
 
@@ -371,6 +375,22 @@ class ClientConnection:
                 self._upstream.check()
         finally:
             task.cancel()
+
+    async def _read_to_show(
+        self, answering: Awaitable[bytes | Throttled | Answer | None]
+    ) -> bytes | Throttled | Answer | None:
+        """Return a broker's answer as a whole if the auditor can see it, or unread. Raises `UpstreamError`."""
+        answer = await answering
+        if not isinstance(answer, Answer) or answer.length > audited.MOST_ANSWER_BYTES:
+            return answer
+        timeout_s = self._limits.frame_timeout_s(answer.length)
+        try:
+            async with asyncio.timeout(timeout_s):
+                return make_frame(await answer.content())
+        except TimeoutError as error:
+            raise UpstreamError(
+                f"the {answer.length} bytes of the broker's answer did not arrive within {timeout_s:.0f} s"
+            ) from error
 
     async def _own_answer(
         self, api: Api, head: RequestHead, content: bytes, budget: ByteBudget
