@@ -78,6 +78,7 @@ _COMPLAINTS: Final[Mapping[type[Exception], str]] = {
     CredentialsOutOfReach: "connection closed: credentials cannot be read now",
     NoRoom: "connection refused: too many",
     _NotPassedOnError: "connection closed: request is not relayed",
+    _RefusedApiError: "connection closed: refused request",
 }
 _REASONS: Final[Mapping[type[Exception], Reason]] = {LoginFailed: Reason.LOGIN, NoRoom: Reason.LIMIT}
 
@@ -156,20 +157,18 @@ class ClientConnection:
                 if self._is_secured:
                     self._place.settle(find_standing(self._gate, self._caller))
                 await self._answer_all()
-        except (LoginFailed, CredentialsOutOfReach, NoRoom, _NotPassedOnError) as error:
+        except (LoginFailed, CredentialsOutOfReach, NoRoom, _NotPassedOnError, _RefusedApiError) as error:
             self._complain(error)
         except VersionNotServed as error:
             self._log.debug("connection closed: version not served", error=str(error))
         except (FrameError, Undecodable) as error:
             self._complain_of_bytes(error)
-        except _RefusedApiError as error:
-            self._log.warning("connection closed: refused request", error=str(error))
         except NoAnswerNow as error:
-            self._log.info("connection closed: no answer", error=str(error))
+            self._inform("connection closed: no answer", error)
         except UpstreamError as error:
-            self._log.info("connection closed: no broker to relay to", error=str(error))
-        except TimeoutError:
-            self._log.info("connection closed: idle, or the client did not read its answer")
+            self._inform("connection closed: no broker to relay to", error)
+        except TimeoutError as error:
+            self._inform("connection closed: idle, or the client did not read its answer", error)
             self._writer.transport.abort()
         except OSError as error:
             self._log.debug("connection closed by the client", error=str(error))
@@ -273,6 +272,11 @@ class ClientConnection:
         self._complaints.warn((address, why), event, address=address, error=why)
         if (reason := _REASONS.get(type(error))) is not None:
             self._refusals.count(reason)
+
+    def _inform(self, event: str, error: Exception) -> None:
+        """Log an event once a minute for each address: strangers cause as many as they like."""
+        address = str(self._unnamed.address)
+        self._complaints.inform((address, event), event, address=address, error=str(error))
 
     async def _answer(self, start: RequestStart) -> bytes | Throttled | Answer | None:
         """Authorize a request by its first bytes, read the rest when there is room for it, and answer."""
@@ -405,7 +409,7 @@ class ClientConnection:
             try:
                 return await self._brokers_answer(answer)
             except (UpstreamError, Undecodable) as error:
-                self._log.info("answered without a broker", api_key=head.api_key, error=str(error))
+                self._inform("answered without a broker", error)
         return await self._answer_in_line(api, budget, answer.otherwise)
 
     async def _respond(
@@ -479,7 +483,8 @@ class ClientConnection:
         refusal = await api.make_refusal(head, None, error_code)
         if refusal is None:
             raise why
-        self._log.warning("request refused: too large", api_key=head.api_key, error=str(why))
+        address, event = str(self._unnamed.address), "request refused: too large"
+        self._complaints.warn((address, event), event, address=address, api_key=head.api_key, error=str(why))
         return refusal
 
 
