@@ -25,7 +25,8 @@ class Outcome(StrEnum):
     REFUSED = "refused"
     FAILED = "failed"
     UNKNOWN = "unknown"
-    """The client left before its answer, or the connection broke. The change may have been made."""
+    """The client left before its answer, the connection broke, or the answer is too large to be read. The change may
+    have been made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from devcluster.clients.sessions import SESSION_TIMEOUT_MS
 from devcluster.clusters.listeners import ONE_FOR_ALL, ListenerNames
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import SessionHolder, open_client
+from devcluster.running.places import HERE, Place
 from devcluster.running.ports import accepts
 from devcluster.running.processes import ManagedProcess
 from devcluster.running.scraping import scrape
@@ -37,6 +38,7 @@ class PythonBroker(SessionHolder):
         may_be_controller: bool = False,
         listeners: ListenerNames = ONE_FOR_ALL,
         disk: SmallDisk | None = None,
+        place: Place = HERE,
     ) -> None:
         """Configure the broker. `may_be_controller`: in the same process, with the broker's id plus 1000 and its own
         port.
@@ -69,7 +71,7 @@ class PythonBroker(SessionHolder):
         command = [sys.executable, "-m", "replica_broker", "run", "--settings", str(self._settings_path)]
         self.process = ManagedProcess(
             self.name,
-            command if disk is None else disk.command(command),
+            place.command(command if disk is None else disk.command(command)),
             log_path=folder.log(self.name),
             ready=self._is_registered,
             stop_deadline_s=60.0,

@@ -28,7 +28,7 @@ main.add_typer(admin.commands, name="admin")
 def run(ctx: typer.Context, settings: options.SettingsFile = None) -> None:
     """Host replicas of a cluster's partitions under Kafka's controller or a Kontroller.
 
-    The broker has no consumer groups, transactions, compaction, quotas or authorizer: keep __consumer_offsets and
+    The broker has no consumer groups, transactions, compaction or quotas: keep __consumer_offsets and
     __transaction_state on stock brokers. Every option can also be set as KONTROLLER_<OPTION> in the
     environment, or in the settings file.
     """

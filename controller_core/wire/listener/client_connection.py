@@ -35,6 +35,7 @@ from controller_core.wire.codecs.frames import (
     RequestStart,
     Unencodable,
     limit_answer,
+    make_frame,
     read_request_start,
     read_rest,
 )
@@ -77,6 +78,7 @@ _COMPLAINTS: Final[Mapping[type[Exception], str]] = {
     CredentialsOutOfReach: "connection closed: credentials cannot be read now",
     NoRoom: "connection refused: too many",
     _NotPassedOnError: "connection closed: request is not relayed",
+    _RefusedApiError: "connection closed: refused request",
 }
 _REASONS: Final[Mapping[type[Exception], Reason]] = {LoginFailed: Reason.LOGIN, NoRoom: Reason.LIMIT}
 
@@ -155,20 +157,18 @@ class ClientConnection:
                 if self._is_secured:
                     self._place.settle(find_standing(self._gate, self._caller))
                 await self._answer_all()
-        except (LoginFailed, CredentialsOutOfReach, NoRoom, _NotPassedOnError) as error:
+        except (LoginFailed, CredentialsOutOfReach, NoRoom, _NotPassedOnError, _RefusedApiError) as error:
             self._complain(error)
         except VersionNotServed as error:
             self._log.debug("connection closed: version not served", error=str(error))
         except (FrameError, Undecodable) as error:
             self._complain_of_bytes(error)
-        except _RefusedApiError as error:
-            self._log.warning("connection closed: refused request", error=str(error))
         except NoAnswerNow as error:
-            self._log.info("connection closed: no answer", error=str(error))
+            self._inform("connection closed: no answer", error)
         except UpstreamError as error:
-            self._log.info("connection closed: no broker to relay to", error=str(error))
-        except TimeoutError:
-            self._log.info("connection closed: idle, or the client did not read its answer")
+            self._inform("connection closed: no broker to relay to", error)
+        except TimeoutError as error:
+            self._inform("connection closed: idle, or the client did not read its answer", error)
             self._writer.transport.abort()
         except OSError as error:
             self._log.debug("connection closed by the client", error=str(error))
@@ -273,6 +273,11 @@ class ClientConnection:
         if (reason := _REASONS.get(type(error))) is not None:
             self._refusals.count(reason)
 
+    def _inform(self, event: str, error: Exception) -> None:
+        """Log an event once a minute for each address: strangers cause as many as they like."""
+        address = str(self._unnamed.address)
+        self._complaints.inform((address, event), event, address=address, error=str(error))
+
     async def _answer(self, start: RequestStart) -> bytes | Throttled | Answer | None:
         """Authorize a request by its first bytes, read the rest when there is room for it, and answer."""
         head, api = start.head, self._apis.get(start.head.api_key)
@@ -292,13 +297,16 @@ class ClientConnection:
             if api is None:
                 await self._judge_content(head, content)
             asked = self._auditor.begin(head, content, self._caller, is_refused=refusal is not None)
+            answering: Coroutine[Any, Any, bytes | Throttled | Answer | None]
             if api is None:
-                answering = self._attend(self._upstream.exchange(head, content))
-                return await audited.show(asked, answering)
-            if refusal is None:
-                answer = await audited.show(asked, self._attend(self._own_answer(api, head, bytes(content), budget)))
+                answering = self._upstream.exchange(head, content)
+            elif refusal is None:
+                answering = self._own_answer(api, head, bytes(content), budget)
             else:
-                answer = await audited.show(asked, self._attend(self._refuse(api, head, bytes(content), refusal)))
+                answering = self._refuse(api, head, bytes(content), refusal)
+            if asked is not None:
+                answering = self._read_to_show(answering)
+            answer = await audited.show(asked, self._attend(answering))
             self._hold(answer, budget)
             return answer
 
@@ -372,6 +380,22 @@ class ClientConnection:
         finally:
             task.cancel()
 
+    async def _read_to_show(
+        self, answering: Awaitable[bytes | Throttled | Answer | None]
+    ) -> bytes | Throttled | Answer | None:
+        """Return a broker's answer as a whole if the auditor can see it, or unread. Raises `UpstreamError`."""
+        answer = await answering
+        if not isinstance(answer, Answer) or answer.length > audited.MOST_ANSWER_BYTES:
+            return answer
+        timeout_s = self._limits.frame_timeout_s(answer.length)
+        try:
+            async with asyncio.timeout(timeout_s):
+                return make_frame(await answer.content())
+        except TimeoutError as error:
+            raise UpstreamError(
+                f"the {answer.length} bytes of the broker's answer did not arrive within {timeout_s:.0f} s"
+            ) from error
+
     async def _own_answer(
         self, api: Api, head: RequestHead, content: bytes, budget: ByteBudget
     ) -> bytes | Throttled | Answer:
@@ -385,7 +409,7 @@ class ClientConnection:
             try:
                 return await self._brokers_answer(answer)
             except (UpstreamError, Undecodable) as error:
-                self._log.info("answered without a broker", api_key=head.api_key, error=str(error))
+                self._inform("answered without a broker", error)
         return await self._answer_in_line(api, budget, answer.otherwise)
 
     async def _respond(
@@ -459,7 +483,8 @@ class ClientConnection:
         refusal = await api.make_refusal(head, None, error_code)
         if refusal is None:
             raise why
-        self._log.warning("request refused: too large", api_key=head.api_key, error=str(why))
+        address, event = str(self._unnamed.address), "request refused: too large"
+        self._complaints.warn((address, event), event, address=address, api_key=head.api_key, error=str(why))
         return refusal
 
 

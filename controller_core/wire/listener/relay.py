@@ -57,26 +57,26 @@ class Answer:
     def __init__(self, reader: asyncio.StreamReader, length: int, start: bytes) -> None:
         """`start` is the first bytes. Raises `NotKafka` if they are too few for a header."""
         self._reader = reader
-        self._length = length
         self._start = start
+        self.length: Final = length
         self.correlation_id = read_correlation_id(start)
         self.is_taken = asyncio.Event()
 
     async def frame(self) -> AsyncIterator[bytes]:
         """Yield the whole frame with its length, piece by piece. Raises `UpstreamError`."""
-        yield make_frame_start(self._length, self._start)
+        yield make_frame_start(self.length, self._start)
         async for piece in self._rest():
             yield piece
 
     async def content(self, most_bytes: int = DEFAULT_MAX_FRAME_BYTES) -> bytes:
         """Return the content. Raises `UpstreamError`, also if it is larger."""
-        if self._length > most_bytes:
-            raise UpstreamError(f"the broker's answer has {self._length} bytes; the limit is {most_bytes}")
+        if self.length > most_bytes:
+            raise UpstreamError(f"the broker's answer has {self.length} bytes; the limit is {most_bytes}")
         return b"".join([self._start, *[piece async for piece in self._rest()]])
 
     async def _rest(self) -> AsyncIterator[bytes]:
         try:
-            async for piece in read_pieces(self._reader, self._length - len(self._start)):
+            async for piece in read_pieces(self._reader, self.length - len(self._start)):
                 yield piece
         except (FrameError, OSError) as error:
             raise UpstreamError(f"the broker's connection broke: {error}") from error

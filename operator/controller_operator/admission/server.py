@@ -97,7 +97,7 @@ def _make_handler(
             with room.enter(address) as place:
                 asked = await _read(request, place)
                 place.begin()
-                return await _answer(asked, fn, trail)
+                return await _answer(asked, fn, trail, complaints)
         except NoRoom as error:
             complaints.warn((address, str(error)), "webhook: question refused", address=address, why=str(error))
             raise web.HTTPServiceUnavailable(text=f"{error}\n") from error
@@ -105,7 +105,7 @@ def _make_handler(
     return respond
 
 
-async def _answer(asked: Asked, fn: kopf.WebhookFn, trail: AuditTrail) -> web.Response:
+async def _answer(asked: Asked, fn: kopf.WebhookFn, trail: AuditTrail, complaints: Complaints) -> web.Response:
     try:
         said = make_answer_of_kopf(asked.uid, await fn(asked.make_kopf_request()))
     except NotJudged as error:
@@ -113,7 +113,8 @@ async def _answer(asked: Asked, fn: kopf.WebhookFn, trail: AuditTrail) -> web.Re
         raise web.HTTPInternalServerError from error
     _record(trail, asked, said["response"])
     if not said["response"]["allowed"]:
-        _log.info("refused", object=str(asked), why=said["response"]["status"]["message"])
+        why = said["response"]["status"]["message"]
+        complaints.inform(("refused", str(asked)), "refused", object=str(asked), why=why)
     return web.Response(body=orjson.dumps(said), content_type="application/json")
 
 

@@ -1,4 +1,5 @@
-"""Bytes of strangers for the HTTP ports. The first byte chooses the port: that of metrics and journal, or the webhook.
+"""Bytes of strangers for the HTTP ports. The first byte chooses the port: that of metrics, journal and report, or the
+webhook.
 
 The ports are real ones, without TLS, in an event loop of another thread. An answer 500, and an error that aiohttp or the
 event loop reports, is a finding.
@@ -25,6 +26,7 @@ from controller_core.process.journal_http import make_journal_routes
 from controller_core.security.token_file import TokenFile
 from controller_operator.admission.server import PATH, make_application
 from devcluster.running.ports import reserve_port
+from kontroller.history.serving.process import make_routes
 from tests.fuzz.target import Target
 from tests.unit.operator.admission.test_server import review
 
@@ -38,6 +40,9 @@ _HEADS: Final = (
     f"GET /journal HTTP/1.1\r\nHost: here\r\nAuthorization: Bearer {_TOKEN}\r\n\r\n",
     f"GET /journal/{_SEGMENT} HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {_TOKEN}\r\nRange: bytes=1-3\r\n\r\n",
     "GET /journal/../x HTTP/1.1\r\nHost: here\r\nAuthorization: Basic eA==\r\nConnection: close\r\n\r\n",
+    f'GET / HTTP/1.1\r\nHost: here\r\nAuthorization: Bearer {_TOKEN}\r\nIf-None-Match: "x"\r\n\r\n',
+    f"HEAD /tables/topics.json HTTP/1.1\r\nHost: here\r\nAuthorization: Bearer {_TOKEN}\r\n\r\n",
+    f"GET /clusters/%0d%0a HTTP/1.1\r\nHost: here\r\nAuthorization: Bearer {_TOKEN}\r\n\r\n",
     "POST /metrics HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
 )
 
@@ -74,9 +79,13 @@ async def _serve() -> tuple[int, int]:
     folder = Path(mkdtemp(prefix="fuzz-http-"))
     (folder / "token").write_text(_TOKEN)
     (folder / _SEGMENT).write_text('{"kind": "term"}\n')
+    report = folder / "report"
+    (report / "tables").mkdir(parents=True)
+    (report / "index.html").write_text("<html>")
+    (report / "tables" / "topics.json").write_text("{}\n")
     ports = reserve_port(), reserve_port()
     access = HttpAccess(door=Door(TokenFile(path=folder / "token"), option="--metrics-token-file"))
-    routes = make_journal_routes(folder, door=access.door)
+    routes = [*make_journal_routes(folder, door=access.door), *make_routes(report, access)]
     await serve_metrics("127.0.0.1", ports[0], CollectorRegistry(), routes, access)
     await serve_http(make_application(_allow), "127.0.0.1", ports[1])
     return ports

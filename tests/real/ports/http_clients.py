@@ -13,6 +13,9 @@ from tests.real.ports.strangers import SOON_S, Holdings, connect_strangers
 from tests.real.ports.strangers import STRANGERS as ALL_STRANGERS
 
 NO_HEADERS: Final[Mapping[str, str]] = {}
+TOKEN: Final = "a-token-of-readers"
+BEARER: Final[Mapping[str, str]] = {"Authorization": f"Bearer {TOKEN}"}
+WRONG_BEARER: Final[Mapping[str, str]] = {"Authorization": f"Bearer {TOKEN}x"}
 HALF_A_REQUEST: Final = b"GET /metrics HTTP/1.1\r\nHost: he"
 STRANGERS: Final = ALL_STRANGERS[:20]
 _MOST_LOG_BYTES: Final = 64 << 10
@@ -26,6 +29,8 @@ class HttpPort(Holdings):
     number: int
     tls: ssl.SSLContext | None = None
     """The context of clients of an HTTPS port."""
+    metrics_statuses: tuple[int, int, int] = (401, 401, 200)
+    """The statuses of /metrics for readers without a token, with a wrong one, and with `TOKEN`."""
 
     @property
     def address(self) -> str:

@@ -5,17 +5,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 from urllib.request import Request, urlopen
 
 from devcluster.clusters.certificates import Authority, CertificateFiles
 from devcluster.clusters.kontroller import ControllerProcess
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.running.scraping import find_value
-from tests.real.ports.http_clients import HttpPort
+from tests.real.ports.http_clients import BEARER, TOKEN, HttpPort
 from tests.real.ports.strangers import SOON_S
-
-TOKEN: Final = "a-token-of-readers"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +49,7 @@ class _SecuredController(ControllerProcess):
         super().__init__(folder, zookeeper_connect, **given)
 
     def metric(self, name: str) -> float | None:
-        asked = Request(f"https://127.0.0.1:{self.metrics_port}/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
+        asked = Request(f"https://127.0.0.1:{self.metrics_port}/metrics", headers=dict(BEARER))
         with urlopen(asked, timeout=SOON_S, context=self.tls) as answer:
             return find_value(answer.read().decode(), name)
 

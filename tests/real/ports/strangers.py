@@ -4,6 +4,7 @@ import os
 import resource
 import socket
 import ssl
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -115,8 +116,9 @@ def is_closed_by_server(connection: socket.socket) -> bool:
     return True
 
 
-def send_until_closed(connection: socket.socket, sent: bytes) -> None:
+def send_until_closed(connection: socket.socket, sent: bytes, *, pause_s: float = 0) -> None:
     """Send the bytes again and again until the other end closes the connection."""
     with suppress(ConnectionError, ssl.SSLEOFError):
         while True:
             connection.sendall(sent)
+            time.sleep(pause_s)

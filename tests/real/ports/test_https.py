@@ -15,14 +15,13 @@ from devcluster.clusters.kontroller import run_command
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.running.processes import wait_until
-from tests.real.ports.http_clients import assert_little_is_taken
-from tests.real.ports.https_site import TOKEN, HttpsSite, serve_https
+from tests.real.ports.http_clients import BEARER, WRONG_BEARER, assert_little_is_taken
+from tests.real.ports.https_site import HttpsSite, serve_https
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
 
 GUARDED = ("/metrics", "/journal")
 PROBES = ("/healthz", "/readyz")
-BEARER = {"Authorization": f"Bearer {TOKEN}"}
 CHROOT = "/https-port"
 TOPIC = "written-down"
 
@@ -41,7 +40,7 @@ def test_probes_need_nothing_and_readers_need_a_token_or_a_certificate(site: Htt
         assert port.read_status(page) == 200
     for page in GUARDED:
         assert port.read_status(page) == 401
-        assert port.read_status(page, headers={"Authorization": f"Bearer {TOKEN}x"}) == 401
+        assert port.read_status(page, headers=WRONG_BEARER) == 401
         assert port.read_status(page, headers=BEARER) == 200
         assert port.read_status(page, tls=shown) == 200
     with pytest.raises((OSError, ssl.SSLError)):

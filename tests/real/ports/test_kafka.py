@@ -59,7 +59,7 @@ from tests.unit.replica_broker.log.batches import batch
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
-PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_SSL")
+PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 """The listeners of each process, each with the protocol that it is named after."""
 
 
@@ -72,11 +72,19 @@ class Port:
     wants_certificates: bool = False
     """Clients must show a certificate (`ssl.client.auth=required`), and ACLs decide what its name may do."""
 
+    @property
+    def wants_logins(self) -> bool:
+        return self.protocol.startswith("SASL")
+
+    @property
+    def knows_administrators(self) -> bool:
+        """True if it can tell administrators from strangers: a broker knows no administrators' addresses."""
+        return self.process == "controller" or self.wants_logins or self.wants_certificates
+
 
 PORTS: Final = {
     **{f"controller {each}": Port(process="controller", protocol=each) for each in PROTOCOLS},
-    # without logins: `real/replica_broker/faults/test_strangers.py`
-    "broker SASL_SSL": Port(process="broker", protocol="SASL_SSL"),
+    **{f"broker {each}": Port(process="broker", protocol=each) for each in PROTOCOLS},
     "controller SSL with certificates": Port(process="controller", protocol="SSL", wants_certificates=True),
     "broker SSL with certificates": Port(process="broker", protocol="SSL", wants_certificates=True),
 }
@@ -101,15 +109,18 @@ _RECORDS_BYTES: Final = 900_000
 _SOON: Final = i32Timedelta.parse(timedelta(seconds=SOON_S))
 _MOST_LOG_BYTES: Final = 256 << 10
 _MOST_DESCRIPTORS: Final = 5_000
+_MOST_BEFORE_LOGIN: Final = 300
+"""Descriptors of connections that are not known yet, and of the callers that are served."""
 _OPEN: Final = ListenerNames(
-    clients="SSL", others=("SASL_SSL",), protocols=dict(zip(PROTOCOLS, PROTOCOLS, strict=True))
+    clients="SSL", others=PROTOCOLS[2:], protocols=dict(zip(PROTOCOLS, PROTOCOLS, strict=True))
 )
 _SECURED: Final = ListenerNames(inter_broker="SSL", clients="SSL", protocols={"SSL": "SSL"})
 _LOGINS: Final = {
     "listener.security.protocol.map": ",".join(f"{each}:{each}" for each in PROTOCOLS),
     "sasl.enabled.mechanisms": LOGIN.mechanism,
-    "listener.name.sasl_ssl.plain.sasl.jaas.config": (
-        f'org.apache.kafka.common.security.plain.PlainLoginModule required user_{LOGIN.username}="{LOGIN.password}";'
+    **dict.fromkeys(
+        ("listener.name.sasl_plaintext.plain.sasl.jaas.config", "listener.name.sasl_ssl.plain.sasl.jaas.config"),
+        f'org.apache.kafka.common.security.plain.PlainLoginModule required user_{LOGIN.username}="{LOGIN.password}";',
     ),
 }
 _CERTIFICATES_AND_ACLS: Final = {
@@ -138,8 +149,18 @@ class Attack:
     sent: bytes = b""
 
     def is_possible_at(self, port: Port) -> bool:
-        """Return True unless it needs a port that wants certificates."""
-        return port.wants_certificates or self.shows != FOREIGN
+        """Return True unless it needs a port that wants certificates, or logins."""
+        if self.shows == FOREIGN:
+            return port.wants_certificates
+        return port.wants_logins or not self.commands or self.logs_in
+
+    def is_admitted_by(self, port: Port) -> bool:
+        """Return True if the strangers complete what the port wants before a request."""
+        if port.protocol == "PLAINTEXT":
+            return True
+        has_login = self.logs_in or not port.wants_logins
+        has_certificate = self.shows not in (None, FOREIGN) or not port.wants_certificates
+        return self.shakes_hands and has_login and has_certificate
 
     def find_reason(self, port: Port) -> str | None:
         """Return the reason for which the port refuses the strangers, as in the metric; None if it need not."""
@@ -147,7 +168,7 @@ class Attack:
             return "tls"
         if not self.commands:
             return None
-        return "login" if port.protocol.startswith("SASL") else "right"
+        return "right" if self.is_admitted_by(port) else "login"
 
 
 def _fetch() -> FetchRequest:
@@ -179,7 +200,8 @@ ATTACKS: Final = {
     "slow": Attack(sent=b"\0"),
     "half a message": Attack(sent=struct.pack(">ihhi", 60_000, 18, 0, 1) + bytes(30_000)),
     "too large": Attack(sent=struct.pack(">ihhi", (1 << 31) - 1, 18, 0, 1) + bytes(30_000)),
-    "wrong role": Attack(commands=True),
+    "command without a login": Attack(commands=True),
+    "wrong role": Attack(commands=True, logs_in=True),
     "5,000 connections": Attack(connections=5_000, shakes_hands=False, sent=b"\x16\x03\x01"),
     "unread metadata": Attack(
         connections=500, shows=READER, logs_in=True, reads=False, sent=encode_request(_read_metadata(), 1, "x")
@@ -231,7 +253,7 @@ class Site:
             protocol=protocol,
             authority=self.authority if protocol.endswith("SSL") else None,
             certificate=certificate,
-            login=LOGIN if protocol.startswith("SASL") else None,
+            login=LOGIN if PORTS[port].wants_logins else None,
         )
 
     def ask(self, port: str, source: str, request: RequestPayload, response_type: type[Any]) -> Any:
@@ -401,12 +423,14 @@ def _write_many_topics(client: KazooClient) -> None:
 def test_strangers_take_little_and_keep_nobody_out(site: Site, port: str, attack: str) -> None:
     site.ask(port, ADMINISTRATOR, _read_metadata(), MetadataResponse)  # the memory of a large answer is not returned
     name = f"{port}-{attack}".replace(" ", "-").replace(",", "")
-    little = site.holdings(port).assert_little_is_taken(descriptors=_MOST_DESCRIPTORS, log_bytes=_MOST_LOG_BYTES)
+    most = _MOST_DESCRIPTORS if ATTACKS[attack].is_admitted_by(PORTS[port]) else _MOST_BEFORE_LOGIN
+    little = site.holdings(port).assert_little_is_taken(descriptors=most, log_bytes=_MOST_LOG_BYTES)
     reason = ATTACKS[attack].find_reason(PORTS[port])
     refusals = 0.0 if reason is None else site.count_refusals(port, reason)
     with little as check, site.attack(port, ATTACKS[attack]):
         site.assert_broker_is_served(port)
-        site.assert_administrator_is_served(port, name)
+        if PORTS[port].knows_administrators:
+            site.assert_administrator_is_served(port, name)
         check()
         if reason is not None:
             wait_until(lambda: site.count_refusals(port, reason) > refusals, "they are refused")

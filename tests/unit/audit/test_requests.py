@@ -1,7 +1,8 @@
 """The audit of a listener: requests of a simulated cluster's clients, in the trail and in the journal."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -27,7 +28,16 @@ from controller_core.journal.records import Line
 from controller_core.model.authorization.principal import Caller
 from controller_core.process.listening import ListenerAssembly
 from controller_core.process.run import SERVED_APIS, record_request
-from controller_core.wire.codecs.frames import decode_response, encode_request, make_frame, read_frame
+from controller_core.wire.codecs.frames import (
+    decode_response,
+    encode_request,
+    make_frame,
+    make_frame_start,
+    read_frame,
+    read_length,
+)
+from controller_core.wire.limits.listener_limits import ListenerLimits
+from controller_core.wire.listener.audited import MOST_ANSWER_BYTES
 from controller_core.wire.listener.listener import Acceptor, Listener, RelayTarget
 from controller_core.wire.listener.relay import Address
 from simulation.checks import simulate_cluster
@@ -36,6 +46,7 @@ from simulation.process import Process
 from tests.unit.journal.memory import MemoryJournal
 
 TIMEOUT = i32Timedelta.parse(timedelta(seconds=10))
+LIMITS = ListenerLimits(frame_timeout_ms=200, bytes_per_second=1 << 30)
 
 
 def create(*names: str, validate_only: bool = False) -> CreateTopicsRequest:
@@ -85,7 +96,7 @@ class House:
             apis=assembly.make_apis("PLAINTEXT"),
             relay_targets=lambda: self.brokers,
         )
-        self.listener = Listener([acceptor], gate=self, auditor=RequestAudit(trail, state))
+        self.listener = Listener([acceptor], gate=self, limits=LIMITS, auditor=RequestAudit(trail, state))
 
     def _record(self, record: AuditRecord) -> None:
         self.recorded.append(record)
@@ -201,16 +212,24 @@ async def test_a_request_that_the_gate_refuses_is_recorded_with_what_was_asked_f
     assert [line.request["outcome"] for line in house.list_requests()] == ["refused"]
 
 
-async def test_a_request_that_a_broker_answers_is_recorded_with_the_brokers_answer(house: House) -> None:
+@asynccontextmanager
+async def serve_broker(house: House, answer: Callable[[bytes], bytes]) -> AsyncIterator[None]:
+    """Serve a broker that answers one request on each connection: `answer` gets its correlation id."""
+
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         content = await read_frame(reader)
         assert content is not None
-        # no throttle time, and one response: an error, no message, a topic
-        body = bytes(4) + b"\x02" + (44).to_bytes(2, "big") + b"\x00" + b"\x02" + b"\x04old" + b"\x00\x00"
-        writer.write(make_frame(content[4:8] + b"\x00" + body))
+        writer.write(answer(content[4:8]))
 
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
         house.brokers = [RelayTarget(address=Address(*server.sockets[0].getsockname()))]
+        yield
+
+
+async def test_a_request_that_a_broker_answers_is_recorded_with_the_brokers_answer(house: House) -> None:
+    # no throttle time, and one response: an error, no message, a topic
+    body = bytes(4) + b"\x02" + (44).to_bytes(2, "big") + b"\x00" + b"\x02" + b"\x04old" + b"\x00\x00"
+    async with serve_broker(house, lambda correlation_id: make_frame(correlation_id + b"\x00" + body)):
         answered = await house.ask(alter("old"))
     assert answered.responses[0].error_code is ErrorCode.policy_violation, "as the broker said"
     (record,) = house.recorded
@@ -221,3 +240,23 @@ async def test_a_request_that_a_broker_answers_is_recorded_with_the_brokers_answ
 async def test_a_change_that_no_broker_answers_has_an_unknown_end(house: House) -> None:
     assert await house.ask(alter("old")) is None
     assert [(record.outcome, record.resources[0].name) for record in house.recorded] == [(Outcome.UNKNOWN, "old")]
+
+
+async def test_an_answer_that_is_too_large_to_be_read_is_passed_on_and_has_an_unknown_end(house: House) -> None:
+    length = MOST_ANSWER_BYTES + 1
+    async with serve_broker(house, lambda correlation_id: make_frame_start(length, correlation_id)):
+        reader, writer = await asyncio.open_connection("127.0.0.1", house.listener.port)
+        writer.write(encode_request(alter("old"), 1, "alices-tool"))
+        assert await read_length(reader) == length, "it is passed on before the rest has arrived"
+        writer.close()
+    (record,) = house.recorded
+    assert (record.outcome, record.resources[0].name) == (Outcome.UNKNOWN, "old")
+    assert record.message == f"the broker's answer has {length} bytes, and at most {MOST_ANSWER_BYTES} are read"
+
+
+async def test_a_broker_that_stops_within_its_answer_to_a_change_is_not_waited_for(house: House) -> None:
+    async with serve_broker(house, lambda correlation_id: make_frame_start(100, correlation_id)):
+        assert await house.ask(alter("old")) is None
+    (record,) = house.recorded
+    assert (record.outcome, record.resources[0].name) == (Outcome.UNKNOWN, "old")
+    assert record.message.startswith("the 100 bytes of the broker's answer did not arrive")

@@ -147,8 +147,11 @@ async def test_the_user_of_each_write_is_in_the_audit_except_of_a_trial(files: C
 
 async def test_a_refusal_says_why_and_warnings_are_passed_on(files: CertificateFiles) -> None:
     said: dict[str, Any] = {"refusal": "TooLarge: ask for less", "warnings": ("UnknownBroker: " + "9" * 300,)}
-    async with start_answering(serve_certificate(files), **said) as around:
-        _, said = await around.ask(review(), files.certificate)
+    with capture_logs() as logged:
+        async with start_answering(serve_certificate(files), **said) as around:
+            for _ in range(3):
+                _, said = await around.ask(review(), files.certificate)
+    assert [line["why"] for line in logged if line["event"] == "refused"] == ["TooLarge: ask for less"], "once"
     response = said["response"]
     assert response["allowed"] is False
     assert response["status"] == {"code": 422, "reason": "Invalid", "message": "TooLarge: ask for less"}

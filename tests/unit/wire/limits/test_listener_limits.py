@@ -51,7 +51,7 @@ from tests.unit.wire.listener.test_client_connections import (
 
 MB = 1024 * 1024
 DEADLINE_S = 20
-CREATE_TOPICS, DELETE_TOPICS, ALTER_REASSIGNMENTS, CONTROLLED_SHUTDOWN = 19, 20, 45, 7
+CREATE_TOPICS, DELETE_TOPICS, ALTER_REASSIGNMENTS, CONTROLLED_SHUTDOWN, UPDATE_METADATA = 19, 20, 45, 7, 6
 
 
 class Answered:
@@ -141,6 +141,26 @@ async def test_an_api_with_an_error_for_the_whole_request_refuses_too_many_items
         assert await read_reassign_error(peer, 200_000) is ErrorCode.invalid_request
         await read_reassign_error(peer, 1)
         assert len(answered.requests) == 1, "the connection goes on"
+
+
+async def test_what_a_client_does_again_and_again_is_in_the_log_once() -> None:
+    command = make_frame(struct.pack(">hhih", UPDATE_METADATA, 0, 5, -1))
+    with capture_logs() as logged:
+        async with Answered().listen() as listener:
+            for _ in range(3):
+                async with connect(listener) as peer:
+                    await read_reassign_error(peer, 200_000)
+                    peer.send(command)
+                    assert await peer.receive() is None
+        async with Answered().listen(idle_timeout_ms=50) as listener:
+            for _ in range(3):
+                async with connect(listener) as idle:
+                    assert await idle.receive() is None
+    assert [line["event"] for line in logged if line["event"] != "listening"] == [
+        "request refused: too large",
+        "connection closed: refused request",
+        "connection closed: idle, or the client did not read its answer",
+    ]
 
 
 @pytest.mark.parametrize("is_of_any_broker", [True, False], ids=["of any broker", "of each broker for itself"])
