@@ -122,8 +122,8 @@ class JointFailure(Model):
     ]
     """Their ids, two at least. The planner avoids each pair of them."""
 
-    times: int = Field(default=1, ge=1, le=1_000_000)
-    """The number of times that they were lost together. The most frequent pair has the largest weight."""
+    times: int | None = Field(default=None, ge=1, le=1_000_000)
+    """The number of times that they were lost together; default: 1. The most frequent pair has the largest weight."""
 
 
 class PlanLimits(Model):
