@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from controller_planner.goals import Mode
-from controller_planner.loads import Bools, Floats
+from controller_planner.loads import NO_BROKER, Bools, Floats
 from controller_planner.losses import make_result
 from controller_planner.plan import Plan
 from controller_planner.resources import DISK, measure_replicas
@@ -49,7 +49,7 @@ def _list_lost_brokers(
     plan: Plan, takes: Bools, free: Floats, racks: "np.ndarray[tuple[int], np.dtype[np.str_]]"
 ) -> Iterator[Shortage]:
     brokers, used = plan.snapshot.brokers, plan.loads_after[:, DISK]
-    held_fast = _sum_held_fast(plan, len(np.unique(racks[takes])))
+    held_fast = _sum_held_fast(plan, takes, racks)
     for at in np.flatnonzero(brokers.is_live & (used > 0)).tolist():
         others = takes & (np.arange(len(takes)) != at)
         beside = others & (racks == racks[at])
@@ -75,11 +75,15 @@ def _list_lost_racks(plan: Plan, takes: Bools, free: Floats) -> Iterator[Shortag
             yield Shortage(brokers=ids, rack=rack, within=None, needed_bytes=needed, room_bytes=room)
 
 
-def _sum_held_fast(plan: Plan, racks: int) -> Floats:
-    """Return the bytes of each broker that only its own rack may take: of partitions with a replica in each rack."""
+def _sum_held_fast(plan: Plan, takes: Bools, racks: "np.ndarray[tuple[int], np.dtype[np.str_]]") -> Floats:
+    """Return the bytes of each broker that only its own rack may take: of partitions with one replica in each rack."""
     partitions = make_result(plan).partitions
-    size = measure_replicas(plan.snapshot)[:, DISK]
-    rows = partitions.replicas[partitions.count_replicas() == racks]
-    sizes = np.broadcast_to(size[partitions.count_replicas() == racks][:, None], rows.shape)
+    rack_of = np.append(np.unique(racks, return_inverse=True)[1], NO_BROKER)
+    open_racks = np.unique(rack_of[:-1][takes])
+    found = np.flatnonzero(partitions.count_replicas() == len(open_racks))
+    for rack in open_racks.tolist():
+        found = found[(rack_of[partitions.replicas[found]] == rack).any(axis=1)]
+    rows = partitions.replicas[found]
+    sizes = np.broadcast_to(measure_replicas(plan.snapshot)[found, DISK][:, None], rows.shape)
     used = rows >= 0
     return np.bincount(rows[used], sizes[used], len(plan.snapshot.brokers)).astype(np.float64)

@@ -73,7 +73,7 @@ class Size(Enum):
     LARGE = "large"
 
 
-_OF_SIZE: Final[Mapping[Size, Mapping[str, str]]] = {
+_OF_SIZE: Final[Mapping[Size, dict[str, str]]] = {
     Size.SMALL: SMALL_SETTINGS,
     Size.MIDDLE: MIDDLE_SETTINGS,
     Size.LARGE: {},

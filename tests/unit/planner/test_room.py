@@ -41,6 +41,12 @@ def test_with_a_replica_in_each_rack_only_the_rack_of_a_lost_broker_has_room_for
     ]
 
 
+def test_another_rack_without_a_replica_has_room_for_those_that_share_a_rack() -> None:
+    racks = ["a", "a", "b", "b"]
+    snapshot = make_cluster([[0, 1]] * 4, brokers=4, racks=racks, capacity_disk_bytes=[4.5] * 4)
+    assert find_shortages(make_plan(snapshot, UNCHANGED)) == ()
+
+
 def test_a_broker_that_is_cordoned_or_drained_has_room_for_nothing() -> None:
     cluster: dict[str, Any] = {"brokers": 5, "capacity_disk_bytes": [2.5] * 5}
     closed = make_cluster(RING, **cluster, takes_replicas=[True] * 4 + [False])

@@ -179,7 +179,7 @@ def make_planned(loads: ClusterLoads, look: Look) -> Planned:
         )
     # A broker may leave the cluster for good, and a plan that never ends goes on without it.
     here = set(snapshot.brokers.ids.tolist())
-    losses = [Loss(brokers=tuple(here & {*each.brokers}), times=each.times) for each in look.failed_together]
+    losses = [Loss(brokers=tuple(here & {*each.brokers}), times=each.times or 1) for each in look.failed_together]
     goals = replace(goals, failed_together=tuple(count_pairs(losses)))
     if gone := sorted({broker for each in look.failed_together for broker in each.brokers} - here):
         troubles.append(f"spec.failedTogether has {name_all('broker', gone)}, which the cluster does not have")

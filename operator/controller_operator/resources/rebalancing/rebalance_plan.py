@@ -122,8 +122,8 @@ class JointFailure(Model):
     ]
     """Their ids, two at least. The planner avoids each pair of them."""
 
-    times: int = Field(default=1, ge=1, le=1_000_000)
-    """The number of times that they were lost together. The most frequent pair has the largest weight."""
+    times: int | None = Field(default=None, ge=1, le=1_000_000)
+    """The number of times that they were lost together; default: 1. The most frequent pair has the largest weight."""
 
 
 class PlanLimits(Model):
@@ -136,8 +136,8 @@ class PlanLimits(Model):
     """Partitions to change, in all batches together; default: no limit."""
 
     max_minutes: int | None = Field(default=None, ge=1, le=366 * 24 * 60)
-    """Minutes from the begin of the first batch, pauses included, after which no further batch begins. With a throttle, a
-    batch is at most what it copies in a quarter of them; default: no limit."""
+    """Minutes from the start of the first batch, pauses included, after which no further batch begins. With a throttle, a
+    batch has at most the bytes of a quarter of this time, or one larger partition; default: no limit."""
 
     max_batch_bytes_per_broker: int | None = Field(default=None, ge=1, le=_MAX_BYTES)
     """Bytes that a broker receives, or sends as a leader, in one batch; default: what its disks have room for."""

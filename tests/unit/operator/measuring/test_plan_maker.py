@@ -218,7 +218,7 @@ def test_a_topic_that_has_gone_since_the_wish_hinders_nothing() -> None:
 
 def test_replicas_avoid_brokers_that_failed_together_and_a_broker_that_is_gone_for_good_is_named() -> None:
     drain: dict[str, Any] = {"mode": "drain", "brokers": [1]}
-    failures = [{"brokers": [2, 3, 9], "times": 2}]
+    failures = [{"brokers": [2, 3, 9], "times": 2}, {"brokers": [2, 4]}]
     loads = make_loads(brokers=4)
     without, having = (make_planned(loads, wish(**each)) for each in (drain, drain | {"failedTogether": failures}))
     assert any({2, 3} == {*move.after} for move in without.moves), "or nothing is shown"
