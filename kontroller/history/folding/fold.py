@@ -132,13 +132,13 @@ class _Folding:
         findings = []
         with self.steps.step(f"Making the table {EVENTS.name}"):
             if several:
-                of_several = correct_stamps(records.where(f.col("cluster_id").isin(*several)))
-                events = deduplicate(of_several)[0]
+                of_several = correct_stamps(records.where(f.col("cluster_id").isin(*several)), _compute)
+                events, left_out = deduplicate(of_several, _compute)
                 kept = _count_by_cluster(self.change.write_clusters(EVENTS, events, several))
                 # Equal counts mean that no record was left out, which saves another pass over the records.
                 fewer = [name for name in several if counts[name] != kept.get(name)]
                 if fewer:
-                    findings.append(deduplicate(of_several.where(f.col("cluster_id").isin(*fewer)))[1])
+                    findings.append(left_out.where(f.col("cluster_id").isin(*fewer)))
                 counts |= {name: kept.get(name, 0) for name in several}
                 records = records.where(~f.col("cluster_id").isin(*several))
             if once := clusters - several:
@@ -215,6 +215,11 @@ class _Folding:
         rows = self.raw.spark.createDataFrame(new, TALLIES.schema)
         others = self.change.read(TALLIES).where(~f.col("cluster_id").isin(*self.choice.clusters))
         self.change.write(TALLIES, others.unionByName(rows))
+
+
+def _compute(rows: DataFrame) -> DataFrame:
+    """Compute and keep a few rows, so that the plans of what is made of them are short."""
+    return rows.localCheckpoint()
 
 
 def _count_by_cluster(rows: DataFrame) -> dict[str, int]:

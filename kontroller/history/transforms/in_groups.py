@@ -6,10 +6,19 @@ a function of a declared pipeline may not do.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as f
 from pyspark.sql.types import ArrayType, StructType
+
+Compute: TypeAlias = Callable[[DataFrame], DataFrame]
+"""Returns the rows as they are, or computed and kept, so that later plans are short."""
+
+
+def leave(rows: DataFrame) -> DataFrame:
+    """Return the rows as they are: the functions of a declared pipeline may compute nothing."""
+    return rows
 
 
 def apply_to_groups(

@@ -19,7 +19,7 @@ from kontroller.history.transforms.accounts.choice import choose_pieces, rank_ac
 from kontroller.history.transforms.accounts.stretches import Mark, account_of, marks
 from kontroller.history.transforms.continuity.neighbours import EPOCH, PART, bucket
 from kontroller.history.transforms.continuity.set_clocks import differences, is_set
-from kontroller.history.transforms.in_groups import apply_to_groups
+from kontroller.history.transforms.in_groups import Compute, apply_to_groups, leave
 from kontroller.history.transforms.journals import make_finding
 
 _NAMES: Final = EVENTS.schema.fieldNames()
@@ -32,13 +32,14 @@ _IS_TAKEN: Final = (
 )
 
 
-def deduplicate(events: DataFrame) -> tuple[DataFrame, DataFrame]:
+def deduplicate(events: DataFrame, compute: Compute = leave) -> tuple[DataFrame, DataFrame]:
     """Return each record of the selected parts once, and findings `two_journals` and `two_records`.
 
-    The times of the records are those of `set_clocks`."""
-    named = f.broadcast(accounts(events))
+    The times of the records are those of `set_clocks`. `compute`: applied to the few rows that say which journals and
+    parts are used. Uncomputed, they are in the plan as often as they are used, more than a hundred times in all."""
+    named = f.broadcast(compute(accounts(events)))
     told = events.join(named, [*EPOCH, "journal"], "left")
-    chosen = f.broadcast(_choose(told.where("account IS NOT NULL")))
+    chosen = f.broadcast(compute(_choose(told.where("account IS NOT NULL"))))
     placed = told.join(chosen, f.expr(_IS_TAKEN), "left")
     taken = placed.where("account IS NULL OR part IS NOT NULL")
     taken = taken.withColumn("seq", f.coalesce("part", f.lit(0)) * PART + f.col("seq"))

@@ -17,6 +17,7 @@ from pyspark.sql import functions as f
 
 from kontroller.history.transforms.continuity.clock_runs import LAST_US
 from kontroller.history.transforms.continuity.neighbours import EPOCH
+from kontroller.history.transforms.in_groups import Compute, leave
 
 BOOT: Final = (*EPOCH, "boot")
 _CELL_US: Final = 10_000
@@ -27,9 +28,11 @@ _STRETCH_US: Final = 10_000_000
 _LONGEST_UPTIME_US: Final = 1 << 53
 
 
-def correct_stamps(events: DataFrame) -> DataFrame:
-    """Return the records with the event times by uptime, and `set_us`, in terms within which the clock was set."""
-    found = events.join(f.broadcast(_find_differences(events)), list(BOOT), "left")
+def correct_stamps(events: DataFrame, compute: Compute = leave) -> DataFrame:
+    """Return the records with the event times by uptime, and `set_us`, in terms within which the clock was set.
+
+    `compute`: applied to the differences of these terms, which are a few rows."""
+    found = events.join(f.broadcast(compute(_find_differences(events))), list(BOOT), "left")
     is_possible = f.col("boot_us").between(0, _LONGEST_UPTIME_US)
     right = f.when(is_possible, f.timestamp_micros(f.col("_difference_us") + f.col("boot_us")))
     values = {
