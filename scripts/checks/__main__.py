@@ -313,9 +313,7 @@ def _order_groups(ledger: Ledger, shard: nightly.Shard) -> list[tuple[str, list[
     grouped = dict(nightly.groups(Project(commits.project_folder()).test_files))
     grouped.update((rehearsal, []) for rehearsal in nightly.REHEARSALS)
     mine = {name: grouped[name] for name in shard.share(list(grouped))}
-    age = {name: number for number, name in enumerate(ledger.longest_not_run(_all_names()))}
-    in_order = ((group, sorted(files, key=age.__getitem__)) for group, files in mine.items())
-    return sorted(in_order, key=lambda each: age[(each[1] or [each[0]])[0]])
+    return nightly.order_groups(mine, ledger.longest_not_run(_all_names()))
 
 
 @contextmanager

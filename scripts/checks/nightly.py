@@ -25,6 +25,8 @@ REHEARSALS: Final = (
     "make fuzz",
 )
 _ALONE: Final = "tests/spark/"
+_IN_ORDER: Final = "tests/e2e"
+"""The group whose files share a release. Each file needs what those before it have made."""
 _TIMEOUT_S: Final = 3600
 """The limit of one test: property tests have ten times as many examples at night."""
 QUARANTINE_RUNS: Final = 20
@@ -62,8 +64,8 @@ class Shard:
 
 def group_of(file: str) -> str:
     """Return the name of the group that runs together with a test file: the file alone, or its folder."""
-    if file.startswith("tests/e2e/"):
-        return "tests/e2e" if file.count("/") == 2 else file  # the files share a release, in order
+    if file.startswith(f"{_IN_ORDER}/"):
+        return _IN_ORDER if file.count("/") == 2 else file
     return file if file.startswith(_ALONE) else str(Path(file).parent)
 
 
@@ -73,6 +75,17 @@ def groups(files: Iterable[str]) -> Mapping[str, list[str]]:
     for file in sorted(files):
         grouped[group_of(file)].append(file)
     return grouped
+
+
+def order_groups(grouped: Mapping[str, Sequence[str]], longest_not_run: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """Return the groups, and the files of each, those first that were not run for the longest time. Files that need
+    each other keep the order of their names."""
+    age = {name: number for number, name in enumerate(longest_not_run)}
+    oldest = {group: min(age[name] for name in files or [group]) for group, files in grouped.items()}
+    return [
+        (group, sorted(grouped[group], key=None if group == _IN_ORDER else age.__getitem__))
+        for group in sorted(grouped, key=oldest.__getitem__)
+    ]
 
 
 def step_of(group: str, files: Sequence[str], *, seed: int, logs: Path, stop_at_s: float) -> Step:

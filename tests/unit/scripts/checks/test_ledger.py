@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from scripts.checks.ledger import Ledger, Row, read_ledger, write_ledger
-from scripts.checks.nightly import Shard, Step, group_of, groups, record_step, run_step, step_of
+from scripts.checks.nightly import Shard, Step, group_of, groups, order_groups, record_step, run_step, step_of
 from scripts.checks.runs import Case
 
 NOW = datetime(2026, 3, 20, 4, 30, tzinfo=UTC)
@@ -74,6 +74,22 @@ def test_files_with_spark_run_alone_and_others_by_folder() -> None:
 def test_the_files_that_share_a_release_run_together() -> None:
     assert group_of("tests/e2e/test_1_installation.py") == group_of("tests/e2e/test_5_uninstall.py")
     assert group_of("tests/e2e/without_release/test_secured.py") == "tests/e2e/without_release/test_secured.py"
+
+
+def test_what_was_not_run_for_the_longest_time_runs_first_but_a_release_s_files_keep_their_order() -> None:
+    longest = [
+        "tests/e2e/test_3.py",
+        "make demo",
+        "tests/real/test_b.py",
+        "tests/e2e/test_1.py",
+        "tests/real/test_a.py",
+    ]
+    grouped = groups(each for each in longest if each.endswith(".py")) | {"make demo": []}
+    assert order_groups(grouped, longest) == [
+        ("tests/e2e", ["tests/e2e/test_1.py", "tests/e2e/test_3.py"]),
+        ("make demo", []),
+        ("tests/real", ["tests/real/test_b.py", "tests/real/test_a.py"]),
+    ]
 
 
 def test_a_rehearsal_is_run_as_it_is_written() -> None:
