@@ -33,7 +33,7 @@ class Steps:
 def use_kafka_python(command: str, address: str, *arguments: str) -> Report:
     """See `devcluster.nodes.use`."""
     client, steps = KafkaAdminClient(bootstrap_servers=address, request_timeout_ms=MS), Steps()
-    nodes = sorted(int(broker["broker_id"]) for broker in client.describe_cluster()["brokers"])
+    nodes = _list_nodes(client, address)
     if command == "create":
         topic = NewTopic(arguments[0], 1, min(len(nodes), 3))
         steps.add(-1, "CreateTopics", client.create_topics, [topic], timeout_ms=MS)
@@ -51,6 +51,17 @@ def use_kafka_python(command: str, address: str, *arguments: str) -> Report:
         steps.add(node, "ApiVersions", client.get_broker_version_data, node)
     client.close()
     return Report(nodes=nodes, steps=steps.done)
+
+
+def _list_nodes(client: KafkaAdminClient, address: str) -> list[int]:
+    try:
+        described = client.describe_cluster()
+    except KeyError:
+        # It needs a field that brokers before Kafka 3.7 do not send. For brokers of 2.7 it uses Metadata.
+        older = KafkaAdminClient(bootstrap_servers=address, request_timeout_ms=MS, api_version=(2, 7))
+        described = older.describe_cluster()
+        older.close()
+    return sorted(int(broker["broker_id"]) for broker in described["brokers"])
 
 
 def use_librdkafka(command: str, address: str, *arguments: str) -> Report:
