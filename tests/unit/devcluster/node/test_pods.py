@@ -35,7 +35,7 @@ class Machine:
         self._calls = folder / "calls"
         path(f"{folder}:/usr/bin:/bin")
         for name in ("kubectl", "helm"):
-            self._put(name, f'#!/bin/sh\necho v{4 if name == "helm" else 1}.34.1 "$KUBECONFIG"\n')
+            self._put(name, f'#!/bin/sh\necho v{3 if name == "helm" else 1}.34.1 "$KUBECONFIG"\n')
 
     def install_engine(self, name: str, *, fails_with: str = "") -> None:
         info = f"echo 'Client: 1'; echo '{fails_with}' >&2; exit 1" if fails_with else "exit 0"
