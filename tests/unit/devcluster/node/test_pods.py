@@ -115,6 +115,29 @@ def test_the_clients_of_a_cluster_of_kind_reach_it_and_its_images_are_those_of_t
     assert calls[-1] == f"kind docker delete cluster --kubeconfig kubeconfig --name {name}"
 
 
+def test_the_share_of_the_work_that_is_done_ends_at_100_percent_when_the_cluster_is_ready(
+    machine: Machine, use: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine.install_engine("docker")
+    machine.install_kind()
+    shown = []
+    use(lambda: shown.extend(capsys.readouterr().err.splitlines()))
+    assert [line for line in shown if line.endswith(" %")] == [
+        f"Kubernetes with the images: {percent} %" for percent in (20, 40, 60, 80, 100)
+    ]
+
+
+def test_ctrl_c_deletes_the_cluster_and_is_no_failure(machine: Machine, use: Callable[..., None]) -> None:
+    machine.install_engine("docker")
+    machine.install_kind()
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    use(interrupt)
+    assert " delete cluster " in machine.list_calls()[-1]
+
+
 def test_an_engine_that_does_not_answer_is_left_for_one_that_does(machine: Machine, use: Callable[..., None]) -> None:
     machine.install_engine("docker", fails_with=REFUSED)
     machine.install_engine("podman")
