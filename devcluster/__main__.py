@@ -85,6 +85,9 @@ def try_images(
             advance()
         typer.echo(f"Ready. In another shell:\n\n    export PATH={pods.kubernetes.write_clients()}:$PATH\n")
         typer.echo("Then kubectl, helm and `kubectl kontroller` work on it, from any folder. Ctrl-C ends everything.")
+        if pods.images:
+            registry = pods.images.rstrip("/")
+            typer.echo(f"Add `--set image.registry={registry}` to helm install: the nodes pull the images from there.")
         with suppress(KeyboardInterrupt):
             signal.pause()
         with progress.step("Ending everything"):

@@ -206,3 +206,18 @@ def test_a_cluster_of_the_user_needs_a_registry_before_anything_is_built(
     with pytest.raises(NoCluster, match=r"set KONTROLLER_IMAGES to the registry .* or unset KUBECONFIG"):
         use()
     assert machine.list_calls() == []
+
+
+def test_a_cluster_of_the_user_is_reached_and_the_chart_is_to_pull_from_its_registry(
+    machine: Machine,
+    use: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", "/home/user/.kube/config")
+    monkeypatch.setenv("KONTROLLER_IMAGES", "registry.example.com/team/")
+    use()
+    printed = capsys.readouterr().out
+    assert "`--set image.registry=registry.example.com/team` to helm install" in printed
+    assert "export PATH=" in printed
+    assert machine.list_calls() == []
