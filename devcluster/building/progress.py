@@ -41,6 +41,9 @@ def step(description: str) -> Iterator[Step]:
         with _spinner(shown) if _has_terminal() else _print_elapsed(shown):
             yield shown
         outcome = "done"
+    except KeyboardInterrupt:
+        outcome = "interrupted"
+        raise
     finally:
         say(f"{description}: {outcome} ({time.monotonic() - started:.0f} s)")
 

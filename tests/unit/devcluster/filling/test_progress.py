@@ -30,6 +30,15 @@ def test_a_file_gets_a_line_for_each_stage_up_to_100_percent(capsys: pytest.Capt
     ]
 
 
+@pytest.mark.parametrize(("error", "outcome"), [(KeyboardInterrupt, "interrupted"), (OSError, "failed")])
+def test_a_step_that_does_not_end_says_why(
+    error: type[BaseException], outcome: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(error), progress.step("First"):
+        raise error
+    assert capsys.readouterr().err.splitlines()[-1] == f"First: {outcome} (0 s)"
+
+
 def test_a_terminal_keeps_the_outcomes_of_the_steps_and_a_full_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = io.StringIO()
     monkeypatch.setattr(progress, "_console", Console(file=terminal, force_terminal=True, width=100, color_system=None))
