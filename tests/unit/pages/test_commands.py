@@ -34,6 +34,11 @@ def test_a_command_in_a_list_is_a_block_on_the_site_too(page: str) -> None:
     assert {line.strip() for line in COMMAND_LINE.findall(re.sub(r"```.*?```", "", text, flags=re.DOTALL))} <= seen
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_no_option_stands_before_the_plugin_because_kubectl_refuses_it(page: str) -> None:
+    assert re.findall(r"kubectl (?:-\S+ (?:\S+ )?)+kontroller .*", (PROJECT / page).read_text()) == []
+
+
 @pytest.mark.parametrize("walk", WALKS, ids=str)
 def test_a_walk_has_commands(walk: Walk) -> None:
     assert walk.blocks()
