@@ -1,7 +1,7 @@
 """`python -m devcluster build` fills the cache; `up` and `try` run a cluster until Ctrl-C."""
 
 import signal
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Annotated
 
 import typer
@@ -17,7 +17,7 @@ from devcluster.clusters.zookeeper import ZooKeeper
 from devcluster.filling.fill import fill_cache
 from devcluster.filling.parts import Part
 from devcluster.images import Image
-from devcluster.node.pods import NoCluster, cluster_with_pods, prepare
+from devcluster.node.pods import NoCluster, cluster_with_pods, plan_preparation
 from devcluster.running.processes import ConditionTimeoutError, StartError, exit_on_sigterm
 
 application = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__)
@@ -74,13 +74,24 @@ def try_images(
     images = (Image.KONTROLLER, Image.KAFKA_4 if kraft else Image.KAFKA)
     with ExitStack() as stack:
         stack.enter_context(exit_on_sigterm())
-        prepare(images)
-        folder = stack.enter_context(run_folder("try"))
-        with progress.step("Starting Kubernetes and loading the images"):
-            pods = stack.enter_context(cluster_with_pods(folder, images))
+        preparation = plan_preparation(images)
+        with progress.stages("Kubernetes with the images", len(preparation) + 1) as advance:
+            for stage in preparation:
+                stage()
+                advance()
+            folder = stack.enter_context(run_folder("try"))
+            with progress.step("Starting Kubernetes and loading the images"):
+                pods = stack.enter_context(cluster_with_pods(folder, images))
+            advance()
         typer.echo(f"Ready. In another shell:\n\n    export PATH={pods.kubernetes.write_clients()}:$PATH\n")
         typer.echo("Then kubectl, helm and `kubectl kontroller` work on it, from any folder. Ctrl-C ends everything.")
-        signal.pause()
+        if pods.images:
+            registry = pods.images.rstrip("/")
+            typer.echo(f"Add `--set image.registry={registry}` to helm install: the nodes pull the images from there.")
+        with suppress(KeyboardInterrupt):
+            signal.pause()
+        with progress.step("Ending everything"):
+            stack.close()
 
 
 def main() -> None:

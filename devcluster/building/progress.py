@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 _LINE_INTERVAL_S = 20.0
 
@@ -41,8 +41,41 @@ def step(description: str) -> Iterator[Step]:
         with _spinner(shown) if _has_terminal() else _print_elapsed(shown):
             yield shown
         outcome = "done"
+    except KeyboardInterrupt:
+        outcome = "interrupted"
+        raise
     finally:
         say(f"{description}: {outcome} ({time.monotonic() - started:.0f} s)")
+
+
+@contextmanager
+def stages(description: str, total: int) -> Iterator[Callable[[], None]]:
+    """Show which share of `total` stages is done, up to 100 %. Call the yielded function at the end of each stage.
+
+    The steps of a stage are shown below the share.
+    """
+    with _bar(description, total) if _has_terminal() else _print_share(description, total) as advance:
+        yield advance
+
+
+@contextmanager
+def _bar(description: str, total: int) -> Iterator[Callable[[], None]]:
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=_console) as shown:
+        task = shown.add_task(description, total=total)
+        yield lambda: shown.advance(task)
+
+
+@contextmanager
+def _print_share(description: str, total: int) -> Iterator[Callable[[], None]]:
+    done = 0
+
+    def advance() -> None:
+        nonlocal done
+        done += 1
+        say(f"{description}: {100 * done // total} %")
+
+    yield advance
 
 
 def _has_terminal() -> bool:

@@ -95,8 +95,10 @@ class KubernetesCluster:
         without further settings.
         """
         folder = self._folder.data("bin")
-        # kubectl accepts no option before the name of a plugin, so the variable says where the cluster is.
-        where = f"export KUBECONFIG={shlex.quote(str(self.kubeconfig))}"
+        # kubectl accepts no option before the name of a plugin, so a variable says where the cluster is. The next cluster
+        # has the same address, and kubectl remembers for hours which kinds an address serves.
+        variables = {"KUBECONFIG": self.kubeconfig, "KUBECACHEDIR": self._folder.data("client")}
+        where = f"export {' '.join(f'{name}={shlex.quote(str(path))}' for name, path in variables.items())}"
         for name, command in self._clients().items():
             script = folder / name
             script.write_text(f'#!/bin/sh\n{where}\nexec {shlex.join(command)} "$@"\n')

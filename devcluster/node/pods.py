@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -55,25 +56,23 @@ def prepare(images: Sequence[Image] = CHART_IMAGES) -> None:
     """Build and install the requirements of `cluster_with_pods`: minutes at first. Raises NoCluster, MissingToolError
     and BuildError.
     """
+    for stage in plan_preparation(images):
+        stage()
+
+
+def plan_preparation(images: Sequence[Image]) -> list[Callable[[], object]]:
+    """Return the stages of `prepare`, in order, as functions. Raises NoCluster."""
     if os.environ.get("KUBECONFIG"):
         _read_registry()
-        fill_cache(API_SERVER)
-        return
-    engine = _choose_engine()
-    if engine is not None:
+        return [partial(fill_cache, API_SERVER)]
+    if engine := _choose_engine():
         progress.say(f"The cluster will be one of kind, with {engine}")
-        fill_cache((Part.HELM,))
-        KIND.path()
-        for image in images:
-            build_with_engine(engine, image)
-        return
+        builds = (partial(build_with_engine, engine, image) for image in images)
+        return [partial(fill_cache, (Part.HELM,)), KIND.path, *builds]
     progress.say("The cluster will be a node on this machine, because no container engine runs")
-    fill_cache([*(_KAFKA_OF[image] for image in images if image in _KAFKA_OF), *API_SERVER])
-    install_for_a_node()
-    node_binaries()
-    coredns_binary()
-    for image in images:
-        image_archive(image)
+    parts = [*(_KAFKA_OF[image] for image in images if image in _KAFKA_OF), *API_SERVER]
+    archives = (partial(image_archive, image) for image in images)
+    return [partial(fill_cache, parts), install_for_a_node, node_binaries, coredns_binary, *archives]
 
 
 @contextmanager

@@ -72,8 +72,9 @@ def status(
     from kontroller.plugin.status import lines, summarize
 
     kinds = [kind.definition.kind for kind in KINDS]
-    view = summarize(_list_all(kinds, namespace, all_namespaces, context))
-    _show(view.make_json(), lines(view), output)
+    found, asked = _list_all(kinds, namespace, all_namespaces, context)
+    view = summarize(found)
+    _show(view.make_json(), lines(view, asked), output)
     raise typer.Exit(view.exit_code(fails_on_changes=fail_on_changes))
 
 
@@ -92,7 +93,8 @@ def top(
     from kontroller.plugin.exit_codes import exit_code
     from kontroller.plugin.top import find_ailing, lines
 
-    found = find_ailing(_list_all(["KafkaTopic", "PartitionReassignment"], namespace, all_namespaces, context))
+    listed, _ = _list_all(["KafkaTopic", "PartitionReassignment"], namespace, all_namespaces, context)
+    found = find_ailing(listed)
     _show([each.make_json() for each in found[:limit]], lines(found, limit), output)
     raise typer.Exit(exit_code(waits=False, changes=bool(found), fails_on_changes=fail_on_changes))
 
@@ -272,13 +274,17 @@ def _change(
     _run_in_namespace(work, namespace, context)
 
 
-def _list_all(kinds: Sequence[str], namespace: str | None, everywhere: bool, context: str | None) -> "list[Seen]":
+def _list_all(
+    kinds: Sequence[str], namespace: str | None, everywhere: bool, context: str | None
+) -> "tuple[list[Seen], str | None]":
+    """Return the objects of some kinds, and the namespace that was asked for; None for all."""
     from kontroller.plugin.objects import list_seen
 
-    async def ask(api: "KubernetesObjects", where: str) -> "list[Seen]":
-        return [each for kind in kinds for each in await list_seen(api, kind, None if everywhere else where)]
+    async def ask(api: "KubernetesObjects", where: str) -> "tuple[list[Seen], str | None]":
+        asked = None if everywhere else where
+        return [each for kind in kinds for each in await list_seen(api, kind, asked)], asked
 
-    found: list[Seen] = _run_in_namespace(ask, namespace, context)
+    found: tuple[list[Seen], str | None] = _run_in_namespace(ask, namespace, context)
     return found
 
 

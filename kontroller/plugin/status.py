@@ -171,9 +171,10 @@ def summarize(objects: Iterable[Seen]) -> Overview:
     )
 
 
-def lines(view: Overview) -> list[str]:
-    """Return the screen."""
-    shown = _list_clusters(view.clusters) or ["No KafkaCluster."]
+def lines(view: Overview, where: str | None) -> list[str]:
+    """Return the screen. `where`: the namespace in question, None for all."""
+    nowhere = "any namespace" if where is None else f"namespace {where} (--all-namespaces shows every namespace)"
+    shown = _list_clusters(view.clusters) or [f"No KafkaCluster in {nowhere}."]
     shown += _list_missing(view.missing_brokers)
     shown += _list_leaving(view.brokers_to_remove)
     shown += _list_disks(view.disks)

@@ -30,6 +30,7 @@ def installed(reader: Reader) -> str:
 def test_the_installation_ends_with_the_message_that_was_written(installed: str) -> None:
     assert "kafkacluster.kontroller.dev/demo condition met" in installed
     assert "hello" in installed.split()
+    assert "Phase:          Succeeded" in installed
 
 
 @pytest.mark.usefixtures("installed")

@@ -96,6 +96,7 @@ def test_a_release_of_another_name_says_how_it_gets_the_definitions_that_were_ke
         api.helm("install", "another", CHART, *WHERE, *NO_JOBS)
     said = str(refused.value)
     assert f"belong to release kontroller of namespace {RELEASE_NAMESPACE}" in said
+    assert "also --set operator.enabled=false, or give both releases different watchNamespaces" in said
     commands = [line.strip().split() for line in said.splitlines() if line.startswith("  kubectl ")]
     assert [command[1] for command in commands] == ["label", "annotate"]
     for command in commands:

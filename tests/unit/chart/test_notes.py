@@ -39,3 +39,16 @@ def test_with_its_definitions_the_release_asks_for_none(tmp_path: Path) -> None:
 
 def test_the_cluster_to_apply_is_the_one_of_the_controllers(tmp_path: Path) -> None:
     assert "connect: zk-0:2181,zk-1:2181/kafka" in notes(tmp_path, *CONTROLLER_ON)
+
+
+def test_the_ids_of_the_controllers_are_those_of_their_pods(tmp_path: Path) -> None:
+    said = notes(tmp_path / "two", *CONTROLLER_ON, "--set", "controller.replicas=2")
+    assert "Those of this release have the ids 999 to 1000." in said
+    said = notes(tmp_path / "one", *CONTROLLER_ON, "--set", "controller.replicas=1")
+    assert "That of this release has the id 1000." in said
+
+
+def test_the_wait_is_for_the_cluster_that_the_notes_create(tmp_path: Path) -> None:
+    said = notes(tmp_path, *CONTROLLER_ON, "--set", "watchNamespaces={shop,bank}")
+    assert "kubectl apply --namespace shop -f - <<END" in said
+    assert "kubectl wait --namespace shop --for=condition=Ready kcl/demo" in said

@@ -34,16 +34,31 @@ def test_a_command_in_a_list_is_a_block_on_the_site_too(page: str) -> None:
     assert {line.strip() for line in COMMAND_LINE.findall(re.sub(r"```.*?```", "", text, flags=re.DOTALL))} <= seen
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_no_option_stands_before_the_plugin_because_kubectl_refuses_it(page: str) -> None:
+    assert re.findall(r"kubectl (?:-\S+ (?:\S+ )?)+kontroller .*", (PROJECT / page).read_text()) == []
+
+
 @pytest.mark.parametrize("walk", WALKS, ids=str)
 def test_a_walk_has_commands(walk: Walk) -> None:
     assert walk.blocks()
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_a_block_that_is_not_run_because_the_start_page_has_it_has_the_same_commands(page: str) -> None:
+    start = {line for block in read_blocks(PROJECT / "docs" / "start.md") for line in list_commands(block)}
+    same = [each for each in read_blocks(PROJECT / page) if "start.md" in (each.not_run or "")]
+    assert [line for block in same for line in list_commands(block) if line not in start] == []
+
+
 def test_the_readme_installs_as_the_start_page_does() -> None:
     (installation,) = [each for each in read_blocks(PROJECT / "README.md") if each.section == "Install it"]
-    start = read_blocks(PROJECT / "docs" / "start.md")
-    known = {line.split("#")[0].strip() for block in start for line in block.commands.splitlines()}
-    assert {line.split("#")[0].strip() for line in installation.commands.splitlines()} <= known
+    assert "start.md" in (installation.not_run or "")
+
+
+def list_commands(block: Block) -> list[str]:
+    """Return the commands of a block without their comments."""
+    return [line.split("#")[0].strip() for line in block.commands.splitlines()]
 
 
 def test_the_cluster_has_one_name_in_the_examples_the_notes_and_the_commands() -> None:

@@ -50,9 +50,11 @@ def test_the_namespace_may_stand_before_the_command_too(
 ) -> None:
     seen = []
 
-    def list_all(_kinds: object, namespace: str | None, _everywhere: bool, context: str | None) -> list[object]:
+    def list_all(
+        _kinds: object, namespace: str | None, _everywhere: bool, context: str | None
+    ) -> tuple[list[object], str | None]:
         seen.append((namespace, context))
-        return []
+        return [], namespace
 
     monkeypatch.setattr(command_line, "_list_all", list_all)
     with pytest.raises(SystemExit) as ended:

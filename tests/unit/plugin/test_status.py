@@ -60,8 +60,8 @@ def code(*objects: Seen, fails: bool = True) -> ExitCode:
     return summarize(objects).exit_code(fails_on_changes=fails)
 
 
-def screen(*objects: Seen) -> str:
-    return "\n".join(lines(summarize(objects)))
+def screen(*objects: Seen, where: str | None = None) -> str:
+    return "\n".join(lines(summarize(objects), where))
 
 
 def test_a_cluster_that_is_well_is_one_line_and_the_end_is_good() -> None:
@@ -219,7 +219,13 @@ def test_objects_that_no_operator_has_seen_are_not_ready() -> None:
     new = Seen({**make_seen("KafkaCluster", "new").raw, "status": {"observedGeneration": -1}})
     assert "no operator has seen it yet" in screen(new)
     assert "0 of 1 objects are ready; see above." in screen(new)
-    assert screen() == "No KafkaCluster.\n\n0 of 0 objects are ready."
+
+
+def test_a_place_without_a_cluster_is_named() -> None:
+    assert screen() == "No KafkaCluster in any namespace.\n\n0 of 0 objects are ready."
+    assert screen(where="default").splitlines()[0] == (
+        "No KafkaCluster in namespace default (--all-namespaces shows every namespace)."
+    )
 
 
 def test_a_long_list_is_cut_and_says_so() -> None:

@@ -35,7 +35,7 @@ class Machine:
         self._calls = folder / "calls"
         path(f"{folder}:/usr/bin:/bin")
         for name in ("kubectl", "helm"):
-            self._put(name, f'#!/bin/sh\necho v{4 if name == "helm" else 1}.34.1 "$KUBECONFIG"\n')
+            self._put(name, f'#!/bin/sh\necho v{3 if name == "helm" else 1}.34.1 "$KUBECACHEDIR" "$KUBECONFIG"\n')
 
     def install_engine(self, name: str, *, fails_with: str = "") -> None:
         info = f"echo 'Client: 1'; echo '{fails_with}' >&2; exit 1" if fails_with else "exit 0"
@@ -91,6 +91,13 @@ def list_builds(engine: str) -> list[str]:
     ]
 
 
+def run_kubectl(printed: str) -> list[str]:
+    """Run `kubectl` after the command that `make try` has printed; returns the words of the stand-in's output."""
+    (export,) = [line for line in printed.splitlines() if "export PATH=" in line]
+    asked = subprocess.run(["sh", "-c", f"{export}; kubectl"], capture_output=True, text=True, check=True)
+    return asked.stdout.split()
+
+
 def test_the_clients_of_a_cluster_of_kind_reach_it_and_its_images_are_those_of_the_engine(
     machine: Machine, use: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -99,9 +106,8 @@ def test_the_clients_of_a_cluster_of_kind_reach_it_and_its_images_are_those_of_t
     reached = []
 
     def ask_for_cluster() -> None:
-        (export,) = [line for line in capsys.readouterr().out.splitlines() if "export PATH=" in line]
-        asked = subprocess.run(["sh", "-c", f"{export}; kubectl"], capture_output=True, text=True, check=True)
-        reached.append(Path(asked.stdout.split()[-1]).read_text())
+        _version, _cache, kubeconfig = run_kubectl(capsys.readouterr().out)
+        reached.append(Path(kubeconfig).read_text())
 
     use(ask_for_cluster)
     calls = machine.list_calls()
@@ -113,6 +119,46 @@ def test_the_clients_of_a_cluster_of_kind_reach_it_and_its_images_are_those_of_t
         f"kind docker load image-archive {image}.tar --name {name}" for image in ("kontroller", "kontroller-kafka")
     ]
     assert calls[-1] == f"kind docker delete cluster --kubeconfig kubeconfig --name {name}"
+
+
+def test_the_clients_of_a_cluster_remember_nothing_of_an_earlier_one_at_its_address(
+    machine: Machine, use: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine.install_engine("docker")
+    machine.install_kind()
+    caches = []
+
+    def ask_for_cache() -> None:
+        _version, cache, _kubeconfig = run_kubectl(capsys.readouterr().out)
+        caches.append(cache)
+
+    use(ask_for_cache)
+    use(ask_for_cache)
+    first, second = caches
+    assert first != second
+
+
+def test_the_share_of_the_work_that_is_done_ends_at_100_percent_when_the_cluster_is_ready(
+    machine: Machine, use: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine.install_engine("docker")
+    machine.install_kind()
+    shown = []
+    use(lambda: shown.extend(capsys.readouterr().err.splitlines()))
+    assert [line for line in shown if line.endswith(" %")] == [
+        f"Kubernetes with the images: {percent} %" for percent in (20, 40, 60, 80, 100)
+    ]
+
+
+def test_ctrl_c_deletes_the_cluster_and_is_no_failure(machine: Machine, use: Callable[..., None]) -> None:
+    machine.install_engine("docker")
+    machine.install_kind()
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    use(interrupt)
+    assert " delete cluster " in machine.list_calls()[-1]
 
 
 def test_an_engine_that_does_not_answer_is_left_for_one_that_does(machine: Machine, use: Callable[..., None]) -> None:
@@ -159,4 +205,19 @@ def test_a_cluster_of_the_user_needs_a_registry_before_anything_is_built(
     monkeypatch.setenv("KUBECONFIG", "/home/user/.kube/config")
     with pytest.raises(NoCluster, match=r"set KONTROLLER_IMAGES to the registry .* or unset KUBECONFIG"):
         use()
+    assert machine.list_calls() == []
+
+
+def test_a_cluster_of_the_user_is_reached_and_the_chart_is_to_pull_from_its_registry(
+    machine: Machine,
+    use: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", "/home/user/.kube/config")
+    monkeypatch.setenv("KONTROLLER_IMAGES", "registry.example.com/team/")
+    use()
+    printed = capsys.readouterr().out
+    assert "`--set image.registry=registry.example.com/team` to helm install" in printed
+    assert "export PATH=" in printed
     assert machine.list_calls() == []
