@@ -20,6 +20,7 @@ from controller_core.model.throttles import (
     Claims,
     EntityPath,
     Move,
+    Record,
     Throttle,
     Values,
     adjust_config,
@@ -257,7 +258,7 @@ async def _read(zk: ZkSession, report: Report) -> _Found | None:
     (node,) = await zk.read_many([paths.THROTTLES])
     if node is None:
         return None
-    claims = codecs.decode_claims(paths.THROTTLES, node.data)
+    claims = codecs.decode_record(paths.THROTTLES, node.data).claims
     wanted = combine_throttles((await read_throttles(zk, report)).values())
     names = sorted({*claims, *wanted})
     configs = await zk.read_many([f"{paths.CONFIG}/{name}" for name in names])
@@ -287,7 +288,10 @@ def _operations(found: _Found | None, configs_at_once: int, report: Report) -> l
     if not changed:
         # Writing the claims, even if they are unchanged, makes the transaction conditional on their version.
         return []
-    return [SetData(path=paths.THROTTLES, data=codecs.encode_claims(claims), version=found.node.version), *writes]
+    return [
+        SetData(path=paths.THROTTLES, data=codecs.encode_record(Record(claims=claims)), version=found.node.version),
+        *writes,
+    ]
 
 
 def _changes(entity: _Entity, report: Report) -> tuple[list[WriteOp], Mapping[str, Claim]]:
