@@ -16,7 +16,7 @@ from controller_core.model.ids import TopicPartition
 from controller_core.model.throttles import Move
 from controller_core.zk.compare_and_set import Contended
 from controller_core.zk.session import ConnectionLost, TooLarge, TransactionFailed, ZkSession
-from controller_core.zk.throttle_writes import remove_throttle, set_throttle
+from controller_core.zk.throttle_writes import Throttles
 from controller_operator.kafka.actions import Outcome
 
 _log = structlog.get_logger(__name__)
@@ -47,9 +47,9 @@ async def carry_out_throttle(step: ThrottleStep, session: ZkSession) -> Outcome:
     try:
         match step:
             case SetThrottle():
-                await set_throttle(session, step.owner, step.moves, step.bytes_per_second)
+                await Throttles(session).set(step.owner, step.moves, step.bytes_per_second)
             case RemoveThrottle():
-                await remove_throttle(session, step.owner)
+                await Throttles(session).remove(step.owner)
     except TooLarge:
         raise
     except (Contended, TransactionFailed, ConnectionLost) as error:
