@@ -7,7 +7,7 @@ ours. It is conditional on everything that the decision was made from. So if a p
 can continue, and two processes that do it at once agree.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -20,6 +20,7 @@ from controller_core.model.throttles import (
     Claims,
     EntityPath,
     Move,
+    Record,
     Throttle,
     Values,
     adjust_config,
@@ -58,178 +59,160 @@ def log_unreadable(path: str, consequence: str, error: MalformedZnode) -> None:
     log.error(consequence, path=path, error=str(error))
 
 
-async def set_throttle(
-    zk: ZkSession,
-    owner: str,
-    moves: Mapping[TopicPartition, Move],
-    bytes_per_second: int,
-    *,
-    write: Write | None = None,
-) -> None:
-    """Limit the traffic of the moves, or change their limit. Call it before requesting any of the moves; others may be
-    running.
+@dataclass(frozen=True, slots=True)
+class Throttles:
+    """The throttles of a cluster with ZooKeeper."""
 
-    No throttle remains if the topics of all moves are gone, because nothing would end it.
+    zk: ZkSession
+    fenced: Write | None = None
+    """Makes the writes of a controller; None: the session makes them."""
+    report: Report = log_unreadable
 
-    An owner stands for one reassignment: the controller ends its throttle when some of its moves have begun and all
-    have ended.
+    async def set(self, owner: str, moves: Mapping[TopicPartition, Move], bytes_per_second: int) -> None:
+        """Limit the traffic of the moves, or change their limit. Call it before requesting any of the moves; others may
+        be running.
 
-    Raises `ValueError` for a limit that is not positive, `MalformedZnode`, `Contended` and the errors of `ZkSession`.
-    Raises `TooLarge` if a configuration has no room for the throttle. The throttle is then as before, because otherwise
-    it would also block those of others.
-    """
-    if bytes_per_second <= 0:
-        raise ValueError(f"a throttle of {bytes_per_second} bytes per second: it must be positive")
-    write = write or zk.transact
-    await ensure_znodes(zk, [Create(path=parent) for parent in _PARENTS], write)
-    path = paths.throttle(owner)
+        No throttle remains if the topics of all moves are gone, because nothing would end it.
 
-    def plan_limit(node: ZkNode | None) -> list[WriteOp]:
-        known = None if node is None else codecs.decode_throttle(path, node.data)
-        # Some moves may have begun and others not yet. The throttle must not end before those.
-        is_begun = known is not None and known.is_begun and moves.keys() <= known.moves.keys()
-        throttle = Throttle(bytes_per_second=bytes_per_second, moves=moves, is_begun=is_begun)
-        data = codecs.encode_throttle(throttle)
-        return [] if node is not None and node.data == data else [put(path, node, data)]
+        An owner stands for one reassignment: the controller ends its throttle when some of its moves have begun and all
+        have ended.
 
-    (before,) = await zk.read_many([path])
-    await compare_and_set(make_reader(zk, path), plan_limit, write)
-    # From now on, the deletion of a topic ends the throttle. A topic that was deleted before causes no such event.
-    if not await find_existing_topics(zk, moves):
-        await remove_throttle(zk, owner, write=write)
-        return
-    # The controller marks moves that begin from now on. Those that began before are found here.
-    running = await _find_running(zk, moves)
-    if running == moves.keys():
-        await mark_begun(zk, running, write=write)
-    try:
-        await settle(zk, write=write)
-    except TooLarge:
-        await _take_back(zk, owner, before, write)
-        raise
+        Raises `ValueError` for a limit that is not positive, `MalformedZnode`, `Contended` and the errors of
+        `ZkSession`. Raises `TooLarge` if a configuration has no room for the throttle. The throttle is then as before,
+        because otherwise it would also block those of others.
+        """
+        if bytes_per_second <= 0:
+            raise ValueError(f"a throttle of {bytes_per_second} bytes per second: it must be positive")
+        await ensure_znodes(self.zk, [Create(path=parent) for parent in _PARENTS], self._write)
+        (before,) = await self.zk.read_many([paths.throttle(owner)])
+        await self._change(owner, partial(_plan_wish, Throttle(bytes_per_second=bytes_per_second, moves=moves)))
+        # From now on, the deletion of a topic ends the throttle. A topic that was deleted before causes no such event.
+        topics = await self.find_topics(moves)
+        if not topics:
+            await self.remove(owner)
+            return
+        # The controller marks moves that begin from now on. Those that began before are found here.
+        assignments = {topic: codecs.decode_topic(topic, node.data).partitions for topic, node in topics.items()}
+        found = [assignments.get(move.topic, {}).get(move.partition) for move in moves]
+        if all(each is not None and each.is_being_reassigned for each in found):
+            await self.mark_begun(moves.keys())
+        try:
+            await self.settle()
+        except TooLarge:
+            # The earlier wish had room.
+            if before is None:
+                await self.remove(owner)
+            else:
+                wish = codecs.decode_throttle(paths.throttle(owner), before.data)
+                await self._change(owner, partial(_plan_wish, wish))
+                await self.settle()
+            raise
 
+    async def remove(self, owner: str, *, expected: Throttle | None = None) -> None:
+        """End an owner's throttle. Call it also to complete an interrupted removal, if the owner has none left.
 
-async def _take_back(zk: ZkSession, owner: str, before: ZkNode | None, write: Write) -> None:
-    """Restore the earlier wish, which had room. Moves that began since keep that mark."""
-    path = paths.throttle(owner)
-    if before is None:
-        await remove_throttle(zk, owner, write=write)
-        return
-    wanted = codecs.decode_throttle(path, before.data)
+        With `expected`, end it only if it equals that. Raises like `set`.
+        """
+        await self._change(owner, partial(_plan_removal, expected))
+        await self.settle()
 
-    def plan_restore(node: ZkNode | None) -> list[WriteOp]:
+    async def read(self) -> dict[str, Throttle]:
+        """Return the throttles that the owners want. Unreadable ones are left out and reported."""
+        names = (await self.zk.children_many([paths.THROTTLES]))[0] or ()
+        nodes = await self.zk.read_many([f"{paths.THROTTLES}/{name}" for name in names])
+        found = {}
+        for name, node in zip(names, nodes, strict=True):
+            path = f"{paths.THROTTLES}/{name}"
+            try:
+                if node is not None:
+                    found[paths.parse_throttle_owner(name)] = codecs.decode_throttle(path, node.data)
+            except MalformedZnode as error:
+                self.report(path, "unreadable throttle, ignored: delete it or set it again", error)
+        return found
+
+    async def mark_begun(self, partitions: Set[TopicPartition]) -> None:
+        """Note that moves of the partitions have begun, so that their throttles end with them."""
+        for owner, throttle in (await self.read()).items():
+            if not throttle.is_begun and not throttle.moves.keys().isdisjoint(partitions):
+                await self._change(owner, _plan_begun_mark)
+
+    async def find_topics(self, moves: Iterable[TopicPartition]) -> dict[TopicName, ZkNode]:
+        """Return the topics of the moves that still exist."""
+        topics = list(dict.fromkeys(move.topic for move in moves))
+        nodes = await self.zk.read_many([paths.topic(topic) for topic in topics])
+        return {topic: node for topic, node in zip(topics, nodes, strict=True) if node is not None}
+
+    async def settle(self) -> None:
+        """Change the configurations to what the owners want, in as many transactions as needed.
+
+        An unreadable configuration is left unchanged and reported. Raises `MalformedZnode` if the claims are unreadable,
+        `TooLarge` if one configuration or all claims do not fit into a transaction, and `Contended`.
+        """
+        configs_at_once, is_settled = CONFIGS_PER_WRITE, False
+        while not is_settled:
+            step = partial(_operations, configs_at_once=configs_at_once, report=self.report)
+            try:
+                is_settled = not (await compare_and_set(self._read_all, step, self._write)).is_written
+            except TooLarge:
+                # Large configurations may exceed one request together, so try fewer at a time.
+                if configs_at_once == 1:
+                    raise
+                configs_at_once = max(1, configs_at_once // 4)
+
+    @property
+    def _write(self) -> Write:
+        return self.fenced or self.zk.transact
+
+    async def _change(self, owner: str, plan: Callable[[str, ZkNode | None], Sequence[WriteOp]]) -> None:
+        """Change the wish of an owner."""
+        path = paths.throttle(owner)
+        await compare_and_set(make_reader(self.zk, path), partial(plan, path), self._write)
+
+    async def _read_all(self) -> "_Found | None":
+        """Read everything that the next transaction depends on. The claims come first, so that a later change of them
+        is noticed."""
+        (node,) = await self.zk.read_many([paths.THROTTLES])
         if node is None:
-            return []
-        is_begun = wanted.is_begun or codecs.decode_throttle(path, node.data).is_begun
-        return [put(path, node, codecs.encode_throttle(replace(wanted, is_begun=is_begun)))]
-
-    await compare_and_set(make_reader(zk, path), plan_restore, write)
-    await settle(zk, write=write)
-
-
-async def remove_throttle(
-    zk: ZkSession,
-    owner: str,
-    *,
-    expected: Throttle | None = None,
-    write: Write | None = None,
-    report: Report = log_unreadable,
-) -> None:
-    """End an owner's throttle. Call it also to complete an interrupted removal, if the owner has none left.
-
-    With `expected`, end it only if it equals that. Raises like `set_throttle`.
-    """
-    write = write or zk.transact
-    path = paths.throttle(owner)
-
-    def plan_removal(node: ZkNode | None) -> list[WriteOp]:
-        is_ours = node is not None and _is_removable(path, node, expected)
-        return [Delete(path=path, version=node.version)] if node is not None and is_ours else []
-
-    await compare_and_set(make_reader(zk, path), plan_removal, write)
-    await settle(zk, write=write, report=report)
+            return None
+        claims = codecs.decode_record(paths.THROTTLES, node.data).claims
+        wanted = combine_throttles((await self.read()).values())
+        names = sorted({*claims, *wanted})
+        configs = await self.zk.read_many([f"{paths.CONFIG}/{name}" for name in names])
+        topics = await self.zk.read_many([paths.topic(TopicName(name.partition("/")[2])) for name in names])
+        entities = tuple(
+            _Entity(path=name, node=config, topic=topic, claims=claims.get(name, {}), wanted=wanted.get(name, {}))
+            for name, config, topic in zip(names, configs, topics, strict=True)
+        )
+        return _Found(node=node, claims=claims, entities=entities)
 
 
-def _is_removable(path: str, node: ZkNode, expected: Throttle | None) -> bool:
-    """Return True if it is the expected throttle, or any. Raises `LaterVersion`. The owner may remove other unreadable
-    ones."""
+def _plan_wish(wish: Throttle, path: str, node: ZkNode | None) -> list[WriteOp]:
+    known = None if node is None else codecs.decode_throttle(path, node.data)
+    # Some moves may have begun and others not yet. The throttle must not end before those.
+    is_still_begun = known is not None and known.is_begun and wish.moves.keys() <= known.moves.keys()
+    data = codecs.encode_throttle(replace(wish, is_begun=wish.is_begun or is_still_begun))
+    return [] if node is not None and node.data == data else [put(path, node, data)]
+
+
+def _plan_removal(expected: Throttle | None, path: str, node: ZkNode | None) -> list[WriteOp]:
+    """Remove the expected throttle, or any. Raises `LaterVersion`. The owner may remove other unreadable ones."""
+    if node is None:
+        return []
     try:
-        found = codecs.decode_throttle(path, node.data)
+        is_other = expected not in (None, codecs.decode_throttle(path, node.data))
     except LaterVersion:
         raise
     except MalformedZnode:
         if expected is not None:
             raise
-        return True
-    return expected is None or found == expected
-
-
-async def read_throttles(zk: ZkSession, report: Report = log_unreadable) -> dict[str, Throttle]:
-    """Return the throttles that the owners want. Unreadable ones are left out and reported."""
-    names = (await zk.children_many([paths.THROTTLES]))[0] or ()
-    nodes = await zk.read_many([f"{paths.THROTTLES}/{name}" for name in names])
-    found = {}
-    for name, node in zip(names, nodes, strict=True):
-        owner = paths.parse_throttle_owner(name)
-        try:
-            if node is not None:
-                found[owner] = codecs.decode_throttle(paths.throttle(owner), node.data)
-        except MalformedZnode as error:
-            report(f"{paths.THROTTLES}/{name}", "unreadable throttle, ignored: delete it or set it again", error)
-    return found
-
-
-async def mark_begun(
-    zk: ZkSession, partitions: set[TopicPartition], *, write: Write, report: Report = log_unreadable
-) -> None:
-    """Note that moves of the partitions have begun, so that their throttles end with them."""
-    for owner, throttle in (await read_throttles(zk, report)).items():
-        if not throttle.is_begun and not throttle.moves.keys().isdisjoint(partitions):
-            path = paths.throttle(owner)
-            await compare_and_set(make_reader(zk, path), partial(_plan_begun_mark, path), write)
+        is_other = False
+    return [] if is_other else [Delete(path=path, version=node.version)]
 
 
 def _plan_begun_mark(path: str, node: ZkNode | None) -> list[WriteOp]:
     if node is None:
         return []
     return [put(path, node, codecs.encode_throttle(replace(codecs.decode_throttle(path, node.data), is_begun=True)))]
-
-
-async def find_existing_topics(zk: ZkSession, moves: Iterable[TopicPartition]) -> set[TopicName]:
-    """Return the topics of the moves that still exist."""
-    topics = list(dict.fromkeys(move.topic for move in moves))
-    nodes = await zk.read_many([paths.topic(topic) for topic in topics])
-    return {topic for topic, node in zip(topics, nodes, strict=True) if node is not None}
-
-
-async def _find_running(zk: ZkSession, partitions: Collection[TopicPartition]) -> set[TopicPartition]:
-    """Return the partitions that are being reassigned."""
-    by_topic = {topic: paths.topic(topic) for topic in dict.fromkeys(partition.topic for partition in partitions)}
-    nodes = dict(zip(by_topic, await zk.read_many(list(by_topic.values())), strict=True))
-    contents = {topic: codecs.decode_topic(topic, node.data).partitions for topic, node in nodes.items() if node}
-    return {
-        partition
-        for partition in partitions
-        if (found := contents.get(partition.topic, {}).get(partition.partition)) and found.is_being_reassigned
-    }
-
-
-async def settle(zk: ZkSession, *, write: Write | None = None, report: Report = log_unreadable) -> None:
-    """Change the configurations to what the owners want, in as many transactions as needed.
-
-    An unreadable configuration is left unchanged and reported. Raises `MalformedZnode` if the claims are unreadable,
-    `TooLarge` if one configuration or all claims do not fit into a transaction, and `Contended`.
-    """
-    configs_at_once, is_settled = CONFIGS_PER_WRITE, False
-    while not is_settled:
-        step = partial(_operations, configs_at_once=configs_at_once, report=report)
-        try:
-            is_settled = not (await compare_and_set(partial(_read, zk, report), step, write or zk.transact)).is_written
-        except TooLarge:
-            # Large configurations may exceed one request together, so try fewer at a time.
-            if configs_at_once == 1:
-                raise
-            configs_at_once = max(1, configs_at_once // 4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,24 +234,6 @@ class _Found:
     entities: tuple[_Entity, ...]
 
 
-async def _read(zk: ZkSession, report: Report) -> _Found | None:
-    """Read everything that the next transaction depends on. The claims come first, so that a later change of them is
-    noticed."""
-    (node,) = await zk.read_many([paths.THROTTLES])
-    if node is None:
-        return None
-    claims = codecs.decode_claims(paths.THROTTLES, node.data)
-    wanted = combine_throttles((await read_throttles(zk, report)).values())
-    names = sorted({*claims, *wanted})
-    configs = await zk.read_many([f"{paths.CONFIG}/{name}" for name in names])
-    topics = await zk.read_many([paths.topic(TopicName(name.partition("/")[2])) for name in names])
-    entities = tuple(
-        _Entity(path=name, node=config, topic=topic, claims=claims.get(name, {}), wanted=wanted.get(name, {}))
-        for name, config, topic in zip(names, configs, topics, strict=True)
-    )
-    return _Found(node=node, claims=claims, entities=entities)
-
-
 def _operations(found: _Found | None, configs_at_once: int, report: Report) -> list[WriteOp]:
     """Return the next transaction; empty if everything is as wanted."""
     if found is None:
@@ -287,7 +252,10 @@ def _operations(found: _Found | None, configs_at_once: int, report: Report) -> l
     if not changed:
         # Writing the claims, even if they are unchanged, makes the transaction conditional on their version.
         return []
-    return [SetData(path=paths.THROTTLES, data=codecs.encode_claims(claims), version=found.node.version), *writes]
+    return [
+        SetData(path=paths.THROTTLES, data=codecs.encode_record(Record(claims=claims)), version=found.node.version),
+        *writes,
+    ]
 
 
 def _changes(entity: _Entity, report: Report) -> tuple[list[WriteOp], Mapping[str, Claim]]:

@@ -38,6 +38,7 @@ from kio.static.primitive import i8
 
 from controller_core.admin.cluster import owned_throttles
 from controller_core.admin.refusals import Refused
+from controller_core.controller.reassigning.throttle_cleanup import open_throttles
 from controller_core.controller.serving.served_api import ServedApi
 from controller_core.controller.term.rights import Reads, Writes
 from controller_core.controller.term.term import Term
@@ -47,7 +48,7 @@ from controller_core.model.ids import BrokerId
 from controller_core.model.throttles import RATES, THROTTLE_SETTING, Throttle
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.messages import NO_THROTTLE
-from controller_core.zk import codecs, paths, throttle_writes
+from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.compare_and_set import compare_and_set
 from controller_core.zk.session import WriteOp, ZkNode
@@ -114,8 +115,7 @@ async def on_describe(term: Term, request: DescribeConfigsRequest) -> DescribeCo
     """Return the controller's configuration: its dynamic one, and the settings in brokers' files that hold here."""
     found = await _read_or_refused(term)
     if isinstance(found, OwnConfig) and any(_is_asked_for_throttles(each) for each in request.resources):
-        owners = await throttle_writes.read_throttles(term.zk, term.state.unusable.report_unwatched)
-        found = replace(found, owners=tuple(sorted(owners)))
+        found = replace(found, owners=tuple(sorted(await open_throttles(term).read())))
     static = {UNCLEAN_LEADER_ELECTION: "false", **term.cluster_settings.values}
     results = tuple(
         _describe(term, each, found, static, with_sources=request.include_synonyms) for each in request.resources

@@ -8,9 +8,10 @@ configurations, also those of brokers that are down, and removes them when the m
 from kio.schema.errors import ErrorCode
 
 from controller_core.admin.refusals import Refused, make_contention_refusal
+from controller_core.controller.reassigning.throttle_cleanup import open_throttles
 from controller_core.controller.term.rights import Writes
 from controller_core.model.throttles import THROTTLE_SETTING, Throttle
-from controller_core.zk import codecs, throttle_writes
+from controller_core.zk import codecs
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.compare_and_set import Contended
 from controller_core.zk.session import TooLarge
@@ -33,15 +34,12 @@ def parse_throttle(setting: str, value: str) -> Throttle:
 
 async def set_throttle(term: Writes, setting: str, throttle: Throttle | None) -> None:
     """Set the throttle of an owner, or end it. Raises `Refused`."""
-    owner, write = setting.removeprefix(_PREFIX), term.writer.transact
+    owner, throttles = setting.removeprefix(_PREFIX), open_throttles(term)
     try:
         if throttle is None:
-            await throttle_writes.remove_throttle(
-                term.zk, owner, write=write, report=term.state.unusable.report_unwatched
-            )
+            await throttles.remove(owner)
         else:
-            rate = throttle.bytes_per_second
-            await throttle_writes.set_throttle(term.zk, owner, throttle.moves, rate, write=write)
+            await throttles.set(owner, throttle.moves, throttle.bytes_per_second)
     except TooLarge as error:
         message = f"The throttle does not fit into a znode: {error}. Move fewer partitions at a time."
         raise Refused(ErrorCode.invalid_config, message) from error

@@ -14,10 +14,11 @@ from controller_core.controller.state.read_only_state import ReadOnlyState
 from controller_core.controller.term.rights import Reads, Writes
 from controller_core.model.ids import TopicPartition
 from controller_core.model.throttles import Throttle
-from controller_core.zk import codecs, paths, throttle_writes
+from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.compare_and_set import Contended
-from controller_core.zk.session import TooLarge, ZkSession
+from controller_core.zk.session import TooLarge
+from controller_core.zk.throttle_writes import Throttles
 
 log = structlog.get_logger()
 
@@ -25,13 +26,16 @@ LEFT: Final = "throttle is left to its owner"
 NOT_REMOVED: Final = "throttles of ended reassignments are not removed yet"
 
 
+def open_throttles(term: Writes) -> Throttles:
+    """Return the throttles, written as the controller."""
+    return Throttles(term.zk, term.writer.transact, term.state.unusable.report_unwatched)
+
+
 async def mark_begun(term: Writes, partitions: Collection[TopicPartition]) -> None:
     """Mark the throttles of moves that begin, or were found in progress."""
     try:
         if partitions:
-            await throttle_writes.mark_begun(
-                term.zk, set(partitions), write=term.writer.transact, report=term.state.unusable.report_unwatched
-            )
+            await open_throttles(term).mark_begun(set(partitions))
     except MalformedZnode as error:
         term.state.unusable.report_unwatched(error.path, LEFT, error)
     except (Contended, TooLarge) as error:
@@ -40,33 +44,30 @@ async def mark_begun(term: Writes, partitions: Collection[TopicPartition]) -> No
 
 async def sweep(term: Writes) -> None:
     """Remove the throttles whose moves have all ended, and complete changes that somebody left unfinished."""
-    wanted = await throttle_writes.read_throttles(term.zk, term.state.unusable.report_unwatched)
+    throttles = open_throttles(term)
+    wanted = await throttles.read()
     under_way = {*term.state.reassignments, *await _read_requested(term)} if wanted else set()
-    over = [owner for owner, throttle in wanted.items() if await _is_over(term.zk, term.state, throttle, under_way)]
+    over = [owner for owner, each in wanted.items() if await _is_over(throttles, term.state, each, under_way)]
     try:
         for owner in over:
             log.info("throttle removed, its reassignments have ended", owner=owner)
-            await throttle_writes.remove_throttle(
-                term.zk,
-                owner,
-                expected=wanted[owner],
-                write=term.writer.transact,
-                report=term.state.unusable.report_unwatched,
-            )
-        await throttle_writes.settle(term.zk, write=term.writer.transact, report=term.state.unusable.report_unwatched)
+            await throttles.remove(owner, expected=wanted[owner])
+        await throttles.settle()
     except MalformedZnode as error:
         term.state.unusable.report_unwatched(error.path, NOT_REMOVED, error)
     except (Contended, TooLarge) as error:
         log.error(NOT_REMOVED, error=str(error))
 
 
-async def _is_over(zk: ZkSession, state: ReadOnlyState, throttle: Throttle, under_way: Set[TopicPartition]) -> bool:
+async def _is_over(
+    throttles: Throttles, state: ReadOnlyState, throttle: Throttle, under_way: Set[TopicPartition]
+) -> bool:
     """Return True if its moves have begun and ended, or can never begin because their topics are gone."""
     if throttle.is_begun:
         # A partition that may exist, and is still unknown, may still be moving.
         return not any(move in under_way or (state.may_have(move) and not state.has(move)) for move in throttle.moves)
     # Ask ZooKeeper: this term may not know a topic yet that was just created.
-    return not await throttle_writes.find_existing_topics(zk, throttle.moves)
+    return not await throttles.find_topics(throttle.moves)
 
 
 async def _read_requested(term: Reads) -> Collection[TopicPartition]:

@@ -53,10 +53,8 @@ from controller_core.zk.codecs.notifications import (
 from controller_core.zk.codecs.processes import ProcessZnode, decode_process, encode_process
 from controller_core.zk.codecs.removed_replicas import decode_removed_replica, encode_removed_replica
 from controller_core.zk.codecs.throttles import (
-    decode_claims,
     decode_record,
     decode_throttle,
-    encode_claims,
     encode_record,
     encode_throttle,
 )
@@ -78,7 +76,6 @@ __all__ = [
     "ProducerIdBlock",
     "RoleRequest",
     "decode_broker",
-    "decode_claims",
     "decode_cluster_id",
     "decode_config",
     "decode_config_change",
@@ -103,7 +100,6 @@ __all__ = [
     "decode_topic",
     "decode_whole_topic",
     "encode_broker",
-    "encode_claims",
     "encode_config",
     "encode_config_change",
     "encode_controller",

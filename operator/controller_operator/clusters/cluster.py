@@ -17,9 +17,8 @@ from controller_operator.kafka.requests.elections import ElectionReply, ElectUnc
 from controller_operator.kafka.requests.features import FeatureReply, UpdateFeatures
 from controller_operator.kafka.requests.moves import MoveReply
 from controller_operator.kafka.requests.placements import PlacementReply
-from controller_operator.kafka.requests.throttles import ThrottleReply
 from controller_operator.kafka.requests.topics import MissTopic, TopicReply
-from controller_operator.kafka.throttle_steps import ThrottleStep
+from controller_operator.kafka.throttle_steps import ThrottleReply, ThrottleStep
 from controller_operator.kafka.write_limits import WriteLimits
 from controller_operator.observation.observation import Observation
 

@@ -12,7 +12,7 @@ from controller_core.client.transport.request_client import ControllerClient
 from controller_core.model.ids import TopicName
 from controller_core.model.snapshot import Snapshot
 from controller_operator.clusters.cluster import Asking, Carried, ClusterStep, Reply, summarize_moves
-from controller_operator.clusters.throttle_record import OpenRecord
+from controller_operator.clusters.throttle_record import OpenRecord, RefusedError, ask_for_throttle
 from controller_operator.kafka.actions import (
     AddPartitions,
     AlterTopicConfig,
@@ -27,9 +27,8 @@ from controller_operator.kafka.requests.cancellations import CancelReassignment,
 from controller_operator.kafka.requests.elections import ElectUnclean, elect_preferred, elect_unclean
 from controller_operator.kafka.requests.features import UpdateFeatures, update_features_singly
 from controller_operator.kafka.requests.moves import submit
-from controller_operator.kafka.requests.throttles import RefusedError, ThrottleReply, ask_for_throttle
 from controller_operator.kafka.requests.topics import MissTopic, TopicReply, ask_for_topic
-from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle, ThrottleStep
+from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle, ThrottleReply, ThrottleStep
 from controller_operator.kafka.write_limits import WriteLimits
 from controller_operator.kubernetes.object_api import ApiError
 from controller_operator.observation.observation import Observation
@@ -84,7 +83,8 @@ class ClusterWithoutZooKeeper:
 
     async def find_throttle_owners(self) -> frozenset[str] | None:
         try:
-            return frozenset((await self._open_record(self._cluster_id).read()).record.throttles)
+            record, _ = await self._open_record(self._cluster_id).read()
+            return frozenset(record.throttles)
         except (ApiError, RefusedError) as error:
             _log.info("throttles not known", error=f"{type(error).__name__}: {error}")
             return None

@@ -19,10 +19,9 @@ from controller_operator.kafka.requests.elections import ElectionReply, ElectUnc
 from controller_operator.kafka.requests.features import FeatureReply, UpdateFeatures
 from controller_operator.kafka.requests.moves import MoveReply
 from controller_operator.kafka.requests.placements import PlacementReply, PlacementStep
-from controller_operator.kafka.requests.throttles import ThrottleReply
 from controller_operator.kafka.requests.topics import MissTopic, TopicReply
 from controller_operator.kafka.stalls import NO_STALLS, Stalls
-from controller_operator.kafka.throttle_steps import ThrottleStep
+from controller_operator.kafka.throttle_steps import ThrottleReply, ThrottleStep
 from controller_operator.kafka.write_limits import WriteLimits
 from controller_operator.resources.common import (
     FINALIZER,

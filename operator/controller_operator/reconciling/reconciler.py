@@ -20,8 +20,8 @@ from controller_operator.kafka.requests.elections import ElectionReply
 from controller_operator.kafka.requests.features import FeatureReply
 from controller_operator.kafka.requests.moves import MoveReply
 from controller_operator.kafka.requests.placements import PlacementReply
-from controller_operator.kafka.requests.throttles import ThrottleReply
 from controller_operator.kafka.requests.topics import TopicReply
+from controller_operator.kafka.throttle_steps import ThrottleReply
 from controller_operator.kubernetes.object_api import (
     ApiForbidden,
     ApiRefused,

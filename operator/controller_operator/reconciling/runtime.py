@@ -28,7 +28,7 @@ from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import ZkError
 from controller_operator.clusters.opening import OpenPoller, make_poller
 from controller_operator.clusters.pool import Connect
-from controller_operator.clusters.throttle_record import ConfigMapRecord
+from controller_operator.clusters.throttle_record import ThrottleRecord
 from controller_operator.kafka.broker_listeners import ListenerOf, OpenClient, any_plaintext
 from controller_operator.kubernetes.definitions import Definitions
 from controller_operator.kubernetes.object_api import ApiError, ApiRefused, ObjectApi, ObjectGone
@@ -109,7 +109,7 @@ class OperatorRuntime:
             objects_unreachable_grace_s=settings.objects_unreachable_grace_s,
             listener_of=listener_of,
             open_poller=open_poller,
-            open_record=partial(ConfigMapRecord, api, home.namespace, home.throttles),
+            open_record=partial(ThrottleRecord, api, home.namespace, home.throttles),
         )
         self._access.on_change = self._on_observation
         self._reconciler = Reconciler(

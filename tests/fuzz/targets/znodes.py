@@ -77,7 +77,6 @@ READERS: Final[Mapping[str, Reader]] = {
     "process": partial(codecs.decode_process, _PATH),
     "removed replica": _again(partial(codecs.decode_removed_replica, _REPLICA), codecs.encode_removed_replica),
     "throttle": _again(partial(codecs.decode_throttle, _PATH), codecs.encode_throttle),
-    "claims": _again(partial(codecs.decode_claims, _PATH), codecs.encode_claims),
     "record of throttles": _again(partial(codecs.decode_record, _PATH), codecs.encode_record),
     "v2 brokers": partial(v2.decode_brokers, _PATH),
     "v2 leader": partial(v2.decode_leader, _PATH),
@@ -95,7 +94,6 @@ _OF_KINDS: Final[Mapping[str, object]] = {
     "reassignments": well_formed.WELL_FORMED[paths.REASSIGN_PARTITIONS],
     "elections": well_formed.WELL_FORMED[paths.PREFERRED_REPLICA_ELECTION],
     "throttle": well_formed.THROTTLE,
-    "claims": well_formed.WELL_FORMED[paths.THROTTLES],
     "record of throttles": {
         "version": 1,
         "throttles": {"shop/move/uid": well_formed.THROTTLE},

@@ -14,7 +14,7 @@ from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPar
 from controller_core.model.throttles import Move, broker_entity
 from controller_core.zk.kazoo.session import KazooSession
 from controller_core.zk.session import ZkSession
-from controller_core.zk.throttle_writes import set_throttle
+from controller_core.zk.throttle_writes import Throttles
 from devcluster.clusters.kontroller import run_command
 from devcluster.running.processes import wait_until
 from devcluster.waiting.vocabulary import (
@@ -51,7 +51,7 @@ def act_over_zookeeper(cluster: OurCluster, act: Callable[[ZkSession], Awaitable
 def throttle(cluster: OurCluster, topic: str, source: int, target: int, bytes_per_second: int) -> None:
     move = Move(origin=(BrokerId(source),), target=(BrokerId(target),))
     moves = {TopicPartition(TopicName(topic), PartitionId(0)): move}
-    act_over_zookeeper(cluster, lambda zk: set_throttle(zk, f"test of {topic}", moves, bytes_per_second))
+    act_over_zookeeper(cluster, lambda zk: Throttles(zk).set(f"test of {topic}", moves, bytes_per_second))
 
 
 def fill(cluster: OurCluster, topic: str) -> None:

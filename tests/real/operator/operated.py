@@ -19,7 +19,7 @@ from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPar
 from controller_core.model.throttles import Move
 from controller_core.zk.kazoo.session import KazooSession
 from controller_core.zk.session import ZkSession
-from controller_core.zk.throttle_writes import remove_throttle, set_throttle
+from controller_core.zk.throttle_writes import Throttles
 from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kraft import KRaftCluster
 from devcluster.clusters.kubernetes import CommandError, KubernetesCluster
@@ -265,11 +265,11 @@ def slow_down(kafka: KafkaCluster | KRaftCluster, topic: str) -> Iterator[None]:
     moves = {
         TopicPartition(TopicName(topic), PartitionId(0)): Move(origin=(BrokerId(1),), target=(BrokerId(3),)),
     }
-    _act_over_zookeeper(kafka, lambda zk: set_throttle(zk, topic, moves, RECORD_BYTES))
+    _act_over_zookeeper(kafka, lambda zk: Throttles(zk).set(topic, moves, RECORD_BYTES))
     try:
         yield
     finally:
-        _act_over_zookeeper(kafka, lambda zk: remove_throttle(zk, topic))
+        _act_over_zookeeper(kafka, lambda zk: Throttles(zk).remove(topic))
 
 
 def _act_over_zookeeper(kafka: KafkaCluster, act: Callable[[ZkSession], Awaitable[None]]) -> None:

@@ -18,7 +18,7 @@ from controller_core.model.ids import TopicName
 from controller_core.model.throttles import Move
 from controller_core.wire.messages import ErrorCode
 from controller_core.zk import codecs, paths
-from controller_core.zk.throttle_writes import set_throttle
+from controller_core.zk.throttle_writes import Throttles
 from simulation.checks import assert_no_log_is_nobodys, assert_sound, simulate_cluster
 from simulation.cluster import CONTROLLER, Cluster, ids, tp
 from simulation.mortality import Life
@@ -81,7 +81,7 @@ class ThrottledReassignment(Reassignment):
     async def prepare(self, cluster: Cluster) -> None:
         await super().prepare(cluster)
         moves = {ORDERS: Move(origin=ids([1, 2, 3]), target=ids([4, 5, 6]))}
-        await set_throttle(cluster.zk.session(), "somebody", moves, 1000)
+        await Throttles(cluster.zk.session()).set("somebody", moves, 1000)
 
     def check(self, cluster: Cluster) -> None:
         super().check(cluster)
@@ -221,7 +221,7 @@ class DeletionOfMoving(TopicDeletion):
     async def prepare(self, cluster: Cluster) -> None:
         await super().prepare(cluster)
         moves = {ORDERS: Move(origin=ids([1, 2, 3]), target=ids([4, 5, 6]))}
-        await set_throttle(cluster.zk.session(), "somebody", moves, 1000)
+        await Throttles(cluster.zk.session()).set("somebody", moves, 1000)
         cluster.request_reassignment({ORDERS: [4, 5, 6], tp("orders", 1): [3, 4]})
         await cluster.settle()
         await cluster.join_isr(ORDERS, 4)

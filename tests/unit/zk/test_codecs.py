@@ -449,7 +449,7 @@ def test_an_entry_that_could_not_be_written_back_makes_its_topic_unreadable() ->
 
 @pytest.mark.parametrize(
     "decode",
-    [lambda d: codecs.decode_throttle("/t", d), lambda d: codecs.decode_claims("/t", d), codecs.decode_deleted_topics],
+    [lambda d: codecs.decode_throttle("/t", d), lambda d: codecs.decode_record("/t", d), codecs.decode_deleted_topics],
 )
 @pytest.mark.parametrize("version", ["2", "99", '"1"', "1.5", "true"])
 def test_a_znode_of_ours_of_a_later_version_is_not_read(decode: Callable[[bytes], object], version: str) -> None:
@@ -460,11 +460,11 @@ def test_a_znode_of_ours_of_a_later_version_is_not_read(decode: Callable[[bytes]
 @pytest.mark.parametrize("entity", ["", "topics/", "topics/../x", "users/alice", "brokers/x", "brokers/007", "/"])
 def test_a_claim_is_of_a_broker_or_a_topic(entity: str) -> None:
     with pytest.raises(MalformedZnode):
-        codecs.decode_claims("/t", f'{{"version":1,"claims":{{"{entity}":{{}}}}}}'.encode())
+        codecs.decode_record("/t", f'{{"version":1,"claims":{{"{entity}":{{}}}}}}'.encode())
 
 
 def test_an_entity_without_settings_claims_nothing() -> None:
     data = b'{"version":1,"claims":{"topics/orders":{},"brokers/1":{"rate":{"values":["7"],"is_created":false}}}}'
-    claims = codecs.decode_claims("/t", data)
-    assert list(claims) == ["brokers/1"]
-    assert codecs.decode_claims("/t", codecs.encode_claims(claims)) == claims
+    record = codecs.decode_record("/t", data)
+    assert list(record.claims) == ["brokers/1"]
+    assert codecs.decode_record("/t", codecs.encode_record(record)) == record

@@ -16,8 +16,7 @@ from controller_core.model.ids import BrokerId, TopicPartition
 from controller_core.model.snapshot import ControllerKind, Snapshot
 from controller_core.model.throttles import Move
 from controller_operator.kafka.actions import SubmitReassignment
-from controller_operator.kafka.requests.throttles import ThrottleReply
-from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle
+from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle, ThrottleReply
 from controller_operator.plans.outcome import (
     Context,
     FinalizerWish,

@@ -7,7 +7,7 @@ from controller_core.model.ids import TopicName
 from controller_core.model.throttles import Move
 from controller_core.wire.messages import ErrorCode, StopReplicaPartitionError, StopReplicaRequest, StopReplicaResponse
 from controller_core.zk import codecs, paths
-from controller_core.zk.throttle_writes import set_throttle
+from controller_core.zk.throttle_writes import Throttles
 from simulation.checks import assert_sound
 from simulation.cluster import Cluster, alter_reassignments, ids, tp
 from simulation.process import ProcessSettings
@@ -282,7 +282,7 @@ async def test_a_topic_whose_reassignment_and_deletion_meet_a_dead_broker_is_del
 
 
 async def test_a_throttle_ends_with_the_reassignment_that_a_deletion_ends(served: Cluster) -> None:
-    await set_throttle(served.zk.session(), "somebody", {ORDERS: Move(origin=ids([1, 2]), target=ids([3, 4]))}, 1000)
+    await Throttles(served.zk.session()).set("somebody", {ORDERS: Move(origin=ids([1, 2]), target=ids([3, 4]))}, 1000)
     served.request_reassignment({ORDERS: [3, 4]})
     await served.settle()
     assert served.zk.tree.children(paths.THROTTLES)

@@ -5,7 +5,7 @@ import pytest
 from controller_core.model.throttles import Move
 from controller_core.zk import paths
 from controller_core.zk.session import Create, Delete
-from controller_core.zk.throttle_writes import set_throttle
+from controller_core.zk.throttle_writes import Throttles
 from simulation.checks import assert_no_log_is_nobodys, assert_sound
 from simulation.cluster import Cluster, alter_reassignments, ids, tp
 
@@ -133,8 +133,8 @@ async def test_unreadable_ones_are_removed_and_odd_children_left_alone(served: C
 
 async def test_its_throttle_stays_until_it_has_ended(served: Cluster) -> None:
     served.kill_broker(6)
-    await set_throttle(
-        served.zk.session(), "somebody", {ORDERS: Move(origin=ids([1, 2, 3]), target=ids([4, 5, 6]))}, 1000
+    await Throttles(served.zk.session()).set(
+        "somebody", {ORDERS: Move(origin=ids([1, 2, 3]), target=ids([4, 5, 6]))}, 1000
     )
     served.start_broker(6)
     served.request_of_partition(SINGLY, ORDERS, [4, 5, 6])

@@ -13,7 +13,7 @@ from controller_core.model.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, LE
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
 from controller_core.zk.session import Delete, TooLarge, ZkSession
-from controller_core.zk.throttle_writes import read_throttles, remove_throttle, set_throttle
+from controller_core.zk.throttle_writes import Throttles
 from simulation.checks import assert_sound
 from simulation.cluster import Cluster, alter_reassignments, ids, tp
 from simulation.mortality import Life, MortalSession
@@ -65,19 +65,21 @@ LISTS = {"topics/orders": {LEADER_REPLICAS: "0:1,0:2,0:3", FOLLOWER_REPLICAS: "0
 
 async def test_a_throttle_is_set_changed_and_removed_and_the_brokers_are_notified(served: Cluster) -> None:
     zk = served.zk.session()
-    await set_throttle(zk, OWNER, MOVES, 1000)
+    await Throttles(zk).set(OWNER, MOVES, 1000)
     assert configs(served) == {**THEIRS, **LISTS, **rates(1000, 1, 2, 3, 4, 5, 6)}
     assert sorted(read_notifications(served)) == [*(f"brokers/{number}" for number in range(1, 7)), "topics/orders"]
-    assert {owner: throttle.bytes_per_second for owner, throttle in (await read_throttles(zk)).items()} == {OWNER: 1000}
-    await set_throttle(zk, OWNER, MOVES, 1000)
+    assert {owner: throttle.bytes_per_second for owner, throttle in (await Throttles(zk).read()).items()} == {
+        OWNER: 1000
+    }
+    await Throttles(zk).set(OWNER, MOVES, 1000)
     assert len(read_notifications(served)) == 7, "what is as it should be is not written"
-    await set_throttle(zk, OWNER, MOVES, 5)
+    await Throttles(zk).set(OWNER, MOVES, 5)
     assert configs(served) == {**THEIRS, **LISTS, **rates(5, 1, 2, 3, 4, 5, 6)}
-    await remove_throttle(zk, OWNER)
+    await Throttles(zk).remove(OWNER)
     assert configs(served) == THEIRS
-    assert await read_throttles(zk) == {}
+    assert await Throttles(zk).read() == {}
     assert read_notifications(served)[-1] == "topics/orders"
-    await remove_throttle(zk, OWNER)
+    await Throttles(zk).remove(OWNER)
 
 
 async def test_what_others_have_set_is_as_it_was(served: Cluster) -> None:
@@ -85,19 +87,19 @@ async def test_what_others_have_set_is_as_it_was(served: Cluster) -> None:
     configure(served, "brokers/1", **{LEADER_RATE: "77", "log.retention.ms": "5"})
     configure(served, "topics/orders", **{LEADER_REPLICAS: "9:9", FOLLOWER_REPLICAS: "*"})
     before = configs(served)
-    await set_throttle(zk, OWNER, MOVES, 1000)
+    await Throttles(zk).set(OWNER, MOVES, 1000)
     assert configs(served)["brokers/1"] == {LEADER_RATE: "77", FOLLOWER_RATE: "1000", "log.retention.ms": "5"}
     assert configs(served)["topics/orders"] == {LEADER_REPLICAS: "9:9,0:1,0:2,0:3", FOLLOWER_REPLICAS: "*"}
-    await remove_throttle(zk, OWNER)
+    await Throttles(zk).remove(OWNER)
     assert configs(served) == before
 
 
 async def test_two_owners_share_brokers_and_each_leaves_the_other_its_own(served: Cluster) -> None:
     zk = served.zk.session()
-    await set_throttle(zk, OWNER, MOVES, 1000)
-    await set_throttle(zk, "other", OTHER_MOVES, 10)
+    await Throttles(zk).set(OWNER, MOVES, 1000)
+    await Throttles(zk).set("other", OTHER_MOVES, 10)
     assert configs(served)["brokers/1"][LEADER_RATE] == "10"
-    await remove_throttle(zk, "other")
+    await Throttles(zk).remove("other")
     assert configs(served) == {**THEIRS, **LISTS, **rates(1000, 1, 2, 3, 4, 5, 6)}
 
 
@@ -107,45 +109,45 @@ async def test_one_for_which_there_is_no_room_leaves_all_as_it_was_and_keeps_nob
 ) -> None:
     zk = served.zk.session(max_request_bytes=4000)
     configure(served, "topics/other", **{LEADER_REPLICAS: ",".join(["9:9"] * 600)})
-    await set_throttle(zk, "other", OTHER_MOVES, 10)
+    await Throttles(zk).set("other", OTHER_MOVES, 10)
     if is_changed:
-        await set_throttle(zk, OWNER, MOVES, 1000)
-    before, wanted_before = configs(served), await read_throttles(zk)
+        await Throttles(zk).set(OWNER, MOVES, 1000)
+    before, wanted_before = configs(served), await Throttles(zk).read()
     with pytest.raises(TooLarge, match=r"other.* 4000 "):
-        await set_throttle(zk, OWNER, MOVES | {tp("other", number): MOVES[ORDERS] for number in range(50)}, 2000)
+        await Throttles(zk).set(OWNER, MOVES | {tp("other", number): MOVES[ORDERS] for number in range(50)}, 2000)
     assert configs(served) == before
-    assert await read_throttles(zk) == wanted_before
-    await set_throttle(zk, "third", MOVES, 7)
+    assert await Throttles(zk).read() == wanted_before
+    await Throttles(zk).set("third", MOVES, 7)
     assert configs(served)["brokers/4"] == rates(7, 4)["brokers/4"]
 
 
 async def test_one_that_was_set_anew_since_it_was_looked_at_is_not_removed(served: Cluster) -> None:
     zk = served.zk.session()
-    await set_throttle(zk, OWNER, MOVES, 1000)
-    seen = (await read_throttles(zk))[OWNER]
-    await set_throttle(zk, OWNER, MOVES, 5)
-    await remove_throttle(zk, OWNER, expected=seen)
+    await Throttles(zk).set(OWNER, MOVES, 1000)
+    seen = (await Throttles(zk).read())[OWNER]
+    await Throttles(zk).set(OWNER, MOVES, 5)
+    await Throttles(zk).remove(OWNER, expected=seen)
     assert configs(served) == {**THEIRS, **LISTS, **rates(5, 1, 2, 3, 4, 5, 6)}
 
 
 async def test_a_limit_that_lets_nothing_through_is_refused(served: Cluster) -> None:
     with pytest.raises(ValueError, match="must be positive"):
-        await set_throttle(served.zk.session(), OWNER, MOVES, 0)
+        await Throttles(served.zk.session()).set(OWNER, MOVES, 0)
 
 
 async def test_a_topic_that_is_gone_gets_no_configuration(served: Cluster) -> None:
-    await set_throttle(served.zk.session(), OWNER, {tp("gone"): MOVES[ORDERS]}, 1000)
+    await Throttles(served.zk.session()).set(OWNER, {tp("gone"): MOVES[ORDERS]}, 1000)
     assert not served.exists(f"{paths.TOPIC_CONFIGS}/gone")
 
 
 async def test_none_is_left_where_all_topics_are_gone_already(served: Cluster) -> None:
-    await set_throttle(served.zk.session(), OWNER, {tp("gone"): MOVES[ORDERS]}, 1000)
+    await Throttles(served.zk.session()).set(OWNER, {tp("gone"): MOVES[ORDERS]}, 1000)
     assert configs(served) == THEIRS
     assert not served.zk.tree.children(paths.THROTTLES)
 
 
 async def test_one_whose_topic_is_deleted_before_its_moves_begin_is_ended(served: Cluster) -> None:
-    await set_throttle(served.zk.session(), OWNER, MOVES, 1000)
+    await Throttles(served.zk.session()).set(OWNER, MOVES, 1000)
     served.request_deletion("orders")
     await served.replicate()
     assert not served.exists(paths.topic(ORDERS.topic))
@@ -155,11 +157,11 @@ async def test_one_whose_topic_is_deleted_before_its_moves_begin_is_ended(served
 async def test_an_unreadable_configuration_holds_up_nothing_else(served: Cluster) -> None:
     served.put(f"{paths.TOPIC_CONFIGS}/orders", b"{scribble")
     zk = served.zk.session()
-    await set_throttle(zk, OWNER, MOVES, 1000)
+    await Throttles(zk).set(OWNER, MOVES, 1000)
     assert served.data(f"{paths.TOPIC_CONFIGS}/orders") == b"{scribble"
     served.write(Delete(path=f"{paths.TOPIC_CONFIGS}/orders"))
     assert configs(served) == {**THEIRS, **rates(1000, 1, 2, 3, 4, 5, 6)}
-    await remove_throttle(zk, OWNER)
+    await Throttles(zk).remove(OWNER)
     assert configs(served) == THEIRS
 
 
@@ -168,9 +170,9 @@ async def test_more_configurations_than_fit_one_write(served: Cluster) -> None:
         served.create_topic(f"t{number}", [1])
     moves = {tp(f"t{number}"): Move(origin=ids([1]), target=ids([2])) for number in range(120)}
     zk = served.zk.session()
-    await set_throttle(zk, OWNER, moves, 1000)
+    await Throttles(zk).set(OWNER, moves, 1000)
     assert len(configs(served)) == 120 + 2 + len(THEIRS)
-    await remove_throttle(zk, OWNER)
+    await Throttles(zk).remove(OWNER)
     assert configs(served) == THEIRS
 
 
@@ -179,7 +181,7 @@ async def test_more_configurations_than_fit_one_write(served: Cluster) -> None:
 
 async def throttle_topics(cluster: Cluster) -> ZkSession:
     zk = cluster.zk.session()
-    await set_throttle(zk, OWNER, MOVES, 1000)
+    await Throttles(zk).set(OWNER, MOVES, 1000)
     return zk
 
 
@@ -277,7 +279,7 @@ async def test_one_whose_moves_are_not_asked_for_yet_is_left_alone(served: Clust
 
 async def test_one_of_many_moves_ends_with_the_last(served: Cluster) -> None:
     moves = {**MOVES, **OTHER_MOVES}
-    await set_throttle(served.zk.session(), OWNER, moves, 1000)
+    await Throttles(served.zk.session()).set(OWNER, moves, 1000)
     served.request_reassignment({ORDERS: [4, 5, 6], tp("other"): [2, 4]})
     await served.settle()
     await served.join_isr(tp("other"), 4)
@@ -294,11 +296,11 @@ async def test_one_for_moves_beside_those_that_run_stays_until_they_have_begun_a
     zk = await throttle_topics(served)
     served.request_reassignment({ORDERS: [4, 5, 6]})
     await served.settle()
-    await set_throttle(zk, OWNER, {**MOVES, **OTHER_MOVES}, 1000)
+    await Throttles(zk).set(OWNER, {**MOVES, **OTHER_MOVES}, 1000)
     await served.replicate()
     assert served.list_replicas(ORDERS) == [4, 5, 6]
     assert "topics/orders" in configs(served)
-    await set_throttle(zk, OWNER, {**MOVES, **OTHER_MOVES}, 500)
+    await Throttles(zk).set(OWNER, {**MOVES, **OTHER_MOVES}, 500)
     assert configs(served)["brokers/4"][LEADER_RATE] == "500"
     served.request_reassignment({tp("other"): [2, 4]})
     await served.replicate()
@@ -307,7 +309,7 @@ async def test_one_for_moves_beside_those_that_run_stays_until_they_have_begun_a
 
 async def test_one_whose_move_nobody_knows_of_is_kept_until_that_is_mended(served: Cluster) -> None:
     """The entry of the partition makes no sense when a term begins; its brokers go on with the move."""
-    await set_throttle(served.zk.session(), OWNER, MOVES, 1000)
+    await Throttles(served.zk.session()).set(OWNER, MOVES, 1000)
     served.request_reassignment({ORDERS: [4, 5, 6]})
     await served.settle()
     await served.active.kill()
@@ -326,7 +328,7 @@ async def test_it_can_be_changed_while_the_reassignment_runs(served: Cluster) ->
     zk = await throttle_topics(served)
     served.request_reassignment({ORDERS: [4, 5, 6]})
     await served.settle()
-    await set_throttle(zk, OWNER, MOVES, 7)
+    await Throttles(zk).set(OWNER, MOVES, 7)
     assert configs(served)["brokers/1"] == rates(7, 1)["brokers/1"]
     await served.replicate()
     assert_removed(served)
@@ -342,7 +344,7 @@ async def test_scribbled_throttles_do_not_hold_up_a_reassignment(served: Cluster
     assert_sound(served)
     if path == paths.THROTTLES:
         with pytest.raises(MalformedZnode):
-            await set_throttle(zk, OWNER, MOVES, 7)
+            await Throttles(zk).set(OWNER, MOVES, 7)
 
 
 # The process that sets the throttle dies
@@ -351,15 +353,15 @@ Act = Callable[[ZkSession], Coroutine[Any, Any, None]]
 
 
 async def set_it(zk: ZkSession) -> None:
-    await set_throttle(zk, OWNER, MOVES, 1000)
+    await Throttles(zk).set(OWNER, MOVES, 1000)
 
 
 async def change_it(zk: ZkSession) -> None:
-    await set_throttle(zk, OWNER, {TopicPartition(*ORDERS): replace(MOVES[ORDERS], target=ids([3, 7]))}, 5)
+    await Throttles(zk).set(OWNER, {TopicPartition(*ORDERS): replace(MOVES[ORDERS], target=ids([3, 7]))}, 5)
 
 
 async def remove_it(zk: ZkSession) -> None:
-    await remove_throttle(zk, OWNER)
+    await Throttles(zk).remove(OWNER)
 
 
 @pytest.mark.parametrize("act", [set_it, change_it, remove_it])

@@ -2,8 +2,7 @@
 
 from datetime import timedelta
 
-from controller_operator.kafka.requests.throttles import ThrottleReply
-from controller_operator.kafka.throttle_steps import RemoveThrottle
+from controller_operator.kafka.throttle_steps import RemoveThrottle, ThrottleReply
 from controller_operator.plans.outcome import Context
 from controller_operator.plans.upkeep.ownerless_limits import LimitsPlan, plan_ownerless_limits
 from tests.unit.operator.clusters import NOW

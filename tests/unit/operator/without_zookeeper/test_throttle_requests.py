@@ -1,7 +1,7 @@
 """A limit is requested again until an up-to-date broker shows it, even if operators die in between."""
 
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, Literal, get_args
 
 import pytest
@@ -12,15 +12,9 @@ from controller_core.client.errors import OutcomeUnknown
 from controller_core.client.reassigning.throttle_configs import MAX_ASKED
 from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, Move, Record
-from controller_operator.clusters.throttle_record import ConfigMapRecord
-from controller_operator.kafka.requests.throttles import (
-    Recorded,
-    ThrottleRecord,
-    ThrottleReply,
-    ask_for_throttle,
-)
-from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle, ThrottleStep
-from controller_operator.kubernetes.object_api import ApiForbidden, ConfigMap
+from controller_operator.clusters.throttle_record import ThrottleRecord, ask_for_throttle
+from controller_operator.kafka.throttle_steps import RemoveThrottle, SetThrottle, ThrottleReply, ThrottleStep
+from controller_operator.kubernetes.object_api import ApiForbidden, ConfigMap, ObjectApi
 from controller_operator.resources.conditions import Reason
 from simulation.controller_client import SimulatedControllerClient
 from tests.unit.operator.simulated_api import SimulatedApiServer
@@ -64,10 +58,10 @@ class Limited(ConfiguredCluster):
     def __init__(self, configs: DynamicConfigs) -> None:
         super().__init__(configs)
         self.api = SimulatedApiServer()
-        self.record = ConfigMapRecord(self.api, "kafka", "operator-throttles", "a-quorum")
+        self.record = ThrottleRecord(self.api, "kafka", "operator-throttles", "a-quorum")
 
     async def owners(self) -> list[str]:
-        return sorted((await self.record.read()).record.throttles)
+        return sorted((await self.record.read())[0].throttles)
 
 
 class DyingClient:
@@ -79,16 +73,19 @@ class DyingClient:
         return await self._deaths.write(lambda: self._client.ask(request, response_type))
 
 
-@dataclass(frozen=True)
-class DyingRecord:
-    record: ThrottleRecord
-    deaths: Deaths
+class DyingApi(SimulatedApiServer):
+    """The API server of an operator that may die at its writes."""
 
-    async def read(self) -> Recorded:
-        return await self.record.read()
+    def __init__(self, api: ObjectApi, deaths: Deaths) -> None:
+        super().__init__()
+        self._api = api
+        self._deaths = deaths
 
-    async def write(self, record: Record, known: Recorded) -> None:
-        await self.deaths.write(lambda: self.record.write(record, known))
+    async def read_config_map(self, *named: str) -> ConfigMap | None:
+        return await self._api.read_config_map(*named)
+
+    async def write_entry(self, *entry: Any) -> None:
+        await self._deaths.write(lambda: self._api.write_entry(*entry))
 
 
 async def carry_out(
@@ -96,7 +93,7 @@ async def carry_out(
 ) -> ThrottleReply:
     deaths = deaths or Deaths()
     reader = SimulatedControllerClient(lambda: cluster.answer)
-    record = DyingRecord(cluster.record, deaths)
+    record = replace(cluster.record, api=DyingApi(cluster.record.api, deaths))
     return await ask_for_throttle(step, record, reader, writer or DyingClient(cluster, deaths))
 
 
@@ -283,7 +280,7 @@ async def test_a_right_to_the_record_that_is_missing_is_said_and_kafka_is_left_a
             raise ApiForbidden("403 no right")
 
     cluster = a_cluster()
-    cluster.record = ConfigMapRecord(Forbidding(), *NAME, "a-quorum")
+    cluster.record = ThrottleRecord(Forbidding(), *NAME, "a-quorum")
     reply = await carry_out(SET, cluster)
     assert (reply.reason, cluster.writes) == (Reason.REQUEST_REFUSED, 0)
     assert f"cannot be {verb}: 403 no right" in str(reply.trouble)
@@ -292,7 +289,7 @@ async def test_a_right_to_the_record_that_is_missing_is_said_and_kafka_is_left_a
 async def test_a_record_that_somebody_changes_in_between_is_read_again() -> None:
     cluster = a_cluster()
     other = SetThrottle(owner="shop/other/uid", moves={BILLS: MOVES[BILLS]}, bytes_per_second=700)
-    stale = await cluster.record.read()
+    _, stale = await cluster.record.read()
     assert (await carry_out(other, cluster)).trouble is None
     await cluster.record.write(Record(), stale)
     assert (await carry_out(SET, cluster)).trouble is None
