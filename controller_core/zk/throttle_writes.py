@@ -104,7 +104,7 @@ class Throttles:
                 await self.remove(owner)
             else:
                 wish = codecs.decode_throttle(paths.throttle(owner), before.data)
-                await self._change(owner, partial(_plan_wish, wish))
+                await self._change(owner, partial(_plan_return, wish))
                 await self.settle()
             raise
 
@@ -190,8 +190,16 @@ def _plan_wish(wish: Throttle, path: str, node: ZkNode | None) -> list[WriteOp]:
     known = None if node is None else codecs.decode_throttle(path, node.data)
     # Some moves may have begun and others not yet. The throttle must not end before those.
     is_still_begun = known is not None and known.is_begun and wish.moves.keys() <= known.moves.keys()
-    data = codecs.encode_throttle(replace(wish, is_begun=wish.is_begun or is_still_begun))
+    data = codecs.encode_throttle(replace(wish, is_begun=is_still_begun))
     return [] if node is not None and node.data == data else [put(path, node, data)]
+
+
+def _plan_return(wish: Throttle, path: str, node: ZkNode | None) -> list[WriteOp]:
+    """Return to an earlier wish, unless it was ended since. If moves have begun since, it keeps that mark."""
+    if node is None:
+        return []
+    is_begun = wish.is_begun or codecs.decode_throttle(path, node.data).is_begun
+    return [put(path, node, codecs.encode_throttle(replace(wish, is_begun=is_begun)))]
 
 
 def _plan_removal(expected: Throttle | None, path: str, node: ZkNode | None) -> list[WriteOp]:

@@ -12,7 +12,7 @@ from controller_core.model.ids import BrokerId, TopicPartition
 from controller_core.model.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, Move
 from controller_core.zk import codecs, paths
 from controller_core.zk.codecs import MalformedZnode
-from controller_core.zk.session import Delete, TooLarge, ZkSession
+from controller_core.zk.session import Delete, FailedOp, TooLarge, ZkSession
 from controller_core.zk.throttle_writes import Throttles
 from simulation.checks import assert_sound
 from simulation.cluster import Cluster, alter_reassignments, ids, tp
@@ -119,6 +119,29 @@ async def test_one_for_which_there_is_no_room_leaves_all_as_it_was_and_keeps_nob
     assert await Throttles(zk).read() == wanted_before
     await Throttles(zk).set("third", MOVES, 7)
     assert configs(served)["brokers/4"] == rates(7, 4)["brokers/4"]
+
+
+@pytest.mark.parametrize("what", ["begin", "end"])
+async def test_one_that_is_taken_back_keeps_what_happened_meanwhile(
+    served: Cluster, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    throttles, settle = Throttles(served.zk.session()), Throttles.settle
+    await throttles.set(OWNER, MOVES | OTHER_MOVES, 1000)
+    (before,) = (await throttles.read()).values()
+
+    async def find_no_room(changed: Throttles) -> None:
+        monkeypatch.setattr(Throttles, "settle", settle)
+        if what == "begin":
+            await changed.mark_begun(MOVES.keys())
+        else:
+            await changed.remove(OWNER)
+        raise TooLarge(FailedOp(index=0, op=Delete(path=paths.CONFIG, version=0)), size_bytes=4001, max_bytes=4000)
+
+    monkeypatch.setattr(Throttles, "settle", find_no_room)
+    with pytest.raises(TooLarge, match="has 4001 bytes"):
+        await throttles.set(OWNER, MOVES, 2000)
+    assert not before.is_begun
+    assert await throttles.read() == ({OWNER: replace(before, is_begun=True)} if what == "begin" else {})
 
 
 async def test_one_that_was_set_anew_since_it_was_looked_at_is_not_removed(served: Cluster) -> None:
