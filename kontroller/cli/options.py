@@ -13,17 +13,13 @@ if TYPE_CHECKING:
     from controller_core.wire.connections.security import SecuritySource
 
 _LARGEST_ID = 2**31 - 1
-_LONGEST_S = 24 * 3600
+LONGEST_MS = 24 * 3600 * 1000
 
 BrokerIdOption = Annotated[
     int, typer.Option(help="Id of the broker.", envvar="KONTROLLER_BROKER_ID", min=0, max=_LARGEST_ID)
 ]
-DeadlineSeconds = Annotated[
-    int,
-    typer.Option(
-        help="Seconds after which the command gives up.", envvar="KONTROLLER_DEADLINE_SECONDS", min=1, max=_LONGEST_S
-    ),
-]
+TimeoutMs = Annotated[int, typer.Option(help="Milliseconds after which the command gives up.", min=1, max=LONGEST_MS)]
+"""Without an environment variable, because `drain` and `ready` share the environment of a pod and not their times."""
 CommandConfig = Annotated[
     Path | None,
     typer.Option(
@@ -52,6 +48,11 @@ TopicPropertiesOption = Annotated[
     Path | None,
     typer.Option(help="File with the security settings of the topic's brokers: a server.properties, or a part of it."),
 ]
+
+
+def divide_time(timeout_ms: int, most_ms: int) -> int:
+    """Return the time for one request: a third at most, so that one without an answer leaves time for other servers."""
+    return max(1, min(most_ms, timeout_ms // 3))
 
 
 class TwoFiles(Exception):
