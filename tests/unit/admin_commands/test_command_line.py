@@ -40,6 +40,20 @@ def test_every_command_explains_itself_and_each_of_its_options(command: tuple[st
     assert all(option.opts[0] in result.output for option in described.params if not option.hidden)
 
 
+def test_the_name_of_a_time_ends_with_its_unit() -> None:
+    units = {"Milliseconds": "-ms", "Seconds": "-seconds", "Hours": "-hours", "Days": "-days"}
+    found = []
+    for command in commands(get_command(main)):
+        described: Any = get_command(main)
+        for word in command:
+            described = described.commands[word]
+        for option in described.params:
+            unit = units.get((getattr(option, "help", None) or " ").split()[0])
+            found += [] if unit is None else [(" ".join(command), option.opts[0], unit)]
+    assert {unit for _, _, unit in found} == set(units.values())
+    assert [each for each in found if not each[1].endswith(each[2])] == []
+
+
 @pytest.mark.parametrize("command", EVERYTHING)
 @pytest.mark.parametrize(
     ("option", "value", "told"),
