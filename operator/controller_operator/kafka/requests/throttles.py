@@ -54,8 +54,8 @@ class ThrottleReply:
     """The reason of the trouble. Only `TooLarge` needs a person; time may end any other."""
 
 
-class RefusedError(Exception):
-    """A change is refused, or the settings or the record are not shown."""
+class RefusedError(AdminError):
+    """A change is refused, or the settings or the record are not shown. A person must change something."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
