@@ -54,10 +54,6 @@ def divide_time(timeout_ms: int, most_ms: int) -> int:
     return max(1, min(most_ms, timeout_ms // 3))
 
 
-class TwoFiles(Exception):
-    """Both --command-config and --properties were given."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Servers:
     """The servers of a cluster, and the file with the security settings of the connections to them."""
@@ -86,7 +82,7 @@ class Servers:
 
         if self.command_config is not None and self.properties is not None:
             raise usage_error(
-                TwoFiles("--command-config and --properties both set the security of connections: give one")
+                ValueError("--command-config and --properties both set the security of connections: give one")
             )
         try:
             return open_client(

@@ -73,7 +73,7 @@ async def test_what_is_asked_of_the_controller_has_no_other_topic_looked_at() ->
                 around, SetData(path=paths.REASSIGN_PARTITIONS, data=codecs.encode_reassignment(request))
             )
         await _write_and_wait(
-            around, Create(path=paths.PREFERRED_REPLICA_ELECTION, data=codecs.encode_preferred_election(partitions))
+            around, Create(path=paths.PREFERRED_REPLICA_ELECTION, data=codecs.encode_partitions(partitions))
         )
         assert around.looks("KafkaTopic") == before
         await _write_and_wait(around, Create(path=paths.delete_topic(TopicName("t7"))))
