@@ -26,9 +26,6 @@ class OperatorSettings(CommonSettings, AuditSettings):
     zookeeper_session_timeout_ms: int = Field(
         default=10_000, ge=1000, description="Milliseconds without a heartbeat after which ZooKeeper ends the session."
     )
-    zookeeper_connect_timeout_ms: int = Field(
-        default=10_000, ge=1000, description="Milliseconds that one attempt to connect to ZooKeeper may take."
-    )
     zookeeper_jute_maxbuffer_bytes: int = Field(
         default=DEFAULT_JUTE_MAXBUFFER_BYTES,
         ge=1 << 18,
