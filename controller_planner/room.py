@@ -14,6 +14,9 @@ from controller_planner.losses import make_result
 from controller_planner.plan import Plan
 from controller_planner.resources import DISK, measure_replicas
 
+_Racks = np.ndarray[tuple[int], np.dtype[np.str_]]
+"""The name of each broker's rack. A broker without one is alone in its own."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shortage:
@@ -45,9 +48,7 @@ def find_shortages(plan: Plan) -> tuple[Shortage, ...]:
     return tuple(sorted(found, key=lambda each: (each.room_bytes - each.needed_bytes, each.brokers)))
 
 
-def _list_lost_brokers(
-    plan: Plan, takes: Bools, free: Floats, racks: "np.ndarray[tuple[int], np.dtype[np.str_]]"
-) -> Iterator[Shortage]:
+def _list_lost_brokers(plan: Plan, takes: Bools, free: Floats, racks: _Racks) -> Iterator[Shortage]:
     brokers, used = plan.snapshot.brokers, plan.loads_after[:, DISK]
     held_fast = _sum_held_fast(plan, takes, racks)
     for at in np.flatnonzero(brokers.is_live & (used > 0)).tolist():
@@ -75,7 +76,7 @@ def _list_lost_racks(plan: Plan, takes: Bools, free: Floats) -> Iterator[Shortag
             yield Shortage(brokers=ids, rack=rack, within=None, needed_bytes=needed, room_bytes=room)
 
 
-def _sum_held_fast(plan: Plan, takes: Bools, racks: "np.ndarray[tuple[int], np.dtype[np.str_]]") -> Floats:
+def _sum_held_fast(plan: Plan, takes: Bools, racks: _Racks) -> Floats:
     """Return the bytes of each broker that only its own rack may take: of partitions with one replica in each rack."""
     partitions = make_result(plan).partitions
     rack_of = np.append(np.unique(racks, return_inverse=True)[1], NO_BROKER)

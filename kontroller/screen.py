@@ -15,6 +15,11 @@ def format_cell(value: object, *, most: int | None = _MOST) -> str:
     return (text if most is None or len(text) <= most else f"{text[: most - 3]}...") or "-"
 
 
+def format_ids(brokers: Sequence[int]) -> str:
+    """Return ids as the text of one cell."""
+    return ",".join(map(str, brokers))
+
+
 def format_table(heads: Sequence[str], rows: Iterable[Sequence[object]], *, most: int | None = _MOST) -> list[str]:
     """Return the lines of a table, or none if it has no rows. See `format_cell` for `most`."""
     cells = [[format_cell(value, most=most) for value in row] for row in rows]

@@ -33,7 +33,7 @@ class Surroundings:
     def operator(self, *, name: str, resync_interval_s: float) -> OperatorProcess:
         """Return an operator, not started, with exactly the rights that the chart gives it."""
         kubeconfig = self.kubernetes.service_account_kubeconfig(NAMESPACE, f"{_RELEASE}-operator")
-        settings = {"KONTROLLER_RESYNC_INTERVAL_S": str(resync_interval_s)}
+        settings = {"KONTROLLER_RESYNC_INTERVAL_SECONDS": str(resync_interval_s)}
         return OperatorProcess(self.folder, kubeconfig, namespaces=[NAMESPACE], name=name, settings=settings)
 
 

@@ -35,7 +35,6 @@ from bench.plan.optimum import NoOptimum, compute_bytes_bound, compute_excess_bo
 from bench.plan.others import OTHERS
 from bench.plan.plot import draw_ways
 from bench.plan.report import (
-    PLOT,
     BacktestRow,
     InstanceRow,
     SmallRow,
@@ -97,7 +96,7 @@ def main(
         typer.echo(f"\n{table(found)}")
     typer.echo(f"\nwrote {RESULTS}")
     if docs:
-        for path in (*write_docs([RESULTS]), *draw_ways(found, DOCS / PLOT)):
+        for path in (*write_docs([RESULTS]), *draw_ways(found, DOCS)):
             typer.echo(f"wrote {path}")
     missed = found.list_missed()
     for sentence in missed:

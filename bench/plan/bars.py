@@ -8,7 +8,7 @@ import numpy as np
 
 from bench.plan.instances import Instance
 from bench.plan.optimum import Optimum
-from controller_planner.goals import Mode
+from controller_planner.goals import Goals, Mode
 from controller_planner.loads import Floats, Ints
 from controller_planner.plan import Plan
 
@@ -77,7 +77,7 @@ def find_missed(result: Result) -> Iterator[str]:
     if most > bar and mode is Mode.REBALANCE:
         yield f"{instance.name}: one broker takes over {most:.0f} leaders of another; the bar is {bar:.0f}"
     for name, (copied, balance) in result.others.items():
-        if copied < result.total_bytes and (balance <= np.maximum(result.balance, 1.05)).all():
+        if copied < result.total_bytes and (balance <= np.maximum(result.balance, Goals().band)).all():
             yield f"{instance.name}: {name} is as even with {copied / max(result.total_bytes, 1):.3f} times the bytes"
 
 

@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from controller_planner.goals import Goals
 from controller_planner.loads import Ints, LoadSnapshot
 
 
@@ -47,7 +48,7 @@ def generate_as_kafka(snapshot: LoadSnapshot) -> Ints:
 
 
 def move_greedily(snapshot: LoadSnapshot) -> Ints:
-    """Move the largest replica that fits from the fullest broker to the emptiest, until all are within 1.05 in bytes."""
+    """Move the largest replica that fits from the fullest broker to the emptiest, until all are in the band."""
     return _move(snapshot, snapshot.partitions.size_bytes, largest=True)
 
 
@@ -64,7 +65,7 @@ def _move(snapshot: LoadSnapshot, weight: np.ndarray[tuple[int], np.dtype[np.flo
     load = np.zeros(brokers)
     for at in range(replicas.shape[1]):
         load += np.bincount(replicas[:, at], weight, brokers)
-    mean = load.sum() / brokers
+    most = Goals().band * load.sum() / brokers
     size = snapshot.partitions.size_bytes if largest else -snapshot.partitions.size_bytes
     on = [
         sorted(np.flatnonzero((replicas == at).any(axis=1)).tolist(), key=lambda p: -size[p]) for at in range(brokers)
@@ -72,7 +73,7 @@ def _move(snapshot: LoadSnapshot, weight: np.ndarray[tuple[int], np.dtype[np.flo
     finished = np.zeros(brokers, dtype=np.bool_)
     while True:
         full = int(np.where(finished, -np.inf, load).argmax())
-        if load[full] <= 1.05 * mean or finished[full]:
+        if load[full] <= most or finished[full]:
             return replicas
         if not on[full]:
             finished[full] = True
@@ -83,7 +84,7 @@ def _move(snapshot: LoadSnapshot, weight: np.ndarray[tuple[int], np.dtype[np.flo
         allowed = [
             at for at in np.argsort(load, kind="stable").tolist() if at not in others and int(rack[at]) not in racks
         ]
-        to = next((at for at in allowed if load[at] + weight[partition] <= 1.05 * mean), None)
+        to = next((at for at in allowed if load[at] + weight[partition] <= most), None)
         if to is not None and to != full:
             replicas[partition][replicas[partition] == full] = to
             load[full] -= weight[partition]

@@ -3,16 +3,15 @@
 from pathlib import Path
 from typing import Final
 
-import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from bench.plan.report import Result
-from bench.report.plots import GRAY, STYLE
+from bench.report.plots import GRAY, draw
+from controller_planner.goals import Goals
 
 _OURS: Final = "Kontroller"
 _WAYS: Final = (("#2f81c9", "o"), ("#d07a1f", "s"), ("#9b6fd0", "^"), ("#2aa198", "D"))
 """A color and a marker for each way, ours first."""
-_BAND: Final = 1.05
 
 
 def plot_ways(result: Result) -> Figure | None:
@@ -30,19 +29,14 @@ def plot_ways(result: Result) -> Figure | None:
     for (name, found), (color, marker) in zip(points.items(), _WAYS, strict=False):
         copied, largest = ([at[column] for at in found] for column in range(2))
         axes.scatter(copied, largest, 45, color, marker=marker, alpha=0.7, linewidths=0, label=name)
-    axes.axhline(_BAND, color=GRAY, linestyle="--", linewidth=1, label=f"the band: {_BAND}")
+    band = Goals().band
+    axes.axhline(band, color=GRAY, linestyle="--", linewidth=1, label=f"the band: {band}")
     axes.set(xscale="log", yscale="log", xlabel="bytes copied, as a multiple of the plan's (log)")
     axes.set_ylabel("largest load / share (log)")
     figure.legend(loc="outside upper center", ncols=len(points) + 1, fontsize=9)
     return figure
 
 
-def draw_ways(result: Result, path: Path) -> list[Path]:
-    """Write the plot as SVG if the result has data for it; return the files."""
-    with mpl.rc_context(STYLE):
-        figure = plot_ways(result)
-        if figure is None:
-            return []
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, metadata={"Date": None})
-    return [path]
+def draw_ways(result: Result, docs: Path) -> list[Path]:
+    """Write the plot if the result has data for it; return the files."""
+    return draw(result, {"ways": plot_ways}, docs / "images", prefix="plan-", kinds=("svg",))

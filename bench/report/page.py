@@ -16,7 +16,7 @@ import typer
 from pydantic import BaseModel, ValidationError
 from rich.console import Console
 
-from bench.report.plots import draw
+from bench.report.plots import PLOTS, draw
 from bench.report.result import Result
 from bench.report.tables import TABLES, add_plot, fill_document
 
@@ -73,7 +73,7 @@ def write_docs(sources: Sequence[Path], docs: Path = DOCS) -> list[Path]:
     document.write_text(text)
     for of_an_earlier_run in images.glob("performance-*"):
         of_an_earlier_run.unlink()
-    return [kept, document, *draw(result, images)]
+    return [kept, document, *draw(result, PLOTS, images)]
 
 
 def write_report(sources: Sequence[Path], folder: Path = RESULTS) -> list[Path]:
@@ -81,7 +81,7 @@ def write_report(sources: Sequence[Path], folder: Path = RESULTS) -> list[Path]:
     result.
     """
     result = Result.model_validate(merge_results(sources))
-    plots = draw(result, folder)
+    plots = draw(result, PLOTS, folder)
     page = folder / "report.md"
     sections = (f"## {name.capitalize()}\n\n{add_plot(name, result, 'performance-')}\n" for name in TABLES)
     page.write_text("\n".join(["# Performance\n", *sections]))

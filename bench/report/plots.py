@@ -4,9 +4,9 @@ They have no background and lines of middle brightness, so that they are readabl
 result makes the same bytes.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -31,6 +31,8 @@ from bench.report.result import (
     times,
     waits,
 )
+
+T = TypeVar("T")
 
 GRAY: Final = "#767b82"
 COLORS: Final[dict[Controller, str]] = {"kontroller": "#2f81c9", "kafka": "#d07a1f"}
@@ -188,20 +190,31 @@ PLOTS: Final[dict[str, Callable[[Result], Figure | None]]] = {
 }
 
 
-def draw(result: Result, folder: Path, prefix: str = "performance-") -> list[Path]:
-    """Write each plot for which the result has data, as PNG and SVG; return the files in order."""
+def draw(
+    result: T,
+    plots: Mapping[str, Callable[[T], Figure | None]],
+    folder: Path,
+    *,
+    prefix: str = "performance-",
+    kinds: Collection[str] = ("png", "svg"),
+) -> list[Path]:
+    """Write each plot for which the result has data, in each kind of file; return the files in order."""
     folder.mkdir(parents=True, exist_ok=True)
     made = []
     with mpl.rc_context(STYLE):
-        for name, plot in PLOTS.items():
+        for name, plot in plots.items():
             figure = plot(result)
             if figure is None:
                 continue
-            for kind, metadata in ("png", {"Software": None}), ("svg", {"Date": None}):
+            for kind in kinds:
                 path = folder / f"{prefix}{name}.{kind}"
-                figure.savefig(path, dpi=160, metadata=metadata)
+                figure.savefig(path, dpi=160, metadata=_METADATA[kind])
                 made.append(path)
     return made
+
+
+_METADATA: Final = {"png": {"Software": None}, "svg": {"Date": None}}
+"""Without what differs between two runs."""
 
 
 _LINES: Final = (

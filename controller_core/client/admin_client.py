@@ -279,6 +279,11 @@ class AdminClient:
         call = self._cluster.call(timeout_ms)
         return await self._run_alone(features.update(call, self._seen, updates, validate_only=validate_only))
 
+    @staticmethod
+    def check_feature_updates(updates: Sequence[FeatureUpdate]) -> None:
+        """Raise `InvalidArgument` if the updates make no sense in any cluster. Nobody is asked."""
+        features.require_sound(updates)
+
     async def delete_features(self, names: Sequence[str], *, timeout_ms: int | None = None) -> FeatureMetadata:
         """Remove finalized features."""
         return await self._run_alone(features.delete(self._cluster.call(timeout_ms), self._seen, names))

@@ -32,6 +32,11 @@ class SecurityProtocol(IntEnum):
     SASL_SSL = 3
 
 
+def format_address(host: str, port: int) -> str:
+    """Return `host:port`, with an IPv6 address in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
     """The address of one listener of a broker."""
@@ -40,6 +45,10 @@ class Endpoint:
     security_protocol: str
     host: str
     port: int
+
+    @property
+    def address(self) -> str:
+        return format_address(self.host, self.port)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,9 +7,13 @@ moves, and RAR alone is written last. So a new controller finds both sets there 
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import Enum
+from typing import Final
 
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import LeaderAndIsr, ReplicaAssignment
+
+ANY_DIRECTORY: Final = "any"
+"""Stands for a log directory of the broker's choice."""
 
 
 class ReassignmentStep(Enum):

@@ -68,7 +68,7 @@ class Looking:
         `is_waited_for`: everything that was done before has to be visible, which is guaranteed if the controllers have
         a leader.
 
-        Raises `AdminError`, `NoKRaftError` and `Undecodable`."""
+        Raises `AdminError` and `Undecodable`."""
         moves, asked = await self._ask_controllers(client)
         # While something moves, the broker has to show the state that the controllers' answer is about.
         is_exact = is_waited_for or bool(moves or self.known.moves)

@@ -18,7 +18,6 @@ from controller_core.model.ids import TopicName
 from controller_core.polling.known_cluster import KnownCluster
 from controller_core.polling.looking import Looking
 from controller_core.polling.pace import Credit, Pace
-from controller_core.polling.questions import NoKRaftError
 from controller_core.security.properties_file import InvalidProperties
 from controller_core.wire.codecs.decoding import Undecodable
 
@@ -33,7 +32,7 @@ it."""
 _log = structlog.get_logger(__name__)
 
 
-class LookFailed(Exception):
+class LookFailed(AdminError):
     """Nothing was seen, or not everything. Retriable: another poll may succeed. The cause has the reason."""
 
 
@@ -93,7 +92,7 @@ class PacedLooks:
             return False
         try:
             return await self._looking.has_changed(self._opened[0])
-        except (AdminError, NoKRaftError, Undecodable) as error:
+        except (AdminError, Undecodable) as error:
             _log.info("unknown whether anything has changed", error=str(error))
             return False
 
@@ -107,7 +106,7 @@ class PacedLooks:
             self._failures += 1
             if not isinstance(error, OutcomeUnknown | Unreachable):
                 self.close()  # the security settings may be the problem
-            if isinstance(error, AdminError | InvalidProperties | NoKRaftError | Undecodable | ValueError):
+            if isinstance(error, AdminError | InvalidProperties | Undecodable | ValueError):
                 raise LookFailed(str(error) or type(error).__name__) from error
             raise
         self._failures = 0

@@ -26,13 +26,13 @@ _TIMEOUT: Final = i32Timedelta.parse(timedelta(seconds=4))
 _MOVES: Final = make_list_reassignments_request(None, _TIMEOUT)
 
 
-class NoKRaftError(Exception):
+class NoKRaftError(NotAdmittedError):
     """The cluster has no quorum of controllers: it has ZooKeeper, or is too old."""
 
 
 async def ask_versions(client: KeptClient) -> ApiVersionsResponse:
-    """Return the server's supported and finalized features, and its log offset. Raises `AdminError` and
-    `NoKRaftError`."""
+    """Return the server's supported and finalized features, and its log offset. Raises `AdminError`,
+    such as `NoKRaftError`."""
     answer = await client.ask(SERVER_FEATURES, ApiVersionsResponse)
     known = {int(each.api_key) for each in answer.api_keys}
     if answer.error_code is ErrorCode.unsupported_version or (known and _DESCRIBE_QUORUM not in known):

@@ -18,7 +18,7 @@ from controller_core.client.transport.request_client import Address
 from controller_core.model.ids import BrokerId
 from controller_core.model.metadata import Broker, FeatureRange
 from controller_core.polling.answers import read_supported_features
-from controller_core.polling.questions import NoKRaftError, ask_cordoned, ask_versions
+from controller_core.polling.questions import ask_cordoned, ask_versions
 
 _ALL_AGAIN_S: Final = 60.0
 """Seconds between questions to all brokers. An upgraded broker is away for longer than a poll, so it is noticed anyway;
@@ -67,7 +67,7 @@ class SelfDescriptions:
                 versions = await ask_versions(one)
                 is_cordoned = await self._is_cordoned(broker, one, versions)
                 return SelfDescription(features=read_supported_features(versions), is_cordoned=is_cordoned)
-            except (AdminError, NoKRaftError) as error:
+            except AdminError as error:
                 _log.warning("a broker does not describe itself", broker=broker.id, error=str(error))
                 return None
             finally:

@@ -64,7 +64,7 @@ def ask_in_its_version(
     """Return the answer of a server of any release, converted to the version of the request.
 
     The server's supported versions are read on the same connection. `response_type`: for messages that kio lacks, whose
-    answers are the same in all versions. Raises `ConnectionClosed`, `TimeoutError`, `NoCommonVersion`.
+    answers are the same in all versions. Raises `ConnectionClosed`, `TimeoutError`, `Unsupported`.
     """
     with open_connection(address, identity=identity, timeout_s=timeout_s) as connection:
         told = answer_to(connection, encode_request(SERVER_VERSIONS, 1, CLIENT_ID))

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from kio.schema.metadata.v12 import MetadataRequest
 
-from controller_core.client.transport.negotiation import NoCommonVersion
+from controller_core.client.errors import Unsupported
 from devcluster.clients.identity import NOBODY, Identity
 from devcluster.clients.requests import ConnectionClosed, ask_in_its_version
 from devcluster.clients.znodes import ClusterZnodes
@@ -80,7 +80,7 @@ class HealthGate:
         for node, address in nodes.items():
             try:
                 told = ask_in_its_version(address, _ALL_TOPICS, identity=self.identity, timeout_s=_ANSWER_S)
-            except (ConnectionClosed, OSError, NoCommonVersion) as error:
+            except (ConnectionClosed, OSError, Unsupported) as error:
                 yield f"node {node} does not answer: {error!r}"
                 continue
             known = {int(each.node_id): int(each.port) for each in told.brokers}

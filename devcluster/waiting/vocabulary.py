@@ -25,8 +25,18 @@ class HasIsr(Protocol):
     def isr(self, topic: str, partition: int, /) -> list[int]: ...
 
 
+class HasTopics(HasIsr, Protocol):
+    """A cluster in which topics can be created and seen."""
+
+    def create_topic(
+        self, topic: str, replicas: Sequence[Sequence[int]], config: Mapping[str, str] | None = None
+    ) -> None: ...
+    def is_served(self, topic: str, partitions: Sequence[int]) -> bool: ...
+    def read_assignment(self, topic: str, partition: int) -> list[int]: ...
+
+
 def serve_topic(
-    znodes: ClusterZnodes,
+    cluster: HasTopics,
     topic: str,
     replicas: Sequence[Sequence[int]],
     config: Mapping[str, str] | None = None,
@@ -34,12 +44,12 @@ def serve_topic(
     brokers: Mapping[int, Broker] | None = None,
 ) -> None:
     """Create a topic and wait until it is served."""
-    znodes.create_topic(topic, replicas, config)
-    wait_until_served(znodes, topic, range(len(replicas)), brokers=brokers)
+    cluster.create_topic(topic, replicas, config)
+    wait_until_served(cluster, topic, range(len(replicas)), brokers=brokers)
 
 
 def wait_until_served(
-    znodes: ClusterZnodes,
+    cluster: HasTopics,
     topic: str,
     partitions: Collection[int] = (0,),
     *,
@@ -52,10 +62,10 @@ def wait_until_served(
     """
 
     def is_served() -> bool:
-        return znodes.is_served(topic, [*partitions]) and all(
+        return cluster.is_served(topic, [*partitions]) and all(
             brokers is None or (brokers[broker].log_folder / f"{topic}-{partition}").exists()
             for partition in partitions
-            for broker in znodes.read_assignment(topic, partition)
+            for broker in cluster.read_assignment(topic, partition)
         )
 
     wait(is_served, f"every replica of {topic} is in sync")

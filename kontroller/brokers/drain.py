@@ -76,13 +76,13 @@ class Drain:
         self._has_asked = False
         """True if the controller may have begun to take the broker out of service."""
 
-    async def run(self, deadline_s: float) -> None:
+    async def run(self, timeout_s: float) -> None:
         """Return when the broker may be stopped. Raises `NotDrained` and `NotRegistered`."""
         try:
-            async with asyncio.timeout(deadline_s):
+            async with asyncio.timeout(timeout_s):
                 await self._run()
         except TimeoutError as error:
-            raise self._give_up(f"gave up after {deadline_s:g} s") from error
+            raise self._give_up(f"gave up after {timeout_s:g} s") from error
 
     async def _run(self) -> None:
         snapshot = await self._wait_for_replicas()

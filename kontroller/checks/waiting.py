@@ -1,4 +1,4 @@
-"""Repeats a check until it succeeds, or until a deadline."""
+"""Repeats a check until it succeeds, or until the time is over."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,13 +11,13 @@ class NotWell(Exception):
     """A check has failed. The message is one line with the problem and its remedy."""
 
 
-async def wait_until_well(look: Callable[[], Awaitable[str]], deadline_s: float, *, pause_s: float = PAUSE_S) -> str:
+async def wait_until_well(look: Callable[[], Awaitable[str]], timeout_s: float, *, pause_s: float = PAUSE_S) -> str:
     """Return what `look` returns as soon as it raises no `NotWell`.
 
     Raises the `NotWell` of the last look when the time is over."""
-    trouble = NotWell(f"there was no answer in {deadline_s:g} s")
+    trouble = NotWell(f"there was no answer in {timeout_s:g} s")
     try:
-        async with asyncio.timeout(deadline_s):
+        async with asyncio.timeout(timeout_s):
             while True:
                 try:
                     return await look()

@@ -8,7 +8,7 @@ import typer
 
 from kontroller.cli.endings import EXIT_FAILED, failure, run_and_exit, usage_error
 from kontroller.cli.option_groups import add_command
-from kontroller.cli.options import DeadlineSeconds, Servers
+from kontroller.cli.options import Servers, TimeoutMs, divide_time
 
 commands = typer.Typer(help="Check an installation: api, cluster, empty-brokers, rules.", no_args_is_help=True)
 
@@ -17,16 +17,16 @@ _LONGEST_ASK_MS: Final = 5_000
 
 
 @add_command(commands, "cluster")
-def check_cluster(servers: Servers, deadline_seconds: DeadlineSeconds = 60) -> None:
+def check_cluster(servers: Servers, timeout_ms: TimeoutMs = 60_000) -> None:
     """Waits until a Kafka cluster has a controller that answers and on which all members agree, and prints its id.
 
     Also prints settings that differ between brokers, or between brokers and the controller.
 
-    Exits with 0 on success, 1 if the deadline passes (and prints what is wrong), 2 if the command is wrong."""
+    Exits with 0 on success, 1 if the time is over (and prints what is wrong), 2 if the command is wrong."""
     from kontroller.checks.cluster import look_at_cluster
 
-    client = servers.make_client(min(_LONGEST_ASK_MS, deadline_seconds * 1000 // 3))
-    run_and_exit(_wait(lambda: look_at_cluster(client), deadline_seconds))
+    client = servers.make_client(divide_time(timeout_ms, _LONGEST_ASK_MS))
+    run_and_exit(_wait(lambda: look_at_cluster(client), timeout_ms))
 
 
 @add_command(commands, "empty-brokers")
@@ -36,7 +36,7 @@ def check_empty_brokers(
         list[int],
         typer.Option("--broker", help="Id of a broker to shut down for good. May be repeated.", min=0),
     ],
-    deadline_seconds: DeadlineSeconds = 60,
+    timeout_ms: TimeoutMs = 60_000,
 ) -> None:
     """Checks that brokers hold no replicas, so that they can be shut down for good. The brokers may be down already.
 
@@ -44,12 +44,12 @@ def check_empty_brokers(
     from controller_core.model.ids import BrokerId
     from kontroller.checks.empty_brokers import ReplicasLeft, look_for_replicas
 
-    client = servers.make_client(min(_LONGEST_ASK_MS, deadline_seconds * 1000 // 3))
+    client = servers.make_client(divide_time(timeout_ms, _LONGEST_ASK_MS))
     brokers = [BrokerId(each) for each in broker]
 
     async def run() -> int:
         try:
-            return await _wait(lambda: look_for_replicas(client, brokers), deadline_seconds)
+            return await _wait(lambda: look_for_replicas(client, brokers), timeout_ms)
         except ReplicasLeft as error:
             return failure(error).exit_code
 
@@ -65,12 +65,12 @@ def check_api(
             envvar="KONTROLLER_NAMESPACE",
         ),
     ] = None,
-    deadline_seconds: DeadlineSeconds = 60,
+    timeout_ms: TimeoutMs = 60_000,
 ) -> None:
     """Waits until the API server serves all kinds of kontroller.dev, accepts a valid KafkaTopic and refuses an invalid
     one.
 
-    Creates nothing. Uses the API server of the pod, or of KUBECONFIG. Exits with 0 on success, 1 if the deadline passes
+    Creates nothing. Uses the API server of the pod, or of KUBECONFIG. Exits with 0 on success, 1 if the time is over
     (and prints what is wrong), 2 if the command is wrong."""
     from controller_operator.kubernetes.api_server import NoKubernetes, kubernetes_objects
     from kontroller.checks.api import look_at_api
@@ -78,7 +78,7 @@ def check_api(
     async def run() -> int:
         try:
             async with kubernetes_objects() as objects:
-                return await _wait(lambda: look_at_api(objects, namespace or _read_own_namespace()), deadline_seconds)
+                return await _wait(lambda: look_at_api(objects, namespace or _read_own_namespace()), timeout_ms)
         except NoKubernetes as error:
             return failure(error).exit_code
 
@@ -115,11 +115,11 @@ def check_rules(
     typer.echo("allowed")
 
 
-async def _wait(look: Callable[[], Awaitable[str]], deadline_seconds: int) -> int:
+async def _wait(look: Callable[[], Awaitable[str]], timeout_ms: int) -> int:
     from kontroller.checks.waiting import NotWell, wait_until_well
 
     try:
-        typer.echo(await wait_until_well(look, deadline_seconds))
+        typer.echo(await wait_until_well(look, timeout_ms / 1000))
     except NotWell as error:
         return failure(error).exit_code
     return 0

@@ -34,7 +34,7 @@ class Move:
     properties: options.ClusterProperties = None
     check: Annotated[bool, typer.Option("--check", help="Print the obstacles, and change nothing.")] = False
     yes: Yes = False
-    deadline_seconds: options.DeadlineSeconds = 60
+    timeout_ms: options.TimeoutMs = 60_000
 
     def run(self, to: int | None, *, to_ours: bool) -> None:
         """Inspect the role, print the findings, ask for confirmation, and move the role.
@@ -64,7 +64,7 @@ class Move:
             heir = "Kafka's brokers" if target is None else f"process {target}"
             if self.check or not confirm(f"The role goes to {heir}.", yes=self.yes):
                 return
-            asyncio.run(_move(options, picture, target, self.deadline_seconds))
+            asyncio.run(_move(options, picture, target, self.timeout_ms / 1000))
         except InvalidSettings as error:
             raise usage_error(error) from error
         except (ZkError, MalformedZnode, NoCluster, NotMoved) as error:
@@ -152,14 +152,14 @@ async def _look(
 
 
 async def _move(
-    options: "ZooKeeperOptions", picture: "RolePicture", target: "BrokerId | None", deadline_s: float
+    options: "ZooKeeperOptions", picture: "RolePicture", target: "BrokerId | None", timeout_s: float
 ) -> None:
     from controller_core.process.connections import open_zookeeper_session
     from kontroller.role.moving import move
 
     session = await open_zookeeper_session(options, makes_chroot=False)
     try:
-        moved = await move(session, picture, target, deadline_s, typer.echo)
+        moved = await move(session, picture, target, timeout_s, typer.echo)
         detours = f", with {moved.detours} brokers in between" if moved.detours else ""
         typer.echo(
             f"{moved.holder} has the role, under controller epoch {moved.epoch}{detours}; "

@@ -575,13 +575,12 @@ def _parse_keeping(table_format: str | None, keep_days: Sequence[str]) -> "Keepi
 
 def _read_security_options(properties: Path | None) -> dict[str, str]:
     """Return the security options of Spark's Kafka client. Ends the command if the properties cannot be used."""
-    from controller_core.process.connections import open_secured_brokers
-    from controller_core.process.settings import InvalidSettings
-    from controller_core.wire.connections.java_clients import java_properties
+    from kontroller import InvalidArgument
+    from kontroller.servers import read_java_properties
 
     try:
-        told = java_properties(open_secured_brokers(properties).read().read_inter_broker_security())
-    except InvalidSettings as error:
+        told = read_java_properties(properties)
+    except InvalidArgument as error:
         raise usage_error(error) from error
     return {f"kafka.{name}": value for name, value in told.items()}
 

@@ -9,21 +9,16 @@ import typer
 from kontroller.cli.endings import usage_error
 
 if TYPE_CHECKING:
-    from controller_core.client.transport.request_client import RequestClient
-    from controller_core.wire.connections.security import SecuritySource
+    from kontroller.servers import ClusterClient
 
 _LARGEST_ID = 2**31 - 1
-_LONGEST_S = 24 * 3600
+LONGEST_MS = 24 * 3600 * 1000
 
 BrokerIdOption = Annotated[
     int, typer.Option(help="Id of the broker.", envvar="KONTROLLER_BROKER_ID", min=0, max=_LARGEST_ID)
 ]
-DeadlineSeconds = Annotated[
-    int,
-    typer.Option(
-        help="Seconds after which the command gives up.", envvar="KONTROLLER_DEADLINE_SECONDS", min=1, max=_LONGEST_S
-    ),
-]
+TimeoutMs = Annotated[int, typer.Option(help="Milliseconds after which the command gives up.", min=1, max=LONGEST_MS)]
+"""Without an environment variable, because `drain` and `ready` share the environment of a pod and not their times."""
 CommandConfig = Annotated[
     Path | None,
     typer.Option(
@@ -54,8 +49,9 @@ TopicPropertiesOption = Annotated[
 ]
 
 
-class TwoFiles(Exception):
-    """Both --command-config and --properties were given."""
+def divide_time(timeout_ms: int, most_ms: int) -> int:
+    """Return the time for one request: a third at most, so that one without an answer leaves time for other servers."""
+    return max(1, min(most_ms, timeout_ms // 3))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,49 +75,24 @@ class Servers:
         ),
     ] = None
 
-    def make_client(self, timeout_ms: int, connect_timeout_ms: int | None = None) -> "RequestClient":
+    def make_client(self, timeout_ms: int, connect_timeout_ms: int | None = None) -> "ClusterClient":
         """Return a client of these servers. Ends the command if the servers or the file cannot be used."""
-        from controller_core.client.transport.request_client import RequestClient, parse_addresses
+        from kontroller import InvalidArgument
+        from kontroller.servers import open_client
 
-        try:
-            addresses = parse_addresses(self.bootstrap_server)
-        except ValueError as error:
-            raise typer.BadParameter(str(error), param_hint="--bootstrap-server") from error
-        return RequestClient(
-            addresses,
-            timeout_ms=timeout_ms,
-            connect_timeout_ms=connect_timeout_ms or timeout_ms,
-            security=self._read_security(),
-        )
-
-    def _read_security(self) -> "SecuritySource | None":
         if self.command_config is not None and self.properties is not None:
             raise usage_error(
-                TwoFiles("--command-config and --properties both set the security of connections: give one")
+                ValueError("--command-config and --properties both set the security of connections: give one")
             )
-        if self.properties is not None:
-            return _read_broker_security(self.properties)
-        return (
-            None if self.command_config is None else _read_client_security(self.command_config, self.bootstrap_server)
-        )
-
-
-def _read_client_security(config: Path, bootstrap: str) -> "SecuritySource | None":
-    from kontroller import ClientProperties, InvalidArgument
-
-    try:
-        return ClientProperties.read(config, {"bootstrap.servers": bootstrap}).security_source()
-    except InvalidArgument as error:
-        raise usage_error(error) from error
-
-
-def _read_broker_security(file: Path) -> "SecuritySource | None":
-    from controller_core.security.properties_file import InvalidProperties
-    from controller_core.wire.connections.broker_properties import SecuredBrokers
-
-    brokers = SecuredBrokers(file)
-    try:
-        brokers.check()
-        return brokers.source_of(brokers.read().between_brokers)
-    except InvalidProperties as error:
-        raise usage_error(error) from error
+        try:
+            return open_client(
+                self.bootstrap_server,
+                command_config=self.command_config,
+                properties=self.properties,
+                timeout_ms=timeout_ms,
+                connect_timeout_ms=connect_timeout_ms or timeout_ms,
+            )
+        except ValueError as error:
+            raise typer.BadParameter(str(error), param_hint="--bootstrap-server") from error
+        except InvalidArgument as error:
+            raise usage_error(error) from error

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from controller_core.model.ids import TopicName
-from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
+from controller_core.model.metadata import TopicAssignment
 from controller_core.model.snapshot import Snapshot
 from controller_core.model.topics.topic_names import INTERNAL_TOPICS
 from controller_core.zk import codecs, paths
@@ -146,9 +146,5 @@ def _make_replica_fields(assignment: TopicAssignment, choice: Choice) -> dict[st
 
 
 def _make_notes(assignment: TopicAssignment) -> tuple[str, ...]:
-    moving = sum(map(_is_moving, assignment.partitions.values()))
+    moving = sum(each.is_being_reassigned for each in assignment.partitions.values())
     return (f"{moving} partitions are moving: they count as being at their targets",) if moving else ()
-
-
-def _is_moving(partition: ReplicaAssignment) -> bool:
-    return bool(partition.adding or partition.removing)

@@ -4,10 +4,11 @@ Imports are lazy. A wrong command exits with 1, because 2 has another meaning he
 
 import asyncio
 import json
+import re
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -30,6 +31,9 @@ commands = typer.Typer(
 
 _WrongCommand: type[Exception] = typer.BadParameter.__bases__[0]
 """The UsageError of typer's click, which may be a copy of its own."""
+
+_DURATION: Final = r"(\d+(?:\.\d+)?)([hms])"
+_UNITS_S: Final = {"h": 3600, "m": 60, "s": 1}
 
 
 class Output(StrEnum):
@@ -189,7 +193,9 @@ def drain(
     name: Annotated[str | None, typer.Option(help="Name of the PartitionReassignment. Default: drain-BROKER.")] = None,
     is_agreed: Annotated[bool, typer.Option("--yes", "-y", help="Start the move without a question.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the moves, and start none.")] = False,
-    timeout_s: Annotated[float, typer.Option("--timeout", help="Seconds to wait for the plan.", min=1)] = 60,
+    timeout: Annotated[
+        str, typer.Option(metavar="DURATION", help="Time to wait for the plan, such as 30s or 1m30s.")
+    ] = "1m",
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
@@ -197,6 +203,7 @@ def drain(
     from kontroller.plugin import draining
     from kontroller.plugin.plan import find_next_steps, lines
 
+    timeout_s = parse_duration(timeout, "--timeout")
     wanted = draining.Drain(brokers=brokers, cluster=cluster, name=name, bytes_per_second=throttle, at_a_time=at_a_time)
 
     async def ask(api: "KubernetesObjects", where: str) -> "Seen":
@@ -259,6 +266,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except typer.Abort:
         code = ExitCode.ERROR
     sys.exit(int(code or 0))
+
+
+def parse_duration(text: str, option: str) -> float:
+    """Return the seconds of a duration that is written as for kubectl. Ends the command if it is none, or is not above
+    0."""
+    parts = re.findall(_DURATION, text) if re.fullmatch(f"({_DURATION})+", text) else ()
+    total_s = sum(float(number) * _UNITS_S[unit] for number, unit in parts)
+    if total_s <= 0:
+        raise typer.BadParameter(f"{text!r} is no duration above 0: give one such as 30s or 1m30s", param_hint=option)
+    return total_s
 
 
 def _change(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from controller_core.client.reassigning.assignments import ANY_DIRECTORY
+from controller_core.model.reassignment import ANY_DIRECTORY
 from controller_operator.plans.next_steps import WAITING
 from controller_operator.resources.conditions import ConditionType
 from kontroller.plugin.exit_codes import ExitCode, exit_code

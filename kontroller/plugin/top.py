@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from kontroller.plugin.objects import ENDED, Seen
-from kontroller.screen import format_table
+from kontroller.screen import format_ids, format_table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ def find_ailing(objects: Iterable[Seen]) -> list[Ailing]:
 def lines(found: Sequence[Ailing], most: int) -> list[str]:
     """Return the screen."""
     rows = [
-        (e.namespace, e.topic, e.partition, e.trouble, e.leader, _format_ids(e.replicas), _format_ids(e.isr), e.message)
+        (e.namespace, e.topic, e.partition, e.trouble, e.leader, format_ids(e.replicas), format_ids(e.isr), e.message)
         for e in found[:most]
     ]
     heads = ("NAMESPACE", "TOPIC", "PARTITION", "TROUBLE", "LEADER", "REPLICAS", "ISR", "WHY")
@@ -78,7 +78,3 @@ def _make_ailing(namespace: str, partition: Mapping[str, Any], trouble: str) -> 
         isr=tuple(partition.get("isr") or ()),
         message=partition.get("message"),
     )
-
-
-def _format_ids(ids: Sequence[int]) -> str:
-    return ",".join(map(str, ids))

@@ -68,14 +68,14 @@ async def move(
     zk: ZkSession,
     before: RolePicture,
     target: BrokerId | None,
-    deadline_s: float,
+    timeout_s: float,
     say: Callable[[str], None] = lambda _: None,
 ) -> Moved:
     """Move the role to a Kontroller process, or, for None, to Kafka's brokers. Raises `NotMoved` and `ZkError`."""
     await _ask(zk, before, target)
     watch = _Watch(before=before, held_until_s=time.monotonic())
     try:
-        async with asyncio.timeout(deadline_s):
+        async with asyncio.timeout(timeout_s):
             while True:
                 with suppress(ConnectionLost):
                     picture = await look(zk)
@@ -93,7 +93,7 @@ async def move(
                 await asyncio.sleep(_POLL_S)
     except TimeoutError as error:
         await _withdraw(zk, before.request)
-        raise NotMoved(await _explain_failure(zk, target, deadline_s)) from error
+        raise NotMoved(await _explain_failure(zk, target, timeout_s)) from error
 
 
 async def _ask(zk: ZkSession, before: RolePicture, target: BrokerId | None) -> None:
@@ -121,14 +121,14 @@ async def _withdraw(zk: ZkSession, former: RequestedRole | None) -> None:
             await zk.transact([Delete(path=paths.ROLE_REQUEST), *restored])
 
 
-async def _explain_failure(zk: ZkSession, target: BrokerId | None, deadline_s: float) -> str:
+async def _explain_failure(zk: ZkSession, target: BrokerId | None, timeout_s: float) -> str:
     picture = await look(zk)
     wanted = "no broker" if target is None else f"process {target} did not"
     process = picture.processes.get(target) if target is not None else None
     reason = f" ({process.hindrance})" if process is not None and process.hindrance else ""
     verb = "took" if target is None else "take"
     return (
-        f"{wanted} {verb} the role in {deadline_s:g} s{reason}, and the request is withdrawn; "
+        f"{wanted} {verb} the role in {timeout_s:g} s{reason}, and the request is withdrawn; "
         f"{picture.described}: see its log"
     )
 

@@ -1,6 +1,7 @@
 """The operator's connections to ZooKeeper and brokers, by its settings."""
 
 from functools import partial
+from typing import Final
 
 from controller_core.security.properties_file import InvalidProperties
 from controller_core.zk.kazoo.session import KazooSession
@@ -14,6 +15,8 @@ from controller_operator.observation.observation import NotCurrent
 from controller_operator.observation.observer import ChrootMissing
 from controller_operator.resources.cluster_address import AtBrokers, AtZooKeeper, ClusterAddress
 from controller_operator.settings import OperatorSettings
+
+_CONNECT_TIMEOUT_MS: Final = 10_000
 
 
 def make_listener_finder(settings: OperatorSettings, ensembles: Ensembles) -> ListenerOf:
@@ -32,7 +35,7 @@ def make_listener_finder(settings: OperatorSettings, ensembles: Ensembles) -> Li
 
 
 def make_zookeeper_connector(settings: OperatorSettings, ensembles: Ensembles | None = None) -> Connect:
-    """Return a function that opens ZooKeeper sessions with the timeouts of the settings. Raises `InvalidProperties`."""
+    """Return a function that opens ZooKeeper sessions with the timeout of the settings. Raises `InvalidProperties`."""
     ensembles = ensembles or Ensembles(settings.properties)
     ensembles.check()
 
@@ -42,7 +45,7 @@ def make_zookeeper_connector(settings: OperatorSettings, ensembles: Ensembles | 
                 address,
                 makes_chroot=False,
                 session_timeout_ms=settings.zookeeper_session_timeout_ms,
-                connect_timeout_ms=settings.zookeeper_connect_timeout_ms,
+                connect_timeout_ms=_CONNECT_TIMEOUT_MS,
                 jute_maxbuffer_bytes=settings.zookeeper_jute_maxbuffer_bytes,
                 security=partial(ensembles.security_of, address),
             )

@@ -121,7 +121,7 @@ async def _make_elector(settings: OperatorSettings, name: str) -> tuple[Elector,
     requests = ApiRequests(await load_configuration())
     lease = KubernetesLease(requests, _own_namespace(settings), name)
     identity = settings.lease_identity or f"{socket.gethostname()}_{uuid4()}"
-    return Elector(lease, identity, LeaseTimes(duration_s=settings.lease_duration_s), now=utc_now), requests
+    return Elector(lease, identity, LeaseTimes(duration_s=settings.lease_duration_seconds), now=utc_now), requests
 
 
 def _serve_webhook(

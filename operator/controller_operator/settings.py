@@ -26,9 +26,6 @@ class OperatorSettings(CommonSettings, AuditSettings):
     zookeeper_session_timeout_ms: int = Field(
         default=10_000, ge=1000, description="Milliseconds without a heartbeat after which ZooKeeper ends the session."
     )
-    zookeeper_connect_timeout_ms: int = Field(
-        default=10_000, ge=1000, description="Milliseconds that one attempt to connect to ZooKeeper may take."
-    )
     zookeeper_jute_maxbuffer_bytes: int = Field(
         default=DEFAULT_JUTE_MAXBUFFER_BYTES,
         ge=1 << 18,
@@ -72,7 +69,7 @@ class OperatorSettings(CommonSettings, AuditSettings):
         max_length=253,
         description="Unique name of this process in the Lease. Default: the host name and a random number.",
     )
-    lease_duration_s: int = Field(
+    lease_duration_seconds: int = Field(
         default=15,
         ge=3,
         le=300,
@@ -83,18 +80,18 @@ class OperatorSettings(CommonSettings, AuditSettings):
         ge=1,
         description="Number of objects that are reconciled at the same time.",
     )
-    resync_interval_s: float = Field(
+    resync_interval_seconds: float = Field(
         default=600.0, gt=0, description="Seconds between complete relists of all objects, regardless of the watches."
     )
-    missing_cluster_grace_s: float = Field(
+    missing_cluster_grace_seconds: float = Field(
         default=60.0,
         ge=0,
         description="Seconds that an object that is being deleted waits for a missing KafkaCluster.",
     )
-    unreachable_grace_s: float = Field(
+    unreachable_grace_seconds: float = Field(
         default=3.0, ge=0, description="Seconds for which ZooKeeper may be unreachable before KafkaClusters say so."
     )
-    objects_unreachable_grace_s: float = Field(
+    objects_unreachable_grace_seconds: float = Field(
         default=60.0, ge=0, description="Seconds for which ZooKeeper may be unreachable before other objects say so."
     )
 

@@ -1,8 +1,11 @@
 """The listeners of a broker process, for both designs, and the authorization of their callers."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
-from controller_core.admin.authorizing.acl_gate import NEEDED_OF_BROKERS, AclGate
+from controller_core.admin.authorizing.acl_gate import NEEDED, AclGate, Needed
+from controller_core.model.authorization.acls import Operation
 from controller_core.process.connections import make_secured_listeners
 from controller_core.wire.limits.descriptors import fit_to_descriptors
 from controller_core.wire.limits.gate import Gate
@@ -14,6 +17,16 @@ from replica_broker.membership.controller_hosts import ControllerHosts
 from replica_broker.process.settings import BrokerProcessSettings
 from replica_broker.serving.authorizing.command_gate import CommandGate
 from replica_broker.serving.served import RULES, Served
+
+NEEDED_OF_BROKERS: Final[Mapping[int, Needed]] = {
+    4: Needed(Operation.CLUSTER_ACTION),  # LeaderAndIsr
+    5: Needed(Operation.CLUSTER_ACTION),  # StopReplica
+    6: Needed(Operation.CLUSTER_ACTION),  # UpdateMetadata
+    27: Needed(Operation.CLUSTER_ACTION, or_else=Operation.ALTER),  # WriteTxnMarkers
+    34: NEEDED[34],
+    35: NEEDED[35],
+}
+"""The right on the cluster that each API of brokers needs."""
 
 
 def make_listener(

@@ -17,8 +17,8 @@ from controller_core.admin.rights import EVERYTHING, Rights
 from controller_core.model.authorization.acls import (
     THE_CLUSTER,
     Operation,
+    Resource,
     ResourceType,
-    make_transactional_id_resource,
 )
 from controller_core.wire.codecs.versions import Versions
 from controller_core.wire.messages import NO_THROTTLE
@@ -77,7 +77,8 @@ async def on_init_producer_id(
 
 def _why_not(request: InitProducerIdRequest, rights: Rights) -> ErrorCode | None:
     if request.transactional_id is not None:
-        is_allowed = rights.may(Operation.WRITE, make_transactional_id_resource(request.transactional_id))
+        transactional_id = Resource(ResourceType.TRANSACTIONAL_ID, request.transactional_id)
+        is_allowed = rights.may(Operation.WRITE, transactional_id)
         return None if is_allowed else ErrorCode.transactional_id_authorization_failed
     if rights.may_on_any(Operation.WRITE, ResourceType.TOPIC) or rights.may(Operation.IDEMPOTENT_WRITE, THE_CLUSTER):
         return None

@@ -138,7 +138,7 @@ class Znodes:
         self.put(paths.partition_request(parent, partition), codecs.encode_replicas(ids(replicas)) if replicas else b"")
 
     def request_election(self, *partitions: TopicPartition) -> None:
-        self.put(paths.PREFERRED_REPLICA_ELECTION, codecs.encode_preferred_election(partitions))
+        self.put(paths.PREFERRED_REPLICA_ELECTION, codecs.encode_partitions(partitions))
 
     def alter_config(self, entity_path: str, config: Mapping[str, str]) -> None:
         """Change a configuration and notify the brokers, like a tool. `entity_path` is for example `topics/orders`."""

@@ -60,19 +60,19 @@ def cluster(started: ConformanceCluster) -> ConformanceCluster:
 
 
 def drain_command(
-    cluster: ConformanceCluster, broker: int, *, deadline_s: int = _LONG_S, patience_s: int = 60
+    cluster: ConformanceCluster, broker: int, *, timeout_s: int = _LONG_S, patience_s: int = 60
 ) -> list[str]:
     return [
         *("drain", "--bootstrap-server", cluster.kafka.bootstrap_servers, "--broker-id", str(broker)),
-        *("--deadline-seconds", str(deadline_s), "--wait-for-replicas-seconds", str(patience_s)),
+        *("--timeout-ms", str(timeout_s * 1000), "--replicas-timeout-ms", str(patience_s * 1000)),
     ]
 
 
 def drain(
-    cluster: ConformanceCluster, broker: int, *, deadline_s: int = _LONG_S, patience_s: int = 60
+    cluster: ConformanceCluster, broker: int, *, timeout_s: int = _LONG_S, patience_s: int = 60
 ) -> subprocess.CompletedProcess[str]:
-    command = drain_command(cluster, broker, deadline_s=deadline_s, patience_s=patience_s)
-    return run_command(*command, timeout_s=deadline_s + 60)
+    command = drain_command(cluster, broker, timeout_s=timeout_s, patience_s=patience_s)
+    return run_command(*command, timeout_s=timeout_s + 60)
 
 
 @contextmanager
@@ -212,9 +212,9 @@ def test_a_drained_broker_leads_again_without_waiting_for_the_next_check(
         wait_until_led(znodes, "led", 1)
 
 
-def check_cluster(kafka: KafkaCluster, *, deadline_s: int = 60) -> subprocess.CompletedProcess[str]:
-    deadline = ("--deadline-seconds", str(deadline_s))
-    return run_command("check", "cluster", "--bootstrap-server", kafka.bootstrap_servers, *deadline)
+def check_cluster(kafka: KafkaCluster, *, timeout_s: int = 60) -> subprocess.CompletedProcess[str]:
+    timeout = ("--timeout-ms", str(timeout_s * 1000))
+    return run_command("check", "cluster", "--bootstrap-server", kafka.bootstrap_servers, *timeout)
 
 
 def test_a_check_says_who_is_the_controller(cluster: ConformanceCluster) -> None:
@@ -250,9 +250,9 @@ def test_without_zookeeper_and_controller_it_gives_up_in_time(servers_folder: Ru
             own.process.kill()
         zookeeper.kill()
         ended = run_command(
-            *("drain", "--bootstrap-server", kafka.bootstrap_servers, "--broker-id", "1", "--deadline-seconds", "5")
+            *("drain", "--bootstrap-server", kafka.bootstrap_servers, "--broker-id", "1", "--timeout-ms", "5000")
         )
         assert ended.returncode == 1, ended
         assert "gave up after 5 s" in ended.stderr
         if own is not None:
-            assert "does not answer as the controller" in check_cluster(kafka, deadline_s=3).stderr
+            assert "does not answer as the controller" in check_cluster(kafka, timeout_s=3).stderr

@@ -15,12 +15,6 @@ import kontroller.journal
 
 ROOT: Final = Path(__file__).parents[2]
 EXAMPLES: Final = sorted((ROOT / "examples" / "library").glob("*.py"))
-COMMANDS: Final = sorted((ROOT / "kontroller" / "cli").rglob("*.py"))
-ALLOWED: Final = {"features": {"controller_core.client.features"}}
-"""The commands check updates of features by the client's own function before they ask the user."""
-CLIENT: Final = "controller_core.client"
-SENDING: Final = "controller_core.client.transport"
-"""Commands that no `AdminClient` is made for name the servers and send single requests."""
 MOST_NAMES: Final = 40
 
 
@@ -65,13 +59,6 @@ def test_an_import_alone_loads_neither_kafka_s_messages_nor_spark() -> None:
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_imports_nothing_but_the_face(example: Path) -> None:
     assert find_imports(example.read_text()) == {"kontroller"}
-
-
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda path: path.stem)
-def test_a_command_imports_the_client_from_the_face(command: Path) -> None:
-    found = find_imports(command.read_text())
-    client = {module for module in found if module.startswith(CLIENT) and not module.startswith(SENDING)}
-    assert client <= ALLOWED.get(command.stem, set())
 
 
 def test_the_example_of_a_journal_prints_who_leads() -> None:

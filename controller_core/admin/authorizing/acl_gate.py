@@ -42,16 +42,6 @@ NEEDED: Final[Mapping[int, Needed]] = {
 }
 """The right on the cluster that each API of controllers needs, as in `KafkaApis`."""
 
-NEEDED_OF_BROKERS: Final[Mapping[int, Needed]] = {
-    4: Needed(Operation.CLUSTER_ACTION),  # LeaderAndIsr
-    5: Needed(Operation.CLUSTER_ACTION),  # StopReplica
-    6: Needed(Operation.CLUSTER_ACTION),  # UpdateMetadata
-    27: Needed(Operation.CLUSTER_ACTION, or_else=Operation.ALTER),  # WriteTxnMarkers
-    34: NEEDED[34],
-    35: NEEDED[35],
-}
-"""The right on the cluster that each API of brokers needs."""
-
 
 class AclGate:
     """A `Gate` of ACLs.

@@ -11,11 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from controller_core.client.errors import InvalidArgument
 from controller_core.model.ids import BrokerId, PartitionId, PartitionReplica, TopicName, TopicPartition
+from controller_core.model.reassignment import ANY_DIRECTORY
 
 _MAX_BYTES: Final = 64 << 20
 _MAX_INT: Final = (1 << 31) - 1
-ANY_DIRECTORY: Final = "any"
-"""Stands for a log directory of the broker's choice."""
 _BYTE_ORDER_MARK: Final = "\ufeff"
 _DIGITS: Final = re.compile(r"[0-9]{1,10}")
 

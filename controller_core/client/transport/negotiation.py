@@ -14,16 +14,13 @@ from kio.schema.api_versions.v3 import ApiVersionsResponse
 from kio.schema.errors import ErrorCode
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from controller_core.client.errors import Unsupported
 from controller_core.wire.codecs.redaction import redact
 from controller_core.wire.codecs.versions import convert
 
 _UPDATE_FEATURES: Final = 57
 _MEANS_WHAT_IT_SAYS_IN_ITS_VERSION_ALONE: Final = frozenset({_UPDATE_FEATURES})
 """Version 2 of UpdateFeatures takes all updates or none, unlike version 1, so the caller chooses the version."""
-
-
-class NoCommonVersion(Exception):
-    """The server speaks no version that can carry the request. The message has its versions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,31 +31,31 @@ class Ranges:
 
     @classmethod
     def read(cls, response: ApiVersionsResponse) -> "Ranges":
-        """Return the versions in a server's answer. Raises `NoCommonVersion` if it is an error."""
+        """Return the versions in a server's answer. Raises `Unsupported` if it is an error."""
         if response.error_code is not ErrorCode.none:
-            raise NoCommonVersion(f"it does not report its versions: {response.error_code.name}")
+            raise Unsupported(f"it does not report its versions: {response.error_code.name}")
         return cls({int(each.api_key): (int(each.min_version), int(each.max_version)) for each in response.api_keys})
 
     def fit(self, request: RequestPayload) -> RequestPayload:
-        """Return the request in the version nearest to its own. Raises `NoCommonVersion`."""
+        """Return the request in the version nearest to its own. Raises `Unsupported`."""
         key, version = int(request.__api_key__), int(request.__version__)
         name = type(request).__name__.removesuffix("Request")
         if key not in self.of:
-            raise NoCommonVersion(f"it does not support {name}: use a newer server")
+            raise Unsupported(f"it does not support {name}: use a newer server")
         oldest, newest = self.of[key]
         nearest = min(max(version, oldest), newest)
         if nearest == version:
             return request
         spoken = f"it supports versions {oldest} to {newest} of {name}, and the request needs version {version}"
         if key in _MEANS_WHAT_IT_SAYS_IN_ITS_VERSION_ALONE:
-            raise NoCommonVersion(spoken)
+            raise Unsupported(spoken)
         try:
             wanted = redact(load_request_schema(key, nearest))
         except KioIndexError as error:
-            raise NoCommonVersion(f"{spoken}: {error}") from error
+            raise Unsupported(f"{spoken}: {error}") from error
         fitting = convert(request, wanted)
         if convert(fitting, type(request)) != request:
-            raise NoCommonVersion(f"{spoken}, because an older one cannot carry all its fields")
+            raise Unsupported(f"{spoken}, because an older one cannot carry all its fields")
         return fitting
 
 

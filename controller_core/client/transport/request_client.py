@@ -22,7 +22,8 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.client.errors import AdminError, AnswerUnreadable, OutcomeUnknown, Unreachable, Unsupported
 from controller_core.client.transport.exchange import Response, connect, decode, encode, exchange
-from controller_core.client.transport.negotiation import NoCommonVersion, Ranges, response_type_of
+from controller_core.client.transport.negotiation import Ranges, response_type_of
+from controller_core.model.metadata import format_address
 from controller_core.wire.codecs.frames import DEFAULT_MAX_FRAME_BYTES, limit_answer
 from controller_core.wire.codecs.versions import convert
 from controller_core.wire.connections.connecting import Connection
@@ -47,7 +48,7 @@ class Address(NamedTuple):
     port: int
 
     def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return format_address(self.host, self.port)
 
 
 class ControllerClient(Protocol):
@@ -242,7 +243,7 @@ class RequestClient:
             return Ranges.read(decode(server, content, ApiVersionsResponse)).fit(request)
         except OutcomeUnknown as error:
             raise Unreachable(f"{error}, when asked for its versions") from error
-        except NoCommonVersion as error:
+        except Unsupported as error:
             raise Unsupported(f"{server} cannot be asked: {error}") from error
 
 

@@ -68,11 +68,6 @@ def make_topic_resource(name: str) -> Resource:
     return Resource(ResourceType.TOPIC, name)
 
 
-def make_transactional_id_resource(name: str) -> Resource:
-    """Return the resource for a transactional id."""
-    return Resource(ResourceType.TRANSACTIONAL_ID, name)
-
-
 class Pattern(NamedTuple):
     """The resources of an ACL: one name, all names with a prefix, or all names (`*`)."""
 

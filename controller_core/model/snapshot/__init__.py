@@ -11,7 +11,6 @@ from controller_core.model.snapshot.cluster import (
     Controller,
     ControllerKind,
     Snapshot,
-    metric_name,
 )
 from controller_core.model.snapshot.topic import (
     Counts,
@@ -34,7 +33,6 @@ __all__ = [
     "Snapshot",
     "TopicSnapshot",
     "count_partitions",
-    "metric_name",
     "read_min_isr",
     "sum_counts",
 ]

@@ -17,6 +17,7 @@ from controller_core.model.metadata import (
     ReplicaAssignment,
 )
 from controller_core.model.snapshot.topic import Counts, PartitionSnapshot, TopicSnapshot, sum_counts
+from controller_core.model.topics.topic_names import normalize
 
 
 class ControllerKind(StrEnum):
@@ -109,7 +110,7 @@ class Snapshot:
     @cached_property
     def metric_names(self) -> Mapping[str, TopicName]:
         """The topics by their names in Kafka's metrics. Computed once for all topics created over this snapshot."""
-        return {metric_name(topic): topic for topic in self.topics}
+        return {normalize(topic): topic for topic in self.topics}
 
     @property
     def has_zookeeper(self) -> bool:
@@ -179,8 +180,3 @@ class Snapshot:
     def state_of(self, partition: TopicPartition) -> PartitionState | None:
         topic = self.topics.get(partition.topic)
         return topic.states.get(partition.partition) if topic else None
-
-
-def metric_name(topic: str) -> str:
-    """Return a topic's name as Kafka's metrics show it. They cannot distinguish '.' and '_'."""
-    return topic.replace(".", "_")

@@ -21,6 +21,7 @@ from kio.schema.sasl_authenticate.v2 import SaslAuthenticateRequest, SaslAuthent
 from kio.schema.sasl_handshake.v1 import SaslHandshakeRequest, SaslHandshakeResponse
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from controller_core.model.metadata import format_address
 from controller_core.security.oauth.token_login import TokenLogin
 from controller_core.security.properties_file import InvalidProperties
 from controller_core.wire.codecs.decoding import Undecodable
@@ -92,7 +93,7 @@ async def open_connection(
 ) -> Connection:
     """Open a connection. `deadline_s` is by the event loop's clock. `security` is None for PLAINTEXT. Raises
     `CannotConnect`."""
-    server = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    server = format_address(host, port)
     try:
         async with asyncio.timeout_at(deadline_s):
             wanted = await _read(security, server)

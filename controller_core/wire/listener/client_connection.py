@@ -261,22 +261,25 @@ class ClientConnection:
     def _complain_of_bytes(self, error: Exception) -> None:
         """Warn once for each kind of error and address, whatever the bytes are: strangers choose them."""
         kind, peer = type(error).__name__, _peer(self._writer)
-        about = (self._unnamed.address, kind)
-        self._complaints.warn(about, "connection closed: bad request", kind=kind, error=str(error), peer=peer)
+        event = "connection closed: bad request"
+        self._log_once(self._complaints.warn, event, kind, kind=kind, error=str(error), peer=peer)
         if not isinstance(error, FrameCut):
             self._refusals.count(Reason.BYTES)
 
     def _complain(self, error: Exception) -> None:
         """Warn about an error that misconfigured clients repeat."""
-        event, address, why = _COMPLAINTS[type(error)], str(self._unnamed.address), str(error)
-        self._complaints.warn((address, why), event, address=address, error=why)
+        why = str(error)
+        self._log_once(self._complaints.warn, _COMPLAINTS[type(error)], why, error=why)
         if (reason := _REASONS.get(type(error))) is not None:
             self._refusals.count(reason)
 
     def _inform(self, event: str, error: Exception) -> None:
-        """Log an event once a minute for each address: strangers cause as many as they like."""
+        self._log_once(self._complaints.inform, event, event, error=str(error))
+
+    def _log_once(self, write: Callable[..., bool], event: str, about: str, **values: object) -> None:
+        """Log a line once a minute about this and the address: strangers cause as many as they like."""
         address = str(self._unnamed.address)
-        self._complaints.inform((address, event), event, address=address, error=str(error))
+        write((address, about), event, address=address, **values)
 
     async def _answer(self, start: RequestStart) -> bytes | Throttled | Answer | None:
         """Authorize a request by its first bytes, read the rest when there is room for it, and answer."""
@@ -483,8 +486,8 @@ class ClientConnection:
         refusal = await api.make_refusal(head, None, error_code)
         if refusal is None:
             raise why
-        address, event = str(self._unnamed.address), "request refused: too large"
-        self._complaints.warn((address, event), event, address=address, api_key=head.api_key, error=str(why))
+        event = "request refused: too large"
+        self._log_once(self._complaints.warn, event, event, api_key=head.api_key, error=str(why))
         return refusal
 
 

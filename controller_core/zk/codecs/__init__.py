@@ -11,7 +11,7 @@ from controller_core.zk.codecs.admin import (
     decode_reassignment,
     decode_replicas,
     encode_partition_removal,
-    encode_preferred_election,
+    encode_partitions,
     encode_reassignment,
     encode_replicas,
 )
@@ -47,7 +47,6 @@ from controller_core.zk.codecs.json_fields import LaterVersion, MalformedZnode
 from controller_core.zk.codecs.notifications import (
     decode_isr_change,
     decode_log_dir_event,
-    encode_isr_change,
     encode_log_dir_event,
 )
 from controller_core.zk.codecs.processes import ProcessZnode, decode_process, encode_process
@@ -107,11 +106,10 @@ __all__ = [
     "encode_deleted_topics",
     "encode_features",
     "encode_granted_shutdowns",
-    "encode_isr_change",
     "encode_log_dir_event",
     "encode_partition_removal",
     "encode_partition_state",
-    "encode_preferred_election",
+    "encode_partitions",
     "encode_process",
     "encode_producer_id_block",
     "encode_reassignment",

@@ -120,7 +120,8 @@ def decode_preferred_election(data: bytes) -> PreferredElectionPlan:
     return PreferredElectionPlan(partitions=tuple(partitions), rejected=rejected)
 
 
-def encode_preferred_election(partitions: Iterable[TopicPartition]) -> bytes:
+def encode_partitions(partitions: Iterable[TopicPartition]) -> bytes:
+    """Encode the partitions of a preferred election, or those whose ISR a leader has changed."""
     return orjson.dumps(
         {
             "version": _VERSION,

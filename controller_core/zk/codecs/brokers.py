@@ -118,8 +118,7 @@ def _endpoint(path: str, said: object, protocols: dict[str, Any]) -> Endpoint:
 
 
 def _connection_string(endpoint: Endpoint) -> str:
-    host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
-    return f"{endpoint.listener}://{host}:{endpoint.port}"
+    return f"{endpoint.listener}://{endpoint.address}"
 
 
 def _features(path: str, features: Mapping[str, Any]) -> dict[str, FeatureRange]:

@@ -1,6 +1,5 @@
 """Notifications from brokers to the controller through sequential znodes: ISR changes and failed log directories."""
 
-from collections.abc import Iterable
 from typing import Final
 
 import orjson
@@ -24,15 +23,6 @@ def decode_isr_change(data: bytes) -> tuple[TopicPartition, ...]:
         topic = TopicName(field(path, entry, "topic", str))
         changed.append(TopicPartition(topic, PartitionId(integer(path, entry, "partition"))))
     return tuple(changed)
-
-
-def encode_isr_change(partitions: Iterable[TopicPartition]) -> bytes:
-    return orjson.dumps(
-        {
-            "version": _VERSION,
-            "partitions": [{"topic": topic, "partition": partition} for topic, partition in partitions],
-        }
-    )
 
 
 def decode_log_dir_event(data: bytes) -> BrokerId:

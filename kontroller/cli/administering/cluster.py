@@ -12,21 +12,16 @@ commands = typer.Typer(help="The cluster: describe.", no_args_is_help=True)
 @add_command(commands, "describe")
 def describe(cluster: Cluster, output: Output = Format.TABLE) -> None:
     """Shows the cluster's id, its controller and brokers, and how many partitions lack a leader or replicas."""
-    from controller_core.client.transport.request_client import Address
-
     found = cluster.ask(lambda admin, timeout_ms: admin.describe_cluster(timeout_ms=timeout_ms))
     controller = found.controller.id if found.controller else None
     replicas, counts = found.count_replicas(), found.counts
-    nodes = [
-        (each.id, Address(each.endpoints[0].host, each.endpoints[0].port), each.rack, replicas[each.id])
-        for each in found.brokers.values()
-    ]
+    nodes = [(each.id, each.endpoints[0], each.rack, replicas[each.id]) for each in found.brokers.values()]
     value = {
         "clusterId": found.cluster_id,
         "controller": controller,
         "nodes": [
-            {"id": number, "host": address.host, "port": address.port, "rack": rack, "replicas": held}
-            for number, address, rack, held in nodes
+            {"id": number, "host": endpoint.host, "port": endpoint.port, "rack": rack, "replicas": held}
+            for number, endpoint, rack, held in nodes
         ],
         "topics": len(found.topics),
         "partitions": counts.partitions,
@@ -40,7 +35,7 @@ def describe(cluster: Cluster, output: Output = Format.TABLE) -> None:
             f"{counts.offline} without a leader, {counts.under_replicated} without all their replicas\n"
         )
     rows = [
-        (number, address, rack, held, "controller" if number == controller else None)
-        for number, address, rack, held in nodes
+        (number, endpoint.address, rack, held, "controller" if number == controller else None)
+        for number, endpoint, rack, held in nodes
     ]
     show(output, value, ("NODE", "ADDRESS", "RACK", "REPLICAS", "ROLE"), rows, empty="there are no nodes")

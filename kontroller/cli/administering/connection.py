@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 import typer
 
 from kontroller.cli.endings import failure, say_in_one_line, usage_error
-from kontroller.cli.options import CommandConfig
+from kontroller.cli.options import LONGEST_MS, CommandConfig
 
 if TYPE_CHECKING:
     from kontroller import AdminClient, ClientProperties
@@ -23,7 +23,6 @@ EXIT_INTERRUPTED: Final = 130
 MAX_FILE_CHARACTERS: Final = 64 * 1024 * 1024
 """Limit of a file of partitions: enough for hundreds of thousands. A larger file is another kind of file, or
 endless."""
-_LONGEST_MS: Final = 86_400_000
 _TOLD_AFTER_S: Final = 3.0
 """Most problems of a request, such as a controller that has just changed, are over by then."""
 T = TypeVar("T")
@@ -99,7 +98,7 @@ class Cluster:
             help="Milliseconds that all requests of the command together may take. Default: default.api.timeout.ms, "
             "one minute.",
             min=1,
-            max=_LONGEST_MS,
+            max=LONGEST_MS,
             show_default=False,
         ),
     ] = None

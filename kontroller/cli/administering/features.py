@@ -283,11 +283,10 @@ def _show(output: Format, found: "FeatureMetadata") -> None:
 
 def _require_sound(updates: Sequence["FeatureUpdate"]) -> None:
     """End the command if the updates are invalid, before the user is asked to confirm them."""
-    from controller_core.client.features import require_sound
-    from kontroller import InvalidArgument
+    from kontroller import AdminClient, InvalidArgument
 
     try:
-        require_sound(updates)
+        AdminClient.check_feature_updates(updates)
     except InvalidArgument as error:
         raise usage_error(error) from error
 

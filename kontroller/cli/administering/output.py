@@ -22,11 +22,6 @@ _MEANING: Final = "Format of the output: table, json or yaml."
 Output = Annotated[Format, typer.Option("--output", "-o", help=_MEANING)]
 
 
-def format_ids(brokers: Sequence[int]) -> str:
-    """Return ids as the text of one cell."""
-    return ",".join(map(str, brokers))
-
-
 def show(output: Format, value: Any, heads: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str) -> None:
     """Print a value for programs, or its rows for people."""
     say(output, value, format_table(heads, rows, most=None) or [empty])

@@ -12,9 +12,10 @@ import typer
 
 from controller_core.model.wording import name_all
 from kontroller.cli.administering.connection import EXIT_NOT_YET, Allowance, Cluster, read_text
-from kontroller.cli.administering.output import Format, Output, format_ids, say, show
+from kontroller.cli.administering.output import Format, Output, say, show
 from kontroller.cli.endings import failure, say_in_one_line, usage_error
 from kontroller.cli.option_groups import add_command
+from kontroller.screen import format_ids
 
 if TYPE_CHECKING:
     from controller_core.model.ids import PartitionReplica, TopicPartition

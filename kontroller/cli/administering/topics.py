@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from kontroller.cli.administering.connection import EXIT_NOT_YET, Allowance, Cluster, Yes, confirm, parse_key_values
-from kontroller.cli.administering.output import Format, Output, format_ids, say, show
+from kontroller.cli.administering.output import Format, Output, say, show
 from kontroller.cli.endings import EXIT_FAILED, failure
 from kontroller.cli.option_groups import add_command
-from kontroller.screen import format_table
+from kontroller.screen import format_ids, format_table
 
 if TYPE_CHECKING:
     from kontroller import TopicDescription

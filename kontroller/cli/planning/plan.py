@@ -121,7 +121,7 @@ def plan(
             show_default=False,
         ),
     ] = None,
-    between_looks: BetweenLooks = 60,
+    between_looks_seconds: BetweenLooks = 60,
     capacities: CapacityFile = None,
     closed_broker: ClosedBrokers = None,
     what_if: Annotated[
@@ -204,7 +204,7 @@ def plan(
     if folder is not None and output is not PlanFormat.KAFKA:
         raise usage_error(ValueError("--batches is for -o kafka"))
     require_planner()
-    loads = _get_loads(cluster, snapshot_file, between_looks, capacities, closed_broker, traffic)
+    loads = _get_loads(cluster, snapshot_file, between_looks_seconds, capacities, closed_broker, traffic)
     made, supposed = _make_plan(loads, mode, wishes, what_if)
     if why_not is not None:
         _answer_why_not(why_not, made, output)

@@ -23,7 +23,7 @@ _TROUBLES_TOLD: Final = 10
 BetweenLooks = Annotated[
     float,
     typer.Option(
-        "--between-looks",
+        "--between-looks-seconds",
         help="Seconds between the two readings of log ends from which the producers' rates are computed. 0: one reading, "
         "and these rates stay unknown.",
         min=0,
@@ -103,7 +103,7 @@ class Traffic:
 def snapshot(
     cluster: Cluster,
     output: Annotated[Path, typer.Option("--output", "-o", help="File to write or replace, such as loads.parquet.")],
-    between_looks: BetweenLooks = 60,
+    between_looks_seconds: BetweenLooks = 60,
     capacities: CapacityFile = None,
     closed_broker: ClosedBrokers = None,
     *,
@@ -113,7 +113,7 @@ def snapshot(
 
     Reads log sizes, disks, and twice the log ends from the brokers, and other traffic from --prometheus. If a broker
     does not answer, the command reports it and leaves its numbers empty. --timeout-ms limits each reading."""
-    loads = take_loads(cluster, between_looks, capacities, closed_broker or (), traffic)
+    loads = take_loads(cluster, between_looks_seconds, capacities, closed_broker or (), traffic)
 
     from controller_planner.resources import describe_unknown_capacities
     from kontroller.planning.snapshot_file import write_snapshot

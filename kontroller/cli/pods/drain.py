@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from kontroller.cli.endings import EXIT_FAILED, run_and_exit
-from kontroller.cli.options import BrokerIdOption, DeadlineSeconds, Servers
+from kontroller.cli.options import BrokerIdOption, Servers, TimeoutMs, divide_time
 
 _LONGEST_ASK_MS = 15_000
 
@@ -16,15 +16,16 @@ _LONGEST_ASK_MS = 15_000
 def drain(
     servers: Servers,
     broker_id: BrokerIdOption,
-    deadline_seconds: DeadlineSeconds = 120,
-    wait_for_replicas_seconds: Annotated[
+    timeout_ms: TimeoutMs = 120_000,
+    replicas_timeout_ms: Annotated[
         int,
         typer.Option(
-            help="Seconds without progress after which to stop waiting for other brokers' replicas to come into sync.",
-            envvar="KONTROLLER_WAIT_FOR_REPLICAS_SECONDS",
+            help="Milliseconds without progress after which to stop waiting for other brokers' replicas to come into "
+            "sync.",
+            envvar="KONTROLLER_REPLICAS_TIMEOUT_MS",
             min=0,
         ),
-    ] = 60,
+    ] = 60_000,
     log_to: Annotated[
         Path | None,
         typer.Option(
@@ -41,9 +42,8 @@ def drain(
     from controller_core.model.ids import BrokerId
     from kontroller.brokers.drain import Drain, NotDrained, NotRegistered
 
-    # A third of the deadline, so that an unanswered request leaves time for another controller.
-    timeout_ms = min(_LONGEST_ASK_MS, deadline_seconds * 1000 // 3)
-    client = servers.make_client(timeout_ms, connect_timeout_ms=max(500, timeout_ms // 3))
+    ask_ms = divide_time(timeout_ms, _LONGEST_ASK_MS)
+    client = servers.make_client(ask_ms, connect_timeout_ms=max(500, ask_ms // 3))
 
     def say(what: str, *, is_error: bool = False) -> None:
         line = f"kontroller drain: {what}"
@@ -52,10 +52,10 @@ def drain(
             _append(log_to, line)
 
     async def run() -> int:
-        say(f"draining broker {broker_id}, for {deadline_seconds} s at most")
+        say(f"draining broker {broker_id}, for {timeout_ms / 1000:g} s at most")
         try:
-            await Drain(client, BrokerId(broker_id), patience_s=wait_for_replicas_seconds, say=say).run(
-                deadline_seconds
+            await Drain(client, BrokerId(broker_id), patience_s=replicas_timeout_ms / 1000, say=say).run(
+                timeout_ms / 1000
             )
         except NotDrained as error:
             say(str(error), is_error=True)

@@ -6,21 +6,13 @@ from typing import Annotated
 import typer
 
 from kontroller.cli.endings import EXIT_FAILED, run_and_exit
-from kontroller.cli.options import BrokerIdOption, Servers
+from kontroller.cli.options import BrokerIdOption, Servers, TimeoutMs
 
 
 def ready(
     servers: Servers,
     broker_id: BrokerIdOption,
-    timeout_ms: Annotated[
-        int,
-        typer.Option(
-            help="Milliseconds that all answers together may take.",
-            envvar="KONTROLLER_TIMEOUT_MS",
-            min=1,
-            max=3_600_000,
-        ),
-    ] = 5_000,
+    timeout_ms: TimeoutMs = 5_000,
     address_cache_seconds: Annotated[
         int,
         typer.Option(

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from kontroller.cli.endings import failure, run_and_exit, usage_error
-from kontroller.cli.options import ClusterProperties, DeadlineSeconds
+from kontroller.cli.options import ClusterProperties, TimeoutMs
 
 
 def scram_users(
@@ -25,7 +25,7 @@ def scram_users(
         list[str] | None,
         typer.Option(help="SCRAM-SHA-256 or SCRAM-SHA-512. May be repeated.", show_default="SCRAM-SHA-512"),
     ] = None,
-    deadline_seconds: DeadlineSeconds = 60,
+    timeout_ms: TimeoutMs = 60_000,
 ) -> None:
     """Creates SCRAM credentials in ZooKeeper before there is a broker, so that brokers can log in to each other.
 
@@ -49,9 +49,7 @@ def scram_users(
     from kontroller.brokers.first_users import make_users
 
     async def run() -> int:
-        options = ZooKeeperOptions(
-            zookeeper=zookeeper, properties=properties, zookeeper_timeout_ms=deadline_seconds * 1000
-        )
+        options = ZooKeeperOptions(zookeeper=zookeeper, properties=properties, zookeeper_timeout_ms=timeout_ms)
         try:
             zk = await open_zookeeper_session(options)
             try:

@@ -73,8 +73,11 @@ class WatchSettings(CommonSettings):
     min_insync_replicas: int = Field(
         default=1, ge=1, description="min.insync.replicas of topics for which no record has it."
     )
-    alive_interval_seconds: float = Field(
-        default=10, gt=0, le=3600, description="--journal-alive-interval-seconds of the controllers."
+    journal_alive_interval_seconds: float = Field(
+        default=10,
+        gt=0,
+        le=3600,
+        description="Seconds without a record after which the controllers' journals get a heartbeat: their setting.",
     )
     silent_after_seconds: float = Field(
         default=30, gt=0, le=86_400, description="Seconds without any record after which a cluster counts as silent."
@@ -156,6 +159,6 @@ class WatchSettings(CommonSettings):
             leaderless_after_us=round(self.leaderless_after_seconds * _MICROSECONDS),
             under_min_isr_after_us=round(self.under_min_isr_after_seconds * _MICROSECONDS),
             min_isr=self.min_insync_replicas,
-            alive_interval_us=round(self.alive_interval_seconds * _MICROSECONDS),
+            alive_interval_us=round(self.journal_alive_interval_seconds * _MICROSECONDS),
             silent_after_us=round(self.silent_after_seconds * _MICROSECONDS),
         )

@@ -46,8 +46,8 @@ _ROUNDS: Final = 20
 _log = structlog.get_logger(__name__)
 
 
-class RefusedError(Exception):
-    """A change is refused, or the settings or the record are not shown."""
+class RefusedError(AdminError):
+    """A change is refused, or the settings or the record are not shown. A person must change something."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,16 +3,17 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from controller_core.client.errors import InvalidArgument
+from controller_core.client.transport.request_client import ControllerClient
 from controller_core.model.snapshot import Snapshot
 from controller_core.zk import paths
 from controller_operator.clusters.cluster import Asking, Carried, ClusterStep, summarize_moves
 from controller_operator.kafka.actions import Action, Outcome, SubmitReassignment, execute, list_touched_paths
-from controller_operator.kafka.controller_reach import ControllerReach
+from controller_operator.kafka.controller_reach import ControllerReach, RefusingClient
 from controller_operator.kafka.requests.cancellations import CancelReassignment, CancelReply, cancel_reassignment
 from controller_operator.kafka.requests.elections import ElectionReply, ElectUnclean, elect_unclean
 from controller_operator.kafka.requests.features import (
     FeatureReply,
-    NoBootstrapServerError,
     UpdateFeatures,
     bootstrap_addresses,
     can_be_asked,
@@ -74,12 +75,16 @@ class ClusterWithZooKeeper:
     async def find_throttle_owners(self) -> frozenset[str] | None:
         return frozenset()  # the controller ends throttles with their moves
 
-    async def _ask(self, step: _Request, asking: Asking) -> FeatureReply | CancelReply | ElectionReply:
+    def _client(self, asking: Asking) -> ControllerClient:
+        """Return a client of the controller. Without a usable address, its requests fail, and say what to change."""
         try:
             bootstrap = bootstrap_addresses(asking.bootstrap_servers, self._view, asking.listener)
-        except NoBootstrapServerError as error:
-            return _make_failure(step, str(error))
-        client = self._reach.client(bootstrap, asking.listener.security, asking.client_id)
+        except InvalidArgument as error:
+            return RefusingClient(error)
+        return self._reach.client(bootstrap, asking.listener.security, asking.client_id)
+
+    async def _ask(self, step: _Request, asking: Asking) -> FeatureReply | CancelReply | ElectionReply:
+        client = self._client(asking)
         match step:
             case CancelReassignment():
                 return await cancel_reassignment(step, client)
@@ -89,29 +94,14 @@ class ClusterWithZooKeeper:
                 return await update_features(step, client)
 
     async def _submit(self, step: SubmitReassignment, asking: Asking) -> MoveReply:
-        configured, session = asking.bootstrap_servers, self._observer.session
-        if not can_be_asked(configured, self._view, asking.listener):
+        session = self._observer.session
+        if not can_be_asked(asking.bootstrap_servers, self._view, asking.listener):
             return await submit_by_znode(step, session)
-        try:
-            bootstrap = bootstrap_addresses(configured, self._view, asking.listener)
-        except NoBootstrapServerError as error:
-            return MoveReply(step=step, trouble=str(error))
-        client = self._reach.client(bootstrap, asking.listener.security, asking.client_id)
-        return await submit_by_request(step, client, session)
+        return await submit_by_request(step, self._client(asking), session)
 
     @property
     def _view(self) -> Snapshot:
         return self._observer.observation.view or Snapshot(version=0)
-
-
-def _make_failure(step: _Request, why: str) -> FeatureReply | CancelReply | ElectionReply:
-    match step:
-        case CancelReassignment():
-            return CancelReply(step=step, trouble=why)
-        case ElectUnclean():
-            return ElectionReply(step=step, trouble=why)
-        case UpdateFeatures():
-            return FeatureReply(step=step, trouble=why)
 
 
 def _list_touched_paths(steps: Sequence[object]) -> list[str]:

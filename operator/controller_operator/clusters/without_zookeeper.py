@@ -2,10 +2,9 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, TypeVar
+from typing import Final
 
 import structlog
-from kio.static.protocol import RequestPayload, ResponsePayload
 
 from controller_core.client.errors import Unreachable
 from controller_core.client.transport.request_client import ControllerClient
@@ -22,7 +21,7 @@ from controller_operator.kafka.actions import (
     SubmitPreferredElection,
     SubmitReassignment,
 )
-from controller_operator.kafka.controller_reach import ControllerReach
+from controller_operator.kafka.controller_reach import ControllerReach, RefusingClient
 from controller_operator.kafka.requests.cancellations import CancelReassignment, cancel_reassignment
 from controller_operator.kafka.requests.elections import ElectUnclean, elect_preferred, elect_unclean
 from controller_operator.kafka.requests.features import UpdateFeatures, update_features_singly
@@ -37,7 +36,6 @@ from controller_operator.observation.poller import ClusterPoller
 _NO_LIMITS: Final = WriteLimits(max_bytes=1 << 40)
 """No limits here: the controller itself refuses a request that is too large."""
 _log = structlog.get_logger(__name__)
-Response = TypeVar("Response", bound=ResponsePayload)
 _Changes = CreateTopic | AddPartitions | AlterTopicConfig | MarkTopicForDeletion
 
 
@@ -110,16 +108,8 @@ class ClusterWithoutZooKeeper:
         forward it long after its sender has given up."""
         view = self._poller.observation.view
         if view is not None and view.controller is None:
-            return _Leaderless()
+            return RefusingClient(Unreachable("the controllers have no leader"))
         return self._reach.client(self._poller.servers, asking.listener.security, asking.client_id)
-
-
-class _Leaderless:
-    """The client of controllers that have no leader."""
-
-    async def ask(self, request: RequestPayload, response_type: type[Response]) -> Response:
-        """See `ControllerClient`."""
-        raise Unreachable("the controllers have no leader")
 
 
 async def _ask(

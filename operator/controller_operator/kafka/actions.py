@@ -149,7 +149,7 @@ def make_operations(action: Action) -> Sequence[WriteOp]:
             data = codecs.encode_reassignment(action.partitions)
             return [Create(path=paths.REASSIGN_PARTITIONS, data=data)]
         case SubmitPreferredElection():
-            data = codecs.encode_preferred_election(action.partitions)
+            data = codecs.encode_partitions(action.partitions)
             return [Create(path=paths.PREFERRED_REPLICA_ELECTION, data=data)]
         case _:
             assert_never(action)

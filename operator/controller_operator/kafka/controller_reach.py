@@ -42,6 +42,17 @@ class ControllerReach:
         return _Client(client, self._away, tuple(bootstrap))
 
 
+@dataclass(frozen=True, slots=True)
+class RefusingClient:
+    """A client of a controller that cannot be asked: each request fails with the error."""
+
+    error: AdminError
+
+    async def ask(self, request: RequestPayload, response_type: type[Response]) -> Response:
+        """See `ControllerClient`."""
+        raise self.error
+
+
 class _Client:
     def __init__(self, client: ControllerClient, away: dict[Bootstrap, _Away], bootstrap: Bootstrap) -> None:
         self._client = client

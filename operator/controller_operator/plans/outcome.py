@@ -39,6 +39,8 @@ DELETION_PATIENCE: Final = timedelta(minutes=10)
 """Longest time that a deleted object waits for a cluster that does not carry out its deletion. Then the finalizer is
 removed, and an event names the leftovers: a namespace that is being deleted must not hang on a Kafka cluster."""
 _MESSAGE_LIMIT: Final = 8_000
+_FAILURES: Final = (Reason.BROKERS_UNAVAILABLE, Reason.REQUEST_REFUSED)
+"""The reasons of a request that failed."""
 StatusT = TypeVar("StatusT", bound=Status)
 StatusT_co = TypeVar("StatusT_co", bound=Status, covariant=True)
 
@@ -232,6 +234,22 @@ class Verdict:
             message=message,
             others=((ConditionType.PAUSED, ConditionStatus.TRUE, Reason.PAUSED, message),),
         )
+
+    @staticmethod
+    def make_suspended() -> "Verdict":
+        """Return the verdict on an object with a schedule that a person has suspended."""
+        message = "no run begins, because spec.suspend is true"
+        paused = (ConditionType.PAUSED, ConditionStatus.TRUE, Reason.SUSPENDED, message)
+        return Verdict(ready=ConditionStatus.TRUE, reason=Reason.SUSPENDED, message=message, others=(paused,))
+
+    @staticmethod
+    def repeat_failure(resource: Resource[Any, Any]) -> "Verdict | None":
+        """Return the last verdict if a failed request is repeated, so that the message stays until there is an
+        answer."""
+        ready, stalled = (resource.status.condition(type_) for type_ in (ConditionType.READY, ConditionType.STALLED))
+        if ready is None or ready.reason not in _FAILURES or ready.observed_generation != resource.metadata.generation:
+            return None
+        return (Verdict.make_working if stalled is None else Verdict.make_stalled)(ready.reason, ready.message)
 
     @staticmethod
     def make_unknown(reason: Reason, message: str) -> "Verdict":

@@ -105,8 +105,8 @@ class OperatorRuntime:
             self._store,
             connect,
             open_client,
-            unreachable_grace_s=settings.unreachable_grace_s,
-            objects_unreachable_grace_s=settings.objects_unreachable_grace_s,
+            unreachable_grace_s=settings.unreachable_grace_seconds,
+            objects_unreachable_grace_s=settings.objects_unreachable_grace_seconds,
             listener_of=listener_of,
             open_poller=open_poller,
             open_record=partial(ThrottleRecord, api, home.namespace, home.throttles),
@@ -119,7 +119,7 @@ class OperatorRuntime:
             self._recorder,
             self.metrics,
             self._queue.add,
-            missing_cluster_grace_s=settings.missing_cluster_grace_s,
+            missing_cluster_grace_s=settings.missing_cluster_grace_seconds,
             namespaces=settings.namespace,
             open_broker=open_broker,
             make_plan_maker=make_plan_maker,
@@ -406,7 +406,7 @@ class OperatorRuntime:
     async def _resync(self) -> None:
         """Compare the store with listings now and then, regardless of the watches, and reconcile all objects."""
         while True:
-            await asyncio.sleep(self._settings.resync_interval_s)
+            await asyncio.sleep(self._settings.resync_interval_seconds)
             for stream in self._streams:
                 try:
                     await self._intake.list_all(self._api, stream)

@@ -84,7 +84,7 @@ class StateZnodeWriter:
             while self._untold:
                 await self._clock.sleep_ms(self._settings.isr_notification_interval_ms)
                 telling = frozenset(self._untold)
-                data = codecs.encode_isr_change(sorted(telling))
+                data = codecs.encode_partitions(sorted(telling))
                 mode = CreateMode.PERSISTENT_SEQUENTIAL
                 try:
                     await self._zk.transact([Create(path=paths.ISR_CHANGE_PREFIX, data=data, mode=mode)])

@@ -45,7 +45,7 @@ def test_an_upgrade_to_fewer_brokers_asks_those_that_would_end(five_brokers: Kub
     command, options = container["args"][:2], container["args"][2:]
     assert options == [
         f"--bootstrap-server=kontroller-kafka.{RELEASE_NAMESPACE}.svc:9092",
-        "--deadline-seconds=60",
+        "--timeout-ms=60000",
         "--broker=103",
         "--broker=104",
     ]

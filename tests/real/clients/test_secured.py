@@ -195,8 +195,8 @@ def test_a_drain_that_is_not_admitted_says_so_at_once(secured: Secured, tmp_path
         "1",
         "--bootstrap-server",
         secured.secure,
-        "--deadline-seconds",
-        "50",
+        "--timeout-ms",
+        "50000",
         "--command-config",
     )
     done = run_command(*asked, str(write_properties(tmp_path, secured, password="wrong")))

@@ -58,7 +58,7 @@ def produce(kraft: KRaftCluster, topic: str, records: int) -> None:
 
 
 def take_snapshot(kraft: KRaftCluster, path: Path, between_looks_s: int) -> LoadSnapshot:
-    command(kraft, "snapshot", "-o", str(path), "--between-looks", str(between_looks_s))
+    command(kraft, "snapshot", "-o", str(path), "--between-looks-seconds", str(between_looks_s))
     loads = read_snapshot(path)
     assert loads.troubles == ()
     return loads.snapshot

@@ -86,7 +86,7 @@ async def main(namespaces: str, liveness_port: str, die_after: str = "") -> None
         namespace=tuple(namespaces.split(",")),
         liveness=f"http://127.0.0.1:{liveness_port}/healthz",
         zookeeper_session_timeout_ms=30_000,
-        missing_cluster_grace_s=3,
+        missing_cluster_grace_seconds=3,
     )
     count = WriteCount(int(die_after) if die_after else None)
     connect = make_zookeeper_connector(settings)

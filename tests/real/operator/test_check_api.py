@@ -27,10 +27,10 @@ def api(kubernetes_api: KubernetesCluster) -> KubernetesCluster:
 
 
 def check(
-    monkeypatch: pytest.MonkeyPatch, kubeconfig: Path, *arguments: str, deadline_s: int = 60
+    monkeypatch: pytest.MonkeyPatch, kubeconfig: Path, *arguments: str, timeout_s: int = 60
 ) -> subprocess.CompletedProcess[str]:
     monkeypatch.setitem(os.environ, "KUBECONFIG", str(kubeconfig))
-    return run_command("check", "api", "--deadline-seconds", str(deadline_s), *arguments, timeout_s=deadline_s + 60)
+    return run_command("check", "api", "--timeout-ms", str(timeout_s * 1000), *arguments, timeout_s=timeout_s + 60)
 
 
 def test_the_definitions_are_found_and_nothing_is_created(
@@ -46,13 +46,13 @@ def test_missing_rights_and_namespaces_are_reported(
     api: KubernetesCluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     nobody = api.service_account_kubeconfig(NAMESPACE, "nobody")
-    forbidden = check(monkeypatch, nobody, "--namespace", NAMESPACE, deadline_s=5)
+    forbidden = check(monkeypatch, nobody, "--namespace", NAMESPACE, timeout_s=5)
     assert forbidden.returncode == 1
     assert "allow this service account to create kafkatopics in namespace test-check" in forbidden.stderr
-    nowhere = check(monkeypatch, api.kubeconfig, "--namespace", "not-there", deadline_s=5)
+    nowhere = check(monkeypatch, api.kubeconfig, "--namespace", "not-there", timeout_s=5)
     assert (nowhere.returncode, "namespace not-there does not exist" in nowhere.stderr) == (1, True), nowhere
     (tmp_path / "kubeconfig").write_text("nonsense")
-    unusable = check(monkeypatch, tmp_path / "kubeconfig", deadline_s=5)
+    unusable = check(monkeypatch, tmp_path / "kubeconfig", timeout_s=5)
     assert unusable.returncode == 1
     assert "set KUBECONFIG to one" in unusable.stderr
     assert "Traceback" not in unusable.stderr

@@ -70,7 +70,7 @@ def test_our_broker_is_drained_by_the_command_and_its_stop_costs_no_producer_any
     with nothing_lost(cluster.bootstrap, "drained", more_than=200) as producer:
         drained = run_command(
             *("drain", "--bootstrap-server", cluster.bootstrap, "--broker-id", str(OURS)),
-            *("--deadline-seconds", "90", "--wait-for-replicas-seconds", "30"),
+            *("--timeout-ms", "90000", "--replicas-timeout-ms", "30000"),
             timeout_s=120,
         )
         assert drained.returncode == 0, drained

@@ -203,8 +203,13 @@ class SimulatedAdmin(AdminClient):
 def replace_cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimulatedCluster]:
     """Replace the cluster of commands that run inside the block by this one."""
     cluster = SimulatedCluster()
+
+    class Admin(SimulatedAdmin):
+        def __init__(self, properties: Mapping[str, object] | ClientProperties) -> None:
+            super().__init__(cluster, properties)
+
     with monkeypatch.context() as patch:
-        patch.setattr("kontroller.AdminClient", lambda properties: SimulatedAdmin(cluster, properties))
+        patch.setattr("kontroller.AdminClient", Admin)
         patch.setenv("KONTROLLER_BOOTSTRAP_SERVER", "127.0.0.1:1")
         yield cluster
 

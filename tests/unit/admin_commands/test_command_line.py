@@ -17,7 +17,7 @@ from kontroller.command_line import main
 
 NOBODY = "127.0.0.1:1"
 EVERYTHING = {
-    "drain": ("--bootstrap-server", NOBODY, "--broker-id", "1", "--deadline-seconds", "1"),
+    "drain": ("--bootstrap-server", NOBODY, "--broker-id", "1", "--timeout-ms", "1000"),
     "ready": ("--bootstrap-server", NOBODY, "--broker-id", "1", "--timeout-ms", "1"),
 }
 
@@ -38,6 +38,20 @@ def test_every_command_explains_itself_and_each_of_its_options(command: tuple[st
     assert result.exit_code == 0, result.exception
     assert described.params or hasattr(described, "commands")
     assert all(option.opts[0] in result.output for option in described.params if not option.hidden)
+
+
+def test_the_name_of_a_time_ends_with_its_unit() -> None:
+    units = {"Milliseconds": "-ms", "Seconds": "-seconds", "Hours": "-hours", "Days": "-days"}
+    found = []
+    for command in commands(get_command(main)):
+        described: Any = get_command(main)
+        for word in command:
+            described = described.commands[word]
+        for option in described.params:
+            unit = units.get((getattr(option, "help", None) or " ").split()[0])
+            found += [] if unit is None else [(" ".join(command), option.opts[0], unit)]
+    assert {unit for _, _, unit in found} == set(units.values())
+    assert [each for each in found if not each[1].endswith(each[2])] == []
 
 
 @pytest.mark.parametrize("command", EVERYTHING)
@@ -62,18 +76,18 @@ def test_what_cannot_be_meant_is_refused(command: str, option: str, value: str, 
 @pytest.mark.parametrize(
     ("command", "option"),
     [
-        ("drain", "--deadline-seconds"),
-        ("drain", "--wait-for-replicas-seconds"),
+        ("drain", "--timeout-ms"),
+        ("drain", "--replicas-timeout-ms"),
         ("ready", "--timeout-ms"),
     ],
 )
 @pytest.mark.parametrize("value", ["-1", "soon", "1.5"])
-def test_a_time_is_a_whole_number_of_seconds(command: str, option: str, value: str) -> None:
+def test_a_time_is_a_whole_number(command: str, option: str, value: str) -> None:
     result = CliRunner().invoke(main, [command, *EVERYTHING[command], option, value])
     assert (result.exit_code, option in result.output) == (2, True)
 
 
-@pytest.mark.parametrize(("command", "option"), [("drain", "--deadline-seconds"), ("ready", "--timeout-ms")])
+@pytest.mark.parametrize(("command", "option"), [("drain", "--timeout-ms"), ("ready", "--timeout-ms")])
 def test_no_time_at_all_is_no_time(command: str, option: str) -> None:
     assert CliRunner().invoke(main, [command, *EVERYTHING[command], option, "0"]).exit_code == 2
 
@@ -104,7 +118,7 @@ def test_a_log_that_cannot_be_written_hinders_nobody(tmp_path: Path, kind: str) 
 
 
 def test_sigterm_ends_a_drain_at_once() -> None:
-    command = [sys.executable, "-m", "kontroller", "drain", *EVERYTHING["drain"], "--deadline-seconds", "60"]
+    command = [sys.executable, "-m", "kontroller", "drain", *EVERYTHING["drain"], "--timeout-ms", "60000"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
         assert "draining broker 1, for 60 s at most" in running.stdout.readline()

@@ -31,11 +31,11 @@ class Attempt:
     def __post_init__(self) -> None:
         self.client = SimulatedControllerClient(self.find_controller or (lambda: self.cluster.answer))
 
-    async def run(self, deadline_s: float = LONG_S) -> None:
+    async def run(self, timeout_s: float = LONG_S) -> None:
         drain = Drain(
             self.client, BrokerId(self.broker), patience_s=self.patience_s, say=self.said.append, pause_s=0.001
         )
-        await drain.run(deadline_s)
+        await drain.run(timeout_s)
 
 
 def whole() -> dict[str, SimulatedTopic]:

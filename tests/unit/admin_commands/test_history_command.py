@@ -23,6 +23,7 @@ from kontroller.command_line import main
             "the tables are raw_events, raw_findings, events",
         ),
         (["ingest", "--journal", "j", "--journal-ca", "nowhere.pem"], "nowhere.pem cannot be read: No such file"),
+        (["ingest", "--journal", "j", "--properties", "nowhere"], "nowhere cannot be read as properties: "),
         (["ingest", "--journal", "j", "--journal-key", "k"], "--journal-key needs --journal-certificate"),
         (["ingest", "--journal", "j", "--max-line-bytes", "1"], "'--max-line-bytes'"),
         (["report", "--output", "o", "--days", "3", "--from", "2026-01-01"], "give one"),

@@ -51,7 +51,7 @@ async def test_a_sound_cluster_has_nothing_in_the_way(cluster: Cluster) -> None:
 async def test_the_role_is_moved_to_another_of_ours_to_the_brokers_and_back(cluster: Cluster) -> None:
     zk = cluster.zk.session()
     for target in (OTHER, None, OTHER, BrokerId(CONTROLLER), None, None):
-        moved = await move(zk, await look(zk), target, deadline_s=20)
+        moved = await move(zk, await look(zk), target, timeout_s=20)
         picture = await look(zk)
         assert picture.is_as_wanted(target)
         assert (moved.holder, moved.detours) == (picture.holder, 0)
@@ -62,7 +62,7 @@ async def test_the_role_is_moved_to_another_of_ours_to_the_brokers_and_back(clus
 async def test_a_process_that_does_not_take_the_role_is_asked_no_more_and_that_is_said(cluster: Cluster) -> None:
     zk = cluster.zk.session()
     with pytest.raises(NotMoved, match=r"process 77 did not take the role in 0.2 s, and the request is withdrawn"):
-        await move(zk, await look(zk), BrokerId(77), deadline_s=0.2)
+        await move(zk, await look(zk), BrokerId(77), timeout_s=0.2)
     assert not cluster.exists(paths.ROLE_REQUEST)
 
 
@@ -70,20 +70,20 @@ async def test_what_brokers_were_promised_holds_where_a_process_does_not_take_th
     cluster: Cluster,
 ) -> None:
     zk = cluster.zk.session()
-    await move(zk, await look(zk), None, deadline_s=20)
+    await move(zk, await look(zk), None, timeout_s=20)
     sign = codecs.encode_process(codecs.ProcessZnode(whereabouts="nowhere", is_hot=True))
     cluster.write(Create(path=paths.process(BrokerId(77)), data=sign))
     with pytest.raises(NotMoved):
-        await move(zk, await look(zk), BrokerId(77), deadline_s=0.2)
+        await move(zk, await look(zk), BrokerId(77), timeout_s=0.2)
     assert (await look(zk)).is_as_wanted(None)
 
 
 async def test_nobody_is_asked_on_the_strength_of_an_old_look(cluster: Cluster) -> None:
     zk = cluster.zk.session()
     before = await look(zk)
-    await move(zk, before, OTHER, deadline_s=20)
+    await move(zk, before, OTHER, timeout_s=20)
     with pytest.raises(NotMoved, match="run the command again"):
-        await move(zk, before, None, deadline_s=20)
+        await move(zk, before, None, timeout_s=20)
 
 
 async def test_a_process_that_is_not_there_or_reaches_no_broker_is_in_the_way(cluster: Cluster) -> None:
@@ -152,5 +152,5 @@ async def test_a_promise_to_the_brokers_is_taken_back_from_whoever_has_the_role(
     await cluster.settle(passing_ms=60_000)
     picture = await look(zk)
     assert (picture.holder_of_ours is not None, picture.is_as_wanted(picture.holder)) == (True, False)
-    await move(zk, picture, picture.holder, deadline_s=20)
+    await move(zk, picture, picture.holder, timeout_s=20)
     assert not cluster.exists(paths.ROLE_REQUEST)

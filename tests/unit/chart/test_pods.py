@@ -331,7 +331,7 @@ def test_a_broker_drains_before_it_stops_within_its_time(tmp_path: Path) -> None
     assert options == [
         f"--bootstrap-server=kontroller-kafka-1.{DOMAIN},{DOMAIN}",
         "--broker-id=101",
-        "--deadline-seconds=120",
+        "--timeout-ms=120000",
         "--log-to=/proc/1/fd/1",
     ]
     assert {option.split("=")[0] for option in options} <= options_of("drain")

@@ -118,7 +118,7 @@ async def test_what_changed_without_a_controller_is_taken_over(abandoned: Cluste
 
 
 async def test_old_isr_notifications_are_removed_and_new_ones_noticed(abandoned: Cluster) -> None:
-    data = codecs.encode_isr_change([ORDERS])
+    data = codecs.encode_partitions([ORDERS])
     notify = Create(path=paths.ISR_CHANGE_PREFIX, data=data, mode=CreateMode.PERSISTENT_SEQUENTIAL)
     abandoned.write(notify)
     await abandoned.serve()

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,23 +11,29 @@ from kio.schema.update_features.v1 import UpdateFeaturesRequest, UpdateFeaturesR
 from kio.schema.update_features.v1.response import UpdatableFeatureResult
 from kio.static.protocol import RequestPayload
 
-from controller_core.client.errors import AdminError, OutcomeUnknown, Unreachable
-from controller_core.client.transport.request_client import Address
+from controller_core.client.errors import AdminError, InvalidArgument, OutcomeUnknown, Unreachable
+from controller_core.client.transport.request_client import Address, ControllerClient
 from controller_core.model.features import FeatureUpdate, UpgradeType
-from controller_core.model.ids import BrokerId
+from controller_core.model.ids import BrokerId, PartitionId, TopicName, TopicPartition
 from controller_core.model.metadata import Broker, Endpoint
 from controller_core.wire.connections.security import Security
 from controller_core.wire.messages import NO_THROTTLE
 from controller_core.zk.session import ZkSession
+from controller_operator.clusters.cluster import Asking, ClusterStep
+from controller_operator.clusters.with_zookeeper import ClusterWithZooKeeper
+from controller_operator.kafka.actions import Outcome, SubmitReassignment
 from controller_operator.kafka.broker_listeners import BrokerListener
+from controller_operator.kafka.controller_reach import ControllerReach
+from controller_operator.kafka.requests.cancellations import CancelReassignment
+from controller_operator.kafka.requests.elections import ElectUnclean
 from controller_operator.kafka.requests.features import (
     FeatureReply,
-    NoBootstrapServerError,
     UpdateFeatures,
     bootstrap_addresses,
     update_features,
 )
 from controller_operator.kubernetes.object_store import Key, ObjectStore
+from controller_operator.observation.observation import Observation
 from controller_operator.plans.feature_set.planner import Claims
 from controller_operator.reconciling.access import ClusterAccess
 from controller_operator.resources import FeatureSet
@@ -130,9 +137,9 @@ def test_a_login_is_shown_to_servers_that_are_registered_alone() -> None:
     for configured in (None, "kafka-1:9093"):
         assert bootstrap_addresses(configured, seen, SECURED) == (Address("kafka-1", 9093),)
     for configured in ("stranger:9093", "kafka-1:9093,stranger:9093", "kafka-1:9092"):
-        with pytest.raises(NoBootstrapServerError, match="IN of protocol SASL_SSL: remove it"):
+        with pytest.raises(InvalidArgument, match="IN of protocol SASL_SSL: remove it"):
             bootstrap_addresses(configured, seen, SECURED)
-    with pytest.raises(NoBootstrapServerError, match="correct the operator's file"):
+    with pytest.raises(InvalidArgument, match="correct the operator's file"):
         bootstrap_addresses(None, view(brokers=()), SECURED)
 
 
@@ -140,8 +147,32 @@ def test_a_login_is_shown_to_servers_that_are_registered_alone() -> None:
     ("configured", "message"), [(None, "set spec.bootstrapServers"), ("a:99999", "correct spec.bootstrapServers")]
 )
 def test_no_address_says_what_to_change(configured: str | None, message: str) -> None:
-    with pytest.raises(NoBootstrapServerError, match=message):
+    with pytest.raises(InvalidArgument, match=message):
         bootstrap_addresses(configured, view(brokers=()))
+
+
+ORDERS = TopicPartition(TopicName("orders"), PartitionId(0))
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        STEP,
+        CancelReassignment(partitions=(ORDERS,)),
+        ElectUnclean(partitions=(ORDERS,)),
+        SubmitReassignment(partitions={ORDERS: (BrokerId(1),)}),
+    ],
+    ids=lambda step: type(step).__name__,
+)
+async def test_a_step_without_a_usable_address_says_what_to_change_and_is_tried_again(step: ClusterStep) -> None:
+    def open_nothing(*_: object, **__: object) -> ControllerClient:
+        raise AssertionError("nobody can be asked")
+
+    observer: Any = SimpleNamespace(observation=Observation(view=view(brokers=())), session=None)
+    cluster = ClusterWithZooKeeper(observer, ControllerReach(open_nothing))
+    carried = await cluster.carry_out(step, Asking(bootstrap_servers="a:99999"))
+    assert carried.outcome is Outcome.LOOK_AGAIN
+    assert "correct spec.bootstrapServers of the KafkaCluster" in getattr(carried.reply, "trouble", "")
 
 
 class TestClaims:

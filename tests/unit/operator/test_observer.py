@@ -299,7 +299,7 @@ async def test_requests_under_admin_come_and_go(world: World) -> None:
     tp = TopicPartition(ORDERS, PartitionId(0))
     await world.write(
         Create(path=paths.REASSIGN_PARTITIONS, data=codecs.encode_reassignment({tp: (BrokerId(3),)})),
-        Create(path=paths.PREFERRED_REPLICA_ELECTION, data=codecs.encode_preferred_election([tp])),
+        Create(path=paths.PREFERRED_REPLICA_ELECTION, data=codecs.encode_partitions([tp])),
         Create(path=paths.delete_topic(ORDERS)),
     )
     view = await world.observer.refresh()

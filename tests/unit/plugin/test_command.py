@@ -9,7 +9,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from kontroller.plugin import command_line
-from kontroller.plugin.command_line import commands, main
+from kontroller.plugin.command_line import commands, main, parse_duration
 
 ROOT = Path(__file__).resolve().parents[3]
 OPERATIONS = (ROOT / "docs/operations.md").read_text()
@@ -24,6 +24,19 @@ def test_a_wrong_command_ends_with_1(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code == 1
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("30s", 30), ("2m", 120), ("1m30s", 90), ("1h", 3600), ("0.5s", 0.5)])
+def test_a_duration_is_written_as_for_kubectl(text: str, seconds: float) -> None:
+    assert parse_duration(text, "--timeout") == seconds
+
+
+@pytest.mark.parametrize("text", ["30", "0s", "-1s", "", "soon", "1d", "30 s"])
+def test_what_is_no_duration_ends_the_command(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["drain", "4", f"--timeout={text}"])
+    said = capsys.readouterr().err
+    assert (ended.value.code, "--timeout" in said, "such as 30s" in said) == (1, True, True)
 
 
 def test_a_name_that_is_none_is_refused_before_anything_is_changed(

@@ -24,7 +24,7 @@ from tests.unit.watching.lines import alive, lead
 
 SEGMENT = "0000000001-000000000000000.jsonl"
 QUICK = (
-    "--alive-interval-seconds=0.5",
+    "--journal-alive-interval-seconds=0.5",
     "--silent-after-seconds=1",
     "--leaderless-after-seconds=0.5",
     "--poll-interval-seconds=0.05",

@@ -201,7 +201,7 @@ class TestAdmin:
         assert reason in rejected
 
     def test_a_preferred_election_names_partitions_once(self) -> None:
-        data = codecs.encode_preferred_election([ORDERS_0])
+        data = codecs.encode_partitions([ORDERS_0])
         assert data == b'{"version":1,"partitions":[{"topic":"orders","partition":0}]}'
         twice = b'{"version":1,"partitions":[{"topic":"orders","partition":0},{"topic":"orders","partition":0},{}]}'
         plan = codecs.decode_preferred_election(twice)
@@ -212,7 +212,7 @@ class TestAdmin:
 class TestNotifications:
     def test_isr_changes_and_log_dir_events_have_kafkas_form(self) -> None:
         isr_change = b'{"version":1,"partitions":[{"topic":"orders","partition":0}]}'
-        assert codecs.encode_isr_change([ORDERS_0]) == isr_change
+        assert codecs.encode_partitions([ORDERS_0]) == isr_change
         assert codecs.decode_isr_change(isr_change) == (ORDERS_0,)
         log_dir_event = b'{"version":1,"broker":1,"event":1}'
         assert codecs.encode_log_dir_event(B1) == log_dir_event

@@ -11,7 +11,7 @@ from typing import Final
 import structlog
 from kio.static.primitive import i32Timedelta
 
-from controller_core.client.errors import AdminError
+from controller_core.client.errors import AdminError, InvalidArgument
 from controller_core.client.features import update_separately
 from controller_core.client.transport.request_client import Address, ControllerClient, parse_addresses
 from controller_core.model.features import FeatureUpdate
@@ -45,10 +45,6 @@ class FeatureReply:
     """The features that stay as they are, and the controller's reasons."""
 
 
-class NoBootstrapServerError(Exception):
-    """No address of the cluster is usable. The message says what to change."""
-
-
 def bootstrap_addresses(
     configured: str | None, view: Snapshot, listener: BrokerListener = ANY_PLAINTEXT
 ) -> tuple[Address, ...]:
@@ -56,19 +52,19 @@ def bootstrap_addresses(
 
     Anybody who may write a KafkaCluster could name a server of their own, so only registered addresses get a login.
 
-    Raises `NoBootstrapServerError`."""
+    Raises `InvalidArgument`."""
     registered = tuple(address for broker in view.brokers.values() for address in listener.addresses(broker))
     if configured is not None:
         named = _parse_addresses(configured)
         if listener.is_secured and not set(named) <= set(registered):
-            raise NoBootstrapServerError(
+            raise InvalidArgument(
                 f"spec.bootstrapServers of the KafkaCluster names addresses that no broker registers as a listener "
                 f"{listener}: remove it, because only brokers get the operator's login"
             )
         return named
     if not registered:
         remedy = "correct the operator's file of properties" if listener.is_secured else "set spec.bootstrapServers"
-        raise NoBootstrapServerError(f"no live broker has a listener {listener}: {remedy} of the KafkaCluster")
+        raise InvalidArgument(f"no live broker has a listener {listener}: {remedy} of the KafkaCluster")
     return registered
 
 
@@ -84,7 +80,7 @@ def _parse_addresses(configured: str) -> tuple[Address, ...]:
     try:
         return parse_addresses(configured)
     except ValueError as error:
-        raise NoBootstrapServerError(f"correct spec.bootstrapServers of the KafkaCluster: {error}") from error
+        raise InvalidArgument(f"correct spec.bootstrapServers of the KafkaCluster: {error}") from error
 
 
 async def update_features(step: UpdateFeatures, client: ControllerClient) -> FeatureReply:

@@ -15,7 +15,7 @@ from controller_operator.plans.election.rows import scope
 from controller_operator.plans.election.run import plan_run
 from controller_operator.plans.outcome import Context, Plan, Verdict, conditions, plan_paused
 from controller_operator.plans.timing.run_times import InvalidSchedule, RunTimes, run_times
-from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
+from controller_operator.resources.conditions import ConditionType, Reason
 from controller_operator.resources.election import (
     ElectionCounts,
     ElectionPhase,
@@ -57,7 +57,7 @@ def _plan_scheduled(election: PreferredElection, view: Snapshot, context: Contex
     if status.phase is ElectionPhase.RUNNING:
         return _follow(election, plan_run(election, view, context), times, context)
     if spec.suspend:
-        return _plan_idle(election, _make_suspended_verdict(), context, phase=ElectionPhase.SUSPENDED)
+        return _plan_idle(election, Verdict.make_suspended(), context, phase=ElectionPhase.SUSPENDED)
     if due_at > context.now:
         return _await(election, due_at, context)
     if view.controller is None:
@@ -154,12 +154,6 @@ def _last_run(status: PreferredElectionStatus) -> str:
             f", {counts.preferred_unavailable} unavailable, because the preferred broker is not alive or not in sync"
         )
     return f"; the last run: {results}"
-
-
-def _make_suspended_verdict() -> Verdict:
-    message = "no run begins, because spec.suspend is true"
-    paused = (ConditionType.PAUSED, ConditionStatus.TRUE, Reason.SUSPENDED, message)
-    return Verdict(ready=ConditionStatus.TRUE, reason=Reason.SUSPENDED, message=message, others=(paused,))
 
 
 def _plan_idle(

@@ -37,7 +37,6 @@ _ANSWER_SHOWS_S: Final = 2.0
 _ANSWERED: Final = Verdict.make_working(
     Reason.PROGRESSING, "the controller has finalized the levels; they will be seen soon"
 )
-_STICKY: Final = (Reason.BROKERS_UNAVAILABLE, Reason.REQUEST_REFUSED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +126,7 @@ def _change(resource: FeatureSet, view: Snapshot, rows: list[FeatureRow], contex
     asked = {update.feature for reply in context.replies for update in reply.step.updates}
     updates = [row.update for row in rows if row.update]
     unasked = tuple(update for update in updates if update.feature not in asked)
-    reported = _repeat_verdict(resource)
+    reported = Verdict.repeat_failure(resource)
     corrections = resource.status.corrections
     is_correction = _has_drifted(resource) and bool(unasked) and not context.replies and reported is None
     pause = _pause(updates, view, context) or (None if updates else _judge_obstacles(rows))
@@ -195,14 +194,6 @@ def _add_refusals(rows: Sequence[FeatureRow], context: Context) -> list[FeatureR
         else row
         for row in rows
     ]
-
-
-def _repeat_verdict(resource: FeatureSet) -> Verdict | None:
-    """Return the last verdict if a failed request is repeated, so that the message stays until there is an answer."""
-    ready, stalled = (resource.status.condition(type_) for type_ in (ConditionType.READY, ConditionType.STALLED))
-    if ready is None or ready.reason not in _STICKY or ready.observed_generation != resource.metadata.generation:
-        return None
-    return (Verdict.make_working if stalled is None else Verdict.make_stalled)(ready.reason, ready.message)
 
 
 def _keep_message(resource: FeatureSet, row: FeatureRow) -> FeatureRow:

@@ -28,7 +28,7 @@ from controller_operator.plans.rebalance.run import (
     update_status,
 )
 from controller_operator.plans.timing.run_times import InvalidSchedule, run_times
-from controller_operator.resources.conditions import ConditionStatus, ConditionType, Reason
+from controller_operator.resources.conditions import ConditionType, Reason
 from controller_operator.resources.rebalancing.rebalance_plan import (
     MAX_KNOWN_BROKERS,
     Healing,
@@ -99,7 +99,7 @@ def _plan_standing(
             return _begin(resource, view, due, context, around)
         return _follow(resource, plan_run(resource, view, context, around), view, context, around)
     if resource.spec.suspend:
-        return _show_between(resource, _make_suspended_verdict(), context, phase=PlanPhase.SUSPENDED)
+        return _show_between(resource, Verdict.make_suspended(), context, phase=PlanPhase.SUSPENDED)
     if due.is_past(context.now):
         return _begin(resource, view, due, context, around)
     return _await(resource, due, context)
@@ -200,12 +200,6 @@ def _await(resource: RebalancePlan, due: _Due, context: Context) -> Plan[Rebalan
     left_s = (due.at - context.now).total_seconds()
     plan = _show_between(resource, good, context, next_run_time=due.at)
     return replace(plan, look_again_in_s=min(max(left_s, 1.0), LONGEST_PAUSE_S))
-
-
-def _make_suspended_verdict() -> Verdict:
-    message = "no run begins, because spec.suspend is true"
-    paused = (ConditionType.PAUSED, ConditionStatus.TRUE, Reason.SUSPENDED, message)
-    return Verdict(ready=ConditionStatus.TRUE, reason=Reason.SUSPENDED, message=message, others=(paused,))
 
 
 def _show_between(

@@ -2,8 +2,9 @@
 
 from controller_core.model.ids import BrokerId, PartitionId, TopicName
 from controller_core.model.metadata import ReplicaAssignment, TopicAssignment
-from controller_core.model.snapshot import Snapshot, metric_name
+from controller_core.model.snapshot import Snapshot
 from controller_core.model.topics.placement import NotEnoughBrokers
+from controller_core.model.topics.topic_names import normalize
 from controller_core.model.wording import list_some
 from controller_operator.kafka.actions import CreateTopic
 from controller_operator.plans.consent.data_loss import ask_consent
@@ -145,7 +146,7 @@ def _obstacle(resource: KafkaTopic, name: TopicName, view: Snapshot) -> Verdict 
         return Verdict.make_working(
             Reason.NO_CONTROLLER, "the cluster has no controller, so the topic would get no leaders"
         )
-    twin = view.metric_names.get(metric_name(name))
+    twin = view.metric_names.get(normalize(name))
     if twin is not None:
         message = f"topic {twin} has the same name but for '.' and '_', which Kafka's metrics cannot tell apart"
         return Verdict.make_stalled(Reason.RESOURCE_CONFLICT, message)

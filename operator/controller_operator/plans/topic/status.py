@@ -19,7 +19,6 @@ LOOK_AGAIN_S: Final = 30.0
 _LEADERS_WITHIN_S: Final = 2.0
 _TROUBLE_RETRY_S: Final = 5.0
 _REFUSAL_RETRY_S: Final = 60.0
-_STICKY: Final = (Reason.BROKERS_UNAVAILABLE, Reason.REQUEST_REFUSED)
 
 
 def make_plan(case: Case, finding: Finding) -> Plan[KafkaTopicStatus]:
@@ -68,7 +67,7 @@ def _apply_answers(finding: Finding, resource: KafkaTopic, context: Context) -> 
         steps = tuple(step for step in finding.steps if not any(_is_answer_to(step, reply) for reply in in_vain))
         verdict = replace(verdict, others=finding.verdict.others)
         return replace(finding, verdict=verdict, steps=steps, notices=(), look_again_in_s=retry_s)
-    if finding.steps and not context.topics and (before := _repeat_verdict(resource)) is not None:
+    if finding.steps and not context.topics and (before := Verdict.repeat_failure(resource)) is not None:
         return replace(finding, verdict=replace(before, others=finding.verdict.others))
     return finding
 
@@ -86,14 +85,6 @@ def _judge_failure(reply: TopicReply) -> tuple[Verdict, float]:
         message = f"the controller could not be asked: {reply.trouble}"
         return Verdict.make_working(Reason.BROKERS_UNAVAILABLE, message), _TROUBLE_RETRY_S
     return Verdict.make_stalled(Reason.REQUEST_REFUSED, f"the cluster refuses it: {reply.refused}"), _REFUSAL_RETRY_S
-
-
-def _repeat_verdict(resource: KafkaTopic) -> Verdict | None:
-    """Return the last verdict if a failed request is repeated, so that the message stays until there is an answer."""
-    ready, stalled = (resource.status.condition(type_) for type_ in (ConditionType.READY, ConditionType.STALLED))
-    if ready is None or ready.reason not in _STICKY or ready.observed_generation != resource.metadata.generation:
-        return None
-    return (Verdict.make_working if stalled is None else Verdict.make_stalled)(ready.reason, ready.message)
 
 
 def _drop_too_large(finding: Finding, context: Context) -> Finding:

@@ -56,8 +56,8 @@ class Stage:
             "--id",
             str(process),
             "--yes",
-            "--deadline-seconds",
-            "40",
+            "--timeout-ms",
+            "40000",
         ]
         wait_until(lambda: self._is_ready(process), f"{process} could lead")
         done = run_command("controller", "take-over", *arguments)

@@ -103,7 +103,7 @@ def asking(
                 "KONTROLLER_WEBHOOK": f"https://127.0.0.1:{port}",
                 "KONTROLLER_WEBHOOK_CERTIFICATE": str(certificate.certificate),
                 # An operator that loses the lease exits, and here nothing starts it again.
-                "KONTROLLER_LEASE_DURATION_S": "120",
+                "KONTROLLER_LEASE_DURATION_SECONDS": "120",
                 "KONTROLLER_WEBHOOK_KEY": str(certificate.key),
                 "KONTROLLER_AUDIT_FILE": str(audit / f"{port}.jsonl"),
             }

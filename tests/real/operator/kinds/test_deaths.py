@@ -6,6 +6,7 @@ import pytest
 
 from devcluster.clusters.kafka import KafkaCluster
 from devcluster.running.processes import ConditionTimeoutError, wait_until
+from devcluster.waiting.vocabulary import serve_topic
 from tests.real.operator.kinds.clusters import MARKS, topic_spec, under_kontroller, with_zookeeper
 from tests.real.operator.operated import Objects, Operator, fill, slow_down
 from tests.real.operator.witnesses import Znodes
@@ -32,8 +33,7 @@ def test_an_operator_that_dies_after_any_write_of_a_topics_creation_creates_it_o
 def test_an_operator_that_dies_after_any_write_of_a_reassignment_asks_for_it_once(
     operator: Operator, objects: Objects, znodes: Znodes, topic: str, die_after: int
 ) -> None:
-    znodes.create_topic(topic, [[1, 2], [2, 3]])
-    wait_until(lambda: znodes.is_served(topic, range(2)), "the topic is served")
+    serve_topic(znodes, topic, [[1, 2], [2, 3]])
     partitions = [{"topic": topic, "partition": number, "replicas": [3, 1]} for number in range(2)]
     asked_before = _sequence_of_requests(znodes)
     _die_and_go_on(
@@ -52,8 +52,7 @@ def test_an_operator_that_dies_after_any_write_of_a_reassignment_asks_for_it_onc
 def test_an_operator_that_dies_after_any_write_of_a_cancellation_takes_the_move_back(
     operator: Operator, objects: Objects, znodes: Znodes, kafka: KafkaCluster, topic: str, die_after: int
 ) -> None:
-    znodes.create_topic(topic, [[1]])
-    wait_until(lambda: znodes.is_served(topic, [0]), "the topic is served")
+    serve_topic(znodes, topic, [[1]])
     fill(kafka, topic)
     with slow_down(kafka, topic):
         partitions = [{"topic": topic, "partition": 0, "replicas": [3]}]

@@ -7,6 +7,7 @@ from typing import Any
 from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kraft import KRaftCluster
 from devcluster.running.processes import wait_until
+from devcluster.waiting.vocabulary import serve_topic
 from kontroller import BlockingAdminClient
 from tests.real.operator.kinds.clusters import MARKS, with_zookeeper
 from tests.real.operator.operated import Objects, Operator
@@ -28,8 +29,7 @@ def move_without_operator(brokers: Brokers, witness: Witness, topic: str) -> Non
 def test_a_preferred_election_gives_the_leaders_back_and_is_deleted(
     operator: Operator, objects: Objects, witness: Witness, kafka: Brokers, topic: str
 ) -> None:
-    witness.create_topic(topic, [[1, 2], [2, 1]])
-    wait_until(lambda: witness.is_served(topic, range(2)), "the topic is served")
+    serve_topic(witness, topic, [[1, 2], [2, 1]])
     move_without_operator(kafka, witness, topic)
     objects.apply("PreferredElection", topic, {"topics": [topic]})
     objects.wait_for("kpe", topic, "Complete")
@@ -47,8 +47,7 @@ def test_a_preferred_election_gives_the_leaders_back_and_is_deleted(
 def test_an_election_with_a_schedule_makes_up_for_a_run_that_was_missed_and_goes_on(
     operator: Operator, objects: Objects, znodes: Znodes, kafka: Brokers, topic: str
 ) -> None:
-    znodes.create_topic(topic, [[1, 2]])
-    wait_until(lambda: znodes.is_served(topic, [0]), "the topic is served")
+    serve_topic(znodes, topic, [[1, 2]])
     move_without_operator(kafka, znodes, topic)
 
     def status() -> dict[str, Any]:

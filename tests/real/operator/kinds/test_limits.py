@@ -8,6 +8,7 @@ from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kraft import KRaftCluster
 from devcluster.clusters.kubernetes import KubernetesCluster
 from devcluster.running.processes import wait_until
+from devcluster.waiting.vocabulary import serve_topic
 from tests.real.operator.kinds.clusters import MARKS
 from tests.real.operator.operated import NAMESPACE, RECORD_BYTES, RECORDS, Objects, Operator, fill
 from tests.real.operator.witnesses import Witness
@@ -24,8 +25,7 @@ def test_a_limit_slows_a_move_until_it_is_raised_and_leaves_only_what_others_hav
     theirs = "leader.replication.throttled.rate=987654321"
     told = ("--bootstrap-server", kafka.bootstrap_servers, "--alter", "--entity-type", "brokers", "--entity-name", "2")
     run_tool(CONFIGS, *told, "--add-config", theirs)
-    witness.create_topic(topic, [[1]])
-    wait_until(lambda: witness.is_served(topic, [0]), "the topic is served")
+    serve_topic(witness, topic, [[1]])
     fill(kafka, topic)
     partitions = [{"topic": topic, "partition": 0, "replicas": [2]}]
     objects.apply(
@@ -54,8 +54,7 @@ def test_a_limited_move_shows_how_much_is_left_and_how_long_that_takes_and_ends_
     topic: str,
 ) -> None:
     limit = 2 * RECORD_BYTES
-    witness.create_topic(topic, [[1]])
-    wait_until(lambda: witness.is_served(topic, [0]), "the topic is served")
+    serve_topic(witness, topic, [[1]])
     fill(kafka, topic)
     partitions = [{"topic": topic, "partition": 0, "replicas": [1, 3]}]
     objects.apply("PartitionReassignment", topic, {"partitions": partitions, "throttle": {"bytesPerSecond": limit}})

@@ -5,6 +5,7 @@ import pytest
 from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kraft import KRaftCluster
 from devcluster.running.processes import wait_until
+from devcluster.waiting.vocabulary import serve_topic
 from tests.real.operator.kinds.clusters import MARKS, topic_spec
 from tests.real.operator.operated import FINALIZER, Objects, Operator, fill, slow_down
 from tests.real.operator.witnesses import Witness
@@ -15,8 +16,7 @@ pytestmark = MARKS
 def test_a_paused_move_says_what_it_would_do_and_begins_without_its_pause(
     operator: Operator, objects: Objects, witness: Witness, topic: str
 ) -> None:
-    witness.create_topic(topic, [[1, 2], [2, 3]])
-    wait_until(lambda: witness.is_served(topic, range(2)), "the topic is served")
+    serve_topic(witness, topic, [[1, 2], [2, 3]])
     targets = [{"topic": topic, "partition": number, "replicas": [3, 1]} for number in (0, 1)]
     spec = {"partitions": targets, "throttle": {"bytesPerSecond": 10_000_000}}
     objects.apply("PartitionReassignment", topic, spec, annotations={"kontroller.dev/pause": "true"})
@@ -34,8 +34,7 @@ def test_a_paused_move_says_what_it_would_do_and_begins_without_its_pause(
 def test_a_reassignment_shows_every_partition_until_all_are_done(
     operator: Operator, objects: Objects, witness: Witness, topic: str
 ) -> None:
-    witness.create_topic(topic, [[1, 2], [2, 3], [3, 1]])
-    wait_until(lambda: witness.is_served(topic, range(3)), "the topic is served")
+    serve_topic(witness, topic, [[1, 2], [2, 3], [3, 1]])
     targets = {0: [2, 3], 1: [3, 1], 2: [3, 1]}
     partitions = [{"topic": topic, "partition": number, "replicas": to} for number, to in targets.items()]
     objects.apply("PartitionReassignment", topic, {"partitions": partitions})
@@ -55,8 +54,7 @@ def test_a_reassignment_shows_every_partition_until_all_are_done(
 def test_a_reassignment_of_what_is_there_already_is_complete_at_once(
     operator: Operator, objects: Objects, witness: Witness, topic: str
 ) -> None:
-    witness.create_topic(topic, [[1, 2]])
-    wait_until(lambda: witness.is_served(topic, [0]), "the topic is served")
+    serve_topic(witness, topic, [[1, 2]])
     spec = {"partitions": [{"topic": topic, "partition": 0, "replicas": [1, 2]}], "ttlSecondsAfterFinished": 1}
     objects.apply("PartitionReassignment", topic, spec)
     wait_until(lambda: objects.get("partitionreassignment", topic) is None, "the finished object deletes itself")
@@ -72,8 +70,7 @@ def test_deleting_a_running_reassignment_takes_it_back(
     topic: str,
     is_operator_away: bool,
 ) -> None:
-    witness.create_topic(topic, [[1], [2]])
-    wait_until(lambda: witness.is_served(topic, range(2)), "the topic is served")
+    serve_topic(witness, topic, [[1], [2]])
     fill(kafka, topic)
     with slow_down(kafka, topic):
         partitions = [{"topic": topic, "partition": number, "replicas": [3]} for number in range(2)]

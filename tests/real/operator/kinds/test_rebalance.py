@@ -8,6 +8,7 @@ from devcluster.clusters.kafka import KafkaCluster
 from devcluster.clusters.kraft import KRaftCluster
 from devcluster.running.processes import wait_until
 from devcluster.waiting.under_load import nothing_lost
+from devcluster.waiting.vocabulary import serve_topic
 from kontroller import BlockingAdminClient
 from tests.real.operator.kinds.clusters import MARKS
 from tests.real.operator.operated import Objects, Operator
@@ -49,8 +50,7 @@ def remove_other_topics(objects: Objects, kafka: KafkaCluster | KRaftCluster) ->
 def test_a_broker_is_drained_under_load_by_the_plan_that_was_approved(
     operator: Operator, objects: Objects, witness: Witness, kafka: KafkaCluster | KRaftCluster, topic: str
 ) -> None:
-    witness.create_topic(topic, [[1, 2], [2, 1], [3, 1], [2, 3]])
-    wait_until(lambda: witness.is_served(topic, range(4)), "the topic is served")
+    serve_topic(witness, topic, [[1, 2], [2, 1], [3, 1], [2, 3]])
     spec = make_spec(topic, "drain", 1, approval="Required", throttle={"bytesPerSecond": 50_000_000})
     with nothing_lost(kafka.bootstrap_servers, topic, more_than=100):
         objects.apply("RebalancePlan", topic, spec)
@@ -83,8 +83,7 @@ def test_a_broker_with_more_bytes_than_its_share_is_relieved_and_nothing_else_mo
 ) -> None:
     remove_other_topics(objects, kafka)
     partitions = range(4)
-    witness.create_topic(topic, [[1, 2]] * len(partitions))
-    wait_until(lambda: witness.is_served(topic, partitions), "the topic is served")
+    serve_topic(witness, topic, [[1, 2]] * len(partitions))
     with nothing_lost(kafka.bootstrap_servers, topic, more_than=100):
         objects.apply("RebalancePlan", topic, make_spec(topic, "relieve", 1))
         objects.wait_for("rebalanceplan", topic, "Complete")
@@ -100,8 +99,7 @@ def test_a_broker_is_filled_in_batches_and_an_operator_that_is_killed_goes_on(
 ) -> None:
     remove_other_topics(objects, kafka)
     partitions = 6
-    witness.create_topic(topic, [[1, 2], [2, 1]] * (partitions // 2))
-    wait_until(lambda: witness.is_served(topic, range(partitions)), "the topic is served")
+    serve_topic(witness, topic, [[1, 2], [2, 1]] * (partitions // 2))
     with nothing_lost(kafka.bootstrap_servers, topic, more_than=100):
         objects.apply("RebalancePlan", topic, make_spec(topic, "expand", 3, limits={"maxBatchBytesPerBroker": 1}))
         wait_until(lambda: bool(list_owned(objects, topic)), "the first batch begins")
@@ -136,8 +134,7 @@ def test_a_cluster_is_balanced_under_load_as_the_plan_promised(
 ) -> None:
     remove_other_topics(objects, kafka)
     partitions = range(9)
-    witness.create_topic(topic, [[1, 2]] * len(partitions))
-    wait_until(lambda: witness.is_served(topic, partitions), "the topic is served")
+    serve_topic(witness, topic, [[1, 2]] * len(partitions))
     spec = {"mode": "rebalance", "betweenLooksSeconds": 1, "throttle": {"bytesPerSecond": 50_000_000}}
     with nothing_lost(kafka.bootstrap_servers, topic, more_than=100):
         objects.apply("RebalancePlan", topic, spec)
@@ -154,8 +151,7 @@ def test_a_cluster_is_balanced_under_load_as_the_plan_promised(
 def test_a_plan_that_is_impossible_says_what_is_missing_and_moves_nothing(
     operator: Operator, objects: Objects, witness: Witness, topic: str
 ) -> None:
-    witness.create_topic(topic, [[1, 2, 3]])
-    wait_until(lambda: witness.is_served(topic, [0]), "the topic is served")
+    serve_topic(witness, topic, [[1, 2, 3]])
     objects.apply("RebalancePlan", topic, make_spec(topic, "drain", 1))
     status = objects.wait_ready("rebalanceplan", topic, "False", "PlanImpossible")["status"]
     assert any(each["type"] == "Stalled" for each in status["conditions"])
@@ -167,8 +163,7 @@ def test_a_plan_that_is_impossible_says_what_is_missing_and_moves_nothing(
 def test_a_plan_with_a_schedule_makes_up_for_a_run_that_was_missed_and_goes_on(
     operator: Operator, objects: Objects, witness: Witness, kafka: KafkaCluster | KRaftCluster, topic: str
 ) -> None:
-    witness.create_topic(topic, [[1, 2], [2, 1]])
-    wait_until(lambda: witness.is_served(topic, range(2)), "the topic is served")
+    serve_topic(witness, topic, [[1, 2], [2, 1]])
 
     def status() -> dict[str, Any]:
         return objects.status("rebalanceplan", topic)
@@ -199,8 +194,7 @@ def test_a_broker_that_is_lost_is_healed_under_load(
     operator: Operator, objects: Objects, witness: Witness, kafka: KafkaCluster | KRaftCluster, topic: str
 ) -> None:
     partitions = range(4)
-    witness.create_topic(topic, [[1, 2], [2, 3], [3, 1], [3, 2]])
-    wait_until(lambda: witness.is_served(topic, partitions), "the topic is served")
+    serve_topic(witness, topic, [[1, 2], [2, 3], [3, 1], [3, 2]])
     spec = {
         "mode": "heal",
         "heal": {"afterMinutes": 1},

@@ -24,7 +24,7 @@ from devcluster.clusters.kubernetes import KubernetesCluster
 pytestmark = [pytest.mark.real, pytest.mark.timeout(180), pytest.mark.nightly("keeps the whole machine busy")]
 
 LOAD_PER_CORE = 7
-TIMES = LeaseTimes(duration_s=OperatorSettings.model_fields["lease_duration_s"].default)
+TIMES = LeaseTimes(duration_s=OperatorSettings.model_fields["lease_duration_seconds"].default)
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from devcluster.clusters.kubernetes import KubernetesCluster
 from devcluster.clusters.run_folder import RunFolder
 from devcluster.clusters.zookeeper import ZooKeeper, open_client
 from devcluster.running.processes import wait_until
+from devcluster.waiting.vocabulary import serve_topic
 from tests.real.operator.operated import RECORD_BYTES, Objects, fill, operate_namespace, run_operator, slow_down
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -48,8 +49,7 @@ def test_disjoint_moves_run_at_the_same_time_and_one_that_overlaps_waits_with_wh
     ) as objects, run_operator(servers_folder, kubernetes_api):  # fmt: skip
         znodes = ClusterZnodes(client)
         for topic, replicas in {"first": [1], "second": [2]}.items():
-            znodes.create_topic(topic, [replicas, [2]])
-            wait_until(lambda topic=topic: znodes.is_served(topic, range(2)), "the topic is served")  # type: ignore[misc]  # a lambda with defaults
+            serve_topic(znodes, topic, [replicas, [2]])
             fill(kafka, topic)
         _move(objects, "first", {("first", 0): 3}, SLOW)
         _move(objects, "second", {("second", 0): 3}, SLOW)
@@ -83,8 +83,7 @@ def test_whenever_one_partition_is_done_the_next_one_begins(
         kubernetes_api, kafka.zookeeper_connect
     ) as objects, run_operator(servers_folder, kubernetes_api):  # fmt: skip
         znodes = ClusterZnodes(client)
-        znodes.create_topic("sliding", [[1]] * 5)
-        wait_until(lambda: znodes.is_served("sliding", range(5)), "the topic is served")
+        serve_topic(znodes, "sliding", [[1]] * 5)
         fill(kafka, "sliding")
         targets = {("sliding", number): 3 for number in range(5)}
         with slow_down(kafka, "sliding"):

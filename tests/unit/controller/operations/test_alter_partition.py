@@ -19,7 +19,7 @@ from controller_core.model.metadata import LeaderRecoveryState, ReplicaAssignmen
 from controller_core.wire.messages import AlterPartitionRequest, AlterPartitionResponse, ErrorCode
 from controller_core.wire.messages.alter_partition import AnsweredIsr
 from controller_core.zk import codecs, paths
-from controller_core.zk.codecs import encode_isr_change
+from controller_core.zk.codecs import encode_partitions
 from controller_core.zk.session import Create, CreateMode, SessionId, SetData
 from simulation.checks import assert_sound
 from simulation.cluster import Cluster, alter_partition, ids, tp
@@ -337,7 +337,7 @@ async def test_isrs_that_an_old_broker_wrote_itself_are_taken_over(served: Clust
     grown = replace(served.state(ORDERS).leader_and_isr, isr=ids([1, 2, 3]))
     epoch = served.active.term.identity.epoch
     served.write(SetData(path=paths.partition_state(ORDERS), data=codecs.encode_partition_state(grown, epoch)))
-    for data in (encode_isr_change([ORDERS, tp("unknown")]), b"garbled"):
+    for data in (encode_partitions([ORDERS, tp("unknown")]), b"garbled"):
         served.write(
             Create(path=paths.ISR_CHANGE_PREFIX, data=data, mode=CreateMode.PERSISTENT_SEQUENTIAL),
             owner=SessionId(0),

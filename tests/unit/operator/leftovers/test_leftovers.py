@@ -86,7 +86,7 @@ async def test_what_is_no_leftover_is_on_record_nowhere() -> None:
 
 async def test_a_topic_whose_cluster_goes_before_it_is_a_leftover_and_counted() -> None:
     topic = {"partitions": 1, "replicationFactor": 1, "deletionPolicy": "Delete"}
-    async with run_operator(raw("KafkaTopic", topic, name="orders"), missing_cluster_grace_s=0) as around:
+    async with run_operator(raw("KafkaTopic", topic, name="orders"), missing_cluster_grace_seconds=0) as around:
         await around.wait_until(lambda: (around.api.peek(ORDERS) or {})["status"].get("counts"))
         await around.wait_until(lambda: FINALIZER in (around.api.peek(CLUSTER) or {})["metadata"].get("finalizers", []))
         known = around.api.peek(CLUSTER) or {}

@@ -40,7 +40,7 @@ def writes_of(around: Operating, kind: str) -> int:
 
 async def test_a_short_outage_of_zookeeper_writes_only_kafka_clusters() -> None:
     names = [f"t{number}" for number in range(20)]
-    async with run_operator(*map(a_topic, names), unreachable_grace_s=0) as around:
+    async with run_operator(*map(a_topic, names), unreachable_grace_seconds=0) as around:
         keys = [Key("KafkaTopic", "shop", name) for name in names]
         await around.wait_until(lambda: all((around.api.peek(key) or {})["status"].get("counts") for key in keys))
         await around.wait_for_reason(CLUSTER, "PartitionsOffline")
@@ -73,7 +73,7 @@ async def test_what_is_asked_of_the_controller_has_no_other_topic_looked_at() ->
                 around, SetData(path=paths.REASSIGN_PARTITIONS, data=codecs.encode_reassignment(request))
             )
         await _write_and_wait(
-            around, Create(path=paths.PREFERRED_REPLICA_ELECTION, data=codecs.encode_preferred_election(partitions))
+            around, Create(path=paths.PREFERRED_REPLICA_ELECTION, data=codecs.encode_partitions(partitions))
         )
         assert around.looks("KafkaTopic") == before
         await _write_and_wait(around, Create(path=paths.delete_topic(TopicName("t7"))))
@@ -186,7 +186,7 @@ async def test_thousands_of_looks_that_wait_for_nothing_let_others_in_between() 
 
 
 async def test_a_long_outage_is_said_by_every_object() -> None:
-    async with run_operator(a_topic("one"), unreachable_grace_s=0, objects_unreachable_grace_s=0) as around:
+    async with run_operator(a_topic("one"), unreachable_grace_seconds=0, objects_unreachable_grace_seconds=0) as around:
         await around.wait_for_reason(CLUSTER, "PartitionsOffline")
         around.take_zookeeper_away()
         await around.wait_for_reason(Key("KafkaTopic", "shop", "one"), "ZooKeeperUnavailable")
@@ -402,7 +402,7 @@ async def test_a_chroot_that_is_not_there_is_said_and_not_made(monkeypatch: pyte
         raise ChrootMissing("there is no /kafak: use the chroot of the brokers' zookeeper.connect, or start them")
 
     monkeypatch.setattr(Operating, "connect", lambda _self, connect: refuse(connect))
-    async with run_operator(unreachable_grace_s=0) as around:
+    async with run_operator(unreachable_grace_seconds=0) as around:
         await around.wait_for_reason(CLUSTER, "ChrootNotFound")
         assert "there is no /kafak" in around.condition(CLUSTER)["message"]
         assert around.condition(CLUSTER)["status"] == "False"

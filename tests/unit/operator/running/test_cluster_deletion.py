@@ -71,7 +71,7 @@ async def test_the_annotation_lets_a_cluster_go_before_its_objects_and_an_event_
 
 
 async def test_a_cluster_that_is_out_of_reach_waits_as_well() -> None:
-    async with run_operator(a_topic(), unreachable_grace_s=0, objects_unreachable_grace_s=0) as around:
+    async with run_operator(a_topic(), unreachable_grace_seconds=0, objects_unreachable_grace_seconds=0) as around:
         await wait_until_held(around)
         around.take_zookeeper_away()
         await around.api.remove(CLUSTER)

@@ -104,7 +104,7 @@ async def test_a_cluster_that_is_degraded_again_and_again_is_written_seldom(monk
 
 
 async def test_a_cluster_out_of_sight_is_not_known_to_be_degraded() -> None:
-    async with run_operator(unreachable_grace_s=0) as around:
+    async with run_operator(unreachable_grace_seconds=0) as around:
         await create_orders(around)
         await around.write(Delete(path=BROKER_3))
         await around.wait_until(lambda: read_degraded(around)["status"] == "True")

@@ -25,7 +25,11 @@ SPECS: dict[Key, dict[str, Any]] = {
     LEVELS: {"features": [{"name": "metadata.version", "maxVersionLevel": 1}], "deletionPolicy": "Delete"},
     MOVE: {"partitions": [{"topic": "orders", "partition": 0, "replicas": [1]}]},
 }
-NO_WAIT: dict[str, float] = {"unreachable_grace_s": 0, "objects_unreachable_grace_s": 0, "missing_cluster_grace_s": 0}
+NO_WAIT: dict[str, float] = {
+    "unreachable_grace_seconds": 0,
+    "objects_unreachable_grace_seconds": 0,
+    "missing_cluster_grace_seconds": 0,
+}
 
 
 def make_raw(key: Key, **spec: Any) -> dict[str, Any]:

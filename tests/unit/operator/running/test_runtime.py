@@ -121,7 +121,7 @@ async def test_an_api_server_that_is_away_at_the_start_is_waited_for() -> None:
 
 
 async def test_what_no_watch_told_is_found_by_the_next_comparison_with_a_listing() -> None:
-    async with run_operator(a_topic(), resync_interval_s=0.05) as around:
+    async with run_operator(a_topic(), resync_interval_seconds=0.05) as around:
         await around.wait_for_reason(CLUSTER, "Reconciled")
         await around.watcher.stop()
         await around.api.remove(ORDERS)

@@ -78,7 +78,7 @@ async def test_a_pause_is_told_once_and_its_end_is_no_event() -> None:
 
 
 async def test_an_outage_is_told_of_the_cluster_alone() -> None:
-    async with run_operator(a_topic(), unreachable_grace_s=0, objects_unreachable_grace_s=0) as around:
+    async with run_operator(a_topic(), unreachable_grace_seconds=0, objects_unreachable_grace_seconds=0) as around:
         await around.wait_until(lambda: around.events("TopicCreated"))
         await around.wait_until_looked_at(ORDERS, 1)
         around.take_zookeeper_away()

@@ -48,7 +48,7 @@ from kio.schema.write_txn_markers.v1.request import WritableTxnMarker, WritableT
 from kio.static.primitive import Records, i8, i16, i32, i32Timedelta, i64
 from prometheus_client import CollectorRegistry
 
-from controller_core.admin.authorizing.acl_gate import NEEDED_OF_BROKERS, AclGate
+from controller_core.admin.authorizing.acl_gate import AclGate
 from controller_core.admin.authorizing.acl_znodes import acl_path
 from controller_core.admin.authorizing.authorization import Authorization
 from controller_core.admin.authorizing.known_acls import KnownAcls
@@ -71,6 +71,7 @@ from replica_broker.log.directories import LogDirectories
 from replica_broker.log.producers.states import ProducerStates
 from replica_broker.membership.controller_channel import ProducerIdBlock
 from replica_broker.membership.controller_hosts import ControllerHosts
+from replica_broker.process.listening import NEEDED_OF_BROKERS
 from replica_broker.replicas.requests import Deleted, Fetched
 from replica_broker.serving.authorizing.command_gate import CommandGate
 from replica_broker.serving.commands.control import Control
