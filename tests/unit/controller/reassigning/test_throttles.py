@@ -135,7 +135,7 @@ async def test_one_that_is_taken_back_keeps_what_happened_meanwhile(
             await changed.mark_begun(MOVES.keys())
         else:
             await changed.remove(OWNER)
-        raise TooLarge(FailedOp(index=0, op=Delete(path=paths.CONFIG, version=0)), size_bytes=4001, max_bytes=4000)
+        raise TooLarge(FailedOp(index=0, op=Delete(path=paths.CONFIG)), size_bytes=4001, max_bytes=4000)
 
     monkeypatch.setattr(Throttles, "settle", find_no_room)
     with pytest.raises(TooLarge, match="has 4001 bytes"):

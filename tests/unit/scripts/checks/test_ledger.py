@@ -84,7 +84,7 @@ def test_what_was_not_run_for_the_longest_time_runs_first_but_a_release_s_files_
         "tests/e2e/test_1.py",
         "tests/real/test_a.py",
     ]
-    grouped = groups(each for each in longest if each.endswith(".py")) | {"make demo": []}
+    grouped = {**groups(each for each in longest if each.endswith(".py")), "make demo": []}
     assert order_groups(grouped, longest) == [
         ("tests/e2e", ["tests/e2e/test_1.py", "tests/e2e/test_3.py"]),
         ("make demo", []),
