@@ -149,6 +149,7 @@ def test_the_manifests_are_valid_and_name_the_snapshot(file: Path) -> None:
     move = PartitionReassignment.model_validate(found)
     assert move.spec.partitions is not None
     assert len(move.spec.partitions) == len(DRAINED)
+    assert {each.expected_replicas for each in move.spec.partitions} == {(1, 2, 3)}
     assert found["metadata"]["annotations"]["kontroller.dev/snapshot-hash"] == make_snapshot().compute_hash()
     assert found["metadata"]["namespace"] == "kafka"
     assert "suspend" not in found["spec"]
