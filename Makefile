@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 
-.PHONY: help demo demo-history demo-fleet soak test mapped nightly flaky slow-motion release-check versions lint docs prose unit fuzz mutants spark real e2e chart try crds cli runbook bench bench-designs bench-requests bench-operator bench-polling bench-stops bench-pipeline \
+.PHONY: help demo demo-history demo-fleet soak test mapped nightly flaky slow-motion release-check versions lint docs prose unit fuzz mutants spark real e2e chart try crds cli runbook bench bench-designs bench-requests bench-operator bench-first-move bench-polling bench-stops bench-pipeline \
 	bench-fleet bench-plan build images release lock sbom audit clean
 
 help: ## Show the commands
@@ -169,6 +169,9 @@ TOPICS ?= 1000
 
 bench-operator: $(READY) ## Measure what the operator makes of many topics on real servers, in some minutes (TOPICS=1000 FLAGS="--partitions 12")
 	$(BIN)/python -m bench.operator_scale --topics $(TOPICS) $(FLAGS)
+
+bench-first-move: $(READY) ## Measure how soon an automatic RebalancePlan moves the first replica, on real servers, in ten minutes (FLAGS="--rounds 5")
+	$(BIN)/python -m bench.first_move $(FLAGS)
 
 bench-polling: $(READY) ## Measure what looking at many topics without ZooKeeper costs, and how soon changes are seen, in five minutes (TOPICS=1000)
 	$(BIN)/python -m bench.polling --topics $(TOPICS) $(FLAGS)

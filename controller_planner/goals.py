@@ -62,6 +62,9 @@ class Goals:
     excluded_topics: tuple[str, ...] = ()
     excluded_brokers: tuple[int, ...] = ()
     """Ids of brokers that neither receive nor give replicas."""
+    racks: tuple[str, ...] | None = field(default=None, repr=False)
+    """The racks whose brokers receive and give replicas. Named brokers give theirs in any rack. None: all. It is not in the
+    text of the goals, as `failed_together`."""
     replication_factor: int | None = None
     below_percent: int | None = None
     """For the mode relieve: percentage of the capacity of its disks that a named broker, and one that gets its replicas,

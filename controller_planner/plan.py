@@ -114,6 +114,8 @@ class Plan:
         digest = hashlib.sha256(repr((self.snapshot_hash, self.goals, self.after.shape)).encode())
         if self.goals.failed_together:
             digest.update(repr(self.goals.failed_together).encode())
+        if self.goals.racks is not None:
+            digest.update(repr(self.goals.racks).encode())
         for array in (self.partition, self.after, self.bytes_copied, self.reasons, self.batch):
             digest.update(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).tobytes())
         return digest.hexdigest()

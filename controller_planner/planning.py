@@ -117,7 +117,7 @@ class _Work:
         table = LARGEST_TABLE_OF_A_SPREAD if self.goals.mode is Mode.SPREAD else LARGEST_TOPIC_TABLE
         self.layout = Layout(self.original, resources, racks, scope.takes, partitions.topic, topics, table)
         self.layout.together = _make_together(snapshot, self.goals, scope.takes)
-        self.bounds = compute_bounds(self.layout, self.goals.band, scope.factors)
+        self.bounds = compute_bounds(self.layout, self.goals.band, scope.factors, fixed)
         if self.goals.mode is Mode.EXPAND:
             raise_for_expansion(self.layout, self.bounds, self.goals.band, scope.receivers)
         if self.goals.mode is Mode.RELIEVE:
@@ -260,11 +260,20 @@ class _Work:
         return first
 
     def _remove_surplus(self) -> None:
-        """Remove replicas beyond the wanted number: out of sync first, then crowded racks, then full brokers."""
+        """Remove replicas beyond the wanted number: out of sync first, then crowded racks, then full brokers.
+
+        A partition with too many replicas on excluded brokers stays as it is."""
         layout, scope = self.layout, self.scope
         in_sync = np.zeros_like(self.original, dtype=np.bool_)
         in_sync[:, : self.snapshot.partitions.in_sync.shape[1]] = self.snapshot.partitions.in_sync
         alive = np.append(self.snapshot.brokers.is_live, np.False_)
+        excluded = np.append(scope.excluded, np.False_)
+        stuck = scope.partitions & (excluded[layout.replicas].sum(axis=1) > scope.factors)
+        if stuck.any():
+            scope.partitions[stuck] = False
+            self.left_out.append(
+                f"{int(stuck.sum())} partitions keep their replicas: more are on excluded brokers than they are to have"
+            )
         while True:
             surplus = np.flatnonzero(scope.partitions & ((layout.replicas >= 0).sum(axis=1) > scope.factors))
             if not len(surplus):
@@ -275,7 +284,7 @@ class _Work:
             good = in_sync[surplus] & alive[row]
             badness = np.where(good, 0, 1000) + crowd + np.minimum(layout.compute_relative()[row].max(axis=2), 9) / 10
             badness[:, 0] -= 0.5
-            badness[row < 0] = -1
+            badness[(row < 0) | excluded[row]] = -1
             worst = badness.argmax(axis=1)
             kept = np.arange(layout.width) != worst[:, None]
             for table, filler in ((layout.replicas, NO_BROKER), (in_sync, False)):

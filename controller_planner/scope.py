@@ -21,6 +21,8 @@ class Scope:
     """The wanted number of replicas of each partition."""
     takes: Bools
     """True for each broker that shares the load: it lives, takes replicas, is not drained and not excluded."""
+    excluded: Bools
+    """True for each broker that keeps its replicas and gets no others."""
     drained: Bools
     relieved: Bools
     receivers: Ints
@@ -35,12 +37,14 @@ def find_scope(snapshot: LoadSnapshot, goals: Goals) -> Scope:
     factors = partitions.count_replicas()
     if goals.replication_factor is not None:
         factors = np.where(in_scope, np.int32(goals.replication_factor), factors)
-    excluded = _find_brokers(snapshot, goals.excluded_brokers)
     named = _find_brokers(snapshot, goals.brokers)
+    outside = _find_outside(snapshot, goals)
+    excluded = _find_brokers(snapshot, goals.excluded_brokers) | outside
     _find_brokers(snapshot, (broker for pair in goals.failed_together for broker in pair[:2]))
     drained = named if goals.mode is Mode.DRAIN else np.zeros_like(named)
     relieved = named if goals.mode is Mode.RELIEVE else np.zeros_like(named)
-    takes = brokers.takes_replicas & brokers.is_live & ~drained & ~excluded
+    excluded &= ~(drained | relieved)
+    takes = brokers.takes_replicas & brokers.is_live & ~drained & ~excluded & ~outside
     if goals.below_percent is not None:
         is_unknown = np.isnan(brokers.capacity_disk_bytes)
         if (relieved & is_unknown).any():
@@ -53,12 +57,13 @@ def find_scope(snapshot: LoadSnapshot, goals: Goals) -> Scope:
     if goals.mode is Mode.EXPAND:
         used = np.bincount(partitions.replicas[partitions.replicas >= 0], minlength=len(brokers)) > 0
         receivers = takes & (named if goals.brokers else ~used)
-        if not receivers.any():
-            raise InvalidGoals("there is no broker to fill: name new brokers that are up and take replicas")
         if (named & ~takes).any():
             raise InvalidGoals(
-                f"brokers {brokers.ids[named & ~takes].tolist()} cannot be filled: they are down or take no replicas"
+                f"brokers {brokers.ids[named & ~takes].tolist()} cannot be filled: they are down, take no replicas, or are"
+                " in other racks than those of the scope"
             )
+        if not receivers.any():
+            raise InvalidGoals("there is no broker to fill: name new brokers that are up and take replicas")
     readable = (partitions.in_sync & np.append(brokers.is_live, np.False_)[partitions.replicas]).any(axis=1)
     lost = in_scope & ~readable
     left_out = []
@@ -70,6 +75,7 @@ def find_scope(snapshot: LoadSnapshot, goals: Goals) -> Scope:
         partitions=in_scope & readable,
         factors=np.where(readable, factors, partitions.count_replicas()).astype(np.int32),
         takes=takes,
+        excluded=excluded,
         drained=drained,
         relieved=relieved,
         receivers=np.flatnonzero(receivers).astype(np.int32),
@@ -93,6 +99,19 @@ def _find_brokers(snapshot: LoadSnapshot, ids: Iterable[int]) -> Bools:
     if len(unknown := wanted[~np.isin(wanted, snapshot.brokers.ids)]):
         raise InvalidGoals(f"the cluster has no broker {', '.join(map(str, unknown.tolist()[:_EXAMPLES]))}")
     return np.isin(snapshot.brokers.ids, wanted)
+
+
+def _find_outside(snapshot: LoadSnapshot, goals: Goals) -> Bools:
+    """Return True for each broker outside the racks of the goals. The rack of a broker that is down may be unknown."""
+    racks = snapshot.brokers.racks
+    if goals.racks is None:
+        return np.zeros(len(racks), dtype=np.bool_)
+    if not goals.racks:
+        raise InvalidGoals("no rack is named: name racks, or leave them out for all")
+    if unknown := set(goals.racks) - set(racks):
+        raise InvalidGoals(f"the cluster has no rack {', '.join(sorted(unknown)[:_EXAMPLES])}")
+    is_unknown = np.array([rack is None for rack in racks], dtype=np.bool_) & ~snapshot.brokers.is_live
+    return np.array([rack not in goals.racks for rack in racks], dtype=np.bool_) & ~is_unknown
 
 
 def _check_number(snapshot: LoadSnapshot, scope: Scope) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,9 +32,8 @@ class Surroundings:
 
     def operator(self, *, name: str, resync_interval_s: float) -> OperatorProcess:
         """Return an operator, not started, with exactly the rights that the chart gives it."""
-        kubeconfig = self.kubernetes.service_account_kubeconfig(NAMESPACE, f"{_RELEASE}-operator")
         settings = {"KONTROLLER_RESYNC_INTERVAL_SECONDS": str(resync_interval_s)}
-        return OperatorProcess(self.folder, kubeconfig, namespaces=[NAMESPACE], name=name, settings=settings)
+        return make_operator(self.folder, self.kubernetes, name=name, settings=settings)
 
 
 @contextmanager
@@ -45,14 +44,27 @@ def surroundings(folder: RunFolder, *, zookeeper_heap_mb: int) -> Iterator[Surro
         ZooKeeper(folder, heap_mb=zookeeper_heap_mb) as zookeeper,
         PaperController(zookeeper.connect) as controller,
     ):
-        kubernetes.kubectl("apply", "--server-side", "-f", str(PROJECT / "crds"))
-        kubernetes.wait_until_established()
-        kubernetes.kubectl("create", "namespace", NAMESPACE)
-        values = ("--set", "crds.install=false", "--set", f"watchNamespaces={{{NAMESPACE}}}")
-        chart = str(PROJECT / "charts" / _RELEASE)
-        kubernetes.helm("install", _RELEASE, chart, "--no-hooks", "--namespace", NAMESPACE, *values)
-        wait_until(lambda: _is_taken(kubernetes, zookeeper.connect), "the KafkaCluster is taken")
+        install(kubernetes, zookeeper.connect)
         yield Surroundings(folder=folder, kubernetes=kubernetes, zookeeper=zookeeper, controller=controller)
+
+
+def install(kubernetes: KubernetesApi, connect: str) -> None:
+    """Install the definitions, the chart's roles, and a KafkaCluster at a ZooKeeper, in their namespace."""
+    kubernetes.kubectl("apply", "--server-side", "-f", str(PROJECT / "crds"))
+    kubernetes.wait_until_established()
+    kubernetes.kubectl("create", "namespace", NAMESPACE)
+    values = ("--set", "crds.install=false", "--set", f"watchNamespaces={{{NAMESPACE}}}")
+    chart = str(PROJECT / "charts" / _RELEASE)
+    kubernetes.helm("install", _RELEASE, chart, "--no-hooks", "--namespace", NAMESPACE, *values)
+    wait_until(lambda: _is_taken(kubernetes, connect), "the KafkaCluster is taken")
+
+
+def make_operator(
+    folder: RunFolder, kubernetes: KubernetesApi, *, name: str = "operator", settings: Mapping[str, str] | None = None
+) -> OperatorProcess:
+    """Return an operator, not started, with exactly the rights that the chart gives it."""
+    kubeconfig = kubernetes.service_account_kubeconfig(NAMESPACE, f"{_RELEASE}-operator")
+    return OperatorProcess(folder, kubeconfig, namespaces=[NAMESPACE], name=name, settings=settings)
 
 
 def topic(number: int, partitions: int) -> dict[str, Any]:

@@ -64,10 +64,23 @@ def _check_moves(plan: Plan) -> Iterator[str]:
             yield f"{key}: added on {added - takes}, which take no replicas"
         if (goals.topics is not None and move.topic not in goals.topics) or move.topic in goals.excluded_topics:
             yield f"{key}: out of scope"
-        if set(goals.excluded_brokers) & (set(move.before) - set(move.after)):
+        if _find_excluded(plan) & (set(move.before) - set(move.after)):
             yield f"{key}: taken off an excluded broker"
         if goals.mode is Mode.LEADERS_ONLY and (added or set(move.before) - set(move.after)):
             yield f"{key}: a replica moves"
+
+
+def _find_excluded(plan: Plan) -> set[int]:
+    """Return the brokers that keep their replicas. A broker that is drained or relieved gives its own in any rack, and a
+    broker that is down may be in any rack."""
+    brokers, goals = plan.snapshot.brokers, plan.goals
+    named = set(goals.brokers) if goals.mode in (Mode.DRAIN, Mode.RELIEVE) else set()
+    outside = {
+        broker
+        for broker, rack, lives in zip(brokers.ids.tolist(), brokers.racks, brokers.is_live.tolist(), strict=True)
+        if goals.racks is not None and rack not in goals.racks and (lives or rack is not None)
+    }
+    return (outside | set(goals.excluded_brokers)) - named
 
 
 def _find_takers(plan: Plan) -> set[int]:
@@ -78,7 +91,7 @@ def _find_takers(plan: Plan) -> set[int]:
         for broker, takes, lives in zip(
             brokers.ids.tolist(), brokers.takes_replicas.tolist(), brokers.is_live.tolist(), strict=True
         )
-        if takes and lives and broker not in named and broker not in goals.excluded_brokers
+        if takes and lives and broker not in named and broker not in _find_excluded(plan)
     }
 
 

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from controller_planner.arranging.layout import Layout
-from controller_planner.loads import Floats, Ints
+from controller_planner.loads import NO_BROKER, Floats, Ints
 from controller_planner.resources import LEADERS, OF_A_REPLICA, REPLICAS
 
 _ABOVE_FORCED: Final = 0.2
@@ -19,16 +19,21 @@ _ABOVE_FORCED: Final = 0.2
 _BISECTIONS: Final = 40
 
 
-def compute_bounds(layout: Layout, band: float, factors: Ints) -> Floats:
-    """Return the bound of each broker and resource; the last row is no broker's."""
+def compute_bounds(layout: Layout, band: float, factors: Ints, fixed: Ints) -> Floats:
+    """Return the bound of each broker and resource; the last row is no broker's. `fixed`: the replicas that stay on brokers
+    that take none, in the form of the layout's."""
     resources = layout.resources
     largest = np.concatenate([resources.of_replica.max(axis=0, initial=0), resources.of_leader.max(axis=0, initial=0)])
     bounds = np.maximum(band, largest * resources.per_share)
     for column in (REPLICAS, LEADERS):
         bounds[:, column] = np.maximum(bounds[:, column], _round_up(resources.per_share[:, column]))
     racks, members = np.unique(layout.rack[layout.takes], return_counts=True)
+    held = layout.rack[fixed]
+    outside = ((fixed != NO_BROKER) & ~np.isin(held, racks)).sum(axis=1)
+    level = np.maximum(factors - outside, 0) // max(len(racks), 1)
     for rack, number in zip(racks, members, strict=True):
-        least = np.minimum(factors // len(racks), number) @ resources.of_replica
+        has = (held == rack).sum(axis=1) if level.any() else 0
+        least = np.minimum(np.maximum(level - has, 0), number) @ resources.of_replica
         brokers = np.flatnonzero(layout.takes & (layout.rack == rack))
         per_share = resources.per_share[brokers, :OF_A_REPLICA]
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -122,9 +122,10 @@ def _choose_swaps(over: Ints, best: Ints, source: Ints, target: Ints, gap: Ints)
     return over[chosen], best[chosen]
 
 
-def compute_most_next_leaders(layout: Layout) -> Floats:
-    """Return, for each broker, how many of its leaderships one other broker should take over at most."""
-    led = _count_leaders(layout)
+def compute_most_next_leaders(layout: Layout, led: Ints) -> Floats:
+    """Return, for each broker, how many of its leaderships one other broker should take over at most.
+
+    `led`: the number of partitions that each broker leads."""
     takers = layout.takes[:-1]
     per_rack = np.bincount(layout.rack[:-1][takers], minlength=layout.racks)
     crowded = layout.width > np.count_nonzero(per_rack)
@@ -140,7 +141,7 @@ def spread_next_leaders(layout: Layout, movable: Bools, may_lead: Bools) -> None
     if layout.width < 3 or not len(layout.replicas):
         return
     replicas, brokers, may_lead = layout.replicas, layout.brokers, may_lead.copy()
-    most = np.floor(compute_most_next_leaders(layout)).astype(np.int64)
+    most = np.floor(compute_most_next_leaders(layout, _count_leaders(layout))).astype(np.int64)
     movable = movable & (replicas[:, 0] >= 0)
     for _ in range(_NEXT_PASSES):
         pairs = _count_pairs(replicas, brokers)
@@ -168,12 +169,14 @@ def spread_next_leaders(layout: Layout, movable: Bools, may_lead: Bools) -> None
 def turn_next_leaders(layout: Layout, bounds: Floats, movable: Bools, may_lead: Bools) -> None:
     """Swap leaders with followers that may lead more, where a second replica would take over too much of the leader.
 
-    This helps if the replicas of too many partitions are on the same two brokers."""
+    This helps if the replicas of too many partitions are on the same few brokers. A broker that leads more may hand more
+    over to one other, so brokers with room lead more if nothing else helps."""
     if layout.width < 2 or not len(layout.replicas):
         return
     replicas, of_leader = layout.replicas, layout.resources.of_leader
     per_share = layout.resources.per_share[:, _LEADER_COLUMNS]
-    most = np.append(np.floor(compute_most_next_leaders(layout)).astype(np.int64), 0)
+    led = _count_leaders(layout)
+    most = np.append(np.floor(compute_most_next_leaders(layout, led)).astype(np.int64), 0)
     pairs = np.zeros((layout.brokers + 1, layout.brokers + 1), dtype=np.int64)
     pairs[:-1, :-1] = _count_pairs(replicas, layout.brokers)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -182,8 +185,8 @@ def turn_next_leaders(layout: Layout, bounds: Floats, movable: Bools, may_lead: 
     allowed = may_lead & layout.takes[replicas]
     allowed[:, 0] &= movable
     turnable = np.flatnonzero(allowed[:, 0] & (replicas[:, 1] >= 0))
+    turnable = turnable[np.argsort(of_leader[turnable, 0], kind="stable")]
     over = turnable[pairs[replicas[turnable, 0], replicas[turnable, 1]] > most[replicas[turnable, 0]]]
-    over = over[np.argsort(of_leader[over, 0], kind="stable")]
 
     def find_places(rows: Ints) -> tuple[Bools, Bools]:
         """Return True for each follower that may take over the leader as far as pairs allow it, and as far as room does."""
@@ -204,6 +207,12 @@ def turn_next_leaders(layout: Layout, bounds: Floats, movable: Bools, may_lead: 
             rows = turnable[np.isin(replicas[turnable, 0], blocked)] if len(blocked) else turnable[:0]
             has_place, has_room = find_places(rows)
             fits = has_place & has_room
+        if not fits.any():
+            is_over = np.asarray((pairs > most[:, None]).any(axis=1))
+            has_slack = np.asarray((pairs < most[:, None]).all(axis=1))
+            rows = turnable[has_slack[replicas[turnable, 0]] & is_over[replicas[turnable, 1:]].any(axis=1)]
+            has_place, has_room = find_places(rows)
+            fits = has_place & has_room & is_over[replicas[rows, 1:]]
         rows, fits = rows[fits.any(axis=1)], fits[fits.any(axis=1)]
         place = fits.argmax(axis=1) + 1
         # One for each broker at a time, so that its room is known.
@@ -219,6 +228,8 @@ def turn_next_leaders(layout: Layout, bounds: Floats, movable: Bools, may_lead: 
         np.add.at(pairs, (new, replicas[rows, 1]), 1)
         np.subtract.at(layout.loads[:, _LEADER_COLUMNS], old, of_leader[rows])
         np.add.at(layout.loads[:, _LEADER_COLUMNS], new, of_leader[rows])
+        led += np.bincount(new, minlength=layout.brokers) - np.bincount(old, minlength=layout.brokers)
+        most[:-1] = np.floor(compute_most_next_leaders(layout, led))
 
 
 def exchange_leaders(layout: Layout, bounds: Floats, movable: Bools, may_lead: Bools) -> None:
@@ -260,7 +271,8 @@ def compute_next_leader_excess(layout: Layout) -> float:
     if layout.width < 2 or not len(layout.replicas):
         return 0.0
     pairs = _count_pairs(layout.replicas, layout.brokers)
-    return float(np.maximum(pairs - compute_most_next_leaders(layout)[:, None], 0).sum())
+    most = compute_most_next_leaders(layout, _count_leaders(layout))
+    return float(np.maximum(pairs - most[:, None], 0).sum())
 
 
 def _count_leaders(layout: Layout) -> Ints:

@@ -140,7 +140,13 @@ def _make_manifest(
     if not is_first:
         spec["suspend"] = True
     spec["partitions"] = [
-        {"topic": move.topic, "partition": move.partition, "replicas": list(move.after)} for move in moves
+        {
+            "topic": move.topic,
+            "partition": move.partition,
+            "replicas": list(move.after),
+            "expectedReplicas": list(move.before),
+        }
+        for move in moves
     ]
     try:
         PartitionReassignmentSpec.model_validate(spec)

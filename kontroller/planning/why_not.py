@@ -143,6 +143,8 @@ def _list_of_broker(plan: Plan, scope: Scope, broker: int) -> Iterator[str]:
         yield f"the disk capacity of broker {number} is unknown, and {goals.below_percent} percent of it as well"
     if number in goals.excluded_brokers:
         yield f"broker {number} is excluded"
+    if goals.racks is not None and (rack := brokers.racks[broker]) not in goals.racks:
+        yield f"broker {number} is in {f'rack {rack}' if rack else 'no rack'}, which is not in the scope"
     if goals.mode is Mode.EXPAND and scope.takes[broker] and broker not in scope.receivers:
         filled = sorted(brokers.ids[scope.receivers].tolist())
         yield f"the mode {goals.mode} fills only {name_all('broker', filled)}"

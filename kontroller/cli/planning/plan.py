@@ -77,6 +77,13 @@ class Wishes:
         list[int] | None,
         typer.Option(help="Broker that neither receives nor gives replicas. May be repeated.", min=0),
     ] = None
+    rack: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Rack whose brokers may receive or give replicas. May be repeated. A --broker gives its own in any rack. "
+            "Default: all."
+        ),
+    ] = None
     topic: Annotated[list[str] | None, typer.Option(help="Topic that may change. May be repeated. Default: all.")] = (
         None
     )
@@ -306,6 +313,7 @@ def _make_plan(loads: "StoredLoads", mode: Mode, wishes: Wishes, what_if: str | 
             topics=None if wishes.topic is None else tuple(wishes.topic),
             excluded_topics=tuple(wishes.exclude_topic or ()),
             excluded_brokers=tuple(wishes.exclude_broker or ()),
+            racks=None if wishes.rack is None else tuple(wishes.rack),
             replication_factor=wishes.replication_factor,
             below_percent=wishes.below_percent,
             band=wishes.band,

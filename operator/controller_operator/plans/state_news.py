@@ -36,6 +36,7 @@ _TROUBLES: Final = frozenset({
     Reason.FEATURE_UNSUPPORTED,
     Reason.DOWNGRADE_NOT_ALLOWED,
     Reason.PLAN_IMPOSSIBLE,
+    Reason.PLAN_OUTDATED,
     Reason.REQUEST_REFUSED,
     Reason.WAITING_FOR_DEPENDENTS,
 })  # fmt: skip

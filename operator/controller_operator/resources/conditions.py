@@ -216,6 +216,10 @@ class Reason(StrEnum):
         "The planner can make no plan for the spec in the current cluster; retried when the spec or the brokers"
         " change, and every ten minutes.",
     )
+    PLAN_OUTDATED = (
+        "PlanOutdated",
+        "A partition has other replicas than those for which its move was planned (expectedReplicas), so nothing moves.",
+    )
     TOO_MANY_BROKERS_GONE = (
         "TooManyBrokersGone",
         "More brokers are gone than spec.heal allows, or a whole rack, so nothing is healed.",

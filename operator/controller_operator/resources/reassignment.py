@@ -73,6 +73,10 @@ class PartitionTarget(Model):
     """The log directories of the replicas, in the same order, with the paths of the broker's log.dirs; any: the broker
     chooses. Default: any for all."""
 
+    expected_replicas: Replicas | None = None
+    """The brokers before the move, the preferred leader first, as kontroller plan saw them. If the partition has others,
+    the plan is outdated: nothing begins, or once others move, this partition fails. Default: any."""
+
     @model_validator(mode="after")
     def _has_one_for_each(self) -> Self:
         if self.log_dirs is not None and len(self.log_dirs) != len(self.replicas):

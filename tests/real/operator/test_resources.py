@@ -121,7 +121,10 @@ def refusal(api: KubernetesCluster, *arguments: str, stdin: str) -> str:
         ("PreferredElection", {"allPartitions": False}),
         ("PreferredElection", {"topics": None, "partitions": [{"topic": "orders", "partition": 0}]}),
         ("RebalancePlan", {"mode": "expand", "brokers": None, "limits": {"maxBytes": 1}}),
-        ("RebalancePlan", {"scope": {"topics": ["orders-*"], "excludeTopics": ["*-old"], "excludeBrokers": [1]}}),
+        (
+            "RebalancePlan",
+            {"scope": {"topics": ["orders-*"], "excludeTopics": ["*-old"], "excludeBrokers": [1], "racks": ["a"]}},
+        ),
         ("FeatureSet", {"features": [feature("a_b-C.1", 32767), feature("b")], "dryRun": True}),
         ("FeatureSet", {"allowDowngrade": True, "deletionPolicy": "Delete"}),
     ],

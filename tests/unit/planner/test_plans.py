@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bench.plan.bars import compute_next_leaders
 from bench.plan.checker import apply_moves, find_violations
 from bench.plan.instances import INSTANCES, make_snapshot
 from controller_planner.goals import Goals, InvalidGoals, Limits, Mode, Unsatisfiable
@@ -138,6 +139,18 @@ def test_a_broker_passes_next_leaders_on_so_that_it_can_take_others() -> None:
         rows += [[broker, others[at % 5], others[(at + 1) % 5]] for at in range(38)]
     plan = plan_for(make_cluster(rows, brokers=6), Goals(mode=Mode.LEADERS_ONLY))
     assert find_worst_next_leaders(plan) == 12
+
+
+def test_a_broker_leads_more_if_it_may_then_hand_more_over_to_one_other() -> None:
+    """Too many partitions have all replicas on the same four of twenty-four brokers, which do not lead what they may."""
+    instance = next(each for each in INSTANCES if each.name == "uneven brokers")
+    snapshot = make_snapshot(instance)
+    plan = make_plan(snapshot, instance.goals)
+    replicas = snapshot.partitions.replicas.copy()
+    replicas[plan.partition] = plan.after
+    most, bar = compute_next_leaders(plan, replicas)
+    assert most <= bar
+    assert (plan.loads_after / plan.shares <= plan.bounds + 1e-3).all()
 
 
 def test_two_brokers_exchange_leaders_if_none_may_lead_one_more() -> None:

@@ -143,12 +143,20 @@ def test_each_batch_has_a_file(file: Path, tmp_path: Path) -> None:
     assert "batch-1.json exists: give another folder to --batches" in run(file, *limited, code=2).stderr
 
 
+def test_only_racks_in_scope_get_replicas(file: Path) -> None:
+    found = json.loads(run(file, "drain", "--broker", "1", "--rack", "a", "-o", "json").stdout)
+    assert {tuple(sorted(move["after"])) for move in found["moves"]} == {(2, 3, 4)}
+    assert "1 too few are up" in run(file, "drain", "--broker", "1", "--rack", "b", "--rack", "c", code=1).stderr
+    assert "the cluster has no rack x" in run(file, "rebalance", "--rack", "x", code=2).stderr
+
+
 def test_the_manifests_are_valid_and_name_the_snapshot(file: Path) -> None:
     arguments = ["drain", "--broker", "1", "-o", "yaml", "--cluster", "prod", "-n", "kafka", "--throttle", "1000000"]
     (found,) = yaml.safe_load_all(run(file, *arguments).stdout)
     move = PartitionReassignment.model_validate(found)
     assert move.spec.partitions is not None
     assert len(move.spec.partitions) == len(DRAINED)
+    assert {each.expected_replicas for each in move.spec.partitions} == {(1, 2, 3)}
     assert found["metadata"]["annotations"]["kontroller.dev/snapshot-hash"] == make_snapshot().compute_hash()
     assert found["metadata"]["namespace"] == "kafka"
     assert "suspend" not in found["spec"]

@@ -64,6 +64,12 @@ def test_a_full_disk_is_a_constraint_with_both_numbers() -> None:
             "broker 4 takes no new replicas: it is cordoned, shuts down, or was named as closed",
         ),
         ("orders-0 on 4", {}, Goals(excluded_brokers=(4,)), "broker 4 is excluded"),
+        (
+            "orders-0 on 4",
+            {"racks": ("a", "a", "a", "b")},
+            Goals(racks=("a",)),
+            "broker 4 is in rack b, which is not in the scope",
+        ),
         ("orders-0 on 1", {}, Goals(mode=Mode.DRAIN, brokers=(1,)), "broker 1 is drained"),
         ("orders-1 on 1", {}, RELIEF, "broker 1 is relieved, and gets no replicas"),
         (

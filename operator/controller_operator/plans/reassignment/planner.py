@@ -52,6 +52,7 @@ from controller_operator.plans.reassignment.rows import (
     Rows,
     count_steps,
     fail_row,
+    find_outdated,
     first_rows,
     is_unseen,
     judge_lost_row,
@@ -170,7 +171,7 @@ def _begin(
     others, allowances = around.others, around.allowances
     rows = first_rows(move, view)
     refusal = _refusal(targets, view) or refuse_directories(move.directories, context.places)
-    refusal = refusal or allowances.refuse_replicas(targets, view)
+    refusal = refusal or allowances.refuse_replicas(targets, view) or _refuse_outdated(move, view)
     misplaced = find_misplaced(move.directories, context.places)
     missing = _find_missing(targets, view)
     wanted = {} if refusal else {tp: to for tp, to in targets.items() if tp in missing or tp in misplaced}
@@ -237,10 +238,12 @@ def _follow(
     unseen = {tp: replicas for tp, replicas in targets.items() if tp not in ended and is_unseen(tp, replicas, view)}
     asked = find_requested(move, unseen, context)
     rows = [judge_lost_row(row, view) if key(row) in asked else row for row in rows]
+    outdated = {tp: why for tp, why in find_outdated(move, view).items() if tp in unseen.keys() - asked}
+    rows = [fail_row(row, outdated[key(row)]) if key(row) in outdated else row for row in rows]
     rows = follow_directories(move, rows, context)
     directed = {replica.topic_partition for replica in move.directories if view.assignment_of(replica.topic_partition)}
     misplaced = {key(row) for row in rows if row.step is ReassignmentStep.WAITING} & directed
-    due = (unseen.keys() - asked) | misplaced
+    due = (unseen.keys() - asked - outdated.keys()) | misplaced
     waiting = {tp: replicas for tp, replicas in targets.items() if tp in due}
     refusals = _refusals(waiting, context)
     unplaced = find_refused_directories(context)
@@ -299,7 +302,7 @@ def _judge_row(row: MovingPartition, refusal: Refusal | None, held_up: Obstacles
     """Return the row as failed if its move is impossible, unless the cluster shows a cause that time may remove."""
     if refusal is None or refusal.kind is not RefusalKind.IMPOSSIBLE or key(row) in held_up:
         return row
-    return fail_row(row, refusal.said)
+    return fail_row(row, f"was refused by the controller: {refusal.said}")
 
 
 def _is_known(move: PartitionReassignment, status: PartitionReassignmentStatus, context: Context) -> bool:
@@ -467,6 +470,16 @@ def _refusal(asked: Targets, view: Snapshot) -> Verdict | None:
             Reason.UNKNOWN_BROKER, f"broker {list_some(brokers)} is not registered: start it, or choose another one"
         )
     return refuse_targets(asked, view)
+
+
+def _refuse_outdated(move: PartitionReassignment, view: Snapshot) -> Verdict | None:
+    """Return why a move must not begin that was planned for other replicas; None for any other."""
+    outdated = find_outdated(move, view)
+    if not outdated:
+        return None
+    words = list_some(f"{tp} {why}" for tp, why in outdated.items())
+    message = f"{words}: make a new plan (kontroller plan), and apply that instead of this one"
+    return Verdict.make_stalled(Reason.PLAN_OUTDATED, message)
 
 
 def _too_large(wanted: Targets, view: Snapshot, context: Context) -> Verdict | None:

@@ -82,10 +82,21 @@ def judge_lost_row(row: MovingPartition, view: Snapshot) -> MovingPartition:
     return row.model_copy(update={"step": ReassignmentStep.SUPERSEDED, "message": message[:MAX_ROW_MESSAGE]})
 
 
-def fail_row(row: MovingPartition, said: str) -> MovingPartition:
-    """Return the failed row of a partition that never began to move because the controller refuses it for good."""
-    message = f"was refused by the controller: {said}"[:MAX_ROW_MESSAGE]
-    return row.model_copy(update={"step": ReassignmentStep.FAILED, "message": message})
+def find_outdated(move: PartitionReassignment, view: Snapshot) -> dict[TopicPartition, str]:
+    """Return the partitions that have, or move to, other replicas than the expected ones and their targets, with the
+    words after their names."""
+    found = {}
+    for target in move.targets:
+        assignment, expected = view.assignment_of(key(target)), target.expected_replicas
+        if expected and assignment and assignment.target not in (expected, target.replicas):
+            now, before = replica_list(assignment.target), replica_list(expected)
+            found[key(target)] = f"has replicas {now} and not {before} as when its move was planned"
+    return found
+
+
+def fail_row(row: MovingPartition, why: str) -> MovingPartition:
+    """Return the failed row of a partition that never began to move. `why`: the words after its name."""
+    return row.model_copy(update={"step": ReassignmentStep.FAILED, "message": why[:MAX_ROW_MESSAGE]})
 
 
 def count_steps(rows: Rows) -> ReassignmentCounts:

@@ -72,12 +72,13 @@ def find_need(
     after = timedelta(minutes=rules.after_minutes)
     settled = min(after, _SETTLED)
     excluded = set((scope.exclude_brokers if scope is not None else None) or ())
+    racks = scope.racks if scope is not None else None
     gone = [
         row
         for row in rows
         if row.state is BrokerState.MISSING and row.id in view.holders and row.id not in view.brokers
     ]
-    if left := [row for row in gone if row.id not in excluded]:
+    if left := [row for row in gone if row.id not in excluded and (racks is None or row.rack in racks)]:
         due_at = {row.id: (row.since or now) + after for row in left}
         if sight is not None:
             due_at = {broker: max(at, sight.since + settled) for broker, at in due_at.items()}
@@ -92,7 +93,8 @@ def find_need(
         return Need(healing=Healing(mode=PlanMode.DRAIN, brokers=tuple(due)), at=first, words=words)
     known = resource.status.known_brokers or ()
     fills = rules.fill_new_brokers and len(known) < MAX_KNOWN_BROKERS
-    new = sorted(view.brokers.keys() - {*known, *excluded, *view.closed}) if fills else []
+    outside = {each.id for each in view.brokers.values() if racks is not None and each.rack not in racks}
+    new = sorted(view.brokers.keys() - {*known, *excluded, *view.closed, *outside}) if fills else []
     if not new:
         return Need()
     at = _find_settled_time(new, rows, settled, now)

@@ -129,6 +129,7 @@ def make_look(resource: RebalancePlan, view: Snapshot, find_pinned: FindPinned) 
             topics=topics,
             excluded_topics=tuple(sorted({*excluded, *pinned})),
             excluded_brokers=tuple(scope.exclude_brokers or ()) if scope is not None else (),
+            racks=scope.racks if scope is not None else None,
             replication_factor=spec.replication_factor,
             below_percent=spec.below_percent,
             limits=Limits(

@@ -177,6 +177,11 @@ def make_planned(loads: ClusterLoads, look: Look) -> Planned:
         goals = replace(
             goals, topics=topics, excluded_topics=tuple(each for each in goals.excluded_topics if each in known)
         )
+    # The only broker of a rack may be down, and a plan goes on with the other racks.
+    here_racks = {rack for rack in snapshot.brokers.racks if rack is not None}
+    if goals.racks is not None and (missing := sorted({*goals.racks} - here_racks)) and here_racks & {*goals.racks}:
+        goals = replace(goals, racks=tuple(each for each in goals.racks if each in here_racks))
+        troubles.append(f"spec.scope.racks has {name_all('rack', missing)}, in which no broker is up")
     # A broker may leave the cluster for good, and a plan that never ends goes on without it.
     here = set(snapshot.brokers.ids.tolist())
     losses = [Loss(brokers=tuple(here & {*each.brokers}), times=each.times or 1) for each in look.failed_together]

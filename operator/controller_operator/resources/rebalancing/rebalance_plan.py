@@ -48,6 +48,7 @@ MAX_LINES: Final = 20
 MAX_KNOWN_BROKERS: Final = 5_000
 """Numbers only, so many are allowed: a broker that is missing in the list would count as new."""
 _MAX_LINE: Final = 1024
+_MAX_RACK: Final = 255
 _MAX_BYTES: Final = 2**62
 
 
@@ -83,7 +84,7 @@ class HealingRules(Model):
 
 
 class PlanScope(Model):
-    """The topics and brokers that a plan may change."""
+    """The topics, brokers and racks that a plan may change."""
 
     topics: (
         Annotated[
@@ -111,6 +112,16 @@ class PlanScope(Model):
         | None
     ) = None
     """The brokers that neither get nor lose replicas."""
+
+    racks: (
+        Annotated[
+            tuple[Annotated[str, Field(min_length=1, max_length=_MAX_RACK)], ...],
+            Field(min_length=1, max_length=1_000, json_schema_extra={"x-kubernetes-list-type": "set"}),
+        ]
+        | None
+    ) = None
+    """The racks whose brokers get and lose replicas; default: all. A broker to drain or to relieve loses its own in any
+    rack. The mode heal acts on brokers that are gone from these racks, or new in them."""
 
 
 class JointFailure(Model):
@@ -226,7 +237,7 @@ class RebalancePlanSpec(Spec):
     """For the mode heal: when it acts. May change."""
 
     scope: PlanScope | None = None
-    """The topics and brokers that may change; default: all. Cannot change."""
+    """The topics, brokers and racks that may change; default: all. Cannot change."""
 
     failed_together: Annotated[tuple[JointFailure, ...], Field(min_length=1, max_length=100)] | None = None
     """Losses of several brokers at once: replicas of a partition avoid being on brokers that were lost together. Racks and

@@ -227,3 +227,20 @@ def test_a_broker_that_is_lost_is_healed_under_load(
     objects.wait_for_event(topic, "HealingBegins")
     objects.delete("rebalanceplan", topic)
     objects.wait_gone("rebalanceplan", topic)
+
+
+def test_a_move_that_was_planned_before_the_replicas_changed_is_refused(
+    operator: Operator, objects: Objects, witness: Witness, topic: str
+) -> None:
+    witness.create_topic(topic, [[1, 2]])
+    wait_until(lambda: witness.is_served(topic, [0]), "the topic is served")
+    entry = {"topic": topic, "partition": 0, "replicas": [2, 3]}
+    objects.apply("PartitionReassignment", f"{topic}-old", {"partitions": [{**entry, "expectedReplicas": [1, 3]}]})
+    objects.wait_ready("partitionreassignment", f"{topic}-old", "False", "PlanOutdated")
+    said = objects.condition("partitionreassignment", f"{topic}-old")["message"]
+    assert f"{topic}-0 has replicas [1,2] and not [1,3]" in said
+    assert witness.read_assignment(topic, 0) == [1, 2]
+    objects.delete("partitionreassignment", f"{topic}-old")
+    objects.apply("PartitionReassignment", f"{topic}-new", {"partitions": [{**entry, "expectedReplicas": [1, 2]}]})
+    objects.wait_for("partitionreassignment", f"{topic}-new", "Complete")
+    assert witness.read_assignment(topic, 0) == [2, 3]

@@ -100,6 +100,11 @@ REFUSED: dict[str, tuple[Raw, Reason]] = {
         Reason.INVALID_SPEC,
     ),
     "a broker named twice": (a_move(3, 3), Reason.DUPLICATE_REPLICAS),
+    "a move that was planned for other replicas": (
+        make_raw("PartitionReassignment", {"partitions": [
+            {"topic": "orders", "partition": 0, "replicas": [1, 3], "expectedReplicas": [2, 3]}]}),
+        Reason.PLAN_OUTDATED,
+    ),
     "a schedule that is none": (
         make_raw("PreferredElection", {"allPartitions": True, "schedule": "daily"}),
         Reason.INVALID_SCHEDULE,

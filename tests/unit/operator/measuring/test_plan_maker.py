@@ -18,6 +18,7 @@ from controller_operator.plans.rebalance.looking import Found, Look, Planned, ma
 from controller_operator.reconciling.measuring.plan_maker import PlanMaker, make_planned
 from controller_operator.resources import RebalancePlan
 from controller_operator.resources.conditions import Reason
+from controller_planner.goals import InvalidGoals
 from simulation.fast_loop import run_fast
 from tests.unit.operator.clusters import healthy, raw, rebalance_plan, view
 
@@ -126,6 +127,16 @@ def test_a_plan_is_made_of_a_look_and_told() -> None:
         assert asked.told == 1
 
     run_fast(walk())
+
+
+def test_a_plan_goes_on_without_a_rack_in_which_no_broker_is_up() -> None:
+    loads = make_loads()
+    loads = replace(loads, brokers=tuple(replace(each, rack="a") for each in loads.brokers))
+    planned = make_planned(loads, wish(scope={"racks": ["a", "b"]}, mode="drain", brokers=[1]))
+    assert "spec.scope.racks has rack b, in which no broker is up" in planned.unknown
+    assert len(planned.moves) == 3
+    with pytest.raises(InvalidGoals, match="the cluster has no rack b"):
+        make_planned(loads, wish(scope={"racks": ["b"]}, mode="drain", brokers=[1]))
 
 
 def test_an_impossible_plan_says_what_is_missing_and_is_tried_again_when_brokers_come() -> None:

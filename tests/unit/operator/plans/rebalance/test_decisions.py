@@ -106,6 +106,10 @@ class TestTheQuestion:
         assert goals.topics == ("logs", "orders-eu", "orders-old", "orders-us")
         assert goals.excluded_topics == ("orders-old",)
 
+    def test_racks_are_those_of_the_spec(self) -> None:
+        assert look_of(rebalance_plan({"scope": {"racks": ["a", "b"]}})).goals.racks == ("a", "b")
+        assert look_of(rebalance_plan({"scope": {"topics": ["*"]}})).goals.racks is None
+
     def test_a_pattern_that_matches_nothing_needs_a_person(self) -> None:
         plan = see(rebalance_plan({"scope": {"topics": ["paymnets*"]}}))
         assert ready(plan).reason is Reason.UNKNOWN_TOPIC

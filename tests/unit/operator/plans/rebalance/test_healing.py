@@ -150,6 +150,13 @@ class TestABrokerThatIsGone:
         healed.wait(90)
         assert healed.runs == []
 
+    def test_of_a_rack_outside_of_the_scope_stays(self) -> None:
+        for rack, runs in (("b", 0), ("a", 1)):
+            healed = Healed(scope={"racks": [rack]})
+            healed.lose(1, racks="abcd")
+            healed.wait(31)
+            assert len(healed.runs) == runs
+
     def test_that_comes_back_while_the_plan_is_made_is_not_drained(self) -> None:
         healed = Healed()
         healed.lose(1)
@@ -315,6 +322,13 @@ class TestANewBroker:
         healed = self.make_without_4(heal={"fillNewBrokers": False})
         self.settle_new(healed, 90)
         assert healed.runs == []
+
+    def test_is_filled_only_in_a_rack_of_the_scope(self) -> None:
+        for rack, runs in (("a", 0), ("d", 1)):
+            healed = self.make_without_4(scope={"racks": [rack]})
+            healed.cluster, healed.rows = see(*ALL, racks="abcd"), list_rows(*ALL, since=healed.now, racks="abcd")
+            healed.wait(5)
+            assert len(healed.runs) == runs
 
     def test_that_is_to_be_removed_or_cordoned_is_not_filled(self) -> None:
         healed = self.make_without_4()
