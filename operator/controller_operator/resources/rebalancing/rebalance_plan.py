@@ -1,7 +1,7 @@
 """RebalancePlan: moves that the planner chooses from the loads of the cluster, carried out in batches, once or again."""
 
 from enum import StrEnum
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, ClassVar, Final, TypeVar
 
 from pydantic import ConfigDict, Field
 
@@ -51,6 +51,13 @@ _MAX_LINE: Final = 1024
 _MAX_RACK: Final = 255
 _MAX_BYTES: Final = 2**62
 
+T = TypeVar("T")
+
+_SetOf = Annotated[
+    tuple[T, ...], Field(min_length=1, max_length=1_000, json_schema_extra={"x-kubernetes-list-type": "set"})
+]
+_TopicPattern = Annotated[str, Field(min_length=1, max_length=MAX_TOPIC_NAME)]
+
 
 class PlanMode(StrEnum):
     """The kind of plan: one of the planner's, or heal, which uses those for brokers that are gone or new."""
@@ -86,40 +93,16 @@ class HealingRules(Model):
 class PlanScope(Model):
     """The topics, brokers and racks that a plan may change."""
 
-    topics: (
-        Annotated[
-            tuple[Annotated[str, Field(min_length=1, max_length=MAX_TOPIC_NAME)], ...],
-            Field(min_length=1, max_length=1_000, json_schema_extra={"x-kubernetes-list-type": "set"}),
-        ]
-        | None
-    ) = None
+    topics: _SetOf[_TopicPattern] | None = None
     """The topics that may change, by name or by a pattern with * and ?; default: all."""
 
-    exclude_topics: (
-        Annotated[
-            tuple[Annotated[str, Field(min_length=1, max_length=MAX_TOPIC_NAME)], ...],
-            Field(min_length=1, max_length=1_000, json_schema_extra={"x-kubernetes-list-type": "set"}),
-        ]
-        | None
-    ) = None
+    exclude_topics: _SetOf[_TopicPattern] | None = None
     """The topics that stay as they are, by name or by a pattern with * and ?."""
 
-    exclude_brokers: (
-        Annotated[
-            tuple[Broker, ...],
-            Field(min_length=1, max_length=1_000, json_schema_extra={"x-kubernetes-list-type": "set"}),
-        ]
-        | None
-    ) = None
+    exclude_brokers: _SetOf[Broker] | None = None
     """The brokers that neither get nor lose replicas."""
 
-    racks: (
-        Annotated[
-            tuple[Annotated[str, Field(min_length=1, max_length=_MAX_RACK)], ...],
-            Field(min_length=1, max_length=1_000, json_schema_extra={"x-kubernetes-list-type": "set"}),
-        ]
-        | None
-    ) = None
+    racks: _SetOf[Annotated[str, Field(min_length=1, max_length=_MAX_RACK)]] | None = None
     """The racks whose brokers get and lose replicas; default: all. A broker to drain or to relieve loses its own in any
     rack. The mode heal acts on brokers that are gone from these racks, or new in them."""
 
