@@ -24,7 +24,9 @@ def open_client(
     addresses = parse_addresses(bootstrap_server)
     security: SecuritySource | None = None
     if properties is not None:
-        security = _read_broker_security(properties)
+        with convert_errors():
+            brokers = SecuredBrokers.open(properties)
+            security = brokers.source_of(brokers.read().between_brokers)
     elif command_config is not None:
         security = ClientProperties.read(command_config, {"bootstrap.servers": bootstrap_server}).security_source()
     return RequestClient(addresses, timeout_ms=timeout_ms, connect_timeout_ms=connect_timeout_ms, security=security)
@@ -32,14 +34,5 @@ def open_client(
 
 def read_java_properties(properties: Path | None) -> dict[str, str]:
     """Return the settings of a Java client that connects as a broker's properties say. Raises `InvalidArgument`."""
-    brokers = SecuredBrokers(properties)
     with convert_errors():
-        brokers.check()
-        return java_properties(brokers.read().read_inter_broker_security())
-
-
-def _read_broker_security(file: Path) -> SecuritySource | None:
-    brokers = SecuredBrokers(file)
-    with convert_errors():
-        brokers.check()
-        return brokers.source_of(brokers.read().between_brokers)
+        return java_properties(SecuredBrokers.open(properties).read().read_inter_broker_security())

@@ -80,12 +80,10 @@ def open_secured_brokers(file: Path | None, listener: str | None = None) -> Secu
     """Return the security of connections to brokers, at a listener, or at the inter-broker listener.
 
     The file of properties is checked now, and read again for each connection. Raises `InvalidSettings`."""
-    brokers = SecuredBrokers(file)
     try:
-        brokers.check(listener)
+        return SecuredBrokers.open(file, listener)
     except InvalidProperties as error:
         raise InvalidSettings(f"--properties: {error}") from error
-    return brokers
 
 
 def make_secured_listeners(

@@ -167,8 +167,7 @@ def _read_security(settings: RecorderProcessSettings) -> _Secured:
             return _read_client(file).make_security(file.parent)
 
         return _Secured(protocol=said.security_protocol, security=security, of_controllers=lambda _: security)
-    brokers = SecuredBrokers(settings.properties)
-    brokers.check()
+    brokers = SecuredBrokers.open(settings.properties)
     properties = brokers.read()
     return _Secured(
         protocol=properties.protocol_between_brokers,

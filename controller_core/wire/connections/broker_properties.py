@@ -11,7 +11,7 @@ names are relative to the property file.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, Self, TypeAlias
 
 from pydantic import ValidationError
 
@@ -176,20 +176,24 @@ class SecuredBrokers:
     def __init__(self, file: Path | None) -> None:
         self._file = file
 
+    @classmethod
+    def open(cls, file: Path | None, listener: str | None = None) -> Self:
+        """Return the brokers of a file that was checked, for a listener or the inter-broker one.
+
+        Raises `InvalidProperties` for errors that are visible without a connection."""
+        brokers = cls(file)
+        properties = brokers.read()
+        name = listener or properties.between_brokers
+        protocol = properties.protocol_of(name)
+        if protocol is not None:
+            properties.read_listener_security(name, protocol).security()
+        return brokers
+
     def read(self) -> BrokerProperties:
         """Return the current content of the file. Raises `InvalidProperties`."""
         if self._file is None:
             return BrokerProperties({}, Path())
         return BrokerProperties(read_properties(self._file), self._file.parent)
-
-    def check(self, listener: str | None = None) -> None:
-        """Raise `InvalidProperties` for errors that are visible without a connection, of a listener or the inter-broker
-        one."""
-        properties = self.read()
-        name = listener or properties.between_brokers
-        protocol = properties.protocol_of(name)
-        if protocol is not None:
-            properties.read_listener_security(name, protocol).security()
 
     def source(self, listener: str, protocol: str) -> SecuritySource | None:
         """See `SourceOfListener`."""
