@@ -260,26 +260,27 @@ class ClientConnection:
 
     def _complain_of_bytes(self, error: Exception) -> None:
         """Warn once for each kind of error and address, whatever the bytes are: strangers choose them."""
-        kind, peer = type(error).__name__, _peer(self._writer)
-        event = "connection closed: bad request"
-        self._log_once(self._complaints.warn, event, kind, kind=kind, error=str(error), peer=peer)
+        kind = type(error).__name__
+        self._log_once(self._complaints.warn, "connection closed: bad request", error, about=kind, kind=kind)
         if not isinstance(error, FrameCut):
             self._refusals.count(Reason.BYTES)
 
     def _complain(self, error: Exception) -> None:
         """Warn about an error that misconfigured clients repeat."""
-        why = str(error)
-        self._log_once(self._complaints.warn, _COMPLAINTS[type(error)], why, error=why)
+        self._log_once(self._complaints.warn, _COMPLAINTS[type(error)], error, about=str(error))
         if (reason := _REASONS.get(type(error))) is not None:
             self._refusals.count(reason)
 
     def _inform(self, event: str, error: Exception) -> None:
-        self._log_once(self._complaints.inform, event, event, error=str(error))
+        self._log_once(self._complaints.inform, event, error)
 
-    def _log_once(self, write: Callable[..., bool], event: str, about: str, **values: object) -> None:
-        """Log a line once a minute about this and the address: strangers cause as many as they like."""
+    def _log_once(
+        self, write: Callable[..., bool], event: str, error: Exception, *, about: str = "", **values: object
+    ) -> None:
+        """Log a line once a minute for each address and subject, by default the event: strangers cause as many errors
+        as they like."""
         address = str(self._unnamed.address)
-        write((address, about), event, address=address, **values)
+        write((address, about or event), event, address=address, error=str(error), **values)
 
     async def _answer(self, start: RequestStart) -> bytes | Throttled | Answer | None:
         """Authorize a request by its first bytes, read the rest when there is room for it, and answer."""
@@ -486,8 +487,7 @@ class ClientConnection:
         refusal = await api.make_refusal(head, None, error_code)
         if refusal is None:
             raise why
-        event = "request refused: too large"
-        self._log_once(self._complaints.warn, event, event, api_key=head.api_key, error=str(why))
+        self._log_once(self._complaints.warn, "request refused: too large", why, api_key=head.api_key)
         return refusal
 
 

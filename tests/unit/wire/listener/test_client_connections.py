@@ -653,6 +653,7 @@ async def test_bad_bytes_close_their_connection_with_one_line_and_no_other(case:
         bad.send(data)
         assert await bad.receive() is None
         assert warnings(logged) == [("connection closed: bad request", kind)]
+        assert [str(line).count("127.0.0.1") for line in logged if line.get("kind") == kind] == [1]
         good.send(shutdown())
         assert error_code(await good.answer()) == ErrorCode.none
 
