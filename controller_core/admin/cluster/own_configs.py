@@ -38,11 +38,10 @@ from kio.static.primitive import i8
 
 from controller_core.admin.cluster import owned_throttles
 from controller_core.admin.refusals import Refused
-from controller_core.controller.reassigning.throttle_cleanup import open_throttles
 from controller_core.controller.serving.served_api import ServedApi
 from controller_core.controller.term.rights import Reads, Writes
 from controller_core.controller.term.term import Term
-from controller_core.controller.znodes.config_writes import ensure_paths, notify, write_config
+from controller_core.controller.znodes.config_writes import ensure_paths, notify, open_throttles, write_config
 from controller_core.controller.znodes.topic_configs import UNCLEAN_LEADER_ELECTION
 from controller_core.model.ids import BrokerId
 from controller_core.model.throttles import RATES, THROTTLE_SETTING, Throttle

@@ -8,8 +8,8 @@ configurations, also those of brokers that are down, and removes them when the m
 from kio.schema.errors import ErrorCode
 
 from controller_core.admin.refusals import Refused, make_contention_refusal
-from controller_core.controller.reassigning.throttle_cleanup import open_throttles
 from controller_core.controller.term.rights import Writes
+from controller_core.controller.znodes.config_writes import open_throttles
 from controller_core.model.throttles import THROTTLE_SETTING, Throttle
 from controller_core.zk import codecs
 from controller_core.zk.codecs import MalformedZnode

@@ -12,6 +12,7 @@ import structlog
 
 from controller_core.controller.state.read_only_state import ReadOnlyState
 from controller_core.controller.term.rights import Reads, Writes
+from controller_core.controller.znodes.config_writes import open_throttles
 from controller_core.model.ids import TopicPartition
 from controller_core.model.throttles import Throttle
 from controller_core.zk import codecs, paths
@@ -24,11 +25,6 @@ log = structlog.get_logger()
 
 LEFT: Final = "throttle is left to its owner"
 NOT_REMOVED: Final = "throttles of ended reassignments are not removed yet"
-
-
-def open_throttles(term: Writes) -> Throttles:
-    """Return the throttles, written as the controller."""
-    return Throttles(term.zk, term.writer.transact, term.state.unusable.report_unwatched)
 
 
 async def mark_begun(term: Writes, partitions: Collection[TopicPartition]) -> None:
