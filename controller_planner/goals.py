@@ -102,4 +102,4 @@ class Goals:
                     f"brokers {first} and {second} failed together {times} times; give a pair and a count"
                 )
         if both := set(self.brokers) & set(self.excluded_brokers):
-            raise InvalidGoals(f"brokers {sorted(both)} are named and excluded")
+            raise InvalidGoals(f"brokers are named and excluded: {', '.join(map(str, sorted(both)))}")

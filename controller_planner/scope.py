@@ -49,8 +49,8 @@ def find_scope(snapshot: LoadSnapshot, goals: Goals) -> Scope:
         is_unknown = np.isnan(brokers.capacity_disk_bytes)
         if (relieved & is_unknown).any():
             raise InvalidGoals(
-                f"the disk capacity of brokers {np.sort(brokers.ids[relieved & is_unknown]).tolist()} is unknown, so no"
-                " percentage of it can be kept: give capacities, or no percentage"
+                "no percentage of an unknown disk capacity can be kept: give the capacity of broker"
+                f" {_list(brokers.ids[relieved & is_unknown])}, or no percentage"
             )
         takes &= ~is_unknown
     receivers = takes & ~relieved
@@ -59,8 +59,8 @@ def find_scope(snapshot: LoadSnapshot, goals: Goals) -> Scope:
         receivers = takes & (named if goals.brokers else ~used)
         if (named & ~takes).any():
             raise InvalidGoals(
-                f"brokers {brokers.ids[named & ~takes].tolist()} cannot be filled: they are down, take no replicas, or are"
-                " in other racks than those of the scope"
+                "brokers cannot be filled, because they are down, take no replicas, or are in other racks than those of"
+                f" the scope: {_list(brokers.ids[named & ~takes])}"
             )
         if not receivers.any():
             raise InvalidGoals("there is no broker to fill: name new brokers that are up and take replicas")
@@ -136,6 +136,10 @@ def _check_number(snapshot: LoadSnapshot, scope: Scope) -> None:
                 f"{_name(snapshot, grown)}: {int(scope.factors[grown][0])} replicas are fewer than"
                 f" min.insync.replicas {int(snapshot.partitions.min_isr[grown][0])}; lower that first"
             )
+
+
+def _list(ids: Ints) -> str:
+    return ", ".join(map(str, np.sort(ids).tolist()))
 
 
 def _name(snapshot: LoadSnapshot, which: Bools) -> str:

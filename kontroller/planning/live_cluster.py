@@ -45,13 +45,13 @@ def _list_differences(snapshot: LoadSnapshot, live: Snapshot) -> Iterator[str]:
         ("new or back", sorted(live.brokers.keys() - live_before - {live.controller.id if live.controller else None})),
     ):
         if things:
-            yield f"brokers {list_some(things, _MOST_NAMED)} are {what}"
+            yield f"brokers are {what}: {list_some(things, _MOST_NAMED)}"
     racks = dict(zip(brokers.ids.tolist(), brokers.racks, strict=True))
     moved = [
         each for each in sorted(live_before & live.brokers.keys()) if (live.brokers[each].rack or None) != racks[each]
     ]
     if moved:
-        yield f"brokers {list_some(moved, _MOST_NAMED)} are in other racks"
+        yield f"brokers are in other racks: {list_some(moved, _MOST_NAMED)}"
     for what, found in (
         ("deleted", before.keys() - now.keys()),
         ("new", now.keys() - before.keys()),

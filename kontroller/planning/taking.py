@@ -6,7 +6,7 @@ from controller_core.client.admin_client import AdminClient
 from controller_core.client.loads.arrays import make_load_snapshot
 from controller_core.client.loads.cluster_loads import ClusterLoads
 from controller_core.model.ids import BrokerId
-from controller_core.model.wording import format_count
+from controller_core.model.wording import format_count, list_some
 from kontroller.planning.snapshot_file import StoredLoads
 
 
@@ -24,7 +24,7 @@ def make_stored_loads(loads: ClusterLoads, closed: Set[BrokerId]) -> StoredLoads
     """Return the snapshot, and what is unknown in it. Raises `InvalidSnapshot`."""
     troubles = list(loads.troubles)
     if missing := sorted(closed - {each.id for each in loads.brokers}):
-        troubles.append(f"brokers {missing} are to take no replicas, and the cluster has none of that id")
+        troubles.append(f"brokers that should take no replicas are not in the cluster: {list_some(missing)}")
     if loads.moving:
         count = format_count(len(loads.moving), "partition")
         troubles.append(f"{count} moving: the snapshot has the replicas after the move")

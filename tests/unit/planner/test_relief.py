@@ -167,7 +167,7 @@ def test_a_full_cluster_is_relieved_as_far_as_it_can_be() -> None:
         (
             make_full(capacity_disk_bytes=[UNKNOWN, *DISKS[1:]]),
             relieve(0, below_percent=80),
-            "the disk capacity of brokers [0] is unknown, so no percentage of it can be kept: give capacities, or no",
+            "no percentage of an unknown disk capacity can be kept: give the capacity of broker 0, or no percentage",
         ),
         (make_full(size_bytes=[UNKNOWN] * 5), relieve(0), "no disk can be relieved, because no partition's size is"),
         (make_full(), relieve(9), "the cluster has no broker 9"),
@@ -185,11 +185,11 @@ def test_goals_that_the_cluster_cannot_have_say_why(snapshot: LoadSnapshot, goal
         ({"mode": Mode.RELIEVE}, "name the brokers to relieve"),
         ({"below_percent": 80}, "a percentage of the disks is for the mode relieve, and not for rebalance"),
         ({"mode": Mode.RELIEVE, "brokers": (1,), "below_percent": 0}, "below_percent is 0; give 1 to 100"),
-        ({"mode": Mode.RELIEVE, "brokers": (1,), "excluded_brokers": (1,)}, "brokers [1] are named and excluded"),
+        ({"mode": Mode.RELIEVE, "brokers": (1,), "excluded_brokers": (1,)}, "brokers are named and excluded: 1"),
     ],
 )
 def test_contradicting_goals_are_refused(fields: dict[str, Any], said: str) -> None:
-    with pytest.raises(InvalidGoals, match=said.replace("[", r"\[")):
+    with pytest.raises(InvalidGoals, match=said):
         Goals(**fields)
 
 

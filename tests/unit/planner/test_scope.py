@@ -48,7 +48,7 @@ def test_only_new_brokers_of_the_racks_in_scope_are_filled() -> None:
     [
         ({"racks": ("a", "x")}, "the cluster has no rack x"),
         ({"racks": ()}, "no rack is named: name racks, or leave them out for all"),
-        ({"mode": Mode.EXPAND, "brokers": (5,), "racks": ("a",)}, "in other racks than those of the scope"),
+        ({"mode": Mode.EXPAND, "brokers": (5,), "racks": ("a",)}, "in other racks than those of the scope: 5"),
     ],
 )
 def test_racks_that_make_no_sense_are_refused(goals: dict[str, object], message: str) -> None:

@@ -83,7 +83,7 @@ def ready(reason: str, message: str, **more: str) -> Raw:
     ("status", "told"),
     [
         (None, "no operator has seen it"),
-        (ready("NotEnoughBrokers", "brokers 4 cannot be emptied"), "brokers 4 cannot be emptied"),
+        (ready("NotEnoughBrokers", "broker 4 cannot be emptied"), "broker 4 cannot be emptied"),
         (ready("TooLarge", "drain fewer", Stalled="True"), "drain fewer"),
         (ready("ZooKeeperUnavailable", "zk:2181 does not answer"), "after 0.5 seconds: zk:2181 does not answer"),
         ({**FOUND, "observedGeneration": 0}, "no plan after"),

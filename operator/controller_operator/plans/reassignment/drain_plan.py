@@ -7,7 +7,7 @@ plan in the status is fixed, so a restarted operator continues with the same one
 from controller_core.model.ids import TopicName
 from controller_core.model.snapshot import Snapshot
 from controller_core.model.topics.placement import NotEnoughBrokers
-from controller_core.model.wording import list_some
+from controller_core.model.wording import list_some, name_all
 from controller_operator.plans.outcome import Verdict
 from controller_operator.plans.placement.removal import explain_closed
 from controller_operator.plans.reassignment.draining import Assigned, Occupancy, drain, occupancy
@@ -22,7 +22,7 @@ def plan_drain(move: PartitionReassignment, view: Snapshot) -> PartitionReassign
     occupied = occupancy(_list_assigned(view), drained)
     number = len(occupied.leaving)
     if number > MAX_PARTITIONS:  # before anything is computed: half a cluster takes a second and more
-        message = f"brokers {list_some(drained)} have replicas of {number} partitions, of which one object can move "
+        message = f"{number} partitions have replicas on {name_all('broker', drained)}, and one object can move "
         return Verdict.make_stalled(
             Reason.TOO_LARGE, f"{message}{MAX_PARTITIONS}: drain fewer, or move some by name first"
         )
@@ -32,7 +32,7 @@ def plan_drain(move: PartitionReassignment, view: Snapshot) -> PartitionReassign
         crowded = (
             f"topics with too many replicas for the brokers that remain: {list_some(_find_crowded(occupied, view))}"
         )
-        message = f"brokers {list_some(drained)} cannot be emptied: {error}{explain_closed(view)}; {crowded}"
+        message = f"{name_all('broker', drained)} cannot be emptied: {error}{explain_closed(view)}; {crowded}"
         return Verdict.make_working(Reason.NOT_ENOUGH_BROKERS, message)
     plan = tuple(PartitionTarget(topic=tp.topic, partition=tp.partition, replicas=to) for tp, to in moves.items())
     return move.model_copy(update={"status": move.status.model_copy(update={"plan": plan})})

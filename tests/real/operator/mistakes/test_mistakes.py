@@ -236,7 +236,7 @@ TAKEN = {
         kind="PartitionReassignment",
         spec={"drainBrokers": [1]},
         reason="NotEnoughBrokers",
-        says="brokers 1 cannot be emptied: a replication factor of 1 needs as many live brokers, and there"
+        says="broker 1 cannot be emptied: a replication factor of 1 needs as many live brokers, and there"
         " are 0: start more brokers or ask for fewer replicas",
     ),
     "a schedule that never comes": Taken(

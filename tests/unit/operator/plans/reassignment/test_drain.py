@@ -80,7 +80,7 @@ def test_too_few_brokers_are_waited_for_and_said() -> None:
     plan = look(make_drain(1), view(healthy([1, 2]), brokers=(1, 2)))
     assert plan.status.phase is ReassignmentPhase.PENDING
     assert ready(plan).reason is Reason.NOT_ENOUGH_BROKERS
-    assert "brokers 1 cannot be emptied" in ready(plan).message
+    assert "broker 1 cannot be emptied" in ready(plan).message
     assert "start more brokers" in ready(plan).message
 
 
@@ -113,6 +113,7 @@ def test_more_partitions_than_one_object_may_move_are_too_many(monkeypatch: Any)
     monkeypatch.setattr(drain_plan, "drain", None)  # which would be computed for seconds, and in vain
     plan = look(make_drain(1), view(healthy([1, 2], [1, 2]), brokers=(1, 2, 3)))
     assert ready(plan).reason is Reason.TOO_LARGE
+    assert ready(plan).message.startswith("2 partitions have replicas on broker 1, and one object can move 1:")
     assert not plan.steps
 
 

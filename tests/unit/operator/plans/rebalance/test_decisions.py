@@ -131,7 +131,7 @@ class TestTheQuestion:
     def test_goals_that_contradict_themselves_need_a_person(self) -> None:
         plan = see(rebalance_plan({"brokers": [1], "scope": {"excludeBrokers": [1]}}))
         assert ready(plan).reason is Reason.PLAN_IMPOSSIBLE
-        assert ready(plan).message == "brokers [1] are named and excluded"
+        assert ready(plan).message == "brokers are named and excluded: 1"
 
     def test_a_failure_holds_until_brokers_change(self) -> None:
         resource = rebalance_plan()
