@@ -75,7 +75,7 @@ def find_missed(result: Result) -> Iterator[str]:
         )
     most, bar = result.next_leaders
     if most > bar and mode is Mode.REBALANCE:
-        yield f"{instance.name}: one broker takes over {most:.0f} leaders of another; the bar is {bar:.0f}"
+        yield f"{instance.name}: one broker takes over {most:.0f} leaders of another; the bar is {int(bar)}"
     for name, (copied, balance) in result.others.items():
         if copied < result.total_bytes and (balance <= np.maximum(result.balance, Goals().band)).all():
             yield f"{instance.name}: {name} is as even with {copied / max(result.total_bytes, 1):.3f} times the bytes"

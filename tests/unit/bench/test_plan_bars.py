@@ -63,3 +63,11 @@ def test_each_instance_makes_the_goals_of_its_mode() -> None:
 def test_a_thousand_losses_have_three_seconds() -> None:
     assert list(find_missed_backtest("b", 2.9)) == []
     assert list(find_missed_backtest("b", 3.1)) == ["b: 3.10 seconds for a backtest; the bar is 3"]
+
+
+@pytest.mark.parametrize(
+    ("most", "missed"), [(53.0, []), (54.0, ["t: one broker takes over 54 leaders of another; the bar is 53"])]
+)
+def test_a_bar_for_leaders_is_named_as_the_largest_number_that_meets_it(most: float, missed: list[str]) -> None:
+    result = Result(instance=TINY, over_bound=np.zeros(5), balance=np.ones(5), next_leaders=(most, 53.5))
+    assert list(find_missed(result)) == missed
