@@ -54,7 +54,7 @@ Send = Callable[[bytes], Awaitable[None]]
 Answer = Callable[[RequestHead, bytes], Awaitable[bytes]]
 
 
-class LoginFailed(Exception):
+class ClientNotLoggedIn(Exception):
     """The client was refused, or did not log in. The message is for the log."""
 
 
@@ -91,8 +91,8 @@ class Logins:
     async def begin(self) -> bool:
         """Run the first login. Return False if the connection ended before it began.
 
-        Raises `LoginFailed`, `CredentialsOutOfReach`, `FrameError`, `Undecodable`, `TimeoutError`, and the `OSError` of
-        a connection.
+        Raises `ClientNotLoggedIn`, `CredentialsOutOfReach`, `FrameError`, `Undecodable`, `TimeoutError`, and the `OSError`
+        of a connection.
         """
         async with asyncio.timeout(TIMEOUT_S):
             while (start := await read_request_start(self._reader, MAX_BYTES)) is not None:
@@ -101,7 +101,7 @@ class Logins:
                     self._session = await self._log_in(start.head, content)
                     return True
                 if start.head.api_key != API_VERSIONS:
-                    raise LoginFailed(
+                    raise ClientNotLoggedIn(
                         f"API {start.head.api_key} was requested before a login: the client is not configured for SASL"
                     )
                 await self._send(await self._api_versions(start.head, content))
@@ -116,7 +116,7 @@ class Logins:
             return False
         if start.head.api_key != HANDSHAKE.key:
             if self._session.is_over:
-                raise LoginFailed("its login has expired, and the client did not renew it")
+                raise ClientNotLoggedIn("its login has expired, and the client did not renew it")
             return False
         async with asyncio.timeout(TIMEOUT_S):
             self._session = await self._log_in(start.head, await self._rest(start))
@@ -142,7 +142,7 @@ class Logins:
         if mechanism not in offered:
             refused = SaslHandshakeResponse(error_code=ErrorCode.unsupported_sasl_mechanism, mechanisms=offered)
             await self._refuse(settings, HANDSHAKE, head, refused)
-            raise LoginFailed(f"the client's mechanism is not one of {', '.join(offered)}")
+            raise ClientNotLoggedIn(f"the client's mechanism is not one of {', '.join(offered)}")
         agreed = SaslHandshakeResponse(error_code=ErrorCode.none, mechanisms=offered)
         await self._send(_frame(HANDSHAKE, head, agreed))
         attempt = Attempt(settings, mechanism, self._listener.credentials, self._listener.tokens, self._session)
@@ -150,7 +150,7 @@ class Logins:
         try:
             return await speak(attempt, settings)
         except InvalidLogin as error:
-            raise LoginFailed(f"{mechanism}: {error}") from error
+            raise ClientNotLoggedIn(f"{mechanism}: {error}") from error
 
     async def _exchange_in_requests(self, attempt: Attempt, settings: ListenerSettings) -> Session:
         while attempt.session is None:
@@ -160,7 +160,7 @@ class Logins:
             head, content = start.head, await self._rest(start)
             if head.api_key != AUTHENTICATE.key:
                 await self._refuse_other(head, settings)
-                raise LoginFailed(f"API {head.api_key} was requested during a login")
+                raise ClientNotLoggedIn(f"API {head.api_key} was requested during a login")
             request = AUTHENTICATE.lift(_decode(AUTHENTICATE, head, content))
             try:
                 said = await attempt.answer(request.auth_bytes)

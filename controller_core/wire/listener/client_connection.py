@@ -22,7 +22,7 @@ from controller_core.model.access import Need
 from controller_core.model.authorization.principal import Caller
 from controller_core.model.scram import CredentialsOutOfReach
 from controller_core.wire.api_table import Handling
-from controller_core.wire.authentication.login import LoginFailed, Logins
+from controller_core.wire.authentication.login import ClientNotLoggedIn, Logins
 from controller_core.wire.authentication.secured_listener import SecuredListener
 from controller_core.wire.codecs.decoding import TooManyItems, Undecodable
 from controller_core.wire.codecs.frames import (
@@ -74,13 +74,13 @@ class _NotPassedOnError(Exception):
 
 
 _COMPLAINTS: Final[Mapping[type[Exception], str]] = {
-    LoginFailed: "connection closed: login failed",
+    ClientNotLoggedIn: "connection closed: login failed",
     CredentialsOutOfReach: "connection closed: credentials cannot be read now",
     NoRoom: "connection refused: too many",
     _NotPassedOnError: "connection closed: request is not relayed",
     _RefusedApiError: "connection closed: refused request",
 }
-_REASONS: Final[Mapping[type[Exception], Reason]] = {LoginFailed: Reason.LOGIN, NoRoom: Reason.LIMIT}
+_REASONS: Final[Mapping[type[Exception], Reason]] = {ClientNotLoggedIn: Reason.LOGIN, NoRoom: Reason.LIMIT}
 
 
 class ClientConnection:
@@ -157,7 +157,7 @@ class ClientConnection:
                 if self._is_secured:
                     self._place.settle(find_standing(self._gate, self._caller))
                 await self._answer_all()
-        except (LoginFailed, CredentialsOutOfReach, NoRoom, _NotPassedOnError, _RefusedApiError) as error:
+        except (ClientNotLoggedIn, CredentialsOutOfReach, NoRoom, _NotPassedOnError, _RefusedApiError) as error:
             self._complain(error)
         except VersionNotServed as error:
             self._log.debug("connection closed: version not served", error=str(error))
